@@ -1,0 +1,50 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUT ?= demo-run
+
+.PHONY: demo test test-all lint bench reproduce clean
+
+demo: $(VENV)/.ready
+	$(BIN)/onehidden demo --out $(OUT)
+
+test: $(VENV)/.ready-test
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+test-all: $(VENV)/.ready-test
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "slow or not slow"
+
+lint: $(VENV)/.ready-lint
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/pyright
+
+bench: $(VENV)/.ready-bench
+	$(BIN)/python -m benchmarks
+
+reproduce: $(VENV)/.ready
+	$(BIN)/onehidden reproduce all
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.ready: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e .
+	touch $@
+
+$(VENV)/.ready-test: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e ".[test]"
+	touch $@ $(VENV)/.ready
+
+$(VENV)/.ready-lint: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e ".[test,lint]"
+	touch $@ $(VENV)/.ready-test $(VENV)/.ready
+
+# The benchmark peers are never part of an extra that users install.
+$(VENV)/.ready-bench: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e ".[test]" torch==2.13.0 psutil
+	touch $@ $(VENV)/.ready-test $(VENV)/.ready
+
+clean:
+	rm -rf $(VENV) demo-run build dist .pytest_cache .ruff_cache

@@ -1,0 +1,3 @@
+"""onehidden."""
+
+__version__ = "0.1.0"

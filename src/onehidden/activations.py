@@ -1,0 +1,172 @@
+"""Activations: g, its derivative, Hermite coefficients, homogeneity, reflection and the ρ of [ZSJBD]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onehidden.precision import in_double
+from onehidden.quadrature import hermite_normalised, normal_expectation
+
+LEAKY_SLOPE = 0.01
+
+
+@dataclass(frozen=True)
+class Reflection:
+    """The law g(-t) = parity * g(t) + p(t), p a polynomial (coefficients by rising power).
+
+    A unit turned around, (a, b) -> -(a, b), computes parity * g plus a polynomial of its argument: the
+    orientation of a unit is therefore fixed only by the polynomial part of the whole network.
+    """
+
+    parity: int
+    polynomial: tuple[float, ...] = ()
+
+    @property
+    def degree(self) -> int:
+        """Degree of p; -1 when p = 0."""
+        return len(self.polynomial) - 1
+
+
+@dataclass(frozen=True)
+class Activation:
+    """One activation g; call it on NumPy arrays, or use ``fn`` inside JAX code."""
+
+    name: str
+    fn: Callable[[jax.Array], jax.Array] = field(repr=False)
+    slope: Callable[[jax.Array], jax.Array] = field(repr=False)
+    homogeneity: int | None = None  # g(s t) = s^q g(t) for s > 0
+    reflection: Reflection | None = None
+    kinked: bool = False  # g' jumps at 0
+    polynomial: bool = False  # a polynomial hides its units: the expected Hessian is singular
+
+    @in_double
+    def __call__(self, z: Any) -> np.ndarray:
+        return np.asarray(self.fn(jnp.asarray(np.asarray(z, float))))
+
+    @in_double
+    def derivative(self, z: Any) -> np.ndarray:
+        """g'(z); at a kink the mean of both sides."""
+        return np.asarray(self.slope(jnp.asarray(np.asarray(z, float))))
+
+    @property
+    def symmetrised(self) -> Callable[[jax.Array], jax.Array]:
+        """g - p/2, of exact parity: what is left of a unit when its orientation is set aside."""
+        if self.reflection is None or self.reflection.degree < 0:
+            return self.fn
+        coefficients = jnp.asarray(self.reflection.polynomial[::-1])
+        return lambda t: self.fn(t) - 0.5 * jnp.polyval(coefficients.astype(t.dtype), t)
+
+    @property
+    def sign_free(self) -> bool:
+        """Whether turning a unit around leaves the function unchanged up to w and the intercept."""
+        return self.reflection is not None and self.reflection.degree <= 0
+
+    def hermite(self, order: int) -> float:
+        """sigma_m = E[g(z) h_m(z)], the coefficient on the normalised Hermite polynomial."""
+        if order < 0:
+            raise ValueError(f"Hermite order must be 0 or more, got {order}")
+        return normal_expectation(lambda z: self(z) * hermite_normalised(order, z))
+
+    def rho(self, sigma: float) -> float:
+        """rho(sigma) of P2, [ZSJBD] Property 3.2: positive where the Hessian at the truth is definite."""
+        if not sigma > 0:
+            raise ValueError(f"rho needs sigma > 0, got {sigma}")
+        slope = lambda z: self.derivative(sigma * z)  # noqa: E731
+        a0, a1, a2 = (normal_expectation(lambda z, q=q: slope(z) * z**q) for q in range(3))
+        b0, b2 = (normal_expectation(lambda z, q=q: slope(z) ** 2 * z**q) for q in (0, 2))
+        return min(b0 - a0**2 - a1**2, b2 - a1**2 - a2**2, a0 * a2 - a1**2)
+
+    def properties(self) -> dict[str, Any]:
+        """What the theory asks of an activation, decided numerically (P1–P3 of [ZSJBD])."""
+        z = np.linspace(-50, 50, 200_001)
+        slope = self.derivative(z)
+        tolerance = 1e-9
+        growth = np.max(np.abs(slope) / (1 + np.abs(z)) ** 2)
+        bounded_near_zero = np.abs(self.derivative(np.array([1e-6, -1e-6]))).max() < np.inf
+        second = np.diff(slope) / np.diff(z)
+        piecewise_linear = bool(np.mean(np.abs(second) > tolerance) < 1e-3)
+        rho = {s: self.rho(s) for s in (0.1, 1.0, 10.0)}
+        return {
+            "homogeneity": self.homogeneity,
+            "parity": None if self.reflection is None else self.reflection.parity,
+            "reflection_degree": None if self.reflection is None else self.reflection.degree,
+            "P1": bool(slope.min() >= -tolerance and np.isfinite(growth) and bounded_near_zero),
+            "P2": bool(min(rho.values()) > tolerance),
+            "P3": bool(piecewise_linear or not self.kinked),
+            "rho": rho,
+        }
+
+
+def _power_of_relu(q: int) -> tuple[Callable, Callable]:
+    return (lambda t: jnp.maximum(t, 0) ** q), (lambda t: q * jnp.maximum(t, 0) ** (q - 1))
+
+
+def _gelu_slope(t: jax.Array) -> jax.Array:
+    return jax.scipy.stats.norm.cdf(t) + t * jax.scipy.stats.norm.pdf(t)
+
+
+def _step(t: jax.Array) -> jax.Array:
+    return 0.5 * (1 + jnp.sign(t))
+
+
+_HALF_SQRT_PI = 0.5 * np.sqrt(np.pi)
+_EVEN, _ODD = Reflection(+1), Reflection(-1)
+
+_ALL = (
+    Activation("relu", lambda t: jnp.maximum(t, 0), _step, 1, Reflection(+1, (0.0, -1.0)), True),
+    Activation(
+        "leaky_relu",
+        lambda t: jnp.where(t > 0, t, LEAKY_SLOPE * t),
+        lambda t: LEAKY_SLOPE + (1 - LEAKY_SLOPE) * _step(t),
+        1,
+        Reflection(+1, (0.0, -1.0 - LEAKY_SLOPE)),
+        True,
+    ),
+    Activation("squared_relu", *_power_of_relu(2), 2, Reflection(-1, (0.0, 0.0, 1.0))),
+    Activation("cubed_relu", *_power_of_relu(3), 3, Reflection(+1, (0.0, 0.0, 0.0, -1.0))),
+    Activation(
+        "sigmoid",
+        jax.nn.sigmoid,
+        lambda t: jax.nn.sigmoid(t) * jax.nn.sigmoid(-t),
+        reflection=Reflection(-1, (1.0,)),
+    ),
+    Activation("tanh", jnp.tanh, lambda t: 1 / jnp.cosh(jnp.clip(t, -350, 350)) ** 2, reflection=_ODD),
+    # The papers' erf: the integral of exp(-s^2) from 0 to t, that is sqrt(pi)/2 times the usual one.
+    Activation(
+        "erf",
+        lambda t: _HALF_SQRT_PI * jax.scipy.special.erf(t),
+        lambda t: jnp.exp(-jnp.minimum(t**2, 700.0)),
+        reflection=_ODD,
+    ),
+    Activation("softplus", jax.nn.softplus, jax.nn.sigmoid, reflection=Reflection(+1, (0.0, -1.0))),
+    Activation(
+        "gelu",
+        lambda t: t * jax.scipy.stats.norm.cdf(t),
+        _gelu_slope,
+        reflection=Reflection(+1, (0.0, -1.0)),
+    ),
+    Activation("abs", jnp.abs, jnp.sign, 1, _EVEN, True),
+    Activation("quadratic", lambda t: t * t, lambda t: 2 * t, 2, _EVEN, polynomial=True),
+    Activation("linear", lambda t: t, jnp.ones_like, 1, _ODD, polynomial=True),
+)
+_BY_NAME = {a.name: a for a in _ALL}
+
+
+def names() -> list[str]:
+    """The activations that can be asked for by name."""
+    return list(_BY_NAME)
+
+
+def get(activation: str | Activation) -> Activation:
+    """The activation of that name; an ``Activation`` passes through."""
+    if isinstance(activation, Activation):
+        return activation
+    if not isinstance(activation, str) or activation not in _BY_NAME:
+        raise ValueError(f"unknown activation {activation!r}: choose one of {', '.join(_BY_NAME)}")
+    return _BY_NAME[activation]

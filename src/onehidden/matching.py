@@ -1,0 +1,138 @@
+"""Alignment of a recovered network with the true one, and the errors that honest papers report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onehidden.network import OneHiddenNet
+
+
+@dataclass(frozen=True)
+class Match:
+    """How found units pair with true ones.
+
+    Attributes
+    ----------
+    permutation : (k*,) index of the found unit paired with each true one; -1 where none was left.
+    signs : (k*,) +1 or -1: how the found unit must be turned.
+    max_error : worst row, |a_i - s a*_i| / |a*_i|; rows compared at unit norm where g is homogeneous.
+    output_error : worst output weight, relative to the true one (arrays: 0).
+    bias_error : worst hidden bias, relative to max(|a*_i|, |b*_i|).
+    intercept_error : |c - c*| relative to max(1, |c*|), after the signs are applied.
+    printed_error, honest_error : the papers' e(Q) with min, and with max.
+    """
+
+    permutation: np.ndarray
+    signs: np.ndarray
+    max_error: float
+    output_error: float
+    bias_error: float
+    intercept_error: float
+    printed_error: float
+    honest_error: float
+
+
+def match(found: OneHiddenNet | Any, truth: OneHiddenNet | Any) -> Match:
+    """Pair found units with true ones by optimal assignment (Hungarian), up to the symmetries of g.
+
+    Arrays are matrices of rows, matched up to sign. A true unit without partner makes every error infinite.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    if isinstance(found, OneHiddenNet) != isinstance(truth, OneHiddenNet):
+        raise ValueError("match two networks or two arrays of rows, not one of each")
+    if isinstance(found, OneHiddenNet) and found.activation.name != truth.activation.name:
+        raise ValueError(
+            f"cannot match a {found.activation.name} network with a {truth.activation.name} network"
+        )
+    A, b, w, c = _parts(found)
+    A0, b0, w0, c0 = _parts(truth)
+    if A.shape[1] != A0.shape[1]:
+        raise ValueError(f"rows of different length: found {A.shape[1]}, true {A0.shape[1]}")
+    for rows, who in ((A, "found"), (A0, "true")):
+        if len(rows) == 0:
+            raise ValueError(f"no {who} units to match")
+
+    parity, shift, sign_free = -1, 0.0, True
+    if isinstance(found, OneHiddenNet):
+        reflection = found.activation.reflection
+        sign_free = found.activation.sign_free
+        if sign_free and reflection is not None:
+            parity, shift = reflection.parity, float(sum(reflection.polynomial[:1]))
+
+    scale = np.maximum(np.linalg.norm(A0, axis=1), np.finfo(float).tiny)
+    distance = np.stack([_distance(s, A, b, w, A0, b0, w0, scale, parity) for s in (1, -1)])
+    if not sign_free:
+        distance[1] = np.inf
+    cost = distance.min(axis=0)
+    # Assign on the square root: the sum is then dominated by how many pairs fit, not by one stray unit.
+    true_index, found_index = linear_sum_assignment(np.sqrt(cost))
+    permutation = np.full(len(A0), -1)
+    permutation[true_index] = found_index
+    signs = np.ones(len(A0), dtype=int)
+    signs[true_index] = np.where(distance.argmin(axis=0)[true_index, found_index] == 0, 1, -1)
+    printed, honest = _papers_errors(A, A0)
+    if np.any(permutation < 0):
+        inf = float("inf")
+        return Match(permutation, signs, inf, inf, inf, inf, printed, honest)
+
+    turned = signs < 0
+    P, Pb, Pw = A[permutation] * signs[:, None], b[permutation] * signs, w[permutation]
+    c = c + shift * float(np.sum(Pw[turned]))
+    Pw = np.where(turned, parity * Pw, Pw)
+    largest = max(float(np.max(np.abs(w0))), np.finfo(float).tiny)
+    return Match(
+        permutation,
+        signs,
+        max_error=float(np.max(np.linalg.norm(P - A0, axis=1) / scale)),
+        output_error=float(np.max(np.abs(Pw - w0) / np.where(w0 == 0, largest, np.abs(w0)))),
+        bias_error=float(np.max(np.abs(Pb - b0) / np.maximum(scale, np.abs(b0)))),
+        intercept_error=abs(c - c0) / max(1.0, abs(c0)),
+        printed_error=printed,
+        honest_error=honest,
+    )
+
+
+def _parts(net: OneHiddenNet | Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Rows, biases, outputs, intercept; unit rows where g is homogeneous; outputs 1 for plain arrays."""
+    if isinstance(net, OneHiddenNet):
+        A, b, w = net.weights, net.bias, net.output
+        if net.activation.homogeneity is not None:
+            norm = np.linalg.norm(A, axis=1)
+            norm = np.where(norm > 0, norm, 1.0)
+            A, b, w = A / norm[:, None], b / norm, w * norm**net.activation.homogeneity
+        return A, b, w, net.intercept
+    rows = np.asarray(net, dtype=float)
+    if rows.ndim != 2:
+        raise ValueError(f"expected a (k, d) matrix of rows, got shape {rows.shape}")
+    return rows, np.zeros(len(rows)), np.zeros(len(rows)), 0.0
+
+
+def _distance(
+    sign: int,
+    A: np.ndarray,
+    b: np.ndarray,
+    w: np.ndarray,
+    A0: np.ndarray,
+    b0: np.ndarray,
+    w0: np.ndarray,
+    scale: np.ndarray,
+    parity: int,
+) -> np.ndarray:
+    """(k*, k) distance of every found unit, turned by sign, from every true one."""
+    rows = np.linalg.norm(sign * A[None] - A0[:, None], axis=2) / scale[:, None]
+    bias = np.abs(sign * b[None] - b0[:, None]) / np.maximum(scale, np.abs(b0))[:, None]
+    turned = w if sign > 0 else parity * w
+    largest = max(float(np.max(np.abs(w0))), np.finfo(float).tiny)
+    return rows + bias + np.abs(turned[None] - w0[:, None]) / largest
+
+
+def _papers_errors(A: np.ndarray, A0: np.ndarray) -> tuple[float, float]:
+    """(4.1) of [GLM], (22) of [GMOV]: e(Q) with the printed min, and with the max that it needs."""
+    unit = [rows / np.maximum(np.linalg.norm(rows, axis=1), 1e-300)[:, None] for rows in (A, A0)]
+    Q = np.abs(unit[0] @ unit[1].T)
+    by_found, by_true = 1 - Q.max(axis=1).min(), 1 - Q.max(axis=0).min()
+    return float(min(by_found, by_true)), float(max(by_found, by_true))

@@ -1,0 +1,179 @@
+"""OneHiddenNet: y = c + sum_i w_i g(<a_i, x> + b_i), as an immutable record."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onehidden import activations
+from onehidden.activations import Activation
+
+FORMAT_VERSION = 1
+_MARK = "onehidden"
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class OneHiddenNet:
+    """A network with one hidden layer.
+
+    Parameters
+    ----------
+    weights : (k, d) rows a_i.
+    output : (k,) output weights w_i.
+    bias : (k,) hidden biases b_i; zeros when None.
+    intercept : c.
+    activation : a name of ``activations.names()`` or an ``Activation``.
+    """
+
+    weights: np.ndarray
+    bias: np.ndarray
+    output: np.ndarray
+    intercept: float
+    activation: Activation
+
+    def __init__(
+        self,
+        weights: Any,
+        output: Any,
+        bias: Any = None,
+        intercept: float = 0.0,
+        activation: str | Activation = "relu",
+    ) -> None:
+        weights = np.array(weights, dtype=float, order="C")
+        if weights.ndim != 2:
+            raise ValueError(f"weights must be a (k, d) matrix, got shape {weights.shape}")
+        k = weights.shape[0]
+        output = np.array(output, dtype=float)
+        bias = np.zeros(k) if bias is None else np.array(bias, dtype=float)
+        for name, vector in (("output", output), ("bias", bias)):
+            if vector.shape != (k,):
+                raise ValueError(f"{name} must have one entry a row of weights ({k}), got {vector.shape}")
+        for name, values in zip(
+            ("weights", "output", "bias", "intercept"), (weights, output, bias, intercept), strict=True
+        ):
+            if not np.all(np.isfinite(values)):
+                raise ValueError(f"{name} must be finite: it holds NaN or infinity")
+        for array in (weights, output, bias):
+            array.setflags(write=False)
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "bias", bias)
+        object.__setattr__(self, "output", output)
+        object.__setattr__(self, "intercept", float(intercept))
+        object.__setattr__(self, "activation", activations.get(activation))
+
+    @property
+    def n_hidden(self) -> int:
+        return self.weights.shape[0]
+
+    @property
+    def n_inputs(self) -> int:
+        return self.weights.shape[1]
+
+    def __repr__(self) -> str:
+        return f"OneHiddenNet({self.n_hidden} {self.activation.name} units of {self.n_inputs} inputs)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OneHiddenNet) and all(
+            np.array_equal(a, b) for a, b in zip(self._fields(), other._fields(), strict=True)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.weights.tobytes(), self.output.tobytes(), self.bias.tobytes(), self.intercept))
+
+    def _fields(self) -> tuple[Any, ...]:
+        return self.weights, self.bias, self.output, self.intercept, self.activation.name
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The network at the rows of X, (n, d) -> (n,)."""
+        X = np.asarray(X, dtype=float)
+        if X.ndim != 2 or X.shape[1] != self.n_inputs:
+            raise ValueError(f"X must be (n, {self.n_inputs}), got shape {X.shape}")
+        return self.activation(X @ self.weights.T + self.bias) @ self.output + self.intercept
+
+    def canonical(self) -> OneHiddenNet:
+        """The representative of this function's symmetry class: unit rows, fixed signs, sorted units.
+
+        Rows have unit norm where g is homogeneous; where turning a unit around changes nothing but w and
+        c (odd, even, sigmoid) the sign makes w, or for even g the largest weight, positive.
+        """
+        A, b, w, c = self.weights.copy(), self.bias.copy(), self.output.copy(), self.intercept
+        g = self.activation
+        if g.homogeneity is not None:
+            norm = np.linalg.norm(A, axis=1)
+            scale = np.where(norm > 0, norm, 1.0)
+            A, b, w = A / scale[:, None], b / scale, w * scale**g.homogeneity
+        if g.sign_free:
+            assert g.reflection is not None
+            if g.reflection.parity < 0:
+                turn = w < 0
+            else:
+                turn = A[np.arange(len(A)), np.argmax(np.abs(A), axis=1)] < 0
+            c += float(sum(g.reflection.polynomial[:1])) * float(np.sum(w[turn]))
+            sign = np.where(turn, -1.0, 1.0)
+            A, b, w = A * sign[:, None], b * sign, np.where(turn, g.reflection.parity * w, w)
+        keys = np.round(np.column_stack([w, A, b]), 9) + 0.0
+        order = np.lexsort(keys.T[::-1])[::-1]
+        return OneHiddenNet(A[order], w[order], b[order], c, g)
+
+    def save(self, path: str | Path) -> None:
+        """Write safetensors with a JSON header; no pickle."""
+        from safetensors.numpy import save_file
+
+        header = {"format_version": FORMAT_VERSION, "activation": self.activation.name}
+        tensors = {
+            "weights": self.weights,
+            "bias": self.bias,
+            "output": self.output,
+            "intercept": np.array([self.intercept]),
+        }
+        save_file(tensors, str(path), metadata={_MARK: json.dumps(header)})
+
+    @classmethod
+    def load(cls, path: str | Path) -> OneHiddenNet:
+        """Read what ``save`` wrote."""
+        from safetensors import SafetensorError, safe_open
+
+        if not Path(path).is_file():
+            raise ValueError(f"no model file at {path}")
+        try:
+            with safe_open(str(path), framework="numpy") as file:
+                header = json.loads((file.metadata() or {}).get(_MARK, "null"))
+                tensors = {name: file.get_tensor(name) for name in file.keys()}
+        except (SafetensorError, OSError, json.JSONDecodeError) as error:
+            raise ValueError(f"{path} is not a onehidden model file: {error}") from None
+        if not isinstance(header, dict) or not {"weights", "bias", "output", "intercept"} <= tensors.keys():
+            raise ValueError(f"{path} is a safetensors file, but not of a onehidden model")
+        if header.get("format_version", 0) > FORMAT_VERSION:
+            raise ValueError(
+                f"{path} has model format {header['format_version']}, this version reads up to "
+                f"{FORMAT_VERSION}: upgrade onehidden"
+            )
+        return cls(
+            tensors["weights"],
+            tensors["output"],
+            tensors["bias"],
+            float(tensors["intercept"][0]),
+            header["activation"],
+        )
+
+    def to_onnx(self, path: str | Path) -> None:
+        """Write the network as an ONNX graph in float64 (extra ``onnx``)."""
+        from onehidden import exports
+
+        exports.to_onnx(self, path)
+
+    def to_torch(self) -> Any:
+        """The network as a ``torch.nn.Module`` in float64."""
+        from onehidden import exports
+
+        return exports.to_torch(self)
+
+    def to_sklearn(self) -> Any:
+        """The network as a fitted ``sklearn.neural_network.MLPRegressor``."""
+        from onehidden import exports
+
+        return exports.to_sklearn(self)

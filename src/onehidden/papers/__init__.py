@@ -1,0 +1,27 @@
+"""One file a figure or table of the papers: frozen settings -> rows -> picture and verdict."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from onehidden.papers.record import Reproduction
+
+# name -> "module:function"; the function takes (full: bool, seed: int) and returns a Reproduction.
+_REGISTRY: dict[str, str] = {}
+
+
+def names() -> list[str]:
+    """Everything that ``onehidden reproduce NAME`` can run."""
+    return list(_REGISTRY)
+
+
+def get(name: str) -> Callable[..., Reproduction]:
+    """The function behind a name: ``get(name)(full=False, seed=0)``."""
+    if name not in _REGISTRY:
+        raise ValueError(f"unknown reproduction {name!r}: choose one of {', '.join(_REGISTRY)} or all")
+    module, function = _REGISTRY[name].split(":")
+    return getattr(importlib.import_module(module), function)
+
+
+__all__ = ["Reproduction", "get", "names"]
