@@ -1,0 +1,1 @@
+"""Measured claims: each module prints one table; ``python -m benchmarks [NAME …] [--quick]``."""

@@ -1,0 +1,38 @@
+"""Run the named benchmarks (all without a name); each module has ``main(quick: bool) -> list[str]`` lines.
+
+The lines are printed as they come and kept in ``benchmarks/results/NAME.md`` with date and machine when
+``--store`` is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib
+import os
+import pkgutil
+import platform
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    available = sorted(m.name for m in pkgutil.iter_modules([str(HERE)]) if not m.name.startswith("_"))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks")
+    parser.add_argument("names", nargs="*", help=", ".join(available))
+    parser.add_argument("--quick", action="store_true", help="fewer seeds and sizes")
+    parser.add_argument("--store", action="store_true", help="keep the table under benchmarks/results")
+    args = parser.parse_args()
+    for name in args.names or available:
+        print(f"## {name}", flush=True)
+        lines = importlib.import_module(f"benchmarks.{name}").main(args.quick)
+        if args.store:
+            stamp = f"{datetime.date.today()}, {os.cpu_count()} cores, {platform.machine()}"
+            results = HERE / "results"
+            results.mkdir(exist_ok=True)
+            (results / f"{name}.md").write_text("\n".join([f"# {name} ({stamp})", "", *lines, ""]))
+
+
+if __name__ == "__main__":
+    main()
