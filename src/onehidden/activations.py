@@ -56,11 +56,21 @@ class Activation:
 
     @property
     def symmetrised(self) -> Callable[[jax.Array], jax.Array]:
-        """g - p/2, of exact parity: what is left of a unit when its orientation is set aside."""
-        if self.reflection is None or self.reflection.degree < 0:
-            return self.fn
-        coefficients = jnp.asarray(self.reflection.polynomial[::-1])
-        return lambda t: self.fn(t) - 0.5 * jnp.polyval(coefficients.astype(t.dtype), t)
+        """g - h of exact parity, h = -parity * p / 2: a unit with its orientation set aside."""
+        return lambda t: self.fn(t) - _polynomial(self.orientation_part, t)
+
+    @property
+    def symmetrised_slope(self) -> Callable[[jax.Array], jax.Array]:
+        """Derivative of ``symmetrised``."""
+        lowered = tuple(q * c for q, c in enumerate(self.orientation_part))[1:]
+        return lambda t: self.slope(t) - _polynomial(lowered, t)
+
+    @property
+    def orientation_part(self) -> tuple[float, ...]:
+        """h, the polynomial that turning a unit around changes: g(s t) = parity^s (g - h)(t) + h(s t)."""
+        if self.reflection is None:
+            return ()
+        return tuple(-0.5 * self.reflection.parity * c for c in self.reflection.polynomial)
 
     @property
     def sign_free(self) -> bool:
@@ -101,6 +111,11 @@ class Activation:
             "P3": bool(piecewise_linear or not self.kinked),
             "rho": rho,
         }
+
+
+def _polynomial(coefficients: tuple[float, ...], t: jax.Array) -> jax.Array:
+    """Polynomial with coefficients by rising power, at t."""
+    return sum((c * t**q for q, c in enumerate(coefficients) if c), jnp.zeros_like(t))
 
 
 def _power_of_relu(q: int) -> tuple[Callable, Callable]:

@@ -1,0 +1,7 @@
+"""E[y S_m(x)] as one streaming, mergeable pass, with control variates and standard errors."""
+
+from onehidden.moments.accumulator import MomentAccumulator, ScoreMoments
+from onehidden.moments.control import Control, ControlAccumulator
+from onehidden.moments.score_moments import score_moments
+
+__all__ = ["Control", "ControlAccumulator", "MomentAccumulator", "ScoreMoments", "score_moments"]

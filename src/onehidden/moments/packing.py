@@ -1,0 +1,51 @@
+"""Symmetric tensors by their distinct entries: one value for each sorted multi-index."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import permutations
+from math import factorial
+
+import numpy as np
+
+
+@lru_cache(maxsize=64)
+def sorted_indices(r: int, order: int) -> np.ndarray:
+    """(N, order) all i_1 <= … <= i_m below r, in lexicographic order."""
+    if order == 1:
+        return np.arange(r)[:, None]
+    if order == 2:
+        return np.column_stack(np.triu_indices(r))
+    rest = sorted_indices(r, order - 1)
+    blocks = []
+    for i in range(r):
+        tail = rest[rest[:, 0] >= i]
+        blocks.append(np.column_stack([np.full(len(tail), i), tail]))
+    return np.concatenate(blocks)
+
+
+@lru_cache(maxsize=64)
+def multiplicities(r: int, order: int) -> np.ndarray:
+    """(N,) how many positions of the full tensor each distinct entry fills: m! / prod(run lengths!)."""
+    indices = sorted_indices(r, order)
+    run, divisor = np.ones(len(indices)), np.ones(len(indices))
+    for j in range(1, order):
+        run = np.where(indices[:, j] == indices[:, j - 1], run + 1, 1)
+        divisor = divisor * run
+    return factorial(order) / divisor
+
+
+def unpack(values: np.ndarray, r: int, order: int) -> np.ndarray:
+    """The full (r, …, r) symmetric tensor of its distinct entries."""
+    indices = sorted_indices(r, order)
+    full = np.empty((r,) * order)
+    for permutation in permutations(range(order)):
+        full[tuple(indices[:, p] for p in permutation)] = values
+    return full
+
+
+def pack(full: np.ndarray) -> np.ndarray:
+    """Distinct entries of symmetric tensors stacked along axis 0: (n, r, …, r) -> (n, N)."""
+    order, r = full.ndim - 1, full.shape[1]
+    indices = sorted_indices(r, order)
+    return full[(slice(None), *indices.T)]

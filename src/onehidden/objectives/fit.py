@@ -1,0 +1,76 @@
+"""A network fit as a least-squares problem: samples in padded batches, reductions over them."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onehidden.objectives.residuals import Form, residuals, residuals_and_jacobian
+from onehidden.precision import in_double
+
+_BATCH_BYTES = 64 << 20  # one batch's Jacobian
+
+
+class NetworkFit:
+    """Residuals of a form over samples (x, y, weight), as sums over batches of one shape.
+
+    The last batch is filled up with rows of weight zero, so that one compiled function serves all.
+    """
+
+    @in_double
+    def __init__(self, form: Form, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> None:
+        n, self.form = len(X), form
+        rows = max(256, _BATCH_BYTES // (8 * form.size))
+        count = max(1, -(-n // rows))
+        rows = -(-n // count)
+        padded = count * rows - n
+        root = np.ones(n) if weight is None else np.sqrt(np.asarray(weight, float))
+        x, target, root = (np.pad(v, ((0, padded),) + ((0, 0),) * (v.ndim - 1)) for v in (X, y, root))
+        self._batches = [
+            tuple(jnp.asarray(v[i : i + rows]) for v in (x, target, root)) for i in range(0, len(x), rows)
+        ]
+        self.n = n
+        self._on_cpu = jax.default_backend() == "cpu"
+
+    @in_double
+    def residuals(self, theta: np.ndarray) -> np.ndarray:
+        """(n,) weighted residuals, prediction minus y."""
+        return np.concatenate([np.asarray(r) for r in self._residual_batches(theta)])[: self.n]
+
+    @in_double
+    def loss(self, theta: np.ndarray) -> float:
+        """Sum of squared residuals."""
+        return float(sum(float(r @ r) for r in map(np.asarray, self._residual_batches(theta))))
+
+    @in_double
+    def normal_equations(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """J'J, J'r and r'r; J is never held for more than one batch."""
+        hessian = gradient = loss = 0.0
+        for r, J in self._jacobian_batches(theta):
+            # NumPy turns J.T @ J into a symmetric rank-k product, half the work of XLA's on the CPU.
+            if self._on_cpu:
+                r, J = np.asarray(r), np.asarray(J)
+            hessian, gradient, loss = hessian + J.T @ J, gradient + J.T @ r, loss + r @ r
+        return np.asarray(hessian), np.asarray(gradient), float(loss)
+
+    @in_double
+    def triangle(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """R and Q'r of J = QR, one batch at a time on top of the triangle so far."""
+        p = len(theta)
+        upper, projected = np.zeros((0, p)), np.zeros(0)
+        for r, J in self._jacobian_batches(theta):
+            Q, upper = np.linalg.qr(np.vstack([upper, np.asarray(J)]))
+            projected = Q.T @ np.concatenate([projected, np.asarray(r)])
+        if len(upper) < p:  # fewer rows than parameters
+            upper = np.vstack([upper, np.zeros((p - len(upper), p))])
+            projected = np.concatenate([projected, np.zeros(p - len(projected))])
+        return upper, projected
+
+    def _residual_batches(self, theta: np.ndarray):
+        theta_device = jnp.asarray(theta)
+        return (residuals(self.form, theta_device, *batch) for batch in self._batches)
+
+    def _jacobian_batches(self, theta: np.ndarray):
+        theta_device = jnp.asarray(theta)
+        return (residuals_and_jacobian(self.form, theta_device, *batch) for batch in self._batches)

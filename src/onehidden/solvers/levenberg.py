@@ -1,0 +1,147 @@
+"""Levenberg–Marquardt on normal equations accumulated over batches, QR when they are too ill-conditioned.
+
+Knows nothing of networks: a problem is anything with ``normal_equations``, ``loss`` and ``triangle``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from onehidden.solvers.status import Status
+
+
+class LeastSquares(Protocol):
+    """Sum of squared residuals, seen only through reductions over samples."""
+
+    def loss(self, theta: np.ndarray) -> float:
+        """Sum of squared residuals at theta."""
+        ...
+
+    def normal_equations(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """J'J (p, p), J'r (p,) and r'r."""
+        ...
+
+    def triangle(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """R (p, p) and Q'r (p,) of the QR factors of J, accumulated over batches."""
+        ...
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Where a solver ended, and how."""
+
+    theta: np.ndarray
+    loss: float
+    status: Status
+    steps: int
+    trace: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class LevenbergMarquardt:
+    """Damped Gauss–Newton with Nielsen's update of the damping.
+
+    Attributes
+    ----------
+    max_steps : accepted steps at most.
+    floor : sum of squares at or below which residuals count as rounding.
+    damping : first damping, relative to the diagonal of J'J.
+    patience : stop after this many steps in a row that each lower the loss by less than ``slow``
+        (relative); 0 switches the rule off.
+    slow : see ``patience``.
+    """
+
+    max_steps: int = 200
+    floor: float = 0.0
+    damping: float = 1e-2
+    patience: int = 0
+    slow: float = 1e-4
+
+    def solve(
+        self,
+        problem: LeastSquares,
+        theta: np.ndarray,
+        stop: Callable[[], bool] | None = None,
+        report: Callable[[int, float], None] | None = None,
+    ) -> Solution:
+        """Minimise from theta; ``stop()`` is asked before each step, ``report(step, loss)`` told after."""
+        theta = np.asarray(theta, dtype=float).copy()
+        hessian, gradient, loss = problem.normal_equations(theta)
+        trace, damping, growth, crawling = [loss], self.damping, 2.0, 0
+        status, steps, polish = Status.STEP_LIMIT, 0, False
+        while steps < self.max_steps:
+            if not np.isfinite(loss):
+                status = Status.NOT_FINITE
+                break
+            if loss <= self.floor and polish:
+                status = Status.EXACT
+                break
+            if stop is not None and stop():
+                status = Status.OUT_OF_TIME
+                break
+            polish = loss <= self.floor  # one step more: convergence is quadratic there
+            diagonal = _scaling(hessian)
+            step, damping = _damped_step(problem, theta, hessian, gradient, diagonal, damping)
+            trial_loss = problem.loss(theta + step)
+            predicted = -(2 * gradient @ step + step @ hessian @ step)
+            gain = (loss - trial_loss) / predicted if predicted > 0 else -1.0
+            if not (np.isfinite(trial_loss) and trial_loss < loss):
+                if loss <= self.floor:
+                    status = Status.EXACT
+                    break
+                damping, growth = damping * growth, 2 * growth
+                if damping > 1e12 or np.all(np.abs(step) <= 1e-16 * (1 + np.abs(theta))):
+                    status = Status.NO_PROGRESS
+                    break
+                continue
+            theta = theta + step
+            damping, growth = max(damping * max(1 / 9, 1 - (2 * gain - 1) ** 3), 1e-15), 2.0
+            crawling = crawling + 1 if loss - trial_loss < self.slow * loss else 0
+            relative_drop = (loss - trial_loss) / max(loss, np.finfo(float).tiny)
+            hessian, gradient, loss = problem.normal_equations(theta)
+            steps += 1
+            trace.append(loss)
+            if report is not None:
+                report(steps, loss)
+            if self.patience and crawling >= self.patience:
+                status = Status.STALLED
+                break
+            # The gradient in units where a parameter moves the residuals by its own column's length.
+            if _scaled_gradient(gradient, hessian, loss) < 1e-13 or relative_drop < 1e-15:
+                status = Status.STATIONARY
+                break
+        return Solution(theta, loss, status, steps, tuple(trace))
+
+
+def _scaling(hessian: np.ndarray) -> np.ndarray:
+    diagonal = np.diag(hessian)
+    return np.maximum(diagonal, 1e-10 * max(diagonal.max(), np.finfo(float).tiny))
+
+
+def _scaled_gradient(gradient: np.ndarray, hessian: np.ndarray, loss: float) -> float:
+    """max_j |<J_j, r>| / (|J_j| |r|): the largest cosine between a column of J and the residuals."""
+    return float(np.max(np.abs(gradient) / np.sqrt(_scaling(hessian) * max(loss, np.finfo(float).tiny))))
+
+
+def _damped_step(problem, theta, hessian, gradient, diagonal, damping):
+    """Solve (J'J + damping D) step = -J'r; by Cholesky, or by QR of [J; sqrt(damping D)] if that fails."""
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
+
+    scale = 1 / np.sqrt(diagonal)
+    scaled = hessian * scale[:, None] * scale[None, :]
+    scaled[np.diag_indices_from(scaled)] += damping
+    try:
+        factor = cho_factor(scaled, lower=True, check_finite=False)
+        # J'J carries the square of J's condition: below eps^(1/2) in the factor its digits are gone.
+        if np.min(np.abs(np.diag(factor[0]))) > 1e-7:
+            return -scale * cho_solve(factor, scale * gradient, check_finite=False), damping
+    except LinAlgError:
+        pass
+    upper, projected = problem.triangle(theta)
+    stacked = np.vstack([upper * scale[None, :], np.sqrt(damping) * np.eye(len(theta))])
+    target = np.concatenate([-projected, np.zeros(len(theta))])
+    return scale * lstsq(stacked, target, check_finite=False, lapack_driver="gelsy")[0], damping

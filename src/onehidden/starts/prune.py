@@ -1,0 +1,68 @@
+"""From a wide student to k units: merge parallel ones, then drop the cheapest by least squares."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def merge_parallel(
+    weights: np.ndarray, bias: np.ndarray, amplitude: np.ndarray, up_to_sign: bool, cosine: float = 0.95
+) -> tuple[np.ndarray, np.ndarray]:
+    """Average units that point the same way, strongest first.
+
+    Parameters
+    ----------
+    weights, bias : (M, d), (M,) hyperplanes.
+    amplitude : (M,) signed strength of each unit; only like-signed units merge.
+    up_to_sign : whether a unit and its reverse count as parallel.
+    cosine : of the (weights, bias) vectors, above which units merge.
+
+    Returns
+    -------
+    weights, bias of the merged hyperplanes, strongest first, with the norms of the average.
+    """
+    planes = np.column_stack([weights, bias])
+    norm = np.linalg.norm(planes, axis=1)
+    unit = planes / np.maximum(norm, 1e-300)[:, None]
+    strength = np.abs(amplitude)
+    free = strength > 1e-4 * strength.max()
+    merged = []
+    for i in np.argsort(-strength):
+        if not free[i]:
+            continue
+        similarity = unit @ unit[i]
+        near = free & ((np.abs(similarity) if up_to_sign else similarity) > cosine)
+        near &= np.sign(amplitude) == np.sign(amplitude[i])
+        free &= ~near
+        share = strength[near] / strength[near].sum()
+        sign = np.sign(similarity[near]) if up_to_sign else 1.0
+        merged.append((share * sign) @ planes[near])
+    result = np.array(merged)
+    return result[:, :-1], result[:, -1]
+
+
+def eliminate_backwards(features: np.ndarray, always: np.ndarray, y: np.ndarray, keep: int) -> np.ndarray:
+    """Indices of ``keep`` feature columns, dropping one at a time the one the fit misses least.
+
+    The cost of dropping column i from a least-squares fit is coef_i^2 / (G^-1)_ii with G the Gram matrix
+    of all columns; the columns of ``always`` stay in the fit throughout.
+    """
+    design = np.column_stack([always, features])
+    scale = np.linalg.norm(design, axis=0)
+    scale[scale == 0] = 1.0
+    design = design / scale
+    gram = design.T @ design
+    gram[np.diag_indices_from(gram)] += 1e-10  # duplicates are what we came to drop
+    inverse = np.linalg.inv(gram)
+    coefficient = inverse @ (design.T @ y)
+    fixed = always.shape[1]
+    alive = np.arange(design.shape[1])
+    while len(alive) - fixed > keep:
+        cost = coefficient[fixed:] ** 2 / np.diag(inverse)[fixed:]
+        drop = fixed + int(np.argmin(cost))
+        column, pivot = inverse[:, drop], inverse[drop, drop]
+        coefficient = np.delete(coefficient - column * (coefficient[drop] / pivot), drop)
+        inverse = inverse - np.outer(column, column) / pivot
+        inverse = np.delete(np.delete(inverse, drop, 0), drop, 1)
+        alive = np.delete(alive, drop)
+    return alive[fixed:] - fixed
