@@ -1,0 +1,149 @@
+"""check_arrays: what recover() may be given, and one sentence for everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def check_arrays(
+    X: Any, y: Any = None, feature_names: Sequence[str] | None = None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """X as a finite C-ordered (n, d) float64 matrix, y as a finite (n,) float64 vector.
+
+    Parameters
+    ----------
+    X : (n, d) array, or a pandas, polars or pyarrow table.
+    y : (n,) or (n, 1) array, or None when there is no target.
+    feature_names : names for messages; those of a table are found, columns are numbered otherwise.
+
+    Raises
+    ------
+    ValueError with one sentence: wrong or mismatched shapes, NaN or infinity, complex numbers, text,
+    Python objects, sparse matrices, constant columns.
+    """
+    from onehidden.data.opening import is_frame
+    from onehidden.data.opening import open as open_table
+
+    if is_frame(X):
+        table = open_table(X)
+        X, feature_names = table.X, feature_names or table.feature_names
+    matrix = as_real(X, "X")
+    if matrix.ndim == 1:
+        raise ValueError(
+            f"X must be a matrix of n rows and d columns, got shape {matrix.shape}: use X.reshape(-1, 1) for "
+            "a single feature"
+        )
+    if matrix.ndim != 2:
+        raise ValueError(f"X must be a matrix of n rows and d columns, got shape {matrix.shape}: flatten it")
+    n, d = matrix.shape
+    if n == 0 or d == 0:
+        raise ValueError(
+            f"X must have rows and columns, got shape {matrix.shape}: give a table with data in it"
+        )
+    matrix = np.ascontiguousarray(matrix, dtype=float)
+    names = [str(name) for name in feature_names] if feature_names is not None else None
+    _must_be_finite(matrix, names)
+    target = None if y is None else _target(y, n)
+    _must_vary(matrix, names)
+    return matrix, target
+
+
+def as_real(values: Any, who: str) -> np.ndarray:
+    """The values as a real numeric array of any shape; structured arrays pass through."""
+    if hasattr(values, "toarray") and hasattr(values, "nnz"):
+        raise ValueError(f"{who} must be a dense array, got a sparse matrix: use {who}.toarray()")
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{who} must hold finite numbers only, got {np.ma.count_masked(values)} masked values: drop those "
+            "rows or fill the gaps first"
+        )
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"{who} must be an array of numbers, got rows of unequal length: pad or cut them"
+        ) from None
+    if array.dtype.names:
+        return array
+    kind = array.dtype.kind
+    if kind == "c":
+        raise ValueError(
+            f"{who} must hold real numbers, got complex ones: give real and imaginary parts as two columns"
+        )
+    if kind in "USTOMmV":
+        what = {"O": "Python objects", "M": "dates", "m": "time spans", "V": "raw bytes"}.get(kind, "text")
+        raise ValueError(
+            f"{who} must be an array of numbers, got {what}: convert it first, for example with astype(float)"
+        )
+    return array
+
+
+def _target(y: Any, n: int) -> np.ndarray:
+    # A one-column frame has names only for messages; its values are what matters here.
+    if hasattr(y, "to_numpy") and hasattr(y, "columns"):
+        y = y.to_numpy()
+    elif hasattr(y, "column_names") and hasattr(y, "__arrow_c_stream__"):
+        y = np.column_stack([y.column(name).to_numpy() for name in y.column_names])
+    target = as_real(y, "y")
+    if target.ndim == 2 and target.shape[1] == 1:
+        target = target[:, 0]
+    if target.ndim != 1:
+        raise ValueError(
+            f"y must be one number a row, got shape {target.shape}: recover one output at a time, for "
+            "example y[:, 0]"
+        )
+    if len(target) != n:
+        raise ValueError(f"X has {n} rows but y has {len(target)} values: give both the same rows")
+    target = np.ascontiguousarray(target, dtype=float)
+    bad = ~np.isfinite(target)
+    if bad.any():
+        raise ValueError(
+            f"y must hold finite numbers only, but {_count(bad)} NaN or infinite (first at index "
+            f"{int(np.argmax(bad))}): drop those rows first"
+        )
+    return target
+
+
+def _count(bad: np.ndarray) -> str:
+    count = int(bad.sum())
+    return f"{count} of {bad.size} values {'is' if count == 1 else 'are'}"
+
+
+def _must_be_finite(X: np.ndarray, names: list[str] | None) -> None:
+    # The sum is finite whenever every entry is, barring overflow: one pass in the usual case.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(X.sum()):
+            return
+    bad = ~np.isfinite(X)
+    if not bad.any():
+        return
+    columns = np.flatnonzero(bad.any(axis=0))
+    rows = int(bad.any(axis=1).sum())
+    raise ValueError(
+        f"X must hold finite numbers only, but {rows} of {len(X)} rows hold NaN or infinity in "
+        f"{_called(columns, names)}: drop those rows or fill the gaps first"
+    )
+
+
+def _must_vary(X: np.ndarray, names: list[str] | None) -> None:
+    if len(X) == 1:
+        raise ValueError("X must have at least 2 rows, got 1: nothing can be learnt from a single sample")
+    low, high = X.min(axis=0), X.max(axis=0)
+    # A spread at the level of rounding is no spread: no weight on such a column can be told from a bias.
+    rounding = 8 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
+    flat = np.flatnonzero(high <= low + rounding)
+    if flat.size:
+        are, first, them = ("is", "its value is", "it") if flat.size == 1 else ("are", "the first is", "them")
+        raise ValueError(
+            f"{_called(flat, names)} of X {are} constant ({first} {low[flat[0]]:g}): leave {them} out, and use "
+            "bias=True for constant terms"
+        )
+
+
+def _called(columns: np.ndarray, names: list[str] | None) -> str:
+    plural = "column" if len(columns) == 1 else "columns"
+    shown = [str(j) if names is None else f"{names[j]!r} (index {j})" for j in columns[:5]]
+    return f"{plural} {', '.join(shown)}" + ("" if len(columns) <= 5 else f" and {len(columns) - 5} more")
