@@ -1,0 +1,1 @@
+"""How to descend: solvers that know losses and parameters, not networks."""
