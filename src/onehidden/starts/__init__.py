@@ -1,0 +1,1 @@
+"""Where to begin: starting networks for the descent."""

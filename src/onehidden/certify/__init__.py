@@ -1,0 +1,1 @@
+"""Checks of a recovered network: value, threshold, verdict, advice."""
