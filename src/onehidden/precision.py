@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import ParamSpec, TypeVar
@@ -15,11 +16,19 @@ R = TypeVar("R")
 
 def double() -> AbstractContextManager[None]:
     """Scope in which JAX computes in float64; the caller's setting returns on exit."""
-    if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(True)
-    from jax.experimental import enable_x64  # before jax 0.8
+    return _x64(True)
 
-    return enable_x64(True)
+
+def single() -> AbstractContextManager[None]:
+    """Scope in which JAX computes in float32, for searches whose result is refined afterwards."""
+    return _x64(False)
+
+
+def _x64(on: bool) -> AbstractContextManager[None]:
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(on)
+    experimental = importlib.import_module("jax.experimental")  # before jax 0.8
+    return experimental.enable_x64(on)
 
 
 def in_double(fn: Callable[P, R]) -> Callable[P, R]:

@@ -55,6 +55,16 @@ class NetworkFit:
         return np.asarray(hessian), np.asarray(gradient), float(loss)
 
     @in_double
+    def jacobian_product(self, theta: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """J' C for columns C (n, M)."""
+        total, at = np.zeros((len(theta), columns.shape[1])), 0
+        for _, J in self._jacobian_batches(theta):
+            part = columns[at : at + len(J)]
+            total += np.asarray(J)[: len(part)].T @ part
+            at += len(J)
+        return total
+
+    @in_double
     def triangle(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """R and Q'r of J = QR, one batch at a time on top of the triangle so far."""
         p = len(theta)

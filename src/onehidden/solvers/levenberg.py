@@ -53,6 +53,8 @@ class LevenbergMarquardt:
     patience : stop after this many steps in a row that each lower the loss by less than ``slow``
         (relative); 0 switches the rule off.
     slow : see ``patience``.
+    tiny : a predicted gain below this share of the loss, at little damping, ends the descent: with noise
+        it is far below the square of a standard error.
     """
 
     max_steps: int = 200
@@ -60,6 +62,7 @@ class LevenbergMarquardt:
     damping: float = 1e-2
     patience: int = 0
     slow: float = 1e-4
+    tiny: float = 1e-13
 
     def solve(
         self,
@@ -86,8 +89,11 @@ class LevenbergMarquardt:
             polish = loss <= self.floor  # one step more: convergence is quadratic there
             diagonal = _scaling(hessian)
             step, damping = _damped_step(problem, theta, hessian, gradient, diagonal, damping)
-            trial_loss = problem.loss(theta + step)
             predicted = -(2 * gradient @ step + step @ hessian @ step)
+            if loss > self.floor and damping < 1e-4 and 0 <= predicted < self.tiny * loss:
+                status = Status.STATIONARY
+                break
+            trial_loss = problem.loss(theta + step)
             gain = (loss - trial_loss) / predicted if predicted > 0 else -1.0
             if not (np.isfinite(trial_loss) and trial_loss < loss):
                 if loss <= self.floor:

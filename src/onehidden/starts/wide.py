@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from onehidden.activations import Activation
 from onehidden.objectives.residuals import Form, residuals
+from onehidden.precision import single
+from onehidden.starts.candidate import Candidate, Task, complete, refine, search_form
 from onehidden.starts.prune import eliminate_backwards, merge_parallel
 
 _CHUNK = 1000  # steps between looks at the clock
@@ -40,10 +41,13 @@ class WideAndPrune:
     decay: float = 1e-3
 
 
-def wide_form(activation: Activation, d: int, width: int, bias: bool) -> Form:
-    """The student's form: orientation-free with a linear skip where reversal is linear."""
-    free = activation.reflection is not None and activation.reflection.degree == 1
-    return Form(activation, d, width, bias, intercept=True, skip=free, symmetrised=free)
+def wide_start(task: Task, settings: WideAndPrune) -> Candidate:
+    """Train wide, prune to k, refine."""
+    wide = search_form(task.activation, task.d, settings.width, task.bias)
+    theta = train(wide, settings, task.Z, task.y, task.seed, task.stop, task.reporter("wide student"))
+    weights, bias = prune(wide, theta, task)
+    form = search_form(task.activation, task.d, len(weights), task.bias)
+    return refine(task, form, complete(task, form, weights, bias), "wide-and-prune")
 
 
 def train(
@@ -61,7 +65,7 @@ def train(
     """
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(X))
-    with jax.enable_x64(False):
+    with single():
         x, target = jnp.asarray(X[order], jnp.float32), jnp.asarray(y[order], jnp.float32)
         weights = rng.standard_normal((form.k, form.d)) / np.sqrt(form.d)
         output = rng.standard_normal(form.k) / np.sqrt(form.k)
@@ -105,20 +109,13 @@ def _run_chunk(form, settings, batch, theta, state, decayed, x, target, starts):
     return theta, state, jnp.mean(fits[-100:])
 
 
-def prune(form: Form, theta: np.ndarray, X: np.ndarray, y: np.ndarray, keep: int) -> tuple[Form, np.ndarray]:
-    """The student cut down to ``keep`` units, outputs refitted by least squares."""
+def prune(form: Form, theta: np.ndarray, task: Task) -> tuple[np.ndarray, np.ndarray]:
+    """Weights and biases of the ``task.k`` units of the student that matter most."""
     weights, output, bias, _, _ = form.unpack(theta)
     g = form.activation
-    parity_known = form.symmetrised or g.sign_free
-    degree = g.homogeneity or 1
-    amplitude = output * np.linalg.norm(weights, axis=1) ** degree
-    weights, bias = merge_parallel(weights, bias, amplitude, up_to_sign=parity_known)
-    features = np.asarray(form.g(jnp.asarray(X @ weights.T + bias)))
-    always = np.column_stack([np.ones(len(X)), *([X] if form.skip else [])])
-    kept = eliminate_backwards(features, always, y, keep)
-    small = Form(g, form.d, len(kept), form.bias, True, form.skip, form.symmetrised)
-    design = np.column_stack([features[:, kept], always])
-    coefficient = np.linalg.lstsq(design, y, rcond=None)[0]
-    k = len(kept)
-    beta = coefficient[k + 1 :] if form.skip else None
-    return small, small.pack(weights[kept], coefficient[:k], bias[kept], beta, coefficient[k])
+    amplitude = output * np.linalg.norm(weights, axis=1) ** (g.homogeneity or 1)
+    weights, bias = merge_parallel(weights, bias, amplitude, up_to_sign=form.symmetrised or g.sign_free)
+    features = np.asarray(form.g(jnp.asarray(task.Z @ weights.T + bias)))
+    always = np.column_stack([np.ones(len(task.y)), *([task.Z] if form.skip else [])])
+    kept = eliminate_backwards(features, always, task.y, task.k)
+    return weights[kept], bias[kept]

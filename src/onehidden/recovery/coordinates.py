@@ -1,0 +1,86 @@
+"""Whitened coordinates: z = W (x - shift), y' = (y - level) / scale; a network there is a network here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onehidden.network import OneHiddenNet
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """An affine change of inputs and target.
+
+    Attributes
+    ----------
+    whiten, unwhiten : (d, d) symmetric roots of the inverse covariance and of the covariance.
+    shift : (d,) what is taken off x first.
+    level, scale : what is taken off y, and what it is then divided by.
+    """
+
+    whiten: np.ndarray
+    unwhiten: np.ndarray
+    shift: np.ndarray
+    level: float
+    scale: float
+
+    def inputs(self, X: np.ndarray) -> np.ndarray:
+        return (X - self.shift) @ self.whiten
+
+    def target(self, y: np.ndarray) -> np.ndarray:
+        return (y - self.level) / self.scale
+
+    def outward(self, net: OneHiddenNet) -> OneHiddenNet:
+        """The network in x whose network in z is given."""
+        weights = net.weights @ self.whiten
+        return OneHiddenNet(
+            weights,
+            net.output * self.scale,
+            net.bias - weights @ self.shift,
+            net.intercept * self.scale + self.level,
+            net.activation,
+        )
+
+    def inward(self, net: OneHiddenNet) -> OneHiddenNet:
+        """The network in z whose network in x is given."""
+        return OneHiddenNet(
+            net.weights @ self.unwhiten,
+            net.output / self.scale,
+            net.bias + net.weights @ self.shift,
+            (net.intercept - self.level) / self.scale,
+            net.activation,
+        )
+
+    def moved(self, shift: np.ndarray, level: float) -> Coordinates:
+        """The same scales around another origin."""
+        return Coordinates(self.whiten, self.unwhiten, shift, level, self.scale)
+
+
+def whitened(X: np.ndarray, y: np.ndarray) -> Coordinates:
+    """Coordinates in which the sample has mean zero and unit covariance, and y mean zero, variance one."""
+    mean = X.mean(axis=0)
+    spread = X.std(axis=0)  # columns of wildly different units first, or the covariance loses digits
+    centred = (X - mean) / spread
+    value, vector = np.linalg.eigh(centred.T @ centred / len(X))
+    if value[0] < 1e-10 * value[-1]:
+        columns = np.argsort(-np.abs(vector[:, 0]))[:2]
+        raise ValueError(
+            f"the columns of X are linearly dependent (most of it between columns {int(columns[0])} and "
+            f"{int(columns[1])}): their weights cannot be told apart; leave one of them out"
+        )
+    # A symmetric root of D R D, R the correlation: eigendecompose the covariance itself.
+    value, vector = np.linalg.eigh(spread[:, None] * (centred.T @ centred / len(X)) * spread[None, :])
+    if value[0] <= 0:
+        raise ValueError("the columns of X differ too much in scale: divide each by its standard deviation")
+    scale = float(y.std())
+    if scale <= 1e-14 * float(np.max(np.abs(y))):
+        raise ValueError(f"y is constant ({float(y[0]):g}): there is nothing to recover from it")
+    return Coordinates(
+        (vector / np.sqrt(value)) @ vector.T,
+        (vector * np.sqrt(value)) @ vector.T,
+        mean,
+        float(y.mean()),
+        scale,
+    )

@@ -1,0 +1,199 @@
+"""Recovery: what recover() returns, frozen, with everything a reader may doubt."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onehidden.checks import Check
+from onehidden.network import OneHiddenNet
+from onehidden.recovery.clock import TraceRecord
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class ParameterRecord:
+    """One number for each parameter of a network: standard errors, or an end of an interval."""
+
+    weights: np.ndarray
+    output: np.ndarray
+    bias: np.ndarray
+    intercept: float
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """A recovered network with its certificate.
+
+    Attributes
+    ----------
+    network : the units in canonical form.
+    status : "exact", "consistent", "doubtful" or "not identifiable".
+    message : one sentence behind the status.
+    converged : whether the status is "exact" or "consistent".
+    loss : mean squared residual, in the units of y squared.
+    noise_variance : residual sum of squares over n - (free parameters).
+    seconds : wall-clock time of the call.
+    checks : the certificate, one record a question.
+    standard_errors : of every parameter, in canonical form; infinite where the data cannot tell.
+    trace : (stage, step, loss relative to var y, seconds) as it went.
+    curvature : spectrum of the Gauss–Newton matrix along the free directions, unit diagonal.
+    signal : z-value of each score moment that was measured, by order.
+    origin : the start that led here.
+    feature_names, options, versions : what is needed to read and repeat the result.
+    """
+
+    network: OneHiddenNet
+    status: str
+    message: str
+    loss: float
+    noise_variance: float
+    seconds: float
+    checks: list[Check]
+    standard_errors: ParameterRecord
+    trace: list[TraceRecord] = field(repr=False)
+    curvature: np.ndarray = field(repr=False)
+    signal: dict[int, float]
+    origin: str
+    n_samples: int
+    feature_names: tuple[str, ...] = field(repr=False)
+    options: dict[str, Any] = field(repr=False)
+    versions: dict[str, str] = field(repr=False)
+
+    @property
+    def converged(self) -> bool:
+        return self.status in ("exact", "consistent")
+
+    def interval(self, level: float = 0.95) -> tuple[ParameterRecord, ParameterRecord]:
+        """Lower and upper ends of the confidence interval of every parameter."""
+        from scipy.special import ndtri
+
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1, got {level}")
+        reach = float(ndtri(0.5 + level / 2))
+        net, error = self.network, self.standard_errors
+        ends = []
+        for sign in (-1, 1):
+            ends.append(
+                ParameterRecord(
+                    net.weights + sign * reach * error.weights,
+                    net.output + sign * reach * error.output,
+                    net.bias + sign * reach * error.bias,
+                    net.intercept + sign * reach * error.intercept,
+                )
+            )
+        return ends[0], ends[1]
+
+    def save(self, directory: str | Path) -> None:
+        """Write ``model.safetensors`` and ``recovery.json`` into a folder."""
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.network.save(folder / "model.safetensors")
+        (folder / "recovery.json").write_text(json.dumps(self.to_dict(), indent=1, allow_nan=False))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the model, as plain JSON values; numbers that are not finite become text."""
+        error = self.standard_errors
+        return {
+            "format_version": FORMAT_VERSION,
+            "status": self.status,
+            "message": self.message,
+            "converged": self.converged,
+            "loss": _plain(self.loss),
+            "noise_variance": _plain(self.noise_variance),
+            "seconds": self.seconds,
+            "origin": self.origin,
+            "n_samples": self.n_samples,
+            "network": {
+                "activation": self.network.activation.name,
+                "weights": self.network.weights.tolist(),
+                "output": self.network.output.tolist(),
+                "bias": self.network.bias.tolist(),
+                "intercept": self.network.intercept,
+            },
+            "standard_errors": {name: _plain(value) for name, value in asdict(error).items()},
+            "checks": [{key: _plain(v) for key, v in check.to_dict().items()} for check in self.checks],
+            "signal": {str(order): _plain(z) for order, z in self.signal.items()},
+            "curvature": _plain(self.curvature),
+            "trace": [{key: _plain(v) for key, v in asdict(record).items()} for record in self.trace],
+            "feature_names": list(self.feature_names),
+            "options": self.options,
+            "versions": self.versions,
+        }
+
+    def report(self, path_html: str | Path, X: Any = None, y: Any = None, truth: Any = None) -> None:
+        """Write the report as one HTML page; samples add ridge functions, a true network a comparison."""
+        from onehidden.report import render_html
+
+        render_html(self, path_html, X=X, y=y, truth=truth)
+
+
+def load_recovery(directory: str | Path) -> Recovery:
+    """Read a folder written by ``Recovery.save``."""
+    folder = Path(directory)
+    path = folder / "recovery.json"
+    if not path.is_file():
+        raise ValueError(f"no recovery.json in {folder}: give the folder of a finished run")
+    try:
+        data = json.loads(path.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not JSON: {error}") from None
+    version = data.get("format_version") if isinstance(data, dict) else None
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise ValueError(f"{path} has run format {version}, this version reads up to {FORMAT_VERSION}")
+    try:
+        error = data["standard_errors"]
+        return Recovery(
+            network=OneHiddenNet.load(folder / "model.safetensors"),
+            status=data["status"],
+            message=data["message"],
+            loss=_number(data["loss"]),
+            noise_variance=_number(data["noise_variance"]),
+            seconds=data["seconds"],
+            checks=[Check(**{key: _restored(v) for key, v in c.items()}) for c in data["checks"]],
+            standard_errors=ParameterRecord(
+                *(_array(error[name]) for name in ("weights", "output", "bias")), _number(error["intercept"])
+            ),
+            trace=[TraceRecord(**{key: _restored(v) for key, v in r.items()}) for r in data["trace"]],
+            curvature=_array(data["curvature"]),
+            signal={int(order): _number(z) for order, z in data["signal"].items()},
+            origin=data["origin"],
+            n_samples=data["n_samples"],
+            feature_names=tuple(data["feature_names"]),
+            options=data["options"],
+            versions=data["versions"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is not a complete run: {error!r}") from None
+
+
+_NAMES = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return [_plain(v) for v in value.tolist()]
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    return value
+
+
+def _number(value: Any) -> float:
+    return _NAMES[value] if isinstance(value, str) else float(value)
+
+
+def _restored(value: Any) -> Any:
+    return _NAMES.get(value, value) if isinstance(value, str) else value
+
+
+def _array(values: Any) -> np.ndarray:
+    if isinstance(values, list):
+        return np.array([_array(v) if isinstance(v, list) else _number(v) for v in values], dtype=float)
+    return np.asarray(values, float)

@@ -1,0 +1,217 @@
+"""recover(): choose, start, polish, certify."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import numpy as np
+
+from onehidden import activations, data
+from onehidden.activations import Activation
+from onehidden.network import OneHiddenNet
+from onehidden.objectives.fit import NetworkFit
+from onehidden.objectives.residuals import Form
+from onehidden.precision import in_double
+from onehidden.recovery.certificate import EXACT_RMS, Certificate, certify
+from onehidden.recovery.clock import Clock, Progress
+from onehidden.recovery.coordinates import Coordinates, whitened
+from onehidden.recovery.race import STARTS, Scouting, candidates
+from onehidden.recovery.record import Recovery
+from onehidden.solvers import LevenbergMarquardt
+from onehidden.starts.candidate import Candidate, Task
+
+SCORES = ("auto", "gaussian")
+
+
+@in_double
+def recover(
+    X: Any,
+    y: Any = None,
+    hidden: int | None = None,
+    *,
+    activation: str | Activation = "relu",
+    bias: bool = False,
+    intercept: bool = True,
+    score: str = "auto",
+    start: str = "auto",
+    seed: int = 0,
+    max_seconds: float | None = None,
+    progress: bool | Progress = False,
+) -> Recovery:
+    """Recover the units of y = c + sum_i w_i g(<a_i, x> + b_i) + noise from samples.
+
+    Parameters
+    ----------
+    X : (n, d) array or table; or a ``data.Table`` that holds the target too.
+    y : (n,) target.
+    hidden : number of units k; chosen from the data when None.
+    activation : g, one of ``activations.names()``.
+    bias : whether the hidden biases b_i are free (else zero).
+    intercept : whether c is free (else zero).
+    score : the input model for score moments: "gaussian" (after whitening), or "auto".
+    start : "auto" races all, or one of "random", "moments", "wide".
+    seed : same seed, same answer.
+    max_seconds : time budget; the best answer so far is returned when it runs out.
+    progress : True prints lines to stderr; a callable hears each ``TraceRecord``.
+
+    Returns
+    -------
+    Recovery : the network in canonical form with status, checks, standard errors and trace.
+    """
+    clock = Clock(max_seconds, progress)
+    X, y, names = _samples(X, y)
+    g = activations.get(activation)
+    _check_choices(score, start, seed, max_seconds, hidden)
+    options = {
+        "hidden": hidden, "activation": g.name, "bias": bool(bias), "intercept": bool(intercept),
+        "score": score, "start": start, "seed": int(seed), "max_seconds": max_seconds,
+    }  # fmt: skip
+    k = hidden if hidden is not None else 1
+    form = Form(g, X.shape[1], k, bool(bias), bool(intercept))
+    _enough_samples(form, len(X), hidden)
+    around = whitened(X, y)
+    if hidden is None:
+        from onehidden.recovery.width import choose_width
+
+        chosen = choose_width(X, y, form, around, start, seed, clock, _finish)
+        certificate, origin, scouting = chosen
+    else:
+        certificate, origin, scouting = search(X, y, form, around, start, seed, clock)
+    return Recovery(
+        network=certificate.network,
+        status=certificate.status,
+        message=certificate.message,
+        loss=certificate.loss,
+        noise_variance=certificate.noise_variance,
+        seconds=clock.seconds(),
+        checks=certificate.checks,
+        standard_errors=certificate.standard_errors,
+        trace=clock.trace,
+        curvature=certificate.curvature,
+        signal=dict(sorted(scouting.signal.items())),
+        origin=origin,
+        n_samples=len(X),
+        feature_names=names,
+        options=options,
+        versions=_versions(),
+    )
+
+
+def search(
+    X: np.ndarray, y: np.ndarray, form: Form, around: Coordinates, start: str, seed: int, clock: Clock
+) -> tuple[Certificate, str, Scouting]:
+    """Race the starts for a given width; the first certified answer, else the best."""
+    # Without biases the origin of x means something: keep it unless the sample is centred there anyway.
+    offset = around.shift @ around.whiten
+    n, d = X.shape
+    centred = n * float(offset @ offset) <= d + 5 * np.sqrt(2 * d)
+    begin = around if form.bias or not centred else around.moved(np.zeros(d), around.level)
+    end = around if form.bias else around.moved(np.zeros(d), around.level if form.intercept else 0.0)
+    if form.bias and not form.intercept:
+        end = around.moved(around.shift, 0.0)
+    task = Task(
+        begin.inputs(X), begin.target(y), form.activation, form.k, form.bias or not centred, seed,
+        clock.expired, clock.report,
+    )  # fmt: skip
+    scouting = Scouting()
+    best: tuple[Certificate, str] | None = None
+    for candidate in candidates(task, start, scouting):
+        certificate = _finish(X, y, form, begin, end, candidate, seed, clock)
+        if best is None or certificate.loss < best[0].loss:
+            best = certificate, candidate.origin
+        if certificate.status in ("exact", "consistent") or form.activation.polynomial:
+            break
+    if best is None:  # no time for a single start
+        raise ValueError(f"max_seconds={clock.limit:g} ended before the first start: allow more time")
+    return *best, scouting
+
+
+def _finish(
+    X: np.ndarray,
+    y: np.ndarray,
+    form: Form,
+    begin: Coordinates,
+    end: Coordinates,
+    candidate: Candidate,
+    seed: int,
+    clock: Clock,
+) -> Certificate:
+    """Levenberg–Marquardt in all parameters to the end, in well-conditioned coordinates; then certify."""
+    net = end.inward(begin.outward(candidate.network))
+    fit = NetworkFit(form, end.inputs(X), end.target(y))
+    theta = form.pack(net.weights, net.output, net.bias, None, net.intercept)
+    solver = LevenbergMarquardt(max_steps=300, floor=1e-29 * fit.n, damping=1e-3, patience=20)
+    solution = solver.solve(fit, theta, clock.expired, lambda s, f: clock.report("finish", s, f / fit.n))
+    weights, output, hidden_bias, _, constant = form.unpack(solution.theta)
+    found = OneHiddenNet(weights, output, hidden_bias, float(constant), form.activation)
+    certificate = certify(_without_bias(end.outward(found), form), form, end, X, y, seed)
+    clock.report(f"certified {certificate.status}", 0, certificate.loss / end.scale**2)
+    return certificate
+
+
+def _without_bias(net: OneHiddenNet, form: Form) -> OneHiddenNet:
+    """Rounding must not leave a bias or an intercept where none was free."""
+    return OneHiddenNet(
+        net.weights,
+        net.output,
+        net.bias if form.bias else np.zeros(form.k),
+        net.intercept if form.intercept else 0.0,
+        net.activation,
+    )
+
+
+def _samples(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    table = X if isinstance(X, data.Table) else None
+    if table is not None and y is None:
+        if table.y is None:
+            raise ValueError("the table has no target: open it with target=NAME, or give y")
+        X, y, names = table.X, table.y, table.feature_names
+    else:
+        columns = getattr(X, "columns", None)
+        names = () if columns is None else tuple(str(c) for c in columns)
+    if y is None:
+        raise ValueError("recover needs the target: recover(X, y, …)")
+    matrix, target = data.check_arrays(X, y, feature_names=names or None)
+    assert target is not None
+    return matrix, target, names or tuple(f"x{j}" for j in range(matrix.shape[1]))
+
+
+def _check_choices(score: Any, start: Any, seed: Any, max_seconds: Any, hidden: Any) -> None:
+    if score not in SCORES:
+        raise ValueError(f"score must be one of {', '.join(SCORES)}, got {score!r}")
+    if start not in STARTS:
+        raise ValueError(f"start must be one of {', '.join(STARTS)}, got {start!r}")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed must be a whole number from 0 on, got {seed!r}")
+    if max_seconds is not None and not max_seconds > 0:
+        raise ValueError(f"max_seconds must be positive or None, got {max_seconds!r}")
+    if hidden is not None and (isinstance(hidden, bool) or not isinstance(hidden, (int, np.integer))):
+        raise ValueError(f"hidden must be a whole number of units or None, got {hidden!r}")
+    if hidden is not None and hidden < 1:
+        raise ValueError(f"hidden must be at least 1, got {hidden}")
+
+
+def _enough_samples(form: Form, n: int, hidden: int | None) -> None:
+    if n <= form.freedom:
+        most = (n - 1) // (form.freedom // form.k) if form.k else 0
+        raise ValueError(
+            f"{form.k} units of {form.d} inputs have {form.freedom} free parameters, but there are only {n} "
+            f"samples: ask for at most {max(most, 0)} units or bring more samples"
+        )
+
+
+def _versions() -> dict[str, str]:
+    import jax
+
+    from onehidden import __version__
+
+    return {
+        "onehidden": __version__,
+        "jax": jax.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
+
+
+__all__ = ["EXACT_RMS", "recover", "search"]

@@ -1,0 +1,92 @@
+"""What a start is given, and what it returns: a candidate network with its loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from onehidden.activations import Activation
+from onehidden.network import OneHiddenNet
+from onehidden.objectives.fit import NetworkFit
+from onehidden.objectives.residuals import Form
+from onehidden.solvers import LevenbergMarquardt
+from onehidden.starts.orientation import orient
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A network in the coordinates of the task, with its mean squared residual and where it came from."""
+
+    network: OneHiddenNet
+    loss: float
+    origin: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """Whitened inputs Z (n, d), target y (n,) of mean 0 and variance 1, and what is sought in them.
+
+    ``stop()`` says that time is up; ``report(stage, step, loss)`` hears of progress.
+    """
+
+    Z: np.ndarray = field(repr=False)
+    y: np.ndarray = field(repr=False)
+    activation: Activation
+    k: int
+    bias: bool
+    seed: int
+    stop: Callable[[], bool] = lambda: False
+    report: Callable[[str, int, float], None] = lambda stage, step, loss: None
+
+    @property
+    def d(self) -> int:
+        return self.Z.shape[1]
+
+    def within(self, basis: np.ndarray) -> Task:
+        """The same task seen in a subspace with orthonormal columns (d, r)."""
+        return replace(self, Z=self.Z @ basis)
+
+    def reporter(self, stage: str) -> Callable[[int, float], None]:
+        return lambda step, loss: self.report(stage, step, loss)
+
+
+def search_form(activation: Activation, d: int, k: int, bias: bool) -> Form:
+    """The form in which starts search: orientation-free with a linear skip where reversal is linear."""
+    free = activation.reflection is not None and activation.reflection.degree == 1
+    return Form(activation, d, k, bias, intercept=True, skip=free, symmetrised=free)
+
+
+def refine(task: Task, form: Form, theta: np.ndarray, origin: str, max_steps: int = 60) -> Candidate:
+    """Levenberg–Marquardt in the search form until it stops paying, then orientations."""
+    fit = NetworkFit(form, task.Z, task.y)
+    n = len(task.y)
+    solver = LevenbergMarquardt(max_steps=max_steps, floor=1e-24 * n, patience=6, slow=1e-3)
+    solution = solver.solve(fit, theta, task.stop, task.reporter(origin))
+    network = orient(form, solution.theta)
+    loss = float(np.mean((network.predict(task.Z) - task.y) ** 2))
+    return Candidate(network, loss, origin)
+
+
+def lift(candidate: Candidate, basis: np.ndarray) -> Candidate:
+    """A candidate of a subspace task in the coordinates of the whole."""
+    net = candidate.network
+    lifted = OneHiddenNet(net.weights @ basis.T, net.output, net.bias, net.intercept, net.activation)
+    return replace(candidate, network=lifted)
+
+
+def complete(task: Task, form: Form, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """Parameters with the given hyperplanes and least-squares outputs, skip and intercept."""
+    import jax.numpy as jnp
+
+    features = np.asarray(form.g(jnp.asarray(task.Z @ weights.T + bias)))
+    always = np.column_stack([np.ones(len(task.y)), *([task.Z] if form.skip else [])])
+    # A trace of ridge: parallel units would share one output as +huge and -huge.
+    design = np.column_stack([features, always])
+    gram = design.T @ design
+    gram[np.diag_indices_from(gram)] += 1e-8 * np.trace(gram) / len(gram)
+    coefficient = np.linalg.solve(gram, design.T @ task.y)
+    k = len(weights)
+    beta = coefficient[k + 1 :] if form.skip else None
+    return form.pack(weights, coefficient[:k], bias, beta, coefficient[k])
