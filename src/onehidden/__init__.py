@@ -1,6 +1,63 @@
-"""onehidden."""
+"""onehidden: recover the hidden layer that generated your data.
 
-from onehidden.network import OneHiddenNet
+The whole public surface stands on this page; what is heavy is imported when first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["OneHiddenNet"]
+
+if TYPE_CHECKING:
+    from onehidden import activations, data, laws, moments, papers, problems
+    from onehidden.checks import Check
+    from onehidden.matching import Match, match
+    from onehidden.network import OneHiddenNet
+    from onehidden.recovery import Recovery, load_recovery, recover
+    from onehidden.recovery.estimator import OneHiddenRegressor
+
+_HOME = {
+    "Check": "onehidden.checks",
+    "Match": "onehidden.matching",
+    "OneHiddenNet": "onehidden.network",
+    "OneHiddenRegressor": "onehidden.recovery.estimator",
+    "Recovery": "onehidden.recovery",
+    "load_recovery": "onehidden.recovery",
+    "match": "onehidden.matching",
+    "recover": "onehidden.recovery",
+}
+_ROOMS = ("activations", "data", "laws", "moments", "papers", "problems")
+
+__all__ = [
+    "Check",
+    "Match",
+    "OneHiddenNet",
+    "OneHiddenRegressor",
+    "Recovery",
+    "activations",
+    "data",
+    "laws",
+    "load_recovery",
+    "match",
+    "moments",
+    "papers",
+    "problems",
+    "recover",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+    elif name in _ROOMS:
+        value = importlib.import_module(f"onehidden.{name}")
+    else:
+        raise AttributeError(f"module 'onehidden' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -21,7 +21,7 @@ STRUCTURE_P = 1e-4  # a right answer is called structured once in ten thousand
 
 @dataclass(frozen=True)
 class Certificate:
-    """What the data say about a network."""
+    """What the data say about a network; ``rms`` is its residual as a share of std(y)."""
 
     network: OneHiddenNet
     checks: list[Check]
@@ -31,6 +31,15 @@ class Certificate:
     noise_variance: float
     standard_errors: ParameterRecord
     curvature: np.ndarray
+    rms: float
+    freedom: int
+
+    @property
+    def settled(self) -> bool:
+        """Whether no further start can do better: certified, exact but not unique, or hopeless."""
+        if self.status in ("exact", "consistent") or self.rms <= EXACT_RMS:
+            return True
+        return self.network.activation.polynomial
 
 
 def certify(network: OneHiddenNet, form: Form, coordinates: Coordinates, X, y, seed: int) -> Certificate:
@@ -94,6 +103,8 @@ def certify(network: OneHiddenNet, form: Form, coordinates: Coordinates, X, y, s
         noise_variance=variance * coordinates.scale**2,
         standard_errors=_standard_errors(bend, variance, form, coordinates),
         curvature=bend.values,
+        rms=rms,
+        freedom=freedom,
     )
 
 

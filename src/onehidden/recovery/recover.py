@@ -9,17 +9,14 @@ import numpy as np
 
 from onehidden import activations, data
 from onehidden.activations import Activation
-from onehidden.network import OneHiddenNet
-from onehidden.objectives.fit import NetworkFit
 from onehidden.objectives.residuals import Form
 from onehidden.precision import in_double
-from onehidden.recovery.certificate import EXACT_RMS, Certificate, certify
 from onehidden.recovery.clock import Clock, Progress
-from onehidden.recovery.coordinates import Coordinates, whitened
-from onehidden.recovery.race import STARTS, Scouting, candidates
+from onehidden.recovery.coordinates import whitened
+from onehidden.recovery.race import STARTS
 from onehidden.recovery.record import Recovery
-from onehidden.solvers import LevenbergMarquardt
-from onehidden.starts.candidate import Candidate, Task
+from onehidden.recovery.search import Effort, search
+from onehidden.recovery.width import choose_width
 
 SCORES = ("auto", "gaussian")
 
@@ -71,13 +68,12 @@ def recover(
     form = Form(g, X.shape[1], k, bool(bias), bool(intercept))
     _enough_samples(form, len(X), hidden)
     around = whitened(X, y)
+    effort = Effort(start, int(seed), clock)
     if hidden is None:
-        from onehidden.recovery.width import choose_width
-
-        chosen = choose_width(X, y, form, around, start, seed, clock, _finish)
-        certificate, origin, scouting = chosen
+        found = choose_width(X, y, form, around, effort)
     else:
-        certificate, origin, scouting = search(X, y, form, around, start, seed, clock)
+        found = search(X, y, form, around, effort)
+    certificate = found.certificate
     return Recovery(
         network=certificate.network,
         status=certificate.status,
@@ -89,75 +85,12 @@ def recover(
         standard_errors=certificate.standard_errors,
         trace=clock.trace,
         curvature=certificate.curvature,
-        signal=dict(sorted(scouting.signal.items())),
-        origin=origin,
+        signal=dict(sorted(found.signal.items())),
+        origin=found.origin,
         n_samples=len(X),
         feature_names=names,
         options=options,
         versions=_versions(),
-    )
-
-
-def search(
-    X: np.ndarray, y: np.ndarray, form: Form, around: Coordinates, start: str, seed: int, clock: Clock
-) -> tuple[Certificate, str, Scouting]:
-    """Race the starts for a given width; the first certified answer, else the best."""
-    # Without biases the origin of x means something: keep it unless the sample is centred there anyway.
-    offset = around.shift @ around.whiten
-    n, d = X.shape
-    centred = n * float(offset @ offset) <= d + 5 * np.sqrt(2 * d)
-    begin = around if form.bias or not centred else around.moved(np.zeros(d), around.level)
-    end = around if form.bias else around.moved(np.zeros(d), around.level if form.intercept else 0.0)
-    if form.bias and not form.intercept:
-        end = around.moved(around.shift, 0.0)
-    task = Task(
-        begin.inputs(X), begin.target(y), form.activation, form.k, form.bias or not centred, seed,
-        clock.expired, clock.report,
-    )  # fmt: skip
-    scouting = Scouting()
-    best: tuple[Certificate, str] | None = None
-    for candidate in candidates(task, start, scouting):
-        certificate = _finish(X, y, form, begin, end, candidate, seed, clock)
-        if best is None or certificate.loss < best[0].loss:
-            best = certificate, candidate.origin
-        if certificate.status in ("exact", "consistent") or form.activation.polynomial:
-            break
-    if best is None:  # no time for a single start
-        raise ValueError(f"max_seconds={clock.limit:g} ended before the first start: allow more time")
-    return *best, scouting
-
-
-def _finish(
-    X: np.ndarray,
-    y: np.ndarray,
-    form: Form,
-    begin: Coordinates,
-    end: Coordinates,
-    candidate: Candidate,
-    seed: int,
-    clock: Clock,
-) -> Certificate:
-    """Levenberg–Marquardt in all parameters to the end, in well-conditioned coordinates; then certify."""
-    net = end.inward(begin.outward(candidate.network))
-    fit = NetworkFit(form, end.inputs(X), end.target(y))
-    theta = form.pack(net.weights, net.output, net.bias, None, net.intercept)
-    solver = LevenbergMarquardt(max_steps=300, floor=1e-29 * fit.n, damping=1e-3, patience=20)
-    solution = solver.solve(fit, theta, clock.expired, lambda s, f: clock.report("finish", s, f / fit.n))
-    weights, output, hidden_bias, _, constant = form.unpack(solution.theta)
-    found = OneHiddenNet(weights, output, hidden_bias, float(constant), form.activation)
-    certificate = certify(_without_bias(end.outward(found), form), form, end, X, y, seed)
-    clock.report(f"certified {certificate.status}", 0, certificate.loss / end.scale**2)
-    return certificate
-
-
-def _without_bias(net: OneHiddenNet, form: Form) -> OneHiddenNet:
-    """Rounding must not leave a bias or an intercept where none was free."""
-    return OneHiddenNet(
-        net.weights,
-        net.output,
-        net.bias if form.bias else np.zeros(form.k),
-        net.intercept if form.intercept else 0.0,
-        net.activation,
     )
 
 
@@ -212,6 +145,3 @@ def _versions() -> dict[str, str]:
         "numpy": np.__version__,
         "python": platform.python_version(),
     }
-
-
-__all__ = ["EXACT_RMS", "recover", "search"]

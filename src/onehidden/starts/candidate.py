@@ -63,7 +63,7 @@ def refine(task: Task, form: Form, theta: np.ndarray, origin: str, max_steps: in
     fit = NetworkFit(form, task.Z, task.y)
     n = len(task.y)
     solver = LevenbergMarquardt(max_steps=max_steps, floor=1e-24 * n, patience=6, slow=1e-3)
-    solution = solver.solve(fit, theta, task.stop, task.reporter(origin))
+    solution = solver.solve(fit, theta, task.stop, lambda step, loss: task.report(origin, step, loss / n))
     network = orient(form, solution.theta)
     loss = float(np.mean((network.predict(task.Z) - task.y) ** 2))
     return Candidate(network, loss, origin)

@@ -47,6 +47,19 @@ def eliminate_backwards(features: np.ndarray, always: np.ndarray, y: np.ndarray,
     The cost of dropping column i from a least-squares fit is coef_i^2 / (G^-1)_ii with G the Gram matrix
     of all columns; the columns of ``always`` stay in the fit throughout.
     """
+    return _path(features, always, y, keep)[0]
+
+
+def elimination_losses(features: np.ndarray, always: np.ndarray, y: np.ndarray, most: int) -> np.ndarray:
+    """Mean squared residual of the least-squares fit with 1, 2, …, ``most`` columns left on the path."""
+    losses = _path(features, always, y, 1)[1]
+    return losses[::-1][:most]
+
+
+def _path(
+    features: np.ndarray, always: np.ndarray, y: np.ndarray, keep: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Columns left at the end, and the loss after each drop (the first entry: before any)."""
     design = np.column_stack([always, features])
     scale = np.linalg.norm(design, axis=0)
     scale[scale == 0] = 1.0
@@ -55,14 +68,16 @@ def eliminate_backwards(features: np.ndarray, always: np.ndarray, y: np.ndarray,
     gram[np.diag_indices_from(gram)] += 1e-10  # duplicates are what we came to drop
     inverse = np.linalg.inv(gram)
     coefficient = inverse @ (design.T @ y)
+    squares = [float(np.sum((y - design @ coefficient) ** 2))]
     fixed = always.shape[1]
     alive = np.arange(design.shape[1])
     while len(alive) - fixed > keep:
         cost = coefficient[fixed:] ** 2 / np.diag(inverse)[fixed:]
         drop = fixed + int(np.argmin(cost))
+        squares.append(squares[-1] + float(cost[drop - fixed]))
         column, pivot = inverse[:, drop], inverse[drop, drop]
         coefficient = np.delete(coefficient - column * (coefficient[drop] / pivot), drop)
         inverse = inverse - np.outer(column, column) / pivot
         inverse = np.delete(np.delete(inverse, drop, 0), drop, 1)
         alive = np.delete(alive, drop)
-    return alive[fixed:] - fixed
+    return alive[fixed:] - fixed, np.array(squares) / len(y)

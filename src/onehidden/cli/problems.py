@@ -1,0 +1,28 @@
+"""onehidden problems: the catalogue."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command(name="problems")
+@click.option("--json", "as_json", is_flag=True, help="As JSON on stdout.")
+def command(as_json: bool) -> int:
+    """List the catalogue of problems with known truth."""
+    from onehidden import problems
+
+    rows = [problems.get(name) for name in problems.names()]
+    if as_json:
+        keys = ("name", "title", "n_inputs", "n_hidden", "activation", "n", "bias", "noise", "tags")
+        click.echo(json.dumps([{key: getattr(p, key) for key in keys} for p in rows], indent=2))
+        return 0
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("name", "what it is", "n", "tags")
+    for p in rows:
+        table.add_row(p.name, p.title, str(p.n), ", ".join(p.tags))
+    Console().print(table)
+    return 0

@@ -1,0 +1,91 @@
+"""A problem: an input law, a teacher drawn from a seed, and how hard it is meant to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from onehidden import activations
+from onehidden.network import OneHiddenNet
+
+TeacherRows = Callable[[np.random.Generator, int, int], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Samples of a known network.
+
+    Attributes
+    ----------
+    name, title : how it is asked for, and what it is.
+    law : of the inputs; anything with ``sample(n, seed)``.
+    n_inputs, n_hidden, activation : d, k, g.
+    rows : draws the (k, d) matrix of rows.
+    signs : whether outputs have both signs (else all 1).
+    bias : whether units have biases (and the network an intercept).
+    noise : standard deviation of the noise as a share of that of y.
+    n : a sample size at which recovery is expected to be exact.
+    tags : what makes it hard.
+    """
+
+    name: str
+    title: str
+    law: Any = field(repr=False)
+    n_inputs: int
+    n_hidden: int
+    activation: str
+    rows: TeacherRows = field(repr=False)
+    n: int
+    signs: bool = False
+    bias: bool = False
+    noise: float = 0.0
+    tags: tuple[str, ...] = ()
+
+    def teacher(self, seed: int) -> OneHiddenNet:
+        """The true network of a seed."""
+        rng = np.random.default_rng([seed, 1])
+        weights = self.rows(rng, self.n_hidden, self.n_inputs)
+        output = rng.choice([-1.0, 1.0], self.n_hidden) if self.signs else np.ones(self.n_hidden)
+        if self.signs and self.n_hidden > 1:
+            output[:2] = 1.0, -1.0  # both signs, whatever the draw
+        bias = 0.5 * rng.standard_normal(self.n_hidden) if self.bias else None
+        return OneHiddenNet(
+            weights, output, bias, 1.5 if self.bias else 0.0, activations.get(self.activation)
+        )
+
+    def sample(self, n: int | None = None, seed: int = 0) -> tuple[np.ndarray, np.ndarray, OneHiddenNet]:
+        """X (n, d), y (n,) and the teacher; n is the problem's own when None."""
+        size = self.n if n is None else n
+        if size < 1:
+            raise ValueError(f"a sample needs at least one row, got n = {size}")
+        teacher = self.teacher(seed)
+        X = self.law.sample(size, int(np.random.default_rng([seed, 2]).integers(2**31)))
+        y = teacher.predict(X)
+        if self.noise:
+            y = y + self.noise * y.std() * np.random.default_rng([seed, 3]).standard_normal(size)
+        return X, y, teacher
+
+
+def orthonormal(rng: np.random.Generator, k: int, d: int) -> np.ndarray:
+    """k orthonormal rows in random position; a random rotation when k = d."""
+    return np.linalg.qr(rng.standard_normal((d, k)))[0].T
+
+
+def conditioned(kappa: float) -> TeacherRows:
+    """Rows with singular values spread evenly from 1 to kappa, so that the condition number is kappa."""
+
+    def draw(rng: np.random.Generator, k: int, d: int) -> np.ndarray:
+        left = np.linalg.qr(rng.standard_normal((k, k)))[0]
+        values = np.linspace(1.0, kappa, k) / np.sqrt(kappa)
+        return left @ (values[:, None] * orthonormal(rng, k, d))
+
+    return draw
+
+
+def spread(rng: np.random.Generator, k: int, d: int) -> np.ndarray:
+    """Rows of unit norm in independent random directions."""
+    rows = rng.standard_normal((k, d))
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)

@@ -1,0 +1,100 @@
+"""Search at a given width: coordinates, the race of starts, the finish in all parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from onehidden.network import OneHiddenNet
+from onehidden.objectives.fit import NetworkFit
+from onehidden.objectives.residuals import Form
+from onehidden.recovery.certificate import Certificate, certify
+from onehidden.recovery.clock import Clock
+from onehidden.recovery.coordinates import Coordinates
+from onehidden.recovery.race import Scouting, candidates
+from onehidden.solvers import LevenbergMarquardt
+from onehidden.starts.candidate import Candidate, Task
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How to search: which starts, which seed, how long; ``tries`` bounds the candidates looked at."""
+
+    start: str
+    seed: int
+    clock: Clock
+    tries: int | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """The answer of a search: its certificate, the start it came from, the moments' z-values."""
+
+    certificate: Certificate
+    origin: str
+    signal: dict[int, float]
+
+
+def search(X: np.ndarray, y: np.ndarray, form: Form, around: Coordinates, effort: Effort) -> Found:
+    """Race the starts for a given width; the first certified answer, else the best."""
+    clock = effort.clock
+    # Without biases the origin of x means something: keep it unless the sample is centred there anyway.
+    offset = around.shift @ around.whiten
+    n, d = X.shape
+    centred = n * float(offset @ offset) <= d + 5 * np.sqrt(2 * d)
+    begin = around if form.bias or not centred else around.moved(np.zeros(d), around.level)
+    end = around if form.bias else around.moved(np.zeros(d), around.level if form.intercept else 0.0)
+    if form.bias and not form.intercept:
+        end = around.moved(around.shift, 0.0)
+    task = Task(
+        begin.inputs(X), begin.target(y), form.activation, form.k, form.bias or not centred, effort.seed,
+        clock.expired, clock.report,
+    )  # fmt: skip
+    scouting = Scouting()
+    best: Found | None = None
+    for candidate in islice(candidates(task, effort.start, scouting), effort.tries):
+        certificate = _finish(X, y, form, begin, end, candidate, effort)
+        if best is None or certificate.loss < best.certificate.loss:
+            best = Found(certificate, candidate.origin, scouting.signal)
+        # A fit to rounding cannot be bettered, even where it is not unique.
+        if certificate.settled:
+            break
+    if best is None:  # no time for a single start
+        raise ValueError(f"max_seconds={clock.limit:g} ended before the first start: allow more time")
+    return best
+
+
+def _finish(
+    X: np.ndarray,
+    y: np.ndarray,
+    form: Form,
+    begin: Coordinates,
+    end: Coordinates,
+    candidate: Candidate,
+    effort: Effort,
+) -> Certificate:
+    """Levenberg–Marquardt in all parameters to the end, in well-conditioned coordinates; then certify."""
+    clock = effort.clock
+    net = end.inward(begin.outward(candidate.network))
+    fit = NetworkFit(form, end.inputs(X), end.target(y))
+    theta = form.pack(net.weights, net.output, net.bias, None, net.intercept)
+    solver = LevenbergMarquardt(max_steps=300, floor=1e-29 * fit.n, damping=1e-3, patience=20)
+    solution = solver.solve(fit, theta, clock.expired, lambda s, f: clock.report("finish", s, f / fit.n))
+    weights, output, hidden_bias, _, constant = form.unpack(solution.theta)
+    found = OneHiddenNet(weights, output, hidden_bias, float(constant), form.activation)
+    certificate = certify(_without_bias(end.outward(found), form), form, end, X, y, effort.seed)
+    clock.report(f"certified {certificate.status}", 0, certificate.loss / end.scale**2)
+    return certificate
+
+
+def _without_bias(net: OneHiddenNet, form: Form) -> OneHiddenNet:
+    """Rounding must not leave a bias or an intercept where none was free."""
+    return OneHiddenNet(
+        net.weights,
+        net.output,
+        net.bias if form.bias else np.zeros(form.k),
+        net.intercept if form.intercept else 0.0,
+        net.activation,
+    )

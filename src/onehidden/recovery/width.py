@@ -1,0 +1,103 @@
+"""The number of units from the data: a wide student for a guess, finished fits to decide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+import numpy as np
+
+from onehidden.checks import at_least
+from onehidden.objectives.residuals import Form
+from onehidden.recovery.certificate import EXACT_RMS
+from onehidden.recovery.coordinates import Coordinates
+from onehidden.recovery.search import Effort, Found, search
+from onehidden.starts.candidate import search_form
+from onehidden.starts.prune import elimination_losses, merge_parallel
+from onehidden.starts.wide import WideAndPrune, train
+
+_MOST = 64  # units looked for
+_TRIES = 4  # candidates looked at for each width on the way
+
+
+def choose_width(X: np.ndarray, y: np.ndarray, form: Form, around: Coordinates, effort: Effort) -> Found:
+    """The finished fit with the smallest Bayesian information criterion, climbing from a guess.
+
+    A fit to rounding ends the climb when its parameters are all determined: one unit fewer cannot fit,
+    one more would be undetermined.
+    """
+    each = form.freedom  # free parameters of one unit
+    most = int(min(_MOST, max(1, (len(X) - 1) // (2 * each))))
+    fits: dict[int, Found] = {}
+
+    def at(k: int) -> Found:
+        if k not in fits:
+            fits[k] = search(X, y, replace(form, k=k), around, replace(effort, tries=_TRIES))
+        return fits[k]
+
+    k = guess_width(X, y, form, around, effort, most)
+    visited: set[int] = set()
+    while k not in visited and not effort.clock.expired():
+        visited.add(k)
+        certificate = at(k).certificate
+        if certificate.status == "exact":
+            break
+        if certificate.rms <= EXACT_RMS or certificate.status == "not identifiable":
+            k = max(1, k - 1)
+        elif certificate.status == "doubtful":
+            k = min(most, k + 1)
+        else:
+            k = min((j for j in (k - 1, k, k + 1) if 1 <= j <= most), key=lambda j: _criterion(at(j), len(X)))
+    return _with_runner_up(fits, len(X))
+
+
+def guess_width(
+    X: np.ndarray, y: np.ndarray, form: Form, around: Coordinates, effort: Effort, most: int
+) -> int:
+    """Where the elimination path of one wide student stops falling, by the information criterion."""
+    Z, target = around.inputs(X), around.target(y)
+    bias = form.bias or bool(np.any(np.abs(around.shift @ around.whiten) > 3 / np.sqrt(len(X))))
+    wide = search_form(form.activation, form.d, max(128, 4 * most), bias)
+    theta = train(
+        wide, WideAndPrune(wide.k), Z, target, effort.seed, effort.clock.expired,
+        lambda step, loss: effort.clock.report("width scout", step, loss),
+    )  # fmt: skip
+    weights, output, offsets, _, _ = wide.unpack(theta)
+    g = wide.activation
+    amplitude = output * np.linalg.norm(weights, axis=1) ** (g.homogeneity or 1)
+    weights, offsets = merge_parallel(weights, offsets, amplitude, wide.symmetrised or g.sign_free)
+    features = np.asarray(wide.g(jnp.asarray(Z @ weights.T + offsets)))
+    always = np.column_stack([np.ones(len(Z)), *([Z] if wide.skip else [])])
+    losses = elimination_losses(features, always, target, most)
+    widths = np.arange(1, len(losses) + 1)
+    n = len(X)
+    return int(widths[np.argmin(n * np.log(np.maximum(losses, 1e-12)) + form.freedom * widths * np.log(n))])
+
+
+def _criterion(found: Found, n: int) -> float:
+    certificate = found.certificate
+    # A fit to rounding counts as a fit to EXACT_RMS: digits beyond it are no evidence for more units.
+    rms = max(certificate.rms, EXACT_RMS)
+    return 2 * n * float(np.log(rms)) + certificate.freedom * float(np.log(n))
+
+
+def _with_runner_up(fits: dict[int, Found], n: int) -> Found:
+    """The best width, with a check that says how far the next best is."""
+    ranked = sorted(fits, key=lambda k: _criterion(fits[k], n))
+    exact = [k for k in ranked if fits[k].certificate.status == "exact"]
+    best = fits[exact[0] if exact else ranked[0]]
+    others = [k for k in ranked if fits[k] is not best]
+    if exact or not others:
+        gap, advice = float("inf"), "an exact fit with all parameters determined needs no runner-up"
+    else:
+        gap = _criterion(fits[others[0]], n) - _criterion(best, n)
+        advice = (
+            f"information criterion of the runner-up, {others[0]} units, above the chosen; below 6 is a tie"
+        )
+    width = at_least("width", gap, 6.0, advice)
+    certificate = best.certificate
+    checks = [*certificate.checks, width]
+    status = certificate.status
+    if status == "consistent" and not width.passed:
+        status = "doubtful"
+    return replace(best, certificate=replace(certificate, checks=checks, status=status))
