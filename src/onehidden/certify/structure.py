@@ -36,5 +36,6 @@ def structure_p_value(
     kept = value > 1e-10 * value[-1]
     drop = float(np.sum((vector[:, kept].T @ u) ** 2 / value[kept]))
     rank = int(kept.sum())
-    remaining = max(float(residual @ residual) - drop, np.finfo(float).tiny)
+    total = float(residual @ residual)
+    remaining = max(total - drop, 1e-12 * total)
     return float(fdtrc(rank, free, (drop / rank) / (remaining / free)))

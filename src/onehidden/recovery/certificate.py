@@ -63,6 +63,7 @@ def certify(network: OneHiddenNet, form: Form, coordinates: Coordinates, X, y, s
     variance = loss / max(n - freedom, 1)
     rms = float(np.sqrt(loss / n))
     exact = rms <= EXACT_RMS
+    standard_errors = _standard_errors(bend, variance, form, coordinates)
     checks = [
         _fit_check(exact, rms, fit, theta, hessian, Z, seed),
         at_most(
@@ -86,6 +87,7 @@ def certify(network: OneHiddenNet, form: Form, coordinates: Coordinates, X, y, s
             "rank of the Jacobian against the number of free parameters; a gap means that different "
             "networks fit these samples equally well",
         ),
+        _weakest_unit(exact, inner, Z, standard_errors, network),
         at_least(
             "samples per parameter",
             n / freedom,
@@ -101,7 +103,7 @@ def certify(network: OneHiddenNet, form: Form, coordinates: Coordinates, X, y, s
         message,
         loss=loss / n * coordinates.scale**2,
         noise_variance=variance * coordinates.scale**2,
-        standard_errors=_standard_errors(bend, variance, form, coordinates),
+        standard_errors=standard_errors,
         curvature=bend.values,
         rms=rms,
         freedom=freedom,
@@ -117,6 +119,20 @@ def _fit_check(exact, rms, fit, theta, hessian, Z, seed) -> Check:
         STRUCTURE_P,
         "p-value of independent noise as the only thing left in the residuals; below the bound the "
         "network misses something: more units, another activation, biases, or another start",
+    )
+
+
+def _weakest_unit(
+    exact: bool, inner: OneHiddenNet, Z: np.ndarray, errors: ParameterRecord, network: OneHiddenNet
+) -> Check:
+    """A unit that adds nothing has no direction to recover: each must stand clear of zero."""
+    advice = "a unit that adds nothing to y has no direction to speak of: ask for fewer units"
+    if exact:
+        units = inner.activation(Z @ inner.weights.T + inner.bias)
+        return at_least("weakest unit", float(np.min(np.abs(inner.output) * units.std(axis=0))), 1e-7, advice)
+    tiny = np.finfo(float).tiny
+    return at_least(
+        "weakest unit", float(np.min(np.abs(network.output) / np.maximum(errors.output, tiny))), 3.0, advice
     )
 
 
@@ -140,11 +156,11 @@ def _verdict(checks: list[Check], exact: bool, form: Form) -> tuple[str, str]:
             "not identifiable",
             f"a {name} activation hides its units: sums of {name} units have many equal decompositions",
         )
-    if names & {"identifiability", "smallest curvature"}:
+    if names & {"identifiability", "smallest curvature", "weakest unit"}:
         return (
             "not identifiable",
             "the samples leave some combination of the parameters undetermined (parallel units, a unit "
-            "that no sample switches, or too few samples)",
+            "that adds nothing or that no sample switches, or too few samples)",
         )
     if failed:
         return "doubtful", f"check failed: {', '.join(c.name for c in failed)}; {failed[0].advice}"

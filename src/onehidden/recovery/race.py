@@ -46,22 +46,24 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
     else:
         order = ["wide", "moments", "random"]
     for name in order:
+        if name != order[0] and task.stop():
+            return
         for candidate in runs[name]():
             yield outward(candidate)
-    if basis is not None:  # the subspace itself may have been wrong
+    if basis is not None and not task.stop():  # the subspace itself may have been wrong
         for candidate in _wide(task):
             yield candidate
 
 
 def _restarts(task: Task, count: int = 4) -> Iterator[Candidate]:
     for attempt in range(count):
-        if task.stop():
+        if attempt and task.stop():
             return
         yield random_start(task, attempt)
 
 
 def _from_moments(task: Task, scouting: Scouting) -> Iterator[Candidate]:
-    if task.stop() or not affordable(task):
+    if not affordable(task):
         return
     moments = high_moments(task)
     scouting.signal.update({m: moments.signal(m) for m in moments.orders})
@@ -78,7 +80,7 @@ def _wide(task: Task) -> Iterator[Candidate]:
         WideAndPrune(2 * base, steps=24_000, rate=5e-3, decay=1e-4),
         WideAndPrune(4 * base, steps=40_000, rate=5e-3, decay=2e-3),
     )
-    for settings in ladder:
-        if task.stop():
+    for i, settings in enumerate(ladder):
+        if i and task.stop():
             return
         yield wide_start(task, settings)

@@ -61,8 +61,11 @@ def search(X: np.ndarray, y: np.ndarray, form: Form, around: Coordinates, effort
         # A fit to rounding cannot be bettered, even where it is not unique.
         if certificate.settled:
             break
-    if best is None:  # no time for a single start
-        raise ValueError(f"max_seconds={clock.limit:g} ended before the first start: allow more time")
+    if best is None:
+        raise ValueError(
+            f"the start {effort.start!r} found nothing to begin from: no score moment of order 3 or 4 carries "
+            "signal here; use start='auto'"
+        )
     return best
 
 

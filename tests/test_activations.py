@@ -1,0 +1,94 @@
+"""Activations against automatic differentiation, closed forms and the theory's tables."""
+
+from math import factorial, pi, sqrt
+
+import jax
+import numpy as np
+import pytest
+
+from onehidden import activations
+from onehidden.precision import double
+from onehidden.quadrature import hermite_normalised, normal_expectation
+
+ALL = activations.names()
+POINTS = np.concatenate([np.linspace(-6, 6, 41)[:20], np.linspace(-6, 6, 41)[21:]])  # no kink
+
+# kappa_m = E[g^(m)] under N(0, 1), theory section 4; four figures as printed there
+KAPPA = {
+    "relu": (0.5, 0.399, 0, -0.399),
+    "leaky_relu": (0.505, 0.395, 0, -0.395),
+    "squared_relu": (0.798, 1, 0.798, 0),
+    "cubed_relu": (1.5, 2.394, 3, 2.394),
+    "tanh": (0.606, 0, -0.364, 0),
+    "sigmoid": (0.207, 0, -0.0624, 0),
+    "softplus": (0.5, 0.207, 0, -0.0624),
+    "gelu": (0.5, 0.423, 0, -0.353),
+    "quadratic": (0, 2, 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_derivative_matches_automatic_differentiation(name):
+    g = activations.get(name)
+    with double():
+        expected = jax.vmap(jax.grad(lambda t: g.fn(t)))(POINTS)
+    np.testing.assert_allclose(g.derivative(POINTS), expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_reflection_law_holds(name):
+    g = activations.get(name)
+    polynomial = np.polynomial.Polynomial(g.reflection.polynomial or (0.0,))
+    np.testing.assert_allclose(g(-POINTS), g.reflection.parity * g(POINTS) + polynomial(POINTS), atol=1e-11)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_symmetrised_has_exact_parity(name):
+    g = activations.get(name)
+    with double():
+        plus, minus = (np.asarray(g.symmetrised(jax.numpy.asarray(s * POINTS))) for s in (1, -1))
+        slope = np.asarray(g.symmetrised_slope(jax.numpy.asarray(POINTS)))
+        expected = jax.vmap(jax.grad(lambda t: g.symmetrised(t)))(POINTS)
+    np.testing.assert_allclose(minus, g.reflection.parity * plus, atol=1e-11)
+    np.testing.assert_allclose(slope, expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", [n for n in ALL if activations.get(n).homogeneity])
+def test_homogeneity_degree(name):
+    g = activations.get(name)
+    np.testing.assert_allclose(g(3 * POINTS), 3.0**g.homogeneity * g(POINTS), rtol=1e-13)
+    assert not np.allclose(g(3 * POINTS), 3.0 ** (g.homogeneity + 1) * g(POINTS))
+
+
+@pytest.mark.parametrize("name", KAPPA)
+def test_hermite_coefficients_match_the_theory_table(name):
+    g = activations.get(name)
+    for m, expected in enumerate(KAPPA[name], start=1):
+        assert g.hermite(m) * sqrt(factorial(m)) == pytest.approx(expected, abs=6e-4)
+
+
+def test_relu_hermite_coefficients_are_accurate():
+    """sigma_m = (-1)^((m-2)/2) (m-3)!! / sqrt(2 pi m!) for even m >= 2, and 0 for odd m >= 3."""
+    g = activations.get("relu")
+    assert g.hermite(0) == pytest.approx(1 / sqrt(2 * pi), abs=1e-13)
+    assert g.hermite(1) == pytest.approx(0.5, abs=1e-13)
+    for m in (2, 4, 6, 8, 10):
+        double_factorial = np.prod(np.arange(m - 3, 0, -2), dtype=float)
+        expected = (-1) ** ((m - 2) // 2) * double_factorial / sqrt(2 * pi * factorial(m))
+        assert g.hermite(m) == pytest.approx(expected, rel=1e-11)
+    assert all(abs(g.hermite(m)) < 1e-13 for m in (3, 5, 7))
+
+
+def test_hermite_polynomials_are_orthonormal():
+    for a in range(6):
+        for b in range(6):
+            value = normal_expectation(
+                lambda z, a=a, b=b: hermite_normalised(a, z) * hermite_normalised(b, z)
+            )
+            assert value == pytest.approx(float(a == b), abs=1e-12)
+
+
+@pytest.mark.parametrize("bad", ["swish", "", None, 3])
+def test_unknown_activation_is_refused_by_name(bad):
+    with pytest.raises(ValueError, match="unknown activation"):
+        activations.get(bad)

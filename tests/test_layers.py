@@ -1,0 +1,50 @@
+"""Data flows one way: a room imports only rooms to its left."""
+
+import ast
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src" / "onehidden"
+BASE = {"precision", "checks", "quadrature", "activations", "network", "matching", "exports", "__init__"}
+ORDER = [
+    "data", "laws", "scores", "moments", "objectives", "solvers", "starts", "certify", "recovery",
+    "problems", "report", "papers", "cli",
+]  # fmt: skip
+
+
+def imported_rooms(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("onehidden"):
+            names = (
+                [node.module] if node.module != "onehidden" else [f"onehidden.{a.name}" for a in node.names]
+            )
+        elif isinstance(node, ast.Import):
+            names = [a.name for a in node.names if a.name.startswith("onehidden")]
+        for name in names:
+            parts = name.split(".")
+            if len(parts) > 1:
+                yield parts[1]
+
+
+def test_rooms_import_only_to_their_left():
+    rooms = [p for p in SOURCE.iterdir() if p.is_dir() and p.name != "__pycache__"]
+    assert {p.name for p in rooms} - BASE <= set(ORDER)
+    wrong = []
+    for room in rooms:
+        if room.name in BASE:
+            continue
+        allowed = set(ORDER[: ORDER.index(room.name) + 1]) | BASE
+        for path in room.rglob("*.py"):
+            for target in imported_rooms(path):
+                known = target in BASE or target in ORDER
+                if known and target not in allowed:
+                    # drawing a report or running recover for the papers is what these rooms are for
+                    if (room.name, target) in {("recovery", "report"), ("papers", "recovery")}:
+                        continue
+                    wrong.append(f"{path.relative_to(SOURCE)} imports {target}")
+    assert not wrong
+
+
+def test_solvers_know_nothing_of_networks():
+    for path in (SOURCE / "solvers").rglob("*.py"):
+        assert not {"network", "starts", "recovery"} & set(imported_rooms(path)), path.name

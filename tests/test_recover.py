@@ -1,0 +1,180 @@
+"""recover(): exact without noise, efficient with it, honest when the data cannot tell."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import onehidden as oh
+
+EXACT = 1e-8
+
+
+def teacher(name="relu", d=5, k=3, seed=0, bias=False):
+    rng = np.random.default_rng(seed)
+    A = np.linalg.qr(rng.standard_normal((d, k)))[0].T
+    w = np.where(np.arange(k) % 2, -1.0, 1.0)
+    b = 0.5 * rng.standard_normal(k) if bias else None
+    return oh.OneHiddenNet(A, w, b, 0.7 if bias else 0.0, name)
+
+
+def errors(found, truth):
+    m = oh.match(found, truth)
+    return max(m.max_error, m.output_error, m.bias_error, m.intercept_error)
+
+
+@pytest.mark.parametrize(
+    "name", ["relu", "tanh", "sigmoid", "erf", "squared_relu", "softplus", "gelu", "leaky_relu"]
+)
+def test_noise_free_samples_give_the_units_exactly(name):
+    net = teacher(name)
+    X = np.random.default_rng(1).standard_normal((1500, 5))
+    r = oh.recover(X, net.predict(X), 3, activation=name)
+    assert r.status == "exact"
+    assert r.converged
+    assert all(check.passed for check in r.checks)
+    assert errors(r.network, net) < EXACT
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_correlated_inputs_of_any_mean_are_handled(bias):
+    net, rng = teacher(bias=bias, seed=2), np.random.default_rng(3)
+    root = rng.standard_normal((5, 5)) + np.diag([1, 2, 4, 8, 16])
+    X = rng.standard_normal((3000, 5)) @ root.T + 3 * rng.standard_normal(5)
+    r = oh.recover(X, net.predict(X), 3, bias=bias)
+    assert r.status == "exact"
+    assert errors(r.network, net) < EXACT
+    assert bias or np.all(r.network.bias == 0)
+
+
+def test_width_is_found_from_the_data():
+    net = teacher(k=4)
+    X = np.random.default_rng(4).standard_normal((3000, 5))
+    r = oh.recover(X, net.predict(X))
+    assert r.network.n_hidden == 4
+    assert errors(r.network, net) < EXACT
+    assert "width" in [check.name for check in r.checks]
+
+
+def test_noisy_answer_lies_within_its_standard_errors():
+    net, rng = teacher(bias=True), np.random.default_rng(5)
+    X = rng.standard_normal((6000, 5))
+    y = net.predict(X)
+    r = oh.recover(X, y + 0.1 * y.std() * rng.standard_normal(6000), 3, bias=True)
+    assert r.status == "consistent"
+    m = oh.match(r.network, net)
+    found = r.network.weights[m.permutation]
+    z = (found - net.weights) / r.standard_errors.weights[m.permutation]
+    assert 0.5 < np.sqrt(np.mean(z**2)) < 1.6
+    assert np.abs(z).max() < 4.5
+    low, high = r.interval(0.95)
+    assert np.all(low.weights < r.network.weights)
+    assert np.all(r.network.weights < high.weights)
+    assert r.noise_variance == pytest.approx(0.01 * y.var(), rel=0.1)
+
+
+def test_standard_errors_match_a_bootstrap_of_the_noise():
+    net, rng = teacher(k=2, d=3), np.random.default_rng(6)
+    X = rng.standard_normal((1500, 3))
+    y, draws = net.predict(X), []
+    for _ in range(120):
+        r = oh.recover(X, y + 0.05 * rng.standard_normal(1500), 2, start="random")
+        p = oh.match(r.network, net).permutation
+        draws.append(np.concatenate([r.network.weights[p].ravel(), r.network.output[p]]))
+    claimed = np.concatenate([r.standard_errors.weights[p].ravel(), r.standard_errors.output[p]])
+    ratio = np.std(draws, axis=0) / claimed
+    # 120 draws know a standard deviation to 6.5 %: four of those either way
+    assert np.all((ratio > 0.74) & (ratio < 1.26))
+
+
+def test_wrong_width_is_called_doubtful_and_extra_units_unidentifiable():
+    net = teacher(k=3)
+    X = np.random.default_rng(7).standard_normal((1500, 5))
+    y = net.predict(X)
+    few = oh.recover(X, y, 2, start="random")
+    assert few.status == "doubtful"
+    assert not few.converged
+    many = oh.recover(X, y, 4, start="random")
+    assert many.status == "not identifiable"
+
+
+@pytest.mark.parametrize("name", ["linear", "quadratic"])
+def test_polynomial_activations_are_not_identifiable(name):
+    net = teacher(name)
+    X = np.random.default_rng(8).standard_normal((400, 5))
+    r = oh.recover(X, net.predict(X), 3, activation=name)
+    assert r.status == "not identifiable"
+
+
+def test_same_seed_gives_the_same_answer():
+    net = teacher()
+    X = np.random.default_rng(9).standard_normal((800, 5))
+    one, again = (oh.recover(X, net.predict(X), 3, seed=4) for _ in range(2))
+    assert one.network == again.network
+
+
+def test_the_users_jax_precision_is_left_alone():
+    assert jnp.asarray(1.0).dtype == jnp.float32
+    seen = []
+    net = teacher()
+    X = np.random.default_rng(10).standard_normal((800, 5))
+    r = oh.recover(X, net.predict(X), 3, progress=lambda record: seen.append(record.stage))
+    assert seen
+    assert r.network.weights.dtype == np.float64
+    assert jnp.asarray(1.0).dtype == jnp.float32
+    assert not jax.config.jax_enable_x64
+
+
+def test_runs_are_saved_and_loaded_whole(tmp_path):
+    net = teacher()
+    X = np.random.default_rng(11).standard_normal((800, 5))
+    r = oh.recover(X, net.predict(X), 3)
+    r.save(tmp_path / "run")
+    back = oh.load_recovery(tmp_path / "run")
+    assert back.network == r.network
+    assert back.checks == r.checks
+    assert back.trace == r.trace
+    np.testing.assert_array_equal(back.standard_errors.weights, r.standard_errors.weights)
+    (tmp_path / "run" / "recovery.json").write_text("{}")
+    with pytest.raises(ValueError, match="run format"):
+        oh.load_recovery(tmp_path / "run")
+
+
+def test_a_spent_budget_still_returns_a_network_called_by_its_name():
+    net = teacher(k=5)
+    X = np.random.default_rng(12).standard_normal((2000, 5))
+    r = oh.recover(X, net.predict(X), 5, max_seconds=1e-9)
+    assert r.status != "consistent"
+    assert r.seconds < 60
+    assert r.network.n_hidden == 5
+
+
+GOOD = np.random.default_rng(13).standard_normal((50, 3))
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "options", "message"),
+    [
+        (np.where(GOOD > 2, np.nan, GOOD), GOOD[:, 0], {}, "NaN|finite"),
+        (GOOD, np.full(50, np.inf), {}, "finite"),
+        (GOOD, GOOD[:40, 0], {}, "50 rows but y has 40"),
+        (GOOD[:, 0], GOOD[:, 0], {}, "matrix"),
+        (GOOD.astype(str), GOOD[:, 0], {}, "numbers"),
+        (GOOD, None, {}, "target"),
+        (GOOD, GOOD[:, 0], {"hidden": 40}, "only 50 samples"),
+        (GOOD, GOOD[:, 0], {"hidden": 0}, "at least 1"),
+        (GOOD, GOOD[:, 0], {"hidden": 2.5}, "whole number"),
+        (np.column_stack([GOOD, np.ones(50)]), GOOD[:, 0], {}, "constant"),
+        (np.column_stack([GOOD, GOOD[:, 0] * 2]), GOOD[:, 0], {}, "linearly dependent"),
+        (GOOD, np.ones(50), {}, "constant"),
+        (GOOD, GOOD[:, 0], {"activation": "swish"}, "unknown activation"),
+        (GOOD, GOOD[:, 0], {"start": "magic"}, "start must be"),
+        (GOOD, GOOD[:, 0], {"score": "magic"}, "score must be"),
+        (GOOD, GOOD[:, 0], {"seed": -1}, "seed"),
+        (GOOD, GOOD[:, 0], {"max_seconds": 0}, "max_seconds"),
+    ],
+)
+def test_bad_input_is_one_sentence(X, y, options, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        oh.recover(X, y, **{"hidden": 2, **options})
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,117 @@
+"""Levenberg–Marquardt against optimistix, automatic differentiation, and its own QR branch."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from onehidden import activations
+from onehidden.objectives.fit import NetworkFit
+from onehidden.objectives.residuals import Form, residuals, residuals_and_jacobian
+from onehidden.precision import double
+from onehidden.solvers import LevenbergMarquardt, Status, levenberg
+
+
+def setup(name="tanh", n=300, d=3, k=2, noise=0.0, **free):
+    form = Form(activations.get(name), d, k, **free)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    truth = rng.standard_normal(form.size)
+    with double():
+        y = np.asarray(residuals(form, jnp.asarray(truth), X, np.zeros(n), np.ones(n)))
+    return form, X, y + noise * rng.standard_normal(n), truth
+
+
+@pytest.mark.parametrize("name", activations.names())
+@pytest.mark.parametrize(
+    "free", [{}, {"bias": True, "skip": True, "symmetrised": True}, {"intercept": False}]
+)
+def test_jacobian_matches_automatic_differentiation(name, free):
+    form, X, y, truth = setup(name, n=20, **free)
+    with double():
+        theta = jnp.asarray(truth)
+        expected = jax.jacfwd(lambda t: residuals(form, t, X, y, np.ones(20)))(theta)
+        r, J = residuals_and_jacobian(form, theta, X, y, np.ones(20))
+        np.testing.assert_allclose(J, expected, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(r, residuals(form, theta, X, y, np.ones(20)), atol=1e-15)
+
+
+def test_batched_normal_equations_equal_the_whole(monkeypatch):
+    form, X, y, truth = setup(n=1000)
+    whole = NetworkFit(form, X, y + 1)
+    monkeypatch.setattr("onehidden.objectives.fit._BATCH_BYTES", 1)
+    parts = NetworkFit(form, X, y + 1)
+    assert len(parts._batches) == 4
+    assert len(whole._batches) == 1
+    for a, b in zip(whole.normal_equations(truth), parts.normal_equations(truth), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-10)
+    upper, projected = parts.triangle(truth)
+    hessian, gradient, _ = whole.normal_equations(truth)
+    np.testing.assert_allclose(upper.T @ upper, hessian, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(upper.T @ projected, gradient, rtol=1e-9, atol=1e-10)
+
+
+def test_exact_data_are_fitted_to_rounding():
+    form, X, y, truth = setup()
+    start = truth + 0.1 * np.random.default_rng(1).standard_normal(form.size)
+    solution = LevenbergMarquardt(floor=1e-29 * len(y)).solve(NetworkFit(form, X, y), start)
+    assert solution.status is Status.EXACT
+    np.testing.assert_allclose(solution.theta, truth, atol=1e-12)
+    assert np.abs(start - truth).max() > 0.05  # the start itself does not pass
+
+
+def test_noisy_minimum_agrees_with_optimistix():
+    optimistix = pytest.importorskip("optimistix")
+    form, X, y, truth = setup(noise=0.1)
+    ours = LevenbergMarquardt().solve(NetworkFit(form, X, y), truth)
+    assert ours.status.good
+    with double():
+        data = jnp.asarray(X), jnp.asarray(y)
+        theirs = optimistix.least_squares(
+            lambda t, args: residuals(form, t, *args, jnp.ones(len(y))),
+            optimistix.LevenbergMarquardt(rtol=1e-12, atol=1e-12),
+            jnp.asarray(truth),
+            args=data,
+            max_steps=500,
+        )
+    np.testing.assert_allclose(ours.theta, np.asarray(theirs.value), rtol=1e-6, atol=1e-7)
+    assert np.abs(ours.theta - truth).max() > 1e-3  # standing still does not pass
+
+
+def test_ill_conditioned_steps_come_from_qr(monkeypatch):
+    """Columns nearly parallel to 1e-9: J'J is singular in float64, J is not."""
+    rng = np.random.default_rng(3)
+    J = rng.standard_normal((50, 3))
+    J[:, 2] = J[:, 1] + 1e-9 * rng.standard_normal(50)
+    target = np.array([1.0, 2.0, 3.0])
+
+    class Linear:
+        used_qr = 0
+
+        def loss(self, theta):
+            return float(np.sum((J @ (theta - target)) ** 2))
+
+        def normal_equations(self, theta):
+            r = J @ (theta - target)
+            return J.T @ J, J.T @ r, float(r @ r)
+
+        def triangle(self, theta):
+            self.used_qr += 1
+            Q, R = np.linalg.qr(J)
+            return R, Q.T @ (J @ (theta - target))
+
+    problem = Linear()
+    solution = LevenbergMarquardt(damping=1e-30).solve(problem, np.zeros(3))
+    assert problem.used_qr > 0
+    assert solution.loss < 1e-20
+    np.testing.assert_allclose(solution.theta, target, atol=1e-5)
+
+
+def test_time_and_step_limits_are_statuses_with_a_message():
+    form, X, y, truth = setup()
+    fit = NetworkFit(form, X, y)
+    assert LevenbergMarquardt(max_steps=1).solve(fit, truth + 0.5).status is Status.STEP_LIMIT
+    stopped = LevenbergMarquardt().solve(fit, truth + 0.5, stop=lambda: True)
+    assert stopped.status is Status.OUT_OF_TIME
+    assert "seconds" in stopped.status.value
+    assert levenberg.LevenbergMarquardt().solve(fit, np.full(form.size, np.nan)).status is Status.NOT_FINITE

@@ -1,0 +1,100 @@
+"""Starts: pruning, orientation, the wide student, the score moments."""
+
+import numpy as np
+import pytest
+
+from onehidden import OneHiddenNet, activations, match
+from onehidden.objectives.residuals import Form
+from onehidden.precision import double
+from onehidden.starts.candidate import Task
+from onehidden.starts.orientation import orient
+from onehidden.starts.prune import eliminate_backwards, elimination_losses, merge_parallel
+from onehidden.starts.restarts import random_start
+from onehidden.starts.score_start import high_moments, score_start, span_of_units
+from onehidden.starts.wide import WideAndPrune, wide_start
+
+
+def task(name="relu", d=6, k=4, n=4000, bias=False, seed=0):
+    rng = np.random.default_rng(seed)
+    A = np.linalg.qr(rng.standard_normal((d, k)))[0].T
+    net = OneHiddenNet(
+        A, np.where(np.arange(k) % 2, -1.0, 1.0), 0.5 * rng.standard_normal(k) * bias, 0.0, name
+    )
+    Z = rng.standard_normal((n, d))
+    return Task(Z, net.predict(Z), activations.get(name), k, bias, seed), net
+
+
+def test_merging_joins_parallel_units_and_keeps_opposed_signs_apart():
+    weights = np.array([[1.0, 0], [0.99, 0.1], [-1.0, 0.0], [0, 1], [1.0, 0.01]])
+    amplitude = np.array([2.0, 1.0, 1.0, 1.0, -1.0])
+    merged, _ = merge_parallel(weights, np.zeros(5), amplitude, up_to_sign=True)
+    assert len(merged) == 3  # x axis (three units, one reversed), y axis, x axis with negative output
+    kept_apart, _ = merge_parallel(weights, np.zeros(5), amplitude, up_to_sign=False)
+    assert len(kept_apart) == 4
+
+
+def test_elimination_keeps_the_columns_that_made_y():
+    rng = np.random.default_rng(0)
+    F = rng.standard_normal((500, 12))
+    ones = np.ones((500, 1))
+    y = F[:, [2, 5, 7]] @ np.array([1.0, -2.0, 0.5]) + 3
+    assert sorted(eliminate_backwards(F, ones, y, 3)) == [2, 5, 7]
+    losses = elimination_losses(F, ones, y, 5)
+    by_hand = np.linalg.lstsq(np.column_stack([ones, F[:, [2, 5]]]), y, rcond=None)[1][0] / 500
+    assert losses[1] == pytest.approx(by_hand, rel=1e-6)
+    assert losses[2] < 1e-12 < losses[1]
+
+
+@pytest.mark.parametrize("name", ["relu", "leaky_relu", "softplus", "gelu"])
+def test_orientation_is_read_from_the_linear_part(name):
+    """An orientation-free fit with its units turned at random gives back the very network."""
+    problem, net = task(name, bias=True)
+    g, rng = net.activation, np.random.default_rng(3)
+    h = g.orientation_part[1]
+    turn = rng.choice([-1.0, 1.0], net.n_hidden)
+    beta = h * net.output @ net.weights
+    constant = net.intercept + h * net.output @ net.bias
+    form = Form(g, 6, 4, bias=True, skip=True, symmetrised=True)
+    theta = form.pack(net.weights * turn[:, None], net.output, net.bias * turn, beta, constant)
+    found = orient(form, theta)
+    np.testing.assert_allclose(found.predict(problem.Z), problem.y, atol=1e-12)
+    assert match(found, net).max_error < 1e-13
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh", "squared_relu"])
+def test_wide_and_prune_reaches_the_truth(name):
+    problem, net = task(name)
+    with double():
+        candidate = wide_start(problem, WideAndPrune(48, steps=4000))
+    assert match(candidate.network, net).max_error < 1e-9
+    assert candidate.loss < 1e-18
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh", "gelu"])
+def test_score_moments_start_in_the_basin(name):
+    problem, net = task(name, d=4, k=4, n=20_000)
+    with double():
+        moments = high_moments(problem)
+        candidate = score_start(problem, moments)
+    assert candidate is not None
+    assert match(candidate.network, net).max_error < 1e-9
+
+
+def test_span_of_units_is_found_from_second_moments():
+    problem, net = task("relu", d=12, k=3, n=40_000)
+    moments = high_moments(problem)
+    basis = span_of_units(problem, moments)
+    assert basis is not None
+    inside = np.linalg.norm(net.weights @ basis, axis=1)
+    assert inside.min() > 0.99
+    assert np.linalg.norm(net.weights @ np.eye(12)[:, :3], axis=1).min() < 0.9  # a wrong span fails
+    odd, _ = task("tanh", d=12, k=3, n=4000)
+    assert span_of_units(odd, high_moments(odd)) is None  # T_2 vanishes for odd g
+
+
+def test_random_restarts_differ_by_attempt_and_repeat_by_seed():
+    problem, _ = task("tanh", n=500)
+    with double():
+        one, again, other = (random_start(problem, a) for a in (0, 0, 1))
+    np.testing.assert_array_equal(one.network.weights, again.network.weights)
+    assert not np.array_equal(one.network.weights, other.network.weights)
