@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -177,3 +178,15 @@ class OneHiddenNet:
         from onehidden import exports
 
         return exports.to_sklearn(self)
+
+    def to_python(self, feature_names: Sequence[str] | None = None) -> str:
+        """Python source of a function ``predict(x)`` that needs no package."""
+        from onehidden import exports
+
+        return exports.to_python(self, feature_names)
+
+    def to_latex(self, feature_names: Sequence[str] | None = None, digits: int = 4) -> str:
+        """The formula in LaTeX."""
+        from onehidden import exports
+
+        return exports.to_latex(self, feature_names, digits)

@@ -57,8 +57,8 @@ def as_real(values: Any, who: str) -> np.ndarray:
         raise ValueError(f"{who} must be a dense array, got a sparse matrix: use {who}.toarray()")
     if np.ma.is_masked(values):
         raise ValueError(
-            f"{who} must hold finite numbers only, got {np.ma.count_masked(values)} masked values: drop those "
-            "rows or fill the gaps first"
+            f"{who} must hold finite numbers only, got {np.ma.count_masked(values)} masked values: drop "
+            "those rows or fill the gaps first"
         )
     try:
         array = np.asarray(values)
@@ -138,8 +138,8 @@ def _must_vary(X: np.ndarray, names: list[str] | None) -> None:
     if flat.size:
         are, first, them = ("is", "its value is", "it") if flat.size == 1 else ("are", "the first is", "them")
         raise ValueError(
-            f"{_called(flat, names)} of X {are} constant ({first} {low[flat[0]]:g}): leave {them} out, and use "
-            "bias=True for constant terms"
+            f"{_called(flat, names)} of X {are} constant ({first} {low[flat[0]]:g}): leave {them} out, and "
+            "use bias=True for constant terms"
         )
 
 

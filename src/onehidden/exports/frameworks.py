@@ -1,0 +1,91 @@
+"""The network as a module of PyTorch or a fitted estimator of scikit-learn."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onehidden.activations import LEAKY_SLOPE
+
+if TYPE_CHECKING:
+    from onehidden.network import OneHiddenNet
+
+_SKLEARN = {"relu": "relu", "tanh": "tanh", "sigmoid": "logistic", "linear": "identity"}
+
+
+def to_torch(net: OneHiddenNet) -> Any:
+    """A ``torch.nn.Module`` in float64, (n, d) -> (n,), with trainable ``hidden`` and ``readout`` layers."""
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError:
+        raise ValueError("to_torch needs PyTorch, which is not installed: pip install torch") from None
+    g = _torch_activation(torch, net.activation.name)
+
+    class OneHiddenModule(torch.nn.Module):
+        """y = c + sum_i w_i g(<a_i, x> + b_i)."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.hidden = torch.nn.Linear(net.n_inputs, net.n_hidden, dtype=torch.float64)
+            self.readout = torch.nn.Linear(net.n_hidden, 1, dtype=torch.float64)
+
+        def forward(self, x: Any) -> Any:
+            return self.readout(g(self.hidden(x))).squeeze(-1)
+
+    module = OneHiddenModule()
+    with torch.no_grad():
+        module.hidden.weight.copy_(torch.tensor(net.weights))
+        module.hidden.bias.copy_(torch.tensor(net.bias))
+        module.readout.weight.copy_(torch.tensor(net.output[None]))
+        module.readout.bias.fill_(net.intercept)
+    return module
+
+
+def _torch_activation(torch: Any, name: str) -> Callable[[Any], Any]:
+    functional = torch.nn.functional
+    return {
+        "relu": torch.relu,
+        "leaky_relu": lambda z: functional.leaky_relu(z, LEAKY_SLOPE),
+        "squared_relu": lambda z: torch.relu(z) ** 2,
+        "cubed_relu": lambda z: torch.relu(z) ** 3,
+        "sigmoid": torch.sigmoid,
+        "tanh": torch.tanh,
+        "erf": lambda z: 0.5 * math.sqrt(math.pi) * torch.erf(z),
+        # The default threshold of 20 is linear above it, which costs 2e-9.
+        "softplus": lambda z: functional.softplus(z, threshold=40.0),
+        "gelu": functional.gelu,
+        "abs": torch.abs,
+        "quadratic": lambda z: z * z,
+        "linear": lambda z: z,
+    }[name]
+
+
+def to_sklearn(net: OneHiddenNet) -> Any:
+    """A fitted ``sklearn.neural_network.MLPRegressor`` with the same predictions.
+
+    Raises
+    ------
+    ValueError for an activation that scikit-learn does not have.
+    """
+    from sklearn.neural_network import MLPRegressor
+
+    name = net.activation.name
+    if name not in _SKLEARN:
+        raise ValueError(
+            f"scikit-learn's MLPRegressor has no {name} activation, only {', '.join(_SKLEARN)}: use "
+            "OneHiddenNet.predict, to_onnx or to_torch instead"
+        )
+    model = MLPRegressor(hidden_layer_sizes=(net.n_hidden,), activation=_SKLEARN[name])
+    model.coefs_ = [net.weights.T.copy(), net.output[:, None].copy()]
+    model.intercepts_ = [net.bias.copy(), np.array([net.intercept])]
+    model.n_features_in_ = net.n_inputs  # pyright: ignore[reportAttributeAccessIssue]
+    model.n_layers_ = 3
+    model.n_outputs_ = 1
+    model.n_iter_ = 0
+    model.t_ = 0
+    model.out_activation_ = "identity"
+    return model

@@ -1,0 +1,157 @@
+"""The network as text: Python source that needs no package, and a formula in LaTeX."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from onehidden.activations import LEAKY_SLOPE
+
+if TYPE_CHECKING:
+    from onehidden.network import OneHiddenNet
+
+_PYTHON = {
+    "relu": "max(z, 0.0)",
+    "leaky_relu": f"z if z > 0 else {LEAKY_SLOPE!r} * z",
+    "squared_relu": "max(z, 0.0) ** 2",
+    "cubed_relu": "max(z, 0.0) ** 3",
+    "sigmoid": "1.0 / (1.0 + math.exp(-z)) if z > 0 else math.exp(z) / (1.0 + math.exp(z))",
+    "tanh": "math.tanh(z)",
+    "erf": "0.5 * math.sqrt(math.pi) * math.erf(z)",
+    "softplus": "max(z, 0.0) + math.log1p(math.exp(-abs(z)))",
+    "gelu": "0.5 * z * math.erfc(-z / math.sqrt(2.0))",
+    "abs": "abs(z)",
+    "quadratic": "z * z",
+    "linear": "z",
+}
+
+_LATEX = {
+    "relu": r"\max(t, 0)",
+    "leaky_relu": rf"\max(t, {LEAKY_SLOPE}\,t)",
+    "squared_relu": r"\max(t, 0)^2",
+    "cubed_relu": r"\max(t, 0)^3",
+    "sigmoid": r"\frac{1}{1 + e^{-t}}",
+    "tanh": r"\tanh t",
+    "erf": r"\int_0^t e^{-s^2}\,ds",
+    "softplus": r"\log(1 + e^t)",
+    "gelu": r"t\,\Phi(t)",
+    "abs": r"\lvert t \rvert",
+    "quadratic": r"t^2",
+    "linear": "t",
+}
+_WRITTEN_OUT = 60  # entries of A above which a matrix reads better than a sum
+
+
+def to_python(net: OneHiddenNet, feature_names: Sequence[str] | None = None) -> str:
+    """Source of a module with one function ``predict(x)``; it needs the standard library alone.
+
+    Numbers are written so that they read back to the same float64.
+    """
+    names = _feature_names(net, feature_names)
+    rows = "\n".join(f"    {[float(v) for v in row]!r}," for row in net.weights)
+    return f'''"""y = c + sum_i w_i g(<a_i, x> + b_i): {net.n_hidden} units of {net.n_inputs} inputs."""
+
+import math
+
+FEATURES = {tuple(names)!r}
+A = [
+{rows}
+]
+B = {[float(v) for v in net.bias]!r}
+W = {[float(v) for v in net.output]!r}
+C = {net.intercept!r}
+
+
+def g(z):
+    """{net.activation.name}."""
+    return {_PYTHON[net.activation.name]}
+
+
+def predict(x):
+    """The network at one row x, numbers in the order of FEATURES."""
+    y = C
+    for a, b, w in zip(A, B, W):
+        y += w * g(sum(ai * xi for ai, xi in zip(a, x)) + b)
+    return y
+'''
+
+
+def to_latex(net: OneHiddenNet, feature_names: Sequence[str] | None = None, digits: int = 4) -> str:
+    """The formula in LaTeX (amsmath): written out unit by unit, or as matrices when it is large."""
+    if digits < 1:
+        raise ValueError(f"digits must be 1 or more, got {digits}")
+    where = rf"\qquad g(t) = {_LATEX[net.activation.name]}"
+    if net.weights.size > _WRITTEN_OUT:
+        body = _matrices(net, digits)
+    else:
+        if feature_names is None:
+            symbols = [f"x_{{{j + 1}}}" for j in range(net.n_inputs)]
+        else:
+            symbols = [rf"\text{{{_escape(name)}}}" for name in _feature_names(net, feature_names)]
+        body = _written_out(net, symbols, digits)
+    return f"\\[\n\\begin{{aligned}}\n{body} \\\\\n&{where}\n\\end{{aligned}}\n\\]\n"
+
+
+def _written_out(net: OneHiddenNet, symbols: list[str], digits: int) -> str:
+    first = _number(net.intercept, digits) if net.intercept != 0 else ""
+    lines = []
+    for a, b, w in zip(net.weights, net.bias, net.output, strict=True):
+        terms = [(v, symbol) for v, symbol in zip(a, symbols, strict=True) if v != 0]
+        inside = _sum([*terms, *([(b, "")] if b != 0 else [])], digits) or "0"
+        sign = "-" if w < 0 else "+" if lines or first else ""
+        lines.append(rf"{sign} {_number(abs(w), digits)}\, g\bigl({inside}\bigr)".strip())
+    if first:
+        lines[0] = f"{first} {lines[0]}"
+    return r"\hat y ={}& " + " \\\\\n& ".join(lines)
+
+
+def _matrices(net: OneHiddenNet, digits: int) -> str:
+    def vector(values: Sequence[float]) -> str:
+        return r"\begin{bmatrix}" + r" \\ ".join(_number(v, digits) for v in values) + r"\end{bmatrix}"
+
+    rows = r" \\ ".join(" & ".join(_number(v, digits) for v in row) for row in net.weights)
+    return (
+        rf"\hat y ={{}}& {_number(net.intercept, digits)} + w^\top g(A x + b) \\"
+        f"\n& A = \\begin{{bmatrix}}{rows}\\end{{bmatrix}} \\\\"
+        f"\n& b = {vector(net.bias.tolist())},\\quad w = {vector(net.output.tolist())}"
+    )
+
+
+def _sum(terms: list[tuple[float, str]], digits: int) -> str:
+    text = ""
+    for value, symbol in terms:
+        sign = "-" if value < 0 else "+" if text else ""
+        text += f" {sign} {_number(abs(value), digits)}" + (rf"\,{symbol}" if symbol else "")
+    return text.strip().replace("- ", "-", 1) if text.startswith(" - ") else text.strip()
+
+
+def _number(value: float, digits: int) -> str:
+    if value == 0:
+        return "0"
+    text = f"{value:.{digits}g}"
+    mantissa, _, exponent = text.partition("e")
+    if not exponent and abs(math.log10(abs(value))) < 15:
+        return text
+    return rf"{mantissa} \times 10^{{{int(exponent or 0)}}}"
+
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+}
+
+
+def _escape(text: str) -> str:
+    """A name as plain text: no command of LaTeX survives in it."""
+    return "".join(_ESCAPES.get(mark, mark if mark.isprintable() else " ") for mark in str(text))
+
+
+def _feature_names(net: OneHiddenNet, names: Sequence[str] | None) -> list[str]:
+    if names is None:
+        return [f"x{j}" for j in range(net.n_inputs)]
+    if len(names) != net.n_inputs:
+        raise ValueError(f"feature_names must have one name an input ({net.n_inputs}), got {len(names)}")
+    return [str(name) for name in names]
