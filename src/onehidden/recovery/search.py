@@ -63,8 +63,8 @@ def search(X: np.ndarray, y: np.ndarray, form: Form, around: Coordinates, effort
             break
     if best is None:
         raise ValueError(
-            f"the start {effort.start!r} found nothing to begin from: no score moment of order 3 or 4 carries "
-            "signal here; use start='auto'"
+            f"the start {effort.start!r} found nothing to begin from: no score moment of order 3 or 4 "
+            "carries signal here; use start='auto'"
         )
     return best
 

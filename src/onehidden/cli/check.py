@@ -1,0 +1,30 @@
+"""onehidden check RUN: the certificate of a finished run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command(name="check", epilog="Example: onehidden check data-run")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="The checks as JSON on stdout.")
+def command(run: Path, as_json: bool) -> int:
+    """Show the checks of a run folder; exit 1 when one failed."""
+    from onehidden.recovery import load_recovery
+
+    recovery = load_recovery(run)
+    if as_json:
+        record = recovery.to_dict()
+        click.echo(json.dumps({key: record[key] for key in ("status", "message", "checks")}))
+    else:
+        from rich.console import Console
+
+        from onehidden.cli import tables
+
+        console = Console()
+        console.print(tables.checks(recovery))
+        console.print(tables.status(recovery))
+    return 0 if recovery.converged else 1

@@ -1,0 +1,62 @@
+"""onehidden demo: a built-in hidden layer recovered and compared with the truth."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+TOLERANCE = 1e-8
+
+
+@click.command(name="demo")
+@click.option("--problem", default="demo", show_default=True, help="A name from `onehidden problems`.")
+@click.option("--rows", type=int, help="Sample size; the problem's own without it.")
+@click.option("--seed", default=0, show_default=True, help="Draws the teacher, the samples and the starts.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default="demo-run", show_default=True, help="Run folder."
+)
+@click.option("--json", "as_json", is_flag=True, help="The result as JSON on stdout.")
+def command(problem: str, rows: int | None, seed: int, out: Path, as_json: bool) -> int:
+    """Recover a built-in hidden layer, compare it with the truth, write a page."""
+    from onehidden import problems
+    from onehidden.cli import progress, runs
+    from onehidden.matching import match
+    from onehidden.recovery import recover
+
+    chosen = problems.get(problem)
+    folder = runs.free_folder(out)
+    X, y, truth = chosen.sample(rows, seed)
+    click.echo(f"{chosen.title}; {len(X)} samples", err=True)
+    with progress.live() as listener:
+        recovery = recover(
+            X,
+            y,
+            chosen.n_hidden,
+            activation=chosen.activation,
+            bias=chosen.bias,
+            seed=seed,
+            progress=listener,
+        )
+    errors = match(recovery.network, truth.canonical())
+    runs.write(recovery, folder, X, y, truth.canonical())
+    if as_json:
+        extra = {"max_error": errors.max_error, "output_error": errors.output_error}
+        click.echo(json.dumps({**recovery.to_dict(), **extra}, allow_nan=False))
+    else:
+        _show(recovery, truth.canonical(), errors)
+    click.echo(f"open {folder / 'report.html'} in a browser", err=True)
+    exact = max(errors.max_error, errors.output_error) <= TOLERANCE or chosen.noise > 0
+    return 0 if recovery.converged and exact else 1
+
+
+def _show(recovery, truth, errors) -> None:
+    from rich.console import Console
+
+    from onehidden.cli import tables
+
+    console = Console()
+    console.print(tables.found_against_true(recovery.network, truth, errors))
+    console.print(tables.checks(recovery))
+    console.print(tables.status(recovery))

@@ -1,0 +1,64 @@
+"""onehidden recover FILE --target y: the units behind a table, a certificate, a run folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command(name="recover", epilog="Example: onehidden recover data.csv --target y --hidden 5 --bias")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--target", default="y", show_default=True, help="Column to explain.")
+@click.option("--columns", help="Feature columns, comma-separated; all but the target without it.")
+@click.option("--hidden", type=int, help="Number of units; chosen from the data without it.")
+@click.option("--activation", default="relu", show_default=True, help="The activation of the units.")
+@click.option("--bias/--no-bias", default=True, show_default=True, help="Whether units have biases.")
+@click.option("--start", default="auto", show_default=True, help="auto, random, moments or wide.")
+@click.option("--seed", default=0, show_default=True, help="Same seed, same answer.")
+@click.option("--max-seconds", type=float, help="Time budget; the best answer so far is returned.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Run folder [default: FILE's name with -run added]."
+)
+@click.option("--json", "as_json", is_flag=True, help="The result as JSON on stdout.")
+def command(
+    file: Path,
+    target: str,
+    columns: str | None,
+    hidden: int | None,
+    activation: str,
+    bias: bool,
+    start: str,
+    seed: int,
+    max_seconds: float | None,
+    out: Path | None,
+    as_json: bool,
+) -> int:
+    """Recover the hidden layer behind a table (CSV, Parquet, Feather, npz)."""
+    from onehidden import data
+    from onehidden.cli import progress, runs
+    from onehidden.recovery import recover
+
+    chosen = [name.strip() for name in columns.split(",")] if columns else None
+    table = data.open(file, target=target, columns=chosen)
+    folder = runs.free_folder(out or Path(f"{file.stem}-run"))
+    click.echo(f"{table.n_rows} rows, {table.n_inputs} features, target {target!r}", err=True)
+    with progress.live(max_seconds) as listener:
+        recovery = recover(
+            table,
+            hidden=hidden,
+            activation=activation,
+            bias=bias,
+            start=start,
+            seed=seed,
+            max_seconds=max_seconds,
+            progress=listener,
+        )
+    runs.write(recovery, folder, table.X, table.y)
+    if as_json:
+        click.echo(json.dumps(recovery.to_dict(), allow_nan=False))
+    else:
+        runs.show(recovery)
+    click.echo(f"run written to {folder}", err=True)
+    return 0 if recovery.converged else 1

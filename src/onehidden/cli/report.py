@@ -1,0 +1,33 @@
+"""onehidden report RUN: the page of a finished run, anew, with its samples if given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command(name="report", epilog="Example: onehidden report data-run --data data.csv --target y")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--data", "file", type=click.Path(path_type=Path), help="The table, for figures of the fit.")
+@click.option("--target", default="y", show_default=True, help="Target column of the table.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help=".html, .md or .json [default: RUN/report.html]."
+)
+def command(run: Path, file: Path | None, target: str, out: Path | None) -> int:
+    """Write the report of a run folder as HTML, Markdown or JSON."""
+    from onehidden import data, report
+    from onehidden.recovery import load_recovery
+
+    recovery = load_recovery(run)
+    path = out or run / "report.html"
+    writers = {".html": report.render_html, ".md": report.render_markdown, ".json": report.render_json}
+    if path.suffix not in writers:
+        raise ValueError(f"cannot write {path}: its name must end in {', '.join(writers)}")
+    X = y = None
+    if file is not None:
+        table = data.open(file, target=target, columns=list(recovery.feature_names))
+        X, y = table.X, table.y
+    writers[path.suffix](recovery, path, X=X, y=y)
+    click.echo(f"report written to {path}", err=True)
+    return 0

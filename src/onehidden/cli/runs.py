@@ -1,0 +1,30 @@
+"""Run folders: model, machine-readable result, report; and how a run is shown on the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+def free_folder(folder: Path) -> Path:
+    """The folder, if it can be a run folder; said before any work is done."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file: name a folder for the run with --out")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "recovery.json").exists():
+        raise ValueError(f"{folder} holds other files: name another folder for the run with --out")
+    return folder
+
+
+def write(recovery: Any, folder: Path, X: Any, y: Any, truth: Any = None) -> None:
+    """model.safetensors, recovery.json, report.html."""
+    recovery.save(folder)
+    recovery.report(folder / "report.html", X=X, y=y, truth=truth)
+
+
+def show(recovery: Any) -> None:
+    """Units, checks and status on stdout."""
+    from rich.console import Console
+
+    from onehidden.cli import tables
+
+    tables.show(recovery, Console())
