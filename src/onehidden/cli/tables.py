@@ -87,8 +87,8 @@ def found_against_true(network: OneHiddenNet, truth: OneHiddenNet, match: Match)
     from onehidden.matching import match as pair
 
     title = (
-        f"found against true: worst unit {short(match.max_error, 2)}, worst output {short(match.output_error, 2)}, "
-        f"worst bias {short(match.bias_error, 2)}"
+        f"found against true: worst unit {short(match.max_error, 2)}, worst output "
+        f"{short(match.output_error, 2)}, worst bias {short(match.bias_error, 2)}"
     )
     has_bias = bool(np.any(truth.bias != 0) or np.any(network.bias != 0))
     heads = ["true", "found", "error of weights", "w true", "w found"]
