@@ -49,7 +49,9 @@ def _frame(axes: Any, rows: Sequence[str], columns: Sequence[str]) -> None:
 
 def ridge(figure: Any, t: np.ndarray, curve: tuple[np.ndarray, np.ndarray], parts: np.ndarray | None) -> None:
     """One unit's contribution w g(t) over its argument, with partial residuals behind it."""
-    axes = figure.add_subplot()
+    # A fixed frame: solving for the margins of a dozen small figures would take most of the time of a page.
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((0.14, 0.21, 0.84, 0.77))
     if parts is not None:
         # Dots become one small image: as vectors they are thousands of elements and the page opens slowly.
         axes.scatter(t, parts, s=3, color=BLUE, alpha=0.28, linewidths=0, rasterized=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import SupportsFloat
 
 
-def short(value: float | None, digits: int = 4) -> str:
+def short(value: SupportsFloat | None, digits: int = 4) -> str:
     """The value to ``digits`` significant digits, with a true minus sign."""
     if value is None:
         return "–"

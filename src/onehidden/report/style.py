@@ -15,7 +15,7 @@ INK, MUTED, RULE = "#1f2933", "#5f6c7b", "#d9dee5"
 BLUE, ORANGE, GREEN, RED, PURPLE, TEAL = "#2c6aa8", "#c8641b", "#3a7d4f", "#b0362d", "#7a56a3", "#2a8a8a"
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, TEAL, RED)
 
-_RC = {
+_RC: dict[Any, Any] = {
     "font.size": 9,
     "axes.titlesize": 9.5,
     "axes.labelsize": 9,
@@ -81,10 +81,9 @@ def _inline(text: str, figure: Figure) -> str:
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
-    # Many figures share one page: an id must be used once in it.
-    text = re.sub(r'\bid="([^"]+)"', rf'id="{figure.name}-\1"', text)
-    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{figure.name}-\1)", text)
-    text = re.sub(r'href="#([^"]+)"', rf'href="#{figure.name}-\1"', text)
+    # Many figures share one page: an id must be used once in it. Only inside tags: names are left alone.
+    reference = re.compile(r'(\bid="|url\(#|href="#)')
+    text = re.sub(r"<[^>]*>", lambda tag: reference.sub(rf"\1{figure.name}-", tag[0]), text)
     head, rest = text.split(">", 1)
     head = re.sub(r'\s(width|height)="[^"]*"', "", head)
     width = round(figure.size[0] * 96)

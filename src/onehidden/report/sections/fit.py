@@ -26,7 +26,7 @@ def ridge_functions(subject: Subject) -> Section | None:
     chosen = np.sort(np.argsort(-spread, kind="stable")[:MAX_UNITS])
     residual = None if subject.y is None else (subject.y - parts.sum(axis=1) - net.intercept)[keep]
     figures = []
-    for i in chosen:
+    for i in chosen.tolist():
         t = Z[keep, i]
         grid = np.linspace(t.min(), t.max(), 120)
         curve = (grid, net.activation(grid) * net.output[i])
@@ -36,7 +36,7 @@ def ridge_functions(subject: Subject) -> Section | None:
                 f"ridge-{i + 1}",
                 f"{subject.units[i]}, w = {short(net.output[i], 3)}",
                 partial(drawings.ridge, t=t, curve=curve, parts=behind),
-                {"unit": int(i) + 1, "argument": curve[0], "contribution": curve[1]},
+                {"unit": i + 1, "argument": curve[0], "contribution": curve[1]},
                 (2.7, 2.0),
             )
         )

@@ -120,7 +120,7 @@ def intervals(subject: Subject) -> Section | None:
     largest = np.argsort(-np.abs(net.output), kind="stable")[:MAX_INTERVALS]
     shown = np.sort(largest)
     rows = []
-    for i in shown:
+    for i in shown.tolist():
         unit = subject.units[i]
         rows.append((f"{unit}, output w", short(net.output[i]), between(low.output[i], high.output[i])))
         if subject.has_bias:
