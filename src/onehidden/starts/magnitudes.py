@@ -76,6 +76,16 @@ def fit_units(
     return OneHiddenNet(weights, output[:k], shift, float(output[k]) if bias else 0.0, activation)
 
 
+def refit_output(
+    X: np.ndarray, y: np.ndarray, network: OneHiddenNet, weights: np.ndarray, *, intercept: bool
+) -> OneHiddenNet:
+    """The network with other rows, the same biases, and the output weights that then fit y best."""
+    output = _outputs(X @ weights.T + network.bias, y, network.activation, intercept)
+    k = len(weights)
+    constant = float(output[k]) if intercept else network.intercept
+    return OneHiddenNet(weights, output[:k], network.bias, constant, network.activation)
+
+
 def _outputs(t: np.ndarray, y: np.ndarray, activation: Activation, constant: bool) -> np.ndarray:
     """Output weights, and the intercept last where there is one."""
     features = np.column_stack([activation(t), np.ones(len(t))]) if constant else activation(t)
