@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from onehidden import activation_properties
 from onehidden.precision import in_double
 from onehidden.quadrature import hermite_normalised, normal_expectation
 
@@ -83,33 +84,39 @@ class Activation:
             raise ValueError(f"Hermite order must be 0 or more, got {order}")
         return normal_expectation(lambda z: self(z) * hermite_normalised(order, z))
 
+    def rho_terms(self, sigma: float) -> tuple[float, float, float]:
+        """The three quantities of [ZSJBD] Property 3.2 whose minimum is rho(sigma); any may be negative."""
+        return activation_properties.rho_terms(self.derivative, sigma)
+
     def rho(self, sigma: float) -> float:
-        """rho(sigma) of P2, [ZSJBD] Property 3.2: positive where the Hessian at the truth is definite."""
-        if not sigma > 0:
-            raise ValueError(f"rho needs sigma > 0, got {sigma}")
-        slope = lambda z: self.derivative(sigma * z)  # noqa: E731
-        a0, a1, a2 = (normal_expectation(lambda z, q=q: slope(z) * z**q) for q in range(3))
-        b0, b2 = (normal_expectation(lambda z, q=q: slope(z) ** 2 * z**q) for q in (0, 2))
-        return min(b0 - a0**2 - a1**2, b2 - a1**2 - a2**2, a0 * a2 - a1**2)
+        """rho(sigma) of P2, [ZSJBD] Property 3.2: positive where the Hessian at the truth is definite.
+
+        A negative minimum counts as 0: rho bounds an eigenvalue that is never negative, and the paper's
+        table prints 0 for the quadratic, where the printed definition gives -4 sigma²
+        (``rho_terms`` shows it).
+        """
+        least = min(self.rho_terms(sigma))
+        # Rounding leaves 1e-32 where the exact value is 0 (linear, quadratic).
+        return least if least > activation_properties.ROUNDING**2 else 0.0
 
     def properties(self) -> dict[str, Any]:
-        """What the theory asks of an activation, decided numerically (P1–P3 of [ZSJBD])."""
-        z = np.linspace(-50, 50, 200_001)
-        slope = self.derivative(z)
-        tolerance = 1e-9
-        growth = np.max(np.abs(slope) / (1 + np.abs(z)) ** 2)
-        bounded_near_zero = np.abs(self.derivative(np.array([1e-6, -1e-6]))).max() < np.inf
-        second = np.diff(slope) / np.diff(z)
-        piecewise_linear = bool(np.mean(np.abs(second) > tolerance) < 1e-3)
-        rho = {s: self.rho(s) for s in (0.1, 1.0, 10.0)}
+        """What the theory asks of an activation, decided numerically from g' (P1–P3 of [ZSJBD]).
+
+        The tolerances stand in ``onehidden.activation_properties``.
+        """
+        found = activation_properties.decide(self.derivative)
         return {
             "homogeneity": self.homogeneity,
             "parity": None if self.reflection is None else self.reflection.parity,
             "reflection_degree": None if self.reflection is None else self.reflection.degree,
-            "P1": bool(slope.min() >= -tolerance and np.isfinite(growth) and bounded_near_zero),
-            "P2": bool(min(rho.values()) > tolerance),
-            "P3": bool(piecewise_linear or not self.kinked),
-            "rho": rho,
+            "P1": found.p1,
+            "P2": found.p2,
+            "P3": found.p3a or found.p3b,
+            "P3a": found.p3a,
+            "P3b": found.p3b,
+            "P1,2,3": found.p1 and found.p2 and (found.p3a or found.p3b),
+            "power": found.power,
+            "rho": {s: self.rho(s) for s in (0.1, 1.0, 10.0)},
         }
 
 

@@ -7,20 +7,23 @@ from functools import lru_cache
 
 import numpy as np
 
-_HALF_WIDTH, _PANELS, _NODES = 16.0, 256, 16
+_HALF_WIDTH, _PANELS, _NODES, _HALVINGS = 16.0, 256, 16, 20
 
 
 @lru_cache(maxsize=1)
 def standard_normal_nodes() -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights of composite Gauss–Legendre on [-16, 16] with the normal density in the weights.
 
-    Zero is a panel edge, so integrands that are smooth on each side of it keep full order.
+    Zero is a panel edge, so integrands that are smooth on each side of it keep full order; towards zero
+    the panels halve, so that g(sigma z) with a large sigma is resolved too.
     """
     t, w = np.polynomial.legendre.leggauss(_NODES)
     edges = np.linspace(-_HALF_WIDTH, _HALF_WIDTH, _PANELS + 1)
-    half = (edges[1] - edges[0]) / 2
+    graded = edges[_PANELS // 2 + 1] * 0.5 ** np.arange(1, _HALVINGS + 1)
+    edges = np.sort(np.concatenate([edges, graded, -graded]))
+    half = np.diff(edges)[:, None] / 2
     z = (edges[:-1, None] + half * (t + 1)).ravel()
-    weight = np.tile(half * w, _PANELS) * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    weight = (half * w).ravel() * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
     return z, weight
 
 

@@ -274,7 +274,7 @@ def _along(a: np.ndarray, U: np.ndarray) -> np.ndarray:
     return out
 
 
-def _best_weights(arrays: list[np.ndarray], U: np.ndarray) -> np.ndarray:
+def best_weights(arrays: list[np.ndarray], U: np.ndarray) -> np.ndarray:
     """(L, k) least-squares weights for given directions."""
     gram = U @ U.T
     return np.stack(
@@ -330,7 +330,7 @@ def _refine(
 
     orders = [a.ndim for a in arrays]
     U = _unit(start)
-    W = _best_weights(arrays, U) if weights is None else weights
+    W = best_weights(arrays, U) if weights is None else weights
     misfits = _misfits(arrays, U, W)
     cost = _cost(misfits, omega)
     damping, small = 1e-3, 0

@@ -1,0 +1,207 @@
+"""From directions to a network: orientation, length, bias and output weight of every unit.
+
+For homogeneous g without bias the length is a convention and only the orientation and the output weight are
+left; otherwise lengths and biases are searched on a grid by exchange, one unit at a time, and polished by a
+small least squares with the directions held.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onehidden.activations import Activation
+from onehidden.network import OneHiddenNet
+
+_LENGTHS = np.geomspace(0.25, 6.0, 10)
+_BIASES = np.linspace(-1.5, 1.5, 7)
+_MOST_ROWS = 20_000
+_SWEEPS = 4
+
+
+def signs_from_moments(
+    components: np.ndarray,
+    odd_moment: np.ndarray,
+    even_weights: np.ndarray,
+    odd_sign: float,
+    even_sign: float,
+) -> np.ndarray:
+    """(k,) orientations ±1 of unit rows, step 4 of [ZSJBD] in the subspace.
+
+    Q_1 = Σ z_i u_i from the odd moment (contracted to a vector), Q_2 = Σ r_i u_i u_i' from the even one:
+    v_i = sign(r_i m_l2), orientation = sign(v_i z_i m_l1), m_l the activation's own moments.
+    """
+    z = np.linalg.lstsq(components.T, odd_moment, rcond=None)[0]
+    v = np.sign(even_weights) * np.sign(even_sign)
+    sign = np.sign(v * z * np.sign(odd_sign))
+    return np.where(sign == 0, 1.0, sign)
+
+
+def fit_units(
+    X: np.ndarray,
+    y: np.ndarray,
+    directions: np.ndarray,
+    activation: Activation,
+    *,
+    bias: bool = False,
+    orientations: np.ndarray | None = None,
+) -> OneHiddenNet:
+    """The network whose rows lie along ``directions`` (k, d) and that fits y best.
+
+    ``bias`` allows hidden biases and an intercept. ``orientations`` is a first guess; the data decide.
+    """
+    rows = slice(0, min(len(X), _MOST_ROWS))
+    t = X[rows] @ directions.T
+    target = y[rows]
+    k = len(directions)
+    spread = np.maximum(np.std(t, axis=0), np.finfo(float).tiny)
+    # A sigmoid turned around leaves a constant: fit one beside, choose orientations that absorb it last.
+    turns = activation.reflection is not None and activation.reflection.degree == 0 and not bias
+    constant = bias or turns
+    grid = _grid(activation, bias)
+    columns = np.stack([activation(s * length * t / spread + b) for s, length, b in grid], axis=1)
+    chosen = _exchange(columns, target, grid, constant, orientations)
+    scale = np.array([grid[c][0] * grid[c][1] for c in chosen]) / spread
+    shift = np.array([grid[c][2] for c in chosen])
+    if activation.homogeneity is None or bias:
+        scale, shift = _polish(t, target, activation, scale, shift, bias, constant)
+    if activation.homogeneity is not None:  # unit rows by convention; the sign is the orientation
+        shift, scale = shift / np.abs(scale), np.sign(scale)
+    if turns:
+        output = _outputs(t * scale + shift, target, activation, True)
+        scale = scale * _absorbing_signs(output[:k], float(output[k]))
+    weights = scale[:, None] * directions
+    output = _outputs(X @ weights.T + shift, y, activation, bias)
+    return OneHiddenNet(weights, output[:k], shift, float(output[k]) if bias else 0.0, activation)
+
+
+def refit_output(
+    X: np.ndarray, y: np.ndarray, network: OneHiddenNet, weights: np.ndarray, *, intercept: bool
+) -> OneHiddenNet:
+    """The network with other rows, the same biases, and the output weights that then fit y best."""
+    output = _outputs(X @ weights.T + network.bias, y, network.activation, intercept)
+    k = len(weights)
+    constant = float(output[k]) if intercept else network.intercept
+    return OneHiddenNet(weights, output[:k], network.bias, constant, network.activation)
+
+
+def _outputs(t: np.ndarray, y: np.ndarray, activation: Activation, constant: bool) -> np.ndarray:
+    """Output weights, and the intercept last where there is one."""
+    features = np.column_stack([activation(t), np.ones(len(t))]) if constant else activation(t)
+    return np.linalg.lstsq(features, y, rcond=1e-10)[0]
+
+
+def _absorbing_signs(output: np.ndarray, intercept: float) -> np.ndarray:
+    """Signs that bring the intercept of a sigmoid network to zero: w g(t) = w - w g(-t).
+
+    Every choice with intercept zero is the same function; up to 16 units all choices are tried, beyond
+    that one unit at a time.
+    """
+    k = len(output)
+    if k <= 16:
+        choices = (np.arange(2**k)[:, None] >> np.arange(k)) & 1
+        turned = choices[int(np.argmin(np.abs(intercept + choices @ output)))]
+        return np.where(turned == 1, -1.0, 1.0)
+    signs = np.ones(k)
+    for i in np.argsort(-np.abs(output)):
+        if abs(intercept + output[i]) < abs(intercept):
+            signs[i], intercept = -1.0, intercept + output[i]
+    return signs
+
+
+def _grid(activation: Activation, bias: bool) -> list[tuple[float, float, float]]:
+    """Candidates (orientation, length, bias) of a unit."""
+    signs = (1.0,) if activation.sign_free and not bias else (1.0, -1.0)
+    lengths = (1.0,) if activation.homogeneity is not None else tuple(_LENGTHS)
+    biases = tuple(_BIASES) if bias else (0.0,)
+    return [(s, length, b) for s in signs for length in lengths for b in biases]
+
+
+def _exchange(
+    columns: np.ndarray,
+    y: np.ndarray,
+    grid: list[tuple[float, float, float]],
+    intercept: bool,
+    orientations: np.ndarray | None,
+) -> np.ndarray:
+    """(k,) candidate of each unit: best common one first, then one unit at a time while the fit improves."""
+    n, count, k = columns.shape
+    flat = columns.reshape(n, count * k)
+    extra = np.ones((n, 1)) if intercept else np.zeros((n, 0))
+    design = np.column_stack([flat, extra, y])
+    gram = design.T @ design / n
+    place = np.arange(count * k).reshape(count, k)
+    fixed = list(range(count * k, count * k + extra.shape[1]))
+    starts = [np.full(k, c) for c in range(count)]
+    if orientations is not None:
+        for c in range(count):  # the guess, at each length and bias
+            s, length, b = grid[c]
+            if s > 0 and (-s, length, b) in grid:
+                turned = grid.index((-s, length, b))
+                starts.append(np.where(orientations > 0, c, turned))
+    scores = [_explained(gram, [*place[c, np.arange(k)], *fixed]) for c in starts]
+    best_choice, best_value = starts[int(np.argmax(scores))], max(scores)
+    # Exchange from a few of the best starts: orientations interact through the polynomial part of g.
+    for start in [starts[i] for i in np.argsort(scores)[::-1][:4]]:
+        choice, value = start.copy(), -np.inf
+        for _ in range(_SWEEPS * 3):
+            for i in range(k):
+                others = [place[choice[j], j] for j in range(k) if j != i] + fixed
+                choice[i] = int(np.argmax(_gains(gram, others, place[:, i])))
+            new = _explained(gram, [*place[choice, np.arange(k)], *fixed])
+            if new <= value * (1 + 1e-12):
+                break
+            value = new
+        if value > best_value:
+            best_choice, best_value = choice, value
+    return best_choice
+
+
+def _explained(gram: np.ndarray, chosen: list[Any]) -> float:
+    """The part of E[y²] that the chosen columns explain."""
+    inner = gram[np.ix_(chosen, chosen)]
+    right = gram[chosen, -1]
+    return float(right @ np.linalg.lstsq(inner, right, rcond=1e-10)[0])
+
+
+def _gains(gram: np.ndarray, others: list[Any], candidates: np.ndarray) -> np.ndarray:
+    """What each candidate explains beyond the others (Schur complements of the Gram matrix)."""
+    inner = gram[np.ix_(others, others)] + 1e-12 * np.trace(gram[:-1, :-1]) * np.eye(len(others))
+    solved = np.linalg.solve(inner, gram[np.ix_(others, np.append(candidates, -1))])
+    coupling = gram[np.ix_(candidates, others)]
+    own = gram[candidates, candidates] - np.sum(coupling * solved[:, :-1].T, axis=1)
+    along = gram[candidates, -1] - coupling @ solved[:, -1]
+    return along**2 / np.maximum(own, 1e-9 * gram[candidates, candidates] + np.finfo(float).tiny)
+
+
+def _polish(
+    t: np.ndarray,
+    y: np.ndarray,
+    activation: Activation,
+    scale: np.ndarray,
+    shift: np.ndarray,
+    bias: bool,
+    constant: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths and biases by least squares with the output weights eliminated at every step."""
+    from scipy.optimize import least_squares
+
+    n, k = t.shape
+    extra = [np.ones(n)] if constant else []
+
+    def remainder(p: np.ndarray) -> np.ndarray:
+        b = p[k:] if bias else 0.0
+        features = np.column_stack([activation(t * p[:k] + b), *extra])
+        q = np.linalg.qr(features)[0]
+        return y - q @ (q.T @ y)
+
+    start = np.concatenate([scale, shift]) if bias else scale
+    if activation.homogeneity is not None:  # the length is a convention: only the biases move
+
+        def with_length(b: np.ndarray) -> np.ndarray:
+            return remainder(np.concatenate([scale, b]))
+
+        return scale, least_squares(with_length, shift, method="trf", max_nfev=20).x
+    found = least_squares(remainder, start, method="trf", max_nfev=20).x
+    return found[:k], found[k:] if bias else shift
