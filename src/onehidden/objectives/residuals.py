@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -63,7 +64,7 @@ class Form:
             parts.append(np.atleast_1d(np.asarray(intercept, float)))
         return np.concatenate(parts)
 
-    def unpack(self, theta):
+    def unpack(self, theta: Any) -> tuple[Any, Any, Any, Any, Any]:
         """(weights (k, d), output (k,), bias (k,), beta (d,), intercept) of a parameter vector."""
         k, d = self.k, self.d
         zeros = jnp.zeros if isinstance(theta, jax.Array) else np.zeros

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onehidden.recovery.recover import recover
+
+
+class _ScoreParameterAndMethod:
+    """``score`` is a parameter (the input model) and, as for every regressor, a method (R squared).
+
+    A data descriptor: assignment keeps the parameter in the instance, reading gives the method, and
+    ``get_params`` reads the parameter.
+    """
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return RegressorMixin.score if instance is None else partial(RegressorMixin.score, instance)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        vars(instance)["score"] = value
 
 
 class OneHiddenRegressor(RegressorMixin, BaseEstimator):
@@ -28,6 +43,8 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
     recovery_ : the ``Recovery`` with status, checks and standard errors.
     network_ : the recovered ``OneHiddenNet``.
     """
+
+    score: Any = _ScoreParameterAndMethod()
 
     def __init__(
         self,
@@ -47,6 +64,10 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         self.random_state = random_state
         self.max_seconds = max_seconds
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; ``score`` is the input model, not the method."""
+        return {**super().get_params(deep), "score": vars(self)["score"]}
+
     def fit(self, X: Any, y: Any) -> OneHiddenRegressor:
         """Recover the network; a doubtful answer is kept and announced by a ``ConvergenceWarning``."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
@@ -59,7 +80,7 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
             self.n_hidden,
             activation=self.activation,
             bias=self.bias,
-            score=self.score,
+            score=vars(self)["score"],
             start=self.start,
             seed=int(seed),
             max_seconds=self.max_seconds,

@@ -157,7 +157,10 @@ def load_recovery(directory: str | Path) -> Recovery:
             seconds=data["seconds"],
             checks=[Check(**{key: _restored(v) for key, v in c.items()}) for c in data["checks"]],
             standard_errors=ParameterRecord(
-                *(_array(error[name]) for name in ("weights", "output", "bias")), _number(error["intercept"])
+                _array(error["weights"]),
+                _array(error["output"]),
+                _array(error["bias"]),
+                _number(error["intercept"]),
             ),
             trace=[TraceRecord(**{key: _restored(v) for key, v in r.items()}) for r in data["trace"]],
             curvature=_array(data["curvature"]),

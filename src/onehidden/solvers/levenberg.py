@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -150,4 +150,5 @@ def _damped_step(problem, theta, hessian, gradient, diagonal, damping):
     upper, projected = problem.triangle(theta)
     stacked = np.vstack([upper * scale[None, :], np.sqrt(damping) * np.eye(len(theta))])
     target = np.concatenate([-projected, np.zeros(len(theta))])
-    return scale * lstsq(stacked, target, check_finite=False, lapack_driver="gelsy")[0], damping
+    solved: Any = lstsq(stacked, target, check_finite=False, lapack_driver="gelsy")
+    return scale * solved[0], damping
