@@ -1,0 +1,129 @@
+"""Commands: data to stdout, talk to stderr, exit code from the verdict, one sentence for bad input."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+import onehidden as oh
+
+
+def run(*arguments, cwd=None):
+    return subprocess.run(
+        [sys.executable, "-c", "from onehidden.cli import main; main()", *map(str, arguments)],
+        capture_output=True, text=True, cwd=cwd, timeout=300,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A table of a known network, as CSV, Parquet and npz."""
+    folder = tmp_path_factory.mktemp("tables")
+    rng = np.random.default_rng(1)
+    net = oh.OneHiddenNet(rng.standard_normal((2, 3)), [1.0, -2.0], [0.3, -0.2], 0.4)
+    X = rng.standard_normal((500, 3)) + 1
+    columns = pa.table({"left": X[:, 0], "right": X[:, 1], "<b>up": X[:, 2], "y": net.predict(X)})
+    csv.write_csv(columns, folder / "t.csv")
+    parquet.write_table(columns, folder / "t.parquet")
+    np.savez(folder / "t.npz", X=X, y=net.predict(X))
+    return folder, net
+
+
+def test_demo_recovers_the_truth_and_writes_its_page(tmp_path):
+    done = run("demo", "--json", "--out", "run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["status"] == "exact"
+    assert result["max_error"] < 1e-8
+    page = (tmp_path / "run" / "report.html").read_text()
+    for section in ("Loss trace", "Curvature", "Checks", "true"):
+        assert section.lower() in page.lower()
+    assert page.count("<svg") >= 3
+    assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.npz"])
+def test_recover_reads_tables_and_returns_the_units(table, tmp_path, name):
+    folder, net = table
+    done = run("recover", folder / name, "--target", "y", "--hidden", 2, "--json", "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    found = oh.load_recovery(tmp_path / "run").network
+    np.testing.assert_array_equal(found.weights, result["network"]["weights"])
+    assert oh.match(found, net).max_error < 1e-8
+    if name != "t.npz":
+        assert result["feature_names"] == ["left", "right", "<b>up"]
+        assert "<b>up" not in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_run_folders_are_checked_reported_and_predicted_from(table, tmp_path):
+    folder, _ = table
+    assert run("recover", folder / "t.csv", "--hidden", 2, "--out", tmp_path / "run").returncode == 0
+    checked = run("check", tmp_path / "run", "--json")
+    assert checked.returncode == 0
+    assert json.loads(checked.stdout)["status"] == "exact"
+    assert run("report", tmp_path / "run", "--out", tmp_path / "page.md").returncode == 0
+    assert (tmp_path / "page.md").stat().st_size > 500
+    predicted = run("predict", tmp_path / "run", folder / "t.csv", "--target", "y", "--json")
+    values = np.array(json.loads(predicted.stdout)["predictions"])
+    with np.load(folder / "t.npz") as truth:
+        np.testing.assert_allclose(values, truth["y"], atol=1e-9)
+
+
+def test_a_doubtful_answer_exits_with_one(table, tmp_path):
+    folder, _ = table
+    done = run("recover", folder / "t.csv", "--hidden", 1, "--start", "random", "--out", tmp_path / "run")
+    assert done.returncode == 1
+    assert "doubtful" in done.stdout
+
+
+def test_problems_are_listed():
+    done = run("problems", "--json")
+    assert {p["name"] for p in json.loads(done.stdout)} == set(oh.problems.names())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("recover", "missing.csv"), "no file"),
+        (("recover", "."), "folder"),
+        (("recover", "TABLE", "--target", "z"), "target"),
+        (("recover", "TABLE", "--hidden", "400"), "samples"),
+        (("recover", "TABLE", "--hidden", "many"), "many"),
+        (("recover", "TABLE", "--activation", "swish"), "activation"),
+        (("recover", "TABLE", "--columns", "left,middle"), "middle"),
+        (("recover", "JUNK"), ""),
+        (("recover",), "FILE"),
+        (("check", "."), "recovery.json"),
+        (("report", "nowhere"), "recovery.json"),
+        (("predict", "nowhere", "TABLE"), "nowhere"),
+        (("reproduce", "nothing"), "nothing"),
+        (("demo", "--problem", "nothing"), "nothing"),
+        (("demo", "--rows", "10"), "samples"),
+        (("dance",), "dance"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_two(table, tmp_path, arguments, message):
+    folder, _ = table
+    junk = tmp_path / "junk.parquet"
+    junk.write_bytes(bytes(range(256)) * 4)
+    named = {"TABLE": str(folder / "t.csv"), "JUNK": str(junk)}
+    done = run(*(named.get(a, a) for a in arguments), cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert not list(tmp_path.glob("*-run"))  # nothing half-written
+
+
+def test_a_closed_stdout_is_no_failure():
+    command = f"{sys.executable} -c 'from onehidden.cli import main; main()' problems --json | head -c 1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
