@@ -1,0 +1,61 @@
+"""A recovery as a page for people: one section tree, rendered to HTML, Markdown and JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from onehidden.network import OneHiddenNet
+
+__all__ = ["render_html", "render_json", "render_markdown"]
+
+
+def render_html(
+    recovery: Any, path: str | Path, X: Any = None, y: Any = None, truth: OneHiddenNet | None = None
+) -> Path:
+    """Write one self-contained page: no network, figures inside.
+
+    Parameters
+    ----------
+    recovery : the result of ``recover``.
+    path : the file to write; its folder is made when missing.
+    X, y : samples, (n, d) and (n,), for the ridge functions and observed against predicted; subsampled.
+    truth : the network that made the data, where it is known: adds the matched units and their errors.
+
+    Returns
+    -------
+    The path written.
+    """
+    from onehidden.report import as_html, sections
+
+    return _write(path, as_html.render(sections.build(recovery, X, y, truth)))
+
+
+def render_markdown(
+    recovery: Any, path: str | Path, X: Any = None, y: Any = None, truth: OneHiddenNet | None = None
+) -> Path:
+    """Write the report as Markdown, its figures as SVG files in a folder beside it."""
+    from onehidden.report import as_markdown, sections
+
+    text, figures = as_markdown.render(sections.build(recovery, X, y, truth), f"{Path(path).stem}-figures")
+    for name, svg in figures.items():
+        _write(Path(path).parent / name, svg)
+    return _write(path, text)
+
+
+def render_json(
+    recovery: Any, path: str | Path, X: Any = None, y: Any = None, truth: OneHiddenNet | None = None
+) -> Path:
+    """Write the report as JSON: the same sections, with the numbers behind every figure."""
+    from onehidden.report import as_json, sections
+
+    return _write(path, as_json.render(sections.build(recovery, X, y, truth)))
+
+
+def _write(path: str | Path, text: str) -> Path:
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: give the name of the file to write")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path

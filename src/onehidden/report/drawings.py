@@ -1,0 +1,154 @@
+"""The pictures of a report, each a function that fills one Matplotlib figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from onehidden.report.numbers import short
+from onehidden.report.style import BLUE, CYCLE, GREEN, INK, MUTED, ORANGE, RED, RULE, plain
+
+
+def heat_map(figure: Any, values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> None:
+    """Signed weights, one row a unit; colour is centred on zero."""
+    axes = figure.add_subplot()
+    limit = float(np.max(np.abs(values))) or 1.0
+    image = axes.imshow(values, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto", interpolation="none")
+    _frame(axes, rows, columns)
+    bar = figure.colorbar(image, ax=axes, fraction=0.035, pad=0.02)
+    bar.outline.set_visible(False)
+
+
+def cosines(figure: Any, values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> None:
+    """|cos| between found and true units: a clean diagonal is a clean recovery."""
+    axes = figure.add_subplot()
+    image = axes.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="none")
+    _frame(axes, rows, columns)
+    axes.set_xlabel("true unit")
+    axes.set_ylabel("found unit")
+    bar = figure.colorbar(image, ax=axes, fraction=0.035, pad=0.02)
+    bar.outline.set_visible(False)
+    bar.set_label("|cos|")
+
+
+def _frame(axes: Any, rows: Sequence[str], columns: Sequence[str]) -> None:
+    row_step, column_step = max(1, len(rows) // 40), max(1, len(columns) // 60)
+    axes.set_yticks(range(0, len(rows), row_step), [plain(r) for r in rows[::row_step]])
+    upright = max((len(str(c)) for c in columns), default=0) * len(columns) > 60
+    axes.set_xticks(
+        range(0, len(columns), column_step),
+        [plain(c) for c in columns[::column_step]],
+        rotation=90 if upright else 0,
+    )
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def ridge(figure: Any, t: np.ndarray, curve: tuple[np.ndarray, np.ndarray], parts: np.ndarray | None) -> None:
+    """One unit's contribution w g(t) over its argument, with partial residuals behind it."""
+    # A fixed frame: solving for the margins of a dozen small figures would take most of the time of a page.
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((0.14, 0.21, 0.84, 0.77))
+    if parts is not None:
+        # Dots become one small image: as vectors they are thousands of elements and the page opens slowly.
+        axes.scatter(t, parts, s=3, color=BLUE, alpha=0.28, linewidths=0, rasterized=True)
+    axes.plot(*curve, color=ORANGE)
+    axes.axhline(0, color=RULE, lw=0.7, zorder=0)
+    axes.set_xlabel("⟨a, x⟩ + b")
+
+
+def observed(figure: Any, predicted: np.ndarray, y: np.ndarray) -> None:
+    axes = figure.add_subplot()
+    low, high = min(predicted.min(), y.min()), max(predicted.max(), y.max())
+    axes.plot([low, high], [low, high], color=MUTED, lw=0.9, zorder=0)
+    axes.scatter(predicted, y, s=6, color=BLUE, alpha=0.35, linewidths=0, rasterized=True)
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("observed")
+
+
+def trace(figure: Any, stages: Sequence[str], losses: np.ndarray) -> None:
+    """Loss over recorded steps, a colour a stage, logarithmic."""
+    axes = figure.add_subplot()
+    order = list(dict.fromkeys(stages))
+    labels = np.array(stages)
+    steps = np.arange(len(losses))
+    for i, stage in enumerate(order):
+        mine = labels == stage
+        # Gaps are not joined: a stage that is entered twice shows as two pieces.
+        values = np.where(mine, losses, np.nan)
+        axes.plot(
+            steps,
+            values,
+            color=CYCLE[i % len(CYCLE)],
+            label=plain(stage, 30),
+            marker="o" if len(losses) <= 150 else None,
+            ms=2.5,
+        )
+    axes.set_yscale("log")
+    axes.grid(True, axis="y")
+    axes.set_xlabel("recorded step")
+    axes.set_ylabel("loss")
+    if len(order) > 1:
+        axes.legend(loc="upper right")
+    else:
+        axes.set_title(plain(order[0], 30), loc="left", color=MUTED)
+
+
+def spectrum(figure: Any, values: np.ndarray) -> None:
+    """Eigenvalues of the loss's curvature, largest first; negative ones are shown by size in red."""
+    axes = figure.add_subplot()
+    index = np.arange(1, len(values) + 1)
+    many = len(values) > 200
+    floor = float(np.finfo(float).tiny)
+    for chosen, colour, label in (
+        (values > 0, BLUE, "positive"),
+        (values <= 0, RED, "zero or negative, by size"),
+    ):
+        if chosen.any():
+            height = np.maximum(np.abs(values[chosen]), floor)
+            size = 1.5 if many else 3.5
+            axes.plot(index[chosen], height, "o", ms=size, color=colour, label=label, mew=0, rasterized=many)
+    axes.set_yscale("log")
+    axes.grid(True, axis="y")
+    axes.set_xlabel("direction in parameter space")
+    axes.set_ylabel("curvature")
+    if np.any(values <= 0):
+        axes.legend(loc="lower left")
+
+
+def signal(figure: Any, orders: Sequence[int], z: np.ndarray, threshold: float) -> None:
+    """|z| of each score moment, on a logarithmic scale, against what noise alone would give."""
+    axes = figure.add_subplot()
+    size = np.maximum(np.abs(z), 0.1)
+    colours = [GREEN if value > threshold else MUTED for value in size]
+    axes.hlines(range(len(z)), 0.1, size, colors=colours, lw=2)
+    axes.scatter(size, range(len(z)), color=colours, s=26, zorder=3)
+    axes.axvline(threshold, color=RED, lw=0.9, ls="--")
+    axes.text(threshold, -0.62, f"noise, z = {threshold:g}", color=RED, fontsize=8, ha="center", va="bottom")
+    for i, value in enumerate(z):
+        axes.annotate(
+            short(value, 3), (size[i], i), (7, 0), textcoords="offset points", va="center", color=INK
+        )
+    axes.set_xscale("log")
+    axes.set_xlim(0.1, max(float(size.max()), threshold) * 3)
+    axes.set_ylim(len(z) - 0.3, -0.6)
+    axes.set_yticks(range(len(z)), [f"order {m}" for m in orders])
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel("|z| = size of the moment over its standard error")
+
+
+def whiskers(
+    figure: Any, labels: Sequence[str], centre: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> None:
+    axes = figure.add_subplot()
+    place = np.arange(len(labels))
+    axes.axvline(0, color=RULE, lw=0.9, zorder=0)
+    axes.hlines(place, low, high, color=BLUE, lw=1.6)
+    axes.plot(centre, place, "o", color=BLUE, ms=4)
+    axes.set_yticks(place, [plain(label) for label in labels])
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel("output weight w")

@@ -1,0 +1,73 @@
+"""How to repeat the recovery, and whom to cite."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from onehidden.report.blocks import Block, Code, Grid, Paragraph, Section
+from onehidden.report.subject import Subject
+
+_FLAGS = ("hidden", "activation", "bias", "score", "start", "seed", "max_seconds")
+
+
+def reproduce(subject: Subject) -> Section:
+    options = dict(subject.get("options", {}))
+    blocks: list[Block] = []
+    command = _command(options)
+    if command:
+        blocks += [Paragraph("On the command line:"), Code(command, "sh")]
+    blocks += [Paragraph("In Python:"), Code(_call(options), "python")]
+    seed = options.get("seed")
+    if seed is not None:
+        blocks.append(Paragraph(f"Seed {seed}: the same seed, data and versions give the same answer."))
+    versions = dict(subject.get("versions", {}))
+    if versions:
+        rows = tuple((str(name), str(version)) for name, version in versions.items())
+        blocks.append(Grid(("package", "version"), rows, wordy=frozenset({1})))
+    return Section("reproduce", "How to reproduce", tuple(blocks))
+
+
+def _call(options: dict[str, Any]) -> str:
+    arguments = [f"{name}={options[name]!r}" for name in _FLAGS if name in options]
+    given = ", ".join(arguments)
+    source = options.get("source")
+    if source is None:
+        return f"import onehidden as oh\n\nr = oh.recover(X, y{', ' + given if given else ''})"
+    opened = f"oh.data.open({str(source)!r}, target={options.get('target')!r})"
+    return f"import onehidden as oh\n\ntable = {opened}\nr = oh.recover(table{', ' + given if given else ''})"
+
+
+def _command(options: dict[str, Any]) -> str | None:
+    """The command line that was typed, or one that does the same from a file."""
+    if "command" in options:
+        return str(options["command"])
+    source, target = options.get("source"), options.get("target")
+    if source is None or target is None:
+        return None
+    words = ["onehidden", "recover", str(source), "--target", str(target)]
+    for name in _FLAGS:
+        value = options.get(name)
+        if value is None or value is False:
+            continue
+        words.append(f"--{name.replace('_', '-')}")
+        if value is not True:
+            words.append(str(value))
+    return shlex.join(words)
+
+
+_PAPERS = """\
+W. Gao, A. V. Makkuva, S. Oh, P. Viswanath. Learning One-hidden-layer Neural Networks under General Input \
+Distributions. AISTATS 2019.
+R. Ge, J. D. Lee, T. Ma. Learning One-hidden-layer Neural Networks with Landscape Design. ICLR 2018.
+K. Zhong, Z. Song, P. Jain, P. L. Bartlett, I. S. Dhillon. Recovery Guarantees for One-hidden-layer Neural \
+Networks. ICML 2017."""
+
+
+def cite(subject: Subject) -> Section:
+    from onehidden import __version__
+
+    version = dict(subject.get("versions", {})).get("onehidden", __version__)
+    entry = f"onehidden, version {version}: recovery of the hidden layer behind data. Software.\n"
+    lead = Paragraph("Name the software with its version, and the papers that its methods come from.")
+    return Section("cite", "How to cite", (lead, Code(entry + _PAPERS, "text")))

@@ -1,0 +1,118 @@
+"""A recovery made by hand: the fields that reports and tables read, without running a search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from onehidden.checks import Check, at_least, at_most
+from onehidden.network import OneHiddenNet
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@dataclass(frozen=True)
+class Step:
+    stage: str
+    step: int
+    loss: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class FakeRecovery:
+    network: OneHiddenNet
+    status: str = "converged: the gradient vanished and the fit is at the noise level"
+    converged: bool = True
+    loss: float = 0.0101
+    noise_variance: float = 0.0102
+    seconds: float = 3.21
+    checks: tuple[Check, ...] = ()
+    standard_errors: Any = None
+    trace: tuple[Step, ...] = ()
+    curvature: Any = None
+    signal: dict[int, float] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+
+    def interval(self, level: float = 0.95):
+        from scipy.stats import norm
+
+        z = norm.ppf(0.5 + level / 2)
+        ends = []
+        for sign in (-1, 1):
+            parts = {
+                name: getattr(self.network, name) + sign * z * getattr(self.standard_errors, name)
+                for name in ("weights", "output", "bias", "intercept")
+            }
+            ends.append(SimpleNamespace(**parts))
+        return tuple(ends)
+
+
+def problem(
+    k: int = 4, d: int = 6, n: int = 3000, activation: str = "relu", noise: float = 0.1, seed: int = 0
+):
+    """(X, y, truth, found): found is the truth, slightly off and in another order."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((k, d))
+    A /= np.linalg.norm(A, axis=1, keepdims=True)
+    w = rng.choice([-1.0, 1.0], k) * rng.uniform(0.5, 2, k)
+    b = 0.4 * rng.standard_normal(k)
+    truth = OneHiddenNet(A, w, b, 0.3, activation)
+    X = rng.standard_normal((n, d))
+    y = truth.predict(X) + noise * rng.standard_normal(n)
+    order = rng.permutation(k)
+    off = 1e-3 * rng.standard_normal((k, d))
+    found = OneHiddenNet(A[order] + off, w[order] * 1.001, b[order] + 1e-3, 0.301, activation)
+    return X, y, truth, found
+
+
+def fake(found: OneHiddenNet, names: tuple[str, ...] | None = None, good: bool = True) -> FakeRecovery:
+    rng = np.random.default_rng(5)
+    k, d = found.weights.shape
+    errors = SimpleNamespace(
+        weights=rng.uniform(0.002, 0.01, (k, d)),
+        output=rng.uniform(0.002, 0.02, k),
+        bias=rng.uniform(0.002, 0.02, k),
+        intercept=0.004,
+    )
+    trace = [Step("moments", i, 2.0 * 0.97**i, 0.01 * i) for i in range(5)]
+    trace += [Step("wide student", 100 * i, 1.7 * 0.93**i + 0.05, 0.1 + 0.02 * i) for i in range(60)]
+    trace += [Step("Levenberg–Marquardt", i, 0.06 * 0.4**i + 0.0101, 1.4 + 0.05 * i) for i in range(14)]
+    checks = (
+        at_most("fit against noise", 1.02, 1.1, "The residual is what the noise alone would leave."),
+        at_most("gradient", 3.1e-12, 1e-8, "The search ended at a stationary point."),
+        at_least("smallest curvature", 0.021, 1e-6, "Every direction is determined by the data."),
+        at_least(
+            "identifiability",
+            1e-13 if not good else 0.4,
+            1e-9,
+            "The Jacobian has full rank."
+            if good
+            else "Two units point the same way: ask for fewer units or more data.",
+        ),
+    )
+    return FakeRecovery(
+        found,
+        status="converged" if good else "stopped: no further progress",
+        converged=good,
+        checks=checks,
+        standard_errors=errors,
+        trace=tuple(trace),
+        curvature=np.exp(rng.uniform(-4, 3, k * (d + 2) + 1)),
+        signal={1: 41.0, 2: 87.3, 3: 0.8, 4: -12.5},
+        feature_names=names,
+        options={
+            "source": "data.csv",
+            "target": "y",
+            "hidden": k,
+            "activation": "relu",
+            "bias": True,
+            "seed": 0,
+        },
+        versions={"onehidden": "0.1.0", "jax": "0.10.2", "numpy": "2.4.6", "python": "3.11.9"},
+    )

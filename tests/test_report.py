@@ -1,0 +1,296 @@
+"""Reports: every section in its place, names as text, nothing fetched, one tree in three forms."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from fake_recovery import HOSTILE, FakeRecovery, fake, problem
+
+from onehidden import report
+from onehidden.report import numbers
+from onehidden.report.style import plain
+
+NAMES = (
+    HOSTILE,
+    "age",
+    '"><img src=x onerror=alert(2)>',
+    "**bmi** | `x` [a](b)",
+    "$\\frac{1}{0}$",
+    "\u65e5\u672c\u8a9e {{ 7*7 }}",
+)
+SECTIONS = [
+    "summary",
+    "checks",
+    "units",
+    "matched",
+    "ridge",
+    "observed",
+    "trace",
+    "curvature",
+    "signal",
+    "intervals",
+    "reproduce",
+    "cite",
+]
+FIGURES = {"weights", "matched", "observed", "trace", "curvature", "signal", "outputs", "ridge-1", "ridge-4"}
+
+
+class _Page(HTMLParser):
+    """What a browser would see: tags, ids, addresses, text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.addresses: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value)
+            if name in ("src", "href", "xlink:href", "srcset", "action"):
+                self.addresses.append(value)
+            assert not name.startswith("on"), (tag, name)
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    X, y, truth, found = problem()
+    recovery = fake(found, NAMES)
+    report.render_html(recovery, folder / "r.html", X, y, truth)
+    report.render_markdown(recovery, folder / "r.md", X, y, truth)
+    report.render_json(recovery, folder / "r.json", X, y, truth)
+    return folder
+
+
+def test_html_has_every_section_and_figure_in_order(pages):
+    page = _Page((pages / "r.html").read_text())
+    assert [name for name in page.ids if name in SECTIONS] == SECTIONS
+    assert {f"figure-{name}" for name in FIGURES} <= set(page.ids)
+    assert page.tags.count("svg") == 7 + 4
+    assert len(page.ids) == len(set(page.ids))
+
+
+def test_html_verdict_comes_first(pages):
+    text = (pages / "r.html").read_text()
+    assert text.index('class="verdict good"') < text.index('class="facts"') < text.index('id="checks"')
+
+
+def test_html_shows_hostile_names_as_text(pages):
+    raw = (pages / "r.html").read_text()
+    page = _Page(raw)
+    assert "script" not in page.tags
+    assert "img" not in page.tags
+    for name in NAMES:
+        assert name in page.text
+    assert "<script>alert(1)" not in raw
+    assert "49" not in re.findall(r"\u65e5\u672c\u8a9e ([^<]*)", page.text)
+
+
+def test_html_fetches_nothing(pages):
+    raw = (pages / "r.html").read_text()
+    page = _Page(raw)
+    assert all(address.startswith(("#", "data:")) for address in page.addresses)
+    assert not re.search(r"url\((?!#)", raw)
+    assert "@import" not in raw
+    assert "link" not in page.tags or page.addresses.count("data:,") == 1
+
+
+def test_html_of_a_large_network_stays_small(tmp_path):
+    X, y, truth, found = problem(50, 50, 5000)
+    path = report.render_html(fake(found, good=False), tmp_path / "big.html", X, y, truth)
+    assert 100_000 < path.stat().st_size < 3_000_000
+    assert 'class="verdict doubt"' in path.read_text()
+
+
+def test_json_is_strict_and_carries_the_numbers(pages):
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    tree = json.loads((pages / "r.json").read_text(), parse_constant=refuse)
+    assert [s["name"] for s in tree["sections"]] == SECTIONS
+    assert tree["network"]["feature_names"] == list(NAMES)
+    *_, found = problem()
+    np.testing.assert_array_equal(tree["network"]["weights"], found.weights)
+    kinds = {block["kind"] for s in tree["sections"] for block in s["blocks"]}
+    assert kinds == {"verdict", "facts", "paragraph", "checks", "grid", "figure", "gallery", "code"}
+    trace = next(s for s in tree["sections"] if s["name"] == "trace")["blocks"][0]["data"]
+    assert len(trace["loss"]) == 79
+
+
+def test_json_keeps_what_is_not_finite_as_text(tmp_path):
+    *_, truth, found = problem()
+    fewer = FakeRecovery(type(found)(found.weights[:2], found.output[:2]), loss=float("nan"))
+    tree = json.loads(report.render_json(fewer, tmp_path / "a.json", truth=truth).read_text())
+    matched = next(s for s in tree["sections"] if s["name"] == "matched")
+    assert matched["blocks"][0]["rows"][0] == ["worst row of weights", "∞"]
+
+
+def test_markdown_has_the_same_sections_and_writes_its_figures(pages):
+    text = (pages / "r.md").read_text()
+    titles = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    html = _Page((pages / "r.html").read_text()).text
+    assert len(titles) == len(SECTIONS)
+    assert all(title in html for title in titles)
+    links = re.findall(r"^!\[.*\]\((.+)\)$", text, re.MULTILINE)
+    assert len(links) == 11
+    for link in links:
+        assert (pages / link).read_text().startswith("<?xml")
+    assert "<script" not in text
+    assert "<img" not in text
+    assert r"\*\*bmi\*\* \| \`x\` \[a\](b)" in text
+
+
+def test_report_of_a_bare_recovery_leaves_sections_out(tmp_path):
+    *_, found = problem()
+    page = _Page(report.render_html(FakeRecovery(found), tmp_path / "bare.html").read_text())
+    assert [name for name in page.ids if name in SECTIONS] == ["summary", "units", "reproduce", "cite"]
+
+
+def test_exact_fit_and_flat_directions_can_be_drawn(tmp_path):
+    _, _, truth, _ = problem()
+    recovery = fake(truth)
+    object.__setattr__(
+        recovery, "trace", tuple({"stage": "LM", "step": i, "loss": 0.0, "seconds": 0.1} for i in range(3))
+    )
+    object.__setattr__(recovery, "curvature", np.array([1.0, 0.0, -1e-3, np.nan]))
+    text = report.render_html(recovery, tmp_path / "a.html").read_text()
+    assert "a flat or falling direction is left" in text
+
+
+def test_same_recovery_gives_the_same_bytes(pages, tmp_path):
+    X, y, truth, found = problem()
+    again = report.render_html(fake(found, NAMES), tmp_path / "again.html", X, y, truth)
+    assert again.read_bytes() == (pages / "r.html").read_bytes()
+
+
+def test_rendering_leaves_the_callers_matplotlib_settings_alone(tmp_path):
+    import matplotlib
+
+    *_, found = problem()
+    before = dict(matplotlib.rcParams)
+    report.render_html(FakeRecovery(found), tmp_path / "a.html")
+    assert dict(matplotlib.rcParams) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"X": np.ones((5, 2)) * np.arange(5)[:, None]}, r"X must be \(n, 6\)"),
+        ({"y": np.ones(5)}, "without X"),
+        ({"X": np.full((5, 6), np.nan)}, "finite"),
+    ],
+)
+def test_wrong_samples_get_one_sentence(arguments, words, tmp_path):
+    *_, found = problem()
+    with pytest.raises(ValueError, match=words):
+        report.render_html(FakeRecovery(found), tmp_path / "a.html", **arguments)
+    with pytest.raises(ValueError, match="is a folder"):
+        report.render_html(FakeRecovery(found), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (1.23456, 0.0123, "1.235 ± 0.012"),
+        (-1.5, 0.2, "−1.50 ± 0.20"),
+        (1234.5, 67.0, "1234 ± 67"),
+        (0.5, 1e-12, "0.500000 ± 1e-12"),
+        (-3e-8, None, "−3e-08"),
+        (2.0, 0.0, "2"),
+        (5e6, 1e4, "5e+06 ± 1e+04"),
+        (float("inf"), None, "∞"),
+    ],
+)
+def test_values_carry_the_digits_their_error_supports(value, error, text):
+    assert numbers.with_error(value, error) == text
+
+
+def test_axis_names_are_never_mathematics():
+    assert plain("$\\frac{1}{0}$") == r"\$\frac{1}{0}\$"
+    assert plain("a\nb") == "a b"
+    assert len(plain("x" * 100)) == 18
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.mark.skipif(
+    CHROMIUM is None or importlib.util.find_spec("playwright") is None,
+    reason="needs playwright and chromium",
+)
+def test_browser_opens_the_page_quietly(pages, tmp_path):
+    X, y, truth, found = problem(50, 50, 5000)
+    report.render_html(fake(found), pages / "big.html", X, y, truth)
+    # In a process of its own: playwright's loop does not mix with other plugins of the test run.
+    script = tmp_path / "browse.py"
+    script.write_text(_BROWSE)
+    done = subprocess.run(
+        [sys.executable, str(script), str(CHROMIUM), str(pages / "r.html"), str(pages / "big.html")],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for seen in json.loads(done.stdout):
+        assert seen["troubles"] == []
+        assert seen["requests"] == []
+        assert seen["hidden_figures"] == 0
+        assert seen["figures"] >= 11
+        assert seen["page_width"] <= seen["view_width"]
+        assert seen["dialogs"] == 0
+    assert min(seen["ready_ms"] for seen in json.loads(done.stdout)[2:]) < 2000  # a 50-unit network
+
+
+_BROWSE = """
+import json, pathlib, sys
+from playwright.sync_api import sync_playwright
+
+out = []
+with sync_playwright() as play:
+    flags = ["--no-sandbox", "--disable-background-networking", "--disable-dev-shm-usage"]
+    browser = play.chromium.launch(executable_path=sys.argv[1], headless=True, args=flags)
+    for file in sys.argv[2:]:
+        for width in (1200, 390):
+            page = browser.new_page(viewport={"width": width, "height": 900})
+            troubles, requests, dialogs = [], [], []
+            page.on("console", lambda m: troubles.append(m.text))
+            page.on("pageerror", lambda e: troubles.append(str(e)))
+            page.on("dialog", lambda d: (dialogs.append(d.message), d.dismiss()))
+            page.on("request", lambda r: requests.append(r.url))
+            address = pathlib.Path(file).resolve().as_uri()
+            page.goto(address)
+            sizes = page.evaluate(
+                "[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect())"
+                ".map(r => [r.width, r.height])"
+            )
+            out.append({
+                "troubles": troubles,
+                "dialogs": len(dialogs),
+                "requests": [r for r in requests if r != address and not r.startswith("data:")],
+                "figures": len(sizes),
+                "hidden_figures": sum(w < 100 or h < 60 for w, h in sizes),
+                "page_width": page.evaluate("document.documentElement.scrollWidth"),
+                "view_width": width,
+                "ready_ms": page.evaluate("performance.getEntriesByType('navigation')[0].duration"),
+            })
+            page.close()
+    browser.close()
+print(json.dumps(out))
+"""
