@@ -1,0 +1,176 @@
+"""Tables for the terminal: the units found, the checks, and found against true."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onehidden.report.numbers import short, with_error
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from onehidden.matching import Match
+    from onehidden.network import OneHiddenNet
+
+FEW_UNITS, STRONGEST, STRONGEST_OF_MANY = 10, 6, 3  # features named a unit, in a short and in a long table
+MAX_UNITS = 60
+
+
+def show(recovery: Any, console: Any) -> None:
+    """Print units, checks and status: everything a terminal user needs to judge the answer."""
+    for part in (units(recovery), checks(recovery), status(recovery)):
+        console.print(part)
+
+
+def units(recovery: Any) -> RenderableType:
+    """One row a unit: output, bias and weights by feature name, ± one standard error."""
+    net, errors = recovery.network, getattr(recovery, "standard_errors", None)
+    names = getattr(recovery, "feature_names", None) or [f"x{j}" for j in range(net.n_inputs)]
+    has_bias = bool(np.any(net.bias != 0))
+    title = f"{net.n_hidden} {net.activation.name} unit{'s' * (net.n_hidden != 1)}, intercept "
+    title += with_error(net.intercept, None if errors is None else float(errors.intercept))
+    title += "" if errors is None else " (± one standard error)"
+    limit = STRONGEST if net.n_hidden <= FEW_UNITS else STRONGEST_OF_MANY
+    largest = (
+        f"largest {limit} of {net.n_inputs} weights" if net.n_inputs > limit else "weights, largest first"
+    )
+    # A line a weight in one column: a column a feature would be cut on a narrow terminal.
+    table = _table(["unit", "output w", *(["bias b"] if has_bias else [])], [largest])
+    for i in range(min(net.n_hidden, MAX_UNITS)):
+        row = [str(i + 1), with_error(net.output[i], _error(errors, "output", i))]
+        if has_bias:
+            row.append(with_error(net.bias[i], _error(errors, "bias", i)))
+        order = np.argsort(-np.abs(net.weights[i]), kind="stable")[:limit]
+        cells = [
+            f"{names[j]} {with_error(net.weights[i, j], _error(errors, 'weights', (i, j)))}" for j in order
+        ]
+        _add(table, [*row, "\n".join(" ".join(cell.split()) for cell in cells)])
+    if net.n_hidden > MAX_UNITS:
+        table.caption = f"{net.n_hidden - MAX_UNITS} more units in the model file"
+    return _titled(title, table)
+
+
+def checks(recovery: Any) -> RenderableType:
+    """One row a check, with its advice; failures first."""
+    from rich.text import Text
+
+    made = sorted(getattr(recovery, "checks", None) or (), key=lambda check: check.passed)
+    if not made:
+        return Text("no checks were made", style="yellow")
+    table = _table(["", "check", "value", "bound"], ["advice"])
+    table.columns[1].justify = "left"
+    for check in made:
+        mark = Text("passed", style="green") if check.passed else Text("failed", style="bold red")
+        cells = [check.name, short(check.value), short(check.threshold), check.advice]
+        table.add_row(mark, *(Text(str(cell)) for cell in cells))
+    return _titled("checks", table)
+
+
+def status(recovery: Any) -> RenderableType:
+    """The verdict in one line."""
+    from rich.text import Text
+
+    failed = [check.name for check in (getattr(recovery, "checks", None) or ()) if not check.passed]
+    good = bool(recovery.converged) and not failed
+    line = Text("recovered" if good else "doubtful", style="bold green" if good else "bold red")
+    line.append(f": {recovery.status}", style="default")
+    if failed:
+        line.append(f" (failed: {', '.join(failed)})", style="default")
+    return line
+
+
+def found_against_true(network: OneHiddenNet, truth: OneHiddenNet, match: Match) -> RenderableType:
+    """One row a true unit: the unit paired with it, both outputs and biases, the error of its weights."""
+    from onehidden.matching import match as pair
+
+    title = (
+        f"found against true: worst unit {short(match.max_error, 2)}, worst output "
+        f"{short(match.output_error, 2)}, worst bias {short(match.bias_error, 2)}"
+    )
+    has_bias = bool(np.any(truth.bias != 0) or np.any(network.bias != 0))
+    heads = ["true", "found", "error of weights", "w true", "w found"]
+    table = _table(heads + (["b true", "b found"] if has_bias else []))
+    for i, j in enumerate(match.permutation[:MAX_UNITS]):
+        true = _one_unit(truth, i)
+        row = [str(i + 1)]
+        if j < 0:
+            biases = [short(_canonical_bias(true)), "–"] if has_bias else []
+            _add(table, [*row, "none", "∞", short(_canonical_output(true)), "–", *biases])
+            continue
+        found = _turned(_one_unit(network, int(j)), int(match.signs[i]))
+        row += [str(int(j) + 1), short(pair(found, true).max_error, 2)]
+        # At unit length, so that both columns are in one gauge where the activation leaves the length free.
+        row += [short(_canonical_output(true)), short(_canonical_output(found))]
+        if has_bias:
+            row += [short(_canonical_bias(true)), short(_canonical_bias(found))]
+        _add(table, row)
+    if len(match.permutation) > MAX_UNITS:
+        table.caption = f"{len(match.permutation) - MAX_UNITS} more units"
+    return _titled(title, table)
+
+
+def _one_unit(net: OneHiddenNet, i: int) -> OneHiddenNet:
+    from onehidden.network import OneHiddenNet
+
+    return OneHiddenNet(
+        net.weights[i : i + 1], net.output[i : i + 1], net.bias[i : i + 1], 0.0, net.activation
+    )
+
+
+def _turned(unit: OneHiddenNet, sign: int) -> OneHiddenNet:
+    """The unit as the match turned it, so that its output and bias stand beside the true ones."""
+    from onehidden.network import OneHiddenNet
+
+    reflection = unit.activation.reflection
+    if sign > 0 or reflection is None:
+        return unit
+    return OneHiddenNet(-unit.weights, reflection.parity * unit.output, -unit.bias, 0.0, unit.activation)
+
+
+def _length(unit: OneHiddenNet) -> float:
+    if unit.activation.homogeneity is None:
+        return 1.0
+    return float(np.linalg.norm(unit.weights)) or 1.0
+
+
+def _canonical_output(unit: OneHiddenNet) -> float:
+    return float(unit.output[0]) * _length(unit) ** (unit.activation.homogeneity or 0)
+
+
+def _canonical_bias(unit: OneHiddenNet) -> float:
+    return float(unit.bias[0]) / _length(unit)
+
+
+def _error(errors: Any, name: str, index: Any) -> float | None:
+    return None if errors is None else float(np.asarray(getattr(errors, name))[index])
+
+
+def _table(numbers: list[str], words: list[str] | None = None) -> Table:
+    """Columns of numbers, which stay whole, then columns of words, which fold."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for head in numbers:
+        table.add_column(Text(head), justify="right", no_wrap=True)
+    for head in words or []:
+        table.add_column(Text(head), overflow="fold")
+    return table
+
+
+def _titled(title: str, table: Table) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
+    return Group(Text(title, style="bold"), table)
+
+
+def _add(table: Table, cells: list[str]) -> None:
+    from rich.text import Text
+
+    # Text, not markup: a feature called [red] must be shown, not obeyed.
+    table.add_row(*(Text(cell) for cell in cells))
