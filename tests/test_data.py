@@ -203,6 +203,26 @@ def test_truncated_file_is_refused(kind, kept, tmp_path):
     _is_one_sentence(error, str(path))
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet", "feather", "npz", "npy"])
+def test_damaged_file_is_read_or_refused_in_one_sentence(kind, tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / f"a.{kind}"
+    _write(kind, path)
+    whole = path.read_bytes()
+    said = []
+    for _ in range(60):
+        damaged = bytearray(whole)
+        for place in rng.integers(len(whole), size=6):
+            damaged[place] = rng.integers(256)
+        path.write_bytes(damaged)
+        try:
+            data.open(path, target="y")
+        except ValueError as error:
+            said.append(str(error))
+    assert said
+    assert all(str(path) in line and "\n" not in line for line in said)
+
+
 def test_text_named_parquet_and_spreadsheets_are_refused(tmp_path):
     (tmp_path / "a.parquet").write_text("a,b\n1,2\n")
     (tmp_path / "a.xlsx").write_bytes(b"PK\x03\x04 something")

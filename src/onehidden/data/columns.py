@@ -110,7 +110,11 @@ def _must_be_numeric(table: pa.Table, wanted: list[str], where: str) -> None:
 def _example(table: pa.Table, name: str) -> str:
     """The first present value that is no number, else the type: what to look for in the file."""
     column = table.column(name)
-    for value in (v.as_py() for v in column.slice(0, 10_000)):
+    for scalar in column.slice(0, 10_000):
+        try:
+            value = scalar.as_py()
+        except UnicodeDecodeError:
+            return "text that is not UTF-8"
         if value is None or _is_number(value):
             continue
         text = str(value)

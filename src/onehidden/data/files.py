@@ -1,9 +1,12 @@
-"""Files to Arrow tables: CSV, Parquet, Feather, npz and npy; what cannot be read is one sentence."""
+"""Files to Arrow tables: CSV, Parquet, Feather, npz and npy; what cannot be read is one sentence.
+
+Readers of damaged files raise whatever their parser met first (tokenizer, zip and decoding errors among
+them), so every failure inside a reader is caught here and said in our words.
+"""
 
 from __future__ import annotations
 
 import gzip
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +96,6 @@ def _unreadable(path: Path, kind: str, why: object) -> ValueError:
 
 
 def _csv(path: Path, head: bytes, kind: str) -> pa.Table:
-    import pyarrow as pa
     from pyarrow import csv
 
     if path.suffix.lower() == ".gz":
@@ -112,7 +114,7 @@ def _csv(path: Path, head: bytes, kind: str) -> pa.Table:
     try:
         table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
         names = table.column_names  # decoded here, so that a name outside UTF-8 is caught too
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except Exception as error:
         raise _unreadable(path, kind, error) from None
     if _all_numbers(names) and not _are_counted(names):
         raise ValueError(f"{path} starts with numbers, not with column names: add a header line")
@@ -133,32 +135,32 @@ def _are_counted(names: list[str]) -> bool:
 
 
 def _arrow(path: Path, head: bytes, kind: str) -> pa.Table:
-    import pyarrow as pa
     from pyarrow import feather, parquet
 
     try:
-        if kind == "parquet":
-            # One file, never a dataset: a folder name with '=' in it must not add a column.
-            return parquet.ParquetFile(path).read()
-        return feather.read_table(path)
-    except (pa.ArrowException, OSError) as error:
+        # One file, never a dataset: a folder name with '=' in it must not add a column.
+        table = parquet.ParquetFile(path).read() if kind == "parquet" else feather.read_table(path)
+        _ = table.column_names
+        return table
+    except Exception as error:
         raise _unreadable(path, kind, error) from None
 
 
 def _npz(path: Path, head: bytes, kind: str) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise _unreadable(path, kind, "it holds one bare array")
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            raise ValueError("it holds one bare array, as npy files do")
+        with loaded as archive:
             return {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, TypeError) as error:
+    except Exception as error:
         raise _pickled_or_unreadable(path, kind, error) from None
 
 
 def _npy(path: Path, head: bytes, kind: str) -> np.ndarray:
     try:
         return np.asarray(np.lib.format.open_memmap(path, mode="r"))
-    except (ValueError, OSError, EOFError, TypeError) as error:
+    except Exception as error:
         raise _pickled_or_unreadable(path, kind, error) from None
 
 
