@@ -37,8 +37,8 @@ def score_tensor(G: Sequence[np.ndarray | None]) -> np.ndarray:
     axes = _LETTERS[:order]
     total: np.ndarray | None = None
     for partition in set_partitions(order):
-        factors = [G[len(block) - 1] for block in partition]
-        if any(factor is None for factor in factors):
+        factors = [factor for block in partition if (factor := G[len(block) - 1]) is not None]
+        if len(factors) < len(partition):
             continue
         inputs = ",".join("z" + "".join(axes[i] for i in block) for block in partition)
         term = np.einsum(f"{inputs}->z{axes}", *factors, optimize=False)

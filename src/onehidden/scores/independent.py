@@ -1,4 +1,4 @@
-"""Independent components: unmix by FastICA, then a local likelihood on each line; order 4 in any dimension."""
+"""Independent components: unmix by FastICA, then local likelihood on each line; any dimension, order 4."""
 
 from __future__ import annotations
 
@@ -106,7 +106,12 @@ class IndependentScore(ScoreFunction):
         with warnings.catch_warnings():
             # Gaussian directions cannot be told apart and never converge; any rotation of them will do.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            ica = FastICA(whiten=False, random_state=self.seed, max_iter=300, tol=1e-4).fit(Z)
+            ica = FastICA(
+                whiten=False,  # pyright: ignore[reportArgumentType]
+                random_state=self.seed,
+                max_iter=300,
+                tol=1e-4,
+            ).fit(Z)
         U, _, Vt = np.linalg.svd(ica.components_)  # orthogonal to rounding
         return (U @ Vt).T
 

@@ -109,7 +109,7 @@ def gaussian_fit(
         mean = mean * ratio
         cov = raw * ratio[:, :, None] - mean[:, :, None] * mean[:, None, :]
         mass = rest
-    q, d = Q.shape
+    d = Q.shape[1]
     eye = np.eye(d)
     if curvature == "diagonal":
         cov = cov * eye

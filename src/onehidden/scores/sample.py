@@ -25,7 +25,7 @@ def check_sample(X: Any) -> np.ndarray:
     distinct = len(np.unique(X, axis=0))
     if distinct < max(d + 2, n / 2):
         raise ValueError(
-            f"X has {n} rows but only {distinct} distinct ones: a score needs a continuous law; drop duplicates"
+            f"X has {n} rows but only {distinct} distinct: a score needs a continuous law; drop duplicates"
         )
     standard = (X - X.mean(axis=0)) / X.std(axis=0)
     if np.linalg.eigvalsh(standard.T @ standard / n)[0] < 1e-10:
@@ -53,7 +53,7 @@ class Coordinates:
 
 
 def coordinates(X: np.ndarray, kind: str) -> Coordinates:
-    """Coordinates in which an isotropic kernel fits: ``full`` whitening, ``diagonal``, ``spherical``, ``none``."""
+    """Where an isotropic kernel fits: ``full`` whitening, ``diagonal``, ``spherical`` or ``none``."""
     d = X.shape[1]
     centre = X.mean(axis=0)
     if kind == "none":

@@ -16,7 +16,7 @@ from onehidden.scores.structured import GaussianScore, KernelDensityScore, Mixtu
 
 # From simple to rich: a richer estimator must win by more than its standard error.
 CANDIDATES: dict[str, Callable[[int], Any]] = {
-    "gaussian": lambda seed: GaussianScore(),
+    "gaussian": lambda seed: GaussianScore("auto"),
     "mixture": lambda seed: MixtureScore(seed=seed),
     "independent": lambda seed: IndependentScore(seed=seed),
     "local likelihood": lambda seed: LocalLikelihood(seed=seed),

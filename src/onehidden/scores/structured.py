@@ -1,4 +1,4 @@
-"""Estimators with a structure to lean on where local fits have no neighbours: Gaussian, mixture, kernel density."""
+"""Estimators with a structure to lean on where local fits have no neighbours."""
 
 from __future__ import annotations
 
@@ -37,12 +37,40 @@ class LawScore(ScoreFunction):
 
 
 class GaussianScore(LawScore):
-    """Scores of the Gaussian with the sample's mean and covariance."""
+    """Scores of the Gaussian of highest likelihood.
+
+    Parameters
+    ----------
+    covariance : "full", "diag", "spherical", or "auto": the shape of lowest BIC.
+    """
+
+    _SHAPES = ("spherical", "diag", "full")
+
+    def __init__(self, covariance: str = "full") -> None:
+        if covariance not in (*self._SHAPES, "auto"):
+            raise ValueError(f"covariance must be one of {self._SHAPES} or 'auto', got {covariance!r}")
+        self.covariance = covariance
 
     def fit(self, X: Any) -> GaussianScore:
         X = check_sample(X)
+        n, d = X.shape
         centred = X - X.mean(axis=0)
-        self._adopt(Gaussian(X.mean(axis=0), centred.T @ centred / len(X)))
+        full = centred.T @ centred / n
+        shaped = {
+            "spherical": (np.trace(full) / d * np.eye(d), 1),
+            "diag": (np.diag(np.diag(full)), d),
+            "full": (full, d * (d + 1) // 2),
+        }
+        best = None
+        for shape in self._SHAPES if self.covariance == "auto" else (self.covariance,):
+            cov, parameters = shaped[shape]
+            law = Gaussian(X.mean(axis=0), cov)
+            bic = -2 * float(np.sum(law.log_density(X))) + parameters * np.log(n)
+            if best is None or bic < best[0]:
+                best = bic, shape, law
+        assert best is not None
+        self.covariance_ = best[1]
+        self._adopt(best[2])
         return self
 
 
@@ -80,12 +108,12 @@ class MixtureScore(LawScore):
         self.trials: dict[tuple[str, int], float] = {}
         for shape in shapes:
             worse = 0
-            for K in [self.components] if self.components != "auto" else range(1, self.max_components + 1):
+            for K in self._counts():
                 if K * (X.shape[1] + 1) > len(X) or (K == 1 and shape == "tied" and len(shapes) > 1):
                     continue
-                model = self._em(X, int(K), shape)
+                model = self._em(X, K, shape)
                 bic = float(model.bic(X))
-                self.trials[shape, int(K)] = bic
+                self.trials[shape, K] = bic
                 worse = worse + 1 if best is not None and bic > best[0] else 0
                 if best is None or bic < best[0]:
                     best = bic, model
@@ -97,6 +125,11 @@ class MixtureScore(LawScore):
         self.covariance_, self.components_ = model.covariance_type, model.n_components
         self._adopt(GaussianMixture(model.weights_, model.means_, _full(model, X.shape[1])))
         return self
+
+    def _counts(self) -> list[int]:
+        if isinstance(self.components, str):
+            return list(range(1, self.max_components + 1))
+        return [int(self.components)]
 
     def _em(self, X: np.ndarray, K: int, shape: str) -> Any:
         from sklearn.exceptions import ConvergenceWarning
