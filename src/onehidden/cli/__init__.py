@@ -11,6 +11,7 @@ import click
 _COMMANDS = {
     "demo": "Recover a built-in hidden layer, compare it with the truth, write a page.",
     "recover": "Recover the hidden layer behind a table (CSV, Parquet, npz).",
+    "score": "Estimate the score functions of the law behind a table.",
     "reproduce": "Rerun a figure or table of the papers.",
     "problems": "List the catalogue of problems with known truth.",
 }

@@ -111,7 +111,8 @@ def _notes(name: str, medians: dict[tuple[str, int], np.ndarray], full: bool) ->
         reported = REPORTED[name][order]
         notes.append(
             f"{quantity}: slope reported {PRINTED_SLOPES[name][order]:.4f} "
-            f"(its curve says {slope(reported):.3f}), LLSFE {slope(medians[LOCAL, order]):.3f}, mixture {slope(medians[BEST, order]):.3f}; "
+            f"(its curve says {slope(reported):.3f}), LLSFE {slope(medians[LOCAL, order]):.3f}, "
+            f"mixture {slope(medians[BEST, order]):.3f}; "
             f"largest ratio to the reported median: LLSFE {np.max(medians[LOCAL, order] / reported):.2f}, "
             f"mixture {np.max(medians[BEST, order] / reported):.2f}."
         )
