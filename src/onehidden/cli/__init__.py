@@ -14,6 +14,7 @@ _COMMANDS = {
     "predict": "Predict with a recovered network at the rows of a table.",
     "check": "Show the checks of a run folder.",
     "report": "Write the report of a run folder as HTML, Markdown or JSON.",
+    "score": "Estimate the score functions of the law behind a table.",
     "reproduce": "Rerun a figure or table of the papers.",
     "problems": "List the catalogue of problems with known truth.",
 }

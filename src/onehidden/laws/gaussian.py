@@ -1,22 +1,154 @@
-"""The Gaussian law of any mean and covariance."""
+"""Gaussian laws and mixtures of them, any mean and covariance: scores are (mixed) Hermite tensors."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from onehidden.laws.base import Law, as_points, as_spd
+from onehidden.laws.partitions import score_entry, score_tensor
 
-class Gaussian:
-    """N(mean, cov)."""
 
-    def __init__(self, mean: Any, cov: Any) -> None:
-        self.mean = np.asarray(mean, float)
-        self.cov = np.asarray(cov, float)
-        self.n_inputs = len(self.mean)
-        self._root = np.linalg.cholesky(self.cov)
+class Gaussian(Law):
+    """N(mean, cov): log f is quadratic, so G_j = 0 from the third derivative on.
+
+    Parameters
+    ----------
+    mean : (d,).
+    cov : (d, d), positive definite; a number stands for that multiple of the identity.
+    """
+
+    def __init__(self, mean: Any, cov: Any = 1.0) -> None:
+        centre = np.atleast_1d(np.array(mean, dtype=float))
+        if centre.ndim != 1 or not np.all(np.isfinite(centre)):
+            raise ValueError(f"mean must be a finite vector, got shape {centre.shape}")
+        self.n_inputs = len(centre)
+        cov = np.asarray(cov, dtype=float)
+        if cov.ndim == 0:
+            cov = cov * np.eye(self.n_inputs)
+        self._mean = centre
+        self._cov, self._root = as_spd(cov, self.n_inputs)
+        inverse_root = np.linalg.inv(self._root)
+        self._precision = inverse_root.T @ inverse_root
+        self._log_norm = -0.5 * self.n_inputs * np.log(2 * np.pi) - np.log(np.diag(self._root)).sum()
+        self._inverse_root = inverse_root
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self._mean
+
+    @property
+    def cov(self) -> np.ndarray:
+        return self._cov
 
     def sample(self, n: int, seed: int) -> np.ndarray:
-        """n rows, (n, d)."""
         z = np.random.default_rng(seed).standard_normal((n, self.n_inputs))
-        return self.mean + z @ self._root.T
+        return self._mean + z @ self._root.T
+
+    def log_density(self, X: Any) -> np.ndarray:
+        z = (as_points(X, self.n_inputs) - self._mean) @ self._inverse_root.T
+        return self._log_norm - 0.5 * np.sum(z**2, axis=1)
+
+    def _log_derivatives(self, X: np.ndarray, order: int, V: np.ndarray) -> list[np.ndarray | None]:
+        PV = self._precision @ V
+        G: list[np.ndarray | None] = [(self._mean - X) @ PV]
+        if order >= 2:
+            G.append(np.broadcast_to(-V.T @ PV, (len(X), V.shape[1], V.shape[1])))
+        return G + [None] * (order - len(G))
+
+
+class GaussianMixture(Law):
+    """Σ_c weights_c N(means_c, covs_c): S_m is the posterior mean of the components' scores.
+
+    Parameters
+    ----------
+    weights : (K,), positive; scaled to sum 1.
+    means : (K, d).
+    covs : (K, d, d) full covariances, or (d, d) shared by all.
+    """
+
+    def __init__(self, weights: Any, means: Any, covs: Any) -> None:
+        weights = np.array(weights, dtype=float)
+        means = np.array(means, dtype=float)
+        covs = np.array(covs, dtype=float)
+        if means.ndim != 2 or weights.shape != (len(means),):
+            raise ValueError(
+                f"a mixture needs weights (K,) and means (K, d), got {weights.shape} and {means.shape}"
+            )
+        if not np.all(weights > 0) or not np.all(np.isfinite(weights)):
+            raise ValueError("mixture weights must be positive: drop empty components")
+        if covs.ndim == 2:
+            covs = np.broadcast_to(covs, (len(means), *covs.shape))
+        if len(covs) != len(means):
+            raise ValueError(f"covs must hold one matrix a component ({len(means)}), got {len(covs)}")
+        self.n_inputs = means.shape[1]
+        self.weights = weights / weights.sum()
+        self.components = tuple(Gaussian(m, c) for m, c in zip(means, covs, strict=True))
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self.weights @ np.stack([c.mean for c in self.components])
+
+    @property
+    def cov(self) -> np.ndarray:
+        centre = self.mean
+        return sum(
+            (
+                w * (c.cov + np.outer(c.mean - centre, c.mean - centre))
+                for w, c in zip(self.weights, self.components, strict=True)
+            ),
+            start=np.zeros((self.n_inputs, self.n_inputs)),
+        )
+
+    def sample(self, n: int, seed: int) -> np.ndarray:
+        rng = np.random.default_rng(seed)
+        label = rng.choice(len(self.weights), size=n, p=self.weights)
+        z = rng.standard_normal((n, self.n_inputs))
+        out = np.empty_like(z)
+        for c, component in enumerate(self.components):
+            mine = label == c
+            out[mine] = component.mean + z[mine] @ component._root.T
+        return out
+
+    def log_density(self, X: Any) -> np.ndarray:
+        joint = self._log_joint(as_points(X, self.n_inputs))
+        top = joint.max(axis=1)
+        return top + np.log(np.exp(joint - top[:, None]).sum(axis=1))
+
+    def posterior(self, X: Any) -> np.ndarray:
+        """P(component | x), (n, K), in log space."""
+        joint = self._log_joint(as_points(X, self.n_inputs))
+        weight = np.exp(np.maximum(joint - joint.max(axis=1, keepdims=True), -700.0))
+        return weight / weight.sum(axis=1, keepdims=True)
+
+    def _log_joint(self, X: np.ndarray) -> np.ndarray:
+        return np.stack(
+            [np.log(w) + c.log_density(X) for w, c in zip(self.weights, self.components, strict=True)], axis=1
+        )
+
+    def _tensor(self, X: np.ndarray, order: int, V: np.ndarray) -> np.ndarray:
+        # ∇^m f / f = Σ_c p_c ∇^m f_c / f_c: no cancellation between derivatives of log f.
+        share = self.posterior(X)
+        total = np.zeros((len(X),) + (V.shape[1],) * order)
+        for c, component in enumerate(self.components):
+            part = score_tensor(component._log_derivatives(X, order, V))
+            total += share[:, c].reshape((-1,) + (1,) * order) * part
+        return total
+
+    def _entry(self, X: np.ndarray, V: np.ndarray, index: Sequence[int]) -> np.ndarray:
+        share = self.posterior(X)
+        total = np.zeros(len(X))
+        for c, component in enumerate(self.components):
+            total += share[:, c] * score_entry(component._log_derivatives(X, len(index), V), index)
+        return total
+
+    def _log_derivatives(self, X: np.ndarray, order: int, V: np.ndarray) -> list[np.ndarray | None]:
+        if order > 2:
+            raise ValueError("a mixture gives its scores directly; derivatives of log f only to order 2")
+        S1 = self._tensor(X, 1, V)
+        G: list[np.ndarray | None] = [-S1]
+        if order == 2:
+            G.append(self._tensor(X, 2, V) - S1[:, :, None] * S1[:, None, :])
+        return G

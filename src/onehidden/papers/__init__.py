@@ -8,7 +8,10 @@ from collections.abc import Callable
 from onehidden.papers.record import Reproduction
 
 # name -> "module:function"; the function takes (full: bool, seed: int) and returns a Reproduction.
-_REGISTRY: dict[str, str] = {}
+_REGISTRY: dict[str, str] = {
+    "gmov-fig1": "onehidden.papers.gmov_scores:figure_1",
+    "gmov-fig2": "onehidden.papers.gmov_scores:figure_2",
+}
 
 
 def names() -> list[str]:

@@ -1,0 +1,174 @@
+"""What every score shares, known or estimated: dense and contracted forms from one set of derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from onehidden.laws.partitions import score_entry, score_tensor
+
+MAX_ORDER = 8
+# A dense tensor beyond this many numbers is a mistake, not a wish.
+_DENSE_LIMIT = 2**28
+# Rows are taken a block at a time so that a block of the largest derivative stays near this many numbers.
+_BLOCK = 2**21
+
+
+class ScoreFunction:
+    """A field S_m(x) = (-1)^m ∇^m f(x) / f(x) for m = 1, 2, …
+
+    A subclass sets ``n_inputs`` and supplies ``_log_derivatives``: the derivatives of log f contracted with
+    the columns of a (d, r) matrix. Everything else follows from the partition polynomial.
+
+    Attributes
+    ----------
+    n_inputs : d.
+    valid_order : the largest m for which the formula satisfies Stein's identity; infinity for smooth laws.
+    """
+
+    n_inputs: int
+    valid_order: float = float("inf")
+
+    def score(self, X: Any, order: int, subspace: Any = None) -> np.ndarray:
+        """S_m at the rows of X, contracted with the columns of ``subspace`` where one is given.
+
+        Parameters
+        ----------
+        X : (n, d) points.
+        order : m.
+        subspace : (d, r) matrix V; the result is then S_m(V, …, V), (n, r, …, r), and d^m is never built.
+
+        Returns
+        -------
+        (n, d, …, d), or (n, r, …, r).
+        """
+        X = as_points(X, self.n_inputs)
+        _check_order(order)
+        V = np.eye(self.n_inputs) if subspace is None else _as_matrix(subspace, self.n_inputs)
+        r = V.shape[1]
+        if len(X) * r**order > _DENSE_LIMIT:
+            raise ValueError(
+                f"S_{order} at {len(X)} points in {r} dimensions has {len(X) * r**order:.2g} entries: "
+                "pass a subspace with fewer columns, fewer points at a time, or use contract"
+            )
+        out = np.empty((len(X),) + (r,) * order)
+        for rows in _blocks(len(X), r**order):
+            out[rows] = self._tensor(X[rows], order, V)
+        return out
+
+    def contract(self, X: Any, *directions: Any) -> np.ndarray:
+        """S_m(u, v, …) at the rows of X, one direction an argument, m = their number; (n,)."""
+        X = as_points(X, self.n_inputs)
+        _check_order(len(directions))
+        columns: list[np.ndarray] = []
+        index = []
+        for u in directions:
+            u = np.asarray(u, dtype=float)
+            if u.shape != (self.n_inputs,):
+                raise ValueError(
+                    f"a direction must have {self.n_inputs} entries, one an input; got shape {u.shape}"
+                )
+            # Equal directions share a column: S_4(u,u,u,u) then needs scalars only.
+            place = next((i for i, c in enumerate(columns) if np.array_equal(c, u)), len(columns))
+            if place == len(columns):
+                columns.append(u)
+            index.append(place)
+        V = np.stack(columns, axis=1)
+        out = np.empty(len(X))
+        for rows in _blocks(len(X), V.shape[1] ** len(index)):
+            out[rows] = self._entry(X[rows], V, index)
+        return out
+
+    def _tensor(self, X: np.ndarray, order: int, V: np.ndarray) -> np.ndarray:
+        return score_tensor(self._log_derivatives(X, order, V))
+
+    def _entry(self, X: np.ndarray, V: np.ndarray, index: Sequence[int]) -> np.ndarray:
+        return score_entry(self._log_derivatives(X, len(index), V), index)
+
+    def _log_derivatives(self, X: np.ndarray, order: int, V: np.ndarray) -> list[np.ndarray | None]:
+        """G_1 … G_order contracted with V: G_j is (n, r, …, r), None where it vanishes."""
+        raise TypeError(f"{type(self).__name__} defines no derivatives")
+
+    def laplacian(self, X: Any) -> np.ndarray:
+        """The divergence of ∇log f, (n,): what held-out score matching adds to ½|∇log f|²."""
+        X = as_points(X, self.n_inputs)
+        d = self.n_inputs
+        out = np.empty(len(X))
+        for rows in _blocks(len(X), d * d):
+            second = self._log_derivatives(X[rows], 2, np.eye(d))[1]
+            out[rows] = 0.0 if second is None else np.trace(second, axis1=1, axis2=2)
+        return out
+
+
+class Law(ScoreFunction):
+    """A score whose law is known: it can also be sampled and has a density."""
+
+    @property
+    def mean(self) -> np.ndarray:
+        """E[x], (d,)."""
+        raise TypeError(f"{type(self).__name__} does not know its mean")
+
+    @property
+    def cov(self) -> np.ndarray:
+        """Cov[x], (d, d)."""
+        raise TypeError(f"{type(self).__name__} does not know its covariance")
+
+    def sample(self, n: int, seed: int) -> np.ndarray:
+        """n independent rows, (n, d)."""
+        raise TypeError(f"{type(self).__name__} cannot be sampled")
+
+    def log_density(self, X: Any) -> np.ndarray:
+        """log f at the rows of X, (n,)."""
+        raise TypeError(f"{type(self).__name__} has no density")
+
+
+def as_points(X: Any, d: int | None = None) -> np.ndarray:
+    """X as a finite float64 (n, d) matrix, or one sentence on what is wrong with it."""
+    try:
+        X = np.ascontiguousarray(np.asarray(X, dtype=float))
+    except (TypeError, ValueError):
+        raise ValueError("X must hold numbers only: encode or drop the other columns") from None
+    if X.ndim != 2:
+        raise ValueError(f"X must be an (n, d) matrix, got shape {X.shape}")
+    if d is not None and X.shape[1] != d:
+        raise ValueError(f"X must have {d} columns, got {X.shape[1]}")
+    if not np.all(np.isfinite(X)):
+        bad = np.flatnonzero(~np.isfinite(X).all(axis=0))
+        raise ValueError(f"X must be finite: column {bad[0]} holds NaN or infinity; drop or fill those rows")
+    return X
+
+
+def as_spd(cov: Any, d: int, name: str = "cov") -> tuple[np.ndarray, np.ndarray]:
+    """A symmetric positive definite (d, d) matrix and its Cholesky root."""
+    cov = np.array(cov, dtype=float)
+    if cov.shape != (d, d) or not np.all(np.isfinite(cov)) or not np.allclose(cov, cov.T, rtol=1e-10):
+        raise ValueError(f"{name} must be a finite symmetric ({d}, {d}) matrix, got shape {cov.shape}")
+    try:
+        return cov, np.linalg.cholesky(cov)
+    except np.linalg.LinAlgError:
+        raise ValueError(f"{name} must be positive definite: drop dependent columns") from None
+
+
+def as_dimension(d: Any) -> int:
+    if int(d) != d or d < 1:
+        raise ValueError(f"the number of inputs must be a positive integer, got {d}")
+    return int(d)
+
+
+def _as_matrix(V: Any, d: int) -> np.ndarray:
+    V = np.asarray(V, dtype=float)
+    if V.ndim != 2 or V.shape[0] != d or V.shape[1] < 1:
+        raise ValueError(f"subspace must be a ({d}, r) matrix with r >= 1 columns, got shape {V.shape}")
+    return V
+
+
+def _check_order(order: int) -> None:
+    if order not in range(1, MAX_ORDER + 1):
+        raise ValueError(f"the order of a score must be 1 … {MAX_ORDER}, got {order}")
+
+
+def _blocks(n: int, width: int) -> list[slice]:
+    size = max(1, _BLOCK // max(1, width))
+    return [slice(i, min(i + size, n)) for i in range(0, n, size)]

@@ -1,0 +1,73 @@
+"""The door of every estimator: a sample that can carry a score, and the coordinates to work in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onehidden.laws.base import as_points
+
+
+def check_sample(X: Any) -> np.ndarray:
+    """X as an (n, d) matrix of samples of a continuous law, or one sentence on why it is not."""
+    X = as_points(X)
+    n, d = X.shape
+    if d == 0:
+        raise ValueError("X has no columns")
+    if n < d + 2:
+        raise ValueError(f"a score of {d} inputs needs at least {d + 2} rows, got {n}")
+    spread = np.ptp(X, axis=0)
+    flat = np.flatnonzero(spread <= 1e-12 * np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny))
+    if len(flat):
+        raise ValueError(f"column {flat[0]} of X is constant: it has no density; drop it")
+    distinct = len(np.unique(X, axis=0))
+    if distinct < max(d + 2, n / 2):
+        raise ValueError(
+            f"X has {n} rows but only {distinct} distinct: a score needs a continuous law; drop duplicates"
+        )
+    standard = (X - X.mean(axis=0)) / X.std(axis=0)
+    if np.linalg.eigvalsh(standard.T @ standard / n)[0] < 1e-10:
+        raise ValueError("the columns of X are linearly dependent: drop some or project first")
+    return X
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """z = (x - centre) @ matrix; directions go along with ``matrix.T @ V``."""
+
+    centre: np.ndarray
+    matrix: np.ndarray
+
+    def points(self, X: np.ndarray) -> np.ndarray:
+        return (X - self.centre) @ self.matrix
+
+    def directions(self, V: np.ndarray) -> np.ndarray:
+        return self.matrix.T @ V
+
+    @property
+    def log_volume(self) -> float:
+        """log |dz/dx|, to compare densities across coordinates."""
+        return float(np.linalg.slogdet(self.matrix)[1])
+
+
+def coordinates(X: np.ndarray, kind: str) -> Coordinates:
+    """Where an isotropic kernel fits: ``full`` whitening, ``diagonal``, ``spherical`` or ``none``."""
+    d = X.shape[1]
+    centre = X.mean(axis=0)
+    if kind == "none":
+        return Coordinates(centre, np.eye(d))
+    cov = np.atleast_2d(np.cov(X.T))
+    if kind == "spherical":
+        return Coordinates(centre, np.eye(d) / np.sqrt(np.trace(cov) / d))
+    if kind == "diagonal":
+        return Coordinates(centre, np.diag(1 / np.sqrt(np.diag(cov))))
+    return Coordinates(centre, np.linalg.inv(np.linalg.cholesky(cov)).T)
+
+
+def draw_rows(X: np.ndarray, limit: int, seed: int) -> np.ndarray:
+    """Sorted indices of at most ``limit`` rows, drawn without replacement."""
+    if len(X) <= limit:
+        return np.arange(len(X))
+    return np.sort(np.random.default_rng(seed).choice(len(X), limit, replace=False))

@@ -1,0 +1,155 @@
+"""LLSFE against independent solutions of the local likelihood problem, and its behaviour at the edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, root
+
+from onehidden import laws
+from onehidden.scores import LocalLikelihood
+
+MIX = laws.GaussianMixture([0.5, 0.5], [[1.0, 1.0], [-1.0, -1.0]], np.eye(2))
+X = MIX.sample(600, 0)
+Q = MIX.sample(8, 1)
+
+
+def _grid(nodes, low, high):
+    t, w = np.polynomial.legendre.leggauss(nodes)
+    middle, t = (low + high) / 2, (t + 1) / 2  # zero is a panel's edge: the tricube has a kink there
+    t = np.concatenate([low + t * (middle - low), middle + t * (high - middle)])
+    w = np.concatenate([w, w]) * (high - low) / 4
+    return np.stack(np.meshgrid(t, t), -1).reshape(-1, 2), np.outer(w, w).ravel()
+
+
+def _quadratic_features(t):
+    return np.stack(
+        [np.ones(len(t)), t[:, 0], t[:, 1], t[:, 0] ** 2 / 2, t[:, 0] * t[:, 1], t[:, 1] ** 2 / 2], 1
+    )
+
+
+def _direct_degree_two(x, h):
+    """The estimating equations themselves, integral by plain quadrature, handed to a general root finder."""
+    nodes, w = _grid(60, -12 * h, 12 * h)
+    Phi, K = _quadratic_features(nodes), np.exp(-0.5 * np.sum(nodes**2, 1) / h**2)
+    t = X - x
+    b = np.exp(-0.5 * np.sum(t**2, 1) / h**2) @ _quadratic_features(t) / len(X)
+    unknown = lambda c: b - (w * K * np.exp(Phi @ c)) @ Phi  # noqa: E731
+    jacobian = lambda c: -(Phi * (w * K * np.exp(Phi @ c))[:, None]).T @ Phi  # noqa: E731
+    start = np.array([np.log(b[0] / (w @ K)), 0, 0, 0, 0, 0])
+    return root(unknown, start, jac=jacobian, tol=1e-13, method="hybr").x
+
+
+def test_degree_two_equals_direct_solution_of_the_likelihood_equations():
+    h = 0.8
+    s = LocalLikelihood(degree=2, bandwidth=h).fit(X)
+    G1, G2 = s._log_derivatives(Q, 2, np.eye(2))
+    for i, x in enumerate(Q):
+        c = _direct_degree_two(x, h)
+        assert np.allclose(G1[i], c[1:3], rtol=1e-8, atol=1e-8)
+        assert np.allclose(G2[i], [[c[3], c[4]], [c[4], c[5]]], rtol=1e-8, atol=1e-8)
+        # [GMOV] prints the kernel with the wrong sign; h⁻² with the other sign must not pass
+        assert not np.allclose(G2[i] - 2 * np.eye(2) / h**2, [[c[3], c[4]], [c[4], c[5]]], atol=1e-3)
+
+
+def _monomials(t):
+    return np.stack([t[:, 0] ** i * t[:, 1] ** (j - i) for j in range(5) for i in range(j, -1, -1)], 1)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "tricube"])
+def test_degree_four_equals_a_numerical_optimiser(kernel):
+    h = 0.7 if kernel == "gaussian" else 2.0
+    reach = 3 * h if kernel == "gaussian" else h
+    s = LocalLikelihood(degree=4, bandwidth=h, kernel=kernel).fit(X)
+    G = s._log_derivatives(Q[:4], 4, np.eye(2))
+
+    def k(t):
+        u = np.abs(t) / reach
+        value = np.exp(-0.5 * (t / h) ** 2) if kernel == "gaussian" else (1 - np.minimum(u, 1) ** 3) ** 3
+        return np.prod(np.where(u <= 1, value, 0.0), axis=1)
+
+    nodes, w = _grid(30, -reach, reach)
+    w, Phi = w * k(nodes), _monomials(nodes / reach)
+    for i, x in enumerate(Q[:4]):
+        b = k(X - x) @ _monomials((X - x) / reach) / len(X)
+        loss = lambda c, b=b: -(b @ c) + w @ np.exp(Phi @ c)  # noqa: E731
+        slope = lambda c, b=b: -b + (w * np.exp(Phi @ c)) @ Phi  # noqa: E731
+        bend = lambda c, b=b: (Phi * (w * np.exp(Phi @ c))[:, None]).T @ Phi  # noqa: E731
+        start = np.zeros(15)
+        start[0] = np.log(b[0] / w.sum())
+        c = minimize(loss, start, jac=slope, hess=bend, method="trust-exact", options={"gtol": 1e-13}).x
+        assert np.allclose(G[0][i], c[1:3] / reach, rtol=1e-6, atol=1e-6)
+        assert np.allclose(G[1][i][[0, 0, 1], [0, 1, 1]], c[3:6] * [2, 1, 2] / reach**2, rtol=1e-6, atol=1e-6)
+        assert np.isclose(G[2][i][0, 0, 1], c[7] * 2 / reach**3, rtol=1e-6, atol=1e-6)
+        assert np.isclose(G[3][i][0, 0, 1, 1], c[12] * 4 / reach**4, rtol=1e-6, atol=1e-5)
+        assert np.isclose(G[3][i][0, 0, 0, 0], c[10] * 24 / reach**4, rtol=1e-6, atol=1e-5)
+        assert not np.isclose(G[3][i][0, 0, 0, 0], c[10] / reach**4, rtol=1e-6, atol=1e-5)
+
+
+def test_infinite_bandwidth_is_the_fitted_gaussian():
+    s = LocalLikelihood(bandwidth=1e4).fit(X)
+    centred = X - X.mean(0)
+    exact = laws.Gaussian(X.mean(0), centred.T @ centred / len(X))
+    assert np.allclose(s.score(Q, 4), exact.score(Q, 4), rtol=1e-5, atol=1e-5)
+    assert not np.allclose(s.score(Q, 4), MIX.score(Q, 4), rtol=1e-2)
+
+
+def test_tiles_do_not_change_the_answer_and_contraction_matches_dense():
+    s = LocalLikelihood(bandwidth=0.9).fit(MIX.sample(2500, 3))  # three data tiles, the last one short
+    points = MIX.sample(300, 4)  # two query tiles
+    whole = s.score(points, 2)
+    assert np.allclose(whole[257:], s.score(points[257:], 2), rtol=1e-12, atol=1e-12)
+    u, v = np.random.default_rng(0).standard_normal((2, 2))
+    assert np.allclose(s.contract(points, u, v), np.einsum("nij,i,j->n", whole, u, v), rtol=1e-11, atol=1e-11)
+    V = np.linalg.qr(np.stack([u, v], 1))[0]
+    assert np.allclose(s.score(points, 2, subspace=V), np.einsum("nij,ia,jb->nab", whole, V, V), atol=1e-11)
+
+
+def test_automatic_bandwidth_beats_ten_times_smaller_and_is_equivariant():
+    truth = MIX.score(Q, 2)
+    auto = LocalLikelihood().fit(X)
+    error = np.median(np.abs(auto.score(Q, 2) - truth))
+    narrow = LocalLikelihood(bandwidth=0.15).fit(X)
+    assert error < np.median(np.abs(narrow.score(Q, 2) - truth))
+    assert error < np.median(np.abs(truth))  # the zero answer
+    scaled = LocalLikelihood().fit(100 * X)
+    assert np.allclose(scaled.score(100 * Q, 2) * 1e4, auto.score(Q, 2), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("degree", [2, 3])
+def test_a_query_far_outside_is_finite_and_flagged(degree):
+    s = LocalLikelihood(degree=degree, bandwidth=0.8).fit(X)
+    far = np.array([[60.0, -60.0], [1e6, 0.0], [0.0, 0.0]])
+    values = s.score(far, 4)
+    assert np.all(np.isfinite(values))
+    flags = s.diagnostics(far).flag
+    assert flags[0] > 0
+    assert flags[1] == 2
+    assert flags[2] == 0
+
+
+def test_adaptive_bandwidth_grows_in_the_tail():
+    s = LocalLikelihood(bandwidth="adaptive").fit(X)
+    near, far = s.diagnostics([[1.0, 1.0], [6.0, 6.0]]).bandwidth
+    assert far > 1.5 * near
+
+
+@pytest.mark.parametrize(
+    ("build", "sentence"),
+    [
+        (lambda: LocalLikelihood(bandwidth=0.0), "positive"),
+        (lambda: LocalLikelihood(bandwidth=-1), "positive"),
+        (lambda: LocalLikelihood(bandwidth="wide"), "bandwidth"),
+        (lambda: LocalLikelihood(degree=0), "degree"),
+        (lambda: LocalLikelihood(kernel="box"), "kernel"),
+        (lambda: LocalLikelihood().fit(X[:3]), "at least 4 rows"),
+        (lambda: LocalLikelihood().fit(np.column_stack([X, np.ones(len(X))])), "column 2 of X is constant"),
+        (lambda: LocalLikelihood().fit(np.column_stack([X, X[:, 0]])), "dependent"),
+        (lambda: LocalLikelihood().fit(np.repeat(X[:100], 5, axis=0)), "distinct"),
+        (lambda: LocalLikelihood().fit(np.where(X == X[0, 0], np.nan, X)), "NaN"),
+        (lambda: LocalLikelihood(degree=4).fit(np.random.default_rng(0).normal(size=(50, 6))), "at most 4"),
+    ],
+)
+def test_bad_input_gets_one_sentence(build, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        build()
