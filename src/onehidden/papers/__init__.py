@@ -8,7 +8,15 @@ from collections.abc import Callable
 from onehidden.papers.record import Reproduction
 
 # name -> "module:function"; the function takes (full: bool, seed: int) and returns a Reproduction.
-_REGISTRY: dict[str, str] = {}
+_REGISTRY: dict[str, str] = {
+    "zsjbd-properties": "onehidden.papers.zsjbd_properties:run",
+    "zsjbd-rho": "onehidden.papers.zsjbd_rho:run",
+    "zsjbd-degenerate": "onehidden.papers.zsjbd_degenerate:run",
+    "zsjbd-linear": "onehidden.papers.zsjbd_linear:run",
+    "zsjbd-icml-grid": "onehidden.papers.zsjbd_grid:run",
+    "zhang-relu-grid": "onehidden.papers.zhang_relu:run_grid",
+    "zhang-noise": "onehidden.papers.zhang_relu:run_noise",
+}
 
 
 def names() -> list[str]:
