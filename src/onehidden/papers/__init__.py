@@ -11,6 +11,13 @@ from onehidden.papers.record import Reproduction
 _REGISTRY: dict[str, str] = {
     "gmov-fig1": "onehidden.papers.gmov_scores:figure_1",
     "gmov-fig2": "onehidden.papers.gmov_scores:figure_2",
+    "zsjbd-properties": "onehidden.papers.zsjbd_properties:run",
+    "zsjbd-rho": "onehidden.papers.zsjbd_rho:run",
+    "zsjbd-degenerate": "onehidden.papers.zsjbd_degenerate:run",
+    "zsjbd-linear": "onehidden.papers.zsjbd_linear:run",
+    "zsjbd-icml-grid": "onehidden.papers.zsjbd_grid:run",
+    "zhang-relu-grid": "onehidden.papers.zhang_relu:run_grid",
+    "zhang-noise": "onehidden.papers.zhang_relu:run_noise",
 }
 
 
