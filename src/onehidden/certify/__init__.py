@@ -1,0 +1,1 @@
+"""Checks with value, threshold, verdict, advice."""

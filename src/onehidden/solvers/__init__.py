@@ -1,0 +1,1 @@
+"""How to descend; solvers know nothing of networks."""
