@@ -1,4 +1,4 @@
-"""What every objective shares: one traceable function of (parameters, source) and three public faces of it."""
+"""What every objective shares: one traceable function of (parameters, source), with three public faces."""
 
 from __future__ import annotations
 

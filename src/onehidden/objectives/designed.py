@@ -101,7 +101,7 @@ class ScoreDesigned(_Quartic):
     ----------
     mu, lam : μ < c / κ*, λ ≥ κ*_max / c.
     score : a law or an estimated score (see ``objectives.scoring`` for what it may offer); None for N(0, I).
-    activation, sign : as for G. Under a general law the sign of κ_4 can differ from the Gaussian one: pass it.
+    activation, sign : as for G. A general law can change the sign of κ_4: pass it then.
     """
 
     mu: float

@@ -123,9 +123,7 @@ class HermiteLoss(Objective):
 
     def prepare(self, data: Any) -> Any:
         if self.orders == "even" and not isinstance(data, tuple | list | PlainBatch):
-            raise ValueError(
-                'orders="even" holds infinitely many orders: pass a batch (X, y), or name the orders'
-            )
+            raise ValueError('orders="even" holds infinitely many orders: pass a batch (X, y) or name orders')
         return super().prepare(data)
 
     def population(self, params: Any, teacher: OneHiddenNet) -> float:

@@ -21,8 +21,8 @@ class NonOrthogonal(Objective):
     """F_δ(B) = ε {½ Σ_{j≠l} H_jl − (μ/24) Σ_j H_jj} + λ Σ_j (N_2(b_j) − 1)² + (δ/2)|B|²_F.
 
     N_2(b) = T_2(b, b)/κ_2 replaces the norm, so the minima are those of G in coordinates where the rows
-    √a*_i b*_i are orthonormal: B^{−ᵀ} = P D Γ B*, Γ = diag(√a*) (pseudo-inverse when k < d). Read the rows off
-    with ``rows``. ((C.2) of the paper prints ((·−1)²−1)²; its proof uses the form above.)
+    √a*_i b*_i are orthonormal: B^{−ᵀ} = P D Γ B*, Γ = diag(√a*) (pseudo-inverse when k < d); ``rows``
+    reads them off. ((C.2) of the paper prints ((·−1)²−1)²; its proof uses the form above.)
 
     Parameters
     ----------
@@ -77,5 +77,5 @@ class NonOrthogonal(Objective):
 
     @staticmethod
     def rows(params: Any) -> np.ndarray:
-        """The teacher's rows √a*_i b*_i (up to order, sign and D) read off a minimum: the pseudo-inverse, transposed."""
+        """The teacher's rows √a*_i b*_i (up to order, sign and D) at a minimum: B⁺ᵀ."""
         return np.linalg.pinv(np.asarray(params, float)).T

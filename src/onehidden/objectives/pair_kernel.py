@@ -23,7 +23,8 @@ def pair_kernel(g: Activation, U: np.ndarray, h: Activation, V: np.ndarray) -> n
 
 
 def _polar(g: Activation, U: np.ndarray, h: Activation, V: np.ndarray) -> np.ndarray:
-    assert g.homogeneity is not None and h.homogeneity is not None
+    assert g.homogeneity is not None
+    assert h.homogeneity is not None
     nu, nv = np.linalg.norm(U, axis=1), np.linalg.norm(V, axis=1)
     cosine = np.clip(U @ V.T / np.maximum(np.outer(nu, nv), np.finfo(float).tiny), -1, 1)
     theta = np.arccos(cosine)

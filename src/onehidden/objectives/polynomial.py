@@ -22,7 +22,8 @@ class FromPolynomial(Objective):
     """The sample function whose mean is a symmetric polynomial of ⟨b*_i, b_j⟩.
 
     One variable, p = (p_0, p_1, …): E[y φ_p(B, x)] = Σ_i a*_i Σ_j p(⟨b*_i, b_j⟩).
-    Two variables, q = a matrix q[r, s]: Σ_i a*_i Σ_{j≠l} q(⟨b*_i, b_j⟩, ⟨b*_i, b_l⟩), q(s, t) = Σ q[r, s] s^r t^s.
+    Two variables, a matrix q[r, s]: Σ_i a*_i Σ_{j≠l} q(⟨b*_i, b_j⟩, ⟨b*_i, b_l⟩),
+    with q(t, u) = Σ q[r, s] t^r u^s.
     The sample function is Σ q[r, s]/κ_{r+s} S_{r+s}(b_j^r, b_l^s): each monomial by the score of its degree.
     Unit teacher rows, no bias; orders up to 4 for laws other than the Gaussian.
 

@@ -3,7 +3,7 @@
 Tried in this order:
 
 1. no score: Hermite forms of the standard normal law;
-2. ``log_derivatives(X)``: four (n, d) arrays, derivatives 1–4 of log f coordinate by coordinate (product laws);
+2. ``log_derivatives(X)``: four (n, d) arrays, derivatives 1–4 of log f by coordinate (product laws);
 3. ``weights``, ``means``, ``covs`` (a Gaussian mixture) or a ``laws.Gaussian``: Hermite forms in the whitened
    coordinates of each component, weighted by its posterior;
 4. ``score(X, order)``, dense: averaged into moment tensors, for at most ``DENSE_LIMIT`` inputs.
@@ -68,7 +68,7 @@ def source_of(score: Any, X: jax.Array, y: jax.Array, orders: Sequence[int]) -> 
     if hasattr(score, "score"):
         return _dense(score, np.asarray(X), np.asarray(y), orders)
     raise ValueError(
-        f"{type(score).__name__} is no score: it needs score(X, order), or log_derivatives(X) for a product law"
+        f"{type(score).__name__} is no score: it needs score(X, order), or log_derivatives(X) if a product law"
     )
 
 

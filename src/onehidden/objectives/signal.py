@@ -65,7 +65,7 @@ def symmetric_blind(activation: Activation, order: int) -> bool:
 def unit_coefficients(
     teacher: OneHiddenNet, orders: Sequence[int]
 ) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-    """T_m = Σ_i c_{m,i} u_i^{⊗m} for x ~ N(0, I): unit directions u_i and c_{m,i} = w_i E[g(|a_i|z + b_i) He_m(z)]."""
+    """T_m = Σ_i c_{m,i} u_i^{⊗m} for x ~ N(0, I): unit u_i and c_{m,i} = w_i E[g(|a_i|z + b_i) He_m(z)]."""
     norms = np.linalg.norm(teacher.weights, axis=1)
     if np.any(norms == 0):
         raise ValueError("the teacher has a zero row: a constant unit has no direction")

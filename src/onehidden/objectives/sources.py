@@ -23,6 +23,7 @@ import numpy as np
 
 from onehidden.network import OneHiddenNet
 from onehidden.objectives.signal import unit_coefficients
+from onehidden.precision import in_double
 
 Quartic = tuple[jax.Array, jax.Array]
 
@@ -206,7 +207,7 @@ class Tensors:
         return jnp.sum((B @ self.T[2]) * B, axis=1)
 
     def mixed(self, B: jax.Array, r: int, s: int) -> jax.Array:
-        k, d = B.shape
+        d = B.shape[1]
         T = self.T[r + s].reshape(d**r, d**s)
         return _powers(B, r) @ T @ _powers(B, s).T
 
@@ -219,6 +220,7 @@ class RankOne:
     coefficients: dict[int, jax.Array]
 
     @classmethod
+    @in_double
     def of(cls, teacher: OneHiddenNet, orders: Sequence[int]) -> RankOne:
         directions, coefficients = unit_coefficients(teacher, orders)
         return cls(jnp.asarray(directions), {m: jnp.asarray(c) for m, c in coefficients.items()})

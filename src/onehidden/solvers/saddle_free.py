@@ -82,7 +82,7 @@ def _run(function, steps, starts, keys, data, tolerance, radius):
         return f(x), gradient, eigenvalues, vectors, norm, done
 
     def advance(carry):
-        x, key, delta, count, (value, gradient, eigenvalues, vectors, norm, _) = carry
+        x, key, delta, count, (value, gradient, eigenvalues, vectors, _, _) = carry
         key, now = jax.random.split(key)
         step = _trust_step(
             vectors.T @ gradient, eigenvalues, delta, jax.random.rademacher(now, ()), tolerance

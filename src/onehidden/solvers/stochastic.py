@@ -1,4 +1,4 @@
-"""First-order descent as one compiled loop: fresh samples or a full batch, any schedule, many seeds at once."""
+"""First-order descent as one compiled loop: fresh samples or full batch, any schedule, many seeds at once."""
 
 from __future__ import annotations
 
