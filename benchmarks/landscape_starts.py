@@ -1,4 +1,4 @@
-"""100 random starts of G, F and F_delta on exact moments, weights inside the theorem's range: all reach the truth."""
+"""100 random starts of G, F and F_delta on exact moments, at weights inside the theorem's range."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def problem(kind: str, kappa: float, rng: np.random.Generator) -> tuple[OneHidde
     """A teacher with outputs spread over [1, kappa] and the objective at the theorem's weights."""
     k = D if kind != "F_delta" else 6
     w = np.linspace(1, kappa, k)
-    mu = 12 * C / kappa
+    mu = C / kappa
     if kind == "G":
         rows = np.linalg.qr(rng.standard_normal((D, D)))[0]
         return OneHiddenNet(rows, w), GaussianDesigned(mu, kappa / C)

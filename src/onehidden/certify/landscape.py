@@ -27,7 +27,7 @@ class LandscapeRecord:
     value, gradient_norm : objective and |∇| there.
     lambda_min, lambda_max : extreme eigenvalues of the Hessian.
     epsilon, tau : thresholds: |∇| ≤ ε is stationary, λ_min ≥ −τ has no way down.
-    verdict : "approximate local minimum", "saddle" (stationary, with a way down) or "neither" (not stationary).
+    verdict : "approximate local minimum", "saddle" (stationary, a way down) or "neither" (not stationary).
     direction : unit eigenvector of λ_min, of the shape of the parameters: the way down from a saddle.
     """
 

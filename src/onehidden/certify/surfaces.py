@@ -21,7 +21,7 @@ class Surface:
     ----------
     first, second : (p,) and (q,) coordinates.
     values : (p, q).
-    minima, saddles : (·, 2) coordinates of grid points lower than, or alternately above and below, their ring.
+    minima, saddles : (·, 2) coordinates of grid points below all, or in turn above and below, their ring.
     labels : names of the two axes.
     """
 
@@ -87,7 +87,7 @@ def _many(objective: Any, points: jax.Array, source: Any) -> jax.Array:
 
 
 def _critical(values: np.ndarray, *, periodic: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Index pairs of strict grid minima and of saddles: four sign changes around the ring of eight neighbours."""
+    """Index pairs of strict grid minima and of saddles: four sign changes around the ring of neighbours."""
     ring = [(-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1)]
     differences = np.stack([np.roll(values, (-i, -j), axis=(0, 1)) - values for i, j in ring])
     inside = np.ones(values.shape, bool)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from onehidden.objectives.sources import GaussianBatch, Mixture, ProductBatch
 
-_BLOCK = 2048
+_CACHE_BLOCK, _WHOLE = 2048, 1 << 20
 _ROWS = {GaussianBatch: ("X", "y"), ProductBatch: ("G1", "G2", "y")}
 
 
@@ -44,17 +44,19 @@ def _over_samples(source: Any, B: jax.Array, total: float, diagonal: float) -> t
     n = source.y.shape[0]
     one = _gaussian_block if isinstance(source, GaussianBatch) else _product_block
     rows = [getattr(source, name) for name in _ROWS[type(source)]]
-    blocks = n // _BLOCK
+    # On an accelerator blocks would only serialise; there one block is as large as memory likes.
+    size = _CACHE_BLOCK if jax.default_backend() == "cpu" else _WHOLE
+    blocks = n // size
     value, gradient = jnp.zeros((), B.dtype), jnp.zeros_like(B)
     if blocks > 1:
-        head = [a[: blocks * _BLOCK].reshape(blocks, _BLOCK, *a.shape[1:]) for a in rows]
+        head = [a[: blocks * size].reshape(blocks, size, *a.shape[1:]) for a in rows]
 
         def step(carry, block):
             v, g = one(B, total, diagonal, *block)
             return (carry[0] + v, carry[1] + g), None
 
         (value, gradient), _ = jax.lax.scan(step, (value, gradient), tuple(head))
-        rows = [a[blocks * _BLOCK :] for a in rows]
+        rows = [a[blocks * size :] for a in rows]
     if rows[0].shape[0]:
         v, g = one(B, total, diagonal, *rows)
         value, gradient = value + v, gradient + g

@@ -68,7 +68,7 @@ def source_of(score: Any, X: jax.Array, y: jax.Array, orders: Sequence[int]) -> 
     if hasattr(score, "score"):
         return _dense(score, np.asarray(X), np.asarray(y), orders)
     raise ValueError(
-        f"{type(score).__name__} is no score: it needs score(X, order), or log_derivatives(X) if a product law"
+        f"{type(score).__name__} is no score: it needs score(X, order) or, a product law, log_derivatives(X)"
     )
 
 

@@ -29,7 +29,7 @@ class LandscapeStart:
     directions : (k, r) unit rows, up to order and sign, in the coordinates of the moments.
     value : the objective there; 0 is not its minimum (−μ Σ of the fourth-order weights is).
     runs : values reached by all starts, best first.
-    agreement : the share of starts that reached the best value to 1e-3 relative: 1 where the landscape is benign.
+    agreement : the share of starts that reached the best value to 1e-3 relative; 1 if all is benign.
     """
 
     directions: np.ndarray
@@ -126,13 +126,13 @@ def _whitening(T2: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     values, vectors = values[top], vectors[:, top]
     if np.min(np.abs(values)) <= 1e-12 * np.max(np.abs(values)):
         raise ValueError(
-            f"the second moment has fewer than {k} directions: the rows are dependent, k is too large, or order "
-            "2 carries no signal for this activation"
+            f"the second moment has fewer than {k} directions: the rows are dependent, k is too large, or "
+            "order 2 carries no signal for this activation"
         )
     if np.any(np.sign(values) != np.sign(values[0])):
         raise ValueError(
-            "the second moment is indefinite: outputs of both signs, for which F has no guarantee; use the tensor "
-            "start"
+            "the second moment is indefinite: outputs of both signs, for which F has no guarantee; use the "
+            "tensor start"
         )
     root = np.sqrt(np.abs(values))
     return vectors / root, vectors * root

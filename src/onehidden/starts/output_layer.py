@@ -32,7 +32,7 @@ class OutputLayer:
 
 
 def orthonormal_outputs(B: Any, X: Any, y: Any) -> OutputLayer:
-    """Algorithm 1 of [GLM]: a'_i = 2 E[y ⟨x, b_i⟩], for orthonormal rows, ReLU, x ~ N(0, I), positive outputs."""
+    """Algorithm 1 of [GLM]: a'_i = 2 E[y ⟨x, b_i⟩], orthonormal rows, ReLU, x ~ N(0, I), outputs > 0."""
     B, X, y = _checked(B, X, y)
     return _oriented(B, 2 * B @ (X.T @ y) / len(y))
 
@@ -71,8 +71,8 @@ def least_squares_outputs(
     """Least squares of y on g(⟨b_i, x⟩); outputs of any sign.
 
     With ``orient`` the rows may come up to sign. Where g(−t) = ±g(t) + p(t) with p linear (ReLU, leaky ReLU,
-    softplus, GELU), y is first fitted on the symmetric parts of the units and on x: the linear part of the fit
-    is ½ Σ w_i s_i p_1 b_i, which tells the orientations s_i.
+    softplus, GELU), y is first fitted on the symmetric parts of the units and on x: the linear part of the
+    fit is ½ Σ w_i s_i p_1 b_i, which tells the orientations s_i.
     """
     g = activations.get(activation)
     B, X, y = _checked(B, X, y)
