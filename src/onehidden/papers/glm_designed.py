@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import optax
 
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.objectives import GaussianDesigned
 from onehidden.papers.fresh import FreshSampler, random_rows, rotation
 from onehidden.papers.record import Reproduction
-from onehidden.solvers.stochastic import adam, descend
+from onehidden.solvers.stochastic import adam, cosine_decay, descend
 
 REACHED = 0.1
 
@@ -38,7 +37,7 @@ def fig4(full: bool = False, seed: int = 0) -> Reproduction:
         run = descend(
             G.value_and_grad,
             random_rows(1, d, d, seed),
-            optimiser=adam(optax.cosine_decay_schedule(speed, count)),
+            optimiser=adam(cosine_decay(speed, count)),
             steps=count,
             sampler=FreshSampler(G, teacher, n, control=control),
             seed=seed,

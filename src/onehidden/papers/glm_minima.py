@@ -20,7 +20,7 @@ SPURIOUS = np.array([[1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, np.sqrt(0.
 
 
 def theorem_2_3(full: bool = False, seed: int = 0) -> Reproduction:
-    """All local minima of G are the truth: every random start, at weights inside the theorem's range, gets there."""
+    """All local minima of G are the truth: at the theorem's weights every random start gets there."""
     d, starts = (10, 100) if full else (6, 20)
     rows = []
     for spread in (1.0, 3.0):
@@ -91,8 +91,8 @@ def appendix_f(full: bool = False, seed: int = 0) -> Reproduction:
         PairwiseQuartic(), SPURIOUS, OneHiddenNet(np.eye(4), np.ones(4)), tau=0.0, sphere=True
     )
     rows.append(
-        ("control: P' at the example, equal outputs", "", control.value, control.gradient_norm, control.lambda_min,
-         control.verdict)
+        ("control: P' at the example, equal outputs", "", control.value, control.gradient_norm,
+         control.lambda_min, control.verdict)
     )  # fmt: skip
     minimum = "approximate local minimum"
     good = all((row[-1] == minimum) == row[0].startswith("P'") for row in rows)

@@ -1,4 +1,4 @@
-"""[GMOV] Fig. 3: Laplace inputs. What L found there is the input law, not the network; and a law where L is right."""
+"""[GMOV] Fig. 3: on Laplace inputs L found the input law, not the network; and a law where L is right."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.objectives import ProductScore, ScoreDesigned, SquaredLoss, unit_rows
 from onehidden.papers.fresh import random_rows, rotation
 from onehidden.papers.record import Reproduction
-from onehidden.solvers.stochastic import adam, descend
+from onehidden.solvers.stochastic import adam, cosine_decay, descend
 
 MU, LAM = 30.0, 1.0  # rows are kept at unit norm by projection, so λ plays no part
 OWN_MU = 1.0
@@ -51,7 +50,7 @@ def fig3(full: bool = False, seed: int = 0) -> Reproduction:
 
     def add(label: str, objective: Any, batch: Any, teacher: OneHiddenNet, reported: Any) -> float:
         run = descend(
-            objective.value_and_grad, start, optimiser=adam(optax.cosine_decay_schedule(0.02, steps)),
+            objective.value_and_grad, start, optimiser=adam(cosine_decay(0.02, steps)),
             steps=steps, data=objective.prepare(batch), project=unit_rows, seed=seed,
         )  # fmt: skip
         m = match(run.params[0], teacher.weights)

@@ -32,7 +32,7 @@ class SymmetricMixture:
 
 
 def fig4(full: bool = False, seed: int = 0) -> Reproduction:
-    """Gaussian and mixture inputs; G, L with the exact score, L with the estimated one; rotated A* and constant y."""
+    """Gaussian and mixture inputs: G, L with the exact and the estimated score; rotated A*, constant y."""
     n, trials = (8192, 20) if full else (2048, 3)
     angle = np.pi / 6
     turned = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
@@ -66,8 +66,8 @@ def fig4(full: bool = False, seed: int = 0) -> Reproduction:
         tuple(rows),
         _verdict(rows),
         (
-            "Mixture and A* = I: the exact κ_4 = (t² − 1)φ(t) at t = ⟨a_i, 1⟩ = 1 is zero, so no objective of "
-            "order 4 sees the network; what the estimated score follows is the bias of its degree 2.",
+            "Mixture and A* = I: the exact κ_4 = (t² − 1)φ(t) at t = ⟨a_i, 1⟩ = 1 is zero, so no objective "
+            "of order 4 sees the network; what the estimated score follows is the bias of its degree 2.",
             "With y = 1 there is no network: an objective that still finds the axes reads the input law.",
         ),
         lambda figure: _draw(figure, surfaces),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -43,6 +43,18 @@ def sgd(rate: float | Schedule, momentum: float | None = None) -> optax.Gradient
 def adam(rate: float | Schedule) -> optax.GradientTransformation:
     """Adam; one object a setting."""
     return _optimiser("adam", rate, None)
+
+
+@cache
+def cosine_decay(rate: float, steps: int) -> Schedule:
+    """From ``rate`` to zero along half a cosine; one object a setting."""
+    return optax.cosine_decay_schedule(rate, steps)  # type: ignore[return-value]
+
+
+@cache
+def staircase(rate: float, steps: int) -> Schedule:
+    """``rate`` for half the run, then divided by 4 at every eighth: the schedule of [GLM] Section 4."""
+    return optax.piecewise_constant_schedule(rate, {steps * i // 8: 0.25 for i in range(4, 8)})  # type: ignore[return-value]
 
 
 _KEPT: dict[Any, optax.GradientTransformation] = {}
