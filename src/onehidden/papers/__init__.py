@@ -18,6 +18,17 @@ _REGISTRY: dict[str, str] = {
     "zsjbd-icml-grid": "onehidden.papers.zsjbd_grid:run",
     "zhang-relu-grid": "onehidden.papers.zhang_relu:run_grid",
     "zhang-noise": "onehidden.papers.zhang_relu:run_noise",
+    "glm-fig1": "onehidden.papers.glm_squared_loss:fig1",
+    "glm-fig2": "onehidden.papers.glm_squared_loss:fig2",
+    "glm-fig3": "onehidden.papers.glm_hermite:fig3",
+    "glm-fig4": "onehidden.papers.glm_designed:fig4",
+    "glm-theorem-2.1": "onehidden.papers.glm_theorems:theorem_2_1",
+    "glm-theorem-2.2": "onehidden.papers.glm_theorems:theorem_2_2",
+    "glm-theorem-2.3": "onehidden.papers.glm_minima:theorem_2_3",
+    "glm-theorem-2.6": "onehidden.papers.glm_theorems:theorem_2_6",
+    "glm-appendix-f": "onehidden.papers.glm_minima:appendix_f",
+    "gmov-fig3": "onehidden.papers.gmov_fig3:fig3",
+    "gmov-fig4": "onehidden.papers.gmov_fig4:fig4",
 }
 
 

@@ -1,0 +1,121 @@
+"""What every objective shares: one traceable function of (parameters, source), with three public faces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onehidden.network import OneHiddenNet
+from onehidden.objectives.sources import SOURCES, RankOne, Tensors
+from onehidden.precision import in_double
+
+
+class Objective:
+    """A function to minimise, of parameters and of what is known about the data.
+
+    Subclasses are frozen dataclasses (hashable, so that one compilation serves all calls) and define
+    ``function(params, source)``, ``from_batch(X, y)`` and ``orders``, the score moments they read.
+    """
+
+    orders: tuple[int, ...] = ()
+
+    def function(self, params: Any, source: Any) -> jax.Array:
+        """The objective as traceable JAX code; ``source`` comes from ``prepare``."""
+        raise TypeError(f"{type(self).__name__} does not define its function")
+
+    def from_batch(self, X: jax.Array, y: jax.Array) -> Any:
+        """The source of a batch, traceable: for samplers inside a compiled loop."""
+        raise TypeError(f"{type(self).__name__} does not define its batch form")
+
+    def from_teacher(self, teacher: OneHiddenNet) -> Any:
+        """The source of exact moments, x ~ N(0, I)."""
+        return RankOne.of(teacher, self.orders)
+
+    def value_and_grad(self, params: Any, source: Any) -> tuple[jax.Array, Any]:
+        """Value and gradient, traceable; subclasses override it where a blocked pass is faster."""
+        return jax.value_and_grad(self.function)(params, source)
+
+    def project(self, params: Any) -> Any:
+        """Back to the feasible set after a step; the designed objectives have none."""
+        return params
+
+    @in_double
+    def prepare(self, data: Any) -> Any:
+        """The source behind a batch (X, y), score moments (``data[m]``) or an already prepared source."""
+        if isinstance(data, SOURCES):
+            return data
+        if isinstance(data, OneHiddenNet):
+            return self.from_teacher(data)
+        if isinstance(data, tuple | list):
+            X, y = _checked_batch(data)
+            return self.from_batch(jnp.asarray(X), jnp.asarray(y))
+        if isinstance(data, Mapping) or hasattr(data, "__getitem__"):
+            return Tensors.of(data, self.orders)
+        raise ValueError(
+            f"data must be a batch (X, y) or score moments with data[m], got {type(data).__name__}"
+        )
+
+    @in_double
+    def value(self, params: Any, data: Any) -> float:
+        """The objective at ``params`` on a batch (X, y) or on moments."""
+        source = self.prepare(data)
+        return float(_value(self, _as_double(params), source))
+
+    @in_double
+    def gradient(self, params: Any, data: Any) -> Any:
+        """The gradient, of the shape of ``params``."""
+        source = self.prepare(data)
+        gradient = _value_and_grad(self, _as_double(params), source)[1]
+        return jax.tree.map(np.asarray, gradient)
+
+    @in_double
+    def population(self, params: Any, teacher: OneHiddenNet) -> float:
+        """The exact expectation for x ~ N(0, I) and labels of the teacher."""
+        return self.value(params, self.from_teacher(teacher))
+
+
+@partial(jax.jit, static_argnums=0)
+def _value(objective: Objective, params: Any, source: Any) -> jax.Array:
+    return objective.function(params, source)
+
+
+@partial(jax.jit, static_argnums=0)
+def _value_and_grad(objective: Objective, params: Any, source: Any) -> tuple[jax.Array, Any]:
+    return objective.value_and_grad(params, source)
+
+
+def _as_double(params: Any) -> Any:
+    if isinstance(params, tuple | list):
+        if len(params) != 2:
+            raise ValueError(f"parameters must be rows B or a pair (a, B), got {len(params)} things")
+        a, B = (jnp.asarray(np.asarray(p, float)) for p in params)
+        if B.ndim != 2 or a.shape != B.shape[:1]:
+            raise ValueError(f"expected a (k,) and B (k, d), got shapes {a.shape} and {B.shape}")
+        return a, B
+    B = jnp.asarray(np.asarray(params, float))
+    if B.ndim != 2:
+        raise ValueError(f"parameters must be a (k, d) matrix of rows, got shape {B.shape}")
+    return B
+
+
+def _checked_batch(data: Any) -> tuple[np.ndarray, np.ndarray]:
+    if len(data) != 2:
+        raise ValueError(f"a batch is a pair (X, y), got {len(data)} things")
+    X, y = (np.asarray(part, float) for part in data)
+    if X.ndim != 2 or y.shape != X.shape[:1] or len(y) == 0:
+        raise ValueError(f"a batch needs X (n, d) and y (n,), got shapes {X.shape} and {y.shape}")
+    if not (np.all(np.isfinite(X)) and np.all(np.isfinite(y))):
+        raise ValueError("the batch holds NaN or infinity: remove those rows first")
+    return X, y
+
+
+def positive(**values: float) -> None:
+    """Refuse regularisation weights that are not positive numbers."""
+    for name, value in values.items():
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be a positive number, got {value}")

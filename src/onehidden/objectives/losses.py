@@ -1,0 +1,178 @@
+"""The squared loss f and its Hermite-restricted form f' of [GLM] Section 2.1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import factorial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onehidden import activations
+from onehidden.network import OneHiddenNet
+from onehidden.objectives.base import Objective
+from onehidden.objectives.designed import unit_rows
+from onehidden.objectives.pair_kernel import pair_kernel
+from onehidden.objectives.signal import seeing_orders, sigma, unit_coefficients
+from onehidden.objectives.sources import PlainBatch, RankOne, Tensors
+
+
+def _split(params: Any) -> tuple[jax.Array, jax.Array]:
+    """(a, B); rows alone mean outputs held at one."""
+    return params if isinstance(params, tuple) else (np.ones(params.shape[0]), params)
+
+
+@dataclass(frozen=True)
+class SquaredLoss(Objective):
+    """f(a, B) = E|y − Σ_i a_i g(⟨b_i, x⟩)|².
+
+    Parameters are the pair (a, B), or rows B alone with all outputs held at one.
+    """
+
+    activation: str = "relu"
+
+    def __post_init__(self) -> None:
+        activations.get(self.activation)
+
+    def function(self, params: Any, source: PlainBatch) -> jax.Array:
+        a, B = _split(params)
+        return jnp.mean((source.y - activations.get(self.activation).fn(source.X @ B.T) @ a) ** 2)
+
+    def from_batch(self, X: jax.Array, y: jax.Array) -> PlainBatch:
+        return PlainBatch(X, y)
+
+    def prepare(self, data: Any) -> Any:
+        source = super().prepare(data)
+        if not isinstance(source, PlainBatch):
+            raise ValueError(
+                "the squared loss is no function of finitely many score moments: pass a batch (X, y), or use "
+                "HermiteLoss on moments"
+            )
+        return source
+
+    def from_teacher(self, teacher: OneHiddenNet) -> Any:
+        raise ValueError("the squared loss has no moment form: use population(params, teacher) for its value")
+
+    def population(self, params: Any, teacher: OneHiddenNet) -> float:
+        """E|y − ŷ|² for x ~ N(0, I), exact by pair kernels; biases and intercept must be zero."""
+        a, B = (np.asarray(part, float) for part in _split(_plain(params)))
+        _require_centred(teacher)
+        g, t = activations.get(self.activation), teacher.activation
+        w, A = teacher.output, teacher.weights
+        return float(
+            w @ pair_kernel(t, A, t, A) @ w
+            - 2 * w @ pair_kernel(t, A, g, B) @ a
+            + a @ pair_kernel(g, B, g, B) @ a
+        )
+
+
+@dataclass(frozen=True)
+class HermiteLoss(Objective):
+    """f'(a, B) = E|y − Σ_i a_i γ(⟨b_i, x⟩)|², γ = Σ_{m ∈ orders} σ_m h_m, rows of unit norm ([GLM] (2.5)).
+
+    On moments it is Σ_m |T_m/√(m!) − σ_m Σ_i a_i b_i^{⊗m}|²_F, that is Σ σ_m² f_m: the batch form less a
+    constant (Theorem 2.2). ``orders="even"`` takes the even part of g, ½|z| for ReLU.
+
+    Parameters
+    ----------
+    orders : Hermite orders kept, or "even".
+    activation : the teacher's.
+    """
+
+    orders: tuple[int, ...] | str = (2, 4)  # type: ignore[assignment]
+    activation: str = "relu"
+
+    def __post_init__(self) -> None:
+        if self.orders == "even":
+            return
+        if isinstance(self.orders, str) or len(self.orders) == 0 or min(self.orders) < 0:
+            raise ValueError(f'orders must be a tuple such as (2, 4) or "even", got {self.orders!r}')
+        object.__setattr__(self, "orders", tuple(int(m) for m in self.orders))
+        g = activations.get(self.activation)
+        if all(abs(s) < 1e-9 for s in self._sigma().values()):
+            raise ValueError(
+                f"{g.name} has no Hermite coefficient of orders {self.orders}: it would follow noise alone; "
+                f"orders {seeing_orders(g)} carry signal"
+            )
+
+    def _sigma(self) -> dict[int, float]:
+        g = activations.get(self.activation)
+        return {int(m): sigma(g, int(m)) for m in self.orders}
+
+    def _student(self, z: jax.Array) -> jax.Array:
+        if self.orders == "even":
+            g = activations.get(self.activation).fn
+            return (g(z) + g(-z)) / 2
+        return sum((s * _hermite(m, z) for m, s in self._sigma().items()), jnp.zeros_like(z))
+
+    def function(self, params: Any, source: Any) -> jax.Array:
+        a, B = _split(params)
+        if isinstance(source, PlainBatch):
+            return jnp.mean((source.y - self._student(source.X @ B.T) @ a) ** 2)
+        gram, value = B @ B.T, jnp.zeros((), B.dtype)
+        for m, s in self._sigma().items():
+            along = jnp.diag(source.mixed(B, m, 0))
+            value += _norm_squared(source, m) / factorial(m)
+            value += -2 * s / np.sqrt(factorial(m)) * (a @ along) + s**2 * (a @ gram**m @ a)
+        return value
+
+    def from_batch(self, X: jax.Array, y: jax.Array) -> PlainBatch:
+        return PlainBatch(X, y)
+
+    def prepare(self, data: Any) -> Any:
+        if self.orders == "even" and not isinstance(data, tuple | list | PlainBatch):
+            raise ValueError('orders="even" holds infinitely many orders: pass a batch (X, y) or name orders')
+        return super().prepare(data)
+
+    def population(self, params: Any, teacher: OneHiddenNet) -> float:
+        """E|y − ŷ|² for x ~ N(0, I) and unit rows (project first), constant included."""
+        a, B = (np.asarray(part, float) for part in _split(_plain(params)))
+        if np.max(np.abs(np.linalg.norm(B, axis=1) - 1)) > 1e-8:
+            raise ValueError("the closed form of f' holds for rows of unit norm: project them first")
+        _require_centred(teacher)
+        t, w = teacher.activation, teacher.output
+        energy = w @ pair_kernel(t, teacher.weights, t, teacher.weights) @ w
+        if self.orders == "even":
+            return float(energy + self._even_part(a, B, teacher))
+        directions, coefficients = unit_coefficients(teacher, tuple(self._sigma()))
+        cosines, gram, value = B @ directions.T, B @ B.T, energy
+        for m, s in self._sigma().items():
+            cross = a @ cosines**m @ coefficients[m] / np.sqrt(factorial(m))
+            value += s**2 * (a @ gram**m @ a) - 2 * s * cross
+        return float(value)
+
+    def _even_part(self, a: np.ndarray, B: np.ndarray, teacher: OneHiddenNet) -> float:
+        g, t = activations.get(self.activation), teacher.activation
+        both = lambda f, U, h, V: (pair_kernel(f, U, h, V) + pair_kernel(f, U, h, -V)) / 2  # noqa: E731
+        return float(a @ both(g, B, g, B) @ a - 2 * teacher.output @ both(t, teacher.weights, g, B) @ a)
+
+    def project(self, params: Any) -> Any:
+        return (params[0], unit_rows(params[1])) if isinstance(params, tuple) else unit_rows(params)
+
+
+def _hermite(order: int, z: jax.Array) -> jax.Array:
+    """Normalised probabilists' h_m, traceable."""
+    previous, current = jnp.zeros_like(z), jnp.ones_like(z)
+    for m in range(order):
+        previous, current = current, (z * current - np.sqrt(m) * previous) / np.sqrt(m + 1)
+    return current
+
+
+def _norm_squared(source: Any, m: int) -> jax.Array:
+    """|T_m|²_F."""
+    if isinstance(source, Tensors):
+        return jnp.sum(source.T[m] ** 2)
+    assert isinstance(source, RankOne)
+    c = source.coefficients[m]
+    return c @ (source.directions @ source.directions.T) ** m @ c
+
+
+def _plain(params: Any) -> Any:
+    return tuple(params) if isinstance(params, tuple | list) else np.asarray(params, float)
+
+
+def _require_centred(teacher: OneHiddenNet) -> None:
+    if np.any(teacher.bias != 0) or teacher.intercept != 0:
+        raise ValueError("the closed form of a squared loss needs a teacher without biases and intercept")

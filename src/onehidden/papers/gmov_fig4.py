@@ -1,0 +1,113 @@
+"""[GMOV] Fig. 4: L with the estimated score (local likelihood of degree 2), d = k = 2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onehidden.certify.surfaces import Surface, angle_surface
+from onehidden.matching import match
+from onehidden.network import OneHiddenNet
+from onehidden.objectives import ScoreDesigned, unit_rows
+from onehidden.papers.fresh import random_rows
+from onehidden.papers.record import Reproduction
+from onehidden.solvers.stochastic import adam, descend
+
+MU, LAM, REACHED = 1.0, 1.0, 0.05
+
+
+@dataclass(frozen=True)
+class SymmetricMixture:
+    """½N(1, I) + ½N(−1, I) in the plane, as the objectives read a mixture."""
+
+    weights = np.array([0.5, 0.5])
+    means = np.array([[1.0, 1.0], [-1.0, -1.0]])
+    covs = np.array([np.eye(2), np.eye(2)])
+
+    @staticmethod
+    def sample(n: int, rng: np.random.Generator) -> np.ndarray:
+        return rng.standard_normal((n, 2)) + rng.choice([-1.0, 1.0], size=(n, 1))
+
+
+def fig4(full: bool = False, seed: int = 0) -> Reproduction:
+    """Gaussian and mixture inputs: G, L with the exact and the estimated score; rotated A*, constant y."""
+    n, trials = (8192, 20) if full else (2048, 3)
+    angle = np.pi / 6
+    turned = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    settings = [
+        ("N(0, I)", "A* = I", np.eye(2), {"G": 0.0036, "L, estimated score": 0.0045}),
+        ("N(0, I)", "A* rotated by 30°", turned, {}),
+        ("mixture ±1", "A* = I", np.eye(2), {"G": 0.1375, "L, estimated score": 0.0223}),
+        ("mixture ±1", "A* rotated by 30°", turned, {}),
+        ("mixture ±1", "y = 1", np.eye(2), {}),
+    ]
+    rows, surfaces = [], {}
+    for law, truth, A, reported in settings:
+        teacher = OneHiddenNet(A, np.ones(2))
+        errors: dict[str, list[tuple[float, float]]] = {}
+        for trial in range(trials):
+            rng = np.random.default_rng((seed, trial))
+            X = rng.standard_normal((n, 2)) if law == "N(0, I)" else SymmetricMixture.sample(n, rng)
+            y = np.ones(n) if truth == "y = 1" else teacher.predict(X)
+            for name, objective in _objectives(law, X).items():
+                m, surface = _run(objective, (X, y), A, seed + trial)
+                errors.setdefault(name, []).append((m.printed_error, m.honest_error))
+                surfaces.setdefault(f"{law}, {truth}: {name}", surface)
+        for name, values in errors.items():
+            printed, honest = np.median(np.array(values), axis=0)
+            rows.append((f"{law}, {truth}", name, reported.get(name, ""), float(printed), float(honest)))
+    return Reproduction(
+        "gmov-fig4",
+        f"G and L with the estimated score, k = d = 2, n = {n}, median of {trials}",
+        "[GMOV] Fig. 4",
+        ("inputs and truth", "objective", "reported", "printed error", "honest error"),
+        tuple(rows),
+        _verdict(rows),
+        (
+            "Mixture and A* = I: the exact κ_4 = (t² − 1)φ(t) at t = ⟨a_i, 1⟩ = 1 is zero, so no objective "
+            "of order 4 sees the network; what the estimated score follows is the bias of its degree 2.",
+            "With y = 1 there is no network: an objective that still finds the axes reads the input law.",
+        ),
+        lambda figure: _draw(figure, surfaces),
+    )
+
+
+def _objectives(law: str, X: np.ndarray) -> dict[str, ScoreDesigned]:
+    exact = None if law == "N(0, I)" else SymmetricMixture()
+    out = {"G": ScoreDesigned(MU, LAM, None), "L, exact score": ScoreDesigned(MU, LAM, exact, sign=-1.0)}
+    try:
+        from onehidden.scores import LocalLikelihood  # type: ignore[import-not-found]
+    except ImportError:
+        return out
+    out["L, estimated score"] = ScoreDesigned(MU, LAM, LocalLikelihood(degree=2).fit(X), sign=-1.0)
+    return out
+
+
+def _run(objective: ScoreDesigned, batch: Any, A: np.ndarray, seed: int) -> tuple[Any, Surface]:
+    source = objective.prepare(batch)
+    run = descend(
+        objective.value_and_grad, random_rows(1, 2, 2, seed), optimiser=adam(0.02), steps=800, data=source,
+        project=unit_rows,
+    )  # fmt: skip
+    return match(run.params[0], A), angle_surface(objective, source, size=61)
+
+
+def _verdict(rows: list[tuple[Any, ...]]) -> str:
+    honest = {(row[0], row[1]): row[4] for row in rows}
+    gaussian = honest.get(
+        ("N(0, I), A* = I", "L, estimated score"), honest["N(0, I), A* = I", "L, exact score"]
+    )
+    turned = honest.get(("mixture ±1, A* rotated by 30°", "L, estimated score"), 1.0)
+    if gaussian > REACHED:
+        return "not reproduced"
+    # The mixture panel stands only if it also holds where the axes are not those of the truth.
+    return "reproduced" if turned <= REACHED else "explained by a control"
+
+
+def _draw(figure: Any, surfaces: dict[str, Surface]) -> None:
+    chosen = [name for name in surfaces if "A* = I" in name][:6]
+    for axes, name in zip(np.ravel(figure.subplots(2, 3)), chosen, strict=False):
+        surfaces[name].draw(axes)
+        axes.set_title(name, fontsize="x-small")

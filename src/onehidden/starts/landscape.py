@@ -1,0 +1,148 @@
+"""Directions from score moments by minimising the designed objective F.
+
+The moments T_2 and T_4 may live in the whole space or in a subspace that contains the rows. T_2 turns the
+rows √a*_i b*_i into an orthonormal set ([GLM] Theorem C.2), in whose coordinates F is G: every local minimum
+is the truth. So the minimisation runs there, well conditioned, and the answer is carried back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onehidden.objectives import ScoreDesigned
+from onehidden.precision import in_double
+from onehidden.solvers.saddle_free import saddle_free_newton
+from onehidden.solvers.stochastic import adam, descend
+
+NEWTON_LIMIT = 160  # parameters up to which dense Hessians are the cheaper way
+
+
+@dataclass(frozen=True)
+class LandscapeStart:
+    """Directions found by descent on the designed objective.
+
+    Attributes
+    ----------
+    directions : (k, r) unit rows, up to order and sign, in the coordinates of the moments.
+    value : the objective there; 0 is not its minimum (−μ Σ of the fourth-order weights is).
+    runs : values reached by all starts, best first.
+    agreement : the share of starts that reached the best value to 1e-3 relative; 1 if all is benign.
+    """
+
+    directions: np.ndarray
+    value: float
+    runs: np.ndarray
+    agreement: float
+
+
+@in_double
+def landscape_start(
+    moments: Any,
+    k: int,
+    *,
+    orthonormal: bool = False,
+    mu: float = 1.0,
+    lam: float | None = None,
+    starts: int = 8,
+    steps: int = 2000,
+    seed: int = 0,
+) -> LandscapeStart:
+    """Minimise L (rows known orthonormal) or F (any independent rows) on moments of order 2 and 4.
+
+    Parameters
+    ----------
+    moments : anything with ``moments[4]`` (r, r, r, r) and, unless ``orthonormal``, ``moments[2]`` (r, r).
+    k : number of directions, at most r.
+    orthonormal : the rows are orthonormal: T_4 alone is used (L); otherwise T_2 whitens first (F).
+    mu : weight of the second term relative to the first. Theory asks c/κ*; from noisy moments a larger one,
+        which pulls each row towards a single direction, is the more robust.
+    lam : weight of the norm penalty; four times the largest |T_4(u⁴)| seen when None.
+    starts : random starts.
+    steps : first-order steps where the problem is too large for dense Hessians.
+    """
+    T4 = np.asarray(moments[4], float)
+    r = T4.shape[0]
+    if T4.shape != (r,) * 4:
+        raise ValueError(f"the moment of order 4 must be an (r, r, r, r) tensor, got {T4.shape}")
+    if not 1 <= k <= r:
+        raise ValueError(f"k must lie between 1 and {r}, the dimension of the moments, got {k}")
+    if not np.all(np.isfinite(T4)):
+        raise ValueError("the moments hold NaN or infinity")
+    W, V = _identity(r, k) if orthonormal else _whitening(np.asarray(moments[2], float), k)
+    T = np.einsum("abcd,ai,bj,ck,dl->ijkl", T4, W, W, W, W, optimize=True)
+    sign = _sign(T)
+    rng = np.random.default_rng(seed)
+    # Random orthogonal starts: rows of unit norm that already differ from each other.
+    size = T.shape[0]
+    points = np.stack([np.linalg.qr(rng.standard_normal((size, k)))[0].T for _ in range(starts)])
+    scale = max(float(np.max(np.abs(_fourth(T, row)))) for row in points)
+    scale = max(scale, float(np.sqrt(np.mean(T**2))), np.finfo(float).tiny)
+    # The objective is homogeneous in T_4: bring its weights to order one.
+    objective = ScoreDesigned(mu, 4.0 * (1 + mu) if lam is None else lam / scale, None, sign=sign)
+    source = objective.prepare({4: T / scale})
+    found = _minimise(objective, source, points, steps, seed)
+    values = np.array([objective.value(B, source) for B in found])
+    order = np.argsort(values)
+    best = found[order[0]]
+    # In whitened coordinates the minima are rows o_i; √a*_i b*_i = W^{+T} o_i in those of the moments.
+    directions = best @ V.T
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    spread = np.abs(values - values[order[0]]) <= 1e-3 * np.abs(values[order[0]])
+    return LandscapeStart(
+        directions, float(values[order[0]] * scale), values[order] * scale, float(np.mean(spread))
+    )
+
+
+def _minimise(objective: Any, source: Any, points: np.ndarray, steps: int, seed: int) -> np.ndarray:
+    if points[0].size <= NEWTON_LIMIT:
+        return saddle_free_newton(
+            objective.function, points, source, steps=150, tolerance=1e-9, seed=seed
+        ).params
+    run = descend(
+        objective.value_and_grad, points, optimiser=adam(0.02), steps=steps, data=source, record_every=steps
+    )
+    again = descend(
+        objective.value_and_grad,
+        run.params,
+        optimiser=adam(0.002),
+        steps=steps // 2,
+        data=source,
+        record_every=steps,
+    )
+    return again.params
+
+
+def _identity(r: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.eye(r), np.eye(r)
+
+
+def _whitening(T2: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """W (r, k) with Wᵀ T_2 W = ± I on the top-k eigenspace, and V = W^{+T}."""
+    values, vectors = np.linalg.eigh((T2 + T2.T) / 2)
+    top = np.argsort(-np.abs(values))[:k]
+    values, vectors = values[top], vectors[:, top]
+    if np.min(np.abs(values)) <= 1e-12 * np.max(np.abs(values)):
+        raise ValueError(
+            f"the second moment has fewer than {k} directions: the rows are dependent, k is too large, or "
+            "order 2 carries no signal for this activation"
+        )
+    if np.any(np.sign(values) != np.sign(values[0])):
+        raise ValueError(
+            "the second moment is indefinite: outputs of both signs, for which F has no guarantee; use the "
+            "tensor start"
+        )
+    root = np.sqrt(np.abs(values))
+    return vectors / root, vectors * root
+
+
+def _fourth(T: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return np.einsum("ijkl,ai,aj,ak,al->a", T, rows, rows, rows, rows, optimize=True)
+
+
+def _sign(T: np.ndarray) -> float:
+    """ε: the sign of Σ_ij T_4(i, i, j, j) = Σ w κ_4 |u|⁴, one sign for all units."""
+    trace = float(np.einsum("iijj->", T))
+    return 1.0 if trace >= 0 else -1.0
