@@ -47,6 +47,34 @@ def test_correlated_inputs_of_any_mean_are_handled(bias):
     assert bias or np.all(r.network.bias == 0)
 
 
+@pytest.mark.parametrize("start", ["random", "tensor", "landscape", "wide"])
+def test_every_start_leads_to_the_truth(start):
+    net = oh.OneHiddenNet(teacher().weights, np.ones(3))
+    X = np.random.default_rng(14).standard_normal((8000, 5))
+    r = oh.recover(X, net.predict(X), 3, start=start)
+    assert r.status == "exact"
+    assert errors(r.network, net) < EXACT
+
+
+@pytest.mark.parametrize("start", ["tensor", "landscape"])
+def test_a_known_law_serves_the_moments(start):
+    """Logistic inputs in a rotated and shifted frame, with their exact score."""
+    rng = np.random.default_rng(16)
+    law = oh.laws.Affine(oh.laws.Logistic(4), np.linalg.qr(rng.standard_normal((4, 4)))[0], np.ones(4))
+    net = oh.OneHiddenNet(np.linalg.qr(rng.standard_normal((4, 4)))[0][:3], np.ones(3), 0.1 * np.ones(3))
+    X = law.sample(20_000, 0)
+    r = oh.recover(X, net.predict(X), 3, bias=True, start=start, score=law)
+    assert r.status == "exact"
+    assert errors(r.network, net) < EXACT
+
+
+def test_a_start_that_cannot_begin_says_why():
+    net = teacher("tanh")
+    X = np.random.default_rng(15).standard_normal((4000, 5))
+    with pytest.raises(ValueError, match="second moment"):
+        oh.recover(X, net.predict(X), 3, activation="tanh", start="landscape")
+
+
 def test_width_is_found_from_the_data():
     net = teacher(k=4)
     X = np.random.default_rng(4).standard_normal((3000, 5))
@@ -169,7 +197,9 @@ GOOD = np.random.default_rng(13).standard_normal((50, 3))
         (GOOD, np.ones(50), {}, "constant"),
         (GOOD, GOOD[:, 0], {"activation": "swish"}, "unknown activation"),
         (GOOD, GOOD[:, 0], {"start": "magic"}, "start must be"),
-        (GOOD, GOOD[:, 0], {"score": "magic"}, "score must be"),
+        (GOOD, GOOD[:, 0], {"score": "magic"}, "score must be a law"),
+        (GOOD, GOOD[:, 0], {"score": 3}, "score must be a law"),
+        (GOOD, GOOD[:, 0], {"score": oh.laws.Logistic(7)}, "7 inputs"),
         (GOOD, GOOD[:, 0], {"seed": -1}, "seed"),
         (GOOD, GOOD[:, 0], {"max_seconds": 0}, "max_seconds"),
     ],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from onehidden import activations, data, laws, moments, papers, problems
+    from onehidden import activations, certify, data, laws, moments, objectives, papers, problems, scores
     from onehidden.checks import Check
     from onehidden.matching import Match, match
     from onehidden.network import OneHiddenNet
@@ -28,7 +28,9 @@ _HOME = {
     "match": "onehidden.matching",
     "recover": "onehidden.recovery",
 }
-_ROOMS = ("activations", "data", "laws", "moments", "papers", "problems")
+_ROOMS = (
+    "activations", "certify", "data", "laws", "moments", "objectives", "papers", "problems", "scores",
+)  # fmt: skip
 
 __all__ = [
     "Check",
@@ -37,14 +39,17 @@ __all__ = [
     "OneHiddenRegressor",
     "Recovery",
     "activations",
+    "certify",
     "data",
     "laws",
     "load_recovery",
     "match",
     "moments",
+    "objectives",
     "papers",
     "problems",
     "recover",
+    "scores",
 ]
 
 

@@ -15,7 +15,7 @@ import click
 @click.option("--hidden", type=int, help="Number of units; chosen from the data without it.")
 @click.option("--activation", default="relu", show_default=True, help="The activation of the units.")
 @click.option("--bias/--no-bias", default=True, show_default=True, help="Whether units have biases.")
-@click.option("--start", default="auto", show_default=True, help="auto, random, moments or wide.")
+@click.option("--start", default="auto", show_default=True, help="auto, random, tensor, landscape or wide.")
 @click.option("--seed", default=0, show_default=True, help="Same seed, same answer.")
 @click.option("--max-seconds", type=float, help="Time budget; the best answer so far is returned.")
 @click.option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +57,24 @@ class Coordinates:
     def moved(self, shift: np.ndarray, level: float) -> Coordinates:
         """The same scales around another origin."""
         return Coordinates(self.whiten, self.unwhiten, shift, level, self.scale)
+
+
+@dataclass(frozen=True)
+class WhitenedScore:
+    """A score of x seen in z = W (x - shift): S^z(v, …) = S^x(W^-1 v, …)."""
+
+    score_of_x: Any
+    coordinates: Coordinates
+
+    @property
+    def n_inputs(self) -> int:
+        return len(self.coordinates.shift)
+
+    def score(self, Z: np.ndarray, order: int, subspace: np.ndarray | None = None) -> np.ndarray:
+        """S_m at the rows of Z contracted with the columns of ``subspace``, (n, r, …, r)."""
+        inverse = self.coordinates.unwhiten
+        X = Z @ inverse + self.coordinates.shift
+        return self.score_of_x.score(X, order, subspace=inverse if subspace is None else inverse @ subspace)
 
 
 def whitened(X: np.ndarray, y: np.ndarray) -> Coordinates:

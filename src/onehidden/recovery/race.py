@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from onehidden.moments import score_moments
-from onehidden.starts.candidate import Candidate, Task, lift
+import numpy as np
+
+from onehidden.moments import ScoreMoments, score_moments
+from onehidden.starts.candidate import Candidate, Task, complete, lift, refine, search_form
+from onehidden.starts.landscape import landscape_start
 from onehidden.starts.restarts import random_start
-from onehidden.starts.score_start import affordable, high_moments, score_start, span_of_units, standard_law
+from onehidden.starts.span import span_of_units, standard_law
+from onehidden.starts.tensor import tensor_starts
 from onehidden.starts.wide import WideAndPrune, wide_start
 
-STARTS = ("auto", "random", "moments", "wide")
+STARTS = ("auto", "random", "tensor", "landscape", "wide")
 _CHEAP = 450  # parameters up to which random restarts are tried before anything else
+_LARGEST_FOURTH = 64  # coordinates beyond which T_4 is not formed
 
 
 @dataclass
@@ -21,38 +26,40 @@ class Scouting:
 
     signal: dict[int, float] = field(default_factory=dict)
 
+    def hear(self, moments: ScoreMoments) -> ScoreMoments:
+        self.signal.update({m: moments.signal(m) for m in moments.orders})
+        return moments
+
 
 def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate]:
     """Candidates in order of cost; lazily, so that a certified one ends the work."""
-    basis = None
-    if task.k < task.d:
-        low = score_moments(task.Z, task.y, standard_law(task.d), orders=(1, 2))
-        scouting.signal.update({m: low.signal(m) for m in low.orders})
-        basis = span_of_units(task, low)
+    low = scouting.hear(score_moments(task.Z, task.y, task.score or standard_law(task.d), orders=(1, 2)))
+    basis = span_of_units(task, low)
     inner = task if basis is None else task.within(basis)
 
-    def outward(candidate: Candidate) -> Candidate:
-        return candidate if basis is None else lift(candidate, basis)
+    def outward(found: Iterator[Candidate]) -> Iterator[Candidate]:
+        return found if basis is None else (lift(candidate, basis) for candidate in found)
 
     runs: dict[str, Callable[[], Iterator[Candidate]]] = {
-        "random": lambda: _restarts(inner),
-        "moments": lambda: _from_moments(inner, scouting),
-        "wide": lambda: _wide(inner),
+        "random": lambda: outward(_restarts(inner)),
+        "tensor": lambda: _tensor(task, count=40 if start == "tensor" else 3),
+        "landscape": lambda: _landscape(task, basis, scouting),
+        "wide": lambda: outward(_wide(inner)),
     }
     if start != "auto":
-        order = [start]
-    elif inner.k * (inner.d + 1) <= _CHEAP:
-        order = ["random", "moments", "wide"]
-    else:
-        order = ["wide", "moments", "random"]
+        yield from runs[start]()
+        return
+    cheap = inner.k * (inner.d + 1) <= _CHEAP
+    order = ("random", "tensor", "wide") if cheap else ("wide", "random")
     for name in order:
         if name != order[0] and task.stop():
             return
-        for candidate in runs[name]():
-            yield outward(candidate)
+        try:
+            yield from runs[name]()
+        except ValueError:  # this start says why it cannot begin here; the others may
+            continue
     if basis is not None and not task.stop():  # the subspace itself may have been wrong
-        for candidate in _wide(task):
-            yield candidate
+        yield from _wide(task)
 
 
 def _restarts(task: Task, count: int = 4) -> Iterator[Candidate]:
@@ -62,14 +69,36 @@ def _restarts(task: Task, count: int = 4) -> Iterator[Candidate]:
         yield random_start(task, attempt)
 
 
-def _from_moments(task: Task, scouting: Scouting) -> Iterator[Candidate]:
-    if not affordable(task):
-        return
-    moments = high_moments(task)
-    scouting.signal.update({m: moments.signal(m) for m in moments.orders})
-    candidate = score_start(task, moments)
-    if candidate is not None:
-        yield candidate
+def _tensor(task: Task, count: int) -> Iterator[Candidate]:
+    nets = tensor_starts(
+        task.Z, task.y, task.k, count=count, activation=task.activation, score=task.score, bias=task.bias,
+        seed=task.seed,
+    )  # fmt: skip
+    for i, net in enumerate(nets):
+        if i and task.stop():
+            return
+        yield _refined(task, net.weights, net.bias, "tensor")
+
+
+def _landscape(task: Task, basis: np.ndarray | None, scouting: Scouting) -> Iterator[Candidate]:
+    if basis is None and task.d > _LARGEST_FOURTH:
+        raise ValueError(
+            f"the landscape start forms T_4 in at most {_LARGEST_FOURTH} coordinates, got {task.d} and no "
+            "clear span of the units: use start='tensor' or start='wide'"
+        )
+    law = task.score or standard_law(task.d)
+    moments = scouting.hear(score_moments(task.Z, task.y, law, orders=(2, 4), subspace=basis))
+    for attempt in range(3):
+        if attempt and task.stop():
+            return
+        found = landscape_start(moments, task.k, seed=task.seed + attempt)
+        rows = found.directions if basis is None else found.directions @ basis.T
+        yield _refined(task, rows, np.zeros(task.k), "landscape")
+
+
+def _refined(task: Task, weights: np.ndarray, bias: np.ndarray, origin: str) -> Candidate:
+    form = search_form(task.activation, task.d, task.k, task.bias)
+    return refine(task, form, complete(task, form, weights, bias), origin)
 
 
 def _wide(task: Task) -> Iterator[Candidate]:

@@ -30,7 +30,7 @@ def recover(
     activation: str | Activation = "relu",
     bias: bool = False,
     intercept: bool = True,
-    score: str = "auto",
+    score: Any = "auto",
     start: str = "auto",
     seed: int = 0,
     max_seconds: float | None = None,
@@ -46,8 +46,9 @@ def recover(
     activation : g, one of ``activations.names()``.
     bias : whether the hidden biases b_i are free (else zero).
     intercept : whether c is free (else zero).
-    score : the input model for score moments: "gaussian" (after whitening), or "auto".
-    start : "auto" races all, or one of "random", "moments", "wide".
+    score : the input model behind the score moments: "auto" or "gaussian" take whitened inputs for
+        Gaussian; or a law, or an estimated score, with ``score(X, order, subspace)``.
+    start : "auto" races all, or one of "random", "tensor", "landscape", "wide".
     seed : same seed, same answer.
     max_seconds : time budget; the best answer so far is returned when it runs out.
     progress : True prints lines to stderr; a callable hears each ``TraceRecord``.
@@ -59,16 +60,23 @@ def recover(
     clock = Clock(max_seconds, progress)
     X, y, names = _samples(X, y)
     g = activations.get(activation)
-    _check_choices(score, start, seed, max_seconds, hidden)
+    _check_choices(start, seed, max_seconds, hidden)
+    _check_score(score, X.shape[1])
     options = {
-        "hidden": hidden, "activation": g.name, "bias": bool(bias), "intercept": bool(intercept),
-        "score": score, "start": start, "seed": int(seed), "max_seconds": max_seconds,
-    }  # fmt: skip
+        "hidden": hidden,
+        "activation": g.name,
+        "bias": bool(bias),
+        "intercept": bool(intercept),
+        "score": score if isinstance(score, str) else type(score).__name__,
+        "start": start,
+        "seed": int(seed),
+        "max_seconds": max_seconds,
+    }
     k = hidden if hidden is not None else 1
     form = Form(g, X.shape[1], k, bool(bias), bool(intercept))
     _enough_samples(form, len(X), hidden)
     around = whitened(X, y)
-    effort = Effort(start, int(seed), clock)
+    effort = Effort(start, int(seed), clock, None if isinstance(score, str) else score)
     if hidden is None:
         found = choose_width(X, y, form, around, effort)
     else:
@@ -110,9 +118,17 @@ def _samples(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     return matrix, target, names or tuple(f"x{j}" for j in range(matrix.shape[1]))
 
 
-def _check_choices(score: Any, start: Any, seed: Any, max_seconds: Any, hidden: Any) -> None:
-    if score not in SCORES:
-        raise ValueError(f"score must be one of {', '.join(SCORES)}, got {score!r}")
+def _check_score(score: Any, d: int) -> None:
+    if isinstance(score, str):
+        if score not in SCORES:
+            raise ValueError(f"score must be a law or one of {', '.join(SCORES)}, got {score!r}")
+    elif not callable(getattr(score, "score", None)):
+        raise ValueError(f"score must be a law or one of {', '.join(SCORES)}, got {type(score).__name__}")
+    elif getattr(score, "n_inputs", d) != d:
+        raise ValueError(f"the score is one of {score.n_inputs} inputs, but X has {d} columns")
+
+
+def _check_choices(start: Any, seed: Any, max_seconds: Any, hidden: Any) -> None:
     if start not in STARTS:
         raise ValueError(f"start must be one of {', '.join(STARTS)}, got {start!r}")
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:

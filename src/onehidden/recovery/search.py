@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from onehidden.objectives.fit import NetworkFit
 from onehidden.objectives.residuals import Form
 from onehidden.recovery.certificate import Certificate, certify
 from onehidden.recovery.clock import Clock
-from onehidden.recovery.coordinates import Coordinates
+from onehidden.recovery.coordinates import Coordinates, WhitenedScore
 from onehidden.recovery.race import Scouting, candidates
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.starts.candidate import Candidate, Task
@@ -20,11 +21,15 @@ from onehidden.starts.candidate import Candidate, Task
 
 @dataclass(frozen=True)
 class Effort:
-    """How to search: which starts, which seed, how long; ``tries`` bounds the candidates looked at."""
+    """How to search: which starts, which seed, how long, under which input law.
+
+    ``score`` is None for Gaussian inputs; ``tries`` bounds the candidates looked at.
+    """
 
     start: str
     seed: int
     clock: Clock
+    score: Any = None
     tries: int | None = None
 
 
@@ -50,7 +55,7 @@ def search(X: np.ndarray, y: np.ndarray, form: Form, around: Coordinates, effort
         end = around.moved(around.shift, 0.0)
     task = Task(
         begin.inputs(X), begin.target(y), form.activation, form.k, form.bias or not centred, effort.seed,
-        clock.expired, clock.report,
+        None if effort.score is None else WhitenedScore(effort.score, begin), clock.expired, clock.report,
     )  # fmt: skip
     scouting = Scouting()
     best: Found | None = None

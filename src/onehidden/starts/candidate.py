@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,8 @@ class Candidate:
 class Task:
     """Whitened inputs Z (n, d), target y (n,) of mean 0 and variance 1, and what is sought in them.
 
-    ``stop()`` says that time is up; ``report(stage, step, loss)`` hears of progress.
+    ``score`` is the input law in these coordinates, None for whitened Gaussian inputs. ``stop()`` says
+    that time is up; ``report(stage, step, loss)`` hears of progress.
     """
 
     Z: np.ndarray = field(repr=False)
@@ -37,6 +39,7 @@ class Task:
     k: int
     bias: bool
     seed: int
+    score: Any = field(repr=False, default=None)
     stop: Callable[[], bool] = lambda: False
     report: Callable[[str, int, float], None] = lambda stage, step, loss: None
 
@@ -46,7 +49,7 @@ class Task:
 
     def within(self, basis: np.ndarray) -> Task:
         """The same task seen in a subspace with orthonormal columns (d, r)."""
-        return replace(self, Z=self.Z @ basis)
+        return replace(self, Z=self.Z @ basis, score=None)
 
     def reporter(self, stage: str) -> Callable[[int, float], None]:
         return lambda step, loss: self.report(stage, step, loss)
