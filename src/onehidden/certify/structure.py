@@ -19,7 +19,7 @@ def structure_p_value(
     from scipy.special import fdtrc
 
     n, form = fit.n, fit.form
-    count = int(min(300, n // 10))
+    count = int(min(300, max(n // 10, (n - form.freedom) // 4)))
     free = n - form.freedom - count
     if count < 2 or free < 10:
         return 1.0

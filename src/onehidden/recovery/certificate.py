@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,11 +35,23 @@ class Certificate:
     freedom: int
 
     @property
+    def final(self) -> bool:
+        """Whether no further start can do better: a fit to rounding, or units that g hides."""
+        return self.rms <= EXACT_RMS or self.network.activation.polynomial
+
+    @property
     def settled(self) -> bool:
-        """Whether no further start can do better: certified, exact but not unique, or hopeless."""
-        if self.status in ("exact", "consistent") or self.rms <= EXACT_RMS:
-            return True
-        return self.network.activation.polynomial
+        """Whether the fit itself leaves nothing to ask for."""
+        return self.final or self.status == "consistent"
+
+
+def with_check(certificate: Certificate, check: Check) -> Certificate:
+    """The certificate with one question more; a failure makes a consistent answer doubtful."""
+    checks = [*certificate.checks, check]
+    if check.passed or certificate.status not in ("exact", "consistent"):
+        return replace(certificate, checks=checks)
+    message = f"check failed: {check.name}; {check.advice}"
+    return replace(certificate, checks=checks, status="doubtful", message=message)
 
 
 def certify(network: OneHiddenNet, form: Form, coordinates: Coordinates, X, y, seed: int) -> Certificate:
@@ -91,8 +103,9 @@ def certify(network: OneHiddenNet, form: Form, coordinates: Coordinates, X, y, s
         at_least(
             "samples per parameter",
             n / freedom,
-            1.0 if exact else 2.0,
-            "fewer samples than parameters cannot tell networks apart; with noise, collect more",
+            1.0 if exact else 4.0,
+            "fewer samples than parameters cannot tell networks apart; with noise, fewer than four each "
+            "cannot tell noise from a wrong network",
         ),
     ]
     status, message = _verdict(checks, exact, form)

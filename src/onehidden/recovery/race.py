@@ -42,7 +42,7 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
 
     runs: dict[str, Callable[[], Iterator[Candidate]]] = {
         "random": lambda: outward(_restarts(inner)),
-        "tensor": lambda: _tensor(task, count=40 if start == "tensor" else 3),
+        "tensor": lambda: _tensor(task, count=40 if start == "tensor" else 4),
         "landscape": lambda: _landscape(task, basis, scouting),
         "wide": lambda: outward(_wide(inner)),
     }

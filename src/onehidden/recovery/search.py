@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from onehidden.checks import at_least
 from onehidden.network import OneHiddenNet
 from onehidden.objectives.fit import NetworkFit
 from onehidden.objectives.residuals import Form
-from onehidden.recovery.certificate import Certificate, certify
+from onehidden.recovery.certificate import Certificate, certify, with_check
 from onehidden.recovery.clock import Clock
 from onehidden.recovery.coordinates import Coordinates, WhitenedScore
 from onehidden.recovery.race import Scouting, candidates
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.starts.candidate import Candidate, Task
+from onehidden.starts.repair import repaired
 
 
 @dataclass(frozen=True)
@@ -58,20 +61,54 @@ def search(X: np.ndarray, y: np.ndarray, form: Form, around: Coordinates, effort
         None if effort.score is None else WhitenedScore(effort.score, begin), clock.expired, clock.report,
     )  # fmt: skip
     scouting = Scouting()
-    best: Found | None = None
+    tried: list[Found] = []
     for candidate in islice(candidates(task, effort.start, scouting), effort.tries):
-        certificate = _finish(X, y, form, begin, end, candidate, effort)
-        if best is None or certificate.loss < best.certificate.loss:
-            best = Found(certificate, candidate.origin, scouting.signal)
-        # A fit to rounding cannot be bettered, even where it is not unique.
-        if certificate.settled:
+        for attempt in _with_repair(task, candidate):
+            certificate = _finish(X, y, form, begin, end, attempt, effort)
+            tried.append(Found(certificate, attempt.origin, scouting.signal))
+            if certificate.settled:
+                break
+        # A fit to rounding cannot be bettered, even where it is not unique; with noise, two starts that
+        # come to the same answer end the search.
+        if tried[-1].certificate.final or len(_agreeing(tried, n)) > 1:
             break
-    if best is None:
+    if not tried:
         raise ValueError(
             f"the start {effort.start!r} found nothing to begin from: no score moment of order 3 or 4 "
             "carries signal here; use start='auto'"
         )
-    return best
+    return _with_agreement(tried, n)
+
+
+def _with_repair(task: Task, candidate: Candidate) -> Iterator[Candidate]:
+    """The candidate, and if that does not settle the matter, its repaired form."""
+    yield candidate
+    small = task.k * (task.d + 1) <= 600
+    better = repaired(task, candidate, rounds=3 * task.k if small else 6)
+    if better.loss < candidate.loss:
+        yield better
+
+
+def _agreeing(tried: list[Found], n: int) -> list[Found]:
+    """The certified answers that share the lowest loss, to half a unit of n log(loss)."""
+    best = min(found.certificate.loss for found in tried)
+    near = [found for found in tried if n * (found.certificate.loss - best) <= 0.5 * best]
+    return [found for found in near if found.certificate.settled]
+
+
+def _with_agreement(tried: list[Found], n: int) -> Found:
+    """The best answer; with noise, checked for having been reached more than once."""
+    best = min(tried, key=lambda found: found.certificate.loss)
+    if best.certificate.final:
+        return best
+    reached = len(_agreeing(tried, n))
+    check = at_least(
+        "agreement",
+        float(reached),
+        2.0,
+        "starts that came to this answer; with noise a single one may be a local minimum: allow more time",
+    )
+    return replace(best, certificate=with_check(best.certificate, check))
 
 
 def _finish(

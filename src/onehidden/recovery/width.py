@@ -9,7 +9,7 @@ import numpy as np
 
 from onehidden.checks import at_least
 from onehidden.objectives.residuals import Form
-from onehidden.recovery.certificate import EXACT_RMS
+from onehidden.recovery.certificate import EXACT_RMS, with_check
 from onehidden.recovery.coordinates import Coordinates
 from onehidden.recovery.search import Effort, Found, search
 from onehidden.starts.candidate import search_form
@@ -95,9 +95,4 @@ def _with_runner_up(fits: dict[int, Found], n: int) -> Found:
             f"information criterion of the runner-up, {others[0]} units, above the chosen; below 6 is a tie"
         )
     width = at_least("width", gap, 6.0, advice)
-    certificate = best.certificate
-    checks = [*certificate.checks, width]
-    status = certificate.status
-    if status == "consistent" and not width.passed:
-        status = "doubtful"
-    return replace(best, certificate=replace(certificate, checks=checks, status=status))
+    return replace(best, certificate=with_check(best.certificate, width))

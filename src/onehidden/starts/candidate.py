@@ -18,11 +18,21 @@ from onehidden.starts.orientation import orient
 
 @dataclass(frozen=True)
 class Candidate:
-    """A network in the coordinates of the task, with its mean squared residual and where it came from."""
+    """A network in the coordinates of the task and where it came from.
+
+    Attributes
+    ----------
+    network : the units, oriented.
+    loss : mean squared residual in the search form, that is before orientations are rounded to signs.
+    origin : the start.
+    weights, bias : (k, d), (k,) hyperplanes of the search form.
+    """
 
     network: OneHiddenNet
     loss: float
     origin: str
+    weights: np.ndarray = field(repr=False)
+    bias: np.ndarray = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -56,7 +66,7 @@ class Task:
 
 
 def search_form(activation: Activation, d: int, k: int, bias: bool) -> Form:
-    """The form in which starts search: orientation-free with a linear skip where reversal is linear."""
+    """The orientation-free form with a linear skip where reversal is linear, the plain form elsewhere."""
     free = activation.reflection is not None and activation.reflection.degree == 1
     return Form(activation, d, k, bias, intercept=True, skip=free, symmetrised=free)
 
@@ -65,18 +75,17 @@ def refine(task: Task, form: Form, theta: np.ndarray, origin: str, max_steps: in
     """Levenberg–Marquardt in the search form until it stops paying, then orientations."""
     fit = NetworkFit(form, task.Z, task.y)
     n = len(task.y)
-    solver = LevenbergMarquardt(max_steps=max_steps, floor=1e-24 * n, patience=6, slow=1e-3)
+    solver = LevenbergMarquardt(max_steps=max_steps, floor=1e-14 * n, patience=6, slow=1e-3)
     solution = solver.solve(fit, theta, task.stop, lambda step, loss: task.report(origin, step, loss / n))
-    network = orient(form, solution.theta)
-    loss = float(np.mean((network.predict(task.Z) - task.y) ** 2))
-    return Candidate(network, loss, origin)
+    weights, _, bias, _, _ = form.unpack(solution.theta)
+    return Candidate(orient(form, solution.theta), solution.loss / n, origin, weights, bias)
 
 
 def lift(candidate: Candidate, basis: np.ndarray) -> Candidate:
     """A candidate of a subspace task in the coordinates of the whole."""
     net = candidate.network
     lifted = OneHiddenNet(net.weights @ basis.T, net.output, net.bias, net.intercept, net.activation)
-    return replace(candidate, network=lifted)
+    return replace(candidate, network=lifted, weights=candidate.weights @ basis.T)
 
 
 def complete(task: Task, form: Form, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:

@@ -1,0 +1,84 @@
+"""Repair: keep the good units of a stalled candidate, drop the least useful, search again in the residual."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from onehidden.objectives.residuals import Form
+from onehidden.starts.candidate import Candidate, Task, complete, refine, search_form
+
+_PROPOSALS = 200
+_WORTH = 1e-3  # a repair that lowers the loss by a smaller share is none
+
+
+def repaired(task: Task, candidate: Candidate, rounds: int, good: float = 1e-20) -> Candidate:
+    """The candidate with units replaced one at a time, as long as that lowers the loss.
+
+    A stalled descent has most units right and two sharing one direction, or one lost. Each round drops a
+    unit, the cheapest first, and puts in its place the direction that explains most of what is then left:
+    the best of random ones and of the leading eigenvectors of E[r (z z' - I)].
+    """
+    form = search_form(task.activation, task.d, task.k, task.bias)
+    best, victim = candidate, 0
+    for turn in range(rounds):
+        if best.loss <= good or task.stop():
+            break
+        rng = np.random.default_rng([task.seed, turn, 7])
+        weights, bias = best.weights, best.bias
+        dropped = _by_cost(task, form, weights, bias)[victim % task.k]
+        kept = np.delete(np.arange(task.k), dropped)
+        row, offset = _best_addition(task, form, weights[kept], bias[kept], rng)
+        tried = refine(
+            task,
+            form,
+            complete(task, form, np.vstack([weights[kept], row]), np.append(bias[kept], offset)),
+            candidate.origin,
+        )
+        if tried.loss < (1 - _WORTH) * best.loss:
+            best, victim = tried, 0
+        else:
+            victim += 1
+    return best
+
+
+def _features(task: Task, form: Form, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    return np.asarray(form.g(jnp.asarray(task.Z @ weights.T + bias)))
+
+
+def _fixed(task: Task, form: Form) -> np.ndarray:
+    return np.column_stack([np.ones(len(task.y)), *([task.Z] if form.skip else [])])
+
+
+def _by_cost(task: Task, form: Form, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """Units by how little the least-squares fit misses them: coef_i^2 / (G^-1)_ii, smallest first."""
+    design = np.column_stack([_features(task, form, weights, bias), _fixed(task, form)])
+    gram = design.T @ design
+    gram[np.diag_indices_from(gram)] *= 1 + 1e-10
+    inverse = np.linalg.pinv(gram, hermitian=True)
+    coefficient = inverse @ (design.T @ task.y)
+    k = len(weights)
+    return np.argsort(coefficient[:k] ** 2 / np.maximum(np.diag(inverse)[:k], np.finfo(float).tiny))
+
+
+def _best_addition(
+    task: Task, form: Form, weights: np.ndarray, bias: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, float]:
+    """The proposed unit whose addition lowers the residual sum of squares most."""
+    design = np.column_stack([_features(task, form, weights, bias), _fixed(task, form)])
+    basis = np.linalg.qr(design)[0]
+    residual = task.y - basis @ (basis.T @ task.y)
+    second = (task.Z * residual[:, None]).T @ task.Z / len(residual)
+    value, vector = np.linalg.eigh(second - np.mean(residual) * np.eye(task.d))
+    leading = vector[:, np.argsort(-np.abs(value))[:8]].T
+    mixed = rng.standard_normal((_PROPOSALS // 4, len(leading))) @ leading
+    proposals = np.vstack([leading, mixed, rng.standard_normal((_PROPOSALS, task.d))])
+    proposals /= np.linalg.norm(proposals, axis=1, keepdims=True)
+    offsets = 0.7 * rng.standard_normal(len(proposals)) * task.bias
+    if not (form.symmetrised or task.activation.sign_free):  # orientation matters: try both
+        proposals, offsets = np.vstack([proposals, -proposals]), np.append(offsets, -offsets)
+    columns = _features(task, form, proposals, offsets)
+    columns = columns - basis @ (basis.T @ columns)
+    gain = (columns.T @ residual) ** 2 / np.maximum(np.sum(columns**2, axis=0), 1e-12 * len(residual))
+    best = int(np.argmax(gain))
+    return proposals[best], float(offsets[best])
