@@ -60,7 +60,7 @@ def test_empirical_hessian_away_from_the_truth_matches_autodiff():
     y = random.standard_normal(50)
     with double():
         loss = lambda W: 0.5 * jnp.mean((jnp.tanh(X @ W.reshape(2, 3).T) @ net.output - y) ** 2)  # noqa: E731
-        expected = np.asarray(jax.hessian(loss)(jnp.asarray(net.weights.ravel())))
+        expected = np.asarray(jax.jit(jax.hessian(loss))(jnp.asarray(net.weights.ravel())))
     assert np.allclose(empirical_hessian(net, X, y), expected, atol=1e-12)
     assert not np.allclose(empirical_hessian(net, X, net.predict(X)), expected, atol=1e-3)
 

@@ -28,7 +28,7 @@ def test_one_step_is_the_gradient_of_the_loss():
     path = descend(X, y, start, teacher.output, fn=g.fn, slope=g.slope, smoothness=4.0, steps=1)
     with double():
         loss = lambda W: 0.5 * jnp.mean((jnp.tanh(X @ W.T) @ teacher.output - y) ** 2)  # noqa: E731
-        step = np.asarray(jax.grad(loss)(jnp.asarray(start)))
+        step = np.asarray(jax.jit(jax.grad(loss))(jnp.asarray(start)))
         assert path.losses[0] == pytest.approx(float(loss(jnp.asarray(start))), rel=1e-12)
     assert np.allclose(path.weights, start - step / 4, atol=1e-14)
     assert not np.allclose(path.weights, start - step / 2, atol=1e-6)  # the loss without its ½
