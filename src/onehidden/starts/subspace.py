@@ -21,7 +21,7 @@ from onehidden.starts.subspace_polynomial import Design, Polynomial, largest_deg
 _OVERSAMPLE = 4
 _LARGEST_DENSE = 512  # d up to which a score's order 2 is kept as a matrix
 _MOST_PRODUCTS = 500  # of the polynomial: n p² must stay affordable
-_ROWS_PER_UNKNOWN = 30  # the search stops gaining from rows beyond this; the last step sees all of them
+_ROWS_PER_UNKNOWN = 12  # the search stops gaining from rows beyond this; the last step sees all of them
 
 
 @dataclass(frozen=True)
