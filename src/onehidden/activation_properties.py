@@ -22,6 +22,7 @@ ROUNDING = 1e-12  # of g', relative to its size nearby
 GROWTH = 1.05  # what bounded quantities may gain from one more decade or a finer grid
 SIGMAS = tuple(np.geomspace(0.1, 10, 9))
 POWERS = range(5)
+BLOCK = 1 << 13
 
 Slope = Callable[[np.ndarray], np.ndarray]
 
@@ -56,6 +57,7 @@ def rho_terms(slope: Slope, sigma: float) -> tuple[float, float, float]:
 
 def decide(slope: Slope) -> SlopeProperties:
     """P1, P2, P3(a) and P3(b) of the activation with this derivative."""
+    slope = _in_blocks(slope)
     power = _homogeneous_bound(slope)
     kinks = _piecewise_linear(slope)
     return SlopeProperties(
@@ -66,6 +68,17 @@ def decide(slope: Slope) -> SlopeProperties:
         power=power,
         kinks=kinks,
     )
+
+
+def _in_blocks(slope: Slope) -> Slope:
+    """The same function asked in blocks of one length: a compiled slope is then compiled once."""
+
+    def blocked(z: np.ndarray) -> np.ndarray:
+        padded = np.zeros(-(-len(z) // BLOCK) * BLOCK)
+        padded[: len(z)] = z
+        return np.concatenate([slope(part) for part in padded.reshape(-1, BLOCK)])[: len(z)]
+
+    return blocked
 
 
 def _sizes(per_decade: int = 200) -> np.ndarray:

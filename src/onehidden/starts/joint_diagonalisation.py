@@ -206,7 +206,7 @@ def _pencil_start(matrices: np.ndarray, random: np.random.Generator) -> np.ndarr
     Ma, Mb = np.tensordot(random.standard_normal((2, len(matrices))), matrices, axes=1)
     value, vector = np.linalg.eig(Ma @ np.linalg.pinv(Mb))
     # Noise can make two real eigenvalues a complex pair: its real and imaginary parts span the same plane.
-    rows = np.where(value.imag < 0, vector.imag, vector.real).T
+    rows = np.where(np.imag(value) < 0, np.imag(vector), np.real(vector)).T
     return _unit(rows)
 
 

@@ -106,7 +106,7 @@ def _absorbing_signs(output: np.ndarray, intercept: float) -> np.ndarray:
     signs = np.ones(k)
     for i in np.argsort(-np.abs(output)):
         if abs(intercept + output[i]) < abs(intercept):
-            signs[i], intercept = -1.0, intercept + output[i]
+            signs[i], intercept = -1.0, intercept + float(output[i])
     return signs
 
 

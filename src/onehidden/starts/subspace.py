@@ -9,17 +9,19 @@ degree at once and need no score.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from onehidden.starts.subspace_moments import cross
+from onehidden.starts.subspace_moments import cross, moment
 from onehidden.starts.subspace_polynomial import Design, Polynomial, largest_degree
 
 _OVERSAMPLE = 4
+_LARGEST_DENSE = 512  # d up to which a score's order 2 is kept as a matrix
 _MOST_PRODUCTS = 500  # of the polynomial: n p² must stay affordable
-_ROWS_PER_UNKNOWN = 30  # the search stops gaining from rows beyond this; the last step sees all of them
+_ROWS_PER_UNKNOWN = 12  # the search stops gaining from rows beyond this; the last step sees all of them
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ def find_subspace(
     V = first_basis(Xs, ys - np.mean(ys) - Xs @ linear, k, order, linear, random, score)
     best = _describe(Xs, ys, V, linear, degree, score)
     current = best
-    for _ in range(rounds):
+    # With order 3 and a score each round would ask (2k)³ numbers a row: Gauss–Newton alone does as well.
+    for _ in range(rounds if score is None or order == 2 else 0):
         V = _next_basis(Xs, current, order, random, score)
         current = _describe(Xs, ys, V, best.linear, degree, score)
         gain = best.misfit - current.misfit
@@ -140,12 +143,26 @@ def first_basis(
     # E[y S_1] lies in the span wherever it does not vanish: a good first direction for odd g.
     B = np.linalg.qr(np.column_stack([linear, random.standard_normal((d, width - 1))]))[0]
     if order == 2:
+        image = _second_moment(X, y, score)
         for _ in range(15):
-            B = np.linalg.qr(cross(X, y, B, 2, score))[0]
-        return _leading(B, cross(X, y, B, 2, score), k)
-    for _ in range(10):
+            B = np.linalg.qr(image(B))[0]
+        return _leading(B, image(B), k)
+    if score is not None:  # each pass asks the score (2k)³ numbers a row and block: a first guess needs few
+        rows = slice(0, 20 * k * d + 2000)
+        X, y, width = X[rows], y[rows], k
+        B = B[:, :k]
+    for _ in range(10 if score is None else 4):
         B = np.linalg.svd(cross(X, y, B, 3, score), full_matrices=False)[0][:, :width]
     return B[:, :k]
+
+
+def _second_moment(X: np.ndarray, y: np.ndarray, score: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """B -> E[y S_2] B; a score other than the Gaussian is asked once, for the d × d matrix."""
+    d = X.shape[1]
+    if score is None or d > _LARGEST_DENSE:
+        return lambda B: cross(X, y, B, 2, score)
+    P = moment(X, y, np.eye(d), 2, score).tensor
+    return lambda B: P @ B
 
 
 def _leading(B: np.ndarray, image: np.ndarray, k: int) -> np.ndarray:
@@ -165,9 +182,10 @@ def _next_basis(
     if order == 2:
         width = min(d, k + _OVERSAMPLE)
         B = np.linalg.qr(np.column_stack([V, random.standard_normal((d, width - k))]))[0]
+        image = _second_moment(X, r, score)
         for _ in range(5):
-            B = np.linalg.qr(cross(X, r, B, 2, score) + V @ (known @ (V.T @ B)))[0]
-        return _leading(B, cross(X, r, B, 2, score) + V @ (known @ (V.T @ B)), k)
+            B = np.linalg.qr(image(B) + V @ (known @ (V.T @ B)))[0]
+        return _leading(B, image(B) + V @ (known @ (V.T @ B)), k)
     W = V
     for _ in range(2):
         small = W.T @ V

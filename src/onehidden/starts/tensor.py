@@ -176,7 +176,7 @@ def _held_out_signals(
     """
     from scipy.sparse.linalg import lsqr
 
-    rows = min(len(y), 30 * k * X.shape[1] + 5000)
+    rows = min(len(y), 12 * k * X.shape[1] + 6000)
     a, b = slice(0, rows // 2), slice(rows // 2, rows)
     random = np.random.default_rng(seed)
     half = y[a] - np.mean(y[a])

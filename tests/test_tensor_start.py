@@ -1,0 +1,123 @@
+"""The tensor start: orders, errors, laws of input, bad arguments."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from plain_scores import GaussianMixture, LogisticProduct
+
+from onehidden.matching import match
+from onehidden.network import OneHiddenNet
+from onehidden.papers.conditioned import conditioned_teacher
+from onehidden.starts.magnitudes import fit_units
+from onehidden.starts.tensor import measure_tensor_start, tensor_start, tensor_starts
+
+# (j2, j3) under N(0, I): section 4 of the theory.
+ORDERS = {
+    "relu": (2, 4),
+    "leaky_relu": (2, 4),
+    "squared_relu": (2, 3),
+    "cubed_relu": (2, 3),
+    "tanh": (3, 3),
+    "sigmoid": (3, 3),
+    "erf": (3, 3),
+    "softplus": (2, 4),
+    "gelu": (2, 4),
+    "abs": (2, 4),
+}
+
+
+@pytest.mark.parametrize("name", list(ORDERS))
+def test_start_is_near_the_truth_for_every_activation(name):
+    random = np.random.default_rng(11)
+    teacher = conditioned_teacher(10, 3, 2.0, name, random, signed=True)
+    X = random.standard_normal((6000, 10))
+    start = measure_tensor_start(X, teacher.predict(X), 3, activation=name)
+    assert (start.orders["j2"], start.orders["j3"]) == ORDERS[name]
+    found = match(start.network, teacher)
+    assert found.max_error < 0.25
+    assert found.output_error < 0.5
+    # what must fail: rows that are random, and outputs with the wrong sign
+    other = conditioned_teacher(10, 3, 2.0, name, random, signed=True)
+    assert match(other, teacher).max_error > 0.5
+    residual = np.mean((start.network.predict(X) - teacher.predict(X)) ** 2)
+    assert residual < 0.1 * np.var(teacher.predict(X))
+
+
+def test_even_rows_need_fewer_samples_than_published():
+    # The figure of the paper has success .1 at d = 90, n = 1000; the start alone is already close there.
+    random = np.random.default_rng(12)
+    teacher = conditioned_teacher(50, 5, 2.0, "squared_relu", random, signed=True)
+    X = random.standard_normal((1000, 50))
+    start = tensor_start(X, teacher.predict(X), 5, activation="squared_relu")
+    assert match(start, teacher).max_error < 0.3
+
+
+@pytest.mark.parametrize(
+    "law", [LogisticProduct(), GaussianMixture(np.array([0.9, -0.6, 0.3, 0.0, 0.2, 0.1]))]
+)
+def test_start_follows_the_score_of_the_input_law(law):
+    random = np.random.default_rng(13)
+    teacher = conditioned_teacher(6, 3, 2.0, "squared_relu", random, signed=True)
+    X = law.sample(8000, 6, random)
+    start = tensor_start(X, teacher.predict(X), 3, activation="squared_relu", score=law)
+    assert match(start, teacher).max_error < 0.15
+
+
+def test_same_seed_same_start_and_copies_differ():
+    random = np.random.default_rng(14)
+    teacher = conditioned_teacher(6, 2, 2.0, "relu", random, signed=False)
+    X = random.standard_normal((1000, 6))
+    y = teacher.predict(X)
+    assert tensor_start(X, y, 2, seed=3) == tensor_start(X, y, 2, seed=3)
+    first, second, third = tensor_starts(X, y, 2, count=3)
+    assert match(second, first).max_error > 0.1
+    assert match(second, third).max_error > 0.1
+
+
+def test_biases_and_lengths_are_fitted_where_they_matter():
+    random = np.random.default_rng(15)
+    teacher = OneHiddenNet(
+        [[1.5, 0, 0], [0, 0.8, 0.3]], [1.0, -1.2], bias=[0.4, -0.6], intercept=0.7, activation="tanh"
+    )
+    X = random.standard_normal((4000, 3))
+    rows = teacher.weights / np.linalg.norm(teacher.weights, axis=1, keepdims=True)
+    found = match(fit_units(X, teacher.predict(X), rows, teacher.activation, bias=True), teacher)
+    assert found.max_error < 1e-3
+    assert found.bias_error < 1e-3
+    assert found.output_error < 1e-2
+    without = fit_units(X, teacher.predict(X), rows, teacher.activation, bias=False)
+    assert match(without, teacher).bias_error > 0.3
+
+
+def test_sigmoid_orientations_absorb_the_constant():
+    random = np.random.default_rng(16)
+    teacher = conditioned_teacher(5, 4, 2.0, "sigmoid", random, signed=True)
+    X = random.standard_normal((3000, 5))
+    rows = teacher.weights / np.linalg.norm(teacher.weights, axis=1, keepdims=True)
+    flips = np.array([1.0, -1, 1, -1])
+    found = fit_units(X, teacher.predict(X), rows * flips[:, None], teacher.activation)
+    assert found.intercept == 0
+    assert np.max(np.abs(found.predict(X) - teacher.predict(X))) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"activation": "quadratic"}, "no usable order"),
+        ({"hidden": 7}, "rank of T_2"),
+        ({"rows": 13}, "fewer than the"),
+        ({"hidden": 4}, "rank 2 seen in T_2"),
+        ({"noise_only": True}, "no usable order"),
+        ({"nan": True}, "finite"),
+    ],
+)
+def test_bad_input_names_the_quantity(change, named):
+    random = np.random.default_rng(17)
+    teacher = conditioned_teacher(6, 2, 2.0, "squared_relu", random, signed=False)
+    X = random.standard_normal((20_000, 6))[: change.get("rows", 20_000)]
+    y = random.standard_normal(len(X)) if change.get("noise_only") else teacher.predict(X)
+    if change.get("nan"):
+        X[0, 0] = np.nan
+    with pytest.raises(ValueError, match=named):
+        tensor_start(X, y, change.get("hidden", 2), activation=change.get("activation", "squared_relu"))
