@@ -62,25 +62,6 @@ def _weights(A: jax.Array, B: jax.Array) -> jax.Array:
     return jnp.exp(jnp.clip(A @ B, -700.0, 0.0))
 
 
-@jax.jit
-def _pair(h: jax.Array, Bi: jax.Array, Bj: jax.Array, Fi: jax.Array, Fj: jax.Array):
-    """What two tiles of the data give each other: one block of weights serves both."""
-    W = _weights(_left(Bi[:-2].T, jnp.full(Bi.shape[1], h)), Bj)
-    return W @ Fj, W.T @ Fi
-
-
-def _own_sums(B: jax.Array, F: jax.Array, h: float) -> np.ndarray:
-    """The sums at every row of the data itself with one bandwidth: half the exponentials."""
-    total = np.zeros(F.shape)
-    for i in range(len(F)):
-        parts = [_pair(h, B[i], B[j], F[i], F[j]) for j in range(i, len(F))]
-        for j, (forward, backward) in enumerate(parts, start=i):
-            total[i] += np.asarray(forward)
-            if j > i:
-                total[j] += np.asarray(backward)
-    return total.reshape(-1, F.shape[2])
-
-
 def prepare(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
     """Data in tiles: B = (z, 1, |z|²/2) transposed, and F = 1, z, z⊗z (upper triangle); padding has F = 0."""
     n, d = Z.shape
@@ -101,8 +82,6 @@ def local_moments(data, Q: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.nd
     q = len(Q)
     tile = min(_tiles()[0], max(q, 1))
     B, F = jnp.asarray(B), jnp.asarray(F)
-    if q > 2 * B.shape[2] and _is_data(B, Q) and np.all(h == h[0]):
-        return _centred(_own_sums(B, F, float(h[0]))[:q], Q, upper)
     parts = []
     for i in range(0, q, tile):
         rows, width = Q[i : i + tile], h[i : i + tile]
@@ -111,13 +90,6 @@ def local_moments(data, Q: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.nd
             rows, width = np.pad(rows, ((0, short), (0, 0))), np.pad(width, (0, short), constant_values=1.0)
         parts.append(_sums(rows, width, B, F))
     return _centred(np.concatenate([np.asarray(part) for part in parts])[:q], Q, upper)
-
-
-def _is_data(B: jax.Array, Q: np.ndarray) -> bool:
-    """Whether the queries are the rows of the data, in order."""
-    d = Q.shape[1]
-    rows = np.asarray(B[:, :d]).transpose(0, 2, 1).reshape(-1, d)
-    return rows.shape[0] - len(Q) < B.shape[2] and len(Q) <= len(rows) and np.array_equal(rows[: len(Q)], Q)
 
 
 def _centred(M: np.ndarray, Q: np.ndarray, upper: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
