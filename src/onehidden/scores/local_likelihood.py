@@ -127,7 +127,8 @@ class LocalLikelihood(ScoreFunction):
             self.curvature_ = shape
             self._use(X, shape)
             fit = lambda Q, h, out: self._fit_at(Q, h * self._local_scale(Q), out)  # noqa: E731
-            points = 800 if self._closed else 300
+            # The noise of the comparison has to fall with n as the differences do.
+            points = min(3000, max(800, self.n_samples // 3)) if self._closed else 300
             for trial in held_out_likelihood(self._Z, fit, self._grid(), shape, self.seed, points):
                 value = trial.log_likelihood + self._coordinates.log_volume
                 trials.append(replace(trial, log_likelihood=value))

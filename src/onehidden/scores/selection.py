@@ -87,7 +87,7 @@ def select(X: Any, *, candidates: Any = None, seed: int = 0) -> ScoreFunction:
 
 
 def _without_ties(X: np.ndarray, seed: int) -> np.ndarray:
-    """Rounded columns blurred over their grid: score matching is unbounded where a density can sit on ties."""
+    """Rounded columns blurred over their grid: a density that sits on ties has an unbounded loss."""
     X = X.copy()
     rng = np.random.default_rng(seed)
     for column in X.T:
