@@ -33,7 +33,7 @@ LAWS: dict[str, Law] = {
 }
 # Samples drawn at each n, each queried at 100 fresh points of the law.
 _QUERIES = 100
-_DEFAULT = {LOCAL: (24, 24, 20, 14, 8, 5, 4), BEST: (60, 60, 60, 50, 40, 30, 24)}
+_DEFAULT = {LOCAL: (16, 16, 12, 10, 8, 6, 4), BEST: (100, 60, 50, 40, 30, 30, 30)}
 _FULL = {LOCAL: (500,) * 7, BEST: (500,) * 7}
 
 
@@ -130,7 +130,7 @@ def _notes(name: str, medians: dict[tuple[str, int], np.ndarray], full: bool) ->
             "p = 2 has no third and fourth derivative: its S_4 keeps a bias. The mixture family contains "
             "this law, which is what its faster fall rests on."
         )
-    trials = 500 if full else "4 to 60"
+    trials = 500 if full else "4 to 100"
     notes.append(f"Percentiles over {trials} samples times {_QUERIES} queries each.")
     return tuple(notes)
 

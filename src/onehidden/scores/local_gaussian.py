@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,17 +42,24 @@ def _sums(Q: jax.Array, h: jax.Array, B: jax.Array, F: jax.Array) -> jax.Array:
     Two matrix products and one exp: -|X - x|²/2h² = ⟨(x, -|x|²/2, -1), (X, 1, |X|²/2)⟩/h². The cancellation
     costs eps·|x|²/h², harmless in centred coordinates.
     """
-    rate = 1 / h**2
-    A = jnp.concatenate(
-        [Q * rate[:, None], (-0.5 * jnp.sum(Q**2, axis=1) * rate)[:, None], -rate[:, None]], axis=1
-    )
+    A = _left(Q, h)
 
     def one(total, tile):
         Bt, Ft = tile
-        # Below exp(-700) numbers are denormal, which is slow, and count for nothing; above 0 is rounding.
-        return total + jnp.exp(jnp.clip(A @ Bt, -700.0, 0.0)) @ Ft, None
+        return total + _weights(A, Bt) @ Ft, None
 
     return jax.lax.scan(one, jnp.zeros((Q.shape[0], F.shape[2])), (B, F))[0]
+
+
+def _left(Q: jax.Array, h: jax.Array) -> jax.Array:
+    rate = 1 / h**2
+    norm = -0.5 * jnp.sum(Q**2, axis=1) * rate
+    return jnp.concatenate([Q * rate[:, None], norm[:, None], -rate[:, None]], axis=1)
+
+
+def _weights(A: jax.Array, B: jax.Array) -> jax.Array:
+    # Below exp(-700) numbers are denormal, which is slow, and count for nothing; above 0 is rounding.
+    return jnp.exp(jnp.clip(A @ B, -700.0, 0.0))
 
 
 def prepare(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
@@ -72,7 +79,7 @@ def prepare(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np
 def local_moments(data, Q: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """M_0 (q,), the local mean minus x (q, d) and the local covariance (q, d, d)."""
     B, F, upper = data
-    q, d = Q.shape
+    q = len(Q)
     tile = min(_tiles()[0], max(q, 1))
     B, F = jnp.asarray(B), jnp.asarray(F)
     parts = []
@@ -82,7 +89,12 @@ def local_moments(data, Q: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.nd
         if short:  # one compiled shape for every tile
             rows, width = np.pad(rows, ((0, short), (0, 0))), np.pad(width, (0, short), constant_values=1.0)
         parts.append(_sums(rows, width, B, F))
-    M = np.concatenate([np.asarray(part) for part in parts])[:q]
+    return _centred(np.concatenate([np.asarray(part) for part in parts])[:q], Q, upper)
+
+
+def _centred(M: np.ndarray, Q: np.ndarray, upper: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mass, mean minus query and covariance from the raw sums."""
+    q, d = Q.shape
     mass = M[:, 0]
     safe = np.maximum(mass, np.finfo(float).tiny)[:, None]
     centre = M[:, 1 : d + 1] / safe

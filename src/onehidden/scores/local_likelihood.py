@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 from typing import Any
 
 import numpy as np
 
 from onehidden.laws.base import ScoreFunction, as_points
-from onehidden.scores.bandwidth import Trial, held_out_likelihood
+from onehidden.scores.bandwidth import Trial, held_out_likelihood, pick
 from onehidden.scores.local_gaussian import CURVATURES, LocalFit, gaussian_fit, prepare
 from onehidden.scores.local_polynomial import KERNELS, MAX_INPUTS, REACH, polynomial_fit
 from onehidden.scores.sample import Coordinates, check_sample, coordinates
@@ -122,21 +122,21 @@ class LocalLikelihood(ScoreFunction):
             shapes = CURVATURES[:3] if self.curvature == "auto" else (self.curvature,)
             if X.shape[1] == 1:
                 shapes = shapes[:1]
-        trials: list[tuple[float, Trial]] = []
+        trials: list[Trial] = []
         for shape in shapes:
             self.curvature_ = shape
             self._use(X, shape)
             fit = lambda Q, h, out: self._fit_at(Q, h * self._local_scale(Q), out)  # noqa: E731
-            for trial in held_out_likelihood(
-                self._Z, fit, self._grid(), shape, self.seed, 800 if self._closed else 300
-            ):
-                trials.append((trial.log_likelihood + self._coordinates.log_volume, trial))
-        value, best = max(trials, key=lambda pair: pair[0])
-        self.trials = tuple(Trial(t.label, t.bandwidth, v) for v, t in trials)
+            # The noise of the comparison has to fall with n as the differences do.
+            points = min(3000, max(800, self.n_samples // 3)) if self._closed else 300
+            for trial in held_out_likelihood(self._Z, fit, self._grid(), shape, self.seed, points):
+                value = trial.log_likelihood + self._coordinates.log_volume
+                trials.append(replace(trial, log_likelihood=value))
+        best = pick(trials)
+        self.trials = tuple(trials)
         self.curvature_ = best.label
         self._use(X, best.label)
         self.bandwidth_ = best.bandwidth
-        self.log_likelihood_ = value
 
     def _grid(self) -> np.ndarray:
         # The optimal h shrinks like n^{-1/(2p+2+d)} and the neighbours thin out with d.

@@ -69,7 +69,7 @@ def select(X: Any, *, candidates: Any = None, seed: int = 0) -> ScoreFunction:
     unknown = [name for name in names if name not in CANDIDATES]
     if unknown or not names:
         raise ValueError(f"candidates must be among {', '.join(CANDIDATES)}, got {candidates}")
-    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    scaled = _without_ties((X - X.mean(axis=0)) / X.std(axis=0), seed)
     order = np.random.default_rng(seed).permutation(n)
     held = order[: max(1, min(n // 3, _SCORED))]
     train = order[len(held) :]
@@ -84,6 +84,18 @@ def select(X: Any, *, candidates: Any = None, seed: int = 0) -> ScoreFunction:
     result.selection = table
     result.reason = next(line.reason for line in table if line.name == chosen)
     return result
+
+
+def _without_ties(X: np.ndarray, seed: int) -> np.ndarray:
+    """Rounded columns blurred over their grid: a density that sits on ties has an unbounded loss."""
+    X = X.copy()
+    rng = np.random.default_rng(seed)
+    for column in X.T:
+        values = np.unique(column)
+        if len(values) < len(column) / 2:
+            spacing = float(np.median(np.diff(values)))
+            column += spacing * rng.uniform(-0.5, 0.5, len(column))
+    return X
 
 
 def _judge(names: list[str], losses: dict[str, np.ndarray]) -> tuple[str, tuple[Candidate, ...]]:

@@ -1,0 +1,134 @@
+"""Local-likelihood scores everywhere (orders 1–2) against pykeops, scikit-learn and the matrix-product rate.
+
+Times are CPU seconds of the process (wall seconds beside them): on a shared machine wall time measures the
+neighbours. Every peer computes in float64 on the same points; pykeops the same sums M_0, M_1, M_2.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks._table import Table
+
+_BANDWIDTH = 0.6
+
+
+def main(quick: bool) -> list[str]:
+    n = 4000 if quick else 20_000
+    table = Table("n = q", "d", "what", "CPU s", "wall s", "× pykeops", "peak MiB", "Gpairs/s")
+    for d in (2, 4, 8):
+        _compare(table, n, d)
+    for size in (n // 4, n // 2, n):
+        X = np.random.default_rng(0).standard_normal((size, 4))
+        _row(table, size, 4, "LLSFE, growth with n", *_timed(lambda X=X: _ours(X)), None)
+    for d in (1, 2, 4, 8, 16):
+        X = np.random.default_rng(0).standard_normal((n // 4, d))
+        _row(table, n // 4, d, "LLSFE, growth with d", *_timed(lambda X=X: _ours(X)), None)
+    A = np.random.default_rng(0).standard_normal((1500, 1500))
+    cpu, wall = _timed(lambda: A @ A)
+    table.say("")
+    table.say(
+        f"matrix product: {2 * 1.5**3 / cpu:.1f} GFLOP a CPU second, {2 * 1.5**3 / wall:.1f} a wall second"
+    )
+    return table.lines
+
+
+def _compare(table: Table, n: int, d: int) -> None:
+    X = np.random.default_rng(0).standard_normal((n, d))
+    peer = _time_keops(X)
+    ours = _timed(lambda: _ours(X))
+    memory = _peak_memory(n, d)
+    _row(table, n, d, "LLSFE, orders 1–2", *ours, peer, memory)
+    if peer is not None:
+        _row(table, n, d, "pykeops, the same sums", *peer, peer)
+    else:
+        table.say(f"| {n} | {d} | pykeops | not installed | | | | |")
+    from sklearn.neighbors import KernelDensity
+
+    few = X[: n // 40]  # one query in forty, scaled up: the density alone takes many seconds
+    tree = KernelDensity(bandwidth=_BANDWIDTH).fit(X)
+    cpu, wall = _timed(lambda: tree.score_samples(few), repeat=1)
+    _row(table, n, d, "scikit-learn KernelDensity (density only)", 40 * cpu, 40 * wall, peer)
+
+
+def _row(
+    table: Table, n: int, d: int, what: str, cpu: float, wall: float, peer: Any, memory: float | None = None
+) -> None:
+    ratio = f"{peer[0] / cpu:.1f}" if peer is not None else ""
+    table.row(n, d, what, cpu, wall, ratio, "" if memory is None else round(memory), n * n / cpu / 1e9)
+
+
+def _timed(fn: Callable[[], Any], repeat: int = 2) -> tuple[float, float]:
+    """Best CPU and wall seconds of a call, after one to compile."""
+    fn()
+    best = (float("inf"), float("inf"))
+    for _ in range(repeat):
+        cpu, wall = time.process_time(), time.perf_counter()
+        fn()
+        best = min(best, (time.process_time() - cpu, time.perf_counter() - wall))
+    return best
+
+
+def _ours(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """S_1 and S_2 at every sample, from one pass."""
+    from onehidden.scores.local_gaussian import gaussian_fit, prepare
+
+    fit = gaussian_fit(prepare(X), len(X), X, np.full(len(X), _BANDWIDTH))
+    first, second = fit.derivatives
+    return -first, first[:, :, None] * first[:, None, :] + second
+
+
+def _keops(X: np.ndarray) -> Callable[[], np.ndarray] | None:
+    """Σ_j exp(-|x_i - x_j|²/2h²) (1, z, z⊗z) by pykeops, or None where it is missing."""
+    try:
+        from pykeops.numpy import LazyTensor
+    except ImportError:
+        return None
+    n, d = X.shape
+    upper = np.triu_indices(d)
+    F = np.ascontiguousarray(np.concatenate([np.ones((n, 1)), X, X[:, upper[0]] * X[:, upper[1]]], axis=1))
+    x, y, f = LazyTensor(X[:, None, :]), LazyTensor(X[None, :, :]), LazyTensor(F[None, :, :])
+
+    def run() -> np.ndarray:
+        weight = (-((x - y) ** 2).sum(-1) / (2 * _BANDWIDTH**2)).exp()
+        return (weight * f).sum(axis=1)
+
+    return run
+
+
+def _time_keops(X: np.ndarray) -> tuple[float, float] | None:
+    """CPU and wall seconds of one pykeops call, compiled before on a few rows; its sums must equal ours."""
+    from onehidden.scores.local_gaussian import local_moments, prepare
+
+    small = _keops(X[:500])
+    keops = _keops(X)
+    if small is None or keops is None:
+        return None
+    small()
+    cpu, wall = time.process_time(), time.perf_counter()
+    sums = np.asarray(keops())
+    seconds = time.process_time() - cpu, time.perf_counter() - wall
+    mass = local_moments(prepare(X), X[:500], np.full(500, _BANDWIDTH))[0]
+    if not np.allclose(mass, sums[:500, 0], rtol=1e-9):
+        raise RuntimeError("pykeops and onehidden disagree on the kernel sums")
+    return seconds
+
+
+def _peak_memory(n: int, d: int) -> float:
+    """Resident peak in MiB of a process of its own, imports and data included."""
+    code = (
+        "import re, numpy as np\n"
+        "from benchmarks.scores import _ours\n"
+        f"X = np.random.default_rng(0).standard_normal(({n}, {d}))\n"
+        "_ours(X)\n"
+        "status = open('/proc/self/status').read()\n"
+        "print(int(re.search(r'VmHWM:\\s+(\\d+)', status)[1]) / 1024)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout.split()[0])
