@@ -2,7 +2,7 @@
 
 Every row is the best of repeated calls on prepared data in float64 (a shared machine only ever adds time).
 "Bound" is X Bᵀ followed by Zᵀ X, which no method that looks at the samples can avoid. G and L under N(0, I)
-need no other product; L under a product law needs seven (derivatives 1 and 2 of the log-density in place of x,
+need no other product; L under a product law needs seven (derivatives 1 and 2 of log f in place of x,
 forwards and backwards), and is set against that.
 """
 

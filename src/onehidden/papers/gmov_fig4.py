@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ class SymmetricMixture:
 
 def fig4(full: bool = False, seed: int = 0) -> Reproduction:
     """Gaussian and mixture inputs: G, L with the exact and the estimated score; rotated A*, constant y."""
-    n, trials = (8192, 20) if full else (2048, 3)
+    n, trials = 8192, 20 if full else 3
     angle = np.pi / 6
     turned = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
     settings = [
@@ -48,11 +49,10 @@ def fig4(full: bool = False, seed: int = 0) -> Reproduction:
         teacher = OneHiddenNet(A, np.ones(2))
         errors: dict[str, list[tuple[float, float]]] = {}
         for trial in range(trials):
-            rng = np.random.default_rng((seed, trial))
-            X = rng.standard_normal((n, 2)) if law == "N(0, I)" else SymmetricMixture.sample(n, rng)
+            X, objectives = _inputs(law, n, seed, trial)
             y = np.ones(n) if truth == "y = 1" else teacher.predict(X)
-            for name, objective in _objectives(law, X).items():
-                m, surface = _run(objective, (X, y), A, seed + trial)
+            for name, objective in objectives.items():
+                m, surface = _run(objective.prepare((X, y)), A, seed + trial)
                 errors.setdefault(name, []).append((m.printed_error, m.honest_error))
                 surfaces.setdefault(f"{law}, {truth}: {name}", surface)
         for name, values in errors.items():
@@ -74,6 +74,14 @@ def fig4(full: bool = False, seed: int = 0) -> Reproduction:
     )
 
 
+@lru_cache(maxsize=64)
+def _inputs(law: str, n: int, seed: int, trial: int) -> tuple[np.ndarray, dict[str, ScoreDesigned]]:
+    """Inputs and the objectives on them: the estimated score is fitted once a trial, whatever the labels."""
+    rng = np.random.default_rng((seed, trial))
+    X = rng.standard_normal((n, 2)) if law == "N(0, I)" else SymmetricMixture.sample(n, rng)
+    return X, _objectives(law, X)
+
+
 def _objectives(law: str, X: np.ndarray) -> dict[str, ScoreDesigned]:
     exact = None if law == "N(0, I)" else SymmetricMixture()
     out = {"G": ScoreDesigned(MU, LAM, None), "L, exact score": ScoreDesigned(MU, LAM, exact, sign=-1.0)}
@@ -85,25 +93,29 @@ def _objectives(law: str, X: np.ndarray) -> dict[str, ScoreDesigned]:
     return out
 
 
-def _run(objective: ScoreDesigned, batch: Any, A: np.ndarray, seed: int) -> tuple[Any, Surface]:
-    source = objective.prepare(batch)
+# Once prepared, all sources are read by one objective: a score object of its own would compile anew.
+_L = ScoreDesigned(MU, LAM, None)
+
+
+def _run(source: Any, A: np.ndarray, seed: int) -> tuple[Any, Surface]:
     run = descend(
-        objective.value_and_grad, random_rows(1, 2, 2, seed), optimiser=adam(0.02), steps=800, data=source,
+        _L.value_and_grad, random_rows(1, 2, 2, seed), optimiser=adam(0.02), steps=800, data=source,
         project=unit_rows,
     )  # fmt: skip
-    return match(run.params[0], A), angle_surface(objective, source, size=61)
+    return match(run.params[0], A), angle_surface(_L, source, size=61)
 
 
 def _verdict(rows: list[tuple[Any, ...]]) -> str:
     honest = {(row[0], row[1]): row[4] for row in rows}
-    gaussian = honest.get(
-        ("N(0, I), A* = I", "L, estimated score"), honest["N(0, I), A* = I", "L, exact score"]
-    )
-    turned = honest.get(("mixture ±1, A* rotated by 30°", "L, estimated score"), 1.0)
-    if gaussian > REACHED:
+    estimated = [
+        honest.get((f"{law}, A* = I", "L, estimated score"), 1.0) for law in ("N(0, I)", "mixture ±1")
+    ]
+    if max(estimated) > REACHED:
         return "not reproduced"
-    # The mixture panel stands only if it also holds where the axes are not those of the truth.
-    return "reproduced" if turned <= REACHED else "explained by a control"
+    # The mixture panel stands only if the exact score sees the network too, and nothing is found without one.
+    exact = honest["mixture ±1, A* = I", "L, exact score"]
+    without = honest["mixture ±1, y = 1", "L, estimated score"]
+    return "reproduced" if exact <= REACHED < without else "explained by a control"
 
 
 def _draw(figure: Any, surfaces: dict[str, Surface]) -> None:
