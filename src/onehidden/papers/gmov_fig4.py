@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -49,10 +50,10 @@ def fig4(full: bool = False, seed: int = 0) -> Reproduction:
         teacher = OneHiddenNet(A, np.ones(2))
         errors: dict[str, list[tuple[float, float]]] = {}
         for trial in range(trials):
-            X, objectives = _inputs(law, n, seed, trial)
+            X, sources = _inputs(law, n, seed, trial)
             y = np.ones(n) if truth == "y = 1" else teacher.predict(X)
-            for name, objective in objectives.items():
-                m, surface = _run(objective.prepare((X, y)), A, seed + trial)
+            for name, source in sources.items():
+                m, surface = _run(source(y), A, seed + trial)
                 errors.setdefault(name, []).append((m.printed_error, m.honest_error))
                 surfaces.setdefault(f"{law}, {truth}: {name}", surface)
         for name, values in errors.items():
@@ -74,27 +75,29 @@ def fig4(full: bool = False, seed: int = 0) -> Reproduction:
     )
 
 
+# Once prepared, all sources are read by one objective: a score object of its own would compile anew.
+_L = ScoreDesigned(MU, LAM, None)
+
+
 @lru_cache(maxsize=64)
-def _inputs(law: str, n: int, seed: int, trial: int) -> tuple[np.ndarray, dict[str, ScoreDesigned]]:
-    """Inputs and the objectives on them: the estimated score is fitted once a trial, whatever the labels."""
+def _inputs(
+    law: str, n: int, seed: int, trial: int
+) -> tuple[np.ndarray, dict[str, Callable[[np.ndarray], Any]]]:
+    """Inputs, and for each objective what it reads for given labels; scores are estimated once a trial."""
     rng = np.random.default_rng((seed, trial))
     X = rng.standard_normal((n, 2)) if law == "N(0, I)" else SymmetricMixture.sample(n, rng)
-    return X, _objectives(law, X)
-
-
-def _objectives(law: str, X: np.ndarray) -> dict[str, ScoreDesigned]:
-    exact = None if law == "N(0, I)" else SymmetricMixture()
-    out = {"G": ScoreDesigned(MU, LAM, None), "L, exact score": ScoreDesigned(MU, LAM, exact, sign=-1.0)}
+    exact = ScoreDesigned(MU, LAM, None if law == "N(0, I)" else SymmetricMixture(), sign=-1.0)
+    out: dict[str, Callable[[np.ndarray], Any]] = {
+        "G": lambda y: _L.prepare((X, y)),
+        "L, exact score": lambda y: exact.prepare((X, y)),
+    }
     try:
         from onehidden.scores import LocalLikelihood  # type: ignore[import-not-found]
     except ImportError:
-        return out
-    out["L, estimated score"] = ScoreDesigned(MU, LAM, LocalLikelihood(degree=2).fit(X), sign=-1.0)
-    return out
-
-
-# Once prepared, all sources are read by one objective: a score object of its own would compile anew.
-_L = ScoreDesigned(MU, LAM, None)
+        return X, out
+    S4 = np.asarray(LocalLikelihood(degree=2).fit(X).score(X, 4))
+    out["L, estimated score"] = lambda y: _L.prepare({4: np.tensordot(y, S4, 1) / len(y)})
+    return X, out
 
 
 def _run(source: Any, A: np.ndarray, seed: int) -> tuple[Any, Surface]:
