@@ -38,7 +38,7 @@ def timed(
     go(pilot, pilot)
     each = (time.perf_counter() - clock) / pilot
     every = max(20, most // 200)
-    steps = int(np.clip(budget / each // every, 4, most // every)) * every
+    steps = int(np.clip(budget / each, most // 8, most)) // every * every
     clock = time.perf_counter()
     run = go(steps, every)
     return run, steps, time.perf_counter() - clock
@@ -61,7 +61,7 @@ def cosine(rate: float) -> Any:
 
 def main(quick: bool) -> list[str]:
     d, big, mid = (10, 8192, 4096) if quick else (50, 262_144, 8192)
-    scale = 0.1 if quick else 1.0
+    scale, share = (0.1, 20) if quick else (1.0, 1)
     print(f"backend: {jax.default_backend()}, {jax.devices()[0].device_kind}", flush=True)
     table = Table(
         "objective", "teacher", "batch", "labels", "aim", "honest error", "printed error",
@@ -75,15 +75,17 @@ def main(quick: bool) -> list[str]:
     settings = [
         ("G", G, identity, "I", big, 2, rows, cosine(0.02), 15, 3000, 0.1),
         ("G", G, turned, "rotated", big, 2, rows, cosine(0.02), 15, 3000, 0.1),
-        ("G", G, identity, "I", big, None, rows, cosine(0.002), 60, 20_000, 0.1),
-        ("G", G, turned, "rotated", big, None, rows, cosine(0.002), 60, 20_000, 0.1),
+        ("G", G, identity, "I", big, None, rows, cosine(0.002), 40, 12_000, 0.1),
+        ("G", G, turned, "rotated", big, None, rows, cosine(0.002), 40, 12_000, 0.1),
         ("f'", f, identity, "I", mid, 1, (outputs, rows), cosine(0.003), 15, 60_000, 0.05),
         ("f'", f, turned, "rotated", mid, 1, (outputs, rows), cosine(0.003), 15, 60_000, 0.05),
-        ("f'", f, identity, "I", mid, None, (outputs, rows), cosine(0.001), 35, 200_000, 0.05),
+        ("f'", f, identity, "I", mid, None, (outputs, rows), cosine(0.001), 30, 120_000, 0.05),
     ]
     for name, objective, teacher, who, n, control, start, rule, budget, most, aim in settings:
         sampler = FreshSampler(objective, teacher, n, control=control)
-        run, steps, seconds = timed(objective, sampler, start, rule, budget * scale, most, objective.project)
+        run, steps, seconds = timed(
+            objective, sampler, start, rule, budget * scale, most // share, objective.project
+        )
         path = run.path[1] if isinstance(run.path, tuple) else run.path
         final, first = first_below(run, teacher.weights, aim, path)
         printed = match(path[0][-1], teacher.weights).printed_error
@@ -95,7 +97,7 @@ def main(quick: bool) -> list[str]:
     rule = lambda steps: sgd(staircase(0.01, steps))  # noqa: E731
     starts = (np.ones((5, d)), random_rows(5, d, d, 0))
     run, steps, seconds = timed(
-        loss, FreshSampler(loss, identity, 256), starts, rule, 20 * scale, 40_000, None
+        loss, FreshSampler(loss, identity, 256), starts, rule, 20 * scale, 40_000 // share, None
     )
     final, _ = first_below(run, identity.weights, 0.1, run.path[1])
     stuck = f"stuck {sum(e > 0.1 for e in final)}/5, best {min(final):.3g}"

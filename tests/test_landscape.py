@@ -171,9 +171,7 @@ def test_hermite_loss_with_projection_finds_the_rows():
     np.testing.assert_allclose(np.linalg.norm(run.params, axis=2), 1, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("k", "r", "sign"), [pytest.param(5, 5, 1, marks=pytest.mark.slow), (3, 5, 1), (4, 4, -1)]
-)
+@pytest.mark.parametrize(("k", "r", "sign"), [pytest.param(5, 5, 1, marks=pytest.mark.slow), (3, 5, -1)])
 def test_landscape_start_finds_skew_rows_from_exact_moments(k, r, sign):
     teacher = OneHiddenNet(skew(k, r, 2), sign * np.linspace(1, 3, k))
     out = landscape_start(exact_tensors(teacher), k, starts=4)

@@ -22,7 +22,10 @@ def test_every_reproduction_can_be_found():
 
 @pytest.mark.parametrize(
     ("name", "verdict"),
-    [("glm-appendix-f", "reproduced"), ("glm-theorem-2.6", "reproduced after correction")],
+    [
+        pytest.param("glm-appendix-f", "reproduced", marks=pytest.mark.slow),
+        ("glm-theorem-2.6", "reproduced after correction"),
+    ],
 )
 def test_quick_reproductions_reach_their_verdict_and_draw(name, verdict):
     result = papers.get(name)(full=False, seed=0)
@@ -64,7 +67,7 @@ def test_control_variate_lowers_the_variance_and_keeps_the_mean():
     for control in (None, 2):
         sampler = FreshSampler(G, teacher, 4000, control=control)
         with jax.enable_x64(True):
-            batches = [sampler.batch(jax.random.key(i)) for i in range(60)]
+            batches = [sampler.batch(jax.random.key(i)) for i in range(40)]
         values[control] = np.array([G.value(B, batch) for batch in batches])
     assert values[2].std() < 0.3 * values[None].std()
     for v in values.values():

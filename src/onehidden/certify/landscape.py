@@ -117,8 +117,8 @@ def _lanczos(fn: Callable, x: jax.Array, source: Any) -> tuple[float, float, np.
 
     operator = LinearOperator((x.size, x.size), matvec=apply, dtype=np.float64)  # type: ignore[call-arg]
     v0 = np.random.default_rng(0).standard_normal(x.size)
-    high = eigsh(operator, k=1, which="LA", v0=v0, tol=1e-6, return_eigenvectors=False)[0]
+    high = eigsh(operator, k=1, which="LA", v0=v0, tol=1e-6, return_eigenvectors=False)[0]  # type: ignore[arg-type]
     # λ_min sits in a cluster: shift by λ_max so that it becomes the largest in magnitude.
     shifted = LinearOperator((x.size, x.size), matvec=lambda v: high * v - apply(v), dtype=np.float64)  # type: ignore[call-arg]
-    value, vector = eigsh(shifted, k=1, which="LA", v0=v0, tol=1e-8, ncv=min(x.size, 60))
+    value, vector = eigsh(shifted, k=1, which="LA", v0=v0, tol=1e-8, ncv=min(x.size, 60))  # type: ignore[arg-type]
     return float(high - value[0]), float(high), vector[:, 0]

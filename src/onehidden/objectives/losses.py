@@ -19,7 +19,7 @@ from onehidden.objectives.signal import seeing_orders, sigma, unit_coefficients
 from onehidden.objectives.sources import PlainBatch, RankOne, Tensors
 
 
-def _split(params: Any) -> tuple[jax.Array, jax.Array]:
+def _split(params: Any) -> tuple[Any, Any]:
     """(a, B); rows alone mean outputs held at one."""
     return params if isinstance(params, tuple) else (np.ones(params.shape[0]), params)
 

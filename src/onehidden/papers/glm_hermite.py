@@ -18,7 +18,7 @@ REACHED = 0.05
 
 def fig3(full: bool = False, seed: int = 0) -> Reproduction:
     """Fig. 3: f' with orders (2, 4) and ½|z|; labels as they are and centred."""
-    d, n, steps, rate = (50, 8192, 100_000, 1e-3) if full else (6, 4096, 800, 0.01)
+    d, n, steps, rate = (50, 8192, 100_000, 1e-3) if full else (6, 4096, 1200, 0.01)
     settings = [
         ("orders 2 and 4, raw labels, B* = I", HermiteLoss((2, 4)), None, False, "converges"),
         ("orders 2 and 4, degree 1 removed from y, B* = I", HermiteLoss((2, 4)), 1, False, ""),

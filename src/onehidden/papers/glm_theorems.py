@@ -26,10 +26,12 @@ def theorem_2_1(full: bool = False, seed: int = 0) -> Reproduction:
     weights = [(teacher.output, teacher.output), (teacher.output, params[0]), (params[0], params[0])]
 
     def series(highest: int, sigma: Callable[[int], float]) -> float:
-        return sum(
-            sigma(m) ** 2
-            * sum(c * (u @ Q**m @ v) for c, (u, v), Q in zip((1, -2, 1), weights, cosines, strict=True))
-            for m in range(highest + 1)
+        return float(
+            sum(
+                sigma(m) ** 2
+                * sum(c * (u @ Q**m @ v) for c, (u, v), Q in zip((1, -2, 1), weights, cosines, strict=True))
+                for m in range(highest + 1)
+            )
         )
 
     shifted = lambda m: g.hermite(m + 1)  # noqa: E731 - a formula that must fail

@@ -15,7 +15,7 @@ from onehidden.papers.record import Reproduction
 from onehidden.solvers.stochastic import adam, cosine_decay, descend
 
 MU, LAM = 30.0, 1.0  # rows are kept at unit norm by projection, so λ plays no part
-OWN_MU = 1.0
+OWN_MU = 0.3  # from μ = 1 on, two rows on one unit are a local minimum of L
 COLUMNS = ("run", "reported", "printed error", "honest error", "recovered")
 RECOVERED = 0.1
 # Scale of the logistic law of unit variance.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,9 @@ from onehidden.papers.fresh import random_rows
 from onehidden.papers.record import Reproduction
 from onehidden.solvers.stochastic import adam, descend
 
-MU, LAM, REACHED = 1.0, 1.0, 0.05
+Sources = dict[str, Callable[[np.ndarray], Any]]
+# From μ = 1 on two rows on one unit are a local minimum; the paper has 30, its theorem at most 0.01.
+PRINTED_MU, MU, LAM, REACHED = 30.0, 0.1, 1.0, 0.05
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class SymmetricMixture:
 
 def fig4(full: bool = False, seed: int = 0) -> Reproduction:
     """Gaussian and mixture inputs: G, L with the exact and the estimated score; rotated A*, constant y."""
-    n, trials = (8192, 20) if full else (2048, 3)
+    n, trials = 8192, 20 if full else 3
     angle = np.pi / 6
     turned = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
     settings = [
@@ -48,21 +52,32 @@ def fig4(full: bool = False, seed: int = 0) -> Reproduction:
         teacher = OneHiddenNet(A, np.ones(2))
         errors: dict[str, list[tuple[float, float]]] = {}
         for trial in range(trials):
-            rng = np.random.default_rng((seed, trial))
-            X = rng.standard_normal((n, 2)) if law == "N(0, I)" else SymmetricMixture.sample(n, rng)
+            X, sources = _inputs(law, n, seed, trial)
             y = np.ones(n) if truth == "y = 1" else teacher.predict(X)
-            for name, objective in _objectives(law, X).items():
-                m, surface = _run(objective, (X, y), A, seed + trial)
-                errors.setdefault(name, []).append((m.printed_error, m.honest_error))
+            for name, source in sources.items():
+                known = source(y)
+                m, surface = _run(_L, known, A, seed + trial)
+                p, _ = _run(_PRINTED, known, A, seed + trial)
+                errors.setdefault(name, []).append(
+                    (p.printed_error, p.honest_error, m.printed_error, m.honest_error)
+                )
                 surfaces.setdefault(f"{law}, {truth}: {name}", surface)
         for name, values in errors.items():
-            printed, honest = np.median(np.array(values), axis=0)
-            rows.append((f"{law}, {truth}", name, reported.get(name, ""), float(printed), float(honest)))
+            middle = (float(v) for v in np.median(np.array(values), axis=0))
+            rows.append((f"{law}, {truth}", name, reported.get(name, ""), *middle))
     return Reproduction(
         "gmov-fig4",
         f"G and L with the estimated score, k = d = 2, n = {n}, median of {trials}",
         "[GMOV] Fig. 4",
-        ("inputs and truth", "objective", "reported", "printed error", "honest error"),
+        (
+            "inputs and truth",
+            "objective",
+            "reported",
+            "printed error, μ = 30",
+            "honest error, μ = 30",
+            "printed error, μ = 0.1",
+            "honest error, μ = 0.1",
+        ),
         tuple(rows),
         _verdict(rows),
         (
@@ -74,19 +89,31 @@ def fig4(full: bool = False, seed: int = 0) -> Reproduction:
     )
 
 
-def _objectives(law: str, X: np.ndarray) -> dict[str, ScoreDesigned]:
-    exact = None if law == "N(0, I)" else SymmetricMixture()
-    out = {"G": ScoreDesigned(MU, LAM, None), "L, exact score": ScoreDesigned(MU, LAM, exact, sign=-1.0)}
+# Once prepared, all sources are read by one objective: a score object of its own would compile anew.
+_L = ScoreDesigned(MU, LAM, None)
+_PRINTED = ScoreDesigned(PRINTED_MU, LAM, None)
+
+
+@lru_cache(maxsize=64)
+def _inputs(law: str, n: int, seed: int, trial: int) -> tuple[np.ndarray, Sources]:
+    """Inputs, and for each objective what it reads for given labels; scores are estimated once a trial."""
+    rng = np.random.default_rng((seed, trial))
+    X = rng.standard_normal((n, 2)) if law == "N(0, I)" else SymmetricMixture.sample(n, rng)
+    exact = ScoreDesigned(MU, LAM, None if law == "N(0, I)" else SymmetricMixture(), sign=-1.0)
+    out: Sources = {
+        "G": lambda y: _L.prepare((X, y)),
+        "L, exact score": lambda y: exact.prepare((X, y)),
+    }
     try:
         from onehidden.scores import LocalLikelihood  # type: ignore[import-not-found]
     except ImportError:
-        return out
-    out["L, estimated score"] = ScoreDesigned(MU, LAM, LocalLikelihood(degree=2).fit(X), sign=-1.0)
-    return out
+        return X, out
+    S4 = np.asarray(LocalLikelihood(degree=2).fit(X).score(X, 4))
+    out["L, estimated score"] = lambda y: _L.prepare({4: np.tensordot(y, S4, 1) / len(y)})
+    return X, out
 
 
-def _run(objective: ScoreDesigned, batch: Any, A: np.ndarray, seed: int) -> tuple[Any, Surface]:
-    source = objective.prepare(batch)
+def _run(objective: ScoreDesigned, source: Any, A: np.ndarray, seed: int) -> tuple[Any, Surface]:
     run = descend(
         objective.value_and_grad, random_rows(1, 2, 2, seed), optimiser=adam(0.02), steps=800, data=source,
         project=unit_rows,
@@ -95,15 +122,16 @@ def _run(objective: ScoreDesigned, batch: Any, A: np.ndarray, seed: int) -> tupl
 
 
 def _verdict(rows: list[tuple[Any, ...]]) -> str:
-    honest = {(row[0], row[1]): row[4] for row in rows}
-    gaussian = honest.get(
-        ("N(0, I), A* = I", "L, estimated score"), honest["N(0, I), A* = I", "L, exact score"]
-    )
-    turned = honest.get(("mixture ±1, A* rotated by 30°", "L, estimated score"), 1.0)
-    if gaussian > REACHED:
+    honest = {(row[0], row[1]): row[6] for row in rows}
+    estimated = [
+        honest.get((f"{law}, A* = I", "L, estimated score"), 1.0) for law in ("N(0, I)", "mixture ±1")
+    ]
+    if max(estimated) > REACHED:
         return "not reproduced"
-    # The mixture panel stands only if it also holds where the axes are not those of the truth.
-    return "reproduced" if turned <= REACHED else "explained by a control"
+    # The mixture panel stands only if the exact score sees the network too, and nothing is found without one.
+    exact = honest["mixture ±1, A* = I", "L, exact score"]
+    without = honest["mixture ±1, y = 1", "L, estimated score"]
+    return "reproduced" if exact <= REACHED < without else "explained by a control"
 
 
 def _draw(figure: Any, surfaces: dict[str, Surface]) -> None:

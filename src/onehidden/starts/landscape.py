@@ -44,7 +44,7 @@ def landscape_start(
     k: int,
     *,
     orthonormal: bool = False,
-    mu: float = 1.0,
+    mu: float = 0.3,
     lam: float | None = None,
     starts: int = 8,
     steps: int = 2000,
@@ -57,8 +57,8 @@ def landscape_start(
     moments : anything with ``moments[4]`` (r, r, r, r) and, unless ``orthonormal``, ``moments[2]`` (r, r).
     k : number of directions, at most r.
     orthonormal : the rows are orthonormal: T_4 alone is used (L); otherwise T_2 whitens first (F).
-    mu : weight of the second term relative to the first. Theory asks c/κ*; from noisy moments a larger one,
-        which pulls each row towards a single direction, is the more robust.
+    mu : weight of the second term relative to the first, below 1: from there on two rows on one unit are a
+        local minimum. Theory asks c/κ*; with noise a larger one, which pulls rows to single units, is robust.
     lam : weight of the norm penalty; four times the largest |T_4(u⁴)| seen when None.
     starts : random starts.
     steps : first-order steps where the problem is too large for dense Hessians.
@@ -69,6 +69,8 @@ def landscape_start(
         raise ValueError(f"the moment of order 4 must be an (r, r, r, r) tensor, got {T4.shape}")
     if not 1 <= k <= r:
         raise ValueError(f"k must lie between 1 and {r}, the dimension of the moments, got {k}")
+    if not 0 < mu < 1:
+        raise ValueError(f"mu must lie between 0 and 1, where rows stay apart, got {mu}")
     if not np.all(np.isfinite(T4)):
         raise ValueError("the moments hold NaN or infinity")
     W, V = _identity(r, k) if orthonormal else _whitening(np.asarray(moments[2], float), k)
