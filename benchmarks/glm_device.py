@@ -61,7 +61,7 @@ def cosine(rate: float) -> Any:
 
 def main(quick: bool) -> list[str]:
     d, big, mid = (10, 8192, 4096) if quick else (50, 262_144, 8192)
-    scale, share = (0.1, 20) if quick else (1.0, 1)
+    scale, share = (0.6, 6) if quick else (1.0, 1)
     print(f"backend: {jax.default_backend()}, {jax.devices()[0].device_kind}", flush=True)
     table = Table(
         "objective", "teacher", "batch", "labels", "aim", "honest error", "printed error",
