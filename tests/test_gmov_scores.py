@@ -25,9 +25,13 @@ def test_a_small_run_fills_every_row_and_draws(monkeypatch):
         for order in (2, 4):
             short = gmov_scores.REPORTED[name][order][:2]
             monkeypatch.setitem(gmov_scores.REPORTED[name], order, short)
-    monkeypatch.setattr(gmov_scores, "_DEFAULT", {gmov_scores.LOCAL: (1, 1), gmov_scores.BEST: (2, 2)})
+    monkeypatch.setattr(
+        gmov_scores,
+        "_DEFAULT",
+        {gmov_scores.LOCAL: (1, 1), gmov_scores.HINDSIGHT: (1, 1), gmov_scores.BEST: (2, 2)},
+    )
     result = papers.get("gmov-fig2")(full=False, seed=0)
-    assert len(result.rows) == 2 * 2 * 2
+    assert len(result.rows) == 3 * 2 * 2
     percentiles = np.array([row[4:9] for row in result.rows], dtype=float)
     assert np.all(np.diff(percentiles, axis=1) >= 0)
     assert {row[9] for row in result.rows} <= {"yes", "no"}

@@ -11,17 +11,20 @@ import click
 @click.command(name="reproduce")
 @click.argument("name", default="all")
 @click.option("--full", is_flag=True, help="The papers' own sizes; the default runs in about a minute each.")
+@click.option("--jobs", default=1, show_default=True, help="Processes for grids of independent trials.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for the pictures.")
 @click.option("--json", "as_json", is_flag=True, help="Rows as JSON on stdout.")
-def command(name: str, full: bool, seed: int, out: Path | None, as_json: bool) -> int:
+def command(name: str, full: bool, jobs: int, seed: int, out: Path | None, as_json: bool) -> int:
     """Rerun a figure or table of the papers: reported, ours, controls, verdict."""
     from onehidden import papers
+    from onehidden.papers import parallel
 
     results = []
     for one in papers.names() if name == "all" else [name]:
         click.echo(f"{one} …", err=True)
-        result = papers.get(one)(full=full, seed=seed)
+        with parallel.workers(jobs):
+            result = papers.get(one)(full=full, seed=seed)
         results.append(result)
         if not as_json:
             _print(result)

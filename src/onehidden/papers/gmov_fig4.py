@@ -50,7 +50,7 @@ def fig4(full: bool = False, seed: int = 0) -> Reproduction:
     rows, surfaces = [], {}
     for law, truth, A, reported in settings:
         teacher = OneHiddenNet(A, np.ones(2))
-        errors: dict[str, list[tuple[float, float]]] = {}
+        errors: dict[str, list[tuple[float, ...]]] = {}
         for trial in range(trials):
             X, sources = _inputs(law, n, seed, trial)
             y = np.ones(n) if truth == "y = 1" else teacher.predict(X)

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 
 from onehidden.laws import Gaussian, GaussianMixture, Law
+from onehidden.papers.parallel import map_cells
 from onehidden.papers.record import Reproduction
 
 SIZES = (128, 256, 512, 1024, 2048, 4096, 8192)
 PERCENTILES = (5, 25, 50, 75, 95)
 QUANTITIES = {2: "|Ŝ_2 - S_2|_sp", 4: "|Ŝ_4 - S_4|_F"}
 LOCAL, BEST = "LLSFE, p = 2, automatic h", "mixture by BIC"
+HINDSIGHT = "LLSFE, p = 2, best h in hindsight"
+BANDWIDTHS = (0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.3, 1.7, 2.5, 5.0)
 
 # Medians read off the figures; slopes as the text prints them.
 REPORTED = {
@@ -33,8 +36,12 @@ LAWS: dict[str, Law] = {
 }
 # Samples drawn at each n, each queried at 100 fresh points of the law.
 _QUERIES = 100
-_DEFAULT = {LOCAL: (16, 16, 12, 10, 8, 6, 4), BEST: (100, 60, 50, 40, 30, 30, 30)}
-_FULL = {LOCAL: (500,) * 7, BEST: (500,) * 7}
+_DEFAULT = {
+    LOCAL: (16, 16, 12, 10, 8, 6, 4),
+    HINDSIGHT: (40, 30, 20, 16, 12, 8, 4),
+    BEST: (100, 60, 50, 40, 30, 30, 30),
+}
+_FULL = {LOCAL: (100,) * 7, HINDSIGHT: (100,) * 7, BEST: (500,) * 7}
 
 
 def figure_1(full: bool = False, seed: int = 0) -> Reproduction:
@@ -49,15 +56,23 @@ def figure_2(full: bool = False, seed: int = 0) -> Reproduction:
 
 def _figure(name: str, title: str, full: bool, seed: int) -> Reproduction:
     samples = _FULL if full else _DEFAULT
-    errors = {
-        who: [_errors(LAWS[name], who, n, count, seed) for n, count in zip(SIZES, counts, strict=True)]
+    cells = [
+        (name, who, n, trial, seed)
         for who, counts in samples.items()
-    }
+        for n, count in zip(SIZES, counts, strict=True)
+        for trial in range(count)
+    ]
+    errors: dict[str, dict[int, list[tuple[np.ndarray, np.ndarray]]]] = {who: {} for who in samples}
+    for (_, who, n, _, _), pair in zip(cells, map_cells(trial_errors, cells), strict=True):
+        errors[who].setdefault(n, []).append(pair)
     rows: list[tuple[Any, ...]] = []
     medians: dict[tuple[str, int], np.ndarray] = {}
     for who, found in errors.items():
-        for order, quantity in QUANTITIES.items():
-            table = np.array([np.percentile(e[order], PERCENTILES) for e in found])
+        for place, (order, quantity) in enumerate(QUANTITIES.items()):
+            # (choices of h, queries): one row but for the choice in hindsight, where the best median wins.
+            pooled = [np.concatenate([pair[place] for pair in found[n]], axis=1) for n in SIZES]
+            best = [e[np.argmin(np.median(e, axis=1))] for e in pooled]
+            table = np.array([np.percentile(e, PERCENTILES) for e in best])
             medians[who, order] = table[:, 2]
             for n, reported, line in zip(SIZES, REPORTED[name][order], table, strict=True):
                 below = "yes" if line[2] <= reported else "no"
@@ -74,21 +89,25 @@ def _figure(name: str, title: str, full: bool, seed: int) -> Reproduction:
     )
 
 
-def _errors(law: Law, who: str, n: int, count: int, seed: int) -> dict[int, np.ndarray]:
-    """Errors of S_2 (spectral norm) and S_4 (Frobenius norm), every sample and query."""
+def trial_errors(name: str, who: str, n: int, trial: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Errors of S_2 (spectral norm) and S_4 (Frobenius norm) of one sample, (choices, queries) each."""
     from onehidden.scores import LocalLikelihood, MixtureScore
 
-    build: Callable[[], Any] = LocalLikelihood if who == LOCAL else lambda: MixtureScore(max_components=3)
+    law = LAWS[name]
+    key = np.random.SeedSequence((seed, n, trial)).generate_state(2)
+    X, Q = law.sample(n, int(key[0])), law.sample(_QUERIES, int(key[1]))
+    estimators: list[Any] = {
+        LOCAL: [LocalLikelihood()],
+        HINDSIGHT: [LocalLikelihood(bandwidth=h) for h in BANDWIDTHS],
+        BEST: [MixtureScore(max_components=3)],
+    }[who]
+    true_second, true_fourth = law.score(Q, 2), law.score(Q, 4)
     second, fourth = [], []
-    for trial in range(count):
-        key = np.random.SeedSequence((seed, n, trial)).generate_state(2)
-        fitted = build().fit(law.sample(n, int(key[0])))
-        Q = law.sample(_QUERIES, int(key[1]))
-        gap = fitted.score(Q, 2) - law.score(Q, 2)
-        second.append(np.abs(np.linalg.eigvalsh(gap)).max(axis=1))
-        gap = (fitted.score(Q, 4) - law.score(Q, 4)).reshape(len(Q), -1)
-        fourth.append(np.linalg.norm(gap, axis=1))
-    return {2: np.concatenate(second), 4: np.concatenate(fourth)}
+    for estimator in estimators:
+        fitted = estimator.fit(X)
+        second.append(np.abs(np.linalg.eigvalsh(fitted.score(Q, 2) - true_second)).max(axis=1))
+        fourth.append(np.linalg.norm((fitted.score(Q, 4) - true_fourth).reshape(len(Q), -1), axis=1))
+    return np.array(second), np.array(fourth)
 
 
 def slope(medians: Any) -> float:
@@ -97,10 +116,13 @@ def slope(medians: Any) -> float:
 
 
 def _verdict(name: str, medians: dict[tuple[str, int], np.ndarray]) -> str:
-    """The claim is that LLSFE with p = 2 falls with n to the reported size; h was not stated."""
+    """The claim is that LLSFE with p = 2 falls with n to the reported size; h was not stated.
+
+    So it is reproduced when some h does that, to 15 %, at every n.
+    """
     for order, reported in REPORTED[name].items():
-        ratio = medians[LOCAL, order] / np.array(reported)
-        if slope(medians[LOCAL, order]) >= 0 or ratio.max() > 1.4:
+        ratio = medians[HINDSIGHT, order] / np.array(reported)
+        if slope(medians[HINDSIGHT, order]) >= 0 or ratio.max() > 1.15:
             return "not reproduced"
     return "reproduced"
 
@@ -114,11 +136,13 @@ def _notes(name: str, medians: dict[tuple[str, int], np.ndarray], full: bool) ->
             f"(its curve says {slope(reported):.3f}), LLSFE {slope(medians[LOCAL, order]):.3f}, "
             f"mixture {slope(medians[BEST, order]):.3f}; "
             f"largest ratio to the reported median: LLSFE {np.max(medians[LOCAL, order] / reported):.2f}, "
+            f"in hindsight {np.max(medians[HINDSIGHT, order] / reported):.2f}, "
             f"mixture {np.max(medians[BEST, order] / reported):.2f}."
         )
     notes.append(
-        "The paper states neither h nor the query points. Here queries are fresh draws of the law; h and the "
-        "shape of the quadratic term come from leave-one-out likelihood."
+        "The paper states neither h nor the query points. Here queries are fresh draws of the law; the "
+        "automatic h and the shape of the quadratic term come from leave-one-out likelihood. The reported "
+        "medians are about what the best h in hindsight, chosen for each n and order, can reach."
     )
     if name == "gmov-fig1":
         notes.append(
@@ -130,7 +154,7 @@ def _notes(name: str, medians: dict[tuple[str, int], np.ndarray], full: bool) ->
             "p = 2 has no third and fourth derivative: its S_4 keeps a bias. The mixture family contains "
             "this law, which is what its faster fall rests on."
         )
-    trials = 500 if full else "4 to 100"
+    trials = "100 (LLSFE) or 500 (mixture)" if full else "4 to 100"
     notes.append(f"Percentiles over {trials} samples times {_QUERIES} queries each.")
     return tuple(notes)
 
@@ -140,7 +164,7 @@ def _picture(name: str, medians: dict[tuple[str, int], np.ndarray]) -> Callable[
         axes = figure.subplots(1, 2)
         for ax, (order, quantity) in zip(axes, QUANTITIES.items(), strict=True):
             ax.loglog(SIZES, REPORTED[name][order], "k--", label="reported")
-            for who, mark in ((LOCAL, "o-"), (BEST, "s-")):
+            for who, mark in ((LOCAL, "o-"), (HINDSIGHT, "^-"), (BEST, "s-")):
                 ax.loglog(SIZES, medians[who, order], mark, label=who)
             ax.set_xlabel("n")
             ax.set_title(quantity)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from onehidden.certify.convexity import empirical_hessian
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.papers.conditioned import conditioned_teacher
+from onehidden.papers.parallel import map_cells
 from onehidden.papers.record import Reproduction
 
 K, KAPPA, SUCCESS, NOISE = 5, 2.0, 1e-3, 0.1
@@ -32,34 +32,18 @@ NOISE_FULL_TRIALS, NOISE_SMALL_TRIALS = 10, 2
 
 
 def run_grid(full: bool = False, seed: int = 0) -> Reproduction:
-    """Success rate of the recovery without noise."""
-    import onehidden
-
-    return grid(onehidden.recover, full=full, seed=seed)
-
-
-def run_noise(full: bool = False, seed: int = 0) -> Reproduction:
-    """Error with noise beside the published one and the Cramér–Rao value."""
-    import onehidden
-
-    return noise_table(onehidden.recover, full=full, seed=seed)
-
-
-def grid(recover: Callable[..., Any], *, full: bool, seed: int) -> Reproduction:
-    """Success means a relative row error below 1e-3 for every row."""
+    """Success rate without noise: a relative row error below 1e-3 for every row."""
     ratios = FULL_RATIOS if full else SMALL_RATIOS
     dimensions = DIMENSIONS if full else SMALL_DIMENSIONS
     trials = FULL_TRIALS if full else SMALL_TRIALS
+    cells = [(d, r * d, 1000 * seed + t) for r in ratios for d in dimensions for t in range(trials)]
+    errors = np.array(map_cells(row_error, cells)).reshape(len(ratios), len(dimensions), trials)
     rows = []
-    for ratio in ratios:
-        for d in dimensions:
-            errors = []
-            for t in range(trials):
-                X, y, teacher = sample(d, ratio * d, 0.0, 1000 * seed + t)
-                errors.append(match(_recovered(recover, X, y, t), teacher).max_error)
+    for a, ratio in enumerate(ratios):
+        for b, d in enumerate(dimensions):
             reported = REPORTED[ratio][DIMENSIONS.index(d)] if ratio in REPORTED else "–"
-            rate = float(np.mean(np.array(errors) <= SUCCESS))
-            rows.append((ratio, d, reported, rate, float(np.max(errors)), trials))
+            rate = float(np.mean(errors[a, b] <= SUCCESS))
+            rows.append((ratio, d, reported, rate, float(np.max(errors[a, b])), trials))
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
@@ -83,19 +67,20 @@ def grid(recover: Callable[..., Any], *, full: bool, seed: int) -> Reproduction:
     )
 
 
-def noise_table(recover: Callable[..., Any], *, full: bool, seed: int) -> Reproduction:
-    """|W - W*|_F with v = 1: rows w_i a_i, since only their product is determined for ReLU."""
+def run_noise(full: bool = False, seed: int = 0) -> Reproduction:
+    """|W - W*|_F with v = 1 (rows w_i a_i, since only their product is determined) beside Cramér–Rao."""
     trials = NOISE_FULL_TRIALS if full else NOISE_SMALL_TRIALS
+    table = [
+        (d, ratio, reported)
+        for d in (NOISE_REPORTED if full else (10,))
+        for ratio, reported in zip(NOISE_RATIOS, NOISE_REPORTED[d], strict=True)
+    ]
+    cells = [(d, ratio * d, 1000 * seed + t) for d, ratio, _ in table for t in range(trials)]
+    found = np.array(map_cells(noisy_error, cells)).reshape(len(table), trials, 2)
     rows = []
-    for d in NOISE_REPORTED if full else (10,):
-        for ratio, reported in zip(NOISE_RATIOS, NOISE_REPORTED[d], strict=True):
-            errors, bounds = [], []
-            for t in range(trials):
-                X, y, teacher = sample(d, ratio * d, NOISE, 1000 * seed + t)
-                errors.append(frobenius_error(_recovered(recover, X, y, t), teacher))
-                bounds.append(cramer_rao(teacher, X, NOISE))
-            error, bound = (float(np.sqrt(np.mean(np.square(v)))) for v in (errors, bounds))
-            rows.append((d, ratio, reported, error, bound, error / bound, trials))
+    for (d, ratio, reported), values in zip(table, found, strict=True):
+        error, bound = (float(v) for v in np.sqrt(np.mean(values**2, axis=0)))
+        rows.append((d, ratio, reported, error, bound, error / bound, trials))
     if all(row[3] < row[2] for row in rows):
         verdict = "reproduced"
     elif all(row[5] <= EFFICIENT for row in rows if row[3] >= row[2]):
@@ -139,5 +124,22 @@ def cramer_rao(teacher: OneHiddenNet, X: np.ndarray, noise: float) -> float:
     return float(np.sqrt(np.trace(np.linalg.inv(information))))
 
 
-def _recovered(recover: Callable[..., Any], X: np.ndarray, y: np.ndarray, seed: int) -> OneHiddenNet:
-    return recover(X, y, hidden=K, activation="relu", bias=False, start="tensor", seed=seed).network
+def row_error(d: int, n: int, seed: int) -> float:
+    """The worst row error of one recovery without noise."""
+    X, y, teacher = sample(d, n, 0.0, seed)
+    return match(_recovered(X, y, seed), teacher).max_error
+
+
+def noisy_error(d: int, n: int, seed: int) -> tuple[float, float]:
+    """|W - W*|_F of one recovery with noise, and the bound on the same inputs."""
+    X, y, teacher = sample(d, n, NOISE, seed)
+    return frobenius_error(_recovered(X, y, seed), teacher), cramer_rao(teacher, X, NOISE)
+
+
+def _recovered(X: np.ndarray, y: np.ndarray, seed: int) -> OneHiddenNet:
+    import onehidden
+
+    found = onehidden.recover(
+        X, y, hidden=K, activation="relu", bias=False, intercept=False, start="tensor", seed=seed
+    )
+    return found.network
