@@ -43,7 +43,7 @@ $(VENV)/.ready-lint: $(BIN)/python pyproject.toml
 
 # The benchmark peers are never part of an extra that users install.
 $(VENV)/.ready-bench: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet -e ".[test]" torch==2.13.0 psutil
+	$(BIN)/python -m pip install --quiet -e ".[test]" torch==2.13.0 tensorly==0.10.0 pykeops==2.3 psutil
 	touch $@ $(VENV)/.ready-test $(VENV)/.ready
 
 clean:

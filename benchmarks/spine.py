@@ -5,6 +5,7 @@ Success is a worst relative error of rows, outputs, biases and intercept of at m
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 
@@ -13,6 +14,7 @@ import numpy as np
 import onehidden as oh
 from benchmarks import _peers
 from benchmarks._table import Table
+from onehidden.papers.parallel import map_cells, workers
 
 ROWS = (
     "relu-rotation-50",
@@ -87,26 +89,30 @@ def cramer_rao(net: oh.OneHiddenNet, X: np.ndarray, sigma: float) -> np.ndarray:
     return sigma * np.sqrt(np.diag(covariance))
 
 
-def noise_rows(repetitions: int) -> list[str]:
-    """Noise of a tenth of std(y): root mean squared error against the bound, coverage of the intervals."""
+def noisy_trial(repetition: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Errors, bounds and whether the 95 % interval covers, for every parameter of one repetition."""
     problem = oh.problems.get("relu-noisy-20x5")
     truth = problem.teacher(0)
-    errors, bounds, covered = [], [], []
-    for repetition in range(repetitions):
-        X = problem.law.sample(problem.n, 1000 + repetition)
-        clean = truth.predict(X)
-        sigma = problem.noise * clean.std()
-        y = clean + sigma * np.random.default_rng(repetition).standard_normal(len(clean))
-        r = oh.recover(X, y, problem.n_hidden, seed=repetition)
-        p = oh.match(r.network, truth).permutation
-        flat = lambda record, p=p: np.concatenate(  # noqa: E731
-            [record.weights[p].ravel(), record.output[p], [record.intercept]]
-        )
-        target = np.concatenate([truth.weights.ravel(), truth.output, [truth.intercept]])
-        low, high = (flat(end) for end in r.interval(0.95))
-        errors.append(flat(r.network) - target)
-        bounds.append(cramer_rao(truth, X, sigma))
-        covered.append((low <= target) & (target <= high))
+    X = problem.law.sample(problem.n, 1000 + repetition)
+    clean = truth.predict(X)
+    sigma = problem.noise * clean.std()
+    y = clean + sigma * np.random.default_rng(repetition).standard_normal(len(clean))
+    r = oh.recover(X, y, problem.n_hidden, seed=repetition)
+    p = oh.match(r.network, truth).permutation
+
+    def flat(record) -> np.ndarray:
+        return np.concatenate([record.weights[p].ravel(), record.output[p], [record.intercept]])
+
+    target = np.concatenate([truth.weights.ravel(), truth.output, [truth.intercept]])
+    low, high = (flat(end) for end in r.interval(0.95))
+    return flat(r.network) - target, cramer_rao(truth, X, sigma), (low <= target) & (target <= high)
+
+
+def noise_rows(repetitions: int) -> list[str]:
+    """Noise of a tenth of std(y): root mean squared error against the bound, coverage of the intervals."""
+    with workers(os.cpu_count() or 1):
+        trials = map_cells(noisy_trial, [(i,) for i in range(repetitions)])
+    errors, bounds, covered = (np.array(part) for part in zip(*trials, strict=True))
     ratio = np.sqrt(np.mean(np.square(errors), axis=0) / np.mean(np.square(bounds), axis=0))
     # What the worst of as many ratios is when every estimate sits exactly on the bound.
     rng = np.random.default_rng(0)

@@ -120,6 +120,26 @@ def test_bad_input_is_one_sentence_and_exit_code_two(table, tmp_path, arguments,
     assert not list(tmp_path.glob("*-run"))  # nothing half-written
 
 
+def test_inputs_are_never_overwritten_and_damaged_runs_are_refused(table, tmp_path):
+    folder, _ = table
+    assert run("recover", folder / "t.csv", "--hidden", 2, "--out", tmp_path / "run").returncode == 0
+    before = (folder / "t.csv").read_bytes()
+    for arguments in (
+        ("predict", tmp_path / "run", folder / "t.csv", "--target", "y", "--out", folder / "t.csv"),
+        ("score", folder / "t.npz", "--out", folder / "t.npz"),
+    ):
+        done = run(*arguments)
+        assert done.returncode == 2
+        assert "input itself" in done.stderr
+    assert (folder / "t.csv").read_bytes() == before
+    record = json.loads((tmp_path / "run" / "recovery.json").read_text())
+    for damage in ({"checks": []}, {"status": "great"}, {"seconds": "bogus"}, {"network": None}):
+        (tmp_path / "run" / "recovery.json").write_text(json.dumps({**record, **damage}))
+        done = run("check", tmp_path / "run")
+        assert done.returncode == 2, damage
+        assert "Traceback" not in done.stderr
+
+
 def test_a_closed_stdout_is_no_failure():
     command = f"{sys.executable} -c 'from onehidden.cli import main; main()' problems --json | head -c 1"
     done = subprocess.run(
@@ -127,3 +147,7 @@ def test_a_closed_stdout_is_no_failure():
     )
     assert done.returncode == 0
     assert done.stderr == ""
+    closed = command.replace("| head -c 1", ">&-")
+    done = subprocess.run(["bash", "-c", closed], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr

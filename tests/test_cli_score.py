@@ -64,7 +64,7 @@ def test_npz_goes_in_and_out(tmp_path, run):
     [
         (np.column_stack([X[:, 0], np.ones(400)]), (), "constant"),
         (X[:3], (), "at least 4 rows"),
-        (np.where(X == X[0, 0], np.nan, X), (), "NaN"),
+        (np.where(X == X[0, 0], np.nan, X), (), "missing value"),
         (X, ("--out", "x.txt"), "parquet"),
         (X, ("--drop", "z"), "no column 'z'"),
     ],

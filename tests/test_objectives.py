@@ -20,6 +20,7 @@ from onehidden.objectives import (
     ScoreDesigned,
     SquaredLoss,
 )
+from onehidden.precision import double
 
 EPS = np.finfo(float).eps
 
@@ -218,7 +219,7 @@ def brute_scores(density, X):
     fourth = density
     for _ in range(4):
         fourth = jax.jacfwd(fourth)
-    with jax.enable_x64(True):
+    with double():
         return np.asarray(jax.jit(jax.vmap(lambda x: fourth(x) / density(x)))(jnp.asarray(X)))
 
 
@@ -241,7 +242,7 @@ def test_product_law_gradient_in_blocks_matches_autodiff():
     X, B = rng.logistic(size=(5000, 4)), parameters()
     y = skew_teacher().predict(X)
     L = ScoreDesigned(0.7, 2.0, ProductScore(logistic))
-    with jax.enable_x64(True):
+    with double():
         plain = jax.jit(jax.grad(L.function))(jnp.asarray(B), L.prepare((X, y)))
     gradient = L.gradient(B, (X, y))
     np.testing.assert_allclose(gradient, plain, rtol=0, atol=1e-12 * np.abs(gradient).max() * len(B) * 10)

@@ -9,6 +9,7 @@ import pytest
 from onehidden import papers
 from onehidden.papers.fresh import FreshSampler, rotation
 from onehidden.papers.gmov_fig3 import without_degree_two
+from onehidden.precision import double
 
 NAMES = ["glm-fig1", "glm-fig2", "glm-fig3", "glm-fig4", "glm-theorem-2.1", "glm-theorem-2.2"]
 NAMES += ["glm-theorem-2.3", "glm-theorem-2.6", "glm-appendix-f", "gmov-fig3", "gmov-fig4"]
@@ -66,7 +67,7 @@ def test_control_variate_lowers_the_variance_and_keeps_the_mean():
     B, values = rotation(4, 1), {}
     for control in (None, 2):
         sampler = FreshSampler(G, teacher, 4000, control=control)
-        with jax.enable_x64(True):
+        with double():
             batches = [sampler.batch(jax.random.key(i)) for i in range(40)]
         values[control] = np.array([G.value(B, batch) for batch in batches])
     assert values[2].std() < 0.3 * values[None].std()

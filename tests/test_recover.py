@@ -115,6 +115,24 @@ def test_standard_errors_match_a_bootstrap_of_the_noise():
     assert np.all((ratio > 0.74) & (ratio < 1.26))
 
 
+@pytest.mark.parametrize(("hidden", "failed"), [(2, "one unit more"), (4, "one unit fewer")])
+def test_noise_does_not_hide_a_wrong_width(hidden, failed):
+    """Three tanh units under noise: two leave a gap of 69 in log-likelihood, four have one to spare."""
+    rng = np.random.default_rng(3)
+    net = oh.OneHiddenNet(
+        rng.standard_normal((3, 4)),
+        rng.choice([-1, 1.0], 3) * rng.uniform(0.5, 1.5, 3),
+        0.4 * rng.standard_normal(3),
+        activation="tanh",
+    )
+    X = rng.standard_normal((300, 4))
+    y = net.predict(X) + 0.3 * rng.standard_normal(300)
+    r = oh.recover(X, y, hidden, bias=True, activation="tanh")
+    assert r.status in ("doubtful", "not identifiable")
+    if hidden == 2:
+        assert failed in [check.name for check in r.checks if not check.passed]
+
+
 def test_wrong_width_is_called_doubtful_and_extra_units_unidentifiable():
     net = teacher(k=3)
     X = np.random.default_rng(7).standard_normal((1500, 5))
@@ -132,6 +150,34 @@ def test_polynomial_activations_are_not_identifiable(name):
     X = np.random.default_rng(8).standard_normal((400, 5))
     r = oh.recover(X, net.predict(X), 3, activation=name)
     assert r.status == "not identifiable"
+
+
+def test_a_spent_budget_answers_when_the_width_is_unknown_too():
+    X = np.random.default_rng(17).standard_normal((600, 4))
+    r = oh.recover(X, np.sin(2 * X[:, 0]), bias=True, max_seconds=0.01)
+    assert r.status != "exact"
+
+
+def test_options_of_any_integer_type_are_saved(tmp_path):
+    net = teacher()
+    X = np.random.default_rng(18).standard_normal((800, 5))
+    oh.recover(X, net.predict(X), np.int8(3)).save(tmp_path / "run")
+    assert oh.load_recovery(tmp_path / "run").options["hidden"] == 3
+
+
+def test_tables_of_every_kind_carry_their_names():
+    pyarrow = pytest.importorskip("pyarrow")
+    net = teacher(k=1, d=2)
+    X = np.random.default_rng(19).standard_normal((200, 2))
+    columns = {"left": X[:, 0], "right": X[:, 1]}
+    for table in (pyarrow.table(columns), oh.data.open(columns)):
+        assert oh.recover(table, net.predict(X), 1).feature_names == ("left", "right")
+
+
+def test_laws_without_a_score_are_refused():
+    X = np.random.default_rng(20).standard_normal((400, 3))
+    with pytest.raises(ValueError, match="Laplace has no score of order 2"):
+        oh.recover(X, np.maximum(X[:, 0], 0), 1, score=oh.laws.Laplace(3))
 
 
 def test_same_seed_gives_the_same_answer():
@@ -202,6 +248,12 @@ GOOD = np.random.default_rng(13).standard_normal((50, 3))
         (GOOD, GOOD[:, 0], {"score": oh.laws.Logistic(7)}, "7 inputs"),
         (GOOD, GOOD[:, 0], {"seed": -1}, "seed"),
         (GOOD, GOOD[:, 0], {"max_seconds": 0}, "max_seconds"),
+        (GOOD, GOOD[:, 0], {"max_seconds": "x"}, "max_seconds"),
+        (GOOD, GOOD[:, 0], {"bias": "yes"}, "bias must be"),
+        (GOOD, GOOD[:, 0], {"progress": "x"}, "progress must be"),
+        (GOOD * 1e300, GOOD[:, 0], {}, "rescale"),
+        (GOOD, GOOD[:, 0] * 1e-300, {}, "rescale"),
+        (GOOD, GOOD[:, 0], {"score": oh.scores.LocalLikelihood()}, "fit"),
     ],
 )
 def test_bad_input_is_one_sentence(X, y, options, message):

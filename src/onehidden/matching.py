@@ -108,6 +108,8 @@ def _parts(net: OneHiddenNet | Any) -> tuple[np.ndarray, np.ndarray, np.ndarray,
     rows = np.asarray(net, dtype=float)
     if rows.ndim != 2:
         raise ValueError(f"expected a (k, d) matrix of rows, got shape {rows.shape}")
+    if not np.all(np.isfinite(rows)):
+        raise ValueError("the rows to match must be finite: they hold NaN or infinity")
     return rows, np.zeros(len(rows)), np.zeros(len(rows)), 0.0
 
 

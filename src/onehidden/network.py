@@ -41,15 +41,18 @@ class OneHiddenNet:
         weights: Any,
         output: Any,
         bias: Any = None,
-        intercept: float = 0.0,
+        intercept: Any = 0.0,
         activation: str | Activation = "relu",
     ) -> None:
-        weights = np.array(weights, dtype=float, order="C")
-        if weights.ndim != 2:
+        weights = _numbers("weights", weights)
+        if weights.ndim != 2 or 0 in weights.shape:
             raise ValueError(f"weights must be a (k, d) matrix, got shape {weights.shape}")
         k = weights.shape[0]
-        output = np.array(output, dtype=float)
-        bias = np.zeros(k) if bias is None else np.array(bias, dtype=float)
+        output = _numbers("output", output)
+        bias = np.zeros(k) if bias is None else _numbers("bias", bias)
+        intercept = _numbers("intercept", intercept)
+        if intercept.shape not in ((), (1,)):
+            raise ValueError(f"intercept must be one number, got shape {intercept.shape}")
         for name, vector in (("output", output), ("bias", bias)):
             if vector.shape != (k,):
                 raise ValueError(f"{name} must have one entry a row of weights ({k}), got {vector.shape}")
@@ -63,7 +66,7 @@ class OneHiddenNet:
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "bias", bias)
         object.__setattr__(self, "output", output)
-        object.__setattr__(self, "intercept", float(intercept))
+        object.__setattr__(self, "intercept", float(intercept.reshape(())))
         object.__setattr__(self, "activation", activations.get(activation))
 
     @property
@@ -124,6 +127,8 @@ class OneHiddenNet:
         """Write safetensors with a JSON header; no pickle."""
         from safetensors.numpy import save_file
 
+        if not isinstance(path, (str, Path)) or not Path(path).parent.is_dir():
+            raise ValueError(f"cannot save to {path!r}: name a file in a folder that exists")
         header = {"format_version": FORMAT_VERSION, "activation": self.activation.name}
         tensors = {
             "weights": self.weights,
@@ -138,7 +143,7 @@ class OneHiddenNet:
         """Read what ``save`` wrote."""
         from safetensors import SafetensorError, safe_open
 
-        if not Path(path).is_file():
+        if not isinstance(path, (str, Path)) or not Path(path).is_file():
             raise ValueError(f"no model file at {path}")
         try:
             with safe_open(str(path), framework="numpy") as file:
@@ -158,7 +163,7 @@ class OneHiddenNet:
             tensors["output"],
             tensors["bias"],
             float(tensors["intercept"][0]),
-            header["activation"],
+            str(header.get("activation")),
         )
 
     def to_onnx(self, path: str | Path) -> None:
@@ -190,3 +195,14 @@ class OneHiddenNet:
         from onehidden import exports
 
         return exports.to_latex(self, feature_names, digits)
+
+
+def _numbers(name: str, values: Any) -> np.ndarray:
+    """A float64 copy of real numbers; anything else is refused by name."""
+    try:
+        array = np.array(values, order="C")
+        if array.dtype.kind in "biuf":
+            return array.astype(float)
+    except ValueError:  # rows of unequal length
+        pass
+    raise ValueError(f"{name} must be real numbers, got {type(values).__name__} that is not")

@@ -47,9 +47,12 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point: every ValueError of the library becomes one sentence and exit code 2."""
+    output = sys.stdout
+    if output is None:  # closed by the caller: what would be said goes nowhere
+        output = sys.stdout = open(os.devnull, "w")
     try:
         code = cli.main(standalone_mode=False)
-        sys.stdout.flush()
+        output.flush()
     except click.ClickException as error:
         error.show()
         code = 2
@@ -57,7 +60,7 @@ def main() -> None:
         click.echo("interrupted", err=True)
         code = 130
     except BrokenPipeError:  # the reader of our stdout left: not our failure, nothing to say
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
         code = 0
     except (ValueError, OSError) as error:
         click.echo(f"onehidden: {' '.join(str(error).split())}", err=True)

@@ -27,4 +27,4 @@ def command(run: Path, as_json: bool) -> int:
         console = Console()
         console.print(tables.checks(recovery))
         console.print(tables.status(recovery))
-    return 0 if recovery.converged else 1
+    return 0 if recovery.converged and all(check.passed for check in recovery.checks) else 1

@@ -34,8 +34,10 @@ def command(
 ) -> int:
     """Predict with the network in MODEL (a .safetensors file or a run folder) at the rows of FILE."""
     from onehidden import data
+    from onehidden.cli import runs
     from onehidden.network import OneHiddenNet
 
+    runs.must_differ(out, file, model)
     net = OneHiddenNet.load(_model_file(model))
     chosen = [name.strip() for name in columns.split(",")] if columns else _names_of_run(model, net)
     table = data.open(file, target=target, columns=chosen)

@@ -14,7 +14,8 @@ import click
 @click.option(
     "--out", type=click.Path(path_type=Path), help=".html, .md or .json [default: RUN/report.html]."
 )
-def command(run: Path, file: Path | None, target: str, out: Path | None) -> int:
+@click.option("--json", "as_json", is_flag=True, help="The sections as JSON on stdout; no file is written.")
+def command(run: Path, file: Path | None, target: str, out: Path | None, as_json: bool) -> int:
     """Write the report of a run folder as HTML, Markdown or JSON."""
     from onehidden import data, report
     from onehidden.recovery import load_recovery
@@ -28,6 +29,9 @@ def command(run: Path, file: Path | None, target: str, out: Path | None) -> int:
     if file is not None:
         table = data.open(file, target=target, columns=list(recovery.feature_names))
         X, y = table.X, table.y
+    if as_json:
+        click.echo(report.as_json_text(recovery, X=X, y=y))
+        return 0
     writers[path.suffix](recovery, path, X=X, y=y)
     click.echo(f"report written to {path}", err=True)
     return 0

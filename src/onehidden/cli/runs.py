@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,19 @@ def free_folder(folder: Path) -> Path:
         raise ValueError(f"{folder} is a file: name a folder for the run with --out")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "recovery.json").exists():
         raise ValueError(f"{folder} holds other files: name another folder for the run with --out")
+    parent = folder
+    while not parent.exists():
+        parent = parent.parent
+    if not os.access(parent, os.W_OK) or str(folder.resolve()).startswith(("/proc/", "/sys/", "/dev/")):
+        raise ValueError(f"cannot write to {folder}: name another folder for the run with --out")
     return folder
+
+
+def must_differ(out: Path | None, *inputs: Path) -> None:
+    """Refuse to overwrite what is being read."""
+    for path in inputs:
+        if out is not None and out.exists() and path.exists() and out.samefile(path):
+            raise ValueError(f"{out} is the input itself: name another file with --out")
 
 
 def write(recovery: Any, folder: Path, X: Any, y: Any, truth: Any = None) -> None:

@@ -29,10 +29,15 @@ def command(
 ) -> int:
     """Estimate the score functions S_1 … S_m of the law of a table and write them row by row."""
     from onehidden import scores
+    from onehidden.cli import runs
+    from onehidden.recovery.record import plain
 
     out = file.with_name(f"{file.stem}.scores.parquet") if out is None else out
     if out.suffix not in (".parquet", ".npz"):
         raise ValueError(f"--out must end in .parquet or .npz, got {out.name}")
+    runs.must_differ(out, file)
+    if seed < 0:
+        raise ValueError(f"--seed must be 0 or more, got {seed}")
     X, names = _read(file, drop)
     click.echo(f"{len(X)} rows, {len(names)} inputs: fitting ({estimator}) …", err=True)
     fitted = _fit(estimator, X, seed)
@@ -45,11 +50,14 @@ def command(
         "inputs": names,
         "estimator": type(fitted).__name__,
         "reason": getattr(fitted, "reason", "asked for"),
-        "compared": [vars(line) for line in getattr(fitted, "selection", ())],
-        "checks": [check.to_dict() for check in checks],
+        "compared": [
+            {key: plain(value) for key, value in vars(line).items()}
+            for line in getattr(fitted, "selection", ())
+        ],
+        "checks": [{key: plain(value) for key, value in check.to_dict().items()} for check in checks],
     }
     if as_json:
-        click.echo(json.dumps(summary, indent=2))
+        click.echo(json.dumps(summary, indent=2, allow_nan=False))
     else:
         click.echo(f"{out}: {summary['estimator']} ({summary['reason']})")
         for check in checks:
@@ -59,40 +67,17 @@ def command(
 
 
 def _read(file: Path, drop: tuple[str, ...]):
-    """The numeric matrix of a CSV, Parquet or npz file (array ``X``), and its column names."""
-    import numpy as np
+    """The matrix of inputs of a file and its column names, without the dropped ones."""
+    from onehidden import data
 
-    if not file.is_file():
-        raise ValueError(f"no file at {file}")
-    if file.suffix == ".npz":
-        with np.load(file, allow_pickle=False) as arrays:
-            if "X" not in arrays:
-                raise ValueError(f"{file} holds {', '.join(arrays)}, but no array X")
-            X = np.asarray(arrays["X"], dtype=float)
-        if X.ndim != 2:
-            raise ValueError(f"X in {file} must be an (n, d) matrix, got shape {X.shape}")
-        return X, [f"x{j}" for j in range(X.shape[1])]
-    if file.suffix == ".csv":
-        from pyarrow import csv
-
-        table = csv.read_csv(file)
-    elif file.suffix in (".parquet", ".pq"):
-        from pyarrow import parquet
-
-        table = parquet.read_table(file)
-    else:
-        raise ValueError(f"{file} must be .csv, .parquet or .npz")
-    missing = [name for name in drop if name not in table.column_names]
+    table = data.open(file)
+    missing = [name for name in drop if name not in table.feature_names]
     if missing:
-        raise ValueError(f"no column {missing[0]!r} to drop: the table has {', '.join(table.column_names)}")
-    names = [name for name in table.column_names if name not in drop]
-    columns = []
-    for name in names:
-        try:
-            columns.append(table.column(name).cast("float64").to_numpy())
-        except Exception:
-            raise ValueError(f"column {name!r} does not hold numbers: --drop it or encode it") from None
-    return np.column_stack(columns), names
+        raise ValueError(f"no column {missing[0]!r} to drop: the table has {', '.join(table.feature_names)}")
+    kept = [j for j, name in enumerate(table.feature_names) if name not in drop]
+    if not kept:
+        raise ValueError("every column was dropped: leave at least one input")
+    return data.check_arrays(table.X[:, kept])[0], [table.feature_names[j] for j in kept]
 
 
 def _fit(estimator: str, X, seed: int):

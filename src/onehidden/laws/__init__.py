@@ -1,6 +1,6 @@
 """Input laws you know: sample, log-density, exact scores."""
 
-from onehidden.laws.base import Law, ScoreFunction
+from onehidden.laws.base import Law, ScoreFunction, require_valid_orders
 from onehidden.laws.gaussian import Gaussian, GaussianMixture
 from onehidden.laws.product import (
     GeneralizedGaussian,
@@ -29,4 +29,5 @@ __all__ = [
     "Sech",
     "StudentT",
     "Uniform",
+    "require_valid_orders",
 ]

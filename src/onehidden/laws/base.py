@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,7 @@ class ScoreFunction:
         -------
         (n, d, …, d), or (n, r, …, r).
         """
+        self._must_be_ready()
         X = as_points(X, self.n_inputs)
         _check_order(order)
         V = np.eye(self.n_inputs) if subspace is None else _as_matrix(subspace, self.n_inputs)
@@ -60,6 +61,7 @@ class ScoreFunction:
 
     def contract(self, X: Any, *directions: Any) -> np.ndarray:
         """S_m(u, v, …) at the rows of X, one direction an argument, m = their number; (n,)."""
+        self._must_be_ready()
         X = as_points(X, self.n_inputs)
         _check_order(len(directions))
         columns: list[np.ndarray] = []
@@ -80,6 +82,10 @@ class ScoreFunction:
         for rows in _blocks(len(X), V.shape[1] ** len(index)):
             out[rows] = self._entry(X[rows], V, index)
         return out
+
+    def _must_be_ready(self) -> None:
+        if not hasattr(self, "n_inputs"):
+            raise ValueError(f"this {type(self).__name__} has not been fitted: call .fit(X) first")
 
     def _tensor(self, X: np.ndarray, order: int, V: np.ndarray) -> np.ndarray:
         return score_tensor(self._log_derivatives(X, order, V))
@@ -172,3 +178,15 @@ def _check_order(order: int) -> None:
 def _blocks(n: int, width: int) -> list[slice]:
     size = max(1, _BLOCK // max(1, width))
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+
+
+def require_valid_orders(score: Any, orders: Iterable[int]) -> None:
+    """Refuse orders at which a law says that its formula is no score (Laplace beyond 1, uniform at all)."""
+    limit = getattr(score, "valid_order", float("inf"))
+    beyond = [m for m in orders if m > limit]
+    if beyond:
+        raise ValueError(
+            f"{type(score).__name__} has no score of order {beyond[0]}: its density is not smooth and "
+            f"Stein's identity holds up to order {limit:g} only; use a smooth stand-in of equal variance, "
+            "such as Logistic, or an estimated score"
+        )

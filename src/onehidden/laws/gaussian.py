@@ -88,8 +88,18 @@ class GaussianMixture(Law):
         self.components = tuple(Gaussian(m, c) for m, c in zip(means, covs, strict=True))
 
     @property
+    def means(self) -> np.ndarray:
+        """(K, d) means of the components."""
+        return np.stack([c.mean for c in self.components])
+
+    @property
+    def covs(self) -> np.ndarray:
+        """(K, d, d) covariances of the components."""
+        return np.stack([c.cov for c in self.components])
+
+    @property
     def mean(self) -> np.ndarray:
-        return self.weights @ np.stack([c.mean for c in self.components])
+        return self.weights @ self.means
 
     @property
     def cov(self) -> np.ndarray:

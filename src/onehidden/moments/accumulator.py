@@ -97,8 +97,8 @@ class MomentAccumulator:
         return self
 
     def merge(self, other: MomentAccumulator) -> MomentAccumulator:
-        if (self.r, self.orders) != (other.r, other.orders):
-            raise ValueError("only accumulators of the same coordinates and orders merge")
+        if (self.r, self.orders) != (other.r, other.orders) or not _same(self.control, other.control):
+            raise ValueError("only accumulators of the same coordinates, orders and control merge")
         for m in self.orders:
             self._sum[m] += other._sum[m]
             self._square[m] += other._square[m]
@@ -111,6 +111,14 @@ class MomentAccumulator:
         mean = {m: s / self.n for m, s in self._sum.items()}
         variance = {m: np.maximum(self._square[m] / self.n - mean[m] ** 2, 0.0) for m in self.orders}
         return ScoreMoments(self.n, self.orders, self.control_degree, mean, variance, self.r, transform)
+
+
+def _same(one: Control | None, other: Control | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    pairs = zip(one.coefficients, other.coefficients, strict=False)
+    same = len(one.coefficients) == len(other.coefficients)
+    return same and all(np.array_equal(a, b) for a, b in pairs)
 
 
 def product_sums(weight: np.ndarray, scores: tuple[np.ndarray, ...], order: int) -> np.ndarray:

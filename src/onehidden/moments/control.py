@@ -15,8 +15,8 @@ import numpy as np
 class Control:
     """A polynomial of degree 0, 1 or 2 in coordinates u: c + <l, u> + sum_{i<=j} q_ij u_i u_j.
 
-    ``below(m)`` is its use at order m: only degrees under m leave the expectation alone, so one
-    polynomial is fitted for each degree.
+    At order m only degrees under m leave the expectation alone, so one polynomial is fitted for each
+    degree and ``residual`` takes the best that the order allows.
     """
 
     coefficients: tuple[np.ndarray, ...]  # one vector for each degree 0, 1, …
@@ -55,6 +55,8 @@ class ControlAccumulator:
         return self
 
     def merge(self, other: ControlAccumulator) -> ControlAccumulator:
+        if (self.r, self.degree) != (other.r, other.degree):
+            raise ValueError("only accumulators of the same coordinates and degree merge")
         self._gram += other._gram
         self._cross += other._cross
         return self

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onehidden.laws import Gaussian
+from onehidden.laws import Gaussian, require_valid_orders
 from onehidden.moments.accumulator import MomentAccumulator, ScoreMoments
 from onehidden.moments.control import ControlAccumulator
 from onehidden.precision import in_double
@@ -44,6 +44,13 @@ def score_moments(
         raise ValueError(f"orders must be among 1, 2, 3, 4, got {orders}")
     if X.ndim != 2 or y.shape != (len(X),):
         raise ValueError(f"expected X (n, d) and y (n,), got {X.shape} and {y.shape}")
+    if len(X) < 2:
+        raise ValueError(f"moments need at least 2 samples, got {len(X)}")
+    if not (np.all(np.isfinite(X)) and np.all(np.isfinite(y))):
+        raise ValueError("X and y must be finite: they hold NaN or infinity")
+    if not callable(getattr(score, "score", None)):
+        raise ValueError(f"score must be a law or a fitted score, got {type(score).__name__}")
+    require_valid_orders(score, orders)
     basis = None if subspace is None else np.asarray(subspace, float)
     if basis is not None and (basis.ndim != 2 or len(basis) != X.shape[1]):
         raise ValueError(f"subspace must be ({X.shape[1]}, r), got shape {basis.shape}")

@@ -68,7 +68,7 @@ class GaussianDesigned(_Quartic):
 
     Parameters
     ----------
-    mu, lam : μ ≤ 12 c / κ* and λ ≥ a*_max / c with c = 0.01 are the theorem's range.
+    mu, lam : μ ≤ c / κ* and λ ≥ a*_max / c with c = 0.01 are the theorem's range.
     activation : the teacher's; one without a fourth Hermite coefficient is refused.
     sign : ε, the sign of κ_4 times the outputs; from the activation when None.
     """

@@ -26,7 +26,7 @@ class NonOrthogonal(Objective):
 
     Parameters
     ----------
-    mu, lam : μ ≤ 12 c / κ*, λ ≥ 1/(c a*_min).
+    mu, lam : μ ≤ c / κ*, λ ≥ 1/(c a*_min).
     delta : weight of the ridge that removes components outside the span when k < d; 0 for k = d.
     score : None for x ~ N(0, I).
     scale : κ_2 of N_2; from the activation (Gaussian value) when None.

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onehidden.laws import Gaussian
+from onehidden.laws import Gaussian, require_valid_orders
 from onehidden.objectives.sources import GaussianBatch, Mixture, ProductBatch, Tensors
 
 DENSE_LIMIT = 12
@@ -56,6 +56,7 @@ def source_of(score: Any, X: jax.Array, y: jax.Array, orders: Sequence[int]) -> 
     """The source behind samples (X, y) under that score."""
     if score is None:
         return GaussianBatch.of(X, y)
+    require_valid_orders(score, orders)
     if hasattr(score, "log_derivatives"):
         return ProductBatch.of([jnp.asarray(part) for part in score.log_derivatives(X)], y)
     if all(hasattr(score, name) for name in ("weights", "means", "covs")):

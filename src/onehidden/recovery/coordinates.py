@@ -79,6 +79,8 @@ class WhitenedScore:
 
 def whitened(X: np.ndarray, y: np.ndarray) -> Coordinates:
     """Coordinates in which the sample has mean zero and unit covariance, and y mean zero, variance one."""
+    _must_be_moderate(X, "X")
+    _must_be_moderate(y, "y")
     mean = X.mean(axis=0)
     spread = X.std(axis=0)  # columns of wildly different units first, or the covariance loses digits
     centred = (X - mean) / spread
@@ -103,3 +105,10 @@ def whitened(X: np.ndarray, y: np.ndarray) -> Coordinates:
         float(y.mean()),
         scale,
     )
+
+
+def _must_be_moderate(values: np.ndarray, name: str) -> None:
+    """Squares of the values must neither overflow nor vanish."""
+    largest = float(np.max(np.abs(values)))
+    if largest > 1e140 or 0 < largest < 1e-140:
+        raise ValueError(f"{name} has values of size {largest:.0e}: rescale it to ordinary size first")

@@ -56,8 +56,8 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
             return
         try:
             yield from runs[name]()
-        except ValueError:  # this start says why it cannot begin here; the others may
-            continue
+        except ValueError:  # this start cannot begin here (no usable order, no span); the others may
+            task.report(f"{name} start refused", 0, float("nan"))
     if basis is not None and not task.stop():  # the subspace itself may have been wrong
         yield from _wide(task)
 

@@ -104,8 +104,8 @@ class Recovery:
             "status": self.status,
             "message": self.message,
             "converged": self.converged,
-            "loss": _plain(self.loss),
-            "noise_variance": _plain(self.noise_variance),
+            "loss": plain(self.loss),
+            "noise_variance": plain(self.noise_variance),
             "seconds": self.seconds,
             "origin": self.origin,
             "n_samples": self.n_samples,
@@ -116,11 +116,11 @@ class Recovery:
                 "bias": self.network.bias.tolist(),
                 "intercept": self.network.intercept,
             },
-            "standard_errors": {name: _plain(value) for name, value in asdict(error).items()},
-            "checks": [{key: _plain(v) for key, v in check.to_dict().items()} for check in self.checks],
-            "signal": {str(order): _plain(z) for order, z in self.signal.items()},
-            "curvature": _plain(self.curvature),
-            "trace": [{key: _plain(v) for key, v in asdict(record).items()} for record in self.trace],
+            "standard_errors": {name: plain(value) for name, value in asdict(error).items()},
+            "checks": [{key: plain(v) for key, v in check.to_dict().items()} for check in self.checks],
+            "signal": {str(order): plain(z) for order, z in self.signal.items()},
+            "curvature": plain(self.curvature),
+            "trace": [{key: plain(v) for key, v in asdict(record).items()} for record in self.trace],
             "feature_names": list(self.feature_names),
             "options": self.options,
             "versions": self.versions,
@@ -130,6 +130,8 @@ class Recovery:
         """Write the report as one HTML page; samples add ridge functions, a true network a comparison."""
         from onehidden.report import render_html
 
+        if Path(path_html).suffix not in (".html", ".htm"):
+            raise ValueError(f"the report is an HTML page: name a .html file, got {path_html}")
         render_html(self, path_html, X=X, y=y, truth=truth)
 
 
@@ -146,10 +148,12 @@ def load_recovery(directory: str | Path) -> Recovery:
     version = data.get("format_version") if isinstance(data, dict) else None
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise ValueError(f"{path} has run format {version}, this version reads up to {FORMAT_VERSION}")
+    network = OneHiddenNet.load(folder / "model.safetensors")
     try:
+        _must_be_sound(data, network)
         error = data["standard_errors"]
         return Recovery(
-            network=OneHiddenNet.load(folder / "model.safetensors"),
+            network=network,
             status=data["status"],
             message=data["message"],
             loss=_number(data["loss"]),
@@ -171,18 +175,35 @@ def load_recovery(directory: str | Path) -> Recovery:
             options=data["options"],
             versions=data["versions"],
         )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is not a complete run: {error!r}") from None
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged or does not belong to its model: {error}") from None
+
+
+def _must_be_sound(data: dict[str, Any], network: OneHiddenNet) -> None:
+    """What a run says of itself must fit its model and its own verdict."""
+    if not np.array_equal(_array(data["network"]["weights"]), network.weights):
+        raise ValueError("its weights are not those of model.safetensors")
+    if data["status"] not in ("exact", "consistent", "doubtful", "not identifiable"):
+        raise ValueError(f"unknown status {data['status']!r}")
+    if not data["checks"] or not all(isinstance(c["passed"], bool) for c in data["checks"]):
+        raise ValueError("its checks are missing or have no verdict")
+    good = data["status"] in ("exact", "consistent")
+    if good and not all(c["passed"] for c in data["checks"]):
+        raise ValueError("its status does not follow from its checks")
+    for check in data["checks"]:
+        _number(check["value"])
+    float(data["seconds"] + 0.0)
 
 
 _NAMES = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: arrays as lists, numbers that are not finite as text."""
     if isinstance(value, np.ndarray):
-        return [_plain(v) for v in value.tolist()]
+        return [plain(v) for v in value.tolist()]
     if isinstance(value, list):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if isinstance(value, float) and not np.isfinite(value):
         return str(value)
     return value

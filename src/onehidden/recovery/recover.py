@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,9 +62,14 @@ def recover(
     X, y, names = _samples(X, y)
     g = activations.get(activation)
     _check_choices(start, seed, max_seconds, hidden)
+    for name, choice in (("bias", bias), ("intercept", intercept)):
+        if not isinstance(choice, (bool, np.bool_)):
+            raise ValueError(f"{name} must be True or False, got {choice!r}")
+    if not (isinstance(progress, bool) or callable(progress)):
+        raise ValueError(f"progress must be True, False or a function, got {progress!r}")
     _check_score(score, X.shape[1])
     options = {
-        "hidden": hidden,
+        "hidden": None if hidden is None else int(hidden),
         "activation": g.name,
         "bias": bool(bias),
         "intercept": bool(intercept),
@@ -72,9 +78,9 @@ def recover(
         "seed": int(seed),
         "max_seconds": max_seconds,
     }
-    k = hidden if hidden is not None else 1
+    k = 1 if hidden is None else int(hidden)
     form = Form(g, X.shape[1], k, bool(bias), bool(intercept))
-    _enough_samples(form, len(X), hidden)
+    _enough_samples(form, len(X))
     around = whitened(X, y)
     effort = Effort(start, int(seed), clock, None if isinstance(score, str) else score)
     if hidden is None:
@@ -103,13 +109,13 @@ def recover(
 
 
 def _samples(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    table = X if isinstance(X, data.Table) else None
-    if table is not None and y is None:
-        if table.y is None:
+    names: tuple[str, ...] = ()
+    if isinstance(X, data.Table):
+        if y is None and X.y is None:
             raise ValueError("the table has no target: open it with target=NAME, or give y")
-        X, y, names = table.X, table.y, table.feature_names
+        X, y, names = X.X, X.y if y is None else y, X.feature_names
     else:
-        columns = getattr(X, "columns", None)
+        columns = getattr(X, "column_names", None) or getattr(X, "columns", None)
         names = () if columns is None else tuple(str(c) for c in columns)
     if y is None:
         raise ValueError("recover needs the target: recover(X, y, …)")
@@ -124,7 +130,9 @@ def _check_score(score: Any, d: int) -> None:
             raise ValueError(f"score must be a law or one of {', '.join(SCORES)}, got {score!r}")
     elif not callable(getattr(score, "score", None)):
         raise ValueError(f"score must be a law or one of {', '.join(SCORES)}, got {type(score).__name__}")
-    elif getattr(score, "n_inputs", d) != d:
+    elif not hasattr(score, "n_inputs"):
+        raise ValueError(f"the {type(score).__name__} has not been fitted: call .fit(X) first")
+    elif score.n_inputs != d:
         raise ValueError(f"the score is one of {score.n_inputs} inputs, but X has {d} columns")
 
 
@@ -133,20 +141,24 @@ def _check_choices(start: Any, seed: Any, max_seconds: Any, hidden: Any) -> None
         raise ValueError(f"start must be one of {', '.join(STARTS)}, got {start!r}")
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ValueError(f"seed must be a whole number from 0 on, got {seed!r}")
-    if max_seconds is not None and not max_seconds > 0:
-        raise ValueError(f"max_seconds must be positive or None, got {max_seconds!r}")
+    if max_seconds is not None and not (
+        isinstance(max_seconds, (int, float, np.number)) and 0 < max_seconds < float("inf")
+    ):
+        raise ValueError(f"max_seconds must be a positive number or None, got {max_seconds!r}")
     if hidden is not None and (isinstance(hidden, bool) or not isinstance(hidden, (int, np.integer))):
         raise ValueError(f"hidden must be a whole number of units or None, got {hidden!r}")
     if hidden is not None and hidden < 1:
         raise ValueError(f"hidden must be at least 1, got {hidden}")
 
 
-def _enough_samples(form: Form, n: int, hidden: int | None) -> None:
+def _enough_samples(form: Form, n: int) -> None:
     if n <= form.freedom:
-        most = (n - 1) // (form.freedom // form.k) if form.k else 0
+        shared = replace(form, k=0).freedom
+        most = (n - 1 - shared) // (replace(form, k=1).freedom - shared)
+        cure = f"ask for at most {most} units or bring more samples" if most > 0 else "bring more samples"
         raise ValueError(
             f"{form.k} units of {form.d} inputs have {form.freedom} free parameters, but there are only {n} "
-            f"samples: ask for at most {max(most, 0)} units or bring more samples"
+            f"samples: {cure}"
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from onehidden.checks import at_least
+from onehidden.checks import at_least, at_most
 from onehidden.network import OneHiddenNet
 from onehidden.objectives.fit import NetworkFit
 from onehidden.objectives.residuals import Form
@@ -18,8 +18,8 @@ from onehidden.recovery.clock import Clock
 from onehidden.recovery.coordinates import Coordinates, WhitenedScore
 from onehidden.recovery.race import Scouting, candidates
 from onehidden.solvers import LevenbergMarquardt
-from onehidden.starts.candidate import Candidate, Task
-from onehidden.starts.repair import repaired
+from onehidden.starts.candidate import Candidate, Task, complete, refine, search_form
+from onehidden.starts.repair import repaired, with_one_fewer, with_one_more
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,37 @@ def search(X: np.ndarray, y: np.ndarray, form: Form, around: Coordinates, effort
             f"the start {effort.start!r} found nothing to begin from: no score moment of order 3 or 4 "
             "carries signal here; use start='auto'"
         )
-    return _with_agreement(tried, n)
+    return _with_neighbours(task, begin, _with_agreement(tried, n))
+
+
+def _with_neighbours(task: Task, begin: Coordinates, found: Found) -> Found:
+    """A consistent answer is held against one unit more and one fewer, by the information criterion."""
+    if found.certificate.status != "consistent":
+        return found
+    net = begin.inward(found.certificate.network)
+    form = search_form(task.activation, task.d, task.k, task.bias)
+    here = refine(task, form, complete(task, form, net.weights, net.bias), "neighbours")
+    n, each = len(task.y), task.d + 1 + task.bias - (task.activation.homogeneity is not None)
+    penalty = each * float(np.log(n))
+    more = n * float(np.log(here.loss / with_one_more(task, here).loss)) - penalty
+    check = at_most(
+        "one unit more",
+        more,
+        0.0,
+        "gain of one more unit in n log(loss), less log(n) for each of its parameters; above 0 the data ask "
+        "for more units",
+    )
+    certificate = with_check(found.certificate, check)
+    if task.k > 1:
+        fewer = n * float(np.log(with_one_fewer(task, here).loss / here.loss)) - penalty
+        check = at_least(
+            "one unit fewer",
+            fewer,
+            0.0,
+            "loss of one unit less on the same scale; below 0 the data do not ask for all of these units",
+        )
+        certificate = with_check(certificate, check)
+    return replace(found, certificate=certificate)
 
 
 def _with_repair(task: Task, candidate: Candidate) -> Iterator[Candidate]:

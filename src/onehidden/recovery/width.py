@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import jax.numpy as jnp
 import numpy as np
 
 from onehidden.checks import at_least
@@ -12,9 +11,9 @@ from onehidden.objectives.residuals import Form
 from onehidden.recovery.certificate import EXACT_RMS, with_check
 from onehidden.recovery.coordinates import Coordinates
 from onehidden.recovery.search import Effort, Found, search
-from onehidden.starts.candidate import search_form
-from onehidden.starts.prune import elimination_losses, merge_parallel
-from onehidden.starts.wide import WideAndPrune, train
+from onehidden.starts.candidate import fixed_columns, search_form, unit_columns
+from onehidden.starts.prune import elimination_losses
+from onehidden.starts.wide import WideAndPrune, merged_units, train
 
 _MOST = 64  # units looked for
 _TRIES = 4  # candidates looked at for each width on the way
@@ -36,6 +35,7 @@ def choose_width(X: np.ndarray, y: np.ndarray, form: Form, around: Coordinates, 
         return fits[k]
 
     k = guess_width(X, y, form, around, effort, most)
+    at(k)  # whatever the clock says: an answer is owed
     visited: set[int] = set()
     while k not in visited and not effort.clock.expired():
         visited.add(k)
@@ -46,7 +46,7 @@ def choose_width(X: np.ndarray, y: np.ndarray, form: Form, around: Coordinates, 
             k = max(1, k - 1)
         elif certificate.status == "doubtful":
             k = min(most, k + 1)
-        else:
+        elif not effort.clock.expired():
             k = min((j for j in (k - 1, k, k + 1) if 1 <= j <= most), key=lambda j: _criterion(at(j), len(X)))
     return _with_runner_up(fits, len(X))
 
@@ -62,13 +62,8 @@ def guess_width(
         wide, WideAndPrune(wide.k), Z, target, effort.seed, effort.clock.expired,
         lambda step, loss: effort.clock.report("width scout", step, loss),
     )  # fmt: skip
-    weights, output, offsets, _, _ = wide.unpack(theta)
-    g = wide.activation
-    amplitude = output * np.linalg.norm(weights, axis=1) ** (g.homogeneity or 1)
-    weights, offsets = merge_parallel(weights, offsets, amplitude, wide.symmetrised or g.sign_free)
-    features = np.asarray(wide.g(jnp.asarray(Z @ weights.T + offsets)))
-    always = np.column_stack([np.ones(len(Z)), *([Z] if wide.skip else [])])
-    losses = elimination_losses(features, always, target, most)
+    columns = unit_columns(wide, Z, *merged_units(wide, theta))
+    losses = elimination_losses(columns, fixed_columns(wide, Z), target, most)
     widths = np.arange(1, len(losses) + 1)
     n = len(X)
     return int(widths[np.argmin(n * np.log(np.maximum(losses, 1e-12)) + form.freedom * widths * np.log(n))])

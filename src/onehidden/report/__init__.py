@@ -7,7 +7,7 @@ from typing import Any
 
 from onehidden.network import OneHiddenNet
 
-__all__ = ["render_html", "render_json", "render_markdown"]
+__all__ = ["as_json_text", "render_html", "render_json", "render_markdown"]
 
 
 def render_html(
@@ -47,9 +47,14 @@ def render_json(
     recovery: Any, path: str | Path, X: Any = None, y: Any = None, truth: OneHiddenNet | None = None
 ) -> Path:
     """Write the report as JSON: the same sections, with the numbers behind every figure."""
+    return _write(path, as_json_text(recovery, X, y, truth))
+
+
+def as_json_text(recovery: Any, X: Any = None, y: Any = None, truth: OneHiddenNet | None = None) -> str:
+    """The JSON that ``render_json`` writes."""
     from onehidden.report import as_json, sections
 
-    return _write(path, as_json.render(sections.build(recovery, X, y, truth)))
+    return as_json.render(sections.build(recovery, X, y, truth))
 
 
 def _write(path: str | Path, text: str) -> Path:

@@ -6,7 +6,7 @@ import enum
 
 
 class Status(enum.Enum):
-    """Endings; those in ``GOOD`` leave a usable stationary point."""
+    """Endings; those that are ``good`` leave a usable stationary point."""
 
     EXACT = "residuals vanish to rounding"
     STATIONARY = "the gradient vanishes: a stationary point of the loss"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from onehidden.activations import Activation
@@ -88,14 +89,20 @@ def lift(candidate: Candidate, basis: np.ndarray) -> Candidate:
     return replace(candidate, network=lifted, weights=candidate.weights @ basis.T)
 
 
+def unit_columns(form: Form, Z: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """(n, M) values of units with these hyperplanes, in the form's activation."""
+    return np.asarray(form.g(jnp.asarray(Z @ weights.T + bias)))
+
+
+def fixed_columns(form: Form, Z: np.ndarray) -> np.ndarray:
+    """The columns every least-squares fit of a form has: a constant and, with a skip, the inputs."""
+    return np.column_stack([np.ones(len(Z)), *([Z] if form.skip else [])])
+
+
 def complete(task: Task, form: Form, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
     """Parameters with the given hyperplanes and least-squares outputs, skip and intercept."""
-    import jax.numpy as jnp
-
-    features = np.asarray(form.g(jnp.asarray(task.Z @ weights.T + bias)))
-    always = np.column_stack([np.ones(len(task.y)), *([task.Z] if form.skip else [])])
     # A trace of ridge: parallel units would share one output as +huge and -huge.
-    design = np.column_stack([features, always])
+    design = np.column_stack([unit_columns(form, task.Z, weights, bias), fixed_columns(form, task.Z)])
     gram = design.T @ design
     gram[np.diag_indices_from(gram)] += 1e-8 * np.trace(gram) / len(gram)
     coefficient = np.linalg.solve(gram, design.T @ task.y)

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
+from dataclasses import replace
+
 import numpy as np
 
 from onehidden.objectives.residuals import Form
-from onehidden.starts.candidate import Candidate, Task, complete, refine, search_form
+from onehidden.starts.candidate import (
+    Candidate,
+    Task,
+    complete,
+    fixed_columns,
+    refine,
+    search_form,
+    unit_columns,
+)
 
 _PROPOSALS = 200
 _WORTH = 1e-3  # a repair that lowers the loss by a smaller share is none
@@ -42,17 +51,31 @@ def repaired(task: Task, candidate: Candidate, rounds: int, good: float = 1e-20)
     return best
 
 
-def _features(task: Task, form: Form, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    return np.asarray(form.g(jnp.asarray(task.Z @ weights.T + bias)))
+def with_one_more(task: Task, candidate: Candidate) -> Candidate:
+    """The candidate with the unit added that explains most of its residual, refined: k + 1 units."""
+    wider = replace(task, k=task.k + 1)
+    form = search_form(task.activation, task.d, task.k, task.bias)
+    rng = np.random.default_rng([task.seed, 11])
+    row, offset = _best_addition(task, form, candidate.weights, candidate.bias, rng)
+    weights, bias = np.vstack([candidate.weights, row]), np.append(candidate.bias, offset)
+    form = search_form(task.activation, task.d, wider.k, task.bias)
+    return refine(wider, form, complete(wider, form, weights, bias), "one unit more")
 
 
-def _fixed(task: Task, form: Form) -> np.ndarray:
-    return np.column_stack([np.ones(len(task.y)), *([task.Z] if form.skip else [])])
+def with_one_fewer(task: Task, candidate: Candidate) -> Candidate:
+    """The candidate without its least useful unit, refined: k - 1 units."""
+    form = search_form(task.activation, task.d, task.k, task.bias)
+    dropped = _by_cost(task, form, candidate.weights, candidate.bias)[0]
+    kept = np.delete(np.arange(task.k), dropped)
+    narrower = replace(task, k=task.k - 1)
+    form = search_form(task.activation, task.d, narrower.k, task.bias)
+    start = complete(narrower, form, candidate.weights[kept], candidate.bias[kept])
+    return refine(narrower, form, start, "one unit fewer")
 
 
 def _by_cost(task: Task, form: Form, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
     """Units by how little the least-squares fit misses them: coef_i^2 / (G^-1)_ii, smallest first."""
-    design = np.column_stack([_features(task, form, weights, bias), _fixed(task, form)])
+    design = np.column_stack([unit_columns(form, task.Z, weights, bias), fixed_columns(form, task.Z)])
     gram = design.T @ design
     gram[np.diag_indices_from(gram)] *= 1 + 1e-10
     inverse = np.linalg.pinv(gram, hermitian=True)
@@ -65,7 +88,7 @@ def _best_addition(
     task: Task, form: Form, weights: np.ndarray, bias: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, float]:
     """The proposed unit whose addition lowers the residual sum of squares most."""
-    design = np.column_stack([_features(task, form, weights, bias), _fixed(task, form)])
+    design = np.column_stack([unit_columns(form, task.Z, weights, bias), fixed_columns(form, task.Z)])
     basis = np.linalg.qr(design)[0]
     residual = task.y - basis @ (basis.T @ task.y)
     second = (task.Z * residual[:, None]).T @ task.Z / len(residual)
@@ -77,7 +100,7 @@ def _best_addition(
     offsets = 0.7 * rng.standard_normal(len(proposals)) * task.bias
     if not (form.symmetrised or task.activation.sign_free):  # orientation matters: try both
         proposals, offsets = np.vstack([proposals, -proposals]), np.append(offsets, -offsets)
-    columns = _features(task, form, proposals, offsets)
+    columns = unit_columns(form, task.Z, proposals, offsets)
     columns = columns - basis @ (basis.T @ columns)
     gain = (columns.T @ residual) ** 2 / np.maximum(np.sum(columns**2, axis=0), 1e-12 * len(residual))
     best = int(np.argmax(gain))

@@ -17,7 +17,15 @@ import optax
 
 from onehidden.objectives.residuals import Form, residuals
 from onehidden.precision import single
-from onehidden.starts.candidate import Candidate, Task, complete, refine, search_form
+from onehidden.starts.candidate import (
+    Candidate,
+    Task,
+    complete,
+    fixed_columns,
+    refine,
+    search_form,
+    unit_columns,
+)
 from onehidden.starts.prune import eliminate_backwards, merge_parallel
 
 _CHUNK = 1000  # steps between looks at the clock
@@ -111,11 +119,15 @@ def _run_chunk(form, settings, batch, theta, state, decayed, x, target, starts):
 
 def prune(form: Form, theta: np.ndarray, task: Task) -> tuple[np.ndarray, np.ndarray]:
     """Weights and biases of the ``task.k`` units of the student that matter most."""
+    weights, bias = merged_units(form, theta)
+    columns = unit_columns(form, task.Z, weights, bias)
+    kept = eliminate_backwards(columns, fixed_columns(form, task.Z), task.y, task.k)
+    return weights[kept], bias[kept]
+
+
+def merged_units(form: Form, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weights and biases of a trained student's units, parallel ones averaged, strongest first."""
     weights, output, bias, _, _ = form.unpack(theta)
     g = form.activation
     amplitude = output * np.linalg.norm(weights, axis=1) ** (g.homogeneity or 1)
-    weights, bias = merge_parallel(weights, bias, amplitude, up_to_sign=form.symmetrised or g.sign_free)
-    features = np.asarray(form.g(jnp.asarray(task.Z @ weights.T + bias)))
-    always = np.column_stack([np.ones(len(task.y)), *([task.Z] if form.skip else [])])
-    kept = eliminate_backwards(features, always, task.y, task.k)
-    return weights[kept], bias[kept]
+    return merge_parallel(weights, bias, amplitude, up_to_sign=form.symmetrised or g.sign_free)
