@@ -183,10 +183,11 @@ def _blocks(n: int, width: int) -> list[slice]:
 def require_valid_orders(score: Any, orders: Iterable[int]) -> None:
     """Refuse orders at which a law says that its formula is no score (Laplace beyond 1, uniform at all)."""
     limit = getattr(score, "valid_order", float("inf"))
+    who = type(getattr(score, "score_of_x", score)).__name__
     beyond = [m for m in orders if m > limit]
     if beyond:
         raise ValueError(
-            f"{type(score).__name__} has no score of order {beyond[0]}: its density is not smooth and "
+            f"{who} has no score of order {beyond[0]}: its density is not smooth and "
             f"Stein's identity holds up to order {limit:g} only; use a smooth stand-in of equal variance, "
             "such as Logistic, or an estimated score"
         )

@@ -70,6 +70,10 @@ class WhitenedScore:
     def n_inputs(self) -> int:
         return len(self.coordinates.shift)
 
+    @property
+    def valid_order(self) -> float:
+        return getattr(self.score_of_x, "valid_order", float("inf"))
+
     def score(self, Z: np.ndarray, order: int, subspace: np.ndarray | None = None) -> np.ndarray:
         """S_m at the rows of Z contracted with the columns of ``subspace``, (n, r, …, r)."""
         inverse = self.coordinates.unwhiten
