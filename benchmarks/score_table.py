@@ -6,6 +6,7 @@ compared along ten random directions. The real table has no truth: its held-out 
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from benchmarks._table import Table
 from onehidden import laws, scores
+from onehidden.papers.parallel import map_cells, workers
 
 ESTIMATORS = {
     "gaussian": lambda: scores.GaussianScore(),
@@ -28,14 +30,24 @@ _QUERIES = 100
 def main(quick: bool) -> list[str]:
     table = Table("law", "d", "n", "estimator", "S_1", "S_2", "S_4 along u", "held-out loss", "seconds")
     sizes = (2000,) if quick else (2000, 20_000)
-    for n in sizes:
-        for d in (2, 5) if quick else (2, 5, 10, 20):
-            for name, law in _laws(d).items():
-                X, Q = law.sample(n, 1), law.sample(_QUERIES, 2)
-                for label, build in ESTIMATORS.items():
-                    table.row(name, d, n, label, *_errors(build, law, X, Q))
+    cells = [
+        (name, d, n, label)
+        for n in sizes
+        for d in ((2, 5) if quick else (2, 5, 10, 20))
+        for name in _laws(2)
+        for label in ESTIMATORS
+    ]
+    with workers(os.cpu_count() or 1):
+        for cell, errors in zip(cells, map_cells(cell_errors, cells), strict=True):
+            table.row(*cell, *errors)
     _real(table)
     return table.lines
+
+
+def cell_errors(name: str, d: int, n: int, label: str) -> tuple[float, ...]:
+    """Errors of one estimator on one sample of one law."""
+    law = _laws(d)[name]
+    return _errors(ESTIMATORS[label], law, law.sample(n, 1), law.sample(_QUERIES, 2))
 
 
 def _laws(d: int) -> dict[str, Any]:
