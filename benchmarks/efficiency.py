@@ -26,6 +26,7 @@ LAWS = ("gaussian", "laplace", "logistic", "student5", "uniform", "mixture")
 SECONDS = {(20, 20): 120.0, (50, 50): 600.0, (50, 5): 120.0, (10, 3): 30.0}
 SEEDS, NEEDED, FIRST = 10, 9, 3
 STARTS = 20
+FOUND = 1e-6  # asked of the baselines: L-BFGS ends at 1e-7 where it has found every unit
 
 
 @dataclass
@@ -59,19 +60,18 @@ def main(quick: bool) -> list[str]:
         _level(narrowing)
     table = Table(
         "d", "k", "inputs", "fewest n / p", "n", "exact", "median s",
-        f"l2 of width k, {STARTS} starts + LM: exact", "PyTorch wide-and-prune: exact",
+        f"l2 of width k, {STARTS} starts + LM: within 1e-6", "PyTorch wide-and-prune: within 1e-6",
     )  # fmt: skip
     found = [s for s in searches if s.high < len(GRID)]
-    methods = ("onehidden", "random starts", "torch")
-    cells = [c for s in found for method in methods for c in s.cells(s.high, range(SEEDS), method)]
+    seeds = {"onehidden": range(SEEDS), "random starts": range(2 if quick else SEEDS)}
+    seeds["torch"] = seeds["random starts"]
+    cells = [c for s in found for method in seeds for c in s.cells(s.high, seeds[method], method)]
     rows = dict(_pool.run(cell, cells, threads=2))
     for s in searches:
         if s not in found:
             table.row(s.d, s.k, s.law, f"> {GRID[-1]}", "", "", "", "", "")
             continue
-        ours, random, torch = (
-            [rows[c] for c in s.cells(s.high, range(SEEDS), m) if c in rows] for m in methods
-        )
+        ours, random, torch = ([rows[c] for c in s.cells(s.high, seeds[m], m) if c in rows] for m in seeds)
         seconds = [row["seconds"] for row in ours if "broke" not in row]
         table.row(
             s.d, s.k, s.law, GRID[s.high], round(GRID[s.high] * s.d * s.k), _share(ours),
@@ -104,7 +104,7 @@ def _share(rows: list[dict[str, Any]]) -> str:
 
 
 def cell(method: str, name: str, n: int, seed: int) -> dict[str, Any]:
-    """One seed by one method; exact is a worst relative error of 1e-8 against the truth."""
+    """One seed by one method; a worst relative error of 1e-8 against the truth, for baselines of 1e-6."""
     problem = oh.problems.get(name)
     limit = _pool.seconds(SECONDS[problem.n_inputs, problem.n_hidden])
     if method == "onehidden":
@@ -116,7 +116,7 @@ def cell(method: str, name: str, n: int, seed: int) -> dict[str, Any]:
     else:
         net = random_starts(X, y, problem.n_hidden, seed, limit)
     error = _truth.worst_error(net, truth)
-    return {"right": error <= _truth.EXACT, "error": error, "seconds": time.perf_counter() - begin}
+    return {"right": error <= FOUND, "error": error, "seconds": time.perf_counter() - begin}
 
 
 def random_starts(X: np.ndarray, y: np.ndarray, k: int, seed: int, limit: float) -> oh.OneHiddenNet:
