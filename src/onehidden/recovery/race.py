@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from onehidden.laws import standard_normal as standard_law
 from onehidden.moments import ScoreMoments, score_moments
 from onehidden.recovery.input_model import InputModel
 from onehidden.starts.candidate import Candidate, Task, complete, lift, refine, search_form
 from onehidden.starts.landscape import landscape_start
 from onehidden.starts.restarts import random_start
-from onehidden.starts.span import span_of_units, standard_law
+from onehidden.starts.span import span_of_units
 from onehidden.starts.tensor import tensor_starts
 from onehidden.starts.wide import WideAndPrune, wide_start
 
