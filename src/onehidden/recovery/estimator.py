@@ -97,7 +97,7 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         weight = None
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            if not np.any(weight > 0):
+            if not np.any(weight > 0):  # scikit-learn before 1.8 lets it through
                 raise ValueError("sample_weight is zero for every row: give some row a positive weight")
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
@@ -125,8 +125,8 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
             return plain_fit(rows, columns, "no column of X varies: the model is the mean of y"), trouble
         if affordable < 1:
             reason = (
-                f"{n} rows cannot determine the {form.freedom} parameters of one unit of {len(columns)} inputs, "
-                f"so ridge regression stands in: bring at least {4 * form.freedom} rows"
+                f"{n} rows cannot determine the {form.freedom} parameters of one unit of {len(columns)} "
+                f"inputs, so ridge regression stands in: bring at least {4 * form.freedom} rows"
             )
             return plain_fit(rows, columns, reason), trouble
         if len(columns) < d:
