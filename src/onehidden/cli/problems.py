@@ -6,8 +6,12 @@ import json
 
 import click
 
+from onehidden.cli import examples
 
-@click.command(name="problems")
+
+@click.command(
+    name="problems", epilog=examples("onehidden problems", "onehidden demo --problem NAME  # run one of them")
+)
 @click.argument("pattern", default="*")
 @click.option("--json", "as_json", is_flag=True, help="As JSON on stdout.")
 def command(pattern: str, as_json: bool) -> int:
