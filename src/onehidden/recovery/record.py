@@ -46,6 +46,7 @@ class Recovery:
     signal : z-value of each score moment that was measured, by order.
     origin : the start that led here.
     feature_names, options, versions : what is needed to read and repeat the result.
+    queries : rows asked of a black box (``recover_oracle``); 0 when the samples were given.
     """
 
     network: OneHiddenNet
@@ -64,6 +65,7 @@ class Recovery:
     feature_names: tuple[str, ...] = field(repr=False)
     options: dict[str, Any] = field(repr=False)
     versions: dict[str, str] = field(repr=False)
+    queries: int = 0
 
     @property
     def converged(self) -> bool:
@@ -109,6 +111,7 @@ class Recovery:
             "seconds": self.seconds,
             "origin": self.origin,
             "n_samples": self.n_samples,
+            "queries": self.queries,
             "network": {
                 "activation": self.network.activation.name,
                 "weights": self.network.weights.tolist(),
@@ -174,6 +177,7 @@ def load_recovery(directory: str | Path) -> Recovery:
             feature_names=tuple(data["feature_names"]),
             options=data["options"],
             versions=data["versions"],
+            queries=int(data.get("queries", 0)),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{path} is damaged or does not belong to its model: {error}") from None
