@@ -141,7 +141,10 @@ class ProductSums:
 
     def _slab(self, plan: _Layout, weight, s1, s2, left, right) -> None:
         if len(weight) < left.shape[1]:
-            left, right = left[:, : len(weight)].copy(), None if right is None else right[:, : len(weight)].copy()
+            left, right = (
+                left[:, : len(weight)].copy(),
+                None if right is None else right[:, : len(weight)].copy(),
+            )
         s1 = np.ascontiguousarray(s1)
         weighted, squared = weight * s1, weight * s2
         table = s1 if right is None else _pairs(s1, s2, right)
