@@ -5,7 +5,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "onehidden"
 BASE = {
-    "precision", "checks", "quadrature", "activations", "activation_properties", "network", "matching",
+    "precision", "memo", "checks", "quadrature", "activations", "activation_properties", "network", "matching",
     "exports", "__init__", "__version__",
 }  # fmt: skip
 PUBLIC = {

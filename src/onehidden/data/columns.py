@@ -88,6 +88,7 @@ def build(
 def choose_features(
     names: list[str], target: str | None, columns: Sequence[str] | None, where: str
 ) -> list[str]:
+    """The feature columns: those listed, or all but the target."""
     if columns is None:
         features = [name for name in names if name != target]
         if not features:
@@ -116,6 +117,7 @@ def choose_features(
 
 
 def must_exist(name: str, names: list[str], where: str, role: str) -> None:
+    """A missing column is refused with those it may have meant."""
     if name in names:
         return
     folded = {other.strip().casefold(): other for other in reversed(names)}

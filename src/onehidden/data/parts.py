@@ -183,9 +183,7 @@ class unreadable:
         return None
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if error is None or (
-            isinstance(error, (ValueError, GeneratorExit, KeyboardInterrupt)) and _ours(error)
-        ):
+        if error is None or not isinstance(error, Exception) or _ours(error):
             return
         line = " ".join(str(error).split())
         line = line if len(line) <= 160 else line[:157] + "..."
@@ -198,4 +196,4 @@ def _ours(error: BaseException) -> bool:
     """Arrow's own errors derive from ValueError too."""
     import pyarrow as pa
 
-    return not isinstance(error, pa.ArrowException)
+    return isinstance(error, ValueError) and not isinstance(error, pa.ArrowException)

@@ -2,7 +2,7 @@
 
 A symmetric tensor of order four has r^4 / 24 distinct entries. Splitting i <= j <= k <= l as (i, j | k, l)
 and taking the j in blocks, every block is a matrix product of the pairs that end in it with the pairs that
-begin at it or later: a sixth of the full product of the two tables of pairs, at the speed of a matrix product.
+begin at it or later: a sixth of the full product of both tables of pairs, at the speed of a matrix product.
 """
 
 from __future__ import annotations

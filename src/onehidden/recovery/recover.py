@@ -12,11 +12,13 @@ from onehidden import activations, data
 from onehidden.activations import Activation
 from onehidden.objectives.residuals import Form
 from onehidden.precision import in_double
+from onehidden.recovery.checkpoint import open_checkpoint
 from onehidden.recovery.clock import Clock, Progress
 from onehidden.recovery.coordinates import whitened
 from onehidden.recovery.race import STARTS
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import Effort, search
+from onehidden.recovery.streamed import recover_source
 from onehidden.recovery.width import choose_width
 
 SCORES = ("auto", "gaussian")
@@ -36,12 +38,14 @@ def recover(
     seed: int = 0,
     max_seconds: float | None = None,
     progress: bool | Progress = False,
+    client: Any = None,
+    checkpoint: Any = None,
 ) -> Recovery:
     """Recover the units of y = c + sum_i w_i g(<a_i, x> + b_i) + noise from samples.
 
     Parameters
     ----------
-    X : (n, d) array or table; or a ``data.Table`` that holds the target too.
+    X : (n, d) array or table; or a ``data.Table`` or streamed ``data.Source`` that holds the target too.
     y : (n,) target.
     hidden : number of units k; chosen from the data when None.
     activation : g, one of ``activations.names()``.
@@ -53,11 +57,17 @@ def recover(
     seed : same seed, same answer.
     max_seconds : time budget; the best answer so far is returned when it runs out.
     progress : True prints lines to stderr; a callable hears each ``TraceRecord``.
+    client : for a ``data.Source``: a Dask client, cluster or scheduler address whose workers read it.
+    checkpoint : a folder that remembers finished stages: called again after a kill, the answer is the same.
 
     Returns
     -------
     Recovery : the network in canonical form with status, checks, standard errors and trace.
     """
+    if isinstance(X, data.Source):
+        given = dict(hidden=hidden, activation=activation, bias=bias, intercept=intercept, score=score)
+        given |= dict(start=start, seed=seed, max_seconds=max_seconds)
+        return recover_source(recover, X, y, given, progress, client, checkpoint)
     clock = Clock(max_seconds, progress)
     X, y, names = _samples(X, y)
     g = activations.get(activation)
@@ -81,6 +91,7 @@ def recover(
     k = 1 if hidden is None else int(hidden)
     form = Form(g, X.shape[1], k, bool(bias), bool(intercept))
     _enough_samples(form, len(X))
+    clock.memo = open_checkpoint(checkpoint, (X, y), {**options, "score": score})
     around = whitened(X, y)
     effort = Effort(start, int(seed), clock, None if isinstance(score, str) else score)
     if hidden is None:

@@ -59,6 +59,7 @@ def search(X: np.ndarray, y: np.ndarray, form: Form, around: Coordinates, effort
     task = Task(
         begin.inputs(X), begin.target(y), form.activation, form.k, form.bias or not centred, effort.seed,
         None if effort.score is None else WhitenedScore(effort.score, begin), clock.expired, clock.report,
+        clock.memo,
     )  # fmt: skip
     scouting = Scouting()
     tried: list[Found] = []
@@ -156,7 +157,9 @@ def _finish(
     fit = NetworkFit(form, end.inputs(X), end.target(y))
     theta = form.pack(net.weights, net.output, net.bias, None, net.intercept)
     solver = LevenbergMarquardt(max_steps=300, floor=1e-29 * fit.n, damping=1e-3, patience=20)
-    solution = solver.solve(fit, theta, clock.expired, lambda s, f: clock.report("finish", s, f / fit.n))
+    solution = solver.solve(
+        fit, theta, clock.expired, lambda s, f: clock.report("finish", s, f / fit.n), clock.memo
+    )
     weights, output, hidden_bias, _, constant = form.unpack(solution.theta)
     found = OneHiddenNet(weights, output, hidden_bias, float(constant), form.activation)
     certificate = certify(_without_bias(end.outward(found), form), form, end, X, y, effort.seed)

@@ -60,7 +60,7 @@ def guess_width(
     wide = search_form(form.activation, form.d, max(128, 4 * most), bias)
     theta = train(
         wide, WideAndPrune(wide.k), Z, target, effort.seed, effort.clock.expired,
-        lambda step, loss: effort.clock.report("width scout", step, loss),
+        lambda step, loss: effort.clock.report("width scout", step, loss), effort.clock.memo,
     )  # fmt: skip
     columns = unit_columns(wide, Z, *merged_units(wide, theta))
     losses = elimination_losses(columns, fixed_columns(wide, Z), target, most)
