@@ -46,6 +46,10 @@ class Activation:
     kinked: bool = False  # g' jumps at 0
     polynomial: bool = False  # a polynomial hides its units: the expected Hessian is singular
 
+    def __reduce__(self) -> Any:
+        """By name where it has one: copies made for other processes stay equal, and compiled code is reused."""
+        return (get, (self.name,)) if _BY_NAME.get(self.name) is self else super().__reduce__()
+
     @in_double
     def __call__(self, z: Any) -> np.ndarray:
         return np.asarray(self.fn(jnp.asarray(np.asarray(z, float))))

@@ -81,7 +81,9 @@ class Survey:
         if total > 0:
             mean = weight @ values / total
             centred = values - mean
-            self._combine(total, mean, (centred * weight[:, None]).T @ centred)
+            rest = weight @ centred / total  # what rounding left in the mean
+            scatter = (centred * weight[:, None]).T @ centred - total * np.outer(rest, rest)
+            self._combine(total, mean + rest, scatter)
         self.n += len(batch)
         self._low = np.minimum(self._low, values.min(axis=0))
         self._high = np.maximum(self._high, values.max(axis=0))

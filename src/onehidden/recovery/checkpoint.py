@@ -14,6 +14,7 @@ import os
 import tempfile
 import time
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -130,7 +131,7 @@ def _feed(state: Any, value: Any) -> None:
         state.update(f"dict{len(value)}:".encode())
         for name in sorted(value, key=str):
             _feed(state, (str(name), value[name]))
-    elif hasattr(value, "__dict__") and not callable(value):
+    elif hasattr(value, "__dict__") and not isinstance(value, (FunctionType, type)):
         state.update(type(value).__qualname__.encode())
         _feed(state, {k: v for k, v in vars(value).items() if not k.startswith("__")})
     elif hasattr(value, "__array__"):

@@ -188,7 +188,7 @@ def _finish(
     theta = form.pack(start.weights, start.output, start.bias, None, start.intercept)
     # A step is a pass over all rows: one whose gain is far below the square of a standard error is not taken.
     solver = LevenbergMarquardt(
-        max_steps=100, floor=1e-29 * fit.n, damping=1e-6, patience=5, tiny=max(1e-13, 1e-4 / fit.n)
+        max_steps=100, floor=1e-29 * fit.n, damping=1e-6, patience=5, tiny=max(1e-13, 2e-3 / fit.n)
     )
     solution = solver.solve(
         fit, theta, clock.expired, lambda s, f: clock.report("finish on all rows", s, f / fit.n), memo
