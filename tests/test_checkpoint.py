@@ -90,9 +90,9 @@ def test_the_wide_student_goes_on_between_chunks(tmp_path, monkeypatch):
     memo = Checkpoint(tmp_path)
     monkeypatch.setattr("onehidden.recovery.checkpoint._PAUSE", 0.0)
     taken = []
-    train(form, settings, X, y, 0, lambda: len(taken) >= 2, lambda step, loss: taken.append(step), memo)
+    train(form, settings, X, y, 0, lambda: len(taken) >= 2, lambda s, f: taken.append(s), memo=memo)
     steps = []
-    again = train(form, settings, X, y, 0, None, lambda step, loss: steps.append(step), memo)
+    again = train(form, settings, X, y, 0, None, lambda s, f: steps.append(s), memo=memo)
     assert steps == [3000, 4000]
     np.testing.assert_array_equal(again, plain)
     assert not np.array_equal(train(form, settings, X, y, 1, memo=memo), plain)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "onehidden"
 BASE = {
-    "precision", "memo", "checks", "quadrature", "activations", "activation_properties", "network", "matching",
-    "exports", "__init__", "__version__",
+    "precision", "memo", "checks", "quadrature", "activations", "activation_properties", "network",
+    "matching", "exports", "__init__", "__version__",
 }  # fmt: skip
 PUBLIC = {
     "recover": "recovery",
@@ -15,7 +15,7 @@ PUBLIC = {
 }  # names of the package itself
 ORDER = [
     "data", "laws", "scores", "moments", "objectives", "solvers", "starts", "certify", "recovery",
-    "problems", "report", "papers", "cli",
+    "oracle", "problems", "report", "papers", "cli",
 ]  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from onehidden.objectives.triangle import Triangle
 from onehidden.precision import double
 from onehidden.recovery.coordinates import whitened
 from onehidden.recovery.passes import StreamedFit
+from onehidden.recovery.samples import Samples
 
 D, K, N = 5, 2, 12_000
 
@@ -92,7 +93,7 @@ def test_passes_do_not_depend_on_batch_size_or_number_of_parts(tmp_path):
     one = data.open(folder_of(tmp_path / "one", X, y, files=1, group=5000), target="y")
     many = data.open(folder_of(tmp_path / "many", X, y, files=23, group=50), target="y")
     assert len(many.parts) == 23
-    around = whitened(X, y)
+    around = whitened(Samples(X, y))
     form = Form(net.activation, D, K)
     theta = np.random.default_rng(3).standard_normal(form.size)
     expected = NetworkFit(form, around.inputs(X), around.target(y)).normal_equations(theta)
@@ -127,7 +128,7 @@ def test_a_source_gives_the_answer_of_all_rows(noise, tmp_path):
 
 @pytest.mark.slow
 def test_the_width_is_found_from_a_source(tmp_path):
-    X, y, net = problem(n=3000)
+    X, y, _ = problem(n=3000)
     r = oh.recover(data.open(folder_of(tmp_path / "f", X, y), target="y"))
     assert (r.status, r.network.n_hidden) == ("exact", K)
 
@@ -144,10 +145,11 @@ def test_rows_that_follow_another_law_are_not_called_exact(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"hidden": 0}, "hidden must be"),
+        ({"hidden": 0}, "hidden must be at least 1"),
         ({"hidden": 2, "bias": "yes"}, "bias must be"),
         ({"hidden": 2, "seed": -1}, "seed must be"),
         ({"hidden": 2, "activation": "swish"}, "unknown activation"),
+        ({"hidden": 2, "sample_weight": 3}, "holds its weights"),
         ({"hidden": 2, "client": 3}, "client must be"),
         ({"hidden": 2, "client": "tcp://127.0.0.1:1"}, "no Dask scheduler answers"),
         ({"hidden": 2, "checkpoint": 3}, "checkpoint must be"),
@@ -161,12 +163,36 @@ def test_bad_requests_are_one_sentence(options, words, tmp_path):
 
 
 def test_constant_and_dependent_columns_are_named():
-    X, y, _ = problem(n=500)
-    for column, words in ((np.ones(500), "'c' is constant"), (2 * X[:, 0], "linearly dependent")):
-        source = data.open({"a": X[:, 0], "b": X[:, 1], "c": column, "y": y}, target="y", stream=True)
-        with pytest.raises(ValueError) as error:
-            oh.recover(source, hidden=1)
-        one_sentence(error, words)
+    X = problem(n=500)[0]
+    columns = {"a": X[:, 0], "b": X[:, 1], "c": np.ones(500), "y": np.maximum(X[:, 0], 0)}
+    with pytest.raises(ValueError) as error:
+        oh.recover(data.open(columns, target="y", stream=True), hidden=1)
+    one_sentence(error, "'c' is constant")
+    columns["c"] = 2 * X[:, 0]
+    r = oh.recover(data.open(columns, target="y", stream=True), hidden=1)
+    assert r.status == "not identifiable"
+    assert "the columns a, c are linearly dependent" in r.message
+    columns["y"] = np.full(500, 3.0)
+    r = oh.recover(data.open(columns, target="y", stream=True), hidden=1)
+    assert "y is constant" in r.message
+
+
+@pytest.mark.parametrize("errors", ["classical", "robust"])
+def test_weights_and_sandwich_errors_are_those_of_the_arrays(errors):
+    X, y, _ = problem()
+    rng = np.random.default_rng(6)
+    w = np.where(rng.uniform(size=N) < 0.1, 0.0, rng.uniform(0.5, 3.0, N))
+    y = y + 0.2 * rng.standard_normal(N) * (1 + np.abs(X[:, 0]))
+    columns = {**{f"x{j}": X[:, j] for j in range(D)}, "y": y, "w": w}
+    source = data.open(columns, target="y", weight="w", stream=True)
+    streamed = oh.recover(source, hidden=K, errors=errors)
+    whole = oh.recover(X, y, K, sample_weight=w, errors=errors)
+    table = oh.recover(data.open(columns, target="y", weight="w"), hidden=K, errors=errors)
+    assert table.network == whole.network
+    gap = np.abs(streamed.network.weights - whole.network.weights) / whole.standard_errors.weights
+    assert gap.max() < 0.2
+    np.testing.assert_allclose(streamed.standard_errors.weights, whole.standard_errors.weights, rtol=0.02)
+    assert streamed.n_samples == whole.n_samples == np.sum(w > 0)
 
 
 class Slow:

@@ -232,7 +232,7 @@ def test_the_first_pass_does_not_depend_on_batches_or_order(tmp_path):
     columns = rows()
     columns["x0"] = columns["x0"] * 1e-3 + 10  # a mean that would cost a plain sum of squares its digits
     source = data.open(write_folder(tmp_path / "f", columns, files=7), target="y", weight="w")
-    X, y, w = gathered(source)
+    X, _, w = gathered(source)
     whole = surveyed(source, 10_000)
     mean = w @ X / w.sum()
     covariance = ((X - mean) * w[:, None]).T @ (X - mean) / w.sum()

@@ -47,7 +47,8 @@ class Activation:
     polynomial: bool = False  # a polynomial hides its units: the expected Hessian is singular
 
     def __reduce__(self) -> Any:
-        """By name where it has one: copies made for other processes stay equal, and compiled code is reused."""
+        # By name (worker processes, joblib): the functions themselves have no address, and copies that stay
+        # equal reuse compiled code.
         return (get, (self.name,)) if _BY_NAME.get(self.name) is self else super().__reduce__()
 
     @in_double

@@ -98,6 +98,9 @@ class Selection:
             counts = bad.sum(axis=1)
             faults = {name: int(c) for name, c in zip(self.columns, counts, strict=True) if c}
             dropped, values, row = n - int(good.sum()), values[:, good], row[good]
+        if self.weight is not None and np.any(values[-1] == 0):  # such rows do not count at all
+            counts = values[-1] != 0
+            values, row = values[:, counts], row[counts]
         d = len(self.features)
         y = values[d] if self.target is not None else None
         weight = values[-1] if self.weight is not None else None

@@ -154,7 +154,7 @@ class Survey:
 
 
 def must_be_usable(summary: Summary, selection: Selection) -> None:
-    """Gaps where they are refused, constant columns and a constant target: one sentence each."""
+    """Gaps where they are refused, and constant columns: one sentence each."""
     if summary.dropped and selection.nulls == "refuse":
         raise ValueError(selection.refusal(summary.dropped, summary.n + summary.dropped, summary.faults))
     # A spread at the level of rounding is no spread: no weight on such a column can be told from a bias.
@@ -166,8 +166,6 @@ def must_be_usable(summary: Summary, selection: Selection) -> None:
             f"column {name!r} is constant ({summary.low[flat[0]]:g}): leave it out, and use bias=True for "
             "constant terms"
         )
-    if np.sqrt(summary.variance) <= 1e-14 * max(abs(summary.bottom), abs(summary.top)):
-        raise ValueError(f"y is constant ({summary.level:g}): there is nothing to recover from it")
 
 
 def _hashed(row: np.ndarray, seed: int) -> np.ndarray:

@@ -128,6 +128,30 @@ class NormalEquations:
             self._loss += float(r @ r)
 
 
+class GradientScatter:
+    """Accumulator of the sum of r_i^2 J_i' J_i: normal equations with the squared residuals as weights."""
+
+    def __init__(self, form: Form, theta: np.ndarray) -> None:
+        self._sums = NormalEquations(form, theta)
+
+    @in_double
+    def update(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> GradientScatter:
+        weight = np.ones(len(y)) if weight is None else weight
+        form, theta = self._sums.form, self._sums.theta
+        weights, output, bias, beta, intercept = form.unpack(theta)
+        units = np.asarray(form.g(jnp.asarray(X @ weights.T + bias)))
+        r = units @ output + intercept + X @ beta - y
+        self._sums.update(X, y, (weight * r) ** 2)
+        return self
+
+    def merge(self, other: GradientScatter) -> GradientScatter:
+        self._sums.merge(other._sums)
+        return self
+
+    def result(self) -> np.ndarray:
+        return self._sums.result()[0]
+
+
 def _padded(rows: int, x: np.ndarray, y: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, ...]:
     """The batch filled up with rows of weight zero, to a power of two: few shapes, few compilations."""
     wanted = min(rows, 1 << max(8, (len(y) - 1).bit_length()))

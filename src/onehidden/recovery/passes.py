@@ -10,7 +10,7 @@ import numpy as np
 
 from onehidden.data.reduction import reduce
 from onehidden.data.source import Batch, Source
-from onehidden.objectives.normal_equations import NormalEquations
+from onehidden.objectives.normal_equations import GradientScatter, NormalEquations
 from onehidden.objectives.residuals import Form
 from onehidden.objectives.triangle import Triangle
 from onehidden.recovery.coordinates import Coordinates
@@ -74,6 +74,10 @@ class StreamedFit:
     def loss(self, theta: np.ndarray) -> float:
         """r'r; the normal equations of the same pass are kept, since an accepted step asks for them next."""
         return self.normal_equations(theta)[2]
+
+    def gradient_scatter(self, theta: np.ndarray) -> np.ndarray:
+        """Sum of r_i^2 J_i' J_i over all rows, the middle of the sandwich covariance."""
+        return self._pass(GradientScatter, theta)
 
     def triangle(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """R and Q'r of the Jacobian of all rows."""

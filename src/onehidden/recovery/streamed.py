@@ -18,12 +18,13 @@ from onehidden import activations
 from onehidden.data.reduction import connected, reduce
 from onehidden.data.source import Source
 from onehidden.data.survey import Summary, Survey, must_be_usable
+from onehidden.data.table import Table
 from onehidden.memo import Memo
 from onehidden.network import OneHiddenNet
 from onehidden.objectives.residuals import Form
 from onehidden.recovery.checkpoint import open_checkpoint
 from onehidden.recovery.clock import Clock, TraceRecord
-from onehidden.recovery.coordinates import Coordinates
+from onehidden.recovery.coordinates import Coordinates, from_moments, must_be_moderate
 from onehidden.recovery.passes import StreamedFit
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.streamed_certificate import certify_all
@@ -37,6 +38,7 @@ def recover_source(
     recover: Callable[..., Recovery],
     source: Source,
     y: Any,
+    sample_weight: Any,
     given: dict[str, Any],
     progress: Any,
     client: Any,
@@ -47,25 +49,34 @@ def recover_source(
     Parameters
     ----------
     recover : the recovery of samples in memory; it searches in the sample.
-    source, y : the samples; y must be None, since the source holds its target.
-    given : the options of ``recover`` by name.
+    source : the samples, target and weights among them: ``y`` and ``sample_weight`` must be None.
+    given : the options of ``recover`` by name, checked.
     progress, client, checkpoint : as in ``recover``.
     """
     if y is not None or source.target_name is None:
         raise ValueError("a source holds its target: open it with target=NAME and leave y out")
-    form = _form(given, source.n_inputs)
+    if sample_weight is not None:
+        raise ValueError("a source holds its weights: open it with weight=NAME and leave sample_weight out")
     clock = Clock(given["max_seconds"], progress)
+    first_choice = activations.names()[0] if given["activation"] == "auto" else given["activation"]
+    form = Form(
+        activations.get(first_choice), source.n_inputs, int(given["hidden"] or 1), bool(given["bias"]),
+        bool(given["intercept"]),
+    )  # fmt: skip
     memo = open_checkpoint(checkpoint, source.fingerprint, given)
     with connected(client, source) as cluster:
         summary = survey(source, sample_size(form, source.n_rows), given["seed"], cluster, memo, clock)
         must_be_usable(summary, source.selection)
-        around = coordinates_of(summary, source)
-        first = _search(recover, summary, given, clock, checkpoint)
-        form = replace(form, k=first.network.n_hidden)
+        around = coordinates_of(summary, form.bias)
+        first = _search(recover, summary, source, given, clock, checkpoint)
+        if around.scale == 0 or first.network.n_inputs != source.n_inputs:
+            return replace(first, n_samples=summary.n)
+        network = first.network
+        form = replace(form, activation=network.activation, d=around.rank, k=network.n_hidden)
         end = _finishing(around, form)
         fit = StreamedFit(form, source, end, summary.n, summary.weight, cluster)
-        network = _finish(fit, form, end, first.network, clock, memo)
-        certificate = certify_all(network, fit, end, first, summary)
+        network = _finish(fit, form, end, network, clock, memo)
+        certificate = certify_all(network, fit, end, first, summary, given["errors"])
     clock.report(f"certified {certificate.status}", 0, certificate.loss / end.scale**2)
     return replace(
         first,
@@ -80,26 +91,8 @@ def recover_source(
         trace=clock.trace,
         curvature=certificate.curvature,
         n_samples=summary.n,
-        feature_names=source.feature_names,
         options={**first.options, "max_seconds": given["max_seconds"]},
     )
-
-
-def _form(given: dict[str, Any], d: int) -> Form:
-    """The free parameters; options are refused before the first pass, not after."""
-    hidden = given["hidden"]
-    if hidden is not None and (
-        isinstance(hidden, bool) or not isinstance(hidden, (int, np.integer)) or hidden < 1
-    ):
-        raise ValueError(f"hidden must be a whole number of units from 1 on, or None, got {hidden!r}")
-    for name in ("bias", "intercept"):
-        if not isinstance(given[name], (bool, np.bool_)):
-            raise ValueError(f"{name} must be True or False, got {given[name]!r}")
-    seed = given["seed"]
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"seed must be a whole number from 0 on, got {seed!r}")
-    activation = activations.get(given["activation"])
-    return Form(activation, d, int(hidden or 1), bool(given["bias"]), bool(given["intercept"]))
 
 
 def sample_size(form: Form, rows: int) -> int:
@@ -131,34 +124,31 @@ def survey(source: Source, sample: int, seed: int, client: Any, memo: Memo, cloc
     return summary
 
 
-def coordinates_of(summary: Summary, source: Source) -> Coordinates:
-    """Whitened coordinates of all rows; see ``coordinates.whitened``."""
-    for values, name in (((summary.low, summary.high), "X"), ((summary.bottom, summary.top), "y")):
-        largest = float(np.max(np.abs(values)))
-        if largest > 1e140 or 0 < largest < 1e-140:
-            raise ValueError(f"{name} has values of size {largest:.0e}: rescale it to ordinary size first")
-    spread = np.sqrt(np.diag(summary.covariance))
-    value, vector = np.linalg.eigh(summary.covariance / np.outer(spread, spread))
-    if value[0] < 1e-10 * value[-1]:
-        one, other = (source.feature_names[j] for j in np.argsort(-np.abs(vector[:, 0]))[:2])
-        raise ValueError(
-            f"the columns of X are linearly dependent (most of it between {one!r} and {other!r}): their "
-            "weights cannot be told apart; leave one of them out"
-        )
-    value, vector = np.linalg.eigh(summary.covariance)
-    if value[0] <= 0:
-        raise ValueError("the columns of X differ too much in scale: divide each by its standard deviation")
-    return Coordinates(
-        (vector / np.sqrt(value)) @ vector.T,
-        (vector * np.sqrt(value)) @ vector.T,
-        summary.mean,
-        summary.level,
-        float(np.sqrt(summary.variance)),
-    )
+def coordinates_of(summary: Summary, bias: bool) -> Coordinates:
+    """Whitened coordinates of all rows; without biases, about the origin where that shows more directions."""
+    must_be_moderate(np.array([summary.low, summary.high]), "X")
+    must_be_moderate(np.array([summary.bottom, summary.top]), "y")
+    scale = float(np.sqrt(summary.variance))
+    if scale <= 1e-14 * max(abs(summary.bottom), abs(summary.top)):
+        scale = 0.0
+    found = []
+    for mean in (summary.mean, np.zeros_like(summary.mean)):
+        off = summary.mean - mean
+        second = summary.covariance + np.outer(off, off)
+        spread = np.sqrt(np.diag(second))
+        found.append(from_moments(mean, spread, second / np.outer(spread, spread), summary.level, scale))
+        if bias or found[0].null.shape[1] == 0:
+            return found[0]
+    return found[1] if found[1].rank > found[0].rank else found[0]
 
 
 def _search(
-    recover: Callable[..., Recovery], summary: Summary, given: dict[str, Any], clock: Clock, checkpoint: Any
+    recover: Callable[..., Recovery],
+    summary: Summary,
+    source: Source,
+    given: dict[str, Any],
+    clock: Clock,
+    checkpoint: Any,
 ) -> Recovery:
     """The ordinary recovery of the sample, its progress told as the sample's."""
 
@@ -168,15 +158,14 @@ def _search(
     options = dict(given)
     if clock.limit is not None:
         options["max_seconds"] = max(clock.limit - clock.seconds(), 1e-3)
-    if summary.w is not None:
-        options["weights"] = summary.w
+    table = Table(summary.X, summary.y, source.feature_names, source.target_name, summary.w)
     folder = None if checkpoint is None else Path(checkpoint) / "sample"
-    return recover(summary.X, summary.y, progress=hear, checkpoint=folder, **options)
+    return recover(table, progress=hear, checkpoint=folder, **options)
 
 
 def _finishing(around: Coordinates, form: Form) -> Coordinates:
     """Where the finish works: without biases the origin of x stays, without intercept that of y."""
-    shift = around.shift if form.bias else np.zeros(form.d)
+    shift = around.shift if form.bias else np.zeros(len(around.shift))
     return around.moved(shift, around.level if form.intercept else 0.0)
 
 
