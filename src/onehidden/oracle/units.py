@@ -6,9 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from onehidden.oracle.box import BlackBox
+from onehidden.oracle.box import EPS, BlackBox
 from onehidden.oracle.lines import Line, Zones
 from onehidden.oracle.tails import Tail, inverse, values
+
+ROW_ERROR = 1e-5  # of a row, relative: beyond, the same unit seen twice looks like two
+BIAS_ERROR = 0.03  # of a unit's argument near the centre, as the start of a descent
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,18 @@ def none(d: int) -> Units:
     return Units(np.zeros((0, d)), *(np.zeros(0) for _ in range(4)))
 
 
-def joined(first: Units, second: Units) -> Units:
+def row_error(box: BlackBox) -> float:
+    """The largest relative error of a row that is let through; single precision cannot do as well."""
+    return ROW_ERROR * float(box.rounding / EPS) ** 0.25
+
+
+def joined(first: Units, second: Units, apart: float) -> Units:
     """Both collections, each hyperplane once: the clearer of two sightings stays."""
     both = Units(*(np.concatenate([getattr(first, p), getattr(second, p)]) for p in _PARTS))
     rows, offset = both.unit_rows()
     seen, kept = both.seen.copy(), []
     for i in np.argsort(-both.clear):
-        twin = next((j for j in kept if _same(rows[i], offset[i], rows[j], offset[j])), None)
+        twin = next((j for j in kept if _same(rows[i], offset[i], rows[j], offset[j], apart)), None)
         if twin is None:
             kept.append(int(i))
         else:
@@ -63,11 +71,11 @@ def joined(first: Units, second: Units) -> Units:
     return replace(both, seen=seen).at(np.array(sorted(kept), int))
 
 
-def _same(row: np.ndarray, offset: float, other: np.ndarray, its_offset: float) -> bool:
+def _same(row: np.ndarray, offset: float, other: np.ndarray, its_offset: float, apart: float) -> bool:
     """Whether two hyperplanes are one: a bias found from far away is known less well than the row."""
     sign = 1.0 if row @ other > 0 else -1.0
-    apart = abs(offset - sign * its_offset) / (10 + abs(its_offset))
-    return bool(np.linalg.norm(row - sign * other) + apart < 1e-4)
+    shifted = abs(offset - sign * its_offset) / (10 + abs(its_offset))
+    return bool(np.linalg.norm(row - sign * other) + shifted < apart)
 
 
 def step_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
@@ -117,7 +125,11 @@ def step_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
     size = np.linalg.norm(weights, axis=1)
     with np.errstate(invalid="ignore"):
         weights = gradient(np.where(size > 0, 1 / size, reach))
-    found = np.all(np.isfinite(weights), axis=1) & (np.linalg.norm(weights, axis=1) > 0)
+    size = np.linalg.norm(weights, axis=1)
+    with np.errstate(invalid="ignore"):
+        found = np.all(np.isfinite(weights), axis=1) & (size > 0)
+        error = 4 * zones.noise / np.abs(height[rows])
+        found &= (error < row_error(box)) & (error * np.linalg.norm(middle, axis=1) * size < BIAS_ERROR)
     bias = tail.root - np.sum(weights * middle, axis=1)
     before, after = zones.gaps(line.limit)
     clear = np.minimum(after - before, np.inf)
