@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def _oriented(units: Units, tail: Tail, region: Region, tolerance: float) -> One
 
 
 def _free_misfit(units: Units, tail: Tail, region: Region) -> float:
-    """Share of std(y) left when the linear part is fitted freely: the units are there, whichever way round."""
+    """Share of std(y) left when the linear part is fitted freely: small where only orientations are open."""
     rest = _parts(units, tail, region)[1]
     linear = np.column_stack([np.ones(len(rest)), region.U])
     rest = rest - linear @ np.linalg.lstsq(linear, rest, rcond=None)[0]
@@ -95,7 +95,7 @@ def _sharpened(units: Units, tail: Tail, box: BlackBox, rng: np.random.Generator
     U = design.queries(net, tail, box, rng)
     y = box.ask(U)
     form = Form(g, d, k, bias=True, intercept=True, skip=True, symmetrised=True)
-    columns, rest = _parts(units, tail, Region(U, y))
+    rest = _parts(units, tail, Region(U, y))[1]
     linear = np.column_stack([np.ones(len(rest)), U])
     solved = np.linalg.lstsq(linear, rest, rcond=None)[0]
     scale = float(y.std())
@@ -103,7 +103,7 @@ def _sharpened(units: Units, tail: Tail, box: BlackBox, rng: np.random.Generator
     fit = NetworkFit(form, U, y / scale)
     found = LevenbergMarquardt(max_steps=30, floor=1e-29 * fit.n, damping=1e-6, patience=4).solve(fit, theta)
     weights, output, bias, _, _ = form.unpack(found.theta)
-    return Units(weights, bias, output * scale, units.clear, units.seen)
+    return replace(units, weights=weights, bias=bias, output=output * scale)
 
 
 def misfit(net: OneHiddenNet, region: Region) -> float:

@@ -21,7 +21,7 @@ _FARTHEST_SHARP = {1: (5.0, 1e3)}
 def queries(
     net: OneHiddenNet, tail: Tail, box: BlackBox, rng: np.random.Generator, wide: bool = False
 ) -> np.ndarray:
-    """(n, d) rows of u to fit the network on; ``wide`` goes farther out, for units that are nearly parallel."""
+    """(n, d) rows of u to fit the network on; ``wide`` goes farther out, for nearly parallel units."""
     k, d = net.weights.shape
     parameters = k * (d + 2)
     around = rng.standard_normal((max(1000, 2 * parameters), d))

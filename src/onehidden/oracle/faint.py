@@ -44,8 +44,8 @@ def dead_check(hidden: int | None, found: int, faint: list[str]) -> Check:
         parts.append(f"below {DEAD:g} of std(y) and left out: " + "; ".join(faint))
     if absent:
         parts.append(
-            f"{absent} of the {hidden} units asked for leave no trace in any query: zero output, zero weights, "
-            "or the same hyperplane as another"
+            f"{absent} of the {hidden} units asked for leave no trace in any query: zero output, zero "
+            "weights, or the same hyperplane as another"
         )
     return Check(
         "dead units", float(len(faint) + absent), float("inf"), True, "; ".join(parts) or "every unit speaks"

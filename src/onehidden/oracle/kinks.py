@@ -83,9 +83,10 @@ def kink_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
         return none(d)
     normal, found, error = _normals(box, line, sides, rows, root, change, noise)
     # A row must be known well enough to be told from others, and its bias seen from this distance.
-    far = np.maximum(np.linalg.norm(line.at(place[rows]), axis=1) * slope[rows], 1.0)
-    found &= (error < row_error(box)) & (error * far < BIAS_ERROR)
-    rows, normal, slope = rows[found], normal[found], slope[rows[found]]
+    far = np.maximum(np.linalg.norm(line.at(place[rows]), axis=1), 1.0)
+    found &= (error < row_error(box)) & (error * far * slope[rows] < BIAS_ERROR)
+    rows, normal, error, far = rows[found], normal[found], error[found], far[found]
+    slope = slope[rows]
     if tail.activation.homogeneity is not None:
         slope = 1 / np.linalg.norm(normal, axis=1)  # unit rows
     weights = slope[:, None] * normal
@@ -94,7 +95,8 @@ def kink_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
         weights,
         tail.root - np.sum(weights * middle, axis=1),
         strength[rows] / slope**q,
-        sides.clear[rows] / line.radius,
+        error,
+        error * far,
         np.ones(len(rows)),
     )
 
@@ -136,7 +138,7 @@ def _width(box, line, zones, sides, left, right, root, strength, tail) -> tuple[
             near = grid[[max(best - 2, 0), min(best + 2, len(grid) - 1)]]
             if near[1] / near[0] < 1 + 1e-11:
                 break
-            grid = np.geomspace(*near, 22)  # a fifth of the bracket each time around
+            grid = np.geomspace(near[0], near[1], 22)  # a fifth of the bracket each time around
         worst = np.max(np.abs(told(slope[i : i + 1], i)[0] - excess[i]))
         loud = np.max(np.abs(excess[i]))
         noise = zones.noise * sides.growth[i]

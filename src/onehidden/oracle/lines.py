@@ -1,7 +1,7 @@
 """Where units switch along a line: zones outside of which the function is a polynomial.
 
-Along x = p + t v a unit switches once, at t_i = -(<a_i, p> + b_i) / <a_i, v>. A grid over the line, uniform in
-the angle atan(t / R), sees every switch as a divided difference that does not vanish; zooming separates
+Along x = p + t v a unit switches once, at t_i = -(<a_i, p> + b_i) / <a_i, v>. A grid over the line, uniform
+in the angle atan(t / R), sees every switch as a divided difference that does not vanish; zooming separates
 switches that share a cell.
 """
 
@@ -90,15 +90,12 @@ def find_zones(box: BlackBox, line: Line, degree: int, rng: np.random.Generator)
         # A zone that fills its window is a transition seen at its own width: looking closer adds nothing.
         width = high - low
         filled = [
-            len(a) == 0 or float(np.max(b - a)) > 0.25 * w
-            for (a, b), w in zip(finer, width, strict=True)
+            len(a) == 0 or float(np.max(b - a)) > 0.25 * w for (a, b), w in zip(finer, width, strict=True)
         ]
         if all(filled):
             break
         # A zone that fills its window is kept as it is, and looked at again with the others.
-        parts = [
-            (low[i : i + 1], high[i : i + 1]) if filled[i] else finer[i] for i in range(len(finer))
-        ]
+        parts = [(low[i : i + 1], high[i : i + 1]) if filled[i] else finer[i] for i in range(len(finer))]
         low, high = (np.concatenate([p[side] for p in parts]) for side in (0, 1))
     return Zones(low, high, noise)
 

@@ -7,6 +7,8 @@ when they are many, met in the middle.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 _DIRECT = 14  # free signs up to which all combinations are tried
@@ -32,7 +34,8 @@ def solve_signs(vectors: np.ndarray, target: np.ndarray, tolerance: float) -> np
     left, value, _ = np.linalg.svd(vectors / norm, full_matrices=False)
     basis = left[:, value > 1e-8 * value[0]]
     equations, right = basis.T @ vectors, basis.T @ target
-    order = qr(equations / norm, pivoting=True, mode="r")[1]
+    factors: Any = qr(equations / norm, pivoting=True, mode="r")
+    order = factors[1]
     solved, free = order[: len(right)], order[len(right) :]
     inverse = np.linalg.inv(equations[:, solved])
     constant, slope = inverse @ right, inverse @ equations[:, free]  # s_solved = constant - slope s_free

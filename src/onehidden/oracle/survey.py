@@ -12,7 +12,7 @@ from onehidden.oracle.box import EPS, BlackBox
 from onehidden.oracle.kinks import kink_units
 from onehidden.oracle.lines import find_zones, random_line
 from onehidden.oracle.tails import Tail
-from onehidden.oracle.units import joined, none, row_error, step_units
+from onehidden.oracle.units import joined, none, step_units
 from onehidden.recovery.clock import Clock
 
 _LINES = 6  # lines at one distance
@@ -42,7 +42,7 @@ def networks(
             line = random_line(box.d, radius, box.reach, rng)
             zones = find_zones(box, line, tail.degree, rng)
             look = step_units if tail.degree == 0 else kink_units
-            units = joined(units, look(box, line, zones, tail), 10 * row_error(box))
+            units = joined(units, look(box, line, zones, tail))
             clock.report(f"line, {len(units)} units", number, float("nan"))
             if radius == radii(tail, box)[0] and number == 0:
                 continue  # nothing can have been seen twice

@@ -22,14 +22,16 @@ class Units:
     ----------
     weights : (m, d); unit rows where g is homogeneous.
     bias, output : (m,).
-    clear : (m,) distance to the next switch on the line it was found on, in units of its radius.
+    error : (m,) estimated relative error of the row, from rounding.
+    blur : (m,) estimated error of bias / |a|.
     seen : (m,) on how many lines.
     """
 
     weights: np.ndarray
     bias: np.ndarray
     output: np.ndarray
-    clear: np.ndarray
+    error: np.ndarray
+    blur: np.ndarray
     seen: np.ndarray
 
     def __len__(self) -> int:
@@ -44,12 +46,12 @@ class Units:
         return self.weights / norm[:, None], self.bias / norm
 
 
-_PARTS = ("weights", "bias", "output", "clear", "seen")
+_PARTS = ("weights", "bias", "output", "error", "blur", "seen")
 
 
 def none(d: int) -> Units:
     """No units."""
-    return Units(np.zeros((0, d)), *(np.zeros(0) for _ in range(4)))
+    return Units(np.zeros((0, d)), *(np.zeros(0) for _ in range(5)))
 
 
 def row_error(box: BlackBox) -> float:
@@ -57,25 +59,24 @@ def row_error(box: BlackBox) -> float:
     return ROW_ERROR * float(box.rounding / EPS) ** 0.25
 
 
-def joined(first: Units, second: Units, apart: float) -> Units:
-    """Both collections, each hyperplane once: the clearer of two sightings stays."""
+def joined(first: Units, second: Units) -> Units:
+    """Both collections, each hyperplane once: the sharper of two sightings stays."""
     both = Units(*(np.concatenate([getattr(first, p), getattr(second, p)]) for p in _PARTS))
     rows, offset = both.unit_rows()
     seen, kept = both.seen.copy(), []
-    for i in np.argsort(-both.clear):
-        twin = next((j for j in kept if _same(rows[i], offset[i], rows[j], offset[j], apart)), None)
-        if twin is None:
-            kept.append(int(i))
+    for i in np.argsort(both.blur):
+        near = np.array(kept, int)
+        sign = np.where(rows[near] @ rows[i] < 0, -1.0, 1.0)
+        # Units closer than 1e-6 would not have been seen apart, from any distance that is used.
+        tilt = np.linalg.norm(rows[i] - sign[:, None] * rows[near], axis=1)
+        same = tilt <= np.maximum(1e-6, 100 * (both.error[i] + both.error[near]))
+        shift = np.abs(offset[i] - sign * offset[near])
+        same &= shift <= 1e-6 * (10 + np.abs(offset[i])) + 100 * (both.blur[i] + both.blur[near])
+        if same.any():
+            seen[near[np.argmin(np.where(same, tilt, np.inf))]] += seen[i]
         else:
-            seen[twin] += seen[i]
+            kept.append(int(i))
     return replace(both, seen=seen).at(np.array(sorted(kept), int))
-
-
-def _same(row: np.ndarray, offset: float, other: np.ndarray, its_offset: float, apart: float) -> bool:
-    """Whether two hyperplanes are one: a bias found from far away is known less well than the row."""
-    sign = 1.0 if row @ other > 0 else -1.0
-    shifted = abs(offset - sign * its_offset) / (10 + abs(its_offset))
-    return bool(np.linalg.norm(row - sign * other) + shifted < apart)
 
 
 def step_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
@@ -125,16 +126,13 @@ def step_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
     size = np.linalg.norm(weights, axis=1)
     with np.errstate(invalid="ignore"):
         weights = gradient(np.where(size > 0, 1 / size, reach))
-    size = np.linalg.norm(weights, axis=1)
+    size, far = np.linalg.norm(weights, axis=1), np.linalg.norm(middle, axis=1)
     with np.errstate(invalid="ignore"):
-        found = np.all(np.isfinite(weights), axis=1) & (size > 0)
-        error = 4 * zones.noise / np.abs(height[rows])
-        found &= (error < row_error(box)) & (error * np.linalg.norm(middle, axis=1) * size < BIAS_ERROR)
+        error = 4 * zones.noise / np.abs(height[rows]) + box.rounding * far * size
+        found = (size > 0) & (error < row_error(box)) & (error * far * size < BIAS_ERROR)
     bias = tail.root - np.sum(weights * middle, axis=1)
-    before, after = zones.gaps(line.limit)
-    clear = np.minimum(after - before, np.inf)
-    clear = np.minimum(clear[:-1], clear[1:])[rows] / line.radius
-    return Units(weights, bias, height[rows] / tail.jump, clear, np.ones(len(rows))).at(found)
+    units = Units(weights, bias, height[rows] / tail.jump, error, error * far, np.ones(len(rows)))
+    return units.at(found)
 
 
 def _crossing(
