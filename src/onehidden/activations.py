@@ -46,6 +46,10 @@ class Activation:
     kinked: bool = False  # g' jumps at 0
     polynomial: bool = False  # a polynomial hides its units: the expected Hessian is singular
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Pickled by name (worker processes, joblib): the functions themselves have no address.
+        return get, (self.name,)
+
     @in_double
     def __call__(self, z: Any) -> np.ndarray:
         return np.asarray(self.fn(jnp.asarray(np.asarray(z, float))))

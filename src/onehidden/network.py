@@ -153,18 +153,22 @@ class OneHiddenNet:
             raise ValueError(f"{path} is not a onehidden model file: {error}") from None
         if not isinstance(header, dict) or not {"weights", "bias", "output", "intercept"} <= tensors.keys():
             raise ValueError(f"{path} is a safetensors file, but not of a onehidden model")
-        if header.get("format_version", 0) > FORMAT_VERSION:
+        version = header.get("format_version")
+        if type(version) is not int or version > FORMAT_VERSION:
             raise ValueError(
-                f"{path} has model format {header['format_version']}, this version reads up to "
-                f"{FORMAT_VERSION}: upgrade onehidden"
+                f"{path} has model format {version}, this version reads up to {FORMAT_VERSION}: upgrade "
+                "onehidden"
             )
-        return cls(
-            tensors["weights"],
-            tensors["output"],
-            tensors["bias"],
-            float(tensors["intercept"][0]),
-            str(header.get("activation")),
-        )
+        try:
+            return cls(
+                tensors["weights"],
+                tensors["output"],
+                tensors["bias"],
+                tensors["intercept"],
+                str(header.get("activation")),
+            )
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}") from None
 
     def to_onnx(self, path: str | Path) -> None:
         """Write the network as an ONNX graph in float64 (extra ``onnx``)."""

@@ -36,7 +36,12 @@ class _Lazy(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Lazy,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog='Begin with: onehidden demo. Tab completion: eval "$(_ONEHIDDEN_COMPLETE=bash_source onehidden)" '
+    "(zsh_source, fish_source).",
+)
 @click.version_option(package_name="onehidden")
 def cli() -> None:
     """Recover the hidden layer that generated your data.
@@ -45,24 +50,64 @@ def cli() -> None:
     """
 
 
+def examples(*lines: str) -> str:
+    """An epilog of one command a line; click would join the lines without the mark."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
 def main() -> None:
-    """Entry point: every ValueError of the library becomes one sentence and exit code 2."""
+    """Entry point: whatever goes wrong becomes one sentence and exit code 2."""
+    if sys.stdout is None:  # closed by the caller: what would be said goes nowhere
+        sys.stdout = open(os.devnull, "w")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")
     output = sys.stdout
-    if output is None:  # closed by the caller: what would be said goes nowhere
-        output = sys.stdout = open(os.devnull, "w")
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal without ± must not end the run
+            stream.reconfigure(errors="replace")
     try:
         code = cli.main(standalone_mode=False)
         output.flush()
-    except click.ClickException as error:
-        error.show()
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else str(error), err=True)
         code = 2
-    except click.Abort:
+    except click.ClickException as error:
+        click.echo(f"onehidden: {_one_line(error.format_message())}{_where_to_look(error)}", err=True)
+        code = 2
+    except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         code = 130
     except BrokenPipeError:  # the reader of our stdout left: not our failure, nothing to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
         code = 0
     except (ValueError, OSError) as error:
-        click.echo(f"onehidden: {' '.join(str(error).split())}", err=True)
-        code = 2
+        code = _failed(_one_line(error))
+    except MemoryError:
+        code = _failed("out of memory: give fewer rows or columns")
+    except Exception as error:
+        code = _failed(
+            f"unexpected {type(error).__name__}: {_one_line(error)} "
+            "(please report it with what ONEHIDDEN_TRACEBACK=1 shows)"
+        )
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _failed(sentence: str) -> int:
+    if os.environ.get("ONEHIDDEN_TRACEBACK"):
+        import traceback
+
+        traceback.print_exc()
+    click.echo(f"onehidden: {sentence}", err=True)
+    return 2
+
+
+def _one_line(error: object) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        named = f"{error.filename}: " if error.filename is not None else ""
+        return f"{named}{error.strerror}"
+    return " ".join(str(error).split())
+
+
+def _where_to_look(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    return "" if context is None else f" See {context.command_path} --help."

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
+from onehidden.cli import examples
 
-@click.command(name="check", epilog="Example: onehidden check data-run")
+
+@click.command(name="check", epilog=examples("onehidden check data-run", "onehidden check data-run --json"))
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="The checks as JSON on stdout.")
 def command(run: Path, as_json: bool) -> int:

@@ -7,10 +7,15 @@ from pathlib import Path
 
 import click
 
+from onehidden.cli import examples
+
 TOLERANCE = 1e-8
 
 
-@click.command(name="demo")
+@click.command(
+    name="demo",
+    epilog=examples("onehidden demo", "onehidden demo --problem tanh-20x10 --seed 3 --out tanh-run"),
+)
 @click.option("--problem", default="demo", show_default=True, help="A name from `onehidden problems`.")
 @click.option("--rows", type=int, help="Sample size; the problem's own without it.")
 @click.option("--seed", default=0, show_default=True, help="Draws the teacher, the samples and the starts.")
@@ -20,6 +25,8 @@ TOLERANCE = 1e-8
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on stdout.")
 def command(problem: str, rows: int | None, seed: int, out: Path, as_json: bool) -> int:
     """Recover a built-in hidden layer, compare it with the truth, write a page."""
+    from dataclasses import replace
+
     from onehidden import problems
     from onehidden.cli import progress, runs
     from onehidden.matching import match
@@ -28,8 +35,7 @@ def command(problem: str, rows: int | None, seed: int, out: Path, as_json: bool)
     chosen = problems.get(problem)
     folder = runs.free_folder(out)
     X, y, truth = chosen.sample(rows, seed)
-    click.echo(f"{chosen.title}; {len(X)} samples", err=True)
-    with progress.live() as listener:
+    with progress.live(first=chosen.title) as listener:
         recovery = recover(
             X,
             y,
@@ -40,12 +46,15 @@ def command(problem: str, rows: int | None, seed: int, out: Path, as_json: bool)
             progress=listener,
         )
     errors = match(recovery.network, truth.canonical())
+    rerun = f"onehidden demo --problem {problem} --seed {seed}" + (f" --rows {rows}" if rows else "")
+    recovery = replace(recovery, options={**recovery.options, "command": rerun})
     runs.write(recovery, folder, X, y, truth.canonical())
     if as_json:
         extra = {"max_error": errors.max_error, "output_error": errors.output_error}
         click.echo(json.dumps({**recovery.to_dict(), **extra}, allow_nan=False))
     else:
         _show(recovery, truth.canonical(), errors)
+    click.echo(f"{chosen.title}; {len(X)} samples", err=True)
     click.echo(f"open {folder / 'report.html'} in a browser", err=True)
     exact = max(errors.max_error, errors.output_error) <= TOLERANCE or chosen.noise > 0
     return 0 if recovery.converged and exact else 1

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from onehidden.cli import examples
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -15,11 +17,15 @@ if TYPE_CHECKING:
     from onehidden.network import OneHiddenNet
 
 MODEL_NAME = "model.safetensors"
+FORMATS = (".csv", ".parquet", ".feather", ".npz", ".npy")
 
 
 @click.command(
     name="predict",
-    epilog="Example: onehidden predict my-run new.csv --out predictions.csv",
+    epilog=examples(
+        "onehidden predict my-run new.csv --out predictions.csv",
+        "onehidden predict my-run/model.safetensors test.csv --target y --json",
+    ),
 )
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("file", type=click.Path(path_type=Path))
@@ -38,6 +44,8 @@ def command(
     from onehidden.network import OneHiddenNet
 
     runs.must_differ(out, file, model)
+    if out is not None:
+        runs.free_file(out, FORMATS)
     net = OneHiddenNet.load(_model_file(model))
     chosen = [name.strip() for name in columns.split(",")] if columns else _names_of_run(model, net)
     table = data.open(file, target=target, columns=chosen)
@@ -95,11 +103,8 @@ def _write(values: np.ndarray, out: Path) -> None:
         ".npz": lambda: np.savez(out, prediction=values),
         ".npy": lambda: np.save(out, values),
     }
-    suffix = out.suffix.lower()
-    if suffix not in writers:
-        raise ValueError(f"cannot write {out}: its name must end in {', '.join(writers)}")
     out.parent.mkdir(parents=True, exist_ok=True)
-    writers[suffix]()
+    writers[out.suffix.lower()]()
 
 
 def _compare(values: np.ndarray, table: Table) -> None:

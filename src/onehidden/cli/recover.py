@@ -7,15 +7,36 @@ from pathlib import Path
 
 import click
 
+from onehidden.cli import examples
 
-@click.command(name="recover", epilog="Example: onehidden recover data.csv --target y --hidden 5 --bias")
+
+def _activations(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """For tab completion only: the names live behind the import of JAX."""
+    from onehidden import activations
+
+    return [name for name in activations.names() if name.startswith(incomplete)]
+
+
+@click.command(
+    name="recover",
+    epilog=examples(
+        "onehidden recover data.csv --target y",
+        "onehidden recover data.parquet --target y --hidden 5 --activation tanh",
+        "onehidden recover data.csv --target y --columns age,bmi --out my-run --json",
+    ),
+)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--target", default="y", show_default=True, help="Column to explain.")
 @click.option("--columns", help="Feature columns, comma-separated; all but the target without it.")
 @click.option("--hidden", type=int, help="Number of units; chosen from the data without it.")
-@click.option("--activation", default="relu", show_default=True, help="The activation of the units.")
+@click.option(
+    "--activation", default="relu", show_default=True, shell_complete=_activations, help="Of the units."
+)
 @click.option("--bias/--no-bias", default=True, show_default=True, help="Whether units have biases.")
 @click.option("--start", default="auto", show_default=True, help="auto, random, tensor, landscape or wide.")
+@click.option(
+    "--score", default="auto", show_default=True, help="Input model of the moments: auto or gaussian."
+)
 @click.option("--seed", default=0, show_default=True, help="Same seed, same answer.")
 @click.option("--max-seconds", type=float, help="Time budget; the best answer so far is returned.")
 @click.option(
@@ -30,12 +51,19 @@ def command(
     activation: str,
     bias: bool,
     start: str,
+    score: str,
     seed: int,
     max_seconds: float | None,
     out: Path | None,
     as_json: bool,
 ) -> int:
-    """Recover the hidden layer behind a table (CSV, Parquet, Feather, npz)."""
+    """Recover the hidden layer behind a table (CSV, Parquet, Feather, npz).
+
+    Prints the units with their standard errors, the checks with advice and the status, and writes a run
+    folder: model.safetensors, recovery.json, report.html. Exit code 1 when the answer is doubtful.
+    """
+    from dataclasses import replace
+
     from onehidden import data
     from onehidden.cli import progress, runs
     from onehidden.recovery import recover
@@ -43,22 +71,25 @@ def command(
     chosen = [name.strip() for name in columns.split(",")] if columns else None
     table = data.open(file, target=target, columns=chosen)
     folder = runs.free_folder(out or Path(f"{file.stem}-run"))
-    click.echo(f"{table.n_rows} rows, {table.n_inputs} features, target {target!r}", err=True)
-    with progress.live(max_seconds) as listener:
+    what = f"{table.n_rows} rows, {table.n_inputs} features, target {target!r}"
+    with progress.live(max_seconds, what) as listener:
         recovery = recover(
             table,
             hidden=hidden,
             activation=activation,
             bias=bias,
             start=start,
+            score=score,
             seed=seed,
             max_seconds=max_seconds,
             progress=listener,
         )
+    source = {"source": str(file), "target": target, **({} if chosen is None else {"columns": chosen})}
+    recovery = replace(recovery, options={**recovery.options, **source})
     runs.write(recovery, folder, table.X, table.y)
     if as_json:
         click.echo(json.dumps(recovery.to_dict(), allow_nan=False))
     else:
         runs.show(recovery)
-    click.echo(f"run written to {folder}", err=True)
+    click.echo(f"{what}; run written to {folder}", err=True)
     return 0 if recovery.converged else 1

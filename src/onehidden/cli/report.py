@@ -6,8 +6,16 @@ from pathlib import Path
 
 import click
 
+from onehidden.cli import examples
 
-@click.command(name="report", epilog="Example: onehidden report data-run --data data.csv --target y")
+
+@click.command(
+    name="report",
+    epilog=examples(
+        "onehidden report data-run --data data.csv --target y",
+        "onehidden report data-run --out data-run/report.md",
+    ),
+)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--data", "file", type=click.Path(path_type=Path), help="The table, for figures of the fit.")
 @click.option("--target", default="y", show_default=True, help="Target column of the table.")
@@ -18,13 +26,15 @@ import click
 def command(run: Path, file: Path | None, target: str, out: Path | None, as_json: bool) -> int:
     """Write the report of a run folder as HTML, Markdown or JSON."""
     from onehidden import data, report
+    from onehidden.cli import runs
     from onehidden.recovery import load_recovery
 
     recovery = load_recovery(run)
     path = out or run / "report.html"
     writers = {".html": report.render_html, ".md": report.render_markdown, ".json": report.render_json}
-    if path.suffix not in writers:
-        raise ValueError(f"cannot write {path}: its name must end in {', '.join(writers)}")
+    if not as_json:
+        runs.free_file(path, tuple(writers))
+        runs.must_differ(path, *(() if file is None else (file,)))
     X = y = None
     if file is not None:
         table = data.open(file, target=target, columns=list(recovery.feature_names))

@@ -13,12 +13,28 @@ def free_folder(folder: Path) -> Path:
         raise ValueError(f"{folder} is a file: name a folder for the run with --out")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "recovery.json").exists():
         raise ValueError(f"{folder} holds other files: name another folder for the run with --out")
-    parent = folder
+    _must_be_writable(folder)
+    return folder
+
+
+def free_file(file: Path, suffixes: tuple[str, ...] = ()) -> Path:
+    """The file, if it can be written; said before any work is done."""
+    if suffixes and file.suffix.lower() not in suffixes:
+        raise ValueError(f"cannot write {file}: its name must end in {', '.join(suffixes)}")
+    if file.is_dir():
+        raise ValueError(f"{file} is a folder: give the name of the file to write")
+    _must_be_writable(file)
+    return file
+
+
+def _must_be_writable(path: Path) -> None:
+    parent = path
     while not parent.exists():
         parent = parent.parent
-    if not os.access(parent, os.W_OK) or str(folder.resolve()).startswith(("/proc/", "/sys/", "/dev/")):
-        raise ValueError(f"cannot write to {folder}: name another folder for the run with --out")
-    return folder
+    stuck = parent != path and not parent.is_dir()
+    system = str(path.resolve()).startswith(("/proc/", "/sys/", "/dev/"))
+    if stuck or system or not os.access(parent, os.W_OK):
+        raise ValueError(f"cannot write to {path}: name another place with --out")
 
 
 def must_differ(out: Path | None, *inputs: Path) -> None:

@@ -7,8 +7,16 @@ from pathlib import Path
 
 import click
 
+from onehidden.cli import examples
 
-@click.command(name="score")
+
+@click.command(
+    name="score",
+    epilog=examples(
+        "onehidden score data.csv --drop y",
+        "onehidden score data.csv --drop y --order 3 --estimator mixture --out scores.npz",
+    ),
+)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--order", default=2, show_default=True, type=click.IntRange(1, 4), help="Highest order written."
@@ -29,19 +37,19 @@ def command(
 ) -> int:
     """Estimate the score functions S_1 … S_m of the law of a table and write them row by row."""
     from onehidden import scores
-    from onehidden.cli import runs
+    from onehidden.cli import progress, runs
     from onehidden.recovery.record import plain
 
     out = file.with_name(f"{file.stem}.scores.parquet") if out is None else out
-    if out.suffix not in (".parquet", ".npz"):
-        raise ValueError(f"--out must end in .parquet or .npz, got {out.name}")
     runs.must_differ(out, file)
+    runs.free_file(out, (".parquet", ".npz"))
     if seed < 0:
         raise ValueError(f"--seed must be 0 or more, got {seed}")
     X, names = _read(file, drop)
-    click.echo(f"{len(X)} rows, {len(names)} inputs: fitting ({estimator}) …", err=True)
-    fitted = _fit(estimator, X, seed)
+    with progress.waiting(f"{len(X)} rows, {len(names)} inputs: fitting ({estimator})"):
+        fitted = _fit(estimator, X, seed)
     values = _evaluate(fitted, X, order)
+    out.parent.mkdir(parents=True, exist_ok=True)
     _write(out, values, names)
     checks = scores.validity(fitted, X, orders=range(1, order + 1))
     summary = {
@@ -103,7 +111,8 @@ def _evaluate(fitted, X, order: int) -> dict:
 
     parts: dict[int, list] = {m: [] for m in range(1, order + 1)}
     blocks = np.array_split(X, max(1, len(X) // 2000))
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("scores", total=len(blocks) * order)
         for block in blocks:
             for m in parts:

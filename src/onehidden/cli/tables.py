@@ -54,19 +54,22 @@ def units(recovery: Any) -> RenderableType:
 
 
 def checks(recovery: Any) -> RenderableType:
-    """One row a check, with its advice; failures first."""
+    """A line a check with its advice below; failures first."""
+    from rich.console import Group
+    from rich.padding import Padding
     from rich.text import Text
 
     made = sorted(getattr(recovery, "checks", None) or (), key=lambda check: check.passed)
     if not made:
         return Text("no checks were made", style="yellow")
-    table = _table(["", "check", "value", "bound"], ["advice"])
-    table.columns[1].justify = "left"
+    named = max(len(check.name) for check in made)
+    lines: list[RenderableType] = [Text("checks", style="bold")]
     for check in made:
         mark = Text("passed", style="green") if check.passed else Text("failed", style="bold red")
-        cells = [check.name, short(check.value), short(check.threshold), check.advice]
-        table.add_row(mark, *(Text(str(cell)) for cell in cells))
-    return _titled("checks", table)
+        line = Text(" ").append(mark).append(f"  {check.name:<{named}}  {short(check.value):>10}")
+        lines.append(line.append(f"   bound {short(check.threshold)}"))
+        lines.append(Padding(Text(check.advice, style="dim" if check.passed else ""), (0, 0, 0, 9)))
+    return Group(*lines, Text())
 
 
 def status(recovery: Any) -> RenderableType:

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
+from dataclasses import replace
+from types import MethodType
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from onehidden import activations
+from onehidden.objectives.residuals import Form
+from onehidden.recovery.fallback import (
+    Rows,
+    affordable_units,
+    canonical_rows,
+    independent_columns,
+    plain_fit,
+    with_all_columns,
+)
+from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import recover
 
 
@@ -23,7 +35,7 @@ class _ScoreParameterAndMethod:
     """
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        return RegressorMixin.score if instance is None else partial(RegressorMixin.score, instance)
+        return RegressorMixin.score if instance is None else MethodType(RegressorMixin.score, instance)
 
     def __set__(self, instance: Any, value: Any) -> None:
         vars(instance)["score"] = value
@@ -42,6 +54,7 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
     ----------
     recovery_ : the ``Recovery`` with status, checks and standard errors.
     network_ : the recovered ``OneHiddenNet``.
+    n_features_in_, feature_names_in_ : as scikit-learn defines them.
     """
 
     score: Any = _ScoreParameterAndMethod()
@@ -68,31 +81,70 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         """Parameters by name; ``score`` is the input model, not the method."""
         return {**super().get_params(deep), "score": vars(self)["score"]}
 
-    def fit(self, X: Any, y: Any) -> OneHiddenRegressor:
-        """Recover the network; a doubtful answer is kept and announced by a ``ConvergenceWarning``."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OneHiddenRegressor:
+        """Recover the network; a doubtful answer is kept and announced by a ``ConvergenceWarning``.
+
+        There is always a model to predict with: constant and dependent columns get weight zero, units that
+        the rows cannot pay for are left out, and below one unit the fit is ridge regression or the mean.
+
+        Parameters
+        ----------
+        X : (n, d) array or data frame.
+        y : (n,) target.
+        sample_weight : (n,) weights; a row of weight 2 counts as two rows, one of weight 0 as none.
+        """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            if not np.any(weight > 0):  # scikit-learn before 1.8 lets it through
+                raise ValueError("sample_weight is zero for every row: give some row a positive weight")
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = 0 if seed is None else int(check_random_state(seed).randint(2**31 - 1))
-        self.recovery_ = recover(
-            X,
-            y,
-            self.n_hidden,
-            activation=self.activation,
-            bias=self.bias,
-            score=vars(self)["score"],
-            start=self.start,
-            seed=int(seed),
-            max_seconds=self.max_seconds,
-        )
+        rows = canonical_rows(X, np.asarray(y, dtype=np.float64), weight, max(int(seed), 0))
+        found, trouble = self._recovered(rows, independent_columns(rows.X), int(seed))
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
+        self.recovery_ = replace(found, feature_names=tuple(str(name) for name in names))
         self.network_ = self.recovery_.network
         if not self.recovery_.converged:
-            warnings.warn(
-                f"the answer is {self.recovery_.status}: {self.recovery_.message}",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            trouble.insert(0, f"the answer is {self.recovery_.status}: {self.recovery_.message}")
+        if trouble:
+            warnings.warn("; ".join(trouble), ConvergenceWarning, stacklevel=2)
         return self
+
+    def _recovered(self, rows: Rows, columns: np.ndarray, seed: int) -> tuple[Recovery, list[str]]:
+        """The best that these rows allow, and what had to be given up for it."""
+        n, d = rows.X.shape
+        hidden, start, trouble = self.n_hidden, self.start, []
+        form = Form(activations.get(self.activation), max(len(columns), 1), 1, bool(self.bias), True)
+        affordable = affordable_units(form, n)
+        if np.ptp(rows.y) <= 1e-13 * np.max(np.abs(rows.y)):
+            return plain_fit(rows, columns, "y is constant, and so is the model"), trouble
+        if len(columns) == 0:
+            return plain_fit(rows, columns, "no column of X varies: the model is the mean of y"), trouble
+        if affordable < 1:
+            reason = (
+                f"{n} rows cannot determine the {form.freedom} parameters of one unit of {len(columns)} "
+                f"inputs, so ridge regression stands in: bring at least {4 * form.freedom} rows"
+            )
+            return plain_fit(rows, columns, reason), trouble
+        if len(columns) < d:
+            left_out = ", ".join(str(j) for j in sorted(set(range(d)) - set(columns.tolist()))[:8])
+            trouble.append(f"constant or linearly dependent columns have weight zero: {left_out}")
+        if isinstance(hidden, (int, np.integer)) and hidden > affordable:
+            trouble.append(f"{n} rows pay for {affordable} of the {hidden} units asked for")
+            hidden = affordable
+        if hidden is None and n <= 4 * form.freedom:
+            hidden = 1  # what choosing the width would come to, without training a scout
+        if start == "auto" and n < 4 * form.freedom:
+            start = "random"  # no answer can be certified here, so a longer race has no end to reach
+        weights = {} if rows.weight is None else {"sample_weight": rows.weight}
+        found = recover(
+            rows.X[:, columns], rows.y, hidden, activation=self.activation, bias=self.bias,
+            score=vars(self)["score"], start=start, seed=seed, max_seconds=self.max_seconds, **weights,
+        )  # fmt: skip
+        return with_all_columns(found, columns, d), trouble
 
     def predict(self, X: Any) -> np.ndarray:
         """The recovered network at the rows of X."""

@@ -23,6 +23,7 @@ def build(recovery: Any, X: Any = None, y: Any = None, truth: OneHiddenNet | Non
         evidence.loss_trace,
         evidence.curvature,
         evidence.moment_signal,
+        evidence.score_validity,
         units.intervals,
         provenance.reproduce,
         provenance.cite,

@@ -14,7 +14,8 @@ def verdict(subject: Subject) -> Verdict:
     converged = bool(subject.get("converged", False))
     n_checks, failed = len(subject.get("checks", ())), subject.failed
     units = f"{subject.net.n_hidden} {subject.net.activation.name} unit{'s' * (subject.net.n_hidden != 1)}"
-    status = str(subject.get("status", "no status"))
+    status, message = str(subject.get("status", "no status")), str(subject.get("message", ""))
+    status = f"{status}: {message}." if message else status
     if converged and not failed:
         how = f"all {n_checks} checks passed" if n_checks else "no checks were made"
         return Verdict(True, f"Recovered {units}: {how}.", status)

@@ -1,4 +1,4 @@
-"""How the answer was reached and how firmly it stands: loss trace, curvature, moment signal."""
+"""How the answer was reached and how firmly it stands: loss trace, curvature, moments, input model."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from functools import partial
 import numpy as np
 
 from onehidden.report import drawings
-from onehidden.report.blocks import Block, Figure, Grid, Section
+from onehidden.report.blocks import Block, Checks, Figure, Grid, Paragraph, Section
 from onehidden.report.numbers import seconds, short
 from onehidden.report.subject import Subject, field_of, thin
 
+VALIDITY_ROWS = 20_000  # rows that the identities of the input model are tested on
 NOISE_LEVEL = 3.0  # |z| that noise alone rarely passes
 
 
@@ -85,3 +86,30 @@ def moment_signal(subject: Subject) -> Section | None:
     )
     blocks: tuple[Block, ...] = (figure,)
     return Section("signal", "Moment signal", blocks)
+
+
+def score_validity(subject: Subject) -> Section | None:
+    """Whether the input model behind the score moments holds on these rows, by Stein's identities."""
+    model = dict(subject.get("options", {})).get("score", "auto")
+    if subject.X is None or model not in ("auto", "gaussian"):
+        return None  # a law of the caller's own is not in the run: `onehidden.scores.validity` tests it
+    from onehidden import laws, scores
+
+    X = subject.X[thin(len(subject.X), VALIDITY_ROWS)]
+    try:
+        law = laws.Gaussian(X.mean(axis=0), np.atleast_2d(np.cov(X.T)))
+        made = scores.validity(law, X)
+    except ValueError:  # too few rows, or columns that depend on each other
+        return None
+    failed = [check for check in made if not check.passed]
+    verdict = (
+        "It holds on these rows."
+        if not failed
+        else f"{len(failed)} of {len(made)} identities fail: starts from moments may mislead. The answer "
+        "does not rest on them (the checks above judge it), but scores.select(X) gives a better input model."
+    )
+    lead = Paragraph(
+        "Score moments take the inputs for Gaussian with the mean and covariance of the sample; the "
+        f"identities E[q Sₘ] = E[∇ᵐ q] test it, in standard errors. {verdict}"
+    )
+    return Section("validity", "Score validity", (lead, Checks(tuple(sorted(made, key=lambda c: c.passed)))))

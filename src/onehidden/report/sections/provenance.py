@@ -34,7 +34,8 @@ def _call(options: dict[str, Any]) -> str:
     source = options.get("source")
     if source is None:
         return f"import onehidden as oh\n\nr = oh.recover(X, y{', ' + given if given else ''})"
-    opened = f"oh.data.open({str(source)!r}, target={options.get('target')!r})"
+    chosen = f", columns={options['columns']!r}" if "columns" in options else ""
+    opened = f"oh.data.open({str(source)!r}, target={options.get('target')!r}{chosen})"
     return f"import onehidden as oh\n\ntable = {opened}\nr = oh.recover(table{', ' + given if given else ''})"
 
 
@@ -46,13 +47,14 @@ def _command(options: dict[str, Any]) -> str | None:
     if source is None or target is None:
         return None
     words = ["onehidden", "recover", str(source), "--target", str(target)]
+    if "columns" in options:
+        words += ["--columns", ",".join(str(name) for name in options["columns"])]
     for name in _FLAGS:
-        value = options.get(name)
-        if value is None or value is False:
-            continue
-        words.append(f"--{name.replace('_', '-')}")
-        if value is not True:
-            words.append(str(value))
+        value, flag = options.get(name), name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{flag}" if value else f"--no-{flag}")
+        elif value is not None:
+            words += [f"--{flag}", str(value)]
     return shlex.join(words)
 
 

@@ -1,0 +1,115 @@
+"""What a table can support before recovery is tried: rows, columns, units; and the plain fit below that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from onehidden.checks import at_least
+from onehidden.network import OneHiddenNet
+from onehidden.objectives.residuals import Form
+from onehidden.recovery.record import ParameterRecord, Recovery
+
+_MOST_COPIES = 10  # whole-number weights are written out as repeated rows up to this growth of the table
+_DEPENDENT = 1e-10  # smallest eigenvalue of the correlations, against the largest, that whitening accepts
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Samples in a form in which a weight of 2 and a row that stands twice are the same thing."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray | None
+
+    @property
+    def mean(self) -> float:
+        return float(np.average(self.y, weights=self.weight))
+
+
+def canonical_rows(X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, seed: int) -> Rows:
+    """Rows of weight zero left out, repeated rows joined, in an order that depends on their values alone.
+
+    Samples without weights and without repetitions stay as they are. Otherwise the answer does not depend
+    on how the same weighted sample was written down: whole-number weights of moderate size come back as
+    repeated rows (they count samples), all others as weights.
+    """
+    if weight is None and len(np.unique(y)) == len(y):
+        return Rows(X, y, None)
+    weight = np.ones(len(y)) if weight is None else weight
+    table = np.column_stack([X, y])[weight > 0]
+    order = np.lexsort(table.T)
+    table, weight = table[order], weight[weight > 0][order]
+    first = np.ones(len(table), bool)
+    first[1:] = np.any(table[1:] != table[:-1], axis=1)
+    table, weight = table[first], np.add.reduceat(weight, np.flatnonzero(first))
+    # Sorted rows would make any later split by position a split by value.
+    mixed = np.random.default_rng(seed).permutation(len(table))
+    table, weight = table[mixed], weight[mixed]
+    whole = bool(np.all(weight == np.round(weight)))
+    if whole and weight.sum() <= _MOST_COPIES * max(len(table), 1000):
+        table = np.repeat(table, weight.astype(int), axis=0)
+        return Rows(np.ascontiguousarray(table[:, :-1]), table[:, -1].copy(), None)
+    return Rows(np.ascontiguousarray(table[:, :-1]), table[:, -1].copy(), weight)
+
+
+def independent_columns(X: np.ndarray) -> np.ndarray:
+    """Indices of columns that vary and of which none is a combination of the others."""
+    spread = X.std(axis=0)
+    size = np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny)
+    kept = np.flatnonzero(spread > 16 * np.finfo(float).eps * size)
+    while len(kept) > 1:
+        Z = (X[:, kept] - X[:, kept].mean(axis=0)) / spread[kept]
+        value, vector = np.linalg.eigh(Z.T @ Z / len(X))
+        if value[0] >= 2 * _DEPENDENT * value[-1]:
+            break
+        # Of the columns in the dependence, the last: earlier columns keep their meaning.
+        share = np.abs(vector[:, 0])
+        kept = np.delete(kept, np.flatnonzero(share >= 0.5 * share.max())[-1])
+    return kept
+
+
+def affordable_units(form: Form, n: int) -> int:
+    """Units whose parameters are fewer than the samples."""
+    shared = replace(form, k=0).freedom
+    return max(0, (n - 1 - shared) // (replace(form, k=1).freedom - shared))
+
+
+def plain_fit(rows: Rows, columns: np.ndarray, reason: str) -> Recovery:
+    """The mean of y, or ridge regression where y and some column vary, as a network of one linear unit."""
+    d = rows.X.shape[1]
+    slope, intercept = np.zeros(d), rows.mean
+    if len(columns) and len(rows.y) > 2 and np.ptp(rows.y) > 0:
+        from sklearn.linear_model import RidgeCV
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13)))
+        model.fit(rows.X[:, columns], rows.y, ridgecv__sample_weight=rows.weight)
+        scaler, ridge = model[0], model[1]
+        slope[columns] = ridge.coef_ / scaler.scale_
+        intercept = float(ridge.intercept_ - slope[columns] @ scaler.mean_)
+    net = OneHiddenNet(slope[None], [1.0], intercept=intercept, activation="linear")
+    residual = rows.y - net.predict(rows.X)
+    loss = float(np.average(residual**2, weights=rows.weight))
+    unknown = ParameterRecord(np.full((1, d), np.inf), np.full(1, np.inf), np.full(1, np.inf), np.inf)
+    check = at_least("samples per parameter", len(rows.y) / (d + 2), 4.0, reason)
+    check = replace(check, passed=False)  # whichever reason it was, no hidden unit was looked for
+    return Recovery(
+        network=net, status="not identifiable", message=reason, loss=loss, noise_variance=loss, seconds=0.0,
+        checks=[check], standard_errors=unknown, trace=[], curvature=np.zeros(0), signal={},
+        origin="plain fit", n_samples=len(rows.y), feature_names=tuple(f"x{j}" for j in range(d)), options={},
+        versions={},
+    )  # fmt: skip
+
+
+def with_all_columns(found: Recovery, columns: np.ndarray, d: int) -> Recovery:
+    """The recovery on some of d columns, seen on all: the others have weight zero and no known error."""
+    if len(columns) == d:
+        return found
+    net, errors = found.network, found.standard_errors
+    weights, unknown = np.zeros((net.n_hidden, d)), np.full((net.n_hidden, d), np.inf)
+    weights[:, columns], unknown[:, columns] = net.weights, errors.weights
+    wide = OneHiddenNet(weights, net.output, net.bias, net.intercept, net.activation)
+    return replace(found, network=wide, standard_errors=replace(errors, weights=unknown))
