@@ -1,9 +1,9 @@
 """Black boxes: networks trained by scikit-learn on real tables, given back unit by unit.
 
-Each row trains an ``MLPRegressor`` on a bundled table, hands its ``predict`` to ``recover_oracle`` and compares
-with the weights inside. Function error: largest on 10 000 fresh points, as a share of their standard deviation.
-Parameter error: the worst of rows, outputs, biases and intercept after matching, relative, over the units that
-contribute more than 1e-11 of std(y); the others must be named dead.
+Each row trains an ``MLPRegressor`` on a bundled table, hands its ``predict`` to ``recover_oracle`` and
+compares with the weights inside. Function error: largest on 10 000 fresh points, as a share of their standard
+deviation. Parameter error: the worst of rows, outputs, biases and intercept after matching, relative, over
+the units that contribute more than 1e-11 of std(y); the others must be named dead.
 """
 
 from __future__ import annotations
