@@ -40,9 +40,14 @@ class BlackBox:
         return np.ascontiguousarray(U * self.scale + self.center)
 
     def ask(self, U: np.ndarray) -> np.ndarray:
-        """The function at rows of u, (…, d) -> (…)."""
+        """The function at rows of u, (…, d) -> (…).
+
+        A point beyond reach is answered at the nearest one within: what is made of it will not fit, and is
+        thrown away.
+        """
         shape = U.shape[:-1]
-        return self.ask_at(self.inputs(U.reshape(-1, self.d))).reshape(shape)
+        U = np.clip(U.reshape(-1, self.d), -self.reach, self.reach)
+        return self.ask_at(self.inputs(U)).reshape(shape)
 
     def ask_at(self, X: np.ndarray) -> np.ndarray:
         """The function at rows of x, (n, d) -> (n,)."""

@@ -92,7 +92,7 @@ def within_rounding(certificate: Certificate, box: BlackBox, level: float) -> Ce
         return certificate
     kept = [c for c in certificate.checks if c.name != "gradient"]  # it is rounding, too
     checks = [fit if c.name == "fit" else c for c in kept]
-    if certificate.status == "doubtful" and all(c.passed for c in checks):
+    if certificate.status in ("doubtful", "consistent") and all(c.passed for c in checks):
         message = f"every query is reproduced to the rounding of fn itself, {box.rounding:.1e}"
         return replace(certificate, checks=checks, status="consistent", message=message)
     return replace(certificate, checks=checks)

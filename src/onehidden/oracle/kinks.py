@@ -151,7 +151,7 @@ def _normals(box, line, sides, rows, root, change, noise) -> tuple[np.ndarray, n
     d, q = box.d, sides.degree
     basis = np.linalg.svd(line.direction[None])[2][1:]  # (d - 1, d) across the line
     tilt = np.full((len(rows), d - 1), np.nan)
-    move = 0.1 * sides.clear[rows][:, None] * np.ones(d - 1)
+    move = 0.1 * np.minimum(sides.clear[rows], box.reach)[:, None] * np.ones(d - 1)
     for _ in range(14):
         r, j = np.nonzero(~np.isfinite(tilt))
         if len(r) == 0:

@@ -50,8 +50,8 @@ def random_line(d: int, radius: float, reach: float, rng: np.random.Generator) -
         p *= 0.0
     limit = _SPAN * radius
     if np.isfinite(reach):
-        # |start + t v| <= reach in every coordinate
-        limit = min(limit, float(np.min((reach - np.abs(p)) / np.maximum(np.abs(v), 1e-300))))
+        # |start + t v| within reach in every coordinate, with room to move sideways
+        limit = min(limit, float(np.min((0.85 * reach - np.abs(p)) / np.maximum(np.abs(v), 1e-300))))
     return Line(p, v, radius, limit)
 
 
