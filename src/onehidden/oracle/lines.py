@@ -16,6 +16,7 @@ from onehidden.oracle.box import BlackBox
 _CELLS = 2048
 _PARTS = 64  # cells of a zoom
 _LEVELS = 12
+_MOST = 512  # zones of a line; units beyond that number are not looked for
 _SPAN = 20.0  # t/R reaches from -_SPAN to _SPAN
 _LOUD = 24.0  # differences above this many roundings are real
 
@@ -80,7 +81,7 @@ def find_zones(box: BlackBox, line: Line, degree: int, rng: np.random.Generator)
     noise = max(seen, box.rounding * float(np.max(np.abs(y) / growth)))
     low, high = _active(t[None], y[None], degree, noise, line)
     for _ in range(_LEVELS if degree == 0 else 2):
-        if len(low) == 0:
+        if len(low) == 0 or len(low) > _MOST:
             break
         t = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, _PARTS + 1)
         if np.any(t[:, 1] - t[:, 0] <= 1e-15 * np.maximum(np.abs(low), np.abs(high))):
@@ -97,6 +98,8 @@ def find_zones(box: BlackBox, line: Line, degree: int, rng: np.random.Generator)
         # A zone that fills its window is kept as it is, and looked at again with the others.
         parts = [(low[i : i + 1], high[i : i + 1]) if filled[i] else finer[i] for i in range(len(finer))]
         low, high = (np.concatenate([p[side] for p in parts]) for side in (0, 1))
+    if len(low) > _MOST:  # not a network of this activation, or no distance at which its units are points
+        low, high = np.zeros(0), np.zeros(0)
     return Zones(low, high, noise)
 
 

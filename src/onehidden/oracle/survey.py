@@ -39,6 +39,8 @@ def networks(
         for number in range(_LINES):
             if clock.expired():
                 return
+            if number == 2 and len(units) == 0:
+                break  # nothing to be seen from here
             line = random_line(box.d, radius, box.reach, rng)
             zones = find_zones(box, line, tail.degree, rng)
             look = step_units if tail.degree == 0 else kink_units
