@@ -10,11 +10,10 @@ import os
 import time
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from benchmarks._table import Table
-from onehidden import laws, scores
+from onehidden import laws, problems, scores
 from onehidden.papers.parallel import map_cells, workers
 
 ESTIMATORS = {
@@ -58,23 +57,8 @@ def _laws(d: int) -> dict[str, Any]:
         "mixture ±1": laws.GaussianMixture([0.5, 0.5], [np.ones(d), -np.ones(d)], np.eye(d)),
         "logistic, rotated": laws.Affine(laws.Logistic(d), rotation),
         "student t, df 5": laws.StudentT(d, 5.0),
-        "banana": _banana(d),
+        "banana": laws.Banana(d),
     }
-
-
-def _banana(d: int) -> laws.FromLogDensity:
-    """x_1 bent by ½(x_0² - 1): smooth, neither Gaussian nor independent in any rotation."""
-
-    def log_density(x):
-        bent = x.at[1].add(-0.5 * (x[0] ** 2 - 1))
-        return -0.5 * jnp.sum(bent**2)
-
-    def sampler(n: int, seed: int) -> np.ndarray:
-        z = np.random.default_rng(seed).standard_normal((n, d))
-        z[:, 1] += 0.5 * (z[:, 0] ** 2 - 1)
-        return z
-
-    return laws.FromLogDensity(log_density, d, sampler)
 
 
 def _errors(build: Any, law: Any, X: np.ndarray, Q: np.ndarray) -> tuple[float, ...]:
@@ -101,11 +85,8 @@ def _real(table: Table) -> None:
     Columns with fewer than 100 distinct values are left out: they were rounded to a grid, and a density
     that sits on the ties has an unbounded loss.
     """
-    from sklearn.datasets import load_diabetes
-
-    X = np.asarray(load_diabetes().data)
+    X = problems.TABLES["diabetes"].rows
     X = X[:, [len(np.unique(column)) >= 100 for column in X.T]]
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
     order = np.random.default_rng(0).permutation(len(X))
     train, held = X[order[:300]], X[order[300:]]
     for label, build in ESTIMATORS.items():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from onehidden import OneHiddenNet, activations, match
+from onehidden.laws import standard_normal as standard_law
 from onehidden.moments import score_moments
 from onehidden.objectives.residuals import Form
 from onehidden.precision import double
@@ -11,7 +12,7 @@ from onehidden.starts.candidate import Task
 from onehidden.starts.orientation import orient
 from onehidden.starts.prune import eliminate_backwards, elimination_losses, merge_parallel
 from onehidden.starts.restarts import random_start
-from onehidden.starts.span import span_of_units, standard_law
+from onehidden.starts.span import span_of_units
 from onehidden.starts.wide import WideAndPrune, wide_start
 
 

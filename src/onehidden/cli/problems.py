@@ -12,12 +12,17 @@ from onehidden.cli import examples
 @click.command(
     name="problems", epilog=examples("onehidden problems", "onehidden demo --problem NAME  # run one of them")
 )
+@click.argument("pattern", default="*")
 @click.option("--json", "as_json", is_flag=True, help="As JSON on stdout.")
-def command(as_json: bool) -> int:
-    """List the catalogue of problems with known truth."""
+def command(pattern: str, as_json: bool) -> int:
+    """List the catalogue of problems with known truth; PATTERN keeps some, as 'laplace-*' or '*-biased'."""
+    from fnmatch import fnmatchcase
+
     from onehidden import problems
 
-    rows = [problems.get(name) for name in problems.names()]
+    rows = [problems.get(name) for name in problems.names() if fnmatchcase(name, pattern)]
+    if not rows:
+        raise ValueError(f"no problem matches {pattern!r}: `onehidden problems` lists all")
     if as_json:
         keys = ("name", "title", "n_inputs", "n_hidden", "activation", "n", "bias", "noise", "tags")
         click.echo(json.dumps([{key: getattr(p, key) for key in keys} for p in rows], indent=2))

@@ -1,7 +1,8 @@
 """Input laws you know: sample, log-density, exact scores."""
 
+from onehidden.laws.banana import Banana
 from onehidden.laws.base import Law, ScoreFunction, require_valid_orders
-from onehidden.laws.gaussian import Gaussian, GaussianMixture
+from onehidden.laws.gaussian import Gaussian, GaussianMixture, standard_normal
 from onehidden.laws.product import (
     GeneralizedGaussian,
     Laplace,
@@ -15,6 +16,7 @@ from onehidden.laws.transformed import Affine, Elliptical, FromLogDensity, Multi
 
 __all__ = [
     "Affine",
+    "Banana",
     "Elliptical",
     "FromLogDensity",
     "Gaussian",
@@ -30,4 +32,5 @@ __all__ = [
     "StudentT",
     "Uniform",
     "require_valid_orders",
+    "standard_normal",
 ]

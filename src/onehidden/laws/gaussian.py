@@ -59,6 +59,11 @@ class Gaussian(Law):
         return G + [None] * (order - len(G))
 
 
+def standard_normal(d: int) -> Gaussian:
+    """N(0, I) in d dimensions: the law of whitened Gaussian inputs."""
+    return Gaussian(np.zeros(d))
+
+
 class GaussianMixture(Law):
     """Σ_c weights_c N(means_c, covs_c): S_m is the posterior mean of the components' scores.
 

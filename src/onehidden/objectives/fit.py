@@ -30,7 +30,7 @@ class NetworkFit:
         self._batches = [
             tuple(jnp.asarray(v[i : i + rows]) for v in (x, target, root)) for i in range(0, len(x), rows)
         ]
-        self.n = n
+        self.n, self.root_weight = n, root[:n]
         self._on_cpu = jax.default_backend() == "cpu"
 
     @in_double
@@ -62,6 +62,21 @@ class NetworkFit:
             part = columns[at : at + len(J)]
             total += np.asarray(J)[: len(part)].T @ part
             at += len(J)
+        return total
+
+    @in_double
+    def jacobian_times(self, theta: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """J C (n, M) for columns C (p, M)."""
+        parts = [np.asarray(J) @ columns for _, J in self._jacobian_batches(theta)]
+        return np.concatenate(parts)[: self.n]
+
+    @in_double
+    def gradient_scatter(self, theta: np.ndarray) -> np.ndarray:
+        """Sum of r_i^2 J_i' J_i, the middle of the sandwich covariance."""
+        total = np.zeros((len(theta), len(theta)))
+        for r, J in self._jacobian_batches(theta):
+            rows = np.asarray(J) * np.asarray(r)[:, None]
+            total += rows.T @ rows
         return total
 
     @in_double

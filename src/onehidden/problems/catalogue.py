@@ -1,29 +1,18 @@
-"""The named problems."""
+"""The named problems: a few by hand, then the systematic grid of laws, activations and structures."""
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from functools import lru_cache
 
-import numpy as np
-
-from onehidden.laws import Gaussian
+from onehidden.laws import standard_normal as standard
+from onehidden.problems.grid import from_name, grid_names
+from onehidden.problems.inputs import correlated
 from onehidden.problems.problem import Problem, conditioned, orthonormal, spread
 
 
-def standard(d: int) -> Gaussian:
-    """N(0, I)."""
-    return Gaussian(np.zeros(d), np.eye(d))
-
-
-def correlated(d: int, condition: float, seed: int = 7) -> Gaussian:
-    """A Gaussian of that condition number, with a mean that is not zero."""
-    rng = np.random.default_rng(seed)
-    axes = np.linalg.qr(rng.standard_normal((d, d)))[0]
-    return Gaussian(rng.standard_normal(d), (axes * np.geomspace(1, condition, d)) @ axes.T)
-
-
 @lru_cache(maxsize=1)
-def _catalogue() -> dict[str, Problem]:
+def _by_hand() -> dict[str, Problem]:
     problems = [
         Problem("demo", "ReLU, 10 inputs, 6 units of both signs with biases, correlated Gaussian inputs",
                 correlated(10, 10.0), 10, 6, "relu", spread, 4000, signs=True, bias=True, tags=("easy",)),
@@ -53,12 +42,20 @@ def _catalogue() -> dict[str, Problem]:
 
 
 def names() -> list[str]:
-    """The problems that can be asked for by name."""
-    return list(_catalogue())
+    """The problems that are listed; names of the grid also take a size, ``…-DxK``."""
+    return [*_by_hand(), *grid_names()]
 
 
 def get(name: str) -> Problem:
-    """The problem of that name: ``get(name).sample(n, seed) -> (X, y, teacher)``."""
-    if name not in _catalogue():
-        raise ValueError(f"unknown problem {name!r}: choose one of {', '.join(_catalogue())}")
-    return _catalogue()[name]
+    """The problem of that name: ``get(name).sample(n, seed) -> (X, y, teacher)``.
+
+    ``LAW-ACTIVATION-STRUCTURE-DxK`` (``laplace-relu-orthonormal-50x50``) and ``TABLE-ACTIVATION-K``
+    (``wine-tanh-4``) may be asked for at any size.
+    """
+    problem = _by_hand().get(name) or from_name(name) if isinstance(name, str) else None
+    if problem is None:
+        near = get_close_matches(str(name), names(), 5, 0.5) or list(_by_hand())
+        raise ValueError(
+            f"unknown problem {name!r}: did you mean {', '.join(near)}? problems.names() lists all"
+        )
+    return problem

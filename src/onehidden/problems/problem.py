@@ -12,6 +12,12 @@ from onehidden import activations
 from onehidden.network import OneHiddenNet
 
 TeacherRows = Callable[[np.random.Generator, int, int], np.ndarray]
+TeacherBiases = Callable[[np.random.Generator, np.ndarray], np.ndarray]
+
+
+def scattered(rng: np.random.Generator, weights: np.ndarray) -> np.ndarray:
+    """Biases of a normal law with standard deviation ½."""
+    return 0.5 * rng.standard_normal(len(weights))
 
 
 @dataclass(frozen=True)
@@ -21,14 +27,15 @@ class Problem:
     Attributes
     ----------
     name, title : how it is asked for, and what it is.
-    law : of the inputs; anything with ``sample(n, seed)``.
+    law : of the inputs; anything with ``sample(n, seed)``, a real table among them.
     n_inputs, n_hidden, activation : d, k, g.
     rows : draws the (k, d) matrix of rows.
     signs : whether outputs have both signs (else all 1).
     bias : whether units have biases (and the network an intercept).
     noise : standard deviation of the noise as a share of that of y.
-    n : a sample size at which recovery is expected to be exact.
+    n : a sample size at which recovery is expected to be exact; of a real table, all its rows.
     tags : what makes it hard.
+    biases : draws the biases once the rows are known.
     """
 
     name: str
@@ -43,6 +50,7 @@ class Problem:
     bias: bool = False
     noise: float = 0.0
     tags: tuple[str, ...] = ()
+    biases: TeacherBiases = field(default=scattered, repr=False)
 
     def teacher(self, seed: int) -> OneHiddenNet:
         """The true network of a seed."""
@@ -51,7 +59,7 @@ class Problem:
         output = rng.choice([-1.0, 1.0], self.n_hidden) if self.signs else np.ones(self.n_hidden)
         if self.signs and self.n_hidden > 1:
             output[:2] = 1.0, -1.0  # both signs, whatever the draw
-        bias = 0.5 * rng.standard_normal(self.n_hidden) if self.bias else None
+        bias = self.biases(rng, weights) if self.bias else None
         return OneHiddenNet(
             weights, output, bias, 1.5 if self.bias else 0.0, activations.get(self.activation)
         )
@@ -71,16 +79,22 @@ class Problem:
 
 def orthonormal(rng: np.random.Generator, k: int, d: int) -> np.ndarray:
     """k orthonormal rows in random position; a random rotation when k = d."""
+    if k > d:
+        raise ValueError(f"{d} inputs have room for {d} orthonormal rows at most, got {k} units")
     return np.linalg.qr(rng.standard_normal((d, k)))[0].T
 
 
-def conditioned(kappa: float) -> TeacherRows:
-    """Rows with singular values spread evenly from 1 to kappa, so that the condition number is kappa."""
+def conditioned(kappa: float, scale: float | None = None) -> TeacherRows:
+    """Rows U' diag(σ) Q' with random orthonormal U, Q and σ spread evenly from 1 to kappa, times ``scale``.
+
+    The scale is 1/√kappa unless given, so that rows have a length near 1.
+    """
+    factor = 1 / np.sqrt(kappa) if scale is None else scale
 
     def draw(rng: np.random.Generator, k: int, d: int) -> np.ndarray:
-        left = np.linalg.qr(rng.standard_normal((k, k)))[0]
-        values = np.linspace(1.0, kappa, k) / np.sqrt(kappa)
-        return left @ (values[:, None] * orthonormal(rng, k, d))
+        directions = orthonormal(rng, k, d)
+        mixing = np.linalg.qr(rng.standard_normal((k, k)))[0]
+        return mixing.T @ (factor * np.linspace(1.0, kappa, k)[:, None] * directions)
 
     return draw
 

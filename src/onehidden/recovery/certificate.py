@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from onehidden.certify.gauge import Curvature, curvature, free_directions
+from onehidden.certify.gauge import curvature, free_directions
+from onehidden.certify.reasons import sentence, unit_reasons
+from onehidden.certify.spread import equal_spread_p_value
 from onehidden.certify.structure import structure_p_value
 from onehidden.checks import Check, at_least, at_most
 from onehidden.network import OneHiddenNet
@@ -14,9 +16,21 @@ from onehidden.objectives.fit import NetworkFit
 from onehidden.objectives.residuals import Form
 from onehidden.recovery.coordinates import Coordinates
 from onehidden.recovery.record import ParameterRecord
+from onehidden.recovery.samples import Samples
 
 EXACT_RMS = 1e-10  # residuals below this share of std(y) are rounding, not noise
 STRUCTURE_P = 1e-4  # a right answer is called structured once in ten thousand
+SPREAD_P = 1e-4  # noise of equal spread is called unequal once in ten thousand
+ERRORS = ("auto", "classical", "robust")
+UNDETERMINED = {"identifiability", "smallest curvature", "weakest unit"}
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How to certify: which standard errors, and the seed of the random further units."""
+
+    errors: str = "auto"
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -40,9 +54,15 @@ class Certificate:
         return self.rms <= EXACT_RMS or self.network.activation.polynomial
 
     @property
+    def undetermined(self) -> bool:
+        """Whether the units themselves, not the columns of X, leave some parameter open."""
+        return any(not check.passed for check in self.checks if check.name in UNDETERMINED)
+
+    @property
     def settled(self) -> bool:
-        """Whether the fit itself leaves nothing to ask for."""
-        return self.final or self.status == "consistent"
+        """Whether another start has nothing to better: what else fails is a matter of the samples."""
+        ended = all(check.passed for check in self.checks if check.name in ("fit", "gradient"))
+        return self.final or (ended and not self.undetermined)
 
 
 def with_check(certificate: Certificate, check: Check) -> Certificate:
@@ -54,7 +74,9 @@ def with_check(certificate: Certificate, check: Check) -> Certificate:
     return replace(certificate, checks=checks, status="doubtful", message=message)
 
 
-def certify(network: OneHiddenNet, form: Form, coordinates: Coordinates, X, y, seed: int) -> Certificate:
+def certify(
+    network: OneHiddenNet, form: Form, coordinates: Coordinates, samples: Samples, choices: Choices
+) -> Certificate:
     """Certificate of a network in the coordinates of x.
 
     ``form`` says which parameters were free; the Gauss–Newton matrix is formed in whitened coordinates at
@@ -63,11 +85,11 @@ def certify(network: OneHiddenNet, form: Form, coordinates: Coordinates, X, y, s
     network = network.canonical()
     inner = coordinates.inward(network)
     theta = form.pack(inner.weights, inner.output, inner.bias, None, inner.intercept)
-    Z = coordinates.inputs(X)
-    fit = NetworkFit(form, Z, coordinates.target(y))
+    Z = coordinates.inputs(samples.X)
+    fit = NetworkFit(form, Z, coordinates.target(samples.y), samples.weight)
     hessian, gradient, loss = fit.normal_equations(theta)
     normals = network.weights @ coordinates.whiten if form.activation.homogeneity is not None else None
-    # |a_x| = 1 with a_x = W a_z: the row a_z may move orthogonally to W a_x.
+    # |a_x| = 1 with a_x = W a_z: the row a_z may move orthogonally to W' a_x.
     directions = free_directions(form, theta, normals)
     bend = curvature(hessian, directions)
     n = fit.n
@@ -75,9 +97,15 @@ def certify(network: OneHiddenNet, form: Form, coordinates: Coordinates, X, y, s
     variance = loss / max(n - freedom, 1)
     rms = float(np.sqrt(loss / n))
     exact = rms <= EXACT_RMS
-    standard_errors = _standard_errors(bend, variance, form, coordinates)
+    spread = _spread_check(exact, fit, theta, Z, choices.errors)
+    robust = choices.errors == "robust" or (choices.errors == "auto" and spread.value < SPREAD_P)
+    covariance = bend.covariance * variance
+    if robust:
+        meat = fit.gradient_scatter(theta)
+        covariance = bend.covariance @ meat @ bend.covariance * (n / max(n - freedom, 1))
+    standard_errors = _standard_errors(covariance, bend.blind, form, coordinates)
     checks = [
-        _fit_check(exact, rms, fit, theta, hessian, Z, seed),
+        _fit_check(exact, rms, fit, theta, hessian, Z, choices.seed, robust),
         at_most(
             "gradient",
             0.0 if exact else _largest_cosine(directions.T @ gradient, directions, hessian, loss),
@@ -100,15 +128,13 @@ def certify(network: OneHiddenNet, form: Form, coordinates: Coordinates, X, y, s
             "networks fit these samples equally well",
         ),
         _weakest_unit(exact, inner, Z, standard_errors, network),
-        at_least(
-            "samples per parameter",
-            n / freedom,
-            1.0 if exact else 4.0,
-            "fewer samples than parameters cannot tell networks apart; with noise, fewer than four each "
-            "cannot tell noise from a wrong network",
-        ),
+        *_sample_checks(exact, samples, freedom),
+        *([] if exact else [spread]),
     ]
-    status, message = _verdict(checks, exact, form)
+    if coordinates.null.shape[1]:
+        checks.append(_columns_check(coordinates, samples.names))
+    blind = bend.blind[: form.k * form.d].reshape(form.k, form.d)
+    status, message = _verdict(checks, exact, form, unit_reasons(inner, Z, blind))
     return Certificate(
         network,
         checks,
@@ -123,12 +149,71 @@ def certify(network: OneHiddenNet, form: Form, coordinates: Coordinates, X, y, s
     )
 
 
-def _fit_check(exact, rms, fit, theta, hessian, Z, seed) -> Check:
+def _sample_checks(exact: bool, samples: Samples, freedom: int) -> list[Check]:
+    n = len(samples)
+    checks = [
+        at_least(
+            "samples per parameter",
+            n / freedom,
+            1.0 if exact else 4.0,
+            "fewer samples than parameters cannot tell networks apart; with noise, fewer than four each "
+            "cannot tell noise from a wrong network",
+        )
+    ]
+    if not exact:
+        distinct = len(np.unique(np.column_stack([samples.X, samples.y]), axis=0))
+        checks.append(
+            at_most(
+                "repeated rows",
+                1 - distinct / n,
+                0.02,
+                "share of rows that are copies of another, noise and all; copies are no evidence: drop them "
+                "or give each distinct row its count as sample_weight",
+            )
+        )
+    return checks
+
+
+def _spread_check(exact: bool, fit: NetworkFit, theta: np.ndarray, Z: np.ndarray, errors: str) -> Check:
+    """Whether the noise is as large everywhere; only classical errors need it to be."""
+    p_value = 1.0
+    if not exact:
+        residual = fit.residuals(theta)
+        weights, output, bias, _, intercept = fit.form.unpack(theta)
+        prediction = fit.form.activation(Z @ weights.T + bias) @ output + float(intercept)
+        p_value = equal_spread_p_value(residual, prediction, Z)
+    if errors == "classical":
+        return at_least(
+            "equal spread",
+            p_value,
+            SPREAD_P,
+            "p-value of noise as large everywhere; below the bound the standard errors are wrong: use "
+            "errors='robust', or sample_weight if you know where the noise is large",
+        )
+    used = "sandwich" if errors == "robust" or p_value < SPREAD_P else "classical"
+    return at_least(
+        "equal spread", p_value, 0.0, f"p-value of noise as large everywhere; standard errors are {used}"
+    )
+
+
+def _columns_check(coordinates: Coordinates, names: tuple[str, ...]) -> Check:
+    size = np.abs(coordinates.null).max(axis=1) * coordinates.unwhiten.std(axis=0)
+    involved = np.flatnonzero(size > 1e-6 * size.max())
+    named = ", ".join(names[j] for j in involved[:4]) + (" and others" if len(involved) > 4 else "")
+    return at_least(
+        "independent columns",
+        float(coordinates.rank),
+        float(len(coordinates.shift)),
+        f"the columns {named} are linearly dependent: their weights cannot be told apart; leave one out",
+    )
+
+
+def _fit_check(exact, rms, fit, theta, hessian, Z, seed, robust) -> Check:
     if exact:
         return at_most("fit", rms, EXACT_RMS, "the network reproduces y to rounding")
     return at_least(
         "fit",
-        structure_p_value(fit, theta, hessian, Z, seed),
+        structure_p_value(fit, theta, hessian, Z, seed, robust),
         STRUCTURE_P,
         "p-value of independent noise as the only thing left in the residuals; below the bound the "
         "network misses something: more units, another activation, biases, or another start",
@@ -160,7 +245,7 @@ def _gradient_bound(n: int, kinked: bool) -> float:
     return max(0.05 / np.sqrt(n), 20 / n if kinked else 0.0)
 
 
-def _verdict(checks: list[Check], exact: bool, form: Form) -> tuple[str, str]:
+def _verdict(checks: list[Check], exact: bool, form: Form, reasons: list[str]) -> tuple[str, str]:
     failed = [c for c in checks if not c.passed]
     names = {c.name for c in failed}
     if form.activation.polynomial:
@@ -169,12 +254,10 @@ def _verdict(checks: list[Check], exact: bool, form: Form) -> tuple[str, str]:
             "not identifiable",
             f"a {name} activation hides its units: sums of {name} units have many equal decompositions",
         )
-    if names & {"identifiability", "smallest curvature", "weakest unit"}:
-        return (
-            "not identifiable",
-            "the samples leave some combination of the parameters undetermined (parallel units, a unit "
-            "that adds nothing or that no sample switches, or too few samples)",
-        )
+    if "independent columns" in names:
+        reasons = [next(c.advice for c in failed if c.name == "independent columns"), *reasons]
+    if names & {*UNDETERMINED, "independent columns"}:
+        return "not identifiable", sentence(reasons)
     if failed:
         return "doubtful", f"check failed: {', '.join(c.name for c in failed)}; {failed[0].advice}"
     if exact:
@@ -183,23 +266,23 @@ def _verdict(checks: list[Check], exact: bool, form: Form) -> tuple[str, str]:
 
 
 def _standard_errors(
-    bend: Curvature, variance: float, form: Form, coordinates: Coordinates
+    covariance: np.ndarray, blind: np.ndarray, form: Form, coordinates: Coordinates
 ) -> ParameterRecord:
-    """Square roots of the diagonal of sigma^2 (J'J)^-1, carried from z to x unit by unit."""
+    """Square roots of the diagonal of the covariance, carried from z to x unit by unit."""
     k, d = form.k, form.d
-    covariance = bend.covariance * variance
-    blind = bend.blind
-    weights, bias = np.zeros((k, d)), np.zeros(k)
+    weights, bias = np.zeros((k, len(coordinates.shift))), np.zeros(k)
+    astray = np.abs(coordinates.null).max(axis=1, initial=0.0)
     at_bias = k * d + k
     for i in range(k):
         rows = np.arange(i * d, (i + 1) * d)
-        outward = coordinates.whiten @ covariance[np.ix_(rows, rows)] @ coordinates.whiten
+        outward = coordinates.whiten @ covariance[np.ix_(rows, rows)] @ coordinates.whiten.T
         weights[i] = np.sqrt(np.maximum(np.diag(outward), 0))
         if blind[rows].any():
             weights[i] = np.inf
+        weights[i, astray > 1e-8] = np.inf
         if form.bias:
             # b_x = b_z - <W a_z, shift>
-            slope = np.concatenate([-coordinates.whiten @ coordinates.shift, [1.0]])
+            slope = np.concatenate([-coordinates.whiten.T @ coordinates.shift, [1.0]])
             joint = np.append(rows, at_bias + i)
             bias[i] = np.sqrt(max(float(slope @ covariance[np.ix_(joint, joint)] @ slope), 0.0))
             if blind[joint].any():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from onehidden.network import OneHiddenNet
+from onehidden.recovery.samples import Samples
+
+DEPENDENT = 1e-10  # of the largest eigenvalue of the correlation: below, the sample does not vary that way
 
 
 @dataclass(frozen=True)
@@ -16,9 +19,11 @@ class Coordinates:
 
     Attributes
     ----------
-    whiten, unwhiten : (d, d) symmetric roots of the inverse covariance and of the covariance.
+    whiten, unwhiten : (d, r), (r, d) roots of the inverse covariance and of the covariance; symmetric when
+        the columns of X are independent (r = d), else on the r-dimensional range of the covariance.
     shift : (d,) what is taken off x first.
-    level, scale : what is taken off y, and what it is then divided by.
+    level, scale : what is taken off y, and what it is then divided by; scale 0 says that y is constant.
+    null : (d, d - r) directions in which the sample does not vary.
     """
 
     whiten: np.ndarray
@@ -26,6 +31,12 @@ class Coordinates:
     shift: np.ndarray
     level: float
     scale: float
+    null: np.ndarray
+
+    @property
+    def rank(self) -> int:
+        """r, the number of coordinates z."""
+        return self.whiten.shape[1]
 
     def inputs(self, X: np.ndarray) -> np.ndarray:
         return (X - self.shift) @ self.whiten
@@ -35,7 +46,7 @@ class Coordinates:
 
     def outward(self, net: OneHiddenNet) -> OneHiddenNet:
         """The network in x whose network in z is given."""
-        weights = net.weights @ self.whiten
+        weights = net.weights @ self.whiten.T
         return OneHiddenNet(
             weights,
             net.output * self.scale,
@@ -47,7 +58,7 @@ class Coordinates:
     def inward(self, net: OneHiddenNet) -> OneHiddenNet:
         """The network in z whose network in x is given."""
         return OneHiddenNet(
-            net.weights @ self.unwhiten,
+            net.weights @ self.unwhiten.T,
             net.output / self.scale,
             net.bias + net.weights @ self.shift,
             (net.intercept - self.level) / self.scale,
@@ -56,7 +67,7 @@ class Coordinates:
 
     def moved(self, shift: np.ndarray, level: float) -> Coordinates:
         """The same scales around another origin."""
-        return Coordinates(self.whiten, self.unwhiten, shift, level, self.scale)
+        return replace(self, shift=shift, level=level)
 
 
 @dataclass(frozen=True)
@@ -68,7 +79,7 @@ class WhitenedScore:
 
     @property
     def n_inputs(self) -> int:
-        return len(self.coordinates.shift)
+        return self.coordinates.rank
 
     @property
     def valid_order(self) -> float:
@@ -76,39 +87,48 @@ class WhitenedScore:
 
     def score(self, Z: np.ndarray, order: int, subspace: np.ndarray | None = None) -> np.ndarray:
         """S_m at the rows of Z contracted with the columns of ``subspace``, (n, r, …, r)."""
-        inverse = self.coordinates.unwhiten
-        X = Z @ inverse + self.coordinates.shift
-        return self.score_of_x.score(X, order, subspace=inverse if subspace is None else inverse @ subspace)
+        X = Z @ self.coordinates.unwhiten + self.coordinates.shift
+        basis = self.coordinates.unwhiten.T
+        return self.score_of_x.score(X, order, subspace=basis if subspace is None else basis @ subspace)
 
 
-def whitened(X: np.ndarray, y: np.ndarray) -> Coordinates:
-    """Coordinates in which the sample has mean zero and unit covariance, and y mean zero, variance one."""
+def whitened(samples: Samples, about_mean: bool = True) -> Coordinates:
+    """Coordinates in which the sample has mean zero and unit covariance, and y mean zero, variance one.
+
+    Directions in which the sample does not vary (columns that are sums of others) are left out of z: a
+    network in z has no weight along them. ``about_mean=False`` takes second moments about the origin.
+    """
+    X, y = samples.X, samples.y
     _must_be_moderate(X, "X")
     _must_be_moderate(y, "y")
-    mean = X.mean(axis=0)
-    spread = X.std(axis=0)  # columns of wildly different units first, or the covariance loses digits
-    centred = (X - mean) / spread
-    value, vector = np.linalg.eigh(centred.T @ centred / len(X))
-    if value[0] < 1e-10 * value[-1]:
-        columns = np.argsort(-np.abs(vector[:, 0]))[:2]
-        raise ValueError(
-            f"the columns of X are linearly dependent (most of it between columns {int(columns[0])} and "
-            f"{int(columns[1])}): their weights cannot be told apart; leave one of them out"
-        )
-    # A symmetric root of D R D, R the correlation: eigendecompose the covariance itself.
-    value, vector = np.linalg.eigh(spread[:, None] * (centred.T @ centred / len(X)) * spread[None, :])
+    share = samples.share
+    mean = share @ X if about_mean else np.zeros(X.shape[1])
+    centred = X - mean
+    spread = np.sqrt(share @ centred**2)  # columns of wildly different units first, or digits are lost
+    centred = centred / spread
+    correlation = (centred * share[:, None]).T @ centred
+    value, vector = np.linalg.eigh(correlation)
+    lost = value < DEPENDENT * value[-1]
+    null, basis = _split(vector[:, lost] / spread[:, None])
+    covariance = basis.T @ (spread[:, None] * correlation * spread[None, :]) @ basis
+    value, vector = np.linalg.eigh(covariance)
     if value[0] <= 0:
         raise ValueError("the columns of X differ too much in scale: divide each by its standard deviation")
-    scale = float(y.std())
+    level = float(share @ y)
+    scale = float(np.sqrt(share @ (y - level) ** 2))
     if scale <= 1e-14 * float(np.max(np.abs(y))):
-        raise ValueError(f"y is constant ({float(y[0]):g}): there is nothing to recover from it")
-    return Coordinates(
-        (vector / np.sqrt(value)) @ vector.T,
-        (vector * np.sqrt(value)) @ vector.T,
-        mean,
-        float(y.mean()),
-        scale,
-    )
+        scale = 0.0  # a constant: there is nothing to recover from it
+    inverse, root = ((vector * value**power) @ vector.T for power in (-0.5, 0.5))
+    return Coordinates(basis @ inverse, root @ basis.T, mean, level, scale, null)
+
+
+def _split(directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal bases of the span of the columns and of its complement; no columns: (empty, identity)."""
+    d, m = directions.shape
+    if m == 0:
+        return directions, np.eye(d)
+    left = np.linalg.svd(directions / np.linalg.norm(directions, axis=0))[0]
+    return left[:, :m], left[:, m:]
 
 
 def _must_be_moderate(values: np.ndarray, name: str) -> None:

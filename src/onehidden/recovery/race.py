@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from onehidden.laws import standard_normal as standard_law
 from onehidden.moments import ScoreMoments, score_moments
+from onehidden.recovery.input_model import InputModel
 from onehidden.starts.candidate import Candidate, Task, complete, lift, refine, search_form
 from onehidden.starts.landscape import landscape_start
 from onehidden.starts.restarts import random_start
-from onehidden.starts.span import span_of_units, standard_law
+from onehidden.starts.span import span_of_units
 from onehidden.starts.tensor import tensor_starts
 from onehidden.starts.wide import WideAndPrune, wide_start
 
@@ -22,8 +24,9 @@ _LARGEST_FOURTH = 64  # coordinates beyond which T_4 is not formed
 
 @dataclass
 class Scouting:
-    """What the score moments said, filled in as the race asks for them."""
+    """The input model and what its score moments said, filled in as the race asks for them."""
 
+    model: InputModel
     signal: dict[int, float] = field(default_factory=dict)
 
     def hear(self, moments: ScoreMoments) -> ScoreMoments:
@@ -33,8 +36,7 @@ class Scouting:
 
 def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate]:
     """Candidates in order of cost; lazily, so that a certified one ends the work."""
-    low = scouting.hear(score_moments(task.Z, task.y, task.score or standard_law(task.d), orders=(1, 2)))
-    basis = span_of_units(task, low)
+    basis = _span(task, start, scouting)
     inner = task if basis is None else task.within(basis)
 
     def outward(found: Iterator[Candidate]) -> Iterator[Candidate]:
@@ -42,7 +44,7 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
 
     runs: dict[str, Callable[[], Iterator[Candidate]]] = {
         "random": lambda: outward(_restarts(inner)),
-        "tensor": lambda: _tensor(task, count=40 if start == "tensor" else 4),
+        "tensor": lambda: _tensor(task, 40 if start == "tensor" else 4, scouting),
         "landscape": lambda: _landscape(task, basis, scouting),
         "wide": lambda: outward(_wide(inner)),
     }
@@ -50,7 +52,7 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
         yield from runs[start]()
         return
     cheap = inner.k * (inner.d + 1) <= _CHEAP
-    order = ("random", "tensor", "wide") if cheap else ("wide", "random")
+    order = ("random", "tensor", "wide") if cheap else ("wide", "random", "tensor")
     for name in order:
         if name != order[0] and task.stop():
             return
@@ -62,6 +64,14 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
         yield from _wide(task)
 
 
+def _span(task: Task, start: str, scouting: Scouting) -> np.ndarray | None:
+    """The span of the units where T_2 shows it; the race does not choose an input model for this alone."""
+    if start == "auto" and not scouting.model.gaussian and not scouting.model.given:
+        return None
+    law = scouting.model.score() or standard_law(task.d)
+    return span_of_units(task, scouting.hear(score_moments(task.Z, task.y, law, orders=(1, 2))))
+
+
 def _restarts(task: Task, count: int = 4) -> Iterator[Candidate]:
     for attempt in range(count):
         if attempt and task.stop():
@@ -69,10 +79,10 @@ def _restarts(task: Task, count: int = 4) -> Iterator[Candidate]:
         yield random_start(task, attempt)
 
 
-def _tensor(task: Task, count: int) -> Iterator[Candidate]:
+def _tensor(task: Task, count: int, scouting: Scouting) -> Iterator[Candidate]:
     nets = tensor_starts(
-        task.Z, task.y, task.k, count=count, activation=task.activation, score=task.score, bias=task.bias,
-        seed=task.seed,
+        task.Z, task.y, task.k, count=count, activation=task.activation, score=scouting.model.score(),
+        bias=task.bias, seed=task.seed,
     )  # fmt: skip
     for i, net in enumerate(nets):
         if i and task.stop():
@@ -86,7 +96,7 @@ def _landscape(task: Task, basis: np.ndarray | None, scouting: Scouting) -> Iter
             f"the landscape start forms T_4 in at most {_LARGEST_FOURTH} coordinates, got {task.d} and no "
             "clear span of the units: use start='tensor' or start='wide'"
         )
-    law = task.score or standard_law(task.d)
+    law = scouting.model.score() or standard_law(task.d)
     moments = scouting.hear(score_moments(task.Z, task.y, law, orders=(2, 4), subspace=basis))
     for attempt in range(3):
         if attempt and task.stop():

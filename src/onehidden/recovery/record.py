@@ -44,6 +44,8 @@ class Recovery:
     trace : (stage, step, loss relative to var y, seconds) as it went.
     curvature : spectrum of the Gauss–Newton matrix along the free directions, unit diagonal.
     signal : z-value of each score moment that was measured, by order.
+    input_model : what the input law was taken for, and why; "not needed" where no start asked.
+    score_checks : Stein's identity for that input model, where it was estimated.
     origin : the start that led here.
     feature_names, options, versions : what is needed to read and repeat the result.
     """
@@ -64,6 +66,8 @@ class Recovery:
     feature_names: tuple[str, ...] = field(repr=False)
     options: dict[str, Any] = field(repr=False)
     versions: dict[str, str] = field(repr=False)
+    input_model: str = "not needed"
+    score_checks: list[Check] = field(repr=False, default_factory=list)
 
     @property
     def converged(self) -> bool:
@@ -117,7 +121,9 @@ class Recovery:
                 "intercept": self.network.intercept,
             },
             "standard_errors": {name: plain(value) for name, value in asdict(error).items()},
-            "checks": [{key: plain(v) for key, v in check.to_dict().items()} for check in self.checks],
+            "checks": _plain_checks(self.checks),
+            "score_checks": _plain_checks(self.score_checks),
+            "input_model": self.input_model,
             "signal": {str(order): plain(z) for order, z in self.signal.items()},
             "curvature": plain(self.curvature),
             "trace": [{key: plain(v) for key, v in asdict(record).items()} for record in self.trace],
@@ -159,7 +165,9 @@ def load_recovery(directory: str | Path) -> Recovery:
             loss=_number(data["loss"]),
             noise_variance=_number(data["noise_variance"]),
             seconds=data["seconds"],
-            checks=[Check(**{key: _restored(v) for key, v in c.items()}) for c in data["checks"]],
+            checks=_checks(data["checks"]),
+            score_checks=_checks(data.get("score_checks", [])),
+            input_model=data.get("input_model", "not needed"),
             standard_errors=ParameterRecord(
                 _array(error["weights"]),
                 _array(error["output"]),
@@ -207,6 +215,14 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return str(value)
     return value
+
+
+def _plain_checks(checks: list[Check]) -> list[dict[str, Any]]:
+    return [{key: plain(v) for key, v in check.to_dict().items()} for check in checks]
+
+
+def _checks(records: list[dict[str, Any]]) -> list[Check]:
+    return [Check(**{key: _restored(v) for key, v in record.items()}) for record in records]
 
 
 def _number(value: Any) -> float:

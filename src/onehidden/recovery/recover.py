@@ -8,15 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from onehidden import activations, data
+from onehidden import activations
 from onehidden.activations import Activation
 from onehidden.objectives.residuals import Form
 from onehidden.precision import in_double
+from onehidden.recovery.activation import choose_activation
+from onehidden.recovery.certificate import ERRORS
 from onehidden.recovery.clock import Clock, Progress
-from onehidden.recovery.coordinates import whitened
+from onehidden.recovery.constant import constant_answer
+from onehidden.recovery.coordinates import Coordinates, whitened
 from onehidden.recovery.race import STARTS
 from onehidden.recovery.record import Recovery
-from onehidden.recovery.search import Effort, search
+from onehidden.recovery.samples import Samples, checked_samples
+from onehidden.recovery.search import Effort, Found, search
 from onehidden.recovery.width import choose_width
 
 SCORES = ("auto", "gaussian")
@@ -36,6 +40,8 @@ def recover(
     seed: int = 0,
     max_seconds: float | None = None,
     progress: bool | Progress = False,
+    sample_weight: Any = None,
+    errors: str = "auto",
 ) -> Recovery:
     """Recover the units of y = c + sum_i w_i g(<a_i, x> + b_i) + noise from samples.
 
@@ -44,50 +50,75 @@ def recover(
     X : (n, d) array or table; or a ``data.Table`` that holds the target too.
     y : (n,) target.
     hidden : number of units k; chosen from the data when None.
-    activation : g, one of ``activations.names()``.
+    activation : g, one of ``activations.names()``, or "auto" to choose it by held-out likelihood.
     bias : whether the hidden biases b_i are free (else zero).
     intercept : whether c is free (else zero).
-    score : the input model behind the score moments: "auto" or "gaussian" take whitened inputs for
-        Gaussian; or a law, or an estimated score, with ``score(X, order, subspace)``.
+    score : the input model behind the score moments: "auto" takes whitened inputs for Gaussian unless
+        their third and fourth moments say otherwise, and then chooses by ``scores.select``; "gaussian"; or
+        a law, or an estimated score, with ``score(X, order, subspace)``.
     start : "auto" races all, or one of "random", "tensor", "landscape", "wide".
     seed : same seed, same answer.
     max_seconds : time budget; the best answer so far is returned when it runs out.
     progress : True prints lines to stderr; a callable hears each ``TraceRecord``.
+    sample_weight : (n,) how much each row counts: the noise of a row has variance sigma^2 / weight. Rows of
+        weight zero are left out; only ratios matter.
+    errors : "classical" standard errors, for noise as large everywhere; "robust" ones (sandwich); "auto"
+        takes the robust where the residuals show unequal spread.
 
     Returns
     -------
     Recovery : the network in canonical form with status, checks, standard errors and trace.
     """
     clock = Clock(max_seconds, progress)
-    X, y, names = _samples(X, y)
-    g = activations.get(activation)
+    samples = checked_samples(X, y, sample_weight)
     _check_choices(start, seed, max_seconds, hidden)
-    for name, choice in (("bias", bias), ("intercept", intercept)):
-        if not isinstance(choice, (bool, np.bool_)):
-            raise ValueError(f"{name} must be True or False, got {choice!r}")
-    if not (isinstance(progress, bool) or callable(progress)):
-        raise ValueError(f"progress must be True, False or a function, got {progress!r}")
-    _check_score(score, X.shape[1])
+    _check_switches(bias=bias, intercept=intercept, progress=progress, errors=errors)
+    _check_score(score, samples.X.shape[1])
+    chosen = activations.names()[0] if activation == "auto" else activation
+    g = activations.get(chosen)
     options = {
         "hidden": None if hidden is None else int(hidden),
-        "activation": g.name,
+        "activation": "auto" if activation == "auto" else g.name,
         "bias": bool(bias),
         "intercept": bool(intercept),
         "score": score if isinstance(score, str) else type(score).__name__,
         "start": start,
         "seed": int(seed),
         "max_seconds": max_seconds,
+        "errors": errors,
+        "weighted": sample_weight is not None,
     }
-    k = 1 if hidden is None else int(hidden)
-    form = Form(g, X.shape[1], k, bool(bias), bool(intercept))
-    _enough_samples(form, len(X))
-    around = whitened(X, y)
-    effort = Effort(start, int(seed), clock, None if isinstance(score, str) else score)
-    if hidden is None:
-        found = choose_width(X, y, form, around, effort)
+    around = _around(samples, bool(bias))
+    form = Form(g, around.rank, 1 if hidden is None else int(hidden), bool(bias), bool(intercept))
+    if hidden is not None:
+        _enough_samples(form, len(samples))
+    effort = Effort(start, int(seed), clock, score, errors=errors)
+
+    def find(form: Form, effort: Effort) -> Found:
+        if hidden is None:
+            return choose_width(samples, form, around, effort)
+        return search(samples, form, around, effort)
+
+    if around.scale == 0:
+        found = constant_answer(samples, form, around, effort)
+    elif activation == "auto":
+        found = choose_activation(samples, form, around, effort, find)
     else:
-        found = search(X, y, form, around, effort)
-    certificate = found.certificate
+        found = find(form, effort)
+    return _record(found, samples, clock, options)
+
+
+def _around(samples: Samples, bias: bool) -> Coordinates:
+    """Whitened coordinates; without biases, about the origin where that shows more directions."""
+    around = whitened(samples)
+    if bias or around.null.shape[1] == 0:
+        return around
+    raw = whitened(samples, about_mean=False)
+    return raw if raw.rank > around.rank else around
+
+
+def _record(found: Found, samples: Samples, clock: Clock, options: dict[str, Any]) -> Recovery:
+    certificate, scouting = found.certificate, found.scouting
     return Recovery(
         network=certificate.network,
         status=certificate.status,
@@ -99,29 +130,15 @@ def recover(
         standard_errors=certificate.standard_errors,
         trace=clock.trace,
         curvature=certificate.curvature,
-        signal=dict(sorted(found.signal.items())),
+        signal=dict(sorted(scouting.signal.items())),
         origin=found.origin,
-        n_samples=len(X),
-        feature_names=names,
+        n_samples=len(samples),
+        feature_names=samples.names,
         options=options,
         versions=_versions(),
+        input_model=scouting.model.name,
+        score_checks=scouting.model.checks,
     )
-
-
-def _samples(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    names: tuple[str, ...] = ()
-    if isinstance(X, data.Table):
-        if y is None and X.y is None:
-            raise ValueError("the table has no target: open it with target=NAME, or give y")
-        X, y, names = X.X, X.y if y is None else y, X.feature_names
-    else:
-        columns = getattr(X, "column_names", None) or getattr(X, "columns", None)
-        names = () if columns is None else tuple(str(c) for c in columns)
-    if y is None:
-        raise ValueError("recover needs the target: recover(X, y, …)")
-    matrix, target = data.check_arrays(X, y, feature_names=names or None)
-    assert target is not None
-    return matrix, target, names or tuple(f"x{j}" for j in range(matrix.shape[1]))
 
 
 def _check_score(score: Any, d: int) -> None:
@@ -134,6 +151,16 @@ def _check_score(score: Any, d: int) -> None:
         raise ValueError(f"the {type(score).__name__} has not been fitted: call .fit(X) first")
     elif score.n_inputs != d:
         raise ValueError(f"the score is one of {score.n_inputs} inputs, but X has {d} columns")
+
+
+def _check_switches(*, bias: Any, intercept: Any, progress: Any, errors: Any) -> None:
+    for name, choice in (("bias", bias), ("intercept", intercept)):
+        if not isinstance(choice, (bool, np.bool_)):
+            raise ValueError(f"{name} must be True or False, got {choice!r}")
+    if not (isinstance(progress, bool) or callable(progress)):
+        raise ValueError(f"progress must be True, False or a function, got {progress!r}")
+    if errors not in ERRORS:
+        raise ValueError(f"errors must be one of {', '.join(ERRORS)}, got {errors!r}")
 
 
 def _check_choices(start: Any, seed: Any, max_seconds: Any, hidden: Any) -> None:

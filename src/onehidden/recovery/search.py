@@ -13,10 +13,13 @@ from onehidden.checks import at_least, at_most
 from onehidden.network import OneHiddenNet
 from onehidden.objectives.fit import NetworkFit
 from onehidden.objectives.residuals import Form
-from onehidden.recovery.certificate import Certificate, certify, with_check
+from onehidden.recovery.certificate import Certificate, Choices, certify, with_check
 from onehidden.recovery.clock import Clock
 from onehidden.recovery.coordinates import Coordinates, WhitenedScore
+from onehidden.recovery.halves import fit_halves, half_sample_checks
+from onehidden.recovery.input_model import InputModel
 from onehidden.recovery.race import Scouting, candidates
+from onehidden.recovery.samples import Samples
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.starts.candidate import Candidate, Task, complete, refine, search_form
 from onehidden.starts.repair import repaired, with_one_fewer, with_one_more
@@ -26,46 +29,42 @@ from onehidden.starts.repair import repaired, with_one_fewer, with_one_more
 class Effort:
     """How to search: which starts, which seed, how long, under which input law.
 
-    ``score`` is None for Gaussian inputs; ``tries`` bounds the candidates looked at.
+    ``score`` is "auto", "gaussian", or a score of x; ``tries`` bounds the candidates looked at.
     """
 
     start: str
     seed: int
     clock: Clock
-    score: Any = None
+    score: Any = "auto"
     tries: int | None = None
+    errors: str = "auto"
 
 
 @dataclass(frozen=True)
 class Found:
-    """The answer of a search: its certificate, the start it came from, the moments' z-values."""
+    """The answer of a search: its certificate, the start it came from, the input model and its z-values."""
 
     certificate: Certificate
     origin: str
-    signal: dict[int, float]
+    scouting: Scouting
 
 
-def search(X: np.ndarray, y: np.ndarray, form: Form, around: Coordinates, effort: Effort) -> Found:
+def search(samples: Samples, form: Form, around: Coordinates, effort: Effort) -> Found:
     """Race the starts for a given width; the first certified answer, else the best."""
-    clock = effort.clock
-    # Without biases the origin of x means something: keep it unless the sample is centred there anyway.
-    offset = around.shift @ around.whiten
-    n, d = X.shape
-    centred = n * float(offset @ offset) <= d + 5 * np.sqrt(2 * d)
-    begin = around if form.bias or not centred else around.moved(np.zeros(d), around.level)
-    end = around if form.bias else around.moved(np.zeros(d), around.level if form.intercept else 0.0)
-    if form.bias and not form.intercept:
-        end = around.moved(around.shift, 0.0)
+    clock, n = effort.clock, len(samples)
+    begin, end, centred = _coordinates(samples, form, around)
+    Z = begin.inputs(samples.X)
     task = Task(
-        begin.inputs(X), begin.target(y), form.activation, form.k, form.bias or not centred, effort.seed,
-        None if effort.score is None else WhitenedScore(effort.score, begin), clock.expired, clock.report,
+        Z, begin.target(samples.y), form.activation, form.k, form.bias or not centred, effort.seed,
+        clock.expired, clock.report, samples.weight,
     )  # fmt: skip
-    scouting = Scouting()
+    given = effort.score if isinstance(effort.score, str) else WhitenedScore(effort.score, begin)
+    scouting = Scouting(InputModel(Z, given, effort.seed))
     tried: list[Found] = []
     for candidate in islice(candidates(task, effort.start, scouting), effort.tries):
         for attempt in _with_repair(task, candidate):
-            certificate = _finish(X, y, form, begin, end, attempt, effort)
-            tried.append(Found(certificate, attempt.origin, scouting.signal))
+            certificate = _finish(samples, form, begin, end, attempt, effort)
+            tried.append(Found(certificate, attempt.origin, scouting))
             if certificate.settled:
                 break
         # A fit to rounding cannot be bettered, even where it is not unique; with noise, two starts that
@@ -77,7 +76,33 @@ def search(X: np.ndarray, y: np.ndarray, form: Form, around: Coordinates, effort
             f"the start {effort.start!r} found nothing to begin from: no score moment of order 3 or 4 "
             "carries signal here; use start='auto'"
         )
-    return _with_neighbours(task, begin, _with_agreement(tried, n))
+    found = _with_neighbours(task, begin, _with_agreement(tried, n))
+    return _with_halves(samples, form, end, found, effort.seed)
+
+
+def _coordinates(samples: Samples, form: Form, around: Coordinates) -> tuple[Coordinates, Coordinates, bool]:
+    """Where to search, where to finish, and whether the sample is centred at the origin of the former."""
+    # Without biases the origin of x means something: keep it unless the sample is centred there anyway.
+    offset = around.shift @ around.whiten
+    centred = len(samples) * float(offset @ offset) <= around.rank + 5 * np.sqrt(2 * around.rank)
+    origin = np.zeros(len(around.shift))
+    begin = around if form.bias or not centred else around.moved(origin, around.level)
+    end = around if form.bias else around.moved(origin, around.level if form.intercept else 0.0)
+    if form.bias and not form.intercept:
+        end = around.moved(around.shift, 0.0)
+    return begin, end, centred
+
+
+def _with_halves(samples: Samples, form: Form, end: Coordinates, found: Found, seed: int) -> Found:
+    """A consistent answer is fitted again on each half of the sample."""
+    certificate = found.certificate
+    if certificate.status != "consistent":
+        return found
+    halves = fit_halves(certificate.network, form, end, samples, seed)
+    variance = certificate.noise_variance / end.scale**2
+    for check in half_sample_checks(halves, variance, certificate.freedom, len(samples)):
+        certificate = with_check(certificate, check)
+    return replace(found, certificate=certificate)
 
 
 def _with_neighbours(task: Task, begin: Coordinates, found: Found) -> Found:
@@ -142,24 +167,19 @@ def _with_agreement(tried: list[Found], n: int) -> Found:
 
 
 def _finish(
-    X: np.ndarray,
-    y: np.ndarray,
-    form: Form,
-    begin: Coordinates,
-    end: Coordinates,
-    candidate: Candidate,
-    effort: Effort,
+    samples: Samples, form: Form, begin: Coordinates, end: Coordinates, candidate: Candidate, effort: Effort
 ) -> Certificate:
     """Levenberg–Marquardt in all parameters to the end, in well-conditioned coordinates; then certify."""
     clock = effort.clock
     net = end.inward(begin.outward(candidate.network))
-    fit = NetworkFit(form, end.inputs(X), end.target(y))
+    fit = NetworkFit(form, end.inputs(samples.X), end.target(samples.y), samples.weight)
     theta = form.pack(net.weights, net.output, net.bias, None, net.intercept)
     solver = LevenbergMarquardt(max_steps=300, floor=1e-29 * fit.n, damping=1e-3, patience=20)
     solution = solver.solve(fit, theta, clock.expired, lambda s, f: clock.report("finish", s, f / fit.n))
     weights, output, hidden_bias, _, constant = form.unpack(solution.theta)
     found = OneHiddenNet(weights, output, hidden_bias, float(constant), form.activation)
-    certificate = certify(_without_bias(end.outward(found), form), form, end, X, y, effort.seed)
+    choices = Choices(effort.errors, effort.seed)
+    certificate = certify(_without_bias(end.outward(found), form), form, end, samples, choices)
     clock.report(f"certified {certificate.status}", 0, certificate.loss / end.scale**2)
     return certificate
 

@@ -10,6 +10,7 @@ from onehidden.checks import at_least
 from onehidden.objectives.residuals import Form
 from onehidden.recovery.certificate import EXACT_RMS, with_check
 from onehidden.recovery.coordinates import Coordinates
+from onehidden.recovery.samples import Samples
 from onehidden.recovery.search import Effort, Found, search
 from onehidden.starts.candidate import fixed_columns, search_form, unit_columns
 from onehidden.starts.prune import elimination_losses
@@ -19,53 +20,53 @@ _MOST = 64  # units looked for
 _TRIES = 4  # candidates looked at for each width on the way
 
 
-def choose_width(X: np.ndarray, y: np.ndarray, form: Form, around: Coordinates, effort: Effort) -> Found:
+def choose_width(samples: Samples, form: Form, around: Coordinates, effort: Effort) -> Found:
     """The finished fit with the smallest Bayesian information criterion, climbing from a guess.
 
     A fit to rounding ends the climb when its parameters are all determined: one unit fewer cannot fit,
     one more would be undetermined.
     """
     each = form.freedom  # free parameters of one unit
-    most = int(min(_MOST, max(1, (len(X) - 1) // (2 * each))))
+    n = len(samples)
+    most = int(min(_MOST, max(1, (n - 1) // (2 * each))))
     fits: dict[int, Found] = {}
 
     def at(k: int) -> Found:
         if k not in fits:
-            fits[k] = search(X, y, replace(form, k=k), around, replace(effort, tries=_TRIES))
+            fits[k] = search(samples, replace(form, k=k), around, replace(effort, tries=_TRIES))
         return fits[k]
 
-    k = guess_width(X, y, form, around, effort, most)
+    k = guess_width(samples, form, around, effort, most)
     at(k)  # whatever the clock says: an answer is owed
     visited: set[int] = set()
     while k not in visited and not effort.clock.expired():
         visited.add(k)
         certificate = at(k).certificate
-        if certificate.status == "exact":
+        if certificate.rms <= EXACT_RMS and not certificate.undetermined:
             break
-        if certificate.rms <= EXACT_RMS or certificate.status == "not identifiable":
+        if certificate.rms <= EXACT_RMS or certificate.undetermined:
             k = max(1, k - 1)
         elif certificate.status == "doubtful":
             k = min(most, k + 1)
         elif not effort.clock.expired():
-            k = min((j for j in (k - 1, k, k + 1) if 1 <= j <= most), key=lambda j: _criterion(at(j), len(X)))
-    return _with_runner_up(fits, len(X))
+            k = min((j for j in (k - 1, k, k + 1) if 1 <= j <= most), key=lambda j: _criterion(at(j), n))
+    return _with_runner_up(fits, n)
 
 
-def guess_width(
-    X: np.ndarray, y: np.ndarray, form: Form, around: Coordinates, effort: Effort, most: int
-) -> int:
+def guess_width(samples: Samples, form: Form, around: Coordinates, effort: Effort, most: int) -> int:
     """Where the elimination path of one wide student stops falling, by the information criterion."""
-    Z, target = around.inputs(X), around.target(y)
-    bias = form.bias or bool(np.any(np.abs(around.shift @ around.whiten) > 3 / np.sqrt(len(X))))
+    n = len(samples)
+    Z, target = around.inputs(samples.X), around.target(samples.y)
+    bias = form.bias or bool(np.any(np.abs(around.shift @ around.whiten) > 3 / np.sqrt(n)))
     wide = search_form(form.activation, form.d, max(128, 4 * most), bias)
     theta = train(
         wide, WideAndPrune(wide.k), Z, target, effort.seed, effort.clock.expired,
-        lambda step, loss: effort.clock.report("width scout", step, loss),
+        lambda step, loss: effort.clock.report("width scout", step, loss), samples.weight,
     )  # fmt: skip
-    columns = unit_columns(wide, Z, *merged_units(wide, theta))
-    losses = elimination_losses(columns, fixed_columns(wide, Z), target, most)
+    root = np.sqrt(n * samples.share)
+    columns = unit_columns(wide, Z, *merged_units(wide, theta)) * root[:, None]
+    losses = elimination_losses(columns, fixed_columns(wide, Z) * root[:, None], target * root, most)
     widths = np.arange(1, len(losses) + 1)
-    n = len(X)
     return int(widths[np.argmin(n * np.log(np.maximum(losses, 1e-12)) + form.freedom * widths * np.log(n))])
 
 
@@ -79,7 +80,8 @@ def _criterion(found: Found, n: int) -> float:
 def _with_runner_up(fits: dict[int, Found], n: int) -> Found:
     """The best width, with a check that says how far the next best is."""
     ranked = sorted(fits, key=lambda k: _criterion(fits[k], n))
-    exact = [k for k in ranked if fits[k].certificate.status == "exact"]
+    done = {k: found.certificate for k, found in fits.items()}
+    exact = [k for k in ranked if done[k].rms <= EXACT_RMS and not done[k].undetermined]
     best = fits[exact[0] if exact else ranked[0]]
     others = [k for k in ranked if fits[k] is not best]
     if exact or not others:

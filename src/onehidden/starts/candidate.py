@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -40,8 +39,8 @@ class Candidate:
 class Task:
     """Whitened inputs Z (n, d), target y (n,) of mean 0 and variance 1, and what is sought in them.
 
-    ``score`` is the input law in these coordinates, None for whitened Gaussian inputs. ``stop()`` says
-    that time is up; ``report(stage, step, loss)`` hears of progress.
+    ``stop()`` says that time is up; ``report(stage, step, loss)`` hears of progress; ``weight`` (n,) of
+    mean one, or None, says how much each row counts.
     """
 
     Z: np.ndarray = field(repr=False)
@@ -50,9 +49,9 @@ class Task:
     k: int
     bias: bool
     seed: int
-    score: Any = field(repr=False, default=None)
     stop: Callable[[], bool] = lambda: False
     report: Callable[[str, int, float], None] = lambda stage, step, loss: None
+    weight: np.ndarray | None = field(repr=False, default=None)
 
     @property
     def d(self) -> int:
@@ -60,7 +59,13 @@ class Task:
 
     def within(self, basis: np.ndarray) -> Task:
         """The same task seen in a subspace with orthonormal columns (d, r)."""
-        return replace(self, Z=self.Z @ basis, score=None)
+        return replace(self, Z=self.Z @ basis)
+
+    def weighted(self, columns: np.ndarray) -> np.ndarray:
+        """Rows times the root of their weight: least squares on them is weighted least squares."""
+        if self.weight is None:
+            return columns
+        return columns * np.sqrt(self.weight).reshape(-1, *[1] * (columns.ndim - 1))
 
     def reporter(self, stage: str) -> Callable[[int, float], None]:
         return lambda step, loss: self.report(stage, step, loss)
@@ -74,7 +79,7 @@ def search_form(activation: Activation, d: int, k: int, bias: bool) -> Form:
 
 def refine(task: Task, form: Form, theta: np.ndarray, origin: str, max_steps: int = 60) -> Candidate:
     """Levenberg–Marquardt in the search form until it stops paying, then orientations."""
-    fit = NetworkFit(form, task.Z, task.y)
+    fit = NetworkFit(form, task.Z, task.y, task.weight)
     n = len(task.y)
     solver = LevenbergMarquardt(max_steps=max_steps, floor=1e-14 * n, patience=6, slow=1e-3)
     solution = solver.solve(fit, theta, task.stop, lambda step, loss: task.report(origin, step, loss / n))
@@ -99,13 +104,19 @@ def fixed_columns(form: Form, Z: np.ndarray) -> np.ndarray:
     return np.column_stack([np.ones(len(Z)), *([Z] if form.skip else [])])
 
 
+def least_squares_columns(task: Task, form: Form, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """Weighted columns of the units, then the fixed ones: what outputs, intercept and skip multiply."""
+    columns = [unit_columns(form, task.Z, weights, bias), fixed_columns(form, task.Z)]
+    return task.weighted(np.column_stack(columns))
+
+
 def complete(task: Task, form: Form, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
     """Parameters with the given hyperplanes and least-squares outputs, skip and intercept."""
     # A trace of ridge: parallel units would share one output as +huge and -huge.
-    design = np.column_stack([unit_columns(form, task.Z, weights, bias), fixed_columns(form, task.Z)])
+    design = least_squares_columns(task, form, weights, bias)
     gram = design.T @ design
     gram[np.diag_indices_from(gram)] += 1e-8 * np.trace(gram) / len(gram)
-    coefficient = np.linalg.solve(gram, design.T @ task.y)
+    coefficient = np.linalg.solve(gram, design.T @ task.weighted(task.y))
     k = len(weights)
     beta = coefficient[k + 1 :] if form.skip else None
     return form.pack(weights, coefficient[:k], bias, beta, coefficient[k])

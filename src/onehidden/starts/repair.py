@@ -11,7 +11,7 @@ from onehidden.starts.candidate import (
     Candidate,
     Task,
     complete,
-    fixed_columns,
+    least_squares_columns,
     refine,
     search_form,
     unit_columns,
@@ -75,11 +75,11 @@ def with_one_fewer(task: Task, candidate: Candidate) -> Candidate:
 
 def _by_cost(task: Task, form: Form, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
     """Units by how little the least-squares fit misses them: coef_i^2 / (G^-1)_ii, smallest first."""
-    design = np.column_stack([unit_columns(form, task.Z, weights, bias), fixed_columns(form, task.Z)])
+    design = least_squares_columns(task, form, weights, bias)
     gram = design.T @ design
     gram[np.diag_indices_from(gram)] *= 1 + 1e-10
     inverse = np.linalg.pinv(gram, hermitian=True)
-    coefficient = inverse @ (design.T @ task.y)
+    coefficient = inverse @ (design.T @ task.weighted(task.y))
     k = len(weights)
     return np.argsort(coefficient[:k] ** 2 / np.maximum(np.diag(inverse)[:k], np.finfo(float).tiny))
 
@@ -88,10 +88,10 @@ def _best_addition(
     task: Task, form: Form, weights: np.ndarray, bias: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, float]:
     """The proposed unit whose addition lowers the residual sum of squares most."""
-    design = np.column_stack([unit_columns(form, task.Z, weights, bias), fixed_columns(form, task.Z)])
-    basis = np.linalg.qr(design)[0]
-    residual = task.y - basis @ (basis.T @ task.y)
-    second = (task.Z * residual[:, None]).T @ task.Z / len(residual)
+    basis = np.linalg.qr(least_squares_columns(task, form, weights, bias))[0]
+    y = task.weighted(task.y)
+    residual = y - basis @ (basis.T @ y)
+    second = (task.Z * task.weighted(residual)[:, None]).T @ task.Z / len(residual)
     value, vector = np.linalg.eigh(second - np.mean(residual) * np.eye(task.d))
     leading = vector[:, np.argsort(-np.abs(value))[:8]].T
     mixed = rng.standard_normal((_PROPOSALS // 4, len(leading))) @ leading
@@ -100,7 +100,7 @@ def _best_addition(
     offsets = 0.7 * rng.standard_normal(len(proposals)) * task.bias
     if not (form.symmetrised or task.activation.sign_free):  # orientation matters: try both
         proposals, offsets = np.vstack([proposals, -proposals]), np.append(offsets, -offsets)
-    columns = unit_columns(form, task.Z, proposals, offsets)
+    columns = task.weighted(unit_columns(form, task.Z, proposals, offsets))
     columns = columns - basis @ (basis.T @ columns)
     gain = (columns.T @ residual) ** 2 / np.maximum(np.sum(columns**2, axis=0), 1e-12 * len(residual))
     best = int(np.argmax(gain))

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from onehidden.laws import Gaussian
 from onehidden.moments import ScoreMoments
 from onehidden.starts.candidate import Task
 
 SIGNAL = 5.0  # z-value above which an order counts as carrying signal
 _GAP = 2.0  # |lambda_k| over |lambda_{k+1}| above which T_2 shows the span of the units
-
-
-def standard_law(d: int) -> Gaussian:
-    """The law of whitened Gaussian inputs."""
-    return Gaussian(np.zeros(d), np.eye(d))
 
 
 def span_of_units(task: Task, low: ScoreMoments) -> np.ndarray | None:

@@ -52,7 +52,9 @@ class WideAndPrune:
 def wide_start(task: Task, settings: WideAndPrune) -> Candidate:
     """Train wide, prune to k, refine."""
     wide = search_form(task.activation, task.d, settings.width, task.bias)
-    theta = train(wide, settings, task.Z, task.y, task.seed, task.stop, task.reporter("wide student"))
+    theta = train(
+        wide, settings, task.Z, task.y, task.seed, task.stop, task.reporter("wide student"), task.weight
+    )
     weights, bias = prune(wide, theta, task)
     form = search_form(task.activation, task.d, len(weights), task.bias)
     return refine(task, form, complete(task, form, weights, bias), "wide-and-prune")
@@ -66,6 +68,7 @@ def train(
     seed: int,
     stop: Callable[[], bool] | None = None,
     report: Callable[[int, float], None] | None = None,
+    weight: np.ndarray | None = None,
 ) -> np.ndarray:
     """Parameters of the trained student; float32 throughout, since only a start is wanted.
 
@@ -74,7 +77,8 @@ def train(
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(X))
     with single():
-        x, target = jnp.asarray(X[order], jnp.float32), jnp.asarray(y[order], jnp.float32)
+        root = np.ones(len(X)) if weight is None else np.sqrt(weight)
+        rows = tuple(jnp.asarray(v[order], jnp.float32) for v in (X, y, root))
         weights = rng.standard_normal((form.k, form.d)) / np.sqrt(form.d)
         output = rng.standard_normal(form.k) / np.sqrt(form.k)
         bias = 0.5 * rng.standard_normal(form.k)
@@ -89,21 +93,19 @@ def train(
                 break
             key, draw = jax.random.split(key)
             starts = jax.random.randint(draw, (_CHUNK,), 0, len(X) - batch + 1)
-            theta, state, loss = _run_chunk(form, settings, batch, theta, state, decayed, x, target, starts)
+            theta, state, loss = _run_chunk(form, settings, batch, theta, state, decayed, rows, starts)
             if report is not None:
                 report(done + _CHUNK, float(loss))
     return np.asarray(theta, dtype=float)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _run_chunk(form, settings, batch, theta, state, decayed, x, target, starts):
+def _run_chunk(form, settings, batch, theta, state, decayed, rows, starts):
     """A thousand Adam steps on contiguous slices of the shuffled rows."""
     optimiser = optax.adam(optax.cosine_decay_schedule(settings.rate, settings.steps))
-    ones = jnp.ones(batch, x.dtype)
 
     def objective(theta, i):
-        rows = jax.lax.dynamic_slice_in_dim(x, i, batch)
-        r = residuals(form, theta, rows, jax.lax.dynamic_slice_in_dim(target, i, batch), ones)
+        r = residuals(form, theta, *(jax.lax.dynamic_slice_in_dim(v, i, batch) for v in rows))
         fit = jnp.mean(r**2)
         return 0.5 * fit + 0.5 * settings.decay * jnp.sum(decayed * theta**2), fit
 
@@ -118,10 +120,19 @@ def _run_chunk(form, settings, batch, theta, state, decayed, x, target, starts):
 
 
 def prune(form: Form, theta: np.ndarray, task: Task) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and biases of the ``task.k`` units of the student that matter most."""
+    """Weights and biases of the ``task.k`` units of the student that matter most.
+
+    A student whose units all merged into fewer directions is filled up with random ones.
+    """
     weights, bias = merged_units(form, theta)
-    columns = unit_columns(form, task.Z, weights, bias)
-    kept = eliminate_backwards(columns, fixed_columns(form, task.Z), task.y, task.k)
+    missing = task.k - len(weights)
+    if missing > 0:
+        rng = np.random.default_rng([task.seed, 3])
+        weights = np.vstack([weights, rng.standard_normal((missing, task.d)) / np.sqrt(task.d)])
+        bias = np.append(bias, np.zeros(missing))
+    columns = task.weighted(unit_columns(form, task.Z, weights, bias))
+    fixed = task.weighted(fixed_columns(form, task.Z))
+    kept = eliminate_backwards(columns, fixed, task.weighted(task.y), task.k)
     return weights[kept], bias[kept]
 
 

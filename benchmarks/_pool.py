@@ -1,0 +1,135 @@
+"""Independent runs over processes: each pinned to its own cores, each row kept as soon as it is measured.
+
+``BENCH_JOBS``    processes (default: cores / threads of a run).
+``BENCH_ROWS``    folder of finished rows, JSON lines (default: build/bench). A run whose row is there, from
+                  the same source, is not repeated: an interrupted benchmark goes on where it stopped.
+``BENCH_ONLY``    run only cells whose arguments, joined by blanks, match this pattern (``*`` and ``?``).
+``BENCH_SECONDS`` time limit of one recovery, in place of the benchmark's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import queue
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from multiprocessing import get_context
+from multiprocessing.util import Finalize
+from pathlib import Path
+from typing import Any
+
+Cell = tuple[Any, ...]
+_ROOT = Path(__file__).parents[1]
+_RECYCLE = 60  # runs of one process before it is replaced: compiled functions are never given back
+
+
+def run(
+    function: Callable[..., dict[str, Any]],
+    cells: Iterable[Cell],
+    threads: int = 1,
+    remark: Callable[[Cell, dict[str, Any]], str] | None = None,
+) -> list[tuple[Cell, dict[str, Any]]]:
+    """[(cell, function(*cell))] in the order of the cells; a run that broke has the key "broke".
+
+    ``threads`` cores belong to each process. Cells hold plain values, rows JSON values. What ``remark`` says
+    of a row goes to stderr at once.
+    """
+    cells = list(chosen(cells))
+    rows = dict(_stored(function, cells))
+    missing = [cell for cell in cells if cell not in rows]
+    for i, (cell, row) in enumerate(_measured(function, missing, threads), start=1):
+        rows[cell] = row
+        if "broke" not in row:
+            _store(function, cell, row)
+        said = row.get("broke") or (remark(cell, row) if remark else "")
+        if said or i % 20 == 0:
+            print(f"{i}/{len(missing)} {' '.join(map(str, cell))} {said}", file=sys.stderr, flush=True)
+    return [(cell, rows[cell]) for cell in cells]
+
+
+def chosen(cells: Iterable[Cell]) -> Iterator[Cell]:
+    """The cells that ``BENCH_ONLY`` lets through."""
+    pattern = os.environ.get("BENCH_ONLY", "*")
+    return (cell for cell in cells if fnmatchcase(" ".join(map(str, cell)), pattern))
+
+
+def seconds(limit: float) -> float:
+    """The time limit of one recovery."""
+    return float(os.environ.get("BENCH_SECONDS", limit))
+
+
+def _measured(function, cells: Sequence[Cell], threads: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    if not cells:
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    jobs = int(os.environ.get("BENCH_JOBS", max(1, len(cores) // threads)))
+    jobs = min(jobs, len(cells))
+    context = get_context("spawn")  # not forked: JAX holds threads
+    slots = context.Queue()
+    for i in range(jobs):
+        slots.put([cores[(i * threads + j) % len(cores)] for j in range(threads)])
+    # A library reads its thread count when it is loaded: it must stand in the environment before.
+    os.environ.update(dict.fromkeys(("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads)))
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # processes may share one GPU
+    with ProcessPoolExecutor(jobs, context, _settle, (slots,), max_tasks_per_child=_RECYCLE) as pool:
+        waiting = {pool.submit(_guarded, function, cell): cell for cell in cells}
+        for done in as_completed(waiting):
+            yield waiting[done], done.result()
+
+
+def _settle(slots: Any) -> None:
+    """Bind this process to cores of its own, and hand them on when it ends."""
+    try:
+        place = slots.get(timeout=10)
+    except queue.Empty:  # a process that died kept its cores
+        return
+    os.sched_setaffinity(0, place)
+    Finalize(None, slots.put, args=(place,), exitpriority=10)
+
+
+def _guarded(function: Callable[..., dict[str, Any]], cell: Cell) -> dict[str, Any]:
+    try:
+        return function(*cell)
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return {"broke": f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"}
+
+
+@lru_cache(maxsize=1)
+def state() -> str:
+    """Of the source and the time limit: rows of another state are not reused."""
+    digest = hashlib.sha256(os.environ.get("BENCH_SECONDS", "").encode())
+    for path in sorted([*_ROOT.glob("src/onehidden/**/*.py"), *_ROOT.glob("benchmarks/_*.py")]):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _file(function: Callable[..., Any]) -> Path:
+    folder = Path(os.environ.get("BENCH_ROWS", _ROOT / "build" / "bench"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{function.__module__.rpartition('.')[2]}-{function.__name__}.jsonl"
+
+
+def _store(function: Callable[..., Any], cell: Cell, row: dict[str, Any]) -> None:
+    import datetime
+
+    line = {"code": state(), "date": str(datetime.date.today()), "cell": cell, "row": row}
+    with _file(function).open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def _stored(function: Callable[..., Any], cells: Sequence[Cell]) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    wanted = set(cells)
+    if not _file(function).exists():
+        return
+    for text in _file(function).read_text().splitlines():
+        line = json.loads(text)
+        cell = tuple(line["cell"])
+        if line["code"] == state() and cell in wanted:
+            yield cell, line["row"]

@@ -1,0 +1,81 @@
+"""Two halves of the sample, each fitted on its own from the answer: do they agree, and predict each other?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onehidden.checks import Check, at_most
+from onehidden.network import OneHiddenNet
+from onehidden.objectives.fit import NetworkFit
+from onehidden.objectives.residuals import Form
+from onehidden.recovery.coordinates import Coordinates
+from onehidden.recovery.samples import Samples
+from onehidden.solvers import LevenbergMarquardt
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Mean squares over the sample, in units of var y.
+
+    Attributes
+    ----------
+    apart : of the difference between the predictions of the two half-sample fits.
+    outside : of the residuals of each half under the fit of the other.
+    outside_error : standard error of ``outside``.
+    """
+
+    apart: float
+    outside: float
+    outside_error: float
+
+
+def fit_halves(network: OneHiddenNet, form: Form, around: Coordinates, samples: Samples, seed: int) -> Halves:
+    """Refit the network on each half of the rows."""
+    inner = around.inward(network)
+    theta = form.pack(inner.weights, inner.output, inner.bias, None, inner.intercept)
+    order = np.random.default_rng([seed, 5]).permutation(len(samples))
+    halves = order[: len(order) // 2], order[len(order) // 2 :]
+    Z, y = around.inputs(samples.X), around.target(samples.y)
+    weight = samples.weight
+    whole = NetworkFit(form, Z, y, weight)
+    solver = LevenbergMarquardt(max_steps=100, floor=1e-29 * len(y), damping=1e-3, patience=10)
+    residuals = []
+    for rows in halves:
+        fit = NetworkFit(form, Z[rows], y[rows], None if weight is None else weight[rows])
+        residuals.append(whole.residuals(solver.solve(fit, theta).theta))
+    crossed = np.concatenate([residuals[0][halves[1]], residuals[1][halves[0]]]) ** 2
+    return Halves(
+        apart=float(np.mean((residuals[0] - residuals[1]) ** 2)),
+        outside=float(np.mean(crossed)),
+        outside_error=float(crossed.std() / np.sqrt(len(crossed))),
+    )
+
+
+def half_sample_checks(halves: Halves, variance: float, freedom: int, n: int) -> list[Check]:
+    """Against what p parameters cost: a half-sample fit errs by 2 p/n of the noise variance, two by 4 p/n.
+
+    Both costs hold to first order; with s samples a parameter in a half they grow by about s/(s - 1), and
+    the bounds leave room for twice that.
+    """
+    share = 2 * freedom / n
+    cost = share / max(1 - share, 0.1)
+    apart = halves.apart / (2 * variance * cost)
+    excess = halves.outside / variance - 1 - cost
+    return [
+        at_most(
+            "half-sample agreement",
+            apart,
+            4.0,
+            "squared distance between the fits of two halves of the sample, against what noise explains; "
+            "above, the answer hangs on few samples",
+        ),
+        at_most(
+            "out-of-sample fit",
+            excess,
+            cost + 5 * halves.outside_error / variance,
+            "noise variance seen on rows that a half-sample fit did not use, above what its parameters "
+            "cost; above the bound the network fits noise: ask for fewer units or bring more samples",
+        ),
+    ]

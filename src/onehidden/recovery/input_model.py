@@ -1,0 +1,89 @@
+"""The input law behind the score moments: given, Gaussian, or chosen from the sample when first asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onehidden import scores
+from onehidden.checks import Check
+
+_ROWS = 4000  # rows that choose and fit an input model: a start needs no more
+_LOCAL = 3  # inputs up to which local likelihood is worth its time
+_DEPARTURE = 5.0  # z-value of a third or fourth moment that a Gaussian sample would not show
+
+
+class InputModel:
+    """A score in whitened coordinates, found lazily: most searches end before any moment is needed.
+
+    Attributes
+    ----------
+    name : what the law was taken for, with the reason; "not needed" until a start asks.
+    checks : Stein's identity on rows that did not fit the score, once one was chosen.
+    """
+
+    def __init__(self, Z: np.ndarray, given: Any, seed: int) -> None:
+        """``given`` is a score of z, or "auto", or "gaussian"."""
+        self._Z, self._given, self._seed = Z, given, seed
+        self._resolved, self._score = False, None
+        self.name = "not needed"
+        self.checks: list[Check] = []
+
+    @property
+    def given(self) -> bool:
+        """Whether the caller brought a law or score of their own."""
+        return not isinstance(self._given, str)
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether the moments of a Gaussian may be used without further ado."""
+        if isinstance(self._given, str) and self._given == "auto":
+            return not self._resolved and looks_gaussian(self._Z, self._seed)
+        return isinstance(self._given, str)
+
+    def score(self) -> Any:
+        """The score, None for whitened Gaussian inputs."""
+        if not self._resolved:
+            self._score = self._resolve()
+            self._resolved = True
+        return self._score
+
+    def _resolve(self) -> Any:
+        if not isinstance(self._given, str):
+            self.name = f"given: {getattr(self._given, 'label', type(self._given).__name__)}"
+            return self._given
+        if self._given == "gaussian":
+            self.name = "Gaussian: asked for"
+            return None
+        if self.gaussian:
+            self.name = "Gaussian: no departure seen in third and fourth moments"
+            return None
+        order = np.random.default_rng(self._seed).permutation(len(self._Z))
+        fitted, fresh = self._Z[order[:_ROWS]], self._Z[order[_ROWS : 2 * _ROWS]]
+        names = ["gaussian", "mixture", "independent"]
+        if self._Z.shape[1] <= _LOCAL:
+            names.append("local likelihood")
+        chosen = scores.select(fitted, candidates=names, seed=self._seed)
+        kind = type(chosen).__name__
+        self.name = f"{kind}: {getattr(chosen, 'reason', '')}"
+        self.checks = scores.validity(chosen, fresh if len(fresh) > 20 * self._Z.shape[1] else fitted)
+        return None if kind == "GaussianScore" else chosen
+
+
+def looks_gaussian(Z: np.ndarray, seed: int) -> bool:
+    """Whether no third or fourth moment of whitened inputs, along axes or random lines, betrays another law.
+
+    Skewness and kurtosis of a standard normal sample have variance 6/n and 24/n; Mardia's mean |z|^4 has
+    8 d (d + 2)/n around d (d + 2).
+    """
+    n, d = Z.shape
+    lines = np.random.default_rng(seed).standard_normal((d, 64))
+    lines /= np.linalg.norm(lines, axis=0)
+    projections = np.column_stack([Z, Z @ lines])
+    projections = (projections - projections.mean(axis=0)) / projections.std(axis=0)
+    third = np.abs(np.mean(projections**3, axis=0)) / np.sqrt(6 / n)
+    fourth = np.abs(np.mean(projections**4, axis=0) - 3) / np.sqrt(24 / n)
+    radius = float(np.mean(np.sum(Z**2, axis=1) ** 2))
+    mardia = abs(radius - d * (d + 2)) / np.sqrt(8 * d * (d + 2) / n)
+    return max(float(third.max()), float(fourth.max()), mardia) < _DEPARTURE
