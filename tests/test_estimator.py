@@ -128,7 +128,7 @@ def test_bad_weights_get_one_sentence(sample):
         ("constant inputs", "no column"),
         ("units beyond the rows", "of the 30 units asked for"),
         ("constant column", "weight zero: 1"),
-        ("repeated column", "weight zero: 3"),
+        ("repeated column", "linearly dependent"),
     ],
 )
 def test_a_usable_model_is_left_with_the_advice(sample, case, words):
