@@ -15,8 +15,8 @@ test-all: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "slow or not slow"
 
 lint: $(VENV)/.ready-lint
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks examples docs
+	$(BIN)/ruff format --check src tests benchmarks examples docs
 	$(BIN)/pyright
 
 bench: $(VENV)/.ready-bench

@@ -1,6 +1,7 @@
 """A planted teacher on a real table: 442 patients, ten correlated columns, an outcome we know.
 
-The inputs are scikit-learn's bundled diabetes table; the outcome is that of a network of two units, with noise.
+The inputs are scikit-learn's bundled diabetes table; the outcome is that of a network of two units, with
+noise.
 Run: python examples/planted_table.py
 """
 

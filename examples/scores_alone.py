@@ -1,6 +1,6 @@
 """Scores without any network: how the density of a table bends, and whether an estimate of it can be trusted.
 
-A sample from a mixture of two Gaussians. Its score functions are known here, so the estimates can be compared.
+A sample from a mixture of two Gaussians, whose score functions are known: the estimates can be compared.
 Run: python examples/scores_alone.py
 """
 

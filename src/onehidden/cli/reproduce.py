@@ -38,7 +38,7 @@ def _names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> l
 @click.option(
     "--full", is_flag=True, help="The papers' own sizes; the default takes minutes for all of them."
 )
-@click.option("--quick", is_flag=True, help="With all: leave out what takes longer than twenty seconds or so.")
+@click.option("--quick", is_flag=True, help="With all: leave out what takes more than twenty seconds.")
 @click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes for grids of trials."
 )
