@@ -1,8 +1,8 @@
 """A neuron that sums rectified subunits, probed with correlated stimuli.
 
 A ganglion-cell-like response: y = Σ w relu(<filter, stimulus> - threshold) + noise, where neighbouring pixels
-of the stimulus are correlated. A spike-triggered average sees only the sum of the filters; the recovered layer
-shows each filter, with standard errors.
+of the stimulus are correlated. A spike-triggered average sees only the sum of the filters; the recovered
+layer shows each filter, with standard errors.
 Run: python examples/subunits.py
 """
 
