@@ -15,7 +15,7 @@ PUBLIC = {
 }  # names of the package itself
 ORDER = [
     "data", "laws", "scores", "moments", "objectives", "solvers", "starts", "certify", "recovery",
-    "problems", "report", "papers", "cli",
+    "oracle", "problems", "report", "papers", "cli",
 ]  # fmt: skip
 
 

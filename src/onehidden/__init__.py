@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from onehidden.checks import Check
     from onehidden.matching import Match, match
     from onehidden.network import OneHiddenNet
+    from onehidden.oracle import recover_oracle
     from onehidden.recovery import Recovery, load_recovery, recover
     from onehidden.recovery.estimator import OneHiddenRegressor
 
@@ -27,6 +28,7 @@ _HOME = {
     "load_recovery": "onehidden.recovery",
     "match": "onehidden.matching",
     "recover": "onehidden.recovery",
+    "recover_oracle": "onehidden.oracle",
 }
 _ROOMS = (
     "activations", "certify", "data", "laws", "moments", "objectives", "papers", "problems", "scores",
@@ -49,6 +51,7 @@ __all__ = [
     "papers",
     "problems",
     "recover",
+    "recover_oracle",
     "scores",
 ]
 

@@ -48,6 +48,7 @@ class Recovery:
     score_checks : Stein's identity for that input model, where it was estimated.
     origin : the start that led here.
     feature_names, options, versions : what is needed to read and repeat the result.
+    queries : rows asked of a black box (``recover_oracle``); 0 when the samples were given.
     """
 
     network: OneHiddenNet
@@ -68,6 +69,7 @@ class Recovery:
     versions: dict[str, str] = field(repr=False)
     input_model: str = "not needed"
     score_checks: list[Check] = field(repr=False, default_factory=list)
+    queries: int = 0
 
     @property
     def converged(self) -> bool:
@@ -113,6 +115,7 @@ class Recovery:
             "seconds": self.seconds,
             "origin": self.origin,
             "n_samples": self.n_samples,
+            "queries": self.queries,
             "network": {
                 "activation": self.network.activation.name,
                 "weights": self.network.weights.tolist(),
@@ -182,6 +185,7 @@ def load_recovery(directory: str | Path) -> Recovery:
             feature_names=tuple(data["feature_names"]),
             options=data["options"],
             versions=data["versions"],
+            queries=int(data.get("queries", 0)),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{path} is damaged or does not belong to its model: {error}") from None

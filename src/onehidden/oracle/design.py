@@ -1,0 +1,44 @@
+"""Where to ask for the finish: the typical region, and along the hyperplane of every unit, near and far.
+
+Close to the hyperplane of a unit, at a distance from the centre where the others have settled, the answers
+depend on its parameters alone: the least-squares problem falls apart into one a unit, however alike two
+units look near the centre.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onehidden.network import OneHiddenNet
+from onehidden.oracle.box import BlackBox
+from onehidden.oracle.tails import Tail
+
+_EACH = 4  # targeted queries a parameter
+_FARTHEST = {0: 1e4, 1: 1e3}  # of smooth units, in units of 1/|a|, by degree: beyond, rounding takes over
+
+
+def queries(net: OneHiddenNet, tail: Tail, box: BlackBox, rng: np.random.Generator) -> np.ndarray:
+    """(n, d) rows of u to fit the network on."""
+    k, d = net.weights.shape
+    parameters = k * (d + 2)
+    around = rng.standard_normal((max(1000, 2 * parameters), d))
+    around[: len(around) // 3] *= 2.0
+    rows = [around]
+    count = _EACH * (d + 2)
+    for a, b in zip(net.weights, net.bias, strict=True):
+        size = float(np.linalg.norm(a))
+        side = np.where(np.arange(count) % 2 == 0, 1.0, -1.0)
+        if tail.sharp:
+            scale = np.exp(rng.uniform(np.log(0.5), np.log(5.0), count))
+            z = side * size * np.exp(rng.uniform(np.log(0.01), np.log(3.0), count))
+        else:
+            far = max(_FARTHEST.get(tail.degree, 1e2) / size, 2.0)
+            scale = np.exp(rng.uniform(0.0, np.log(far), count))
+            z = rng.uniform(-4, 4, count)
+        if np.isfinite(box.reach):
+            scale = np.minimum(scale, box.reach / 3)
+        point = scale[:, None] * rng.standard_normal((count, d))
+        point += ((tail.root + z - point @ a - b) / size**2)[:, None] * a
+        rows.append(point)
+    U = np.vstack(rows)
+    return U[np.max(np.abs(U), axis=1) <= box.reach]

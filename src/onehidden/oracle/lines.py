@@ -1,0 +1,122 @@
+"""Where units switch along a line: zones outside of which the function is a polynomial.
+
+Along x = p + t v a unit switches once, at t_i = -(<a_i, p> + b_i) / <a_i, v>. A grid over the line, uniform in
+the angle atan(t / R), sees every switch as a divided difference that does not vanish; zooming separates
+switches that share a cell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onehidden.oracle.box import BlackBox
+
+_CELLS = 2048
+_PARTS = 64  # cells of a zoom
+_LEVELS = 12
+_SPAN = 20.0  # t/R reaches from -_SPAN to _SPAN
+_LOUD = 24.0  # differences above this many roundings are real
+
+
+@dataclass(frozen=True)
+class Line:
+    """x = start + t direction, looked at over |t| <= ``limit``, from a distance ``radius``."""
+
+    start: np.ndarray
+    direction: np.ndarray
+    radius: float
+    limit: float
+
+    def at(self, t: np.ndarray) -> np.ndarray:
+        """Points (…, d)."""
+        return self.start + t[..., None] * self.direction
+
+
+def random_line(d: int, radius: float, reach: float, rng: np.random.Generator) -> Line:
+    """A line at distance about ``radius`` from the centre, in a random direction."""
+    v = rng.standard_normal(d)
+    v /= np.linalg.norm(v)
+    p = rng.standard_normal(d)
+    if d > 1:
+        p -= (p @ v) * v
+        p *= radius / np.linalg.norm(p)
+    else:
+        p *= 0.0
+    limit = _SPAN * radius
+    if np.isfinite(reach):
+        # |start + t v| <= reach in every coordinate
+        limit = min(limit, float(np.min((reach - np.abs(p)) / np.maximum(np.abs(v), 1e-300))))
+    return Line(p, v, radius, limit)
+
+
+@dataclass(frozen=True)
+class Zones:
+    """Intervals [low, high] (m,) that hold all switches of a line, and the rounding at its points."""
+
+    low: np.ndarray
+    high: np.ndarray
+    noise: float
+
+    def gaps(self, limit: float) -> tuple[np.ndarray, np.ndarray]:
+        """Ends (m + 1,) of the intervals between, before and after the zones."""
+        return np.append(-limit, self.high), np.append(self.low, limit)
+
+
+def find_zones(box: BlackBox, line: Line, degree: int, rng: np.random.Generator) -> Zones:
+    """The zones of a line for a function that is a polynomial of this degree between switches."""
+    angle = np.linspace(-1, 1, _CELLS + 1) * np.arctan(line.limit / line.radius)
+    t = line.radius * np.tan(angle)
+    y = box.ask(line.at(t))
+    places = line.at(rng.choice(t, 24, replace=False))
+    noise = max(box.noise(places, rng), box.rounding * float(np.median(np.abs(y))))
+    low, high = _active(t[None], y[None], degree, noise, line.radius)
+    for _ in range(_LEVELS if degree == 0 else 2):
+        if len(low) == 0:
+            break
+        t = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, _PARTS + 1)
+        if np.any(t[:, 1] - t[:, 0] <= 1e-15 * np.maximum(np.abs(low), np.abs(high))):
+            break
+        y = box.ask(line.at(t))
+        finer = [_active(t[i : i + 1], y[i : i + 1], degree, noise, line.radius) for i in range(len(t))]
+        # A zone that fills its window is a transition seen at its own width: looking closer adds nothing.
+        width = high - low
+        filled = [
+            len(a) == 0 or float(np.max(b - a)) > 0.25 * w for (a, b), w in zip(finer, width, strict=True)
+        ]
+        if all(filled):
+            break
+        # A zone that fills its window is kept as it is, and looked at again with the others.
+        parts = [(low[i : i + 1], high[i : i + 1]) if filled[i] else finer[i] for i in range(len(finer))]
+        low, high = (np.concatenate([p[side] for p in parts]) for side in (0, 1))
+    return Zones(low, high, noise)
+
+
+def _active(
+    t: np.ndarray, y: np.ndarray, degree: int, noise: float, radius: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the intervals of one row of samples where divided differences do not vanish."""
+    t, y = t[0], y[0]
+    width = degree + 2
+    windows = np.lib.stride_tricks.sliding_window_view(t, width)
+    values = np.lib.stride_tricks.sliding_window_view(y, width)
+    # Weights of the divided difference of order degree + 1, scaled to sum |c| = 1.
+    span = windows[:, -1:] - windows[:, :1]
+    gaps = (windows[:, :, None] - windows[:, None, :]) / span[:, :, None]
+    gaps[:, np.arange(width), np.arange(width)] = 1.0
+    weight = 1 / np.prod(gaps, axis=2)
+    weight /= np.sum(np.abs(weight), axis=1, keepdims=True)
+    # Rounding grows with the size of the function, that is with t^degree.
+    growth = (1 + np.max(np.abs(windows), axis=1) / radius) ** degree
+    loud = np.abs(np.sum(weight * values, axis=1)) > _LOUD * noise * growth
+    if not loud.any():
+        return np.zeros(0), np.zeros(0)
+    edge = np.diff(np.concatenate([[0], loud.astype(int), [0]]))
+    first, last = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1) - 1
+    low, high = t[first], t[last + width - 1]
+    # Windows overlap: runs closer than one window are one zone.
+    joined = np.append(True, low[1:] > high[:-1])
+    start = np.flatnonzero(joined)
+    end = np.append(start[1:] - 1, len(low) - 1)
+    return low[start], high[end]

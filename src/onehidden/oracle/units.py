@@ -1,0 +1,139 @@
+"""From a zone with a single switch to the unit behind it: the whole row, not only its part along the line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from onehidden.oracle.box import BlackBox
+from onehidden.oracle.lines import Line, Zones
+from onehidden.oracle.tails import Tail, inverse, values
+
+
+@dataclass(frozen=True)
+class Units:
+    """Hyperplanes with their strengths, orientation open: f has m_i (g - h)(<a_i, u> + b_i) in it.
+
+    Attributes
+    ----------
+    weights : (m, d); unit rows where g is homogeneous.
+    bias, output : (m,).
+    clear : (m,) distance to the next switch on the line it was found on, in units of its radius.
+    seen : (m,) on how many lines.
+    """
+
+    weights: np.ndarray
+    bias: np.ndarray
+    output: np.ndarray
+    clear: np.ndarray
+    seen: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.bias)
+
+    def at(self, index: np.ndarray) -> Units:
+        return Units(*(getattr(self, part)[index] for part in _PARTS))
+
+    def unit_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """(weights, bias) over |weights|."""
+        norm = np.linalg.norm(self.weights, axis=1)
+        return self.weights / norm[:, None], self.bias / norm
+
+
+_PARTS = ("weights", "bias", "output", "clear", "seen")
+
+
+def none(d: int) -> Units:
+    """No units."""
+    return Units(np.zeros((0, d)), *(np.zeros(0) for _ in range(4)))
+
+
+def joined(first: Units, second: Units) -> Units:
+    """Both collections, each hyperplane once: the clearer of two sightings stays."""
+    both = Units(*(np.concatenate([getattr(first, p), getattr(second, p)]) for p in _PARTS))
+    rows, offset = both.unit_rows()
+    seen, kept = both.seen.copy(), []
+    for i in np.argsort(-both.clear):
+        twin = next((j for j in kept if _same(rows[i], offset[i], rows[j], offset[j])), None)
+        if twin is None:
+            kept.append(int(i))
+        else:
+            seen[twin] += seen[i]
+    return replace(both, seen=seen).at(np.array(sorted(kept), int))
+
+
+def _same(row: np.ndarray, offset: float, other: np.ndarray, its_offset: float) -> bool:
+    """Whether two hyperplanes are one: a bias found from far away is known less well than the row."""
+    sign = 1.0 if row @ other > 0 else -1.0
+    apart = abs(offset - sign * its_offset) / (10 + abs(its_offset))
+    return bool(np.linalg.norm(row - sign * other) + apart < 1e-4)
+
+
+def step_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
+    """Units of a saturating g: inside an isolated step g can be inverted, and its argument is linear in x."""
+    low, high, d = zones.low, zones.high, box.d
+    if len(low) == 0:
+        return none(d)
+    ends = box.ask(line.at(np.stack([low, high])))
+    height = ends[1] - ends[0]
+    center = _crossing(box, line, low, high, ends.mean(axis=0), height > 0)
+
+    def argument(U: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """z at points U (…, m, d) next to the steps ``rows``; the step is read as rising."""
+        share = (box.ask(U) - ends[0, rows]) / height[rows]
+        return inverse(tail, tail.left[0] + tail.jump * share) - tail.root
+
+    everyone = np.arange(len(low))
+    reach = (high - low) / 100
+    slope = argument(line.at(np.stack([center - reach, center + reach])), everyone)
+    slope = (slope[1] - slope[0]) / (2 * reach)
+    with np.errstate(invalid="ignore"):
+        good = np.isfinite(slope) & (slope > 0) & (np.abs(height) > 100 * zones.noise)
+    # One unit and nothing else: g along the line must be g.
+    steps = np.linspace(-6, 6, 25)[:, None]
+    safe = np.where(good, slope, 1.0)
+    seen = box.ask(line.at(center + steps / safe))
+    told = ends[0] + height * (values(tail.activation, steps + tail.root) - tail.left[0]) / tail.jump
+    good &= np.max(np.abs(seen - told), axis=0) <= 1e-5 * np.abs(height) + 10 * zones.noise
+    rows = np.flatnonzero(good)
+    if len(rows) == 0:
+        return none(d)
+    middle, slope = line.at(center[rows]), slope[rows]
+    star = np.concatenate([np.eye(d), -np.eye(d)])[:, None, :]
+
+    def gradient(reach: np.ndarray) -> np.ndarray:
+        z = argument(middle + star * reach[:, None], rows)
+        return ((z[:d] - z[d:]) / (2 * reach)).T
+
+    weights = np.full((len(rows), d), np.nan)
+    reach = 0.3 / slope
+    for _ in range(10):  # |a| may be far larger than its part along the line
+        lost = ~np.all(np.isfinite(weights), axis=1)
+        if not lost.any():
+            break
+        weights = np.where(lost[:, None], gradient(reach), weights)
+        reach = reach / 5
+    size = np.linalg.norm(weights, axis=1)
+    with np.errstate(invalid="ignore"):
+        weights = gradient(np.where(size > 0, 1 / size, reach))
+    found = np.all(np.isfinite(weights), axis=1) & (np.linalg.norm(weights, axis=1) > 0)
+    bias = tail.root - np.sum(weights * middle, axis=1)
+    before, after = zones.gaps(line.limit)
+    clear = np.minimum(after - before, np.inf)
+    clear = np.minimum(clear[:-1], clear[1:])[rows] / line.radius
+    return Units(weights, bias, height[rows] / tail.jump, clear, np.ones(len(rows))).at(found)
+
+
+def _crossing(
+    box: BlackBox, line: Line, low: np.ndarray, high: np.ndarray, level: np.ndarray, rising: np.ndarray
+) -> np.ndarray:
+    """Where the function passes ``level`` between low and high, by bisection on all zones at once."""
+    low, high = low.copy(), high.copy()
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        above = (box.ask(line.at(middle)) > level) == rising
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+        if np.all(high - low <= 2e-16 * np.maximum(np.abs(low), np.abs(high))):
+            break
+    return 0.5 * (low + high)
