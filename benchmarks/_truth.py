@@ -32,14 +32,19 @@ class Ask:
 
 
 def ask_of(problem: Any, how: str) -> Ask:
-    """The ask of that kind: right, fewer, more, no-bias, auto (width), or the name of another activation."""
+    """The ask of that kind: right, fewer, more, no-bias, or the name of an activation.
+
+    "width" and "activation" leave those to be chosen from the data.
+    """
     right = Ask(problem.n_hidden, problem.activation, problem.bias)
     if how == "right":
         return right
     if how in ("fewer", "more"):
         return replace(right, hidden=problem.n_hidden + (1 if how == "more" else -1))
-    if how == "auto":
+    if how == "width":
         return replace(right, hidden=None)
+    if how == "activation":
+        return replace(right, activation="auto")
     if how == "no-bias":
         return replace(right, bias=False)
     return replace(right, activation=how)

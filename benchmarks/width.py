@@ -46,5 +46,5 @@ def _name(k: int) -> str:
 
 
 def cell(k: int, noise: float, seed: int) -> dict[str, Any]:
-    row = _truth.trial(_name(k), seed, noise, "auto", N, _pool.seconds(SECONDS))
+    row = _truth.trial(_name(k), seed, noise, "width", N, _pool.seconds(SECONDS))
     return row | {"truth": k}
