@@ -37,7 +37,7 @@ def main(quick: bool) -> list[str]:
 
 def repeat(c: tuple[Any, ...]) -> str:
     return (
-        f"PYTHONPATH=src:. python -m benchmarks.catalogue {_name(c[0])} {c[2]} {c[1]} auto {SECONDS:.0f} {N}"
+        f"PYTHONPATH=src:. python -m benchmarks.catalogue {_name(c[0])} {c[2]} {c[1]} width {SECONDS:.0f} {N}"
     )
 
 
