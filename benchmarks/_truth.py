@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,8 +62,16 @@ def trial(name: str, seed: int, noise: float, how: str, n: int, max_seconds: flo
         )
     except ValueError as refusal:
         return {"status": "refused", "message": str(refusal), "false": "", "right": False, "error": None,
-                "width": None, "seconds": 0.0, "origin": ""}  # fmt: skip
-    return judged(r, truth, noise)
+                "width": None, "seconds": 0.0, "origin": "", "device": device()}  # fmt: skip
+    return judged(r, truth, noise) | {"device": device()}
+
+
+def device() -> str:
+    """What JAX computes on in this process."""
+    import jax
+
+    found = jax.devices()[0]
+    return found.device_kind if found.platform != "cpu" else f"{len(os.sched_getaffinity(0))} CPU cores"
 
 
 def judged(r: Any, truth: oh.OneHiddenNet, noise: float = 0.0) -> dict[str, Any]:
