@@ -83,15 +83,12 @@ def find_zones(box: BlackBox, line: Line, degree: int, rng: np.random.Generator)
         # A zone that fills its window is a transition seen at its own width: looking closer adds nothing.
         width = high - low
         filled = [
-            len(a) == 0 or float(np.max(b - a)) > 0.25 * w
-            for (a, b), w in zip(finer, width, strict=True)
+            len(a) == 0 or float(np.max(b - a)) > 0.25 * w for (a, b), w in zip(finer, width, strict=True)
         ]
         if all(filled):
             break
         # A zone that fills its window is kept as it is, and looked at again with the others.
-        parts = [
-            (low[i : i + 1], high[i : i + 1]) if filled[i] else finer[i] for i in range(len(finer))
-        ]
+        parts = [(low[i : i + 1], high[i : i + 1]) if filled[i] else finer[i] for i in range(len(finer))]
         low, high = (np.concatenate([p[side] for p in parts]) for side in (0, 1))
     return Zones(low, high, noise)
 

@@ -126,7 +126,13 @@ def _turnable(g: Activation, tail: Tail) -> bool:
 
 
 def _along_lines(
-    box: BlackBox, form: Form, tail: Tail, hidden: int | None, clock: Clock, rng: np.random.Generator, seed: int
+    box: BlackBox,
+    form: Form,
+    tail: Tail,
+    hidden: int | None,
+    clock: Clock,
+    rng: np.random.Generator,
+    seed: int,
 ) -> tuple[Certificate, int] | None:
     """The first network from lines that is certified, else the one that fits best; and its queries."""
     region = typical(box, 1000, rng)
