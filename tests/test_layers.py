@@ -5,8 +5,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "onehidden"
 BASE = {
-    "precision", "checks", "quadrature", "activations", "activation_properties", "network", "matching",
-    "exports", "__init__", "__version__",
+    "precision", "memo", "checks", "quadrature", "activations", "activation_properties", "network",
+    "matching", "exports", "__init__", "__version__",
 }  # fmt: skip
 PUBLIC = {
     "recover": "recovery",

@@ -46,9 +46,10 @@ class Activation:
     kinked: bool = False  # g' jumps at 0
     polynomial: bool = False  # a polynomial hides its units: the expected Hessian is singular
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Pickled by name (worker processes, joblib): the functions themselves have no address.
-        return get, (self.name,)
+    def __reduce__(self) -> Any:
+        # By name (worker processes, joblib): the functions themselves have no address, and copies that stay
+        # equal reuse compiled code.
+        return (get, (self.name,)) if _BY_NAME.get(self.name) is self else super().__reduce__()
 
     @in_double
     def __call__(self, z: Any) -> np.ndarray:

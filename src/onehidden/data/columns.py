@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def build(table: pa.Table, target: str | None, columns: Sequence[str] | None, where: str) -> Table:
+def build(
+    table: pa.Table,
+    target: str | None,
+    columns: Sequence[str] | None,
+    where: str,
+    weight: str | None = None,
+    nulls: str = "refuse",
+) -> Table:
     """Select, convert and verify the columns of an Arrow table.
 
     Parameters
@@ -24,6 +31,8 @@ def build(table: pa.Table, target: str | None, columns: Sequence[str] | None, wh
     target : name of the target column, or None.
     columns : names of the feature columns; every column but the target when None.
     where : how the source is called in messages.
+    weight : name of the column of weights, or None.
+    nulls : "refuse" rows with missing or infinite values, or "drop" them.
     """
     names = list(table.column_names)
     repeated = [name for name, count in Counter(names).items() if count > 1]
@@ -33,27 +42,53 @@ def build(table: pa.Table, target: str | None, columns: Sequence[str] | None, wh
             "is used once"
         )
     if target is not None:
-        _must_exist(target, names, where, "target column")
-    features = _features(names, target, columns, where)
+        must_exist(target, names, where, "target column")
+    if weight is not None:
+        must_exist(weight, names, where, "weight column")
+        if weight == target:
+            raise ValueError(f"{weight!r} cannot be both the target and the weight: name two columns")
+    features = choose_features([name for name in names if name != weight], target, columns, where)
     if table.num_rows == 0:
         raise ValueError(f"{where} has column names but no rows: give a table with data in it")
-    wanted = features if target is None else [*features, target]
+    wanted = [*features, *(name for name in (target, weight) if name is not None)]
     _must_be_numeric(table, wanted, where)
     X = np.empty((table.num_rows, len(features)))
     faults: list[str] = []
     for j, name in enumerate(features):
         X[:, j] = _values(table, name, faults)
     y = None if target is None else _values(table, target, faults)
-    if faults:
+    w = None if weight is None else _values(table, weight, faults)
+    if faults and nulls == "drop":
+        good = np.isfinite(X).all(axis=1)
+        for values in (y, w):
+            good &= True if values is None else np.isfinite(values)
+        if not good.any():
+            raise ValueError(
+                f"{where} has no row without missing or infinite values: {', '.join(faults[:5])}"
+            )
+        X, y, w = X[good], y if y is None else y[good], w if w is None else w[good]
+    elif faults:
         more = f"; {len(faults) - 5} more columns too" if len(faults) > 5 else ""
         raise ValueError(
             f"{where} must hold finite numbers only, but {', '.join(faults[:5])}{more}: drop those rows or "
             "fill the gaps first"
         )
-    return Table(read_only(X), None if y is None else read_only(y), tuple(features), target)
+    if w is not None and np.any(w < 0):
+        raise ValueError(f"{where} has negative weights in column {weight!r}: give numbers from 0 on")
+    return Table(
+        read_only(X),
+        None if y is None else read_only(y),
+        tuple(features),
+        target,
+        None if w is None else read_only(w),
+        weight,
+    )
 
 
-def _features(names: list[str], target: str | None, columns: Sequence[str] | None, where: str) -> list[str]:
+def choose_features(
+    names: list[str], target: str | None, columns: Sequence[str] | None, where: str
+) -> list[str]:
+    """The feature columns: those listed, or all but the target."""
     if columns is None:
         features = [name for name in names if name != target]
         if not features:
@@ -72,7 +107,7 @@ def _features(names: list[str], target: str | None, columns: Sequence[str] | Non
     if not features:
         raise ValueError("columns must name at least one feature column, got an empty list")
     for name in features:
-        _must_exist(name, names, where, "column")
+        must_exist(name, names, where, "column")
     if target in features:
         raise ValueError(f"{target!r} cannot be both the target and a feature: take it out of columns")
     twice = [name for name, count in Counter(features).items() if count > 1]
@@ -81,7 +116,8 @@ def _features(names: list[str], target: str | None, columns: Sequence[str] | Non
     return features
 
 
-def _must_exist(name: str, names: list[str], where: str, role: str) -> None:
+def must_exist(name: str, names: list[str], where: str, role: str) -> None:
+    """A missing column is refused with those it may have meant."""
     if name in names:
         return
     folded = {other.strip().casefold(): other for other in reversed(names)}

@@ -46,6 +46,19 @@ _DELIMITERS = (",", ";", "\t", "|")
 
 def read(path: Path) -> pa.Table | dict[str, np.ndarray] | np.ndarray:
     """The table of a file, or the arrays of an npz or npy."""
+    head = _head(path)
+    kind = _kind(path, head)
+    return {"csv": _csv, "parquet": _arrow, "feather": _arrow, "npz": _npz, "npy": _npy}[kind](
+        path, head, kind
+    )
+
+
+def kind_of(path: Path) -> str:
+    """csv, parquet, feather, npz or npy, by suffix, else by content."""
+    return _kind(path, _head(path))
+
+
+def _head(path: Path) -> bytes:
     if path.is_dir():
         raise ValueError(f"{path} is a folder: give one CSV, Parquet, Feather, npz or npy file")
     if not path.exists():
@@ -57,10 +70,7 @@ def read(path: Path) -> pa.Table | dict[str, np.ndarray] | np.ndarray:
         raise ValueError(f"cannot read {path}: {error.strerror or error}; check its permissions") from None
     if not head:
         raise ValueError(f"{path} is empty: give a file with a header line and rows")
-    kind = _kind(path, head)
-    return {"csv": _csv, "parquet": _arrow, "feather": _arrow, "npz": _npz, "npy": _npy}[kind](
-        path, head, kind
-    )
+    return head
 
 
 def _kind(path: Path, head: bytes) -> str:
@@ -95,9 +105,12 @@ def _unreadable(path: Path, kind: str, why: object) -> ValueError:
     )
 
 
-def _csv(path: Path, head: bytes, kind: str) -> pa.Table:
-    from pyarrow import csv
+def csv_delimiter(path: Path) -> str:
+    """What separates the columns; a file that is not text is refused."""
+    return _delimiter(path, _head(path), "csv")
 
+
+def _delimiter(path: Path, head: bytes, kind: str) -> str:
     if path.suffix.lower() == ".gz":
         try:
             with gzip.open(path) as file:
@@ -110,15 +123,26 @@ def _csv(path: Path, head: bytes, kind: str) -> pa.Table:
             "save it as CSV, Parquet, Feather or npz"
         )
     first = head.decode("utf-8-sig", "replace").splitlines()[0]
-    delimiter = max(_DELIMITERS, key=lambda mark: (first.count(mark), mark == ","))
+    return max(_DELIMITERS, key=lambda mark: (first.count(mark), mark == ","))
+
+
+def _csv(path: Path, head: bytes, kind: str) -> pa.Table:
+    from pyarrow import csv
+
+    delimiter = _delimiter(path, head, kind)
     try:
         table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
         names = table.column_names  # decoded here, so that a name outside UTF-8 is caught too
     except Exception as error:
         raise _unreadable(path, kind, error) from None
+    must_be_names(path, names)
+    return table
+
+
+def must_be_names(path: Path, names: list[str]) -> None:
+    """A first line of numbers is data, not a header."""
     if _all_numbers(names) and not _are_counted(names):
         raise ValueError(f"{path} starts with numbers, not with column names: add a header line")
-    return table
 
 
 def _all_numbers(names: list[str]) -> bool:

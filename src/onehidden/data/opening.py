@@ -1,4 +1,4 @@
-"""data.open: whatever holds the samples, one Table."""
+"""data.open: whatever holds the samples, one Table or one streamed Source."""
 
 from __future__ import annotations
 
@@ -11,53 +11,97 @@ import numpy as np
 
 from onehidden.data.arrays import as_real
 from onehidden.data.columns import build
+from onehidden.data.source import Source
 from onehidden.data.table import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def open(source: Any, target: str | int | None = None, columns: Sequence[str] | None = None) -> Table:
-    """Read samples from a file, a table or arrays.
+def open(
+    source: Any,
+    target: str | int | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    weight: str | None = None,
+    nulls: str = "refuse",
+    stream: bool | None = None,
+) -> Table | Source:
+    """Read samples from a file, a folder, a table, arrays or a Dask collection.
 
     Parameters
     ----------
-    source : path of a CSV, Parquet, Feather, npz or npy file; a pandas, polars or pyarrow table; a NumPy
-        array; a dict of columns; a pair (X, y); a ``Table``. An npz file or a dict holds either one
-        column a name, or the arrays ``X`` (n, d) and ``y`` (n,), with optional ``feature_names``.
+    source : path of a CSV, Parquet, Feather, npz or npy file, or of a folder of Parquet files; a pandas,
+        polars or pyarrow table; a NumPy array; a dict of columns; a pair (X, y); a Dask DataFrame or Array;
+        a ``Table`` or ``Source``. An npz file or a dict holds either one column a name, or the arrays
+        ``X`` (n, d) and ``y`` (n,), with optional ``feature_names``.
     target : name of the target column (for arrays without names also its index); None for no target,
         except that the ``y`` of an npz file or of a pair is taken.
-    columns : feature columns to use, in this order; all but the target when None.
+    columns : feature columns to use, in this order; all but the target and the weight when None.
+    weight : name of a column of weights, from 0 on.
+    nulls : "refuse" samples with missing or infinite values, or "drop" those rows.
+    stream : True never holds the data whole; False always does; None streams folders, Dask collections and
+        files that would fill more than a quarter of the memory.
 
     Returns
     -------
-    Table with finite C-ordered float64 values.
+    Table with finite C-ordered float64 values; or, where streamed, a ``Source`` that is read batch by batch.
 
     Raises
     ------
     ValueError with one sentence when the source cannot be used as it is.
     """
+    if nulls not in ("refuse", "drop"):
+        raise ValueError(f"nulls must be 'refuse' or 'drop', got {nulls!r}")
+    if stream not in (None, True, False):
+        raise ValueError(f"stream must be True, False or None, got {stream!r}")
+    if isinstance(source, Source):
+        if target is None and columns is None and weight is None:
+            return source
+        raise ValueError("a Source has chosen its columns already: open the data themselves once more")
     if isinstance(source, Table):
-        if target is None and columns is None:
+        if target is None and columns is None and weight is None and not stream:
             return source
         target = source.target_name if target is None else target
+        weight = source.weight_name if weight is None else weight
         source = _columns_of(source)
-    where = "the table"
     if isinstance(source, str | os.PathLike):
+        source = Path(source)
+    if _is_streamed(source, stream):
+        from onehidden.data.streaming import open_source
+
+        return open_source(source, target, columns, weight, nulls)
+    where = str(source) if isinstance(source, Path) else "the table"
+    if isinstance(source, Path):
         from onehidden.data import files
 
-        path = Path(source)
-        where = str(path)
-        source = files.read(path)
+        source = files.read(source)
+    table, target = as_arrow(source, target, where)
+    return build(table, None if target is None else str(target), columns, where, weight, nulls)
+
+
+def _is_streamed(source: Any, stream: bool | None) -> bool:
+    from onehidden.data.streaming import is_dask, too_large
+
+    dask = is_dask(source)
+    if dask and stream is False:
+        raise ValueError("a Dask collection is streamed: call its compute() first to hold it whole")
+    if stream is not None:
+        return stream
+    if isinstance(source, Path):
+        return source.is_dir() or (source.is_file() and too_large(source))
+    return dask
+
+
+def as_arrow(source: Any, target: Any, where: str) -> tuple[pa.Table, Any]:
+    """Whatever is held in memory as named columns, and the name of the target among them."""
     if isinstance(source, tuple) and len(source) == 2:
         source = {"X": source[0], "y": source[1]}
     if isinstance(source, Mapping):
-        table, target = _from_mapping(source, target, where)
-    elif is_frame(source):
-        table = to_arrow(source, where)
-    else:
-        table, target = _from_array(source, target, where)
-    return build(table, None if target is None else str(target), columns, where)
+        return _from_mapping(source, target, where)
+    if is_frame(source):
+        return to_arrow(source, where), target
+    return _from_array(source, target, where)
 
 
 def is_frame(source: Any) -> bool:
@@ -105,6 +149,8 @@ def _columns_of(table: Table) -> dict[str, Any]:
     named: dict[str, Any] = {name: table.X[:, j] for j, name in enumerate(table.feature_names)}
     if table.y is not None and table.target_name is not None:
         named[table.target_name] = table.y
+    if table.weight is not None and table.weight_name is not None:
+        named[table.weight_name] = table.weight
     return named
 
 

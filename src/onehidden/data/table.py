@@ -17,12 +17,15 @@ class Table:
     y : (n,) target, or None when none was asked for.
     feature_names : d names, in the order of X's columns.
     target_name : name of y, or None.
+    weight : (n,) weights of the rows, from 0 on, or None; ``weight_name`` their column.
     """
 
     X: np.ndarray
     y: np.ndarray | None
     feature_names: tuple[str, ...]
     target_name: str | None = None
+    weight: np.ndarray | None = None
+    weight_name: str | None = None
 
     @property
     def n_rows(self) -> int:

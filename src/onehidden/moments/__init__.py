@@ -3,5 +3,14 @@
 from onehidden.moments.accumulator import MomentAccumulator, ScoreMoments
 from onehidden.moments.control import Control, ControlAccumulator
 from onehidden.moments.score_moments import score_moments
+from onehidden.moments.streaming import ControlPass, MomentPass
 
-__all__ = ["Control", "ControlAccumulator", "MomentAccumulator", "ScoreMoments", "score_moments"]
+__all__ = [
+    "Control",
+    "ControlAccumulator",
+    "ControlPass",
+    "MomentAccumulator",
+    "MomentPass",
+    "ScoreMoments",
+    "score_moments",
+]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from onehidden.moments.control import Control
-from onehidden.moments.packing import multiplicities, pack, sorted_indices, unpack
+from onehidden.moments.packing import multiplicities, pack, unpack
+from onehidden.moments.products import ProductSums
 
 
 @dataclass(frozen=True)
@@ -16,12 +17,12 @@ class ScoreMoments:
 
     Attributes
     ----------
-    n : samples behind the means.
+    n : samples behind the means; with weights v the number (sum v)^2 / sum(v^2) of equal ones.
     orders : which m are there.
     control_degree : degree of the control variate used (at order m never m or more).
     """
 
-    n: int
+    n: float
     orders: tuple[int, ...]
     control_degree: int
     _mean: dict[int, np.ndarray] = field(repr=False)
@@ -71,46 +72,62 @@ class MomentAccumulator:
 
     ``update`` takes the coordinates u (for the control) and the per-sample scores of the batch, either
     ``product`` = (s_1, …, s_4), each (n, r): scores of independent coordinates, whose products over
-    distinct coordinates are the entries of S_m; or ``dense`` = {m: (n, r, …, r)}.
+    distinct coordinates are the entries of S_m; or ``dense`` = {m: (n, r, …, r)}. With weights v the mean
+    is sum(v e) / sum(v) and n counts (sum v)^2 / sum(v^2) samples.
     """
 
     def __init__(self, r: int, orders: tuple[int, ...], control: Control | None, control_degree: int) -> None:
         self.r, self.orders, self.control, self.control_degree = r, orders, control, control_degree
-        self.n = 0
-        sizes = {m: len(sorted_indices(r, m)) for m in orders}
-        self._sum = {m: np.zeros(size) for m, size in sizes.items()}
-        self._square = {m: np.zeros(size) for m, size in sizes.items()}
+        self.n, self._weight, self._squared_weight = 0, 0.0, 0.0
+        self._sum = {m: ProductSums(r, m) for m in orders}
+        self._square = {m: ProductSums(r, m) for m in orders}
 
-    def update(self, u, y, product=None, dense=None) -> MomentAccumulator:
+    def update(self, u, y, product=None, dense=None, weight=None) -> MomentAccumulator:
+        if product is not None:
+            # one row a coordinate: the factors of the sums are then runs of memory
+            product = tuple(np.ascontiguousarray(np.asarray(s).T) for s in product)
+            squared = tuple(s * s for s in product)
         for m in self.orders:
             residual = y if self.control is None else self.control.residual(u, y, m)
+            if weight is not None:
+                residual = weight * residual
             if product is not None:
-                first = product_sums(residual, product, m)
-                second = product_sums(residual**2, tuple(s**2 for s in product), m)
+                self._sum[m].update(residual, product)
+                self._square[m].update(residual**2, squared)
             else:
                 assert dense is not None
                 entries = pack(dense[m])
-                first, second = residual @ entries, residual**2 @ entries**2
-            self._sum[m] += first
-            self._square[m] += second
+                self._sum[m].add(residual @ entries)
+                self._square[m].add(residual**2 @ entries**2)
         self.n += len(y)
+        self._weight += len(y) if weight is None else float(np.sum(weight))
+        self._squared_weight += len(y) if weight is None else float(np.sum(weight**2))
         return self
 
     def merge(self, other: MomentAccumulator) -> MomentAccumulator:
         if (self.r, self.orders) != (other.r, other.orders) or not _same(self.control, other.control):
             raise ValueError("only accumulators of the same coordinates, orders and control merge")
         for m in self.orders:
-            self._sum[m] += other._sum[m]
-            self._square[m] += other._square[m]
+            self._sum[m].merge(other._sum[m])
+            self._square[m].merge(other._square[m])
         self.n += other.n
+        self._weight += other._weight
+        self._squared_weight += other._squared_weight
         return self
 
     def result(self, transform: np.ndarray | None = None) -> ScoreMoments:
         if self.n == 0:
             raise ValueError("no samples were accumulated")
-        mean = {m: s / self.n for m, s in self._sum.items()}
-        variance = {m: np.maximum(self._square[m] / self.n - mean[m] ** 2, 0.0) for m in self.orders}
-        return ScoreMoments(self.n, self.orders, self.control_degree, mean, variance, self.r, transform)
+        if not self._weight > 0:
+            raise ValueError("the weights of the samples add up to zero: give some of them weight")
+        mean = {m: s.result() / self._weight for m, s in self._sum.items()}
+        variance = {
+            m: np.maximum(s.result() / self._squared_weight - mean[m] ** 2, 0.0)
+            for m, s in self._square.items()
+        }
+        count = self._weight**2 / self._squared_weight
+        n = int(count) if count == int(count) else count
+        return ScoreMoments(n, self.orders, self.control_degree, mean, variance, self.r, transform)
 
 
 def _same(one: Control | None, other: Control | None) -> bool:
@@ -119,43 +136,3 @@ def _same(one: Control | None, other: Control | None) -> bool:
     pairs = zip(one.coefficients, other.coefficients, strict=False)
     same = len(one.coefficients) == len(other.coefficients)
     return same and all(np.array_equal(a, b) for a, b in pairs)
-
-
-def product_sums(weight: np.ndarray, scores: tuple[np.ndarray, ...], order: int) -> np.ndarray:
-    """Sum over samples of weight * S_m entry, for every sorted multi-index, as matrix products.
-
-    An entry of S_m is the product over distinct coordinates of the 1-D score of its multiplicity, so each
-    is a product of two factors, each a function of one or two coordinates: a pair table times a pair
-    table. Only runs of three or four equal indices need s_3 and s_4. Squares of
-    entries are the same sums over squared scores.
-    """
-    s1, s2, s3, s4 = scores
-    r = s1.shape[1]
-    indices = sorted_indices(r, order)
-    weighted = weight[:, None]
-    if order == 1:
-        return weight @ s1
-    if order == 2:
-        table = (weighted * s1).T @ s1
-        table[np.diag_indices(r)] = weight @ s2
-        return table[tuple(indices.T)]
-    rows, cols = np.triu_indices(r)
-    pairs = s1[:, rows] * s1[:, cols]
-    pairs[:, rows == cols] = s2
-    place = np.zeros((r, r), dtype=int)
-    place[rows, cols] = place[cols, rows] = np.arange(len(rows))
-    triple = (weighted * s3).T @ s1  # [i, j]: s_3 at i, s_1 at j
-    if order == 3:
-        table = (weighted * pairs).T @ s1
-        i, j, k = indices.T
-        # pair the equal indices: (i, j | k), or (j, k | i) when the last two agree
-        last = j == k
-        values = np.where(last, table[place[j, k], i], table[place[i, j], k])
-        return np.where((i == j) & last, (weight @ s3)[i], values)
-    table = (weighted * pairs).T @ pairs
-    i, j, k, l = indices.T
-    middle = (j == k) & (i != j) & (k != l)
-    values = np.where(middle, table[place[j, k], place[i, l]], table[place[i, j], place[k, l]])
-    values = np.where((i == j) & (j == k) & (k != l), triple[i, l], values)
-    values = np.where((i != j) & (j == k) & (k == l), triple[l, i], values)
-    return np.where((i == j) & (j == k) & (k == l), (weight @ s4)[i], values)

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onehidden.moments.packing import unpack
+from onehidden.moments.products import ProductSums
+
 
 @dataclass(frozen=True)
 class Control:
@@ -24,46 +27,92 @@ class Control:
     def residual(self, u: np.ndarray, y: np.ndarray, order: int) -> np.ndarray:
         """y less the best fitted polynomial of degree below ``order``."""
         degree = min(order, len(self.coefficients)) - 1
-        return y - monomials(u, degree) @ self.coefficients[degree]
+        return y - polynomial(u, self.coefficients[degree])
 
 
-def monomials(u: np.ndarray, degree: int) -> np.ndarray:
-    """Columns 1; u; u_i u_j (i <= j), up to the degree."""
-    columns = [np.ones((len(u), 1))]
-    if degree >= 1:
-        columns.append(u)
-    if degree >= 2:
-        rows, cols = np.triu_indices(u.shape[1])
-        columns.append(u[:, rows] * u[:, cols])
-    return np.concatenate(columns, axis=1)
+def polynomial(u: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """c + <l, u> + sum_{i<=j} q_ij u_i u_j at the rows of u, as one quadratic form."""
+    r = u.shape[1]
+    value = np.full(len(u), coefficients[0])
+    if len(coefficients) > 1:
+        value += u @ coefficients[1 : 1 + r]
+    if len(coefficients) > 1 + r:
+        upper = np.zeros((r, r))
+        upper[np.triu_indices(r)] = coefficients[1 + r :]
+        value += np.einsum("ni,ni->n", u @ upper, u)
+    return value
 
 
 class ControlAccumulator:
-    """Normal equations of the regression, as a reduction over batches."""
+    """Normal equations of the regression, as a reduction over batches.
+
+    The columns 1; u_i; u_i u_j have the raw moments of u up to order four as their Gram matrix, each of
+    which is summed once.
+    """
 
     def __init__(self, r: int, degree: int) -> None:
         if degree not in (0, 1, 2):
             raise ValueError(f"control_degree must be 0, 1 or 2, got {degree}")
         self.r, self.degree = r, degree
-        size = (1, 1 + r, 1 + r + r * (r + 1) // 2)[degree]
-        self._gram, self._cross = np.zeros((size, size)), np.zeros(size)
+        self._n = self._total = 0.0
+        self._moments = {m: ProductSums(r, m) for m in range(1, 2 * degree + 1)}
+        self._cross = {m: ProductSums(r, m) for m in range(1, degree + 1)}
 
-    def update(self, u: np.ndarray, y: np.ndarray) -> ControlAccumulator:
-        columns = monomials(u, self.degree)
-        self._gram += columns.T @ columns
-        self._cross += columns.T @ y
+    def update(self, u: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> ControlAccumulator:
+        first = np.ascontiguousarray(u.T)
+        second = first * first
+        powers = first, second, first * second, second * second
+        weight = np.ones(len(y)) if weight is None else weight
+        self._n += float(np.sum(weight))
+        self._total += float(weight @ y)
+        for sums, factor in ((self._moments, weight), (self._cross, weight * y)):
+            for one in sums.values():
+                one.update(factor, powers)
         return self
 
     def merge(self, other: ControlAccumulator) -> ControlAccumulator:
         if (self.r, self.degree) != (other.r, other.degree):
             raise ValueError("only accumulators of the same coordinates and degree merge")
-        self._gram += other._gram
-        self._cross += other._cross
+        self._n += other._n
+        self._total += other._total
+        for mine, theirs in ((self._moments, other._moments), (self._cross, other._cross)):
+            for m, one in mine.items():
+                one.merge(theirs[m])
         return self
 
     def result(self) -> Control:
+        cross = np.concatenate([[self._total], *(one.result() for one in self._cross.values())])
+        gram = self._gram()
         fits = []
         for degree in range(self.degree + 1):
-            size = (1, 1 + self.r, len(self._cross))[degree]
-            fits.append(np.linalg.lstsq(self._gram[:size, :size], self._cross[:size], rcond=1e-12)[0])
+            size = (1, 1 + self.r, len(cross))[degree]
+            fits.append(_solve(gram[:size, :size], cross[:size]))
         return Control(tuple(fits))
+
+    def _gram(self) -> np.ndarray:
+        r, full = self.r, {m: unpack(one.result(), self.r, m) for m, one in self._moments.items()}
+        blocks = [[np.array([[self._n]])]]
+        if self.degree >= 1:
+            blocks = [[blocks[0][0], full[1][None, :]], [full[1][:, None], full[2]]]
+        if self.degree == 2:
+            i, j = np.triu_indices(r)
+            blocks[0].append(full[2][i, j][None, :])
+            blocks[1].append(full[3][:, i, j])
+            blocks.append([blocks[0][2].T, blocks[1][2].T, full[4][i[:, None], j[:, None], i, j]])
+        return np.block(blocks)
+
+
+def _solve(gram: np.ndarray, cross: np.ndarray) -> np.ndarray:
+    """Normal equations at unit diagonal: Cholesky, or a pseudo-inverse where columns repeat each other."""
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    diagonal = np.diag(gram)
+    scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    scaled = gram * scale[:, None] * scale[None, :]
+    try:
+        factor = cho_factor(scaled, lower=True)
+        if np.min(np.diag(factor[0])) > 1e-6:
+            return scale * cho_solve(factor, scale * cross)
+    except LinAlgError:
+        pass
+    return scale * np.linalg.lstsq(scaled, scale * cross, rcond=1e-12)[0]

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from onehidden.objectives.normal_equations import NormalEquations, by_pairs
 from onehidden.objectives.residuals import Form, residuals, residuals_and_jacobian
 from onehidden.precision import in_double
 
@@ -32,6 +33,7 @@ class NetworkFit:
         ]
         self.n, self.root_weight = n, root[:n]
         self._on_cpu = jax.default_backend() == "cpu"
+        self._rows = (X, y, weight) if self._on_cpu and by_pairs(form) else None
 
     @in_double
     def residuals(self, theta: np.ndarray) -> np.ndarray:
@@ -45,7 +47,9 @@ class NetworkFit:
 
     @in_double
     def normal_equations(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """J'J, J'r and r'r; J is never held for more than one batch."""
+        """J'J, J'r and r'r; J is never held for more than one batch, and where that pays not at all."""
+        if self._rows is not None:
+            return NormalEquations(self.form, theta).update(*self._rows).result()
         hessian = gradient = loss = 0.0
         for r, J in self._jacobian_batches(theta):
             # NumPy turns J.T @ J into a symmetric rank-k product, half the work of XLA's on the CPU.

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from onehidden.memo import FORGETFUL, Memo
+
 Progress = Callable[["TraceRecord"], None]
 
 
@@ -21,9 +23,10 @@ class TraceRecord:
 
 
 class Clock:
-    """Counts seconds, keeps the trace, tells the listener."""
+    """Counts seconds, keeps the trace, tells the listener; carries what a checkpoint remembers."""
 
-    def __init__(self, max_seconds: float | None, progress: bool | Progress) -> None:
+    def __init__(self, max_seconds: float | None, progress: bool | Progress, memo: Memo = FORGETFUL) -> None:
+        self.memo = memo
         self._start, self.limit = time.perf_counter(), max_seconds
         self._listener: Progress | None = _print_line if progress is True else progress or None
         self.trace: list[TraceRecord] = []

@@ -99,14 +99,25 @@ def whitened(samples: Samples, about_mean: bool = True) -> Coordinates:
     network in z has no weight along them. ``about_mean=False`` takes second moments about the origin.
     """
     X, y = samples.X, samples.y
-    _must_be_moderate(X, "X")
-    _must_be_moderate(y, "y")
+    must_be_moderate(X, "X")
+    must_be_moderate(y, "y")
     share = samples.share
     mean = share @ X if about_mean else np.zeros(X.shape[1])
     centred = X - mean
     spread = np.sqrt(share @ centred**2)  # columns of wildly different units first, or digits are lost
     centred = centred / spread
     correlation = (centred * share[:, None]).T @ centred
+    level = float(share @ y)
+    scale = float(np.sqrt(share @ (y - level) ** 2))
+    if scale <= 1e-14 * float(np.max(np.abs(y))):
+        scale = 0.0  # a constant: there is nothing to recover from it
+    return from_moments(mean, spread, correlation, level, scale)
+
+
+def from_moments(
+    mean: np.ndarray, spread: np.ndarray, correlation: np.ndarray, level: float, scale: float
+) -> Coordinates:
+    """Whitened coordinates from the mean, spread and correlation of the inputs."""
     value, vector = np.linalg.eigh(correlation)
     lost = value < DEPENDENT * value[-1]
     null, basis = _split(vector[:, lost] / spread[:, None])
@@ -114,10 +125,6 @@ def whitened(samples: Samples, about_mean: bool = True) -> Coordinates:
     value, vector = np.linalg.eigh(covariance)
     if value[0] <= 0:
         raise ValueError("the columns of X differ too much in scale: divide each by its standard deviation")
-    level = float(share @ y)
-    scale = float(np.sqrt(share @ (y - level) ** 2))
-    if scale <= 1e-14 * float(np.max(np.abs(y))):
-        scale = 0.0  # a constant: there is nothing to recover from it
     inverse, root = ((vector * value**power) @ vector.T for power in (-0.5, 0.5))
     return Coordinates(basis @ inverse, root @ basis.T, mean, level, scale, null)
 
@@ -131,7 +138,7 @@ def _split(directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return left[:, :m], left[:, m:]
 
 
-def _must_be_moderate(values: np.ndarray, name: str) -> None:
+def must_be_moderate(values: np.ndarray, name: str) -> None:
     """Squares of the values must neither overflow nor vanish."""
     largest = float(np.max(np.abs(values)))
     if largest > 1e140 or 0 < largest < 1e-140:

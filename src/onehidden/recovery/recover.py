@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from onehidden import activations
+from onehidden import activations, data
 from onehidden.activations import Activation
 from onehidden.objectives.residuals import Form
 from onehidden.precision import in_double
 from onehidden.recovery.activation import choose_activation
 from onehidden.recovery.certificate import ERRORS
+from onehidden.recovery.checkpoint import open_checkpoint
 from onehidden.recovery.clock import Clock, Progress
 from onehidden.recovery.constant import constant_answer
 from onehidden.recovery.coordinates import Coordinates, whitened
@@ -21,6 +22,7 @@ from onehidden.recovery.race import STARTS
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.samples import Samples, checked_samples
 from onehidden.recovery.search import Effort, Found, search
+from onehidden.recovery.streamed import recover_source
 from onehidden.recovery.width import choose_width
 
 SCORES = ("auto", "gaussian")
@@ -42,12 +44,14 @@ def recover(
     progress: bool | Progress = False,
     sample_weight: Any = None,
     errors: str = "auto",
+    client: Any = None,
+    checkpoint: Any = None,
 ) -> Recovery:
     """Recover the units of y = c + sum_i w_i g(<a_i, x> + b_i) + noise from samples.
 
     Parameters
     ----------
-    X : (n, d) array or table; or a ``data.Table`` that holds the target too.
+    X : (n, d) array or table; or a ``data.Table`` or streamed ``data.Source`` that holds the target too.
     y : (n,) target.
     hidden : number of units k; chosen from the data when None.
     activation : g, one of ``activations.names()``, or "auto" to choose it by held-out likelihood.
@@ -64,11 +68,20 @@ def recover(
         weight zero are left out; only ratios matter.
     errors : "classical" standard errors, for noise as large everywhere; "robust" ones (sandwich); "auto"
         takes the robust where the residuals show unequal spread.
+    client : for a ``data.Source``: a Dask client, cluster or scheduler address whose workers read it.
+    checkpoint : a folder that remembers finished stages: called again after a kill, the answer is the same.
 
     Returns
     -------
     Recovery : the network in canonical form with status, checks, standard errors and trace.
     """
+    if isinstance(X, data.Source):
+        given = dict(hidden=hidden, activation=activation, bias=bias, intercept=intercept, score=score)
+        given |= dict(start=start, seed=seed, max_seconds=max_seconds, errors=errors)
+        _check_choices(start, seed, max_seconds, hidden)
+        _check_switches(bias=bias, intercept=intercept, progress=progress, errors=errors)
+        _check_score(score, X.n_inputs)
+        return recover_source(recover, X, y, sample_weight, given, progress, client, checkpoint)
     clock = Clock(max_seconds, progress)
     samples = checked_samples(X, y, sample_weight)
     _check_choices(start, seed, max_seconds, hidden)
@@ -92,6 +105,7 @@ def recover(
     form = Form(g, around.rank, 1 if hidden is None else int(hidden), bool(bias), bool(intercept))
     if hidden is not None:
         _enough_samples(form, len(samples))
+    clock.memo = open_checkpoint(checkpoint, samples, {**options, "score": score})
     effort = Effort(start, int(seed), clock, score, errors=errors)
 
     def find(form: Form, effort: Effort) -> Found:

@@ -44,6 +44,7 @@ def checked_samples(X: Any, y: Any, sample_weight: Any) -> Samples:
     if isinstance(X, data.Table):
         if y is None and X.y is None:
             raise ValueError("the table has no target: open it with target=NAME, or give y")
+        sample_weight = X.weight if sample_weight is None else sample_weight
         X, y, names = X.X, X.y if y is None else y, X.feature_names
     else:
         columns = getattr(X, "column_names", None)

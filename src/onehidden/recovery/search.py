@@ -59,7 +59,7 @@ def search(samples: Samples, form: Form, around: Coordinates, effort: Effort) ->
     Z = begin.inputs(samples.X)
     task = Task(
         Z, begin.target(samples.y), form.activation, form.k, form.bias or not centred, effort.seed,
-        clock.expired, clock.report, samples.weight,
+        clock.expired, clock.report, samples.weight, clock.memo,
     )  # fmt: skip
     given = effort.score if isinstance(effort.score, str) else WhitenedScore(effort.score, begin)
     scouting = Scouting(InputModel(Z, given, effort.seed))
@@ -181,7 +181,9 @@ def _finish(
     fit = NetworkFit(form, end.inputs(samples.X), end.target(samples.y), samples.weight)
     theta = form.pack(net.weights, net.output, net.bias, None, net.intercept)
     solver = LevenbergMarquardt(max_steps=300, floor=1e-29 * fit.n, damping=1e-3, patience=20)
-    solution = solver.solve(fit, theta, clock.expired, lambda s, f: clock.report("finish", s, f / fit.n))
+    solution = solver.solve(
+        fit, theta, clock.expired, lambda s, f: clock.report("finish", s, f / fit.n), clock.memo
+    )
     weights, output, hidden_bias, _, constant = form.unpack(solution.theta)
     found = OneHiddenNet(weights, output, hidden_bias, float(constant), form.activation)
     choices = Choices(effort.errors, effort.seed)

@@ -62,6 +62,7 @@ def guess_width(samples: Samples, form: Form, around: Coordinates, effort: Effor
     theta = train(
         wide, WideAndPrune(wide.k), Z, target, effort.seed, effort.clock.expired,
         lambda step, loss: effort.clock.report("width scout", step, loss), samples.weight,
+        effort.clock.memo,
     )  # fmt: skip
     root = np.sqrt(n * samples.share)
     columns = unit_columns(wide, Z, *merged_units(wide, theta)) * root[:, None]

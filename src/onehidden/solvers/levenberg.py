@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from onehidden.memo import FORGETFUL, Memo
 from onehidden.solvers.status import Status
 
 
@@ -70,12 +71,22 @@ class LevenbergMarquardt:
         theta: np.ndarray,
         stop: Callable[[], bool] | None = None,
         report: Callable[[int, float], None] | None = None,
+        memo: Memo = FORGETFUL,
     ) -> Solution:
-        """Minimise from theta; ``stop()`` is asked before each step, ``report(step, loss)`` told after."""
+        """Minimise from theta; ``stop()`` is asked before each step, ``report(step, loss)`` told after.
+
+        ``memo`` keeps the state after each step: a solve that was cut off goes on from there.
+        """
         theta = np.asarray(theta, dtype=float).copy()
+        key = "levenberg", repr(self), theta
+        trace, damping, growth, crawling, steps, polish = [], self.damping, 2.0, 0, 0, False
+        kept = memo.recall(*key)
+        if kept is not None:
+            theta, trace = kept["theta"], kept["trace"].tolist()
+            damping, growth = float(kept["damping"]), float(kept["growth"])
+            crawling, steps, polish = int(kept["crawling"]), int(kept["steps"]), bool(kept["polish"])
         hessian, gradient, loss = problem.normal_equations(theta)
-        trace, damping, growth, crawling = [loss], self.damping, 2.0, 0
-        status, steps, polish = Status.STEP_LIMIT, 0, False
+        trace, status = trace or [loss], Status.STEP_LIMIT
         while steps < self.max_steps:
             if not np.isfinite(loss):
                 status = Status.NOT_FINITE
@@ -120,6 +131,8 @@ class LevenbergMarquardt:
             if _scaled_gradient(gradient, hessian, loss) < 1e-13 or relative_drop < 1e-15:
                 status = Status.STATIONARY
                 break
+            state = {"theta": theta, "trace": trace, "damping": damping, "growth": growth}
+            memo.keep(state | {"crawling": crawling, "steps": steps, "polish": polish}, *key, passing=True)
         return Solution(theta, loss, status, steps, tuple(trace))
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from onehidden.activations import Activation
+from onehidden.memo import FORGETFUL, Memo
 from onehidden.network import OneHiddenNet
 from onehidden.objectives.fit import NetworkFit
 from onehidden.objectives.residuals import Form
@@ -40,7 +41,7 @@ class Task:
     """Whitened inputs Z (n, d), target y (n,) of mean 0 and variance 1, and what is sought in them.
 
     ``stop()`` says that time is up; ``report(stage, step, loss)`` hears of progress; ``weight`` (n,) of
-    mean one, or None, says how much each row counts.
+    mean one, or None, says how much each row counts; ``memo`` remembers finished refinements.
     """
 
     Z: np.ndarray = field(repr=False)
@@ -52,6 +53,7 @@ class Task:
     stop: Callable[[], bool] = lambda: False
     report: Callable[[str, int, float], None] = lambda stage, step, loss: None
     weight: np.ndarray | None = field(repr=False, default=None)
+    memo: Memo = field(repr=False, default=FORGETFUL)
 
     @property
     def d(self) -> int:
@@ -79,12 +81,19 @@ def search_form(activation: Activation, d: int, k: int, bias: bool) -> Form:
 
 def refine(task: Task, form: Form, theta: np.ndarray, origin: str, max_steps: int = 60) -> Candidate:
     """Levenberg–Marquardt in the search form until it stops paying, then orientations."""
-    fit = NetworkFit(form, task.Z, task.y, task.weight)
     n = len(task.y)
-    solver = LevenbergMarquardt(max_steps=max_steps, floor=1e-14 * n, patience=6, slow=1e-3)
-    solution = solver.solve(fit, theta, task.stop, lambda step, loss: task.report(origin, step, loss / n))
-    weights, _, bias, _, _ = form.unpack(solution.theta)
-    return Candidate(orient(form, solution.theta), solution.loss / n, origin, weights, bias)
+    key = "refine", form, theta, max_steps, task.Z, task.y, task.weight
+    kept = task.memo.recall(*key)
+    if kept is None:
+        fit = NetworkFit(form, task.Z, task.y, task.weight)
+        solver = LevenbergMarquardt(max_steps=max_steps, floor=1e-14 * n, patience=6, slow=1e-3)
+        solution = solver.solve(fit, theta, task.stop, lambda step, loss: task.report(origin, step, loss / n))
+        kept = {"theta": solution.theta, "loss": np.asarray(solution.loss)}
+        if not task.stop():  # what was cut short by the clock is not a result to remember
+            task.memo.keep(kept, *key)
+    found, loss = kept["theta"], float(kept["loss"])
+    weights, _, bias, _, _ = form.unpack(found)
+    return Candidate(orient(form, found), loss / n, origin, weights, bias)
 
 
 def lift(candidate: Candidate, basis: np.ndarray) -> Candidate:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from onehidden.memo import FORGETFUL, Memo
 from onehidden.objectives.residuals import Form, residuals
 from onehidden.precision import single
 from onehidden.starts.candidate import (
@@ -57,9 +58,20 @@ def wide_start(task: Task, settings: WideAndPrune) -> Candidate:
     """Train wide, prune to k, refine."""
     wide = search_form(task.activation, task.d, settings.width, task.bias)
     theta = train(
-        wide, settings, task.Z, task.y, task.seed, task.stop, task.reporter("wide student"), task.weight
+        wide,
+        settings,
+        task.Z,
+        task.y,
+        task.seed,
+        task.stop,
+        task.reporter("wide student"),
+        task.weight,
+        task.memo,
     )
     weights, bias = prune(wide, theta, task)
+    if len(weights) < task.k:  # the student has fewer directions than units are asked for
+        extra = np.random.default_rng([task.seed, 5]).standard_normal((task.k - len(weights), task.d + 1))
+        weights, bias = np.vstack([weights, extra[:, 1:]]), np.append(bias, extra[:, 0] * task.bias)
     form = search_form(task.activation, task.d, len(weights), task.bias)
     return refine(task, form, complete(task, form, weights, bias), "wide-and-prune")
 
@@ -73,11 +85,14 @@ def train(
     stop: Callable[[], bool] | None = None,
     report: Callable[[int, float], None] | None = None,
     weight: np.ndarray | None = None,
+    memo: Memo = FORGETFUL,
 ) -> np.ndarray:
     """Parameters of the trained student; float32 throughout, since only a start is wanted.
 
-    ``X`` must be whitened and ``y`` of unit variance.
+    ``X`` must be whitened and ``y`` of unit variance. ``memo`` keeps the state of the optimiser between
+    chunks of steps.
     """
+    memory = "wide", form, settings, seed, X, y, weight
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(X))
     # An accelerator's default product of float32 keeps 10 bits: students that need all rows end astray.
@@ -93,12 +108,27 @@ def train(
         state = optimiser.init(theta)
         key = jax.random.key(seed)
         batch = min(settings.batch or len(X), len(X))
+        kept, begin = memo.recall(*memory), 0
+        if kept is not None:
+            leaves, shape = jax.tree.flatten((theta, state))
+            theta, state = jax.tree.unflatten(
+                shape, [jnp.asarray(kept[f"leaf{i}"]) for i in range(len(leaves))]
+            )
+            begin = int(kept["done"])
         for done in range(0, settings.steps, _CHUNK):
+            if done < begin:  # only the draws of the steps already taken
+                key, _ = jax.random.split(key)
+                continue
             if stop is not None and stop():
                 break
             key, draw = jax.random.split(key)
             starts = jax.random.randint(draw, (_CHUNK,), 0, len(X) - batch + 1)
             theta, state, loss = _run_chunk(form, settings, batch, theta, state, decayed, rows, starts)
+            if memo is not FORGETFUL:
+                leaves = jax.tree.leaves((theta, state))
+                values = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+                last = done + _CHUNK >= settings.steps
+                memo.keep(values | {"done": done + _CHUNK}, *memory, passing=not last)
             if report is not None:
                 report(done + _CHUNK, float(loss))
     return np.asarray(theta, dtype=float)

@@ -1,0 +1,211 @@
+"""A streamed source of samples: parts, batches of checked rows, everything known before work starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from queue import Queue
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from onehidden.data.table import shorten
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH_ROWS = 1 << 15
+_PART_SHIFT = 40  # a row's number: its part above, its place in the part below
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some rows of a source, finite float64.
+
+    Attributes
+    ----------
+    X, y, weight : (n, d), (n,) or None, (n,) or None.
+    row : (n,) numbers that name each row for good, whatever the batches.
+    dropped : rows left out for missing or infinite values, and ``faults``: how many in each column.
+    """
+
+    X: np.ndarray
+    y: np.ndarray | None
+    weight: np.ndarray | None
+    row: np.ndarray
+    dropped: int = 0
+    faults: dict[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+class Part(Protocol):
+    """A piece of the data that one worker reads by itself; it must pickle."""
+
+    def tables(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch | pa.Table]:
+        """Its rows in order, a bounded number at a time, with these columns."""
+        ...
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What to take from every part, and what to do about gaps ("refuse" or "drop")."""
+
+    features: tuple[str, ...]
+    target: str | None
+    weight: str | None
+    nulls: str
+    where: str
+
+    @property
+    def columns(self) -> list[str]:
+        return [*self.features, *(name for name in (self.target, self.weight) if name is not None)]
+
+    def batches(self, number: int, part: Part, rows: int, counting: bool = False) -> Iterator[Batch]:
+        """The batches of one part; with ``counting`` gaps are dropped and counted whatever ``nulls`` says."""
+        first = number << _PART_SHIFT
+        for table in part.tables(self.columns, rows):
+            if table.num_rows == 0:
+                continue
+            batch = self._batch(table, first)
+            first += table.num_rows
+            if batch.dropped and self.nulls == "refuse" and not counting:
+                raise ValueError(self.refusal(batch.dropped, None, batch.faults))
+            yield batch
+
+    def refusal(self, dropped: int, total: int | None, faults: dict[str, int]) -> str:
+        """The sentence about rows with gaps."""
+        held = [f"{name!r} ({count})" for name, count in faults.items() if count]
+        more = f" and {len(held) - 5} more" if len(held) > 5 else ""
+        rows = f"{dropped} rows hold" if total is None else f"{dropped} of {total} rows hold"
+        return (
+            f"{self.where} must hold finite numbers only, but {rows} missing or infinite values in "
+            f"{', '.join(held[:5])}{more}: fill the gaps, or leave those rows out with nulls='drop'"
+        )
+
+    def _batch(self, table: pa.RecordBatch | pa.Table, first: int) -> Batch:
+        n = table.num_rows
+        values = np.empty((len(self.columns), n))
+        for j, name in enumerate(self.columns):
+            values[j] = _as_float(table.column(name), name, self.where)
+        row = np.arange(first, first + n, dtype=np.int64)
+        bad = ~np.isfinite(values)
+        dropped, faults = 0, {}
+        if bad.any():
+            good = ~bad.any(axis=0)
+            counts = bad.sum(axis=1)
+            faults = {name: int(c) for name, c in zip(self.columns, counts, strict=True) if c}
+            dropped, values, row = n - int(good.sum()), values[:, good], row[good]
+        if self.weight is not None and np.any(values[-1] == 0):  # such rows do not count at all
+            counts = values[-1] != 0
+            values, row = values[:, counts], row[counts]
+        d = len(self.features)
+        y = values[d] if self.target is not None else None
+        weight = values[-1] if self.weight is not None else None
+        if weight is not None and np.any(weight < 0):
+            raise ValueError(
+                f"{self.where} has negative weights in column {self.weight!r}: weights count samples, give "
+                "numbers from 0 on"
+            )
+        return Batch(np.ascontiguousarray(values[:d].T), y, weight, row, dropped, faults)
+
+
+def _as_float(column: Any, name: str, where: str) -> np.ndarray:
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_null(kind):
+        return np.full(len(column), np.nan)
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    try:
+        column = column.cast(pa.float64(), safe=False)
+    except pa.ArrowException:
+        raise ValueError(
+            f"{where} must have numeric columns, but {name!r} is of type {kind} in one of its parts"
+        ) from None
+    return column.to_numpy(zero_copy_only=False) if hasattr(column, "buffers") else column.to_numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Samples too many to hold: parts that are read again on every pass.
+
+    Attributes
+    ----------
+    parts : pieces that one worker reads by itself.
+    selection : features, target, weight column and the rule for gaps.
+    n_rows : rows before any are dropped.
+    fingerprint : changes when the data change, as far as names, sizes and dates tell.
+    """
+
+    parts: tuple[Part, ...] = field(repr=False)
+    selection: Selection
+    n_rows: int
+    fingerprint: str = field(repr=False)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return self.selection.features
+
+    @property
+    def target_name(self) -> str | None:
+        return self.selection.target
+
+    @property
+    def weight_name(self) -> str | None:
+        return self.selection.weight
+
+    @property
+    def n_inputs(self) -> int:
+        return len(self.selection.features)
+
+    def __repr__(self) -> str:
+        target = "no target" if self.target_name is None else f"target {self.target_name!r}"
+        return (
+            f"Source({self.n_rows} rows in {len(self.parts)} parts, {self.n_inputs} features "
+            f"{shorten(list(self.feature_names), 3)}, {target})"
+        )
+
+    def batches(self, rows: int = BATCH_ROWS) -> Iterator[Batch]:
+        """All rows in order, at most about ``rows`` at a time, the next ones read while these are used."""
+        if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
+            raise ValueError(f"rows must be a whole number of rows a batch, got {rows!r}")
+        for number, part in enumerate(self.parts):
+            yield from prefetched(self.selection.batches(number, part, int(rows)))
+
+
+def prefetched(items: Iterator[Any], depth: int = 2) -> Iterator[Any]:
+    """The same items, made in a thread of their own up to ``depth`` ahead; its errors arrive here."""
+    queue: Queue = Queue(maxsize=depth)
+    end, closed = object(), []
+
+    def work() -> None:
+        try:
+            for item in items:
+                queue.put((item, None))
+                if closed:
+                    return
+        except BaseException as error:  # handed over, not swallowed
+            queue.put((None, error))
+            return
+        queue.put((end, None))
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = queue.get()
+            if error is not None:
+                raise error
+            if item is end:
+                return
+            yield item
+    finally:
+        closed.append(True)
+        while thread.is_alive():  # a reader that was left waits on a full queue
+            if not queue.empty():
+                queue.get_nowait()
+            thread.join(0.01)

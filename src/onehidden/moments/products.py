@@ -1,0 +1,180 @@
+"""Weighted sums over samples of products of one-dimensional scores, one for each sorted multi-index.
+
+A symmetric tensor of order four has r^4 / 24 distinct entries. Splitting i <= j <= k <= l as (i, j | k, l)
+and taking the j in blocks, every block is a matrix product of the pairs that end in it with the pairs that
+begin at it or later: a sixth of the full product of both tables of pairs, at the speed of a matrix product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from onehidden.moments.packing import sorted_indices
+
+_BLOCK = 8  # values of j taken together: thin enough to skip repeated entries, thick enough for BLAS
+_SLAB = 1 << 18  # entries of a table of pairs held at a time: it stays in cache
+
+Scores = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where each block lies in one flat store, and which place of the store each entry is read from.
+
+    ``ends`` are (a, b, start, left, right, suffix): the j from a to b, the block's place, its rows and
+    columns, and where its right factor begins among the rows of pairs.
+    """
+
+    blocks: tuple[tuple[int, int, int, int, int, int], ...]
+    middle: tuple[int, ...]
+    triple: int
+    single: int
+    size: int
+    pick: np.ndarray
+
+
+def _pair_offsets(r: int) -> np.ndarray:
+    """Row of the pair (k, k) among the pairs k <= l in lexicographic order; last, their number."""
+    return np.concatenate([[0], np.cumsum(r - np.arange(r))])
+
+
+@lru_cache(maxsize=32)
+def _layout(r: int, order: int) -> _Layout:
+    """The plan for order 3 or 4."""
+    offset = _pair_offsets(r)
+    blocks, middle, size = [], [], 0
+    start_of, width_of, first_of, row_of = (np.zeros(r, int) for _ in range(4))
+    middle_start = np.zeros(r, int)
+    for a in range(0, r, _BLOCK):
+        b = min(a + _BLOCK, r)
+        j = np.arange(a, b)
+        suffix = int(offset[a]) if order == 4 else a
+        right = int(offset[-1] - offset[a]) if order == 4 else r - a
+        left = int(np.sum(j + 1))
+        blocks.append((a, b, size, left, right, suffix))
+        start_of[j], width_of[j], first_of[j] = size, right, suffix
+        row_of[j] = np.cumsum(j + 1) - (j + 1)
+        size += left * right
+        if order == 4:  # rows (i, j), i <= j, with s_2 at j, against s_1 from a on
+            middle.append(size)
+            middle_start[j] = size
+            size += left * (r - a)
+    triple, size = size, size + r * r
+    single, size = size, size + r
+    index = sorted_indices(r, order)
+    i, j, k = index[:, 0], index[:, 1], index[:, 2]
+    if order == 3:
+        pick = start_of[j] + (row_of[j] + i) * width_of[j] + k - first_of[j]
+        pick = np.where(j == k, triple + j * r + i, pick)  # s_2 at j, s_1 at i
+        pick = np.where((i == j) & (j == k), single + i, pick)
+        return _Layout(tuple(blocks), (), triple, single, size, pick)
+    l = index[:, 3]
+    pick = start_of[j] + (row_of[j] + i) * width_of[j] + offset[k] + (l - k) - first_of[j]
+    base = (j // _BLOCK) * _BLOCK
+    pick = np.where((j == k), middle_start[j] + (row_of[j] + i) * (r - base) + l - base, pick)
+    pick = np.where((i == j) & (j == k), triple + i * r + l, pick)  # s_3 at i, s_1 at l
+    pick = np.where((j == k) & (k == l), triple + j * r + i, pick)
+    pick = np.where((i == j) & (j == k) & (k == l), single + i, pick)
+    return _Layout(tuple(blocks), tuple(middle), triple, single, size, pick)
+
+
+class ProductSums:
+    """Sum over samples of weight * S_m entry; S_m's entry at sorted indices is the product, over distinct
+    coordinates, of the one-dimensional score of their multiplicity.
+
+    ``update(weight, scores)`` takes scores s_1 … s_4 with one row a coordinate, (r, n); ``result()`` is the
+    packed vector. Raw moments are the case s_m = u^m.
+    """
+
+    def __init__(self, r: int, order: int) -> None:
+        self.r, self.order = r, order
+        size = {1: r, 2: r * r}.get(order) or _layout(r, order).size
+        self._store, self._packed = np.zeros(size), 0.0
+
+    def update(self, weight: np.ndarray, scores: Scores) -> ProductSums:
+        s1, s2, s3, s4 = scores
+        if self.order == 1:
+            self._store += s1 @ weight
+        elif self.order == 2:
+            table = (s1 * weight) @ s1.T
+            table[np.diag_indices(self.r)] = s2 @ weight
+            self._store += table.ravel()
+        else:
+            self._update_blocks(weight, s1, s2, s3, s4)
+        return self
+
+    def add(self, packed: np.ndarray) -> ProductSums:
+        """Sums formed elsewhere, one for each sorted multi-index."""
+        self._packed = self._packed + packed
+        return self
+
+    def merge(self, other: ProductSums) -> ProductSums:
+        self._store += other._store
+        self._packed = self._packed + other._packed
+        return self
+
+    def result(self) -> np.ndarray:
+        if self.order == 1:
+            pick: np.ndarray | slice = slice(None)
+        elif self.order == 2:
+            rows, columns = np.triu_indices(self.r)
+            pick = rows * self.r + columns
+        else:
+            pick = _layout(self.r, self.order).pick
+        return self._store[pick] + self._packed
+
+    def _update_blocks(self, weight, s1, s2, s3, s4) -> None:
+        r, plan = self.r, _layout(self.r, self.order)
+        last, beside = (s3, s2) if self.order == 3 else (s4, s3)
+        self._store[plan.triple : plan.triple + r * r] += ((beside * weight) @ s1.T).ravel()
+        self._store[plan.single : plan.single + r] += last @ weight
+        n = s1.shape[1]
+        columns = min(max(_SLAB // int(_pair_offsets(r)[-1]), 256), 8192, n)
+        left = np.empty((max(block[3] for block in plan.blocks), columns))
+        right = np.empty((int(_pair_offsets(r)[-1]), columns)) if self.order == 4 else None
+        for at in range(0, n, columns):
+            part = slice(at, at + columns)
+            self._slab(plan, weight[part], s1[:, part], s2[:, part], left, right)
+
+    def _slab(self, plan: _Layout, weight, s1, s2, left, right) -> None:
+        if len(weight) < left.shape[1]:
+            left, right = (
+                left[:, : len(weight)].copy(),
+                None if right is None else right[:, : len(weight)].copy(),
+            )
+        s1 = np.ascontiguousarray(s1)
+        weighted, squared = weight * s1, weight * s2
+        table = s1 if right is None else _pairs(s1, s2, right)
+        for q, (a, b, start, rows, width, suffix) in enumerate(plan.blocks):
+            at = 0
+            for j in range(a, b):
+                np.multiply(weighted[j], s1[: j + 1], out=left[at : at + j + 1])
+                left[at + j] = squared[j]
+                at += j + 1
+            self._add(start, left[:rows], table[suffix : suffix + width])
+            if self.order == 4:
+                at = 0
+                for j in range(a, b):
+                    np.multiply(squared[j], s1[: j + 1], out=left[at : at + j + 1])
+                    at += j + 1
+                self._add(plan.middle[q], left[:rows], s1[a:])
+
+    def _add(self, start: int, left: np.ndarray, right: np.ndarray) -> None:
+        """store[start:] += left right', in place: a temporary of this size would be paged in each time."""
+        from scipy.linalg.blas import dgemm
+
+        place = self._store[start : start + len(left) * len(right)].reshape(len(left), len(right)).T
+        dgemm(1.0, right.T, left.T, beta=1.0, c=place, trans_a=1, overwrite_c=1)
+
+
+def _pairs(s1: np.ndarray, s2: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Rows s_1k s_1l for k < l and s_2k for k = l, in lexicographic order."""
+    at = 0
+    for k in range(len(s1)):
+        np.multiply(s1[k], s1[k:], out=out[at : at + len(s1) - k])
+        out[at] = s2[k]
+        at += len(s1) - k
+    return out

@@ -1,0 +1,206 @@
+"""J'J, J'r and r'r of a network fit as a mergeable sum over batches, without forming J.
+
+With x~ = (x, 1) and s~ = (slopes, 1) the columns of the Jacobian are the products s~_i x~_a and the units
+u_j. A block of J'J, sum_n s~_i s~_j x~_a x~_b, is symmetric in (i, j) and in (a, b): the whole is the product
+of a table of (k+1)(k+2)/2 pairs with one of (d+1)(d+2)/2, a quarter of the work of J'J written out.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onehidden.objectives.residuals import Form, residuals_and_jacobian
+from onehidden.precision import in_double
+
+_ENTRIES = 1 << 18  # entries of the larger table of pairs held at a time: it stays in cache
+_JACOBIAN_BYTES = 64 << 20
+_MANY = 400  # parameters below which one compiled Jacobian beats many small products
+_WRITE = 60  # multiply-adds of a matrix product in the time of writing one entry of a table
+
+
+def by_pairs(form: Form) -> bool:
+    """Whether the tables of pairs are cheaper than the Jacobian written out and multiplied by itself."""
+    left, right = (m * (m + 1) // 2 for m in (form.k + 1, form.d + 1))
+    cheaper = 2 * left * right + _WRITE * (left + right) < form.size**2 + _WRITE * form.size
+    return form.size >= _MANY and cheaper
+
+
+class NormalEquations:
+    """Accumulator of J'J (p, p), J'r (p,) and r'r at one theta; ``update(X, y, weight)`` adds a batch."""
+
+    def __init__(self, form: Form, theta: np.ndarray) -> None:
+        self.form, self.theta, self.n = form, np.asarray(theta, float), 0
+        self._loss = 0.0
+        if by_pairs(form):
+            left, right = (m * (m + 1) // 2 for m in (form.k + 1, form.d + 1))
+            self._pairs = np.zeros((left, right))
+            self._units = np.zeros((form.k, form.k + 1, form.d + 1))
+            self._gram = np.zeros((form.k, form.k))
+            self._towards = np.zeros((form.k + 1, form.d + 1))  # sum of r s~_i x~_a
+            self._output = np.zeros(form.k)
+        else:
+            self._hessian, self._gradient = np.zeros((form.size, form.size)), np.zeros(form.size)
+
+    @in_double
+    def update(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> NormalEquations:
+        """Add rows X (n, d), targets y (n,) and weights (n,), one each when None."""
+        root = np.ones(len(y)) if weight is None else np.sqrt(weight)
+        self.n += len(y)
+        if by_pairs(self.form):
+            self._update_by_pairs(np.ascontiguousarray(X.T), y, root)
+            return self
+        rows = max(256, _JACOBIAN_BYTES // (8 * self.form.size))
+        theta = jnp.asarray(self.theta)
+        for at in range(0, len(y), rows):
+            part = slice(at, at + rows)
+            r, J = residuals_and_jacobian(self.form, theta, *_padded(rows, X[part], y[part], root[part]))
+            r, J = np.asarray(r), np.asarray(J)
+            # NumPy turns J.T @ J into a symmetric rank-k product, half the work of XLA's on the CPU.
+            self._hessian += J.T @ J
+            self._gradient += J.T @ r
+            self._loss += float(r @ r)
+        return self
+
+    def merge(self, other: NormalEquations) -> NormalEquations:
+        if self.form != other.form or not np.array_equal(self.theta, other.theta):
+            raise ValueError("only normal equations of one form at one theta merge")
+        for name, value in vars(other).items():
+            if name not in ("form", "theta"):
+                setattr(self, name, getattr(self, name) + value)
+        return self
+
+    def result(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """J'J, J'r and r'r."""
+        if not by_pairs(self.form):
+            return self._hessian, self._gradient, self._loss
+        form = self.form
+        k, d = form.k, form.d
+        inner, outer = _places(k + 1), _places(d + 1)
+        place, size = _columns(form)
+        hessian, gradient = np.zeros((size, size)), np.zeros(size)
+        unit = np.arange(k * d, k * d + k)
+        flat = place.ravel()  # parameter of the product s~_i x~_a, or -1 where it is not free
+        free = flat >= 0
+        # Row by row of s~: the full table would be copied twice at this size.
+        for i in range(k + 1):
+            mine = place[i] >= 0
+            block = self._pairs[inner[i]][:, outer]  # (k+1, d+1, d+1): [j, a, b]
+            block = block.transpose(1, 0, 2).reshape(d + 1, -1)
+            hessian[np.ix_(place[i][mine], flat[free])] = block[mine][:, free]
+        units = self._units.reshape(k, -1)[:, free]
+        hessian[np.ix_(unit, flat[free])] = units
+        hessian[np.ix_(flat[free], unit)] = units.T
+        hessian[np.ix_(unit, unit)] = self._gram
+        gradient[flat[free]] = self._towards.ravel()[free]
+        gradient[unit] = self._output
+        return hessian, gradient, self._loss
+
+    def _update_by_pairs(self, xt: np.ndarray, y: np.ndarray, root: np.ndarray) -> None:
+        form, n = self.form, xt.shape[1]
+        left, right = self._pairs.shape
+        columns = min(max(_ENTRIES // max(left, right), 256), 4096)
+        tables = np.zeros((left, columns)), np.zeros((right, columns))
+        weights, output, bias, beta, intercept = form.unpack(self.theta)
+        for at in range(0, n, columns):
+            part = slice(at, at + columns)
+            width = len(y[part])
+            x, target, scale = np.zeros((form.d + 1, columns)), np.zeros(columns), np.zeros(columns)
+            x[: form.d, :width], x[form.d, :width] = xt[:, part], 1.0
+            target[:width], scale[:width] = y[part], root[part]
+            t = weights @ x[: form.d] + bias[:, None]
+            u, s = (np.asarray(v) for v in _units_and_slopes(form, jnp.asarray(t)))
+            prediction = output @ u + intercept
+            if form.skip:
+                prediction += beta @ x[: form.d]
+            r = scale * (prediction - target)
+            s = np.vstack([s * output[:, None] * scale, scale[None, :]])
+            u = u * scale
+            _accumulate(self._pairs, _pairs(s, tables[0]), _pairs(x, tables[1]))
+            for j in range(form.k):
+                self._units[j] += (u[j] * s) @ x.T
+            self._gram += u @ u.T
+            self._towards += (r * s) @ x.T
+            self._output += u @ r
+            self._loss += float(r @ r)
+
+
+class GradientScatter:
+    """Accumulator of the sum of r_i^2 J_i' J_i: normal equations with the squared residuals as weights."""
+
+    def __init__(self, form: Form, theta: np.ndarray) -> None:
+        self._sums = NormalEquations(form, theta)
+
+    @in_double
+    def update(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> GradientScatter:
+        weight = np.ones(len(y)) if weight is None else weight
+        form, theta = self._sums.form, self._sums.theta
+        weights, output, bias, beta, intercept = form.unpack(theta)
+        units = np.asarray(form.g(jnp.asarray(X @ weights.T + bias)))
+        r = units @ output + intercept + X @ beta - y
+        self._sums.update(X, y, (weight * r) ** 2)
+        return self
+
+    def merge(self, other: GradientScatter) -> GradientScatter:
+        self._sums.merge(other._sums)
+        return self
+
+    def result(self) -> np.ndarray:
+        return self._sums.result()[0]
+
+
+def _padded(rows: int, x: np.ndarray, y: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The batch filled up with rows of weight zero, to a power of two: few shapes, few compilations."""
+    wanted = min(rows, 1 << max(8, (len(y) - 1).bit_length()))
+    missing = max(wanted, len(y)) - len(y)
+    if not missing:
+        return x, y, root
+    return tuple(np.pad(v, ((0, missing),) + ((0, 0),) * (v.ndim - 1)) for v in (x, y, root))
+
+
+@partial(jax.jit, static_argnums=0)
+def _units_and_slopes(form: Form, t: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return form.g(t), form.slope(t)
+
+
+def _pairs(rows: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Products of rows i <= j in lexicographic order."""
+    at, m = 0, len(rows)
+    for i in range(m):
+        np.multiply(rows[i], rows[i:], out=out[at : at + m - i])
+        at += m - i
+    return out
+
+
+def _accumulate(total: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+    """total += left right', in place: a temporary of this size would be paged in each time."""
+    from scipy.linalg.blas import dgemm
+
+    dgemm(1.0, right.T, left.T, beta=1.0, c=total.T, trans_a=1, overwrite_c=1)
+
+
+@lru_cache(maxsize=32)
+def _places(m: int) -> np.ndarray:
+    """(m, m) row of the pair (i, j) in the table of pairs."""
+    place = np.zeros((m, m), int)
+    i, j = np.triu_indices(m)
+    place[i, j] = place[j, i] = np.arange(len(i))
+    return place
+
+
+@lru_cache(maxsize=32)
+def _columns(form: Form) -> tuple[np.ndarray, int]:
+    """Parameter that the product s~_i x~_a belongs to, (k+1, d+1), -1 where it is held; and p."""
+    k, d = form.k, form.d
+    place, at = np.full((k + 1, d + 1), -1), k * d + k
+    place[:k, :d] = np.arange(k * d).reshape(k, d)
+    if form.bias:
+        place[:k, d], at = np.arange(at, at + k), at + k
+    if form.skip:
+        place[k, :d], at = np.arange(at, at + d), at + d
+    if form.intercept:
+        place[k, d] = at
+    return place, form.size

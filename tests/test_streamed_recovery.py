@@ -1,0 +1,280 @@
+"""recover() on streamed sources, here and on a cluster: the answer of all rows, whoever reads them."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+from test_streams import one_sentence, write_folder
+
+import onehidden as oh
+from onehidden import activations, data
+from onehidden.data.reduction import connected, reduce
+from onehidden.objectives import normal_equations
+from onehidden.objectives.fit import NetworkFit
+from onehidden.objectives.normal_equations import NormalEquations
+from onehidden.objectives.residuals import Form, residuals_and_jacobian
+from onehidden.objectives.triangle import Triangle
+from onehidden.precision import double
+from onehidden.recovery.coordinates import whitened
+from onehidden.recovery.passes import StreamedFit
+from onehidden.recovery.samples import Samples
+
+D, K, N = 5, 2, 12_000
+
+
+@pytest.fixture(autouse=True)
+def _small_sample(monkeypatch):
+    """A sample of a quarter of the rows, as of a source that is too large to hold."""
+    monkeypatch.setattr("onehidden.recovery.streamed._LEAST_SAMPLE", N // 4)
+    monkeypatch.setattr("onehidden.recovery.streamed._ROWS_A_PARAMETER", 1)
+
+
+def problem(noise=0.0, n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    net = oh.OneHiddenNet(np.linalg.qr(rng.standard_normal((D, K)))[0].T, [1.0, -2.0])
+    X = rng.standard_normal((n, D))
+    return X, net.predict(X) + noise * rng.standard_normal(n), net
+
+
+def folder_of(path, X, y, **options):
+    return write_folder(path, {**{f"x{j}": X[:, j] for j in range(X.shape[1])}, "y": y}, **options)
+
+
+FORMS = [
+    Form(activations.get("relu"), 4, 3),
+    Form(activations.get("tanh"), 3, 4, bias=True),
+    Form(activations.get("softplus"), 3, 2, bias=True, skip=True, symmetrised=True),
+    Form(activations.get("gelu"), 2, 3, intercept=False),
+]
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_normal_equations_match_the_jacobian_written_out(form, pairs, monkeypatch):
+    monkeypatch.setattr(normal_equations, "by_pairs", lambda form: pairs)
+    rng = np.random.default_rng(1)
+    X, y, w = rng.standard_normal((700, form.d)), rng.standard_normal(700), rng.uniform(0, 2, 700)
+    theta = rng.standard_normal(form.size)
+    with double():
+        r, J = (np.asarray(v) for v in residuals_and_jacobian(form, theta, X, y, np.sqrt(w)))
+    one = NormalEquations(form, theta).update(X[:300], y[:300], w[:300])
+    other = NormalEquations(form, theta).update(X[300:], y[300:], w[300:])
+    for hessian, gradient, loss in (
+        NormalEquations(form, theta).update(X, y, w).result(),
+        other.merge(one).result(),
+    ):
+        np.testing.assert_allclose(hessian, J.T @ J, atol=1e-12 * np.abs(J.T @ J).max())
+        np.testing.assert_allclose(gradient, J.T @ r, atol=1e-12 * np.abs(J.T @ r).max())
+        assert loss == pytest.approx(r @ r, rel=1e-12)
+    upper, projected = Triangle(form, theta).update(X[:300], y[:300], w[:300]).merge(
+        Triangle(form, theta).update(X[300:], y[300:], w[300:])
+    ).result()  # fmt: skip
+    np.testing.assert_allclose(upper.T @ upper, J.T @ J, atol=1e-12 * np.abs(J.T @ J).max())
+    np.testing.assert_allclose(upper.T @ projected, J.T @ r, atol=1e-12 * np.abs(J.T @ r).max())
+
+
+def test_normal_equations_of_large_fits_take_the_table_of_pairs():
+    form = Form(activations.get("relu"), 30, 30)
+    assert normal_equations.by_pairs(form)
+    assert not normal_equations.by_pairs(Form(activations.get("relu"), 200, 5))
+    rng = np.random.default_rng(2)
+    X, y, theta = rng.standard_normal((500, 30)), rng.standard_normal(500), rng.standard_normal(form.size)
+    fit = NetworkFit(form, X, y)
+    hessian, gradient, _ = fit.normal_equations(theta)
+    upper, projected = fit.triangle(theta)
+    np.testing.assert_allclose(hessian, upper.T @ upper, atol=1e-11 * np.abs(hessian).max())
+    np.testing.assert_allclose(gradient, upper.T @ projected, atol=1e-11 * np.abs(gradient).max())
+
+
+def test_passes_do_not_depend_on_batch_size_or_number_of_parts(tmp_path):
+    X, y, net = problem(noise=0.3, n=5000)
+    one = data.open(folder_of(tmp_path / "one", X, y, files=1, group=5000), target="y")
+    many = data.open(folder_of(tmp_path / "many", X, y, files=23, group=50), target="y")
+    assert len(many.parts) == 23
+    around = whitened(Samples(X, y))
+    form = Form(net.activation, D, K)
+    theta = np.random.default_rng(3).standard_normal(form.size)
+    expected = NetworkFit(form, around.inputs(X), around.target(y)).normal_equations(theta)
+    for source in (one, many):
+        fit = StreamedFit(form, source, around, len(X), float(len(X)))
+        for found, wanted in zip(fit.normal_equations(theta), expected, strict=True):
+            assert np.abs(found - wanted).max() < 1e-10 * np.abs(wanted).max()
+        assert fit.loss(theta) == fit.normal_equations(theta)[2]
+        assert fit.passes == 1  # an accepted step costs one pass, not two
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_a_source_gives_the_answer_of_all_rows(noise, tmp_path):
+    X, y, net = problem(noise)
+    source = data.open(folder_of(tmp_path / "f", X, y, files=5, group=800), target="y")
+    streamed, whole = oh.recover(source, hidden=K), oh.recover(X, y, K)
+    assert streamed.status == whole.status == ("consistent" if noise else "exact")
+    assert streamed.n_samples == N
+    assert streamed.feature_names == source.feature_names
+    if noise:
+        # both are the least-squares answer of all rows, to a small share of a standard error
+        gap = np.abs(streamed.network.weights - whole.network.weights) / whole.standard_errors.weights
+        assert gap.max() < 0.2
+        np.testing.assert_allclose(streamed.standard_errors.weights, whole.standard_errors.weights, rtol=0.02)
+        sample = oh.recover(X[: N // 4], y[: N // 4], K)  # the answer of a sample does not pass
+        apart = np.abs(sample.network.weights - whole.network.weights) / whole.standard_errors.weights
+        assert apart.max() > 0.2
+        assert any(f"on a sample of {N // 4} rows" in check.advice for check in streamed.checks)
+    else:
+        assert oh.match(streamed.network, net).max_error < 1e-12
+
+
+@pytest.mark.slow
+def test_the_width_is_found_from_a_source(tmp_path):
+    X, y, _ = problem(n=3000)
+    r = oh.recover(data.open(folder_of(tmp_path / "f", X, y), target="y"))
+    assert (r.status, r.network.n_hidden) == ("exact", K)
+
+
+def test_rows_that_follow_another_law_are_not_called_exact(tmp_path):
+    X, y, _ = problem()
+    y[17] += 1.0  # not in the sample
+    source = data.open(folder_of(tmp_path / "f", X, y), target="y")
+    r = oh.recover(source, hidden=K)
+    assert r.status == "doubtful"
+    assert "other rows are not" in r.message
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"hidden": 0}, "hidden must be at least 1"),
+        ({"hidden": 2, "bias": "yes"}, "bias must be"),
+        ({"hidden": 2, "seed": -1}, "seed must be"),
+        ({"hidden": 2, "activation": "swish"}, "unknown activation"),
+        ({"hidden": 2, "sample_weight": 3}, "holds its weights"),
+        ({"hidden": 2, "client": 3}, "client must be"),
+        ({"hidden": 2, "client": "tcp://127.0.0.1:1"}, "no Dask scheduler answers"),
+        ({"hidden": 2, "checkpoint": 3}, "checkpoint must be"),
+    ],
+)
+def test_bad_requests_are_one_sentence(options, words, tmp_path):
+    X, y, _ = problem(n=500)
+    with pytest.raises(ValueError) as error:
+        oh.recover(data.open((X, y), stream=True), **options)
+    one_sentence(error, words)
+
+
+def test_constant_and_dependent_columns_are_named():
+    X = problem(n=500)[0]
+    columns = {"a": X[:, 0], "b": X[:, 1], "c": np.ones(500), "y": np.maximum(X[:, 0], 0)}
+    with pytest.raises(ValueError) as error:
+        oh.recover(data.open(columns, target="y", stream=True), hidden=1)
+    one_sentence(error, "'c' is constant")
+    columns["c"] = 2 * X[:, 0]
+    r = oh.recover(data.open(columns, target="y", stream=True), hidden=1)
+    assert r.status == "not identifiable"
+    assert "the columns a, c are linearly dependent" in r.message
+    columns["y"] = np.full(500, 3.0)
+    r = oh.recover(data.open(columns, target="y", stream=True), hidden=1)
+    assert "y is constant" in r.message
+
+
+@pytest.mark.parametrize("errors", ["classical", "robust"])
+def test_weights_and_sandwich_errors_are_those_of_the_arrays(errors):
+    X, y, _ = problem()
+    rng = np.random.default_rng(6)
+    w = np.where(rng.uniform(size=N) < 0.1, 0.0, rng.uniform(0.5, 3.0, N))
+    y = y + 0.2 * rng.standard_normal(N) * (1 + np.abs(X[:, 0]))
+    columns = {**{f"x{j}": X[:, j] for j in range(D)}, "y": y, "w": w}
+    source = data.open(columns, target="y", weight="w", stream=True)
+    streamed = oh.recover(source, hidden=K, errors=errors)
+    whole = oh.recover(X, y, K, sample_weight=w, errors=errors)
+    table = oh.recover(data.open(columns, target="y", weight="w"), hidden=K, errors=errors)
+    assert table.network == whole.network
+    gap = np.abs(streamed.network.weights - whole.network.weights) / whole.standard_errors.weights
+    assert gap.max() < 0.2
+    np.testing.assert_allclose(streamed.standard_errors.weights, whole.standard_errors.weights, rtol=0.02)
+    assert streamed.n_samples == whole.n_samples == np.sum(w > 0)
+
+
+class Slow:
+    """An accumulator slow enough to be interrupted: counts rows and sums them."""
+
+    def __init__(self, pause=0.0):
+        self.pause, self.n, self.total = pause, 0, 0.0
+
+    def update(self, batch):
+        time.sleep(self.pause)
+        self.n, self.total = self.n + len(batch), self.total + float(batch.X.sum())
+        return self
+
+    def merge(self, other):
+        self.n, self.total = self.n + other.n, self.total + other.total
+        return self
+
+    def result(self):
+        return self.n, self.total
+
+
+def test_threads_of_a_cluster_give_the_same_answer_to_the_last_bit(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    X, y, _ = problem(noise=0.2)
+    source = data.open(folder_of(tmp_path / "f", X, y, files=11), target="y")
+    law = oh.laws.Gaussian(np.zeros(D), np.eye(D))
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        here, there = (reduce(source, Slow, client=c).result() for c in (None, client))
+        assert here == there == (N, here[1])
+        seen = []
+        reduce(source, Slow, client=client, progress=lambda done, total: seen.append((done, total)))
+        assert seen[-1] == (11, 11)
+        moments = [oh.moments.score_moments(source, None, law, client=c) for c in (None, client)]
+        for m in (1, 2, 3, 4):
+            assert np.abs(moments[0][m] - moments[1][m]).max() <= 1e-10 * np.abs(moments[0][m]).max()
+        one, other = (oh.recover(source, hidden=K, client=c) for c in (None, cluster))
+        assert np.abs(one.network.weights - other.network.weights).max() <= 1e-10
+        frame = pytest.importorskip("dask.dataframe").read_parquet(tmp_path / "f")
+        third = oh.recover(data.open(frame, target="y"), hidden=K, client=client)
+        # other parts, other sample: the same minimum to a share of a standard error
+        assert (np.abs(third.network.weights - one.network.weights) / one.standard_errors.weights).max() < 0.2
+
+
+def test_errors_on_workers_arrive_as_one_sentence(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    X, y, _ = problem(n=900)
+    folder = folder_of(tmp_path / "f", X, y)
+    source = data.open(folder, target="y")
+    content = (folder / "1.parquet").read_bytes()
+    (folder / "1.parquet").write_bytes(content[:500])  # cut after it was opened
+    with distributed.Client(processes=False, dashboard_address=None, n_workers=1) as client:
+        with pytest.raises(ValueError) as error:
+            oh.recover(source, hidden=1, client=client)
+        one_sentence(error, "cannot be read as Parquet")
+    with pytest.raises(ValueError, match="the Dask client is closed"), connected(client):
+        pass
+
+
+@pytest.mark.slow
+def test_a_killed_worker_changes_nothing(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    X, y, _ = problem(n=20_000)
+    source = data.open(folder_of(tmp_path / "f", X, y, files=20), target="y")
+    expected = reduce(source, Slow).result()
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        pids = list(client.run(os.getpid).values())
+        killed = []
+
+        def half_way(done, total):
+            if not killed:
+                killed.append(os.kill(pids[0], signal.SIGKILL))
+
+        from functools import partial
+
+        found = reduce(source, partial(Slow, 0.2), client=client, progress=half_way).result()
+        assert killed
+        assert found == expected
