@@ -90,7 +90,7 @@ def test_problems_are_listed():
     ("arguments", "message"),
     [
         (("recover", "missing.csv"), "no file"),
-        (("recover", "."), "folder"),
+        (("recover", "."), "Parquet"),
         (("recover", "TABLE", "--target", "z"), "target"),
         (("recover", "TABLE", "--hidden", "400"), "samples"),
         (("recover", "TABLE", "--hidden", "many"), "many"),

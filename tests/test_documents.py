@@ -123,8 +123,10 @@ def test_the_demo_in_the_readme_is_what_the_demo_prints(desk):
     (shown,) = [body for kind, body in blocks(ROOT / "README.md") if body.startswith("found against true")]
     code, printed = onehidden(["demo"])
     assert code == 0
-    assert masked(printed) == masked(shown)
-    assert masked(printed) != masked(shown.replace("recovered", "doubtful"))
+    # An error of rounding may also be exactly zero.
+    printed, shown = (re.sub(r"(?<![\d.])0(?![\d.])", "ε", masked(text)) for text in (printed, shown))
+    assert printed == shown
+    assert printed != masked(shown.replace("recovered", "doubtful"))
     assert page.index("make demo") < page.index("found against true")
 
 

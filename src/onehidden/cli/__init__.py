@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 
@@ -63,7 +64,7 @@ def main() -> None:
         sys.stderr = open(os.devnull, "w")
     output = sys.stdout
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal without ± must not end the run
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without ± must not end the run
             stream.reconfigure(errors="replace")
     try:
         code = cli.main(standalone_mode=False)

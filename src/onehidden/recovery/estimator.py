@@ -146,10 +146,10 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         score = vars(self)["score"]
         if isinstance(score, str) and score == "auto" and (n < _FEW or rows.repeated):
             score = "gaussian"  # no other input model can be estimated from few rows, or from repeated ones
-        weights = {} if rows.weight is None else {"sample_weight": rows.weight}
         found = recover(
             rows.X[:, columns], rows.y, hidden, activation=self.activation, bias=self.bias,
-            score=score, start=start, seed=seed, max_seconds=self.max_seconds, **weights,
+            score=score, start=start, seed=seed, max_seconds=self.max_seconds,
+            sample_weight=rows.weight,
         )  # fmt: skip
         return with_all_columns(found, columns, d), trouble
 

@@ -82,14 +82,12 @@ def plain_fit(rows: Rows, columns: np.ndarray, reason: str) -> Recovery:
     slope, intercept = np.zeros(d), rows.mean
     if len(columns) and len(rows.y) > 2 and np.ptp(rows.y) > 0:
         from sklearn.linear_model import RidgeCV
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
 
-        model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13)))
-        model.fit(rows.X[:, columns], rows.y, ridgecv__sample_weight=rows.weight)
-        scaler, ridge = model[0], model[1]
-        slope[columns] = ridge.coef_ / scaler.scale_
-        intercept = float(ridge.intercept_ - slope[columns] @ scaler.mean_)
+        used = rows.X[:, columns]
+        centre, spread = used.mean(axis=0), used.std(axis=0)
+        ridge = RidgeCV(np.logspace(-3, 3, 13)).fit((used - centre) / spread, rows.y, rows.weight)
+        slope[columns] = ridge.coef_ / spread
+        intercept = float(ridge.intercept_ - slope[columns] @ centre)
     net = OneHiddenNet(slope[None], [1.0], intercept=intercept, activation="linear")
     residual = rows.y - net.predict(rows.X)
     loss = float(np.average(residual**2, weights=rows.weight))

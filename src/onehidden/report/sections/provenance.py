@@ -17,7 +17,11 @@ def reproduce(subject: Subject) -> Section:
     command = _command(options)
     if command:
         blocks += [Paragraph("On the command line:"), Code(command, "sh")]
-    blocks += [Paragraph("In Python:"), Code(_call(options), "python")]
+    asked = int(subject.get("queries", 0))
+    call = _call(options) if not asked else _question(options, subject.net.n_inputs)
+    blocks += [Paragraph("In Python:"), Code(call, "python")]
+    if asked:
+        blocks.append(Paragraph(f"The black box was asked {asked} rows."))
     seed = options.get("seed")
     if seed is not None:
         blocks.append(Paragraph(f"Seed {seed}: the same seed, data and versions give the same answer."))
@@ -26,6 +30,11 @@ def reproduce(subject: Subject) -> Section:
         rows = tuple((str(name), str(version)) for name, version in versions.items())
         blocks.append(Grid(("package", "version"), rows, wordy=frozenset({1})))
     return Section("reproduce", "How to reproduce", tuple(blocks))
+
+
+def _question(options: dict[str, Any], d: int) -> str:
+    given = "".join(f", {name}={options[name]!r}" for name in (*_FLAGS, "reach") if name in options)
+    return f"import onehidden as oh\n\nr = oh.recover_oracle(fn, {d}{given})"
 
 
 def _call(options: dict[str, Any]) -> str:
