@@ -48,7 +48,7 @@ def command(
         runs.free_file(out, FORMATS)
     net = OneHiddenNet.load(_model_file(model))
     chosen = [name.strip() for name in columns.split(",")] if columns else _names_of_run(model, net)
-    table = data.open(file, target=target, columns=chosen)
+    table = data.open(file, target=target, columns=chosen, stream=False)
     if table.n_inputs != net.n_inputs:
         raise ValueError(
             f"the model takes {net.n_inputs} features but {file} has {table.n_inputs}: name the target with "

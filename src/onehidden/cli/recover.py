@@ -28,6 +28,14 @@ def _activations(ctx: click.Context, parameter: click.Parameter, incomplete: str
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--target", default="y", show_default=True, help="Column to explain.")
 @click.option("--columns", help="Feature columns, comma-separated; all but the target without it.")
+@click.option("--weight", help="Column of weights: how much each row counts.")
+@click.option(
+    "--nulls",
+    type=click.Choice(["refuse", "drop"]),
+    default="refuse",
+    show_default=True,
+    help="What to do about rows with missing values.",
+)
 @click.option("--hidden", type=int, help="Number of units; chosen from the data without it.")
 @click.option(
     "--activation", default="relu", show_default=True, shell_complete=_activations, help="Of the units."
@@ -42,11 +50,17 @@ def _activations(ctx: click.Context, parameter: click.Parameter, incomplete: str
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Run folder [default: FILE's name with -run added]."
 )
+@click.option(
+    "--checkpoint", type=click.Path(path_type=Path), help="Folder that lets a killed run go on where it was."
+)
+@click.option("--scheduler", help="Address of a Dask scheduler whose workers read a folder of Parquet files.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on stdout.")
 def command(
     file: Path,
     target: str,
     columns: str | None,
+    weight: str | None,
+    nulls: str,
     hidden: int | None,
     activation: str,
     bias: bool,
@@ -55,9 +69,11 @@ def command(
     seed: int,
     max_seconds: float | None,
     out: Path | None,
+    checkpoint: Path | None,
+    scheduler: str | None,
     as_json: bool,
 ) -> int:
-    """Recover the hidden layer behind a table (CSV, Parquet, Feather, npz).
+    """Recover the hidden layer behind a table (CSV, Parquet, Feather, npz, a folder of Parquet files).
 
     Prints the units with their standard errors, the checks with advice and the status, and writes a run
     folder: model.safetensors, recovery.json, report.html. Exit code 1 when the answer is doubtful.
@@ -69,7 +85,10 @@ def command(
     from onehidden.recovery import recover
 
     chosen = [name.strip() for name in columns.split(",")] if columns else None
-    table = data.open(file, target=target, columns=chosen)
+    # Workers read parts: with a scheduler even a small file is opened as a stream of them.
+    table = data.open(
+        file, target=target, columns=chosen, weight=weight, nulls=nulls, stream=True if scheduler else None
+    )
     folder = runs.free_folder(out or Path(f"{file.stem}-run"))
     what = f"{table.n_rows} rows, {table.n_inputs} features, target {target!r}"
     with progress.live(max_seconds, what) as listener:
@@ -83,10 +102,13 @@ def command(
             seed=seed,
             max_seconds=max_seconds,
             progress=listener,
+            checkpoint=checkpoint,
+            client=scheduler,
         )
     source = {"source": str(file), "target": target, **({} if chosen is None else {"columns": chosen})}
     recovery = replace(recovery, options={**recovery.options, **source})
-    runs.write(recovery, folder, table.X, table.y)
+    held = (table.X, table.y) if isinstance(table, data.Table) else (None, None)
+    runs.write(recovery, folder, *held)
     if as_json:
         click.echo(json.dumps(recovery.to_dict(), allow_nan=False))
     else:

@@ -37,7 +37,7 @@ def command(run: Path, file: Path | None, target: str, out: Path | None, as_json
         runs.must_differ(path, *(() if file is None else (file,)))
     X = y = None
     if file is not None:
-        table = data.open(file, target=target, columns=list(recovery.feature_names))
+        table = data.open(file, target=target, columns=list(recovery.feature_names), stream=False)
         X, y = table.X, table.y
     if as_json:
         click.echo(report.as_json_text(recovery, X=X, y=y))

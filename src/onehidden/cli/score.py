@@ -78,7 +78,7 @@ def _read(file: Path, drop: tuple[str, ...]):
     """The matrix of inputs of a file and its column names, without the dropped ones."""
     from onehidden import data
 
-    table = data.open(file)
+    table = data.open(file, stream=False)
     missing = [name for name in drop if name not in table.feature_names]
     if missing:
         raise ValueError(f"no column {missing[0]!r} to drop: the table has {', '.join(table.feature_names)}")
