@@ -177,7 +177,7 @@ def _pairs(rows: np.ndarray, out: np.ndarray) -> np.ndarray:
 
 def _accumulate(total: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
     """total += left right', in place: a temporary of this size would be paged in each time."""
-    from scipy.linalg.blas import dgemm
+    from scipy.linalg.blas import dgemm  # pyright: ignore[reportAttributeAccessIssue]
 
     dgemm(1.0, right.T, left.T, beta=1.0, c=total.T, trans_a=1, overwrite_c=1)
 

@@ -107,7 +107,7 @@ def survey(source: Source, sample: int, seed: int, client: Any, memo: Memo, cloc
     if kept is not None:
         names, counts = kept.pop("fault_names").tolist(), kept.pop("fault_counts").tolist()
         w = kept.pop("w")
-        plain = {k: v if v.ndim else v.item() for k, v in kept.items()}
+        plain: dict[str, Any] = {k: v if v.ndim else v.item() for k, v in kept.items()}
         return Summary(**plain, faults=dict(zip(names, counts, strict=True)), w=w if len(w) else None)
     make = partial(Survey, source.n_inputs, sample, source.n_rows, seed)
     total = len(source.parts)
