@@ -32,6 +32,7 @@ from onehidden.solvers import LevenbergMarquardt
 def main(quick: bool) -> list[str]:
     lines = moment_rates(32_768 if quick else 262_144)
     lines += step_times(20 if quick else 50, 4096 if quick else 16_384)
+    lines += cost_rows(100_000 if quick else 1_000_000)
     lines += folder_rows((100_000, 400_000) if quick else (1_000_000, 10_000_000))
     if not quick:
         from benchmarks.spine import row_one_time
@@ -192,6 +193,61 @@ def _scipy_step(form: Form, X: np.ndarray, y: np.ndarray, theta: np.ndarray, sol
     begin = time.perf_counter()
     found = least_squares(residual, theta, jacobian, method="trf", tr_solver=solver, max_nfev=3, xtol=None)
     return (time.perf_counter() - begin) / max(found.njev, 1)
+
+
+def cost_rows(n: int, d: int = 50, k: int = 10) -> list[str]:
+    """The cost model against measurement: processor seconds of each pass over n rows on disk."""
+    from functools import partial
+
+    from onehidden.data.survey import Survey
+    from onehidden.recovery.cost import costs
+    from onehidden.recovery.passes import StreamedFit
+    from onehidden.recovery.streamed import coordinates_of
+
+    def processor(work: Callable[[], object]) -> float:
+        begin = time.process_time()
+        work()
+        return time.process_time() - begin
+
+    form = Form(activations.get("relu"), d, k)
+    A = np.random.default_rng(0).standard_normal((1024, 1024))
+    A @ A
+    rate = 2 * 1024**3 / min(processor(lambda: A @ A) for _ in range(5))
+    with tempfile.TemporaryDirectory() as place:
+        write_folder(Path(place) / "rows", n, d, k)
+        source = oh.data.open(Path(place) / "rows", target="y")
+        assert isinstance(source, oh.data.Source)
+        reading = min(processor(lambda: [len(b) for b in source.batches()]) for _ in range(2))
+        survey = partial(oh.data.reduce, source, partial(Survey, d))
+        summary = survey().result()
+        law, basis = laws.Gaussian(summary.mean, summary.covariance), planted(d, k).weights.T
+        fit = StreamedFit(form, source, coordinates_of(summary, False), n, float(n))
+        theta = np.random.default_rng(1).standard_normal(form.size)
+        fit.normal_equations(theta)  # compiles
+        works = {
+            "survey": survey,
+            "finish": lambda: fit.normal_equations(theta + 1),
+            "moments": lambda: score_moments(source, None, law, subspace=basis),
+        }
+        table = Table(
+            f"cost model, {n} rows × {d}, k = {k}",
+            "measured / model",
+            "processor s",
+            "model s",
+            "GB",
+            "GFLOP",
+        )
+        for cost in costs(form, n, moments=True):
+            if cost.name not in works:
+                continue
+            passes = 2 if cost.name == "moments" else 1
+            model = passes * (cost.bytes / (8 * n * (d + 1) / reading) + cost.flops / rate)
+            took = processor(works[cost.name])
+            table.row(
+                f"{cost.name}, {passes} pass{'es' * (passes > 1)}", f"{took / model:.2f}", took, model,
+                passes * cost.bytes / 1e9, passes * cost.flops / 1e9,
+            )  # fmt: skip
+    return table.lines
 
 
 def write_folder(folder: Path, n: int, d: int = 50, k: int = 10, file_rows: int = 1_000_000) -> None:
