@@ -276,7 +276,7 @@ def planted(d: int, k: int) -> oh.OneHiddenNet:
 
 
 def folder_rows(sizes: tuple[int, ...]) -> list[str]:
-    """Whitening, T_1..T_4 in the span of the units, the finish over all rows; a fresh process for each size."""
+    """Whitening, T_1..T_4 in the span of the units, the finish over all rows; a fresh process a size."""
     table = Table(
         "Parquet folder, 50 inputs, k = 10", "time / first row", "whitening s", "T_1..T_4 s", "recover s",
         "peak GiB", "MB/s a pass", "worst error",
