@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= demo-run
 
-.PHONY: demo test test-all lint bench reproduce clean
+.PHONY: demo test test-all lint bench reproduce docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/onehidden demo --out $(OUT)
@@ -15,8 +15,8 @@ test-all: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "slow or not slow"
 
 lint: $(VENV)/.ready-lint
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks examples docs
+	$(BIN)/ruff format --check src tests benchmarks examples docs
 	$(BIN)/pyright
 
 bench: $(VENV)/.ready-bench
@@ -24,6 +24,10 @@ bench: $(VENV)/.ready-bench
 
 reproduce: $(VENV)/.ready
 	$(BIN)/onehidden reproduce all
+
+docs: $(VENV)/.ready-docs
+	$(BIN)/python -m sphinx -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html in a browser"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -41,10 +45,14 @@ $(VENV)/.ready-lint: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e ".[test,lint]"
 	touch $@ $(VENV)/.ready-test $(VENV)/.ready
 
+$(VENV)/.ready-docs: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e ".[docs]"
+	touch $@ $(VENV)/.ready
+
 # The benchmark peers are never part of an extra that users install.
 $(VENV)/.ready-bench: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e ".[test]" torch==2.13.0 tensorly==0.10.0 pykeops==2.3 psutil
 	touch $@ $(VENV)/.ready-test $(VENV)/.ready
 
 clean:
-	rm -rf $(VENV) demo-run build dist .pytest_cache .ruff_cache
+	rm -rf $(VENV) demo-run reproductions docs/_build build dist .pytest_cache .ruff_cache

@@ -12,21 +12,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import queue
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from multiprocessing import get_context
-from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
 Cell = tuple[Any, ...]
 _ROOT = Path(__file__).parents[1]
-_RECYCLE = 60  # runs of one process before it is replaced: compiled functions are never given back
+_RUNS = 60  # of one process before it is replaced: compiled functions are never given back
 
 
 def run(
@@ -65,32 +64,37 @@ def seconds(limit: float) -> float:
 
 
 def _measured(function, cells: Sequence[Cell], threads: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    if not cells:
-        return
+    """Rows as they come. A pool serves a bounded number of runs and is then replaced.
+
+    (``max_tasks_per_child`` would do that process by process, but deadlocks: CPython issue 115634.)
+    """
     cores = sorted(os.sched_getaffinity(0))
     jobs = int(os.environ.get("BENCH_JOBS", max(1, len(cores) // threads)))
-    jobs = min(jobs, len(cells))
-    context = get_context("spawn")  # not forked: JAX holds threads
-    slots = context.Queue()
-    for i in range(jobs):
-        slots.put([cores[(i * threads + j) % len(cores)] for j in range(threads)])
     # A library reads its thread count when it is loaded: it must stand in the environment before.
     os.environ.update(dict.fromkeys(("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads)))
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # processes may share one GPU
-    with ProcessPoolExecutor(jobs, context, _settle, (slots,), max_tasks_per_child=_RECYCLE) as pool:
-        waiting = {pool.submit(_guarded, function, cell): cell for cell in cells}
-        for done in as_completed(waiting):
-            yield waiting[done], done.result()
+    context = get_context("spawn")  # not forked: JAX holds threads
+    for i in range(0, len(cells), jobs * _RUNS):
+        batch = cells[i : i + jobs * _RUNS]
+        places = context.Queue()
+        for j in range(jobs):
+            places.put([cores[(j * threads + t) % len(cores)] for t in range(threads)])
+        with ProcessPoolExecutor(min(jobs, len(batch)), context, _settle, (places,)) as pool:
+            waiting = {pool.submit(_guarded, function, cell): cell for cell in batch}
+            for done in as_completed(waiting):
+                yield waiting[done], _outcome(done)
 
 
-def _settle(slots: Any) -> None:
-    """Bind this process to cores of its own, and hand them on when it ends."""
+def _outcome(done: Future[dict[str, Any]]) -> dict[str, Any]:
     try:
-        place = slots.get(timeout=10)
-    except queue.Empty:  # a process that died kept its cores
-        return
-    os.sched_setaffinity(0, place)
-    Finalize(None, slots.put, args=(place,), exitpriority=10)
+        return done.result()
+    except BrokenProcessPool:
+        return {"broke": "a process was killed (memory?): run the benchmark again for this row"}
+
+
+def _settle(places: Any) -> None:
+    """Bind this process to cores of its own."""
+    os.sched_setaffinity(0, places.get())
 
 
 def _guarded(function: Callable[..., dict[str, Any]], cell: Cell) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,14 +33,19 @@ class Ask:
 
 
 def ask_of(problem: Any, how: str) -> Ask:
-    """The ask of that kind: right, fewer, more, no-bias, auto (width), or the name of another activation."""
+    """The ask of that kind: right, fewer, more, no-bias, or the name of an activation.
+
+    "width" and "activation" leave those to be chosen from the data.
+    """
     right = Ask(problem.n_hidden, problem.activation, problem.bias)
     if how == "right":
         return right
     if how in ("fewer", "more"):
         return replace(right, hidden=problem.n_hidden + (1 if how == "more" else -1))
-    if how == "auto":
+    if how == "width":
         return replace(right, hidden=None)
+    if how == "activation":
+        return replace(right, activation="auto")
     if how == "no-bias":
         return replace(right, bias=False)
     return replace(right, activation=how)
@@ -56,8 +62,16 @@ def trial(name: str, seed: int, noise: float, how: str, n: int, max_seconds: flo
         )
     except ValueError as refusal:
         return {"status": "refused", "message": str(refusal), "false": "", "right": False, "error": None,
-                "width": None, "seconds": 0.0, "origin": ""}  # fmt: skip
-    return judged(r, truth, noise)
+                "width": None, "seconds": 0.0, "origin": "", "device": device()}  # fmt: skip
+    return judged(r, truth, noise) | {"device": device()}
+
+
+def device() -> str:
+    """What JAX computes on in this process."""
+    import jax
+
+    found = jax.devices()[0]
+    return found.device_kind if found.platform != "cpu" else f"{len(os.sched_getaffinity(0))} CPU cores"
 
 
 def judged(r: Any, truth: oh.OneHiddenNet, noise: float = 0.0) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def summary(rows: list[dict[str, Any]]) -> list[Any]:
 
 
 def cells() -> Iterator[tuple[str, int, float, str]]:
-    """Every problem once without and once with noise; every law and activation with wrong asks."""
+    """Every problem once without and once with noise; every law and activation with wrong and open asks."""
     names = [name for name in oh.problems.names() if _moderate(oh.problems.get(name))]
     for i, name in enumerate(names):
         for noise in (0.0, NOISE):
@@ -63,7 +63,9 @@ def cells() -> Iterator[tuple[str, int, float, str]]:
         for noise in (0.0, NOISE):
             yield name, i % 10, noise, asks[i % len(asks)]
             if problem.activation == "relu":
-                yield from ((name, i % 10 + 10, noise, ask) for ask in asks)
+                yield from ((name, i % 10 + 10, noise, ask) for ask in [*asks, "width"])
+            if name.startswith(("gaussian-", "laplace-", "logistic-")):
+                yield name, i % 10 + 20, noise, "activation"
 
 
 def _moderate(problem: oh.problems.Problem) -> bool:
@@ -80,10 +82,12 @@ def cell(name: str, seed: int, noise: float, how: str) -> dict[str, Any]:
 
 
 def group_of(c: tuple[Any, ...]) -> str:
-    """Rows of the table: real inputs, laws asked rightly, kinds of wrong asks."""
+    """Rows of the table: real inputs, laws asked rightly, kinds of other asks."""
     name, _, _, how = c
     if how != "right":
-        return how if how in ("fewer", "more", "no-bias") else "other activation"
+        kinds = {"fewer": "a unit fewer", "more": "a unit more", "no-bias": "without its biases",
+                 "width": "width left open", "activation": "activation left open"}  # fmt: skip
+        return kinds.get(how, "another activation")
     problem = oh.problems.get(name)
     if "real inputs" in problem.tags:
         return "real inputs"

@@ -8,6 +8,7 @@ on the squared loss, and wide-and-prune written plainly in PyTorch.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +78,13 @@ def main(quick: bool) -> list[str]:
             s.d, s.k, s.law, GRID[s.high], round(GRID[s.high] * s.d * s.k), _share(ours),
             f"{np.median(seconds):.1f}", _share(random), _share(torch),
         )  # fmt: skip
+    devices = sorted({row["device"] for row in rows.values() if "device" in row})
+    table.say(f"p = k d. Each run on: {', '.join(devices)}; at most {_limits(sizes)}.")
     return table.lines
+
+
+def _limits(sizes: Sequence[tuple[int, int]]) -> str:
+    return ", ".join(f"{_pool.seconds(SECONDS[d, k]):.0f} s at d = {d}, k = {k}" for d, k in sizes)
 
 
 def _level(searches: list[Search]) -> None:

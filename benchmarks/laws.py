@@ -41,6 +41,7 @@ def main(quick: bool) -> list[str]:
             sum(row["status"] == "exact" for row in rows), sum(bool(row["false"]) for row in rows),
             f"{max(row['error'] for row in rows):.1e}", f"{np.median(seconds):.1f}", f"{max(seconds):.1f}",
         )  # fmt: skip
+    table.say(f"Each run on: {', '.join(sorted({row.get('device', '?') for _, row in measured}))}.")
     if not _on_gpu():
         table.say("n = 8192 is the section for a GPU; there JAX_PLATFORMS=cpu asks for the one above.")
     return table.lines

@@ -37,7 +37,7 @@ def main(quick: bool) -> list[str]:
 
 def repeat(c: tuple[Any, ...]) -> str:
     return (
-        f"PYTHONPATH=src:. python -m benchmarks.catalogue {_name(c[0])} {c[2]} {c[1]} auto {SECONDS:.0f} {N}"
+        f"PYTHONPATH=src:. python -m benchmarks.catalogue {_name(c[0])} {c[2]} {c[1]} width {SECONDS:.0f} {N}"
     )
 
 
@@ -46,5 +46,5 @@ def _name(k: int) -> str:
 
 
 def cell(k: int, noise: float, seed: int) -> dict[str, Any]:
-    row = _truth.trial(_name(k), seed, noise, "auto", N, _pool.seconds(SECONDS))
+    row = _truth.trial(_name(k), seed, noise, "width", N, _pool.seconds(SECONDS))
     return row | {"truth": k}

@@ -95,6 +95,7 @@ def halved(value, log):
 def test_finished_rows_are_kept_and_broken_runs_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_ROWS", str(tmp_path / "rows"))
     monkeypatch.setenv("BENCH_JOBS", "1")
+    monkeypatch.setattr(_pool, "_RUNS", 2)  # the third run needs a second process
     for name in ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         monkeypatch.setenv(name, "1")  # the pool sets them; undone afterwards
     log = str(tmp_path / "log")

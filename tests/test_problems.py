@@ -1,5 +1,7 @@
 """The catalogue says what it is: exact truth, stated moments, stable names."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -189,3 +191,16 @@ def test_papers_teachers_have_the_printed_singular_values():
     assert not np.allclose(values, np.geomspace(1, 2, 5), rtol=1e-3)
     scaled = np.linalg.svd(oh.problems.get("gaussian-relu-kappa5").teacher(0).weights, compute_uv=False)
     assert np.allclose(scaled[::-1] * np.sqrt(5), np.linspace(1, 5, 8), rtol=1e-12)
+
+
+def test_the_command_lists_a_part_of_the_catalogue():
+    from click.testing import CliRunner
+
+    from onehidden.cli.problems import command
+
+    done = CliRunner().invoke(command, ["laplace-*-biased", "--json"])
+    listed = [p["name"] for p in json.loads(done.stdout)]
+    assert len(listed) == 10
+    assert all(name.startswith("laplace-") and name.endswith("-biased") for name in listed)
+    with pytest.raises(ValueError, match="no problem matches"):
+        CliRunner().invoke(command, ["nothing-*"], catch_exceptions=False)

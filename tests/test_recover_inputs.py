@@ -180,3 +180,17 @@ def test_half_sample_checks_tell_a_sound_fit_from_one_that_follows_noise():
     wild = half_sample_checks(Halves(1.5, 1.9, 0.01), variance=1.0, freedom=20, n=1000)
     assert all(check.passed for check in sound)
     assert not any(check.passed for check in wild)
+
+
+@pytest.mark.parametrize(("truth", "asked"), [("tanh", "erf"), ("relu", "leaky_relu")])
+def test_a_near_relative_of_the_true_activation_is_not_certified(truth, asked):
+    rng = np.random.default_rng(0)
+    net = oh.OneHiddenNet(rng.standard_normal((3, 6)), [1.0, -1.0, 0.8], activation=truth)
+    X = rng.standard_normal((4096, 6))
+    y = net.predict(X)
+    y = y + 0.1 * y.std() * rng.standard_normal(4096)
+    wrong, right = (oh.recover(X, y, 3, activation=name, start="random") for name in (asked, truth))
+    assert right.status == "consistent"
+    assert check_named(right, "rival activation").passed
+    assert wrong.status == "doubtful"
+    assert truth in wrong.message

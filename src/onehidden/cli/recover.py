@@ -14,7 +14,7 @@ def _activations(ctx: click.Context, parameter: click.Parameter, incomplete: str
     """For tab completion only: the names live behind the import of JAX."""
     from onehidden import activations
 
-    return [name for name in activations.names() if name.startswith(incomplete)]
+    return [name for name in ("auto", *activations.names()) if name.startswith(incomplete)]
 
 
 @click.command(
@@ -38,12 +38,20 @@ def _activations(ctx: click.Context, parameter: click.Parameter, incomplete: str
 )
 @click.option("--hidden", type=int, help="Number of units; chosen from the data without it.")
 @click.option(
-    "--activation", default="relu", show_default=True, shell_complete=_activations, help="Of the units."
+    "--activation",
+    default="relu",
+    show_default=True,
+    shell_complete=_activations,
+    help="Of the units; auto chooses it by held-out likelihood.",
 )
 @click.option("--bias/--no-bias", default=True, show_default=True, help="Whether units have biases.")
+@click.option("--intercept/--no-intercept", default=True, show_default=True, help="Whether c is free.")
 @click.option("--start", default="auto", show_default=True, help="auto, random, tensor, landscape or wide.")
 @click.option(
     "--score", default="auto", show_default=True, help="Input model of the moments: auto or gaussian."
+)
+@click.option(
+    "--errors", default="auto", show_default=True, help="Standard errors: auto, classical or robust."
 )
 @click.option("--seed", default=0, show_default=True, help="Same seed, same answer.")
 @click.option("--max-seconds", type=float, help="Time budget; the best answer so far is returned.")
@@ -64,6 +72,8 @@ def command(
     hidden: int | None,
     activation: str,
     bias: bool,
+    intercept: bool,
+    errors: str,
     start: str,
     score: str,
     seed: int,
@@ -97,6 +107,8 @@ def command(
             hidden=hidden,
             activation=activation,
             bias=bias,
+            intercept=intercept,
+            errors=errors,
             start=start,
             score=score,
             seed=seed,

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from onehidden.network import OneHiddenNet
+from onehidden.objectives.fit import NetworkFit
+from onehidden.objectives.residuals import Form
+from onehidden.oracle import design
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.signs import solve_signs
 from onehidden.oracle.tails import Tail, values
 from onehidden.oracle.units import Units
+from onehidden.solvers import LevenbergMarquardt
+
+NEAR = 1e-2  # a network off by less than this share of std(y) is worth finishing
 
 
 @dataclass(frozen=True)
@@ -31,24 +37,73 @@ def typical(box: BlackBox, count: int, rng: np.random.Generator) -> Region:
     return Region(U, box.ask(U))
 
 
-def assemble(units: Units, tail: Tail, region: Region) -> OneHiddenNet | None:
-    """The network of these units in the coordinates of u; None where no orientations fit."""
+def assemble(
+    units: Units, tail: Tail, region: Region, box: BlackBox, rng: np.random.Generator
+) -> OneHiddenNet | None:
+    """The network of these units in the coordinates of u; None where they do not add up to the function."""
+    if tail.activation.sign_free:
+        told = values(tail.activation, region.U @ units.weights.T + units.bias) @ units.output
+        level = float(np.mean(region.y - told))
+        net = OneHiddenNet(units.weights, units.output, units.bias, level, tail.activation)
+        return net if misfit(net, region) < NEAR else None
+    digits = max(1.0, (box.rounding / 1e-15) ** 0.5)
+    net = _oriented(units, tail, region, min((1e-8 if tail.sharp else 1e-5) * digits, 0.3))
+    if net is None and tail.degree == 1 and _free_misfit(units, tail, region) < NEAR:
+        # The sign of a faint unit drowns in the errors of the others: sharpen all of them first.
+        # A loose bound, as long as chance does not meet it: the finish tells right from wrong.
+        loose = 0.3 if len(units) <= box.d else 1e-3
+        net = _oriented(_sharpened(units, tail, box, rng), tail, region, loose)
+    return net if net is not None and misfit(net, region) < NEAR else None
+
+
+def _parts(units: Units, tail: Tail, region: Region) -> tuple[np.ndarray, np.ndarray]:
+    """(n, k) what orientation changes, and (n,) what is left without it.
+
+    g = (g - h) + h: turned by s a unit adds m (g - h)(z) + s m h(z).
+    """
     g = tail.activation
     z = region.U @ units.weights.T + units.bias
-    if g.sign_free:
-        level = float(np.mean(region.y - values(g, z) @ units.output))
-        return OneHiddenNet(units.weights, units.output, units.bias, level, g)
+    turned = np.polynomial.polynomial.polyval(z, np.array(g.orientation_part))
+    rest = region.y - (values(g, z) - turned) @ units.output
+    return turned * units.output, rest
+
+
+def _oriented(units: Units, tail: Tail, region: Region, tolerance: float) -> OneHiddenNet | None:
+    g = tail.activation
     assert g.reflection is not None
-    # g = (g - h) + h: turned by s the unit adds m (g - h)(z) + s m h(z).
-    even = np.polynomial.polynomial.polyval(z, np.array(g.orientation_part))
-    rest = region.y - (values(g, z) - even) @ units.output
-    columns = even * units.output
-    signs = solve_signs(columns - columns.mean(axis=0), rest - rest.mean())
+    columns, rest = _parts(units, tail, region)
+    signs = solve_signs(columns - columns.mean(axis=0), rest - rest.mean(), tolerance)
     if signs is None:
         return None
     output = np.where(signs < 0, g.reflection.parity, 1) * units.output
     level = float(np.mean(rest - columns @ signs))
     return OneHiddenNet(units.weights * signs[:, None], output, units.bias * signs, level, g)
+
+
+def _free_misfit(units: Units, tail: Tail, region: Region) -> float:
+    """Share of std(y) left when the linear part is fitted freely: small where only orientations are open."""
+    rest = _parts(units, tail, region)[1]
+    linear = np.column_stack([np.ones(len(rest)), region.U])
+    rest = rest - linear @ np.linalg.lstsq(linear, rest, rcond=None)[0]
+    return float(np.sqrt(np.mean(rest**2))) / region.spread
+
+
+def _sharpened(units: Units, tail: Tail, box: BlackBox, rng: np.random.Generator) -> Units:
+    """The units after a descent in the form that knows no orientations but has a linear part of its own."""
+    g, (k, d) = tail.activation, units.weights.shape
+    net = OneHiddenNet(units.weights, units.output, units.bias, 0.0, g)
+    U = design.queries(net, tail, box, rng)
+    y = box.ask(U)
+    form = Form(g, d, k, bias=True, intercept=True, skip=True, symmetrised=True)
+    rest = _parts(units, tail, Region(U, y))[1]
+    linear = np.column_stack([np.ones(len(rest)), U])
+    solved = np.linalg.lstsq(linear, rest, rcond=None)[0]
+    scale = float(y.std())
+    theta = form.pack(units.weights, units.output / scale, units.bias, solved[1:] / scale, solved[0] / scale)
+    fit = NetworkFit(form, U, y / scale)
+    found = LevenbergMarquardt(max_steps=30, floor=1e-29 * fit.n, damping=1e-6, patience=4).solve(fit, theta)
+    weights, output, bias, _, _ = form.unpack(found.theta)
+    return replace(units, weights=weights, bias=bias, output=output * scale)
 
 
 def misfit(net: OneHiddenNet, region: Region) -> float:

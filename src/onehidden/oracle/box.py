@@ -40,9 +40,14 @@ class BlackBox:
         return np.ascontiguousarray(U * self.scale + self.center)
 
     def ask(self, U: np.ndarray) -> np.ndarray:
-        """The function at rows of u, (…, d) -> (…)."""
+        """The function at rows of u, (…, d) -> (…).
+
+        A point beyond reach is answered at the nearest one within: what is made of it will not fit, and is
+        thrown away.
+        """
         shape = U.shape[:-1]
-        return self.ask_at(self.inputs(U.reshape(-1, self.d))).reshape(shape)
+        U = np.clip(U.reshape(-1, self.d), -self.reach, self.reach)
+        return self.ask_at(self.inputs(U)).reshape(shape)
 
     def ask_at(self, X: np.ndarray) -> np.ndarray:
         """The function at rows of x, (n, d) -> (n,)."""
@@ -85,16 +90,16 @@ class BlackBox:
             )
         if spread <= 1e-13 * level or level == 0:
             raise ValueError(f"fn is constant ({y[0]:g}) on its region: there is nothing to recover from it")
-        noise = max(self.noise(U[:32], rng), float(np.max(np.abs(again - y))) / 4)
+        noise = max(float(np.median(self.noise(U[:32], rng))), float(np.max(np.abs(again - y))) / 4)
         self.rounding = max(EPS, noise / max(level, np.finfo(float).tiny))
         return spread
 
-    def noise(self, U: np.ndarray, rng: np.random.Generator) -> float:
-        """Median rounding error around the rows of U, from third differences over a tiny step."""
+    def noise(self, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """(n,) rounding error around the rows of U, from third differences over a tiny step."""
         v = rng.standard_normal(U.shape)
         v /= np.linalg.norm(v, axis=1, keepdims=True)
         # Third differences of anything smooth are h³ = 1e-15: what is left is rounding, variance 1+9+9+1.
         step = 1e-5 * np.maximum(np.linalg.norm(U, axis=1, keepdims=True) * 1e-3, 1.0)
         y = self.ask(np.stack([U + j * step * v for j in range(16)]))
         third = np.diff(y, n=3, axis=0)
-        return float(np.median(np.sqrt(np.mean(third**2, axis=0) / 20)))
+        return np.sqrt(np.mean(third**2, axis=0) / 20)

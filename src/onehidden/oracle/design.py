@@ -14,25 +14,31 @@ from onehidden.oracle.box import BlackBox
 from onehidden.oracle.tails import Tail
 
 _EACH = 4  # targeted queries a parameter
-_FARTHEST = {0: 1e4, 1: 1e3}  # of smooth units, in units of 1/|a|, by degree: beyond, rounding takes over
+_FARTHEST = {0: (1e4, 1e5), 1: (1e3, 1e5)}  # of smooth units, in units of 1/|a|, by degree and plan
+_FARTHEST_SHARP = {1: (5.0, 1e3)}
 
 
-def queries(net: OneHiddenNet, tail: Tail, box: BlackBox, rng: np.random.Generator) -> np.ndarray:
-    """(n, d) rows of u to fit the network on."""
+def queries(
+    net: OneHiddenNet, tail: Tail, box: BlackBox, rng: np.random.Generator, wide: bool = False
+) -> np.ndarray:
+    """(n, d) rows of u to fit the network on; ``wide`` goes farther out, for nearly parallel units."""
     k, d = net.weights.shape
     parameters = k * (d + 2)
     around = rng.standard_normal((max(1000, 2 * parameters), d))
     around[: len(around) // 3] *= 2.0
     rows = [around]
     count = _EACH * (d + 2)
+    farthest = (_FARTHEST_SHARP if tail.sharp else _FARTHEST).get(tail.degree, (5.0, 50.0))[int(wide)]
+    if box.rounding > 1e-12:  # in single precision distance costs digits that are not there
+        farthest = min(farthest, 30.0)
     for a, b in zip(net.weights, net.bias, strict=True):
         size = float(np.linalg.norm(a))
         side = np.where(np.arange(count) % 2 == 0, 1.0, -1.0)
         if tail.sharp:
-            scale = np.exp(rng.uniform(np.log(0.5), np.log(5.0), count))
+            scale = np.exp(rng.uniform(np.log(0.5), np.log(farthest), count))
             z = side * size * np.exp(rng.uniform(np.log(0.01), np.log(3.0), count))
         else:
-            far = max(_FARTHEST.get(tail.degree, 1e2) / size, 2.0)
+            far = max(farthest / size, 2.0)
             scale = np.exp(rng.uniform(0.0, np.log(far), count))
             z = rng.uniform(-4, 4, count)
         if np.isfinite(box.reach):

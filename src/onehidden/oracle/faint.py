@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from onehidden.checks import Check
+from onehidden.checks import Check, at_least
 from onehidden.network import OneHiddenNet
 from onehidden.oracle.assembly import Region
 from onehidden.oracle.tails import Tail, values
+from onehidden.recovery.certificate import EXACT_RMS, Certificate
 
-FAINT = 1e-9  # of std(y): what a unit must contribute somewhere to count
+DEAD = 1e-11  # of std(y): what a unit must contribute somewhere to be kept
+FAINT = 1e-7  # below this share of std(y) a unit is kept, but its own digits are few
 
 
-def is_faint(net: OneHiddenNet, tail: Tail, region: Region) -> np.ndarray:
-    """(k,) whether a unit changes the function by less than FAINT std(y).
+def contributions(net: OneHiddenNet, tail: Tail, region: Region) -> np.ndarray:
+    """(k,) what each unit of a network in u adds to the function, as a share of std(y).
 
     A step counts with its whole height, wherever it lies; a kink with what it does within the typical
     region or, when it lies outside, within one scale of its own hyperplane.
@@ -21,18 +25,15 @@ def is_faint(net: OneHiddenNet, tail: Tail, region: Region) -> np.ndarray:
     if tail.degree == 0:
         size = np.abs(net.output * tail.jump)
     else:
-        z = region.U @ net.weights.T + net.bias
-        within = values(net.activation, z).std(axis=0)
+        within = values(net.activation, region.U @ net.weights.T + net.bias).std(axis=0)
         size = np.abs(net.output) * np.maximum(within, np.linalg.norm(net.weights, axis=1) ** tail.degree)
-    slope = np.linalg.norm(net.weights, axis=1)
-    # A step of tiny slope is a line of tiny slope: it must show within its reach of typical x.
-    return (size < FAINT * region.spread) | (slope < FAINT)
+    return size / region.spread
 
 
 def silent(net: OneHiddenNet, region: Region) -> list[int]:
     """Units of a network in u that are constant over the typical region, though not elsewhere."""
     units = values(net.activation, region.U @ net.weights.T + net.bias) * net.output
-    return [int(i) for i in np.flatnonzero(units.std(axis=0) < FAINT * region.spread)]
+    return [int(i) for i in np.flatnonzero(units.std(axis=0) < 1e-9 * region.spread)]
 
 
 def dead_check(hidden: int | None, found: int, faint: list[str]) -> Check:
@@ -40,12 +41,30 @@ def dead_check(hidden: int | None, found: int, faint: list[str]) -> Check:
     absent = 0 if hidden is None else max(hidden - found - len(faint), 0)
     parts = []
     if faint:
-        parts.append(f"below {FAINT:g} of std(y) and left out: " + "; ".join(faint))
+        parts.append(f"below {DEAD:g} of std(y) and left out: " + "; ".join(faint))
     if absent:
         parts.append(
-            f"{absent} of the {hidden} units asked for leave no trace in any query: zero output, zero weights, "
-            "or the same hyperplane as another"
+            f"{absent} of the {hidden} units asked for leave no trace in any query: zero output, zero "
+            "weights, or the same hyperplane as another"
         )
     return Check(
         "dead units", float(len(faint) + absent), float("inf"), True, "; ".join(parts) or "every unit speaks"
     )
+
+
+def with_faintest(certificate: Certificate, share: np.ndarray) -> Certificate:
+    """The certificate with its question about the weakest unit put as a black box allows it.
+
+    Samples say nothing of a unit that adds less than their noise; a black box is asked where the unit
+    switches, and its answer is exact: a faint unit only has fewer digits, about 1e-15 over its share.
+    """
+    faint = [f"{s:.1e}" for s in share if s < FAINT]
+    advice = "smallest contribution of a unit, as a share of std(y)"
+    if faint:
+        advice += f"; faint units, with digits to about 1e-15 over their share: {', '.join(faint)}"
+    check = at_least("weakest unit", float(np.min(share)), DEAD, advice)
+    checks = [check if c.name == "weakest unit" else c for c in certificate.checks]
+    if certificate.rms <= EXACT_RMS and all(c.passed for c in checks):
+        message = "every query is reproduced to rounding and the parameters are determined"
+        return replace(certificate, checks=checks, status="exact", message=message)
+    return replace(certificate, checks=checks)

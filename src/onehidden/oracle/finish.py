@@ -12,9 +12,10 @@ from onehidden.objectives.fit import NetworkFit
 from onehidden.objectives.residuals import Form
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.tails import values
-from onehidden.recovery.certificate import Certificate, certify, with_check
+from onehidden.recovery.certificate import EXACT_RMS, Certificate, Choices, certify, with_check
 from onehidden.recovery.clock import Clock
 from onehidden.recovery.coordinates import Coordinates, whitened
+from onehidden.recovery.samples import Samples
 from onehidden.solvers import LevenbergMarquardt
 
 FRESH = 1e-8  # error at fresh queries, as a share of std(y), that still counts as the same function
@@ -22,7 +23,7 @@ FRESH = 1e-8  # error at fresh queries, as a share of std(y), that still counts 
 
 def normalised(box: BlackBox) -> Coordinates:
     """The coordinates u of the box, as a change of inputs."""
-    return Coordinates(np.diag(1 / box.scale), np.diag(box.scale), box.center, 0.0, 1.0)
+    return Coordinates(np.diag(1 / box.scale), np.diag(box.scale), box.center, 0.0, 1.0, np.zeros((box.d, 0)))
 
 
 def finish(
@@ -30,7 +31,8 @@ def finish(
 ) -> Certificate:
     """Fit the network, given in u, to answers y at rows of u; certify it in x."""
     X = box.inputs(U)
-    around = whitened(X, y)
+    samples = Samples(X, y, None, tuple(f"x{j}" for j in range(box.d)))
+    around = whitened(samples)
     if not form.bias:
         around = around.moved(np.zeros(form.d), around.level)
     if not form.intercept:
@@ -49,7 +51,7 @@ def finish(
         found.intercept if form.intercept else 0.0,
         form.activation,
     )
-    certificate = certify(held, form, around, X, y, seed)
+    certificate = certify(held, form, around, samples, Choices(seed=seed))
     clock.report(f"certified {certificate.status}", 0, certificate.loss / around.scale**2)
     return certificate
 
@@ -72,6 +74,25 @@ def tested(certificate: Certificate, box: BlackBox, count: int, rng: np.random.G
     return with_check(certificate, check)
 
 
-def renamed(certificate: Certificate, message: str) -> Certificate:
-    """The certificate with another sentence behind its status."""
-    return replace(certificate, message=message)
+def within_rounding(certificate: Certificate, box: BlackBox, level: float) -> Certificate:
+    """The certificate of a function in single precision: held against the function's own rounding.
+
+    Rounding is no independent noise; what it leaves is judged by its size, ``level`` being that of y as a
+    share of std(y). Such an answer is consistent, never exact.
+    """
+    if certificate.rms <= EXACT_RMS or box.rounding < 1e-12:
+        return certificate
+    fit = at_most(
+        "fit",
+        certificate.rms,
+        30 * box.rounding * level,
+        f"fn itself is rounded to {box.rounding:.1e} of its size: residuals against that",
+    )
+    if not fit.passed:
+        return certificate
+    kept = [c for c in certificate.checks if c.name != "gradient"]  # it is rounding, too
+    checks = [fit if c.name == "fit" else c for c in kept]
+    if certificate.status in ("doubtful", "consistent") and all(c.passed for c in checks):
+        message = f"every query is reproduced to the rounding of fn itself, {box.rounding:.1e}"
+        return replace(certificate, checks=checks, status="consistent", message=message)
+    return replace(certificate, checks=checks)

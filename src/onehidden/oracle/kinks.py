@@ -12,7 +12,7 @@ import numpy as np
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.lines import Line, Zones
 from onehidden.oracle.tails import Tail
-from onehidden.oracle.units import Units, none
+from onehidden.oracle.units import BIAS_ERROR, Units, none, row_error
 
 _EXTRA = 3  # points beyond the number of coefficients, to see that it is a polynomial
 
@@ -34,7 +34,7 @@ class _Sides:
         self.left = zones.low[:, None] - left[:, None] * inner
         self.right = zones.high[:, None] + right[:, None] * inner
         self.unit = np.maximum(left, right) + 0.5 * (zones.high - zones.low)
-        self.growth = (1 + (np.abs(self.center) + room) / line.radius) ** degree
+        self.growth = line.growth(np.abs(self.center) + room, degree)
 
     def change(self, y_left: np.ndarray, y_right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Coefficients (…, m, q + 1) of P_L and P_R in (t - center) / unit, and the worst misfit (…, m)."""
@@ -81,8 +81,12 @@ def kink_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
     rows = np.flatnonzero(good)
     if len(rows) == 0:
         return none(d)
-    normal, found = _normals(box, line, sides, rows, root, change, noise, zones)
-    rows, normal, slope = rows[found], normal[found], slope[rows[found]]
+    normal, found, error = _normals(box, line, sides, rows, root, change, noise)
+    # A row must be known well enough to be told from others, and its bias seen from this distance.
+    far = np.maximum(np.linalg.norm(line.at(place[rows]), axis=1), 1.0)
+    found &= (error < row_error(box)) & (error * far * slope[rows] < BIAS_ERROR)
+    rows, normal, error, far = rows[found], normal[found], error[found], far[found]
+    slope = slope[rows]
     if tail.activation.homogeneity is not None:
         slope = 1 / np.linalg.norm(normal, axis=1)  # unit rows
     weights = slope[:, None] * normal
@@ -91,7 +95,8 @@ def kink_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
         weights,
         tail.root - np.sum(weights * middle, axis=1),
         strength[rows] / slope**q,
-        sides.clear[rows] / line.radius,
+        error,
+        error * far,
         np.ones(len(rows)),
     )
 
@@ -133,7 +138,7 @@ def _width(box, line, zones, sides, left, right, root, strength, tail) -> tuple[
             near = grid[[max(best - 2, 0), min(best + 2, len(grid) - 1)]]
             if near[1] / near[0] < 1 + 1e-11:
                 break
-            grid = np.geomspace(*near, 22)  # a fifth of the bracket each time around
+            grid = np.geomspace(near[0], near[1], 22)  # a fifth of the bracket each time around
         worst = np.max(np.abs(told(slope[i : i + 1], i)[0] - excess[i]))
         loud = np.max(np.abs(excess[i]))
         noise = zones.noise * sides.growth[i]
@@ -141,17 +146,16 @@ def _width(box, line, zones, sides, left, right, root, strength, tail) -> tuple[
     return slope, fits
 
 
-def _normals(box, line, sides, rows, root, change, noise, zones) -> tuple[np.ndarray, np.ndarray]:
-    """(r, d) a / alpha of the units ``rows``, and whether it could be measured, from lines moved sideways."""
+def _normals(box, line, sides, rows, root, change, noise) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(r, d) a / alpha of the units ``rows`` from lines moved sideways; whether it was found; its error."""
     d, q = box.d, sides.degree
     basis = np.linalg.svd(line.direction[None])[2][1:]  # (d - 1, d) across the line
     tilt = np.full((len(rows), d - 1), np.nan)
-    move = 0.1 * sides.clear[rows][:, None] * np.ones(d - 1)
+    move = 0.1 * np.minimum(sides.clear[rows], box.reach)[:, None] * np.ones(d - 1)
     for _ in range(14):
-        open_ = np.argwhere(~np.isfinite(tilt))
-        if len(open_) == 0:
+        r, j = np.nonzero(~np.isfinite(tilt))
+        if len(r) == 0:
             break
-        r, j = open_.T
         h = move[r, j][:, None] * np.array([1.0, -1.0])  # (o, 2)
         shift = h[..., None, None] * basis[j][:, None, None, :]
         places = [line.at(t[rows[r]])[:, None] + shift for t in (sides.left, sides.right)]
@@ -162,17 +166,19 @@ def _normals(box, line, sides, rows, root, change, noise, zones) -> tuple[np.nda
         there = part.root(moved)
         # w alpha^q does not change from line to line, unless another unit switched on the way; and the
         # root moves by as much to one side as to the other.
-        limit = noise[rows[r]]
+        limit, size = noise[rows[r]], np.abs(change[rows[r], q])
         same = np.all(np.abs(moved[..., q] - change[rows[r], q]) <= limit, axis=0)
         same &= np.all(misfit <= limit, axis=0)
-        bound = limit / np.maximum(np.abs(change[rows[r], q]), 1e-300) + 1e-9
         with np.errstate(invalid="ignore"):
-            same &= np.abs(there[0] + there[1] - 2 * root[rows[r]]) <= 8 * bound
+            same &= np.abs(there[0] + there[1] - 2 * root[rows[r]]) <= 8 * (limit / size + 1e-9)
         value = -(there[0] - there[1]) * part.unit / (2 * move[r, j])
         tilt[r[same], j[same]] = value[same]
         move[r[~same], j[~same]] /= 4
     found = np.all(np.isfinite(tilt), axis=1)
-    return line.direction + np.where(np.isfinite(tilt), tilt, 0.0) @ basis, found
+    normal = line.direction + np.where(found[:, None], tilt, 0.0) @ basis
+    least = np.min(move, axis=1, initial=np.inf)
+    error = noise[rows] / 10 / np.abs(change[rows, q]) * sides.unit[rows] / least
+    return normal, found, error / np.linalg.norm(normal, axis=1)
 
 
 def _subset(sides: _Sides, rows: np.ndarray) -> _Sides:

@@ -1,7 +1,7 @@
 """Where units switch along a line: zones outside of which the function is a polynomial.
 
-Along x = p + t v a unit switches once, at t_i = -(<a_i, p> + b_i) / <a_i, v>. A grid over the line, uniform in
-the angle atan(t / R), sees every switch as a divided difference that does not vanish; zooming separates
+Along x = p + t v a unit switches once, at t_i = -(<a_i, p> + b_i) / <a_i, v>. A grid over the line, uniform
+in the angle atan(t / R), sees every switch as a divided difference that does not vanish; zooming separates
 switches that share a cell.
 """
 
@@ -16,6 +16,7 @@ from onehidden.oracle.box import BlackBox
 _CELLS = 2048
 _PARTS = 64  # cells of a zoom
 _LEVELS = 12
+_MOST = 512  # zones of a line; units beyond that number are not looked for
 _SPAN = 20.0  # t/R reaches from -_SPAN to _SPAN
 _LOUD = 24.0  # differences above this many roundings are real
 
@@ -33,6 +34,10 @@ class Line:
         """Points (…, d)."""
         return self.start + t[..., None] * self.direction
 
+    def growth(self, t: np.ndarray, degree: int) -> np.ndarray:
+        """How the function, and with it its rounding, grows along the line."""
+        return (1 + np.abs(t) / self.radius) ** degree
+
 
 def random_line(d: int, radius: float, reach: float, rng: np.random.Generator) -> Line:
     """A line at distance about ``radius`` from the centre, in a random direction."""
@@ -46,8 +51,8 @@ def random_line(d: int, radius: float, reach: float, rng: np.random.Generator) -
         p *= 0.0
     limit = _SPAN * radius
     if np.isfinite(reach):
-        # |start + t v| <= reach in every coordinate
-        limit = min(limit, float(np.min((reach - np.abs(p)) / np.maximum(np.abs(v), 1e-300))))
+        # |start + t v| within reach in every coordinate, with room to move sideways
+        limit = min(limit, float(np.min((0.85 * reach - np.abs(p)) / np.maximum(np.abs(v), 1e-300))))
     return Line(p, v, radius, limit)
 
 
@@ -69,35 +74,37 @@ def find_zones(box: BlackBox, line: Line, degree: int, rng: np.random.Generator)
     angle = np.linspace(-1, 1, _CELLS + 1) * np.arctan(line.limit / line.radius)
     t = line.radius * np.tan(angle)
     y = box.ask(line.at(t))
-    places = line.at(rng.choice(t, 24, replace=False))
-    noise = max(box.noise(places, rng), box.rounding * float(np.median(np.abs(y))))
-    low, high = _active(t[None], y[None], degree, noise, line.radius)
+    growth = line.growth(t, degree)
+    places = rng.choice(len(t), 24, replace=False)
+    # The size of rounding differs from piece to piece: take a loud one, but not one inside a transition.
+    seen = float(np.quantile(box.noise(line.at(t[places]), rng) / growth[places], 0.85))
+    noise = max(seen, box.rounding * float(np.max(np.abs(y) / growth)))
+    low, high = _active(t[None], y[None], degree, noise, line)
     for _ in range(_LEVELS if degree == 0 else 2):
-        if len(low) == 0:
+        if len(low) == 0 or len(low) > _MOST:
             break
         t = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, _PARTS + 1)
         if np.any(t[:, 1] - t[:, 0] <= 1e-15 * np.maximum(np.abs(low), np.abs(high))):
             break
         y = box.ask(line.at(t))
-        finer = [_active(t[i : i + 1], y[i : i + 1], degree, noise, line.radius) for i in range(len(t))]
+        finer = [_active(t[i : i + 1], y[i : i + 1], degree, noise, line) for i in range(len(t))]
         # A zone that fills its window is a transition seen at its own width: looking closer adds nothing.
         width = high - low
         filled = [
-            len(a) == 0 or float(np.max(b - a)) > 0.25 * w
-            for (a, b), w in zip(finer, width, strict=True)
+            len(a) == 0 or float(np.max(b - a)) > 0.25 * w for (a, b), w in zip(finer, width, strict=True)
         ]
         if all(filled):
             break
         # A zone that fills its window is kept as it is, and looked at again with the others.
-        parts = [
-            (low[i : i + 1], high[i : i + 1]) if filled[i] else finer[i] for i in range(len(finer))
-        ]
+        parts = [(low[i : i + 1], high[i : i + 1]) if filled[i] else finer[i] for i in range(len(finer))]
         low, high = (np.concatenate([p[side] for p in parts]) for side in (0, 1))
+    if len(low) > _MOST:  # not a network of this activation, or no distance at which its units are points
+        low, high = np.zeros(0), np.zeros(0)
     return Zones(low, high, noise)
 
 
 def _active(
-    t: np.ndarray, y: np.ndarray, degree: int, noise: float, radius: float
+    t: np.ndarray, y: np.ndarray, degree: int, noise: float, line: Line
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ends of the intervals of one row of samples where divided differences do not vanish."""
     t, y = t[0], y[0]
@@ -110,8 +117,7 @@ def _active(
     gaps[:, np.arange(width), np.arange(width)] = 1.0
     weight = 1 / np.prod(gaps, axis=2)
     weight /= np.sum(np.abs(weight), axis=1, keepdims=True)
-    # Rounding grows with the size of the function, that is with t^degree.
-    growth = (1 + np.max(np.abs(windows), axis=1) / radius) ** degree
+    growth = line.growth(np.max(np.abs(windows), axis=1), degree)
     loud = np.abs(np.sum(weight * values, axis=1)) > _LOUD * noise * growth
     if not loud.any():
         return np.zeros(0), np.zeros(0)

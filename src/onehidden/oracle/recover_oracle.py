@@ -17,18 +17,20 @@ from onehidden.objectives.residuals import Form
 from onehidden.oracle import design
 from onehidden.oracle.assembly import Region, typical
 from onehidden.oracle.box import BlackBox
-from onehidden.oracle.faint import dead_check, is_faint, silent
-from onehidden.oracle.finish import finish, normalised, renamed, tested
+from onehidden.oracle.faint import DEAD, contributions, dead_check, silent, with_faintest
+from onehidden.oracle.finish import finish, normalised, tested, within_rounding
 from onehidden.oracle.survey import networks
 from onehidden.oracle.tails import Tail, tail_of
 from onehidden.precision import in_double
-from onehidden.recovery.certificate import Certificate, with_check
+from onehidden.recovery.certificate import EXACT_RMS, Certificate, with_check
 from onehidden.recovery.clock import Clock, Progress
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import recover
 
 _FRESH = 2000
-_SAMPLED_MOST = 40_000
+_FINISHES = 5  # networks from lines that are finished before the best is taken
+_SAMPLED_MOST = 40_000  # queries handed to recover()
+_SAMPLED_SECONDS = 120.0  # for recover(), when the caller sets no limit
 
 
 @in_double
@@ -93,11 +95,9 @@ def recover_oracle(
     best: tuple[Certificate, int] | None = None
     if tail is not None and _turnable(g, tail) and (tail.sharp or d > 1):
         best = _along_lines(box, form, tail, options["hidden"], clock, rng, int(seed))
-    if best is None or best[0].status not in ("exact", "consistent"):
-        sampled = _from_samples(box, form, options["hidden"], clock, rng, int(seed), best is None)
-        if sampled is not None and (best is None or sampled.converged):
-            return replace(sampled, feature_names=names, options=options, queries=box.queries)
-    assert best is not None
+    if best is None:
+        sampled = _from_samples(box, form, options["hidden"], clock, rng, int(seed))
+        return replace(sampled, feature_names=names, options=options, queries=box.queries)
     certificate, used = best
     return Recovery(
         network=certificate.network,
@@ -126,30 +126,46 @@ def _turnable(g: Activation, tail: Tail) -> bool:
 
 
 def _along_lines(
-    box: BlackBox, form: Form, tail: Tail, hidden: int | None, clock: Clock, rng: np.random.Generator, seed: int
+    box: BlackBox,
+    form: Form,
+    tail: Tail,
+    hidden: int | None,
+    clock: Clock,
+    rng: np.random.Generator,
+    seed: int,
 ) -> tuple[Certificate, int] | None:
     """The first network from lines that is certified, else the one that fits best; and its queries."""
     region = typical(box, 1000, rng)
     best: tuple[Certificate, int] | None = None
-    for net, _ in networks(box, tail, region, clock, rng):
-        faint = is_faint(net, tail, region)
-        if faint.all():
+    for tried, net in enumerate(networks(box, tail, region, clock, rng)):
+        share = contributions(net, tail, region)
+        dead = share < DEAD
+        if dead.all():
             continue
-        left_out = [_named(net, i) for i in np.flatnonzero(faint)]
+        left_out = [_named(net, int(i)) for i in np.flatnonzero(dead)]
         live = OneHiddenNet(
-            net.weights[~faint], net.output[~faint], net.bias[~faint], net.intercept, net.activation
+            net.weights[~dead], net.output[~dead], net.bias[~dead], net.intercept, net.activation
         )
-        this = replace(form, k=live.n_hidden)
-        U = design.queries(live, tail, box, rng)
-        y = box.ask(U)
-        certificate = finish(live, this, U, y, box, clock, seed)
-        certificate = tested(certificate, box, _FRESH, rng)
-        certificate = _counted(certificate, hidden, left_out, box, region)
-        if best is None or certificate.rms < best[0].rms:
-            best = certificate, len(U)
-        if certificate.status == "exact" or clock.expired():
+        for wide in (False, True):
+            U = design.queries(live, tail, box, rng, wide)
+            y = box.ask(U)
+            certificate = finish(live, replace(form, k=live.n_hidden), U, y, box, clock, seed)
+            certificate = with_faintest(certificate, share[~dead])
+            certificate = within_rounding(certificate, box, float(np.max(np.abs(y)) / y.std()))
+            certificate = _counted(tested(certificate, box, _FRESH, rng), hidden, left_out, box, region)
+            if best is None or _rank(certificate) < _rank(best[0]):
+                best = certificate, len(U)
+            if certificate.rms > EXACT_RMS or certificate.status == "exact":
+                break  # farther queries help only where a fit to rounding is not unique
+        assert best is not None
+        if best[0].rms <= max(EXACT_RMS, 30 * box.rounding) or clock.expired() or tried + 1 == _FINISHES:
             break
     return best
+
+
+def _rank(certificate: Certificate) -> tuple[bool, float]:
+    """Exact first, then by fit."""
+    return certificate.status != "exact", certificate.rms
 
 
 def _named(net: OneHiddenNet, i: int) -> str:
@@ -170,12 +186,12 @@ def _counted(
         certificate = with_check(certificate, check)
     if certificate.status == "exact":
         quiet = silent(normalised(box).inward(certificate.network), region)
-        message = certificate.message.replace("sample", "query")
+        message = certificate.message.replace("sample", "query")  # the same words for a black box
         if dead.value:
             message += f"; dead units: {dead.advice}"
         if quiet:
             message += f"; constant over typical x, found beyond: units {', '.join(map(str, quiet))}"
-        certificate = renamed(certificate, message)
+        certificate = replace(certificate, message=message)
     return certificate
 
 
@@ -186,16 +202,13 @@ def _from_samples(
     clock: Clock,
     rng: np.random.Generator,
     seed: int,
-    owed: bool,
-) -> Recovery | None:
-    """Gaussian queries handed to ``recover``; None when time is up and no answer is owed."""
-    if clock.expired() and not owed:
-        return None
+) -> Recovery:
+    """Gaussian queries handed to ``recover``."""
     size = replace(form, k=hidden or 8).freedom
     count = int(min(max(4000, 20 * size), _SAMPLED_MOST))
     U = np.clip(rng.standard_normal((count, box.d)), -box.reach, box.reach)
     X, y = box.inputs(U), box.ask(U)
-    left = None if clock.limit is None else max(clock.limit - clock.seconds(), 1.0)
+    left = _SAMPLED_SECONDS if clock.limit is None else max(clock.limit - clock.seconds(), 1.0)
     found = recover(
         X, y, hidden, activation=form.activation, bias=form.bias, intercept=form.intercept, seed=seed,
         max_seconds=left, progress=lambda r: clock.report(r.stage, r.step, r.loss),

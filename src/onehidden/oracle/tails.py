@@ -65,10 +65,9 @@ def _polynomial(coefficients: np.ndarray, z: np.ndarray) -> np.ndarray:
 def tail_of(activation: Activation) -> Tail | None:
     """The tail of g by its values far out; None where g is no polynomial there, or one polynomial."""
     for degree in range(4):
-        sides = [_fitted(activation, sign * _FAR, degree) for sign in (-1, 1)]
-        if sides[0] is None or sides[1] is None:
+        left, right = (_fitted(activation, sign * _FAR, degree) for sign in (-1, 1))
+        if left is None or right is None:
             continue
-        left, right = sides
         change = right - left
         jump = float(change[degree])
         if abs(jump) < 1e-6:

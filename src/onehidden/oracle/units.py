@@ -6,9 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from onehidden.oracle.box import BlackBox
+from onehidden.oracle.box import EPS, BlackBox
 from onehidden.oracle.lines import Line, Zones
 from onehidden.oracle.tails import Tail, inverse, values
+
+ROW_ERROR = 1e-5  # of a row, relative: beyond, the same unit seen twice looks like two
+BIAS_ERROR = 0.03  # of a unit's argument near the centre, as the start of a descent
 
 
 @dataclass(frozen=True)
@@ -19,14 +22,16 @@ class Units:
     ----------
     weights : (m, d); unit rows where g is homogeneous.
     bias, output : (m,).
-    clear : (m,) distance to the next switch on the line it was found on, in units of its radius.
+    error : (m,) estimated relative error of the row, from rounding.
+    blur : (m,) estimated error of bias / |a|.
     seen : (m,) on how many lines.
     """
 
     weights: np.ndarray
     bias: np.ndarray
     output: np.ndarray
-    clear: np.ndarray
+    error: np.ndarray
+    blur: np.ndarray
     seen: np.ndarray
 
     def __len__(self) -> int:
@@ -41,33 +46,37 @@ class Units:
         return self.weights / norm[:, None], self.bias / norm
 
 
-_PARTS = ("weights", "bias", "output", "clear", "seen")
+_PARTS = ("weights", "bias", "output", "error", "blur", "seen")
 
 
 def none(d: int) -> Units:
     """No units."""
-    return Units(np.zeros((0, d)), *(np.zeros(0) for _ in range(4)))
+    return Units(np.zeros((0, d)), *(np.zeros(0) for _ in range(5)))
+
+
+def row_error(box: BlackBox) -> float:
+    """The largest relative error of a row that is let through; single precision cannot do as well."""
+    return ROW_ERROR * float(box.rounding / EPS) ** 0.25
 
 
 def joined(first: Units, second: Units) -> Units:
-    """Both collections, each hyperplane once: the clearer of two sightings stays."""
+    """Both collections, each hyperplane once: the sharper of two sightings stays."""
     both = Units(*(np.concatenate([getattr(first, p), getattr(second, p)]) for p in _PARTS))
     rows, offset = both.unit_rows()
     seen, kept = both.seen.copy(), []
-    for i in np.argsort(-both.clear):
-        twin = next((j for j in kept if _same(rows[i], offset[i], rows[j], offset[j])), None)
-        if twin is None:
-            kept.append(int(i))
+    for i in np.argsort(both.blur):
+        near = np.array(kept, int)
+        sign = np.where(rows[near] @ rows[i] < 0, -1.0, 1.0)
+        # Units closer than 1e-6 would not have been seen apart, from any distance that is used.
+        tilt = np.linalg.norm(rows[i] - sign[:, None] * rows[near], axis=1)
+        same = tilt <= np.maximum(1e-6, 100 * (both.error[i] + both.error[near]))
+        shift = np.abs(offset[i] - sign * offset[near])
+        same &= shift <= 1e-6 * (10 + np.abs(offset[i])) + 100 * (both.blur[i] + both.blur[near])
+        if same.any():
+            seen[near[np.argmin(np.where(same, tilt, np.inf))]] += seen[i]
         else:
-            seen[twin] += seen[i]
+            kept.append(int(i))
     return replace(both, seen=seen).at(np.array(sorted(kept), int))
-
-
-def _same(row: np.ndarray, offset: float, other: np.ndarray, its_offset: float) -> bool:
-    """Whether two hyperplanes are one: a bias found from far away is known less well than the row."""
-    sign = 1.0 if row @ other > 0 else -1.0
-    apart = abs(offset - sign * its_offset) / (10 + abs(its_offset))
-    return bool(np.linalg.norm(row - sign * other) + apart < 1e-4)
 
 
 def step_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
@@ -117,12 +126,13 @@ def step_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
     size = np.linalg.norm(weights, axis=1)
     with np.errstate(invalid="ignore"):
         weights = gradient(np.where(size > 0, 1 / size, reach))
-    found = np.all(np.isfinite(weights), axis=1) & (np.linalg.norm(weights, axis=1) > 0)
+    size, far = np.linalg.norm(weights, axis=1), np.linalg.norm(middle, axis=1)
+    with np.errstate(invalid="ignore"):
+        error = 4 * zones.noise / np.abs(height[rows]) + box.rounding * far * size
+        found = (size > 0) & (error < row_error(box)) & (error * far * size < BIAS_ERROR)
     bias = tail.root - np.sum(weights * middle, axis=1)
-    before, after = zones.gaps(line.limit)
-    clear = np.minimum(after - before, np.inf)
-    clear = np.minimum(clear[:-1], clear[1:])[rows] / line.radius
-    return Units(weights, bias, height[rows] / tail.jump, clear, np.ones(len(rows))).at(found)
+    units = Units(weights, bias, height[rows] / tail.jump, error, error * far, np.ones(len(rows)))
+    return units.at(found)
 
 
 def _crossing(

@@ -19,12 +19,15 @@ from onehidden.recovery.fallback import (
     Rows,
     affordable_units,
     canonical_rows,
-    independent_columns,
     plain_fit,
+    rank,
+    varying_columns,
     with_all_columns,
 )
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import recover
+
+_FEW = 300  # rows below which a fitted input model is worse than the Gaussian
 
 
 class _ScoreParameterAndMethod:
@@ -84,8 +87,8 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OneHiddenRegressor:
         """Recover the network; a doubtful answer is kept and announced by a ``ConvergenceWarning``.
 
-        There is always a model to predict with: constant and dependent columns get weight zero, units that
-        the rows cannot pay for are left out, and below one unit the fit is ridge regression or the mean.
+        There is always a model to predict with: constant columns get weight zero, units that the rows
+        cannot pay for are left out, and below one unit the fit is ridge regression or the mean.
 
         Parameters
         ----------
@@ -103,7 +106,7 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         if not isinstance(seed, (int, np.integer)):
             seed = 0 if seed is None else int(check_random_state(seed).randint(2**31 - 1))
         rows = canonical_rows(X, np.asarray(y, dtype=np.float64), weight, max(int(seed), 0))
-        found, trouble = self._recovered(rows, independent_columns(rows.X), int(seed))
+        found, trouble = self._recovered(rows, varying_columns(rows.X), int(seed))
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
         self.recovery_ = replace(found, feature_names=tuple(str(name) for name in names))
         self.network_ = self.recovery_.network
@@ -117,7 +120,8 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         """The best that these rows allow, and what had to be given up for it."""
         n, d = rows.X.shape
         hidden, start, trouble = self.n_hidden, self.start, []
-        form = Form(activations.get(self.activation), max(len(columns), 1), 1, bool(self.bias), True)
+        g = activations.get("relu" if self.activation == "auto" else self.activation)
+        form = Form(g, max(rank(rows.X[:, columns]), 1), 1, bool(self.bias), True)
         affordable = affordable_units(form, n)
         if np.ptp(rows.y) <= 1e-13 * np.max(np.abs(rows.y)):
             return plain_fit(rows, columns, "y is constant, and so is the model"), trouble
@@ -131,7 +135,7 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
             return plain_fit(rows, columns, reason), trouble
         if len(columns) < d:
             left_out = ", ".join(str(j) for j in sorted(set(range(d)) - set(columns.tolist()))[:8])
-            trouble.append(f"constant or linearly dependent columns have weight zero: {left_out}")
+            trouble.append(f"constant columns have weight zero: {left_out}")
         if isinstance(hidden, (int, np.integer)) and hidden > affordable:
             trouble.append(f"{n} rows pay for {affordable} of the {hidden} units asked for")
             hidden = affordable
@@ -139,10 +143,13 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
             hidden = 1  # what choosing the width would come to, without training a scout
         if start == "auto" and n < 4 * form.freedom:
             start = "random"  # no answer can be certified here, so a longer race has no end to reach
+        score = vars(self)["score"]
+        if isinstance(score, str) and score == "auto" and (n < _FEW or rows.repeated):
+            score = "gaussian"  # no other input model can be estimated from few rows, or from repeated ones
         weights = {} if rows.weight is None else {"sample_weight": rows.weight}
         found = recover(
             rows.X[:, columns], rows.y, hidden, activation=self.activation, bias=self.bias,
-            score=vars(self)["score"], start=start, seed=seed, max_seconds=self.max_seconds, **weights,
+            score=score, start=start, seed=seed, max_seconds=self.max_seconds, **weights,
         )  # fmt: skip
         return with_all_columns(found, columns, d), trouble
 

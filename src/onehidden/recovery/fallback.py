@@ -9,10 +9,10 @@ import numpy as np
 from onehidden.checks import at_least
 from onehidden.network import OneHiddenNet
 from onehidden.objectives.residuals import Form
+from onehidden.recovery.coordinates import DEPENDENT
 from onehidden.recovery.record import ParameterRecord, Recovery
 
 _MOST_COPIES = 10  # whole-number weights are written out as repeated rows up to this growth of the table
-_DEPENDENT = 1e-10  # smallest eigenvalue of the correlations, against the largest, that whitening accepts
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Rows:
     X: np.ndarray
     y: np.ndarray
     weight: np.ndarray | None
+    repeated: bool = False  # whether rows stand more than once
 
     @property
     def mean(self) -> float:
@@ -50,24 +51,23 @@ def canonical_rows(X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, seed
     whole = bool(np.all(weight == np.round(weight)))
     if whole and weight.sum() <= _MOST_COPIES * max(len(table), 1000):
         table = np.repeat(table, weight.astype(int), axis=0)
-        return Rows(np.ascontiguousarray(table[:, :-1]), table[:, -1].copy(), None)
+        return Rows(np.ascontiguousarray(table[:, :-1]), table[:, -1].copy(), None, len(table) > len(weight))
     return Rows(np.ascontiguousarray(table[:, :-1]), table[:, -1].copy(), weight)
 
 
-def independent_columns(X: np.ndarray) -> np.ndarray:
-    """Indices of columns that vary and of which none is a combination of the others."""
-    spread = X.std(axis=0)
-    size = np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny)
-    kept = np.flatnonzero(spread > 16 * np.finfo(float).eps * size)
-    while len(kept) > 1:
-        Z = (X[:, kept] - X[:, kept].mean(axis=0)) / spread[kept]
-        value, vector = np.linalg.eigh(Z.T @ Z / len(X))
-        if value[0] >= 2 * _DEPENDENT * value[-1]:
-            break
-        # Of the columns in the dependence, the last: earlier columns keep their meaning.
-        share = np.abs(vector[:, 0])
-        kept = np.delete(kept, np.flatnonzero(share >= 0.5 * share.max())[-1])
-    return kept
+def varying_columns(X: np.ndarray) -> np.ndarray:
+    """Indices of the columns that are not constant up to rounding."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    return np.flatnonzero(high > low + 8 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high)))
+
+
+def rank(X: np.ndarray) -> int:
+    """Directions in which varying columns vary: columns less the linear relations among them."""
+    if X.shape[1] == 0:
+        return 0
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    value = np.linalg.eigvalsh(Z.T @ Z / len(X))
+    return int(np.sum(value >= DEPENDENT * value[-1]))
 
 
 def affordable_units(form: Form, n: int) -> int:

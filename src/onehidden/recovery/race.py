@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+import jax
 import numpy as np
 
 from onehidden.laws import standard_normal as standard_law
@@ -19,6 +20,8 @@ from onehidden.starts.wide import WideAndPrune, wide_start
 
 STARTS = ("auto", "random", "tensor", "landscape", "wide")
 _CHEAP = 450  # parameters up to which random restarts are tried before anything else
+_FEW = 5  # samples a parameter below which an accelerator begins with a student on all rows
+_CPU_WORK = 2e13  # operations of a student worth waiting for on a CPU: some minutes
 _LARGEST_FOURTH = 64  # coordinates beyond which T_4 is not formed
 
 
@@ -112,14 +115,30 @@ def _refined(task: Task, weights: np.ndarray, bias: np.ndarray, origin: str) -> 
 
 
 def _wide(task: Task) -> Iterator[Candidate]:
-    base = max(8 * task.k, 64)
-    ladder = (
+    for i, settings in enumerate(ladder(task, jax.default_backend() == "cpu")):
+        if i and task.stop():
+            return
+        yield wide_start(task, settings)
+
+
+def ladder(task: Task, on_cpu: bool) -> list[WideAndPrune]:
+    """Students from cheap to thorough: with few samples a parameter only wide ones on all rows succeed.
+
+    d = k = 50 ReLU, n = 16 384: width 400 on batches of 512 keeps every unit. n = 8192: width 3200 on all
+    rows keeps most of them, narrower ones or batches less than half.
+    """
+    n, base = len(task.y), max(8 * task.k, 64)
+    thorough = [
+        WideAndPrune(8 * base, steps=30_000, batch=None),
+        WideAndPrune(16 * base, steps=60_000, batch=None),
+    ]
+    quick = [
         WideAndPrune(base),
         WideAndPrune(2 * base, steps=24_000, rate=5e-3),
         WideAndPrune(2 * base, steps=24_000, rate=5e-3, decay=1e-4),
         WideAndPrune(4 * base, steps=40_000, rate=5e-3, decay=2e-3),
-    )
-    for i, settings in enumerate(ladder):
-        if i and task.stop():
-            return
-        yield wide_start(task, settings)
+    ]
+    if on_cpu:
+        return quick + [settings for settings in thorough if settings.work(n, task.d) <= _CPU_WORK]
+    few = n < _FEW * task.k * (task.d + 1)
+    return thorough if few else [quick[0], *thorough]

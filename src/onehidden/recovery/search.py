@@ -19,10 +19,13 @@ from onehidden.recovery.coordinates import Coordinates, WhitenedScore
 from onehidden.recovery.halves import fit_halves, half_sample_checks
 from onehidden.recovery.input_model import InputModel
 from onehidden.recovery.race import Scouting, candidates
+from onehidden.recovery.rivals import rival_check
 from onehidden.recovery.samples import Samples
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.starts.candidate import Candidate, Task, complete, refine, search_form
 from onehidden.starts.repair import repaired, with_one_fewer, with_one_more
+
+_RIVALS = 1500  # weights up to which rival activations are tried
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,9 @@ def _with_neighbours(task: Task, begin: Coordinates, found: Found) -> Found:
             "loss of one unit less on the same scale; below 0 the data do not ask for all of these units",
         )
         certificate = with_check(certificate, check)
+    if certificate.status == "consistent" and net.weights.size <= _RIVALS:
+        rival = rival_check(task, net)
+        certificate = certificate if rival is None else with_check(certificate, rival)
     return replace(found, certificate=certificate)
 
 

@@ -39,15 +39,19 @@ class WideAndPrune:
     Attributes
     ----------
     width : units of the student.
-    steps, batch, rate : Adam steps, rows a step, peak rate (cosine decay to zero).
+    steps, batch, rate : Adam steps, rows a step (None: all), peak rate (cosine decay to zero).
     decay : weight of |theta|^2 / 2 on rows and outputs; in the product it acts as a sparse penalty.
     """
 
     width: int
     steps: int = 12_000
-    batch: int = 512
+    batch: int | None = 512
     rate: float = 1e-2
     decay: float = 1e-3
+
+    def work(self, n: int, d: int) -> float:
+        """Floating-point operations of the training: two a product, three products a step."""
+        return 6.0 * self.steps * min(self.batch or n, n) * d * self.width
 
 
 def wide_start(task: Task, settings: WideAndPrune) -> Candidate:
@@ -65,6 +69,9 @@ def wide_start(task: Task, settings: WideAndPrune) -> Candidate:
         task.memo,
     )
     weights, bias = prune(wide, theta, task)
+    if len(weights) < task.k:  # the student has fewer directions than units are asked for
+        extra = np.random.default_rng([task.seed, 5]).standard_normal((task.k - len(weights), task.d + 1))
+        weights, bias = np.vstack([weights, extra[:, 1:]]), np.append(bias, extra[:, 0] * task.bias)
     form = search_form(task.activation, task.d, len(weights), task.bias)
     return refine(task, form, complete(task, form, weights, bias), "wide-and-prune")
 
@@ -88,7 +95,8 @@ def train(
     memory = "wide", form, settings, seed, X, y, weight
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(X))
-    with single():
+    # An accelerator's default product of float32 keeps 10 bits: students that need all rows end astray.
+    with single(), jax.default_matmul_precision("highest"):
         root = np.ones(len(X)) if weight is None else np.sqrt(weight)
         rows = tuple(jnp.asarray(v[order], jnp.float32) for v in (X, y, root))
         weights = rng.standard_normal((form.k, form.d)) / np.sqrt(form.d)
@@ -99,7 +107,7 @@ def train(
         optimiser = optax.adam(optax.cosine_decay_schedule(settings.rate, settings.steps))
         state = optimiser.init(theta)
         key = jax.random.key(seed)
-        batch = min(settings.batch, len(X))
+        batch = min(settings.batch or len(X), len(X))
         kept, begin = memo.recall(*memory), 0
         if kept is not None:
             leaves, shape = jax.tree.flatten((theta, state))

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from onehidden.checks import Check
 from onehidden.report import drawings
 from onehidden.report.blocks import Block, Checks, Figure, Grid, Paragraph, Section
 from onehidden.report.numbers import seconds, short
@@ -89,27 +90,35 @@ def moment_signal(subject: Subject) -> Section | None:
 
 
 def score_validity(subject: Subject) -> Section | None:
-    """Whether the input model behind the score moments holds on these rows, by Stein's identities."""
-    model = dict(subject.get("options", {})).get("score", "auto")
-    if subject.X is None or model not in ("auto", "gaussian"):
+    """What the inputs were taken for, and whether it holds on the data, by Stein's identities."""
+    model = str(subject.get("input_model", "not needed"))
+    made = list(subject.get("score_checks", ()))
+    if not made and model.startswith(("not needed", "Gaussian")):
+        made = _gaussian_validity(subject)
+    if not made:
         return None  # a law of the caller's own is not in the run: `onehidden.scores.validity` tests it
+    failed = [check for check in made if not check.passed]
+    assumed = {
+        "not needed": "No start needed an input model; held against a Gaussian of the same covariance, the"
+    }
+    said = assumed.get(model, f"Input model of the score moments: {model}. Its")
+    verdict = (
+        "all hold."
+        if not failed
+        else f"{len(failed)} of {len(made)} fail. The answer does not rest on them (the checks above "
+        "judge it), but starts from moments may mislead."
+    )
+    lead = Paragraph(f"{said} identities E[q Sₘ] = E[∇ᵐ q], in standard errors: {verdict}")
+    return Section("validity", "Score validity", (lead, Checks(tuple(sorted(made, key=lambda c: c.passed)))))
+
+
+def _gaussian_validity(subject: Subject) -> list[Check]:
+    if subject.X is None:
+        return []
     from onehidden import laws, scores
 
     X = subject.X[thin(len(subject.X), VALIDITY_ROWS)]
     try:
-        law = laws.Gaussian(X.mean(axis=0), np.atleast_2d(np.cov(X.T)))
-        made = scores.validity(law, X)
+        return scores.validity(laws.Gaussian(X.mean(axis=0), np.atleast_2d(np.cov(X.T))), X)
     except ValueError:  # too few rows, or columns that depend on each other
-        return None
-    failed = [check for check in made if not check.passed]
-    verdict = (
-        "It holds on these rows."
-        if not failed
-        else f"{len(failed)} of {len(made)} identities fail: starts from moments may mislead. The answer "
-        "does not rest on them (the checks above judge it), but scores.select(X) gives a better input model."
-    )
-    lead = Paragraph(
-        "Score moments take the inputs for Gaussian with the mean and covariance of the sample; the "
-        f"identities E[q Sₘ] = E[∇ᵐ q] test it, in standard errors. {verdict}"
-    )
-    return Section("validity", "Score validity", (lead, Checks(tuple(sorted(made, key=lambda c: c.passed)))))
+        return []

@@ -8,7 +8,7 @@ from typing import Any
 from onehidden.report.blocks import Block, Code, Grid, Paragraph, Section
 from onehidden.report.subject import Subject
 
-_FLAGS = ("hidden", "activation", "bias", "score", "start", "seed", "max_seconds")
+_FLAGS = ("hidden", "activation", "bias", "intercept", "score", "start", "errors", "seed", "max_seconds")
 
 
 def reproduce(subject: Subject) -> Section:

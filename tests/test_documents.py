@@ -1,0 +1,167 @@
+"""README and documentation: every block and every command runs, and prints what is shown."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+
+import onehidden as oh
+from onehidden.cli import cli, main
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/howto/*.md")])
+BLOCK = re.compile(r"^```(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+RUNNABLE = {"python", "console", "sh"}
+# Output follows its block; directives are Sphinx's; text alone is a picture of something, not a claim.
+KNOWN = RUNNABLE | {"text", "{toctree}", "{eval-rst}"}
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return [(kind, body) for kind, body in BLOCK.findall(page.read_text(encoding="utf-8"))]
+
+
+def masked(text: str) -> str:
+    """Without what rounding and clocks decide: numbers below 1e-9 and times; lines without trailing space."""
+    text = re.sub(r"\b\d(\.\d+)?e-(09|[1-9]\d)\b", "ε", text)
+    text = re.sub(r"\b\d+(\.\d+)? (ms|s)\b", "… s", text)
+    return "\n".join(re.sub(r" +", " ", line).strip() for line in text.strip().splitlines())
+
+
+def onehidden(words: list[str]) -> tuple[int, str]:
+    """The command line, in this process: exit code and what went to stdout."""
+    before, out = sys.argv, io.StringIO()
+    sys.argv = ["onehidden", *words]
+    try:
+        with contextlib.redirect_stdout(out), pytest.raises(SystemExit) as stop:
+            main()
+    finally:
+        sys.argv = before
+    return int(stop.value.code or 0), out.getvalue()
+
+
+def run_command(line: str) -> str:
+    """One command of a console block; make targets and extras are looked up, not installed."""
+    words = shlex.split(line, comments=True)
+    if words[0] == "onehidden":
+        code, out = onehidden(words[1:])
+        assert code in (0, 1), f"{line}: exit code {code}"
+        return out
+    if words[0] == "make":
+        subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, check=True, capture_output=True)
+        return ""
+    raise AssertionError(f"a test does not know how to run {line!r}")
+
+
+def look_up(line: str) -> None:
+    """One line of a block that a reader's own shell would run: its parts must exist."""
+    words = shlex.split(line, comments=True)
+    if not words or "_ONEHIDDEN_COMPLETE" in line:  # tests/test_cli_hostile.py runs the completion scripts
+        return
+    if words[0] == "onehidden":
+        command = cli.get_command(click.Context(cli), words[1])
+        assert command is not None
+        command.make_context(words[1], list(words[2:]))
+    elif words[:2] == ["pip", "install"]:
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        for extra in re.findall(r"onehidden\[(\w+)\]", line):
+            assert extra in extras
+    else:
+        run_command(line)
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    """A folder with the file that the pages speak of: data.csv with a target y."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    truth = oh.OneHiddenNet([[1.0, -0.5], [0.4, 0.8]], [1.0, -2.0], [0.3, 0.0])
+    for name in ("data.csv", "new.csv"):
+        X = rng.standard_normal((400, 2))
+        table = np.column_stack([X, truth.predict(X)])
+        np.savetxt(name, table, delimiter=",", header="left,right,y", comments="")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_block_runs_and_prints_what_is_shown(page, desk):
+    if page.name == "cluster.md" and importlib.util.find_spec("distributed") is None:
+        pytest.skip("needs the extra cluster: dask[distributed]")
+    namespace: dict = {"__name__": "__main__"}
+    printed: str | None = None
+    for kind, body in blocks(page):
+        assert kind in KNOWN, f"{page.name}: a block of kind {kind!r} is neither run nor marked as output"
+        if kind == "python":
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                exec(compile(body, str(page), "exec"), namespace)
+            printed = out.getvalue()
+        elif kind == "console":
+            lines = [line[2:] for line in body.splitlines() if line.startswith("$ ")]
+            assert len(lines) == len(body.strip().splitlines()), "a console block holds commands alone"
+            printed = "".join(run_command(line) for line in lines)
+        elif kind == "sh":
+            for line in body.splitlines():
+                look_up(line)
+        elif kind == "text" and printed:
+            assert masked(printed) == masked(body)
+            printed = None
+
+
+def test_the_demo_in_the_readme_is_what_the_demo_prints(desk):
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    (shown,) = [body for kind, body in blocks(ROOT / "README.md") if body.startswith("found against true")]
+    code, printed = onehidden(["demo"])
+    assert code == 0
+    assert masked(printed) == masked(shown)
+    assert masked(printed) != masked(shown.replace("recovered", "doubtful"))
+    assert page.index("make demo") < page.index("found against true")
+
+
+def test_masking_keeps_what_matters():
+    assert masked("a 2.7e-16  b 3.1 s") == masked("a 1.1e-15 b 45 s")
+    assert masked("error 2.7e-3") != masked("error 3.7e-3")
+    assert masked("exact") != masked("doubtful")
+
+
+def test_every_equation_of_the_theory_page_has_its_line():
+    spec = importlib.util.spec_from_file_location("site_settings", ROOT / "docs" / "conf.py")
+    assert spec is not None
+    assert spec.loader is not None
+    settings = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(settings)
+    names = re.findall(r"\{impl\}`([\w.]+)`", (ROOT / "docs" / "theory.md").read_text(encoding="utf-8"))
+    assert len(names) > 40
+    for name in names:
+        file, _, line = settings.implementation(name)
+        text = (ROOT / "src" / "onehidden" / file).read_text(encoding="utf-8").splitlines()
+        assert any(name.split(".")[-1] in row for row in text[line - 1 : line + 4]), name
+    with pytest.raises(ValueError, match="no such object"):
+        settings.implementation("nowhere.at_all")
+
+
+@pytest.mark.slow
+def test_the_site_builds_and_its_links_lead_somewhere(tmp_path):
+    pytest.importorskip("furo")
+    pytest.importorskip("myst_parser")
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-b", "html", str(ROOT / "docs"), str(tmp_path)],
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    theory = (tmp_path / "theory.html").read_text(encoding="utf-8")
+    links = re.findall(r'href="(_modules/[^"#]+)#([^"]*)"', theory)
+    assert len(links) > 40
+    for page, anchor in links:
+        source = (tmp_path / page).read_text(encoding="utf-8")
+        assert f'id="{anchor}"' in source, (page, anchor)

@@ -1,0 +1,321 @@
+"""A black box that is a network is given back unit by unit; one that is not is never called exact."""
+
+import importlib.util
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import erf, expit
+
+import onehidden as oh
+from onehidden import activations
+from onehidden.oracle.box import BlackBox
+from onehidden.oracle.lines import find_zones, random_line
+from onehidden.oracle.signs import solve_signs
+from onehidden.oracle.tails import tail_of
+from onehidden.precision import double
+
+# Written apart from the library: plain NumPy.
+PLAIN = {
+    "relu": lambda t: np.maximum(t, 0),
+    "leaky_relu": lambda t: np.where(t > 0, t, 0.01 * t),
+    "squared_relu": lambda t: np.maximum(t, 0) ** 2,
+    "cubed_relu": lambda t: np.maximum(t, 0) ** 3,
+    "sigmoid": expit,
+    "tanh": np.tanh,
+    "erf": lambda t: 0.5 * np.sqrt(np.pi) * erf(t),
+    "softplus": lambda t: np.logaddexp(0, t),
+    "gelu": lambda t: 0.5 * t * (1 + erf(t / np.sqrt(2))),
+    "abs": np.abs,
+}
+# Rounding of fn is eps; the queries leave a condition of at most 1e5 in the tests here.
+CLOSE = 1e5 * np.finfo(float).eps
+
+
+def teacher(name, k, d, seed=0, bias=1.0):
+    rng = np.random.default_rng(seed)
+    weights = rng.standard_normal((k, d)) / np.sqrt(d) * np.exp(0.4 * rng.standard_normal((k, 1)))
+    output = rng.choice([-1.0, 1.0], k) * rng.uniform(0.5, 1.5, k)
+    return oh.OneHiddenNet(weights, output, bias * rng.standard_normal(k), 0.3, name)
+
+
+def box_of(net, dtype=float):
+    g = PLAIN[net.activation.name]
+    A, b, w = (np.asarray(v, dtype) for v in (net.weights, net.bias, net.output))
+    return lambda X: g(X.astype(dtype) @ A.T + b).astype(dtype) @ w + dtype(net.intercept)
+
+
+def worst(found, truth):
+    m = oh.match(found, truth)
+    return max(m.max_error, m.output_error, m.bias_error, m.intercept_error)
+
+
+def check(r, name):
+    return next(c for c in r.checks if c.name == name)
+
+
+def test_tails_are_those_of_the_formulas():
+    degrees = {
+        "relu": 1, "leaky_relu": 1, "squared_relu": 2, "cubed_relu": 3, "sigmoid": 0, "tanh": 0, "erf": 0,
+        "softplus": 1, "gelu": 1, "abs": 1,
+    }  # fmt: skip
+    jumps = {"leaky_relu": 0.99, "tanh": 2.0, "erf": np.sqrt(np.pi), "abs": 2.0}
+    with double():
+        for name in activations.names():
+            tail = tail_of(activations.get(name))
+            if name in ("quadratic", "linear"):
+                assert tail is None
+                continue
+            assert tail is not None
+            assert tail.degree == degrees[name]
+            assert tail.jump == pytest.approx(jumps.get(name, 1.0), rel=1e-12)
+            assert tail.sharp == (activations.get(name).homogeneity is not None)
+
+
+@pytest.mark.parametrize(("k", "rank"), [(6, 8), (12, 4), (24, 3)])
+def test_signs_are_found_and_a_wrong_target_is_refused(k, rank):
+    rng = np.random.default_rng(k)
+    vectors = rng.standard_normal((50, rank)) @ rng.standard_normal((rank, k))
+    signs = rng.choice([-1.0, 1.0], k)
+    assert np.array_equal(solve_signs(vectors, vectors @ signs, 1e-8), signs)
+    assert solve_signs(vectors, vectors @ signs + 1e-2 * vectors[:, 0], 1e-8) is None
+
+
+def test_zones_hold_every_switch():
+    net = teacher("relu", 10, 4)
+    rng = np.random.default_rng(1)
+    box = BlackBox(box_of(net), np.zeros(4), np.ones(4))
+    box.examine(rng)
+    line = random_line(4, 2.0, np.inf, rng)
+    zones = find_zones(box, line, 1, rng)
+    switch = -(net.weights @ line.start + net.bias) / (net.weights @ line.direction)
+    inside = np.abs(switch) < 0.99 * line.limit
+    held = (zones.low[:, None] <= switch) & (switch <= zones.high[:, None])
+    assert held.any(axis=0)[inside].all()
+    assert len(zones.low) <= inside.sum()
+    assert np.sum(zones.high - zones.low) < 0.05 * 2 * line.limit  # and are not simply the whole line
+
+
+@pytest.mark.parametrize("name", sorted(PLAIN))
+def test_every_activation_is_given_back_with_its_width(name):
+    truth = teacher(name, 4, 3)
+    r = oh.recover_oracle(box_of(truth), 3, activation=name)
+    assert r.status == "exact"
+    assert r.network.n_hidden == 4
+    assert worst(r.network, truth) < CLOSE
+    nudged = oh.OneHiddenNet(truth.weights * (1 + 1e-9), truth.output, truth.bias + 1e-9, 0.3, name)
+    assert worst(nudged, truth) > CLOSE
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "logistic"])
+def test_trained_regressors_are_given_back(activation):
+    from sklearn.datasets import load_diabetes
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.neural_network import MLPRegressor
+
+    X, y = load_diabetes(return_X_y=True, scaled=True)
+    X, y = X / X.std(axis=0), (y - y.mean()) / y.std()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = MLPRegressor(
+            hidden_layer_sizes=(16,), activation=activation, solver="lbfgs", max_iter=100, random_state=0
+        ).fit(X, y)
+    inside = oh.OneHiddenNet(
+        model.coefs_[0].T, model.coefs_[1][:, 0], model.intercepts_[0], model.intercepts_[1][0],
+        {"logistic": "sigmoid"}.get(activation, activation),
+    )  # fmt: skip
+    r = oh.recover_oracle(model.predict, 10, 16, activation=inside.activation.name)
+    assert r.status == "exact"
+    assert worst(r.network, inside) < 1e-7
+    fresh = np.random.default_rng(5).standard_normal((2000, 10))
+    told = model.predict(fresh)
+    assert np.max(np.abs(r.network.predict(fresh) - told)) < 1e-7 * told.std()
+
+
+def test_queries_are_counted_and_repeatable():
+    truth, rows = teacher("relu", 5, 4), []
+    plain = box_of(truth)
+
+    def counting(X):
+        rows.append(len(X))
+        return plain(X)
+
+    r = oh.recover_oracle(counting, 4, 5, seed=3)
+    assert r.queries == sum(rows)
+    again = oh.recover_oracle(plain, 4, 5, seed=3)
+    assert again.queries == r.queries
+    assert again.network == r.network
+
+
+def test_queries_survive_the_disk_and_old_runs_have_none(tmp_path):
+    r = oh.recover_oracle(box_of(teacher("relu", 2, 2)), 2, 2)
+    r.save(tmp_path)
+    assert oh.load_recovery(tmp_path).queries == r.queries > 0
+    file = tmp_path / "recovery.json"
+    content = json.loads(file.read_text())
+    del content["queries"]
+    file.write_text(json.dumps(content))
+    assert oh.load_recovery(tmp_path).queries == 0
+
+
+def test_inputs_of_any_unit_are_understood():
+    scale, center = np.array([1e-3, 1.0, 1e3]), np.array([0.5, -20.0, 4e3])
+    base = teacher("tanh", 4, 3)
+    weights = base.weights / scale
+    truth = oh.OneHiddenNet(weights, base.output, base.bias - weights @ center, 0.3, "tanh")
+    typical = np.random.default_rng(0).standard_normal((200, 3)) * scale + center
+    r = oh.recover_oracle(box_of(truth), 3, 4, activation="tanh", inputs=typical)
+    assert r.status == "exact"
+    assert worst(r.network, truth) < 1e-8  # biases of size 1e4 cost four digits
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh"])
+def test_units_without_a_trace_are_named(name):
+    base = teacher(name, 4, 3)
+    weights = np.vstack([base.weights, base.weights[:1], [[0.3, 0.2, 0.1]]])
+    truth = oh.OneHiddenNet(
+        weights, np.append(base.output, [0.4, 0.0]), np.append(base.bias, [base.bias[0], 0.1]), 0.3, name
+    )
+    merged = oh.OneHiddenNet(
+        base.weights, base.output + np.array([0.4, 0, 0, 0]), base.bias, base.intercept, name
+    )
+    r = oh.recover_oracle(box_of(truth), 3, 6, activation=name)
+    assert r.status == "exact"
+    assert worst(r.network, merged) < CLOSE
+    assert check(r, "dead units").value == 2
+    assert "dead units" in r.message
+
+
+def test_more_units_than_asked_for_are_a_doubt():
+    truth = teacher("tanh", 5, 3)
+    r = oh.recover_oracle(box_of(truth), 3, 3, activation="tanh")
+    assert r.status == "doubtful"
+    assert not check(r, "units").passed
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh"])
+def test_nearly_parallel_units_are_told_apart(name):
+    base = teacher(name, 4, 3)
+    twin = base.weights[0] + 1e-3 * np.array([1.0, -1.0, 1.0])
+    truth = oh.OneHiddenNet(
+        np.vstack([base.weights, twin]), np.append(base.output, 0.7), np.append(base.bias, base.bias[0]),
+        0.3, name,
+    )  # fmt: skip
+    r = oh.recover_oracle(box_of(truth), 3, 5, activation=name)
+    assert r.status == "exact"
+    assert worst(r.network, truth) < 1e-8
+
+
+def test_unit_that_typical_inputs_never_switch_is_found_beyond_them():
+    base = teacher("relu", 4, 3)
+    bias = base.bias.copy()
+    bias[0] = 40 * np.linalg.norm(base.weights[0])
+    truth = oh.OneHiddenNet(base.weights, base.output, bias, 0.3, "relu")
+    r = oh.recover_oracle(box_of(truth), 3, 4)
+    assert r.status == "exact"
+    assert worst(r.network, truth) < 1e-9
+
+
+def test_single_precision_is_seen_and_never_called_exact():
+    truth = teacher("tanh", 4, 3)
+    r = oh.recover_oracle(box_of(truth, np.float32), 3, 4, activation="tanh", max_seconds=20)
+    assert r.status == "consistent"
+    assert "rounding of fn" in r.message
+    assert 1e-9 < worst(r.network, truth) < 1e-4
+
+
+def test_reach_is_kept():
+    truth, farthest = teacher("relu", 3, 2), []
+    plain = box_of(truth)
+
+    def watching(X):
+        farthest.append(np.max(np.abs(X)))
+        return plain(X)
+
+    r = oh.recover_oracle(watching, 2, 3, reach=30.0)
+    assert max(farthest) <= 30.0 * (1 + 1e-15)
+    assert r.status == "exact"
+    assert worst(r.network, truth) < CLOSE
+
+
+@pytest.mark.slow
+def test_one_smooth_input_falls_back_on_samples():
+    truth = oh.OneHiddenNet([[1.5], [-0.7]], [1.0, 0.8], [0.2, 1.0], 0.1, "tanh")
+    r = oh.recover_oracle(box_of(truth), 1, 2, activation="tanh", max_seconds=60)
+    assert r.queries > 0
+    assert not (r.converged and worst(r.network, truth) > 1e-6)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda X: np.sin(X @ np.array([1.0, 2.0])) + X[:, 0] ** 2,
+        lambda X: np.maximum(np.maximum(X[:, 0], 0) - np.maximum(X[:, 1] + 0.2, 0) + 0.1, 0),
+    ],
+    ids=["smooth", "two layers"],
+)
+def test_what_is_no_network_is_not_certified(fn):
+    r = oh.recover_oracle(fn, 2, 3, max_seconds=2)
+    assert not r.converged
+
+
+@pytest.mark.parametrize(
+    ("fn", "words"),
+    [
+        (lambda X: np.ones(len(X)), "constant"),
+        (lambda X: X, "one number a row"),
+        (lambda X: np.full(len(X), np.nan), "NaN"),
+        (lambda X: 1 / 0, "ZeroDivisionError"),
+        (lambda X: ["a"] * len(X), "must return numbers"),
+        (lambda X: np.random.default_rng().standard_normal(len(X)), "deterministic"),
+        (lambda X: np.where(np.abs(X).max(axis=1) > 50, np.nan, np.tanh(X[:, 0])), "reach"),
+        (3, "must be a function"),
+    ],
+)
+def test_a_bad_function_is_refused_in_one_sentence(fn, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        oh.recover_oracle(fn, 2, 2, activation="tanh")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"n_inputs": 0}, {"n_inputs": 2.5}, {"hidden": 0}, {"hidden": True}, {"seed": -1}, {"bias": "yes"},
+        {"reach": -1.0}, {"max_seconds": 0}, {"progress": 3}, {"activation": "nope"},
+        {"inputs": np.zeros((5, 3))},
+    ],
+)  # fmt: skip
+def test_bad_choices_are_refused_before_any_query(bad):
+    def never(X):
+        raise AssertionError("asked")
+
+    choices = {"n_inputs": 2, "hidden": 2, **bad}
+    with pytest.raises(ValueError, match=r"\w+"):
+        oh.recover_oracle(never, choices.pop("n_inputs"), choices.pop("hidden"), **choices)
+
+
+def test_the_example_distils_its_network():
+    path = Path(__file__).parents[1] / "examples" / "distil_sklearn.py"
+    spec = importlib.util.spec_from_file_location("distil_sklearn", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    r = module.main()
+    assert r.status == "exact"
+    assert r.network.n_hidden == 12
+
+
+def test_wide_start_of_too_few_directions_still_has_all_units():
+    from onehidden.starts.candidate import Task
+    from onehidden.starts.wide import WideAndPrune, wide_start
+
+    Z = np.random.default_rng(0).standard_normal((400, 2))
+    y = np.maximum(Z[:, 0], 0)
+    with double():
+        task = Task(Z, (y - y.mean()) / y.std(), activations.get("relu"), 3, True, 0)
+        found = wide_start(task, WideAndPrune(2, steps=1000))
+    assert found.network.n_hidden == 3
