@@ -124,6 +124,8 @@ def test_a_source_gives_the_answer_of_all_rows(noise, tmp_path):
         assert any(f"on a sample of {N // 4} rows" in check.advice for check in streamed.checks)
     else:
         assert oh.match(streamed.network, net).max_error < 1e-12
+        passes = [record for record in streamed.trace if record.stage == "pass over all rows"]
+        assert sum(record.step == 5 for record in passes) == 1  # beside the first: the certificate's, no more
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ def costs(form: Form, rows: float, steps: int = 4, moments: bool = False) -> lis
     ----------
     form : inputs d, units k and which parameters are free.
     rows : n.
-    steps : Levenberg–Marquardt steps over all rows: 1 or 2 without noise, 3 to 6 with it.
+    steps : Levenberg–Marquardt steps over all rows: none without noise, 3 to 6 with it.
     moments : add the two passes of T_1..T_4 in the span of the units.
     """
     d, k = form.d, form.k

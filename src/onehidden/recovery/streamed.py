@@ -183,6 +183,8 @@ def _finish(
     """Levenberg–Marquardt over all rows, from the network of the sample."""
     start = end.inward(network)
     theta = form.pack(start.weights, start.output, start.bias, None, start.intercept)
+    if fit.loss(theta) <= 1e-28 * fit.n:  # every row to rounding: a step more would be a pass for nothing
+        return network
     # A step is a pass over all rows: one whose gain is far below the square of a standard error is not taken.
     solver = LevenbergMarquardt(
         max_steps=100, floor=1e-29 * fit.n, damping=1e-6, patience=5, tiny=max(1e-13, 2e-3 / fit.n)
