@@ -15,6 +15,7 @@ from onehidden.papers.record import Reproduction
 from onehidden.solvers.stochastic import adam, cosine_decay, descend
 
 MU, LAM = 30.0, 1.0  # rows are kept at unit norm by projection, so λ plays no part
+OWN_D = 8  # inputs and units of the setting of our own
 OWN_MU = 0.3  # from μ = 1 on, two rows on one unit are a local minimum of L
 COLUMNS = ("run", "reported", "printed error", "honest error", "recovered")
 RECOVERED = 0.1
@@ -46,9 +47,11 @@ def fig3(full: bool = False, seed: int = 0) -> Reproduction:
     rng = np.random.default_rng(seed)
     X = rng.laplace(size=(n, d))
     plain, turned = (OneHiddenNet(A, np.ones(d)) for A in (np.eye(d), rotation(d, seed + 1)))
-    start = random_rows(1, d, d, seed + 2)
+    first = random_rows(1, d, d, seed + 2)
 
-    def add(label: str, objective: Any, batch: Any, teacher: OneHiddenNet, reported: Any) -> float:
+    def add(
+        label: str, objective: Any, batch: Any, teacher: OneHiddenNet, reported: Any, start: Any = first
+    ) -> float:
         run = descend(
             objective.value_and_grad, start, optimiser=adam(cosine_decay(0.02, steps)),
             steps=steps, data=objective.prepare(batch), project=unit_rows, seed=seed,
@@ -77,7 +80,7 @@ def fig3(full: bool = False, seed: int = 0) -> Reproduction:
         "sgn^{⊗4} is no score: E[y sgn^{⊗4}] = E[y] E[sgn^{⊗4}], so its axes come from the input law alone.",
         *_recovered(X, yr, turned, seed, rows),
     ]
-    own = _own_setting(add, d, full, seed)
+    own = _own_setting(add, seed)
     notes.append(
         f"Own setting: logistic inputs of unit variance, A* rotated, n = {own[2]}: L with the logistic score "
         f"{own[0]:.3g}, G {own[1]:.3g} (honest error)."
@@ -95,16 +98,26 @@ def fig3(full: bool = False, seed: int = 0) -> Reproduction:
     )
 
 
-def _own_setting(add: Any, d: int, full: bool, seed: int) -> tuple[float, float, int]:
-    """Logistic inputs, rotated A*: y freed of its degree-2 part, which moves no score moment of order 4."""
-    n = 262_144 if full else 32_768
+def _own_setting(add: Any, seed: int) -> tuple[float, float, int]:
+    """Logistic inputs, rotated A*: y freed of its degree-2 part, which moves no score moment of order 4.
+
+    At d = 8: the fourth score moment of the logistic law has so large a variance that at d = 50 even
+    262 144 samples leave L at honest error .995 (and G at .989).
+    """
+    d, n = OWN_D, 32_768
+    start = random_rows(1, d, d, seed + 2)
     teacher = OneHiddenNet(rotation(d, seed + 3), np.ones(d))
     X = np.random.default_rng(seed + 4).logistic(scale=_SCALE, size=(n, d))
     y = without_degree_two(X, teacher.predict(X))
     right = add(
-        "own: logistic x, A* rotated, L with the logistic score", _score(_LOGISTIC), (X, y), teacher, ""
+        "own: logistic x, A* rotated, L with the logistic score",
+        _score(_LOGISTIC),
+        (X, y),
+        teacher,
+        "",
+        start,
     )
-    wrong = add("own: logistic x, A* rotated, G", _score(None), (X, y), teacher, "")
+    wrong = add("own: logistic x, A* rotated, G", _score(None), (X, y), teacher, "", start)
     return right, wrong, n
 
 

@@ -27,14 +27,14 @@ NEAR = {
 TIE = 6.0  # difference of information criteria, as for widths
 
 
-def rival_check(task: Task, net: OneHiddenNet) -> Check | None:
-    """The best gain among near relatives, each refined from the units found; None where there are none.
+def rival_check(task: Task, net: OneHiddenNet) -> tuple[Check | None, list[str]]:
+    """The best gain among near relatives, each refined from the units found; and those that tie.
 
     In the plain form: the orientation-free one cannot tell activations that differ by a linear term.
     """
     names = NEAR.get(task.activation.name, ())
     if not names:
-        return None
+        return None, []
     n = len(task.y)
 
     def criterion(name: str) -> float:
@@ -46,12 +46,11 @@ def rival_check(task: Task, net: OneHiddenNet) -> Check | None:
     own = criterion(task.activation.name)
     gains = {name: own - criterion(name) for name in names}
     best = max(gains, key=lambda name: gains[name])
-    close = [name for name in names if abs(gains[name]) <= TIE]
-    tie = f"; the data do not tell it from {' or '.join(close)}" if close else ""
-    return at_most(
+    check = at_most(
         "rival activation",
         gains[best],
         TIE,
         f"gain of {best} in place of {task.activation.name}, by the information criterion; above the bound "
-        f"the data speak for {best}{tie}",
+        f"the data speak for {best}",
     )
+    return check, [name for name in names if abs(gains[name]) <= TIE]

@@ -177,8 +177,11 @@ def _with_neighbours(task: Task, begin: Coordinates, found: Found) -> Found:
         )
         certificate = with_check(certificate, check)
     if certificate.status == "consistent" and net.weights.size <= _RIVALS:
-        rival = rival_check(task, net)
+        rival, ties = rival_check(task, net)
         certificate = certificate if rival is None else with_check(certificate, rival)
+        if ties and certificate.status == "consistent":
+            tie = f"; they do not tell {task.activation.name} from {' or '.join(ties)}"
+            certificate = replace(certificate, message=certificate.message + tie)
     return replace(found, certificate=certificate)
 
 
