@@ -63,7 +63,23 @@ def trial(name: str, seed: int, noise: float, how: str, n: int, max_seconds: flo
     except ValueError as refusal:
         return {"status": "refused", "message": str(refusal), "false": "", "right": False, "error": None,
                 "width": None, "seconds": 0.0, "origin": "", "device": device()}  # fmt: skip
-    return judged(r, truth, noise) | {"device": device()}
+    row = judged(r, truth, noise) | {"device": device()}
+    if row["false"] and ask.activation not in (truth.activation.name, "auto"):
+        row["evidence"] = evidence(X, y, r.loss, truth, ask.bias)
+        row["false"] += f" (its own activation is better by {row['evidence']:.1f} in n log(loss))"
+    return row
+
+
+def evidence(X: np.ndarray, y: np.ndarray, loss: float, truth: oh.OneHiddenNet, bias: bool) -> float:
+    """n log(loss / loss of the fit with the true activation): below about 6 the samples cannot tell."""
+    from onehidden.objectives.fit import NetworkFit
+    from onehidden.objectives.residuals import Form
+    from onehidden.solvers import LevenbergMarquardt
+
+    form = Form(truth.activation, truth.n_inputs, truth.n_hidden, bias)
+    theta = form.pack(truth.weights, truth.output, truth.bias, None, truth.intercept)
+    best = LevenbergMarquardt(max_steps=60).solve(NetworkFit(form, X, y), theta).loss / len(y)
+    return float(len(y) * np.log(loss / best))
 
 
 def device() -> str:

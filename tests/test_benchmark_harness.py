@@ -66,6 +66,16 @@ def test_another_width_or_activation_is_seen(status):
     assert "leaky_relu" in _truth.false_certificate(certified(leaky, status), truth)
 
 
+def test_evidence_tells_near_activations_from_far_ones():
+    """The truth itself is within chance of its own fit; a constant answer is not."""
+    X, y, truth = oh.problems.get("gaussian-relu-signs").sample(2000, 0)
+    y = y + 0.1 * y.std() * np.random.default_rng(0).standard_normal(len(y))
+    own = float(np.mean((truth.predict(X) - y) ** 2))
+    # The truth unfitted loses to its own fit by about the number of free parameters.
+    assert 0 <= _truth.evidence(X, y, own, truth, False) < 60 + 6 * np.sqrt(2 * 60)
+    assert _truth.evidence(X, y, float(y.var()), truth, False) > 1000
+
+
 def test_tanh_and_sigmoid_are_one_family():
     """tanh(t) = 2 sigmoid(2t) - 1: either name of the same function is a right answer."""
     X, y, truth = oh.problems.get("gaussian-tanh-biased").sample(100, 0)

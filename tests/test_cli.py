@@ -151,3 +151,20 @@ def test_a_closed_stdout_is_no_failure():
     done = subprocess.run(["bash", "-c", closed], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
+
+
+def test_a_folder_is_streamed_and_a_dead_scheduler_is_one_sentence(table, tmp_path):
+    folder, net = table
+    rows = tmp_path / "rows"
+    rows.mkdir()
+    (rows / "0.parquet").write_bytes((folder / "t.parquet").read_bytes())
+    done = run("recover", rows, "--hidden", 2, "--checkpoint", "kept", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    weights = json.loads(done.stdout)["network"]["weights"]
+    assert oh.match(oh.OneHiddenNet(weights, [1.0, 1.0]), net).max_error < 1e-8
+    assert (tmp_path / "kept" / "checkpoint.json").exists()
+    dead = run("recover", rows, "--hidden", 2, "--scheduler", "tcp://127.0.0.1:1", "--out", "x", cwd=tmp_path)
+    assert dead.returncode == 2
+    assert "no Dask scheduler answers" in dead.stderr
+    assert "Traceback" not in dead.stderr
+    assert not (tmp_path / "x").exists()

@@ -8,6 +8,7 @@ import pytest
 from onehidden import activations, laws
 from onehidden.moments import MomentAccumulator, score_moments
 from onehidden.moments.packing import multiplicities, sorted_indices, unpack
+from onehidden.moments.products import ProductSums
 from onehidden.moments.score_moments import hermite_scores
 
 
@@ -61,6 +62,22 @@ def test_standard_errors_match_the_spread_of_the_summands(order):
     terms = np.array([t * hermite_tensor(x, order) for x, t in zip(X, y, strict=True)])
     moments = score_moments(X, y, laws.Gaussian(np.zeros(3), np.eye(3)), orders=(order,), control_degree=-1)
     np.testing.assert_allclose(moments.standard_error(order), terms.std(axis=0) / np.sqrt(50), rtol=1e-9)
+
+
+@pytest.mark.parametrize("order", [3, 4])
+def test_blocked_sums_match_every_product_of_scores(order):
+    """Eleven coordinates span two blocks; every sorted index against its product of one-dimensional scores."""
+    r, rng = 11, np.random.default_rng(7)
+    weight, scores = rng.standard_normal(300), tuple(rng.standard_normal((r, 300)) for _ in range(4))
+    halves = [slice(0, 120), slice(120, None)]
+    one, other = (ProductSums(r, order).update(weight[h], tuple(s[:, h] for s in scores)) for h in halves)
+    expected = []
+    for index in sorted_indices(r, order):
+        coordinates, runs = np.unique(index, return_counts=True)
+        factors = [scores[run - 1][i] for i, run in zip(coordinates, runs, strict=True)]
+        expected.append(np.sum(weight * np.prod(factors, axis=0)))
+    np.testing.assert_allclose(one.merge(other).result(), expected, atol=1e-11)
+    assert np.abs(expected).min() > 1e-6  # the zero answer fails everywhere
 
 
 def test_sorted_indices_and_multiplicities_count_the_full_tensor():

@@ -194,3 +194,25 @@ def test_a_near_relative_of_the_true_activation_is_not_certified(truth, asked):
     assert check_named(right, "rival activation").passed
     assert wrong.status == "doubtful"
     assert truth in wrong.message
+
+
+def test_a_unit_seen_from_one_side_is_never_exact():
+    rng = np.random.default_rng(11)
+    X = rng.standard_normal((400, 3))
+    net = oh.OneHiddenNet([[1.0, 0.2, -0.3], [0.1, 1.0, 0.4]], [1.0, -0.7], [0.2, 12.0])
+    r = oh.recover(X, net.predict(X), 2, bias=True, intercept=False, start="random")
+    assert r.status == "not identifiable"
+    assert "beyond the kink" in r.message
+    assert np.allclose(r.network.predict(X), net.predict(X), atol=1e-7)
+
+
+def test_turns_are_told_by_their_loss_where_units_outnumber_inputs():
+    problem = oh.problems.get("eeg-relu-10")
+    X, clean, truth = problem.sample(None, 2)
+    rng = np.random.default_rng(12)
+    y = clean + 0.02 * clean.std() * rng.standard_normal(len(clean))
+    r = oh.recover(X, y, 10, bias=True, seed=2, start="random")
+    assert check_named(r, "orientation").value > 6
+    m = oh.match(r.network, truth)
+    assert m.max_error < 0.1  # a unit turned around has an error near 2
+    assert r.loss < np.mean((y - clean) ** 2)

@@ -33,7 +33,7 @@ def unit_reasons(net: OneHiddenNet, Z: np.ndarray, blind: np.ndarray) -> list[st
             found.append(f"unit {i + 1} adds nothing to y")
         elif twins:
             found.append(f"units {twins[0] + 1} and {i + 1} are parallel")
-        elif net.activation.kinked and beyond <= Z.shape[1]:
+        elif net.activation.homogeneity is not None and beyond <= Z.shape[1]:
             crossed = "no sample" if beyond == 0 else f"only {beyond} sample{'s' if beyond > 1 else ''}"
             found.append(f"{crossed} lie{'s' if beyond < 2 else ''} beyond the kink of unit {i + 1}")
         elif blind[i].any():

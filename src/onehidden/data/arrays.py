@@ -28,7 +28,7 @@ def check_arrays(
     from onehidden.data.opening import open as open_table
 
     if is_frame(X):
-        table = open_table(X)
+        table = open_table(X, stream=False)
         X, feature_names = table.X, feature_names or table.feature_names
     matrix = as_real(X, "X")
     if matrix.ndim == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -16,6 +16,30 @@ from onehidden.data.table import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+@overload
+def open(
+    source: Any,
+    target: str | int | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    weight: str | None = None,
+    nulls: str = "refuse",
+    stream: Literal[False],
+) -> Table: ...
+
+
+@overload
+def open(
+    source: Any,
+    target: str | int | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    weight: str | None = None,
+    nulls: str = "refuse",
+    stream: bool | None = None,
+) -> Table | Source: ...
 
 
 def open(

@@ -131,7 +131,7 @@ def _there(source: Source, make, client: Any, rows: int, counting: bool, progres
 
 
 def _delayed(function: Any) -> Any:
-    from dask import delayed
+    from dask.delayed import delayed
 
     return delayed(function, pure=False)
 

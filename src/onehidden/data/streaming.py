@@ -276,7 +276,7 @@ def _dask(source: Any, target: Any) -> tuple[_Found, Any]:
 
 def _beside(left: Any, right: Any) -> Any:
     """Two delayed blocks as the columns of one."""
-    from dask import delayed
+    from dask.delayed import delayed
 
     return delayed(np.column_stack)([left, right])
 

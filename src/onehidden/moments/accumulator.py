@@ -83,15 +83,14 @@ class MomentAccumulator:
         self._square = {m: ProductSums(r, m) for m in orders}
 
     def update(self, u, y, product=None, dense=None, weight=None) -> MomentAccumulator:
-        if product is not None:
-            # one row a coordinate: the factors of the sums are then runs of memory
-            product = tuple(np.ascontiguousarray(np.asarray(s).T) for s in product)
-            squared = tuple(s * s for s in product)
+        # one row a coordinate: the factors of the sums are then runs of memory
+        product = None if product is None else tuple(np.ascontiguousarray(np.asarray(s).T) for s in product)
+        squared = None if product is None else tuple(s * s for s in product)
         for m in self.orders:
             residual = y if self.control is None else self.control.residual(u, y, m)
             if weight is not None:
                 residual = weight * residual
-            if product is not None:
+            if product is not None and squared is not None:
                 self._sum[m].update(residual, product)
                 self._square[m].update(residual**2, squared)
             else:

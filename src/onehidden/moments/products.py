@@ -17,7 +17,7 @@ from onehidden.moments.packing import sorted_indices
 _BLOCK = 8  # values of j taken together: thin enough to skip repeated entries, thick enough for BLAS
 _SLAB = 1 << 18  # entries of a table of pairs held at a time: it stays in cache
 
-Scores = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+Scores = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class ProductSums:
 
     def _add(self, start: int, left: np.ndarray, right: np.ndarray) -> None:
         """store[start:] += left right', in place: a temporary of this size would be paged in each time."""
-        from scipy.linalg.blas import dgemm
+        from scipy.linalg.blas import dgemm  # pyright: ignore[reportAttributeAccessIssue]
 
         place = self._store[start : start + len(left) * len(right)].reshape(len(left), len(right)).T
         dgemm(1.0, right.T, left.T, beta=1.0, c=place, trans_a=1, overwrite_c=1)

@@ -85,8 +85,8 @@ def checked_orders(orders: Any) -> tuple[int, ...]:
 
 
 def _pieces(batch: Any) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
-    parts = (batch.X, batch.y, batch.weight) if hasattr(batch, "X") else (*batch, None)[:3]
-    X, y, weight = parts
+    whole: Any = (batch.X, batch.y, batch.weight) if hasattr(batch, "X") else (*batch, None)
+    X, y, weight = whole[:3]
     if y is None:
         raise ValueError("moments need the target: open the source with target=NAME, or give (X, y)")
     for at in range(0, len(X), _ROWS):

@@ -19,13 +19,13 @@ from onehidden.precision import in_double
 _ENTRIES = 1 << 18  # entries of the larger table of pairs held at a time: it stays in cache
 _JACOBIAN_BYTES = 64 << 20
 _MANY = 400  # parameters below which one compiled Jacobian beats many small products
-_WRITE = 60  # multiply-adds of a matrix product in the time of writing one entry of a table
+WRITE = 60  # multiply-adds of a matrix product in the time of writing one entry of a table
 
 
 def by_pairs(form: Form) -> bool:
     """Whether the tables of pairs are cheaper than the Jacobian written out and multiplied by itself."""
     left, right = (m * (m + 1) // 2 for m in (form.k + 1, form.d + 1))
-    cheaper = 2 * left * right + _WRITE * (left + right) < form.size**2 + _WRITE * form.size
+    cheaper = 2 * left * right + WRITE * (left + right) < form.size**2 + WRITE * form.size
     return form.size >= _MANY and cheaper
 
 
@@ -177,7 +177,7 @@ def _pairs(rows: np.ndarray, out: np.ndarray) -> np.ndarray:
 
 def _accumulate(total: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
     """total += left right', in place: a temporary of this size would be paged in each time."""
-    from scipy.linalg.blas import dgemm
+    from scipy.linalg.blas import dgemm  # pyright: ignore[reportAttributeAccessIssue]
 
     dgemm(1.0, right.T, left.T, beta=1.0, c=total.T, trans_a=1, overwrite_c=1)
 

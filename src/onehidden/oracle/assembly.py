@@ -46,12 +46,15 @@ def assemble(
         level = float(np.mean(region.y - told))
         net = OneHiddenNet(units.weights, units.output, units.bias, level, tail.activation)
         return net if misfit(net, region) < NEAR else None
+    if tail.degree == 1 and _free_misfit(units, tail, region) >= NEAR:
+        return None  # units are missing: orientations cannot help
     digits = max(1.0, (box.rounding / 1e-15) ** 0.5)
     net = _oriented(units, tail, region, min((1e-8 if tail.sharp else 1e-5) * digits, 0.3))
-    if net is None and tail.degree == 1 and _free_misfit(units, tail, region) < NEAR:
-        # The sign of a faint unit drowns in the errors of the others: sharpen all of them first.
-        # A loose bound, as long as chance does not meet it: the finish tells right from wrong.
-        loose = 0.3 if len(units) <= box.d else 1e-3
+    if net is None and tail.degree == 1:
+        # The sign of a faint unit drowns in the errors of the others: sharpen all of them first. Then a bound
+        # as loose as chance allows: the finish tells right from wrong.
+        free = len(units) - box.d
+        loose = 0.3 if free <= 0 else 1e-3 if free <= 14 else 1e-7
         net = _oriented(_sharpened(units, tail, box, rng), tail, region, loose)
     return net if net is not None and misfit(net, region) < NEAR else None
 

@@ -14,21 +14,25 @@ from onehidden.oracle.box import BlackBox
 from onehidden.oracle.tails import Tail
 
 _EACH = 4  # targeted queries a parameter
-_FARTHEST = {0: (1e4, 1e5), 1: (1e3, 1e5)}  # of smooth units, in units of 1/|a|, by degree and plan
-_FARTHEST_SHARP = {1: (5.0, 1e3)}
+_FARTHEST = {0: (1e4, 1e5, 50.0), 1: (1e3, 1e5, 50.0)}  # of smooth units, in 1/|a|, by degree and plan
+_FARTHEST_SHARP = {1: (5.0, 1e3, 20.0)}
+PLANS = 3
 
 
 def queries(
-    net: OneHiddenNet, tail: Tail, box: BlackBox, rng: np.random.Generator, wide: bool = False
+    net: OneHiddenNet, tail: Tail, box: BlackBox, rng: np.random.Generator, plan: int = 0
 ) -> np.ndarray:
-    """(n, d) rows of u to fit the network on; ``wide`` goes farther out, for nearly parallel units."""
+    """(n, d) rows of u to fit the network on.
+
+    Plan 1 goes farther out, for nearly parallel units; plan 2 stays close, for rows of different length.
+    """
     k, d = net.weights.shape
     parameters = k * (d + 2)
     around = rng.standard_normal((max(1000, 2 * parameters), d))
     around[: len(around) // 3] *= 2.0
     rows = [around]
     count = _EACH * (d + 2)
-    farthest = (_FARTHEST_SHARP if tail.sharp else _FARTHEST).get(tail.degree, (5.0, 50.0))[int(wide)]
+    farthest = (_FARTHEST_SHARP if tail.sharp else _FARTHEST).get(tail.degree, (5.0, 50.0, 2.0))[plan]
     if box.rounding > 1e-12:  # in single precision distance costs digits that are not there
         farthest = min(farthest, 30.0)
     for a, b in zip(net.weights, net.bias, strict=True):

@@ -146,8 +146,8 @@ def _along_lines(
         live = OneHiddenNet(
             net.weights[~dead], net.output[~dead], net.bias[~dead], net.intercept, net.activation
         )
-        for wide in (False, True):
-            U = design.queries(live, tail, box, rng, wide)
+        for plan in range(design.PLANS):
+            U = design.queries(live, tail, box, rng, plan)
             y = box.ask(U)
             certificate = finish(live, replace(form, k=live.n_hidden), U, y, box, clock, seed)
             certificate = with_faintest(certificate, share[~dead])
@@ -156,7 +156,7 @@ def _along_lines(
             if best is None or _rank(certificate) < _rank(best[0]):
                 best = certificate, len(U)
             if certificate.rms > EXACT_RMS or certificate.status == "exact":
-                break  # farther queries help only where a fit to rounding is not unique
+                break  # other queries help only where a fit to rounding is not unique
         assert best is not None
         if best[0].rms <= max(EXACT_RMS, 30 * box.rounding) or clock.expired() or tried + 1 == _FINISHES:
             break

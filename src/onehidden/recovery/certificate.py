@@ -22,7 +22,7 @@ EXACT_RMS = 1e-10  # residuals below this share of std(y) are rounding, not nois
 STRUCTURE_P = 1e-4  # a right answer is called structured once in ten thousand
 SPREAD_P = 1e-4  # noise of equal spread is called unequal once in ten thousand
 ERRORS = ("auto", "classical", "robust")
-UNDETERMINED = {"identifiability", "smallest curvature", "weakest unit"}
+UNDETERMINED = {"identifiability", "smallest curvature", "weakest unit", "switched units"}
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def certify(
         ),
         at_least(
             "smallest curvature",
-            float(bend.values[0] / bend.values[-1]),
+            float(bend.values[0] / max(bend.values[-1], np.finfo(float).tiny)),
             1e-10,
             "the flattest direction of the loss against the steepest; below the bound some combination of "
             "parameters is not determined by these samples",
@@ -128,6 +128,7 @@ def certify(
             "networks fit these samples equally well",
         ),
         _weakest_unit(exact, inner, Z, standard_errors, network),
+        *_switched(inner, Z),
         *_sample_checks(exact, samples, freedom),
         *([] if exact else [spread]),
     ]
@@ -232,6 +233,23 @@ def _weakest_unit(
     return at_least(
         "weakest unit", float(np.min(np.abs(network.output) / np.maximum(errors.output, tiny))), 3.0, advice
     )
+
+
+def _switched(inner: OneHiddenNet, Z: np.ndarray) -> list[Check]:
+    """A homogeneous unit that all samples see from one side is a polynomial there, whatever the rank says."""
+    if inner.activation.homogeneity is None:
+        return []
+    t = Z @ inner.weights.T + inner.bias
+    beyond = np.minimum(np.sum(t > 0, axis=0), np.sum(t < 0, axis=0))
+    return [
+        at_least(
+            "switched units",
+            float(np.min(beyond)),
+            1.0,
+            "fewest samples on the lesser side of a unit; with none it acts as a polynomial and could be "
+            "another unit, or none",
+        )
+    ]
 
 
 def _largest_cosine(gradient: np.ndarray, directions: np.ndarray, hessian: np.ndarray, loss: float) -> float:

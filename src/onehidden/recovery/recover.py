@@ -82,6 +82,8 @@ def recover(
         _check_switches(bias=bias, intercept=intercept, progress=progress, errors=errors)
         _check_score(score, X.n_inputs)
         return recover_source(recover, X, y, sample_weight, given, progress, client, checkpoint)
+    if client is not None:
+        raise ValueError("a client reads a streamed source: open the data with data.open(…, stream=True)")
     clock = Clock(max_seconds, progress)
     samples = checked_samples(X, y, sample_weight)
     _check_choices(start, seed, max_seconds, hidden)

@@ -24,7 +24,9 @@ from onehidden.recovery.samples import Samples
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.starts.candidate import Candidate, Task, complete, refine, search_form
 from onehidden.starts.repair import repaired, with_one_fewer, with_one_more
+from onehidden.starts.turns import other_orientations
 
+_TURNS = 8  # other orientations finished and compared
 _RIVALS = 1500  # weights up to which rival activations are tried
 
 
@@ -79,7 +81,8 @@ def search(samples: Samples, form: Form, around: Coordinates, effort: Effort) ->
             f"the start {effort.start!r} found nothing to begin from: no score moment of order 3 or 4 "
             "carries signal here; use start='auto'"
         )
-    found = _with_neighbours(task, begin, _with_agreement(tried, n))
+    found = _with_orientations(samples, form, begin, end, task, _with_agreement(tried, n), effort)
+    found = _with_neighbours(task, begin, found)
     return _with_halves(samples, form, end, found, effort.seed)
 
 
@@ -94,6 +97,44 @@ def _coordinates(samples: Samples, form: Form, around: Coordinates) -> tuple[Coo
     if form.bias and not form.intercept:
         end = around.moved(around.shift, 0.0)
     return begin, end, centred
+
+
+def _with_orientations(
+    samples: Samples,
+    form: Form,
+    begin: Coordinates,
+    end: Coordinates,
+    task: Task,
+    found: Found,
+    effort: Effort,
+) -> Found:
+    """A consistent answer is held against other turns of its units, each finished; the best is kept."""
+    if found.certificate.status != "consistent":
+        return found
+    best, closest = found.certificate, float("inf")
+    for net in other_orientations(task, begin.inward(best.network), _TURNS):
+        candidate = Candidate(net, float("nan"), found.origin, net.weights, net.bias)
+        rival = _finish(samples, form, begin, end, candidate, effort)
+        apart = len(samples) * float(np.log(rival.loss / best.loss))
+        if _same_units(rival.network, best.network):
+            continue
+        closest = min(closest, abs(apart))
+        best = rival if apart < 0 else best
+    if best is not found.certificate:
+        for check in found.certificate.checks[len(best.checks) :]:
+            best = with_check(best, check)
+    check = at_least(
+        "orientation",
+        closest,
+        6.0,
+        "n log(loss) by which the next best choice of which side each unit is on falls behind; below 6 the "
+        "data do not tell the side",
+    )
+    return replace(found, certificate=with_check(best, check))
+
+
+def _same_units(a: OneHiddenNet, b: OneHiddenNet) -> bool:
+    return bool(np.allclose(a.weights, b.weights, atol=1e-4) and np.allclose(a.bias, b.bias, atol=1e-4))
 
 
 def _with_halves(samples: Samples, form: Form, end: Coordinates, found: Found, seed: int) -> Found:

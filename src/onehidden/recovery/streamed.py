@@ -74,7 +74,8 @@ def recover_source(
         network = first.network
         form = replace(form, activation=network.activation, d=around.rank, k=network.n_hidden)
         end = _finishing(around, form)
-        fit = StreamedFit(form, source, end, summary.n, summary.weight, cluster)
+        report = _twentieths(clock, "pass over all rows")
+        fit = StreamedFit(form, source, end, summary.n, summary.weight, cluster, report)
         network = _finish(fit, form, end, network, clock, memo)
         certificate = certify_all(network, fit, end, first, summary, given["errors"])
     clock.report(f"certified {certificate.status}", 0, certificate.loss / end.scale**2)
@@ -107,14 +108,11 @@ def survey(source: Source, sample: int, seed: int, client: Any, memo: Memo, cloc
     if kept is not None:
         names, counts = kept.pop("fault_names").tolist(), kept.pop("fault_counts").tolist()
         w = kept.pop("w")
-        plain = {k: v if v.ndim else v.item() for k, v in kept.items()}
+        plain: dict[str, Any] = {k: v if v.ndim else v.item() for k, v in kept.items()}
         return Summary(**plain, faults=dict(zip(names, counts, strict=True)), w=w if len(w) else None)
     make = partial(Survey, source.n_inputs, sample, source.n_rows, seed)
-    total = len(source.parts)
-    summary = reduce(
-        source, make, client=client, counting=True,
-        progress=lambda done, parts: clock.report("first pass", done, float("nan")) if total > 1 else None,
-    ).result()  # fmt: skip
+    progress = _twentieths(clock, "first pass")
+    summary = reduce(source, make, client=client, counting=True, progress=progress).result()
     values = dict(vars(summary))
     faults = values.pop("faults")
     values["w"] = np.zeros(0) if summary.w is None else summary.w
@@ -122,6 +120,16 @@ def survey(source: Source, sample: int, seed: int, client: Any, memo: Memo, cloc
     values["fault_counts"] = np.array(list(faults.values()), dtype=int)
     memo.keep(values, "survey", sample, seed)
     return summary
+
+
+def _twentieths(clock: Clock, stage: str) -> Callable[[int, int], None]:
+    """Reports of a pass, at most twenty however many parts there are."""
+
+    def hear(done: int, parts: int) -> None:
+        if parts > 1 and (done == parts or done * 20 // parts > (done - 1) * 20 // parts):
+            clock.report(stage, done, float("nan"))
+
+    return hear
 
 
 def coordinates_of(summary: Summary, bias: bool) -> Coordinates:
@@ -175,6 +183,8 @@ def _finish(
     """Levenberg–Marquardt over all rows, from the network of the sample."""
     start = end.inward(network)
     theta = form.pack(start.weights, start.output, start.bias, None, start.intercept)
+    if fit.loss(theta) <= 1e-28 * fit.n:  # every row to rounding: a step more would be a pass for nothing
+        return network
     # A step is a pass over all rows: one whose gain is far below the square of a standard error is not taken.
     solver = LevenbergMarquardt(
         max_steps=100, floor=1e-29 * fit.n, damping=1e-6, patience=5, tiny=max(1e-13, 2e-3 / fit.n)

@@ -7,19 +7,25 @@ import numpy as np
 from onehidden.network import OneHiddenNet
 from onehidden.objectives.residuals import Form
 
+EXHAUSTIVE = 14  # units up to which every pattern of turns is looked at
+
 
 def orient(form: Form, theta: np.ndarray) -> OneHiddenNet:
     """The network behind a fitted form; an orientation-free fit has its units turned to explain the skip.
 
     With g = (g - h) + h, h(t) = h_1 t, a unit turned by s adds s h_1 w (a, b) to the skip: beta =
-    h_1 sum_i s_i w_i a_i, solved for s in {-1, 1}^k by least squares, then by flips while they help.
+    h_1 sum_i s_i w_i a_i, solved for s in {-1, 1}^k by trying all, or by least squares and then flips while
+    they help.
     """
-    weights, output, bias, beta, intercept = form.unpack(np.asarray(theta, float))
-    g = form.activation
+    theta = np.asarray(theta, float)
     if not form.symmetrised:
-        return OneHiddenNet(weights, output, bias, float(intercept), g)
-    slope = g.orientation_part[1]
-    columns = slope * (output[:, None] * weights).T
+        weights, output, bias, _, intercept = form.unpack(theta)
+        return OneHiddenNet(weights, output, bias, float(intercept), form.activation)
+    columns, beta = skip_columns(form, theta)
+    if form.k <= EXHAUSTIVE:
+        patterns = all_turns(form.k)
+        misfit = np.sum((beta - patterns @ columns.T) ** 2, axis=1)
+        return turned(form, theta, patterns[int(np.argmin(misfit))])
     signs = np.where(np.linalg.lstsq(columns, beta, rcond=None)[0] < 0, -1.0, 1.0)
     misfit = beta - columns @ signs
     for _ in range(4 * form.k):
@@ -29,5 +35,24 @@ def orient(form: Form, theta: np.ndarray) -> OneHiddenNet:
             break
         misfit = misfit + 2 * signs[best] * columns[:, best]
         signs[best] = -signs[best]
+    return turned(form, theta, signs)
+
+
+def skip_columns(form: Form, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(d, k) what each unit adds to the skip when not turned, and the fitted skip (d,)."""
+    weights, output, _, beta, _ = form.unpack(theta)
+    return form.activation.orientation_part[1] * (output[:, None] * weights).T, beta
+
+
+def all_turns(k: int) -> np.ndarray:
+    """(2^k, k) every pattern of turns, the one without any first."""
+    return 1.0 - 2.0 * ((np.arange(2**k)[:, None] >> np.arange(k)) & 1)
+
+
+def turned(form: Form, theta: np.ndarray, signs: np.ndarray) -> OneHiddenNet:
+    """The network of an orientation-free fit with its units turned by these signs."""
+    weights, output, bias, _, intercept = form.unpack(theta)
+    slope = form.activation.orientation_part[1]
     weights, bias = weights * signs[:, None], bias * signs
-    return OneHiddenNet(weights, output, bias, float(intercept - slope * np.sum(output * bias)), g)
+    constant = float(intercept - slope * np.sum(output * bias))
+    return OneHiddenNet(weights, output, bias, constant, form.activation)
