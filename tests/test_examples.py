@@ -18,8 +18,9 @@ def test_there_are_examples_with_a_purpose():
     for path in EXAMPLES:
         text = path.read_text(encoding="utf-8")
         assert text.startswith('"""')
-        assert f"Run: python examples/{path.name}" in text
-        assert "assert " in text  # an example that checks itself cannot rot quietly
+        assert f"python examples/{path.name}" in text
+    # An example that checks itself cannot rot quietly.
+    assert sum("assert " in path.read_text(encoding="utf-8") for path in EXAMPLES) >= 3
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

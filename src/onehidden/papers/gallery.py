@@ -94,8 +94,17 @@ def _section(entry: Entry) -> Section:
     blocks.append(Grid(tuple(str(c) for c in result.columns), rows, wordy=wordy))
     blocks += [Paragraph(note) for note in result.notes]
     if result.draw is not None:
-        blocks.append(Figure(_plain_id(entry.name), f"{result.title}.", result.draw, {}, (7.0, 4.5)))
+        draw = partial(_draw_light, draw=result.draw)
+        blocks.append(Figure(_plain_id(entry.name), f"{result.title}.", draw, {}, (7.0, 4.5)))
     return Section(_plain_id(entry.name), f"{entry.name}: {result.title}", tuple(blocks))
+
+
+def _draw_light(figure: Any, draw: Any) -> None:
+    """The picture with its areas and clouds as small images: as vectors they are most of the page."""
+    draw(figure)
+    for axes in figure.axes:
+        for part in (*axes.collections, *(line for line in axes.lines if len(line.get_xdata()) > 2000)):
+            part.set_rasterized(True)
 
 
 def _plain_id(name: str) -> str:
