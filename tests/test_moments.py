@@ -66,7 +66,7 @@ def test_standard_errors_match_the_spread_of_the_summands(order):
 
 @pytest.mark.parametrize("order", [3, 4])
 def test_blocked_sums_match_every_product_of_scores(order):
-    """Eleven coordinates span two blocks; every sorted index against its product of one-dimensional scores."""
+    """Eleven coordinates span two blocks; every sorted index against its product of 1-D scores."""
     r, rng = 11, np.random.default_rng(7)
     weight, scores = rng.standard_normal(300), tuple(rng.standard_normal((r, 300)) for _ in range(4))
     halves = [slice(0, 120), slice(120, None)]
