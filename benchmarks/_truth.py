@@ -66,6 +66,7 @@ def trial(name: str, seed: int, noise: float, how: str, n: int, max_seconds: flo
     row = judged(r, truth, noise) | {"device": device()}
     if row["false"] and ask.activation not in (truth.activation.name, "auto"):
         row["evidence"] = evidence(X, y, r.loss, truth, ask.bias)
+        row["named"] = f" {truth.activation.name}" in r.message
         row["false"] += f" (its own activation is better by {row['evidence']:.1f} in n log(loss))"
     return row
 

@@ -37,7 +37,11 @@ def main(quick: bool) -> list[str]:
         table.row(group, noise, len(mine), *summary(mine))
     table.row("**all**", "", len(rows), *summary([row for _, row in rows]))
     near = sum(row.get("evidence", np.inf) < INDISTINCT for _, row in rows)
-    table.say(f"Of the false certificates {near} are activations that the samples cannot tell apart.")
+    named = sum(row.get("named", False) for _, row in rows)
+    table.say(
+        f"Of the false certificates {near} are activations that the samples cannot tell apart; the message "
+        f"of {named} says so."
+    )
     for c, row in rows:
         if fault := row.get("broke") or row["false"]:
             table.say(f"- {fault}: `{repeat(c)}`")

@@ -177,3 +177,20 @@ def test_ten_kills_at_random_moments_leave_ten_equal_answers(kind, tmp_path):
             json.loads(left.read_text())
         again = start(folder)
         assert again.communicate()[0].splitlines()[1] + "\n" == expected
+
+
+def test_a_damaged_checkpoint_is_one_sentence(tmp_path):
+    memo = open_checkpoint(tmp_path / "c", np.arange(3.0), {})
+    memo.keep({"a": np.arange(4)}, "stage", 1)
+    path = next((tmp_path / "c").glob("*.npz"))
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(ValueError, match="damaged"):
+        memo.recall("stage", 1)
+
+
+def test_functions_of_one_name_are_told_apart_by_what_they_do():
+    laws = [oh.laws.FromLogDensity(lambda x, s=s: -s * (x @ x), 2) for s in (1.0, 2.0)]
+    assert digest(laws[0]) != digest(laws[1])
+    before = digest(laws[0])
+    laws[0].score(np.zeros((1, 2)), 1)
+    assert digest(laws[0]) == before

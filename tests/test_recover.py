@@ -101,6 +101,7 @@ def test_noisy_answer_lies_within_its_standard_errors():
     assert r.noise_variance == pytest.approx(0.01 * y.var(), rel=0.1)
 
 
+@pytest.mark.slow
 def test_standard_errors_match_a_bootstrap_of_the_noise():
     net, rng = teacher(k=2, d=3), np.random.default_rng(6)
     X = rng.standard_normal((1500, 3))

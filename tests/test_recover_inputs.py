@@ -1,11 +1,16 @@
 """recover() on samples as they come: weights, unequal noise, dependent columns, unknown law or activation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import onehidden as oh
 from onehidden.recovery.halves import Halves, half_sample_checks
 from onehidden.recovery.input_model import InputModel, looks_gaussian
+from onehidden.starts.candidate import Task, complete, search_form
+from onehidden.starts.orientation import orient
+from onehidden.starts.turns import other_orientations
 
 
 def teacher(d=4, k=2, seed=0, name="relu", bias=False):
@@ -49,8 +54,8 @@ def test_unequal_spread_brings_sandwich_errors_of_the_right_size():
     net, z = teacher(), {"robust": [], "classical": []}
     for seed in range(12):
         rng = np.random.default_rng([3, seed])
-        X = rng.standard_normal((2000, 4))
-        y = net.predict(X) + 0.3 * (1 + np.sum(X**2, axis=1)) / 5 * rng.standard_normal(2000)
+        X = rng.standard_normal((1000, 4))
+        y = net.predict(X) + 0.3 * (1 + np.sum(X**2, axis=1)) / 5 * rng.standard_normal(1000)
         for errors in z:
             r = oh.recover(X, y, 2, errors=errors, start="random")
             difference = r.network.weights - net.canonical().weights
@@ -206,6 +211,7 @@ def test_a_unit_seen_from_one_side_is_never_exact():
     assert np.allclose(r.network.predict(X), net.predict(X), atol=1e-7)
 
 
+@pytest.mark.slow
 def test_turns_are_told_by_their_loss_where_units_outnumber_inputs():
     problem = oh.problems.get("eeg-relu-10")
     X, clean, truth = problem.sample(None, 2)
@@ -216,3 +222,38 @@ def test_turns_are_told_by_their_loss_where_units_outnumber_inputs():
     m = oh.match(r.network, truth)
     assert m.max_error < 0.1  # a unit turned around has an error near 2
     assert r.loss < np.mean((y - clean) ** 2)
+
+
+def test_orientations_are_found_where_units_outnumber_inputs():
+    rng = np.random.default_rng(14)
+    net = oh.OneHiddenNet(rng.standard_normal((6, 2)), rng.choice([-1.0, 1.0], 6), rng.uniform(-1, 1, 6))
+    X = rng.standard_normal((2000, 2))
+    task = Task(X, net.predict(X), net.activation, 6, True, 0)
+    form = search_form(net.activation, 2, 6, True)
+    turns = np.where(rng.random(6) < 0.5, -1.0, 1.0)
+    start = complete(task, form, net.weights * turns[:, None], net.bias * turns)
+    m = oh.match(orient(form, start), net)
+    assert m.max_error < 1e-6
+    assert m.output_error < 1e-4  # a trace of ridge
+    others = other_orientations(replace(task, y=task.y + 0.5 * rng.standard_normal(2000)), net, 4)
+    assert others
+    assert all(oh.match(other, net).max_error > 0.1 for other in others)
+
+
+def test_a_streamed_unit_seen_from_one_side_is_never_exact():
+    rng = np.random.default_rng(11)
+    X = rng.standard_normal((400, 3))
+    net = oh.OneHiddenNet([[1.0, 0.2, -0.3], [0.1, 1.0, 0.4]], [1.0, -0.7], [0.2, 12.0])
+    source = oh.data.open((X, net.predict(X)), stream=True)
+    r = oh.recover(source, hidden=2, bias=True, intercept=False, start="random")
+    assert r.status == "not identifiable"
+
+
+def test_one_width_or_activation_tried_is_no_comparison():
+    rng = np.random.default_rng(15)
+    net, X = teacher(), rng.standard_normal((500, 4))
+    y = net.predict(X) + 0.3 * rng.standard_normal(500)
+    r = oh.recover(X, y, activation="auto", max_seconds=1e-3)
+    assert not check_named(r, "activation").passed
+    assert not check_named(r, "width").passed
+    assert r.status != "consistent"

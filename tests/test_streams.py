@@ -70,6 +70,21 @@ def test_every_container_streams_the_same_rows(kind, tmp_path):
     assert X.flags.c_contiguous
 
 
+def test_the_target_of_an_npz_file_is_no_feature(tmp_path):
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((50, 3)), rng.standard_normal(50)
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    inputs, target, _ = gathered(data.open(tmp_path / "t.npz", stream=True))
+    np.testing.assert_array_equal(inputs, X)
+    np.testing.assert_array_equal(target, y)
+
+
+def test_yes_or_no_columns_of_a_csv_stream_as_zero_and_one(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,y\ntrue,1.5,2\nfalse,2.5,3\n")
+    inputs, _, _ = gathered(data.open(tmp_path / "t.csv", target="y", stream=True))
+    np.testing.assert_array_equal(inputs, [[1.0, 1.5], [0.0, 2.5]])
+
+
 def test_memory_maps_and_arrays_stream_the_same_rows(tmp_path):
     X = np.random.default_rng(1).standard_normal((N, D))
     np.save(tmp_path / "a.npy", X)

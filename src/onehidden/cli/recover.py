@@ -117,7 +117,9 @@ def command(
             checkpoint=checkpoint,
             client=scheduler,
         )
-    source = {"source": str(file), "target": target, **({} if chosen is None else {"columns": chosen})}
+    given = {"columns": chosen, "weight": weight, "nulls": None if nulls == "refuse" else nulls}
+    source = {"source": str(file), "target": target}
+    source |= {name: value for name, value in given.items() if value is not None}
     recovery = replace(recovery, options={**recovery.options, **source})
     held = (table.X, table.y) if isinstance(table, data.Table) else (None, None)
     runs.write(recovery, folder, *held)

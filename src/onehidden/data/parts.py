@@ -72,13 +72,15 @@ class CsvPart:
 
     path: str
     delimiter: str
+    booleans: tuple[str, ...] = ()
 
     def tables(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
         from pyarrow import csv
 
         convert = csv.ConvertOptions(
-            include_columns=columns, column_types={name: pa.float64() for name in columns}
+            include_columns=columns,
+            column_types={name: pa.float64() for name in columns if name not in self.booleans},
         )
         # About 12 characters a number: blocks of roughly the rows asked for.
         block = int(min(max(rows * 12 * (len(columns) + 1), 1 << 16), 1 << 25))

@@ -22,7 +22,7 @@ from onehidden.data.parts import (
     unreadable,
 )
 from onehidden.data.source import Part, Selection, Source
-from onehidden.data.table import Table, shorten
+from onehidden.data.table import shorten
 
 _COMFORTABLE = 0.25  # share of the machine's memory that a table may fill before it is streamed
 
@@ -40,7 +40,7 @@ def open_source(
     """A ``Source`` over a path, a Dask collection or a table in memory."""
     if isinstance(source, Path):
         where = str(source)
-        found = _folder(source) if source.is_dir() else _file(source)
+        found, target = (_folder(source), target) if source.is_dir() else _file(source, target)
     elif is_dask(source):
         where, (found, target) = "the Dask collection", _dask(source, target)
     else:
@@ -182,12 +182,13 @@ def _csv(path: Path) -> _Found:
     with unreadable(str(path), "CSV"):
         with csv.open_csv(path, parse_options=parse) as reader:
             names, numeric = _of_schema(reader.schema)
+            booleans = tuple(field.name for field in reader.schema if str(field.type) == "bool")
         must_be_names(path, names)
         # One pass over the first column counts the rows: a line may hold a quoted line break.
         count = csv.ConvertOptions(include_columns=names[:1])
         with csv.open_csv(path, csv.ReadOptions(block_size=1 << 24), parse, count) as reader:
             rows = sum(batch.num_rows for batch in reader)
-    return _Found([CsvPart(str(path), delimiter)], names, numeric, rows, _stamp(path))
+    return _Found([CsvPart(str(path), delimiter, booleans)], names, numeric, rows, _stamp(path))
 
 
 def _npy(path: Path) -> _Found:
@@ -201,14 +202,14 @@ def _npy(path: Path) -> _Found:
     return _Found(parts, list(names), [True] * len(names), len(array), _stamp(path))
 
 
-def _file(path: Path) -> _Found:
+def _file(path: Path, target: Any) -> tuple[_Found, Any]:
     from onehidden.data.files import kind_of, read
 
     kind = kind_of(path)
     if kind == "npz":
-        found, _ = _table(read(path), None)
-        return found
-    return {"parquet": _parquet, "feather": _feather, "csv": _csv, "npy": _npy}[kind](path)
+        return _table(read(path), target)
+    found = {"parquet": _parquet, "feather": _feather, "csv": _csv, "npy": _npy}[kind](path)
+    return found, target
 
 
 def _table(source: Any, target: Any) -> tuple[_Found, Any]:
@@ -298,8 +299,3 @@ def too_large(path: Path) -> bool:
         found = _parquet(path)
         size = 8 * found.rows * len(found.names)
     return size > _COMFORTABLE * memory
-
-
-def as_source(table: Table) -> Source:
-    """A table in memory as a source of slices."""
-    return open_source(table, table.target_name, list(table.feature_names), table.weight_name, "refuse")

@@ -14,7 +14,7 @@ from onehidden.recovery.certificate import EXACT_RMS, with_check
 from onehidden.recovery.coordinates import Coordinates
 from onehidden.recovery.halves import fit_halves
 from onehidden.recovery.samples import Samples
-from onehidden.recovery.search import Effort, Found
+from onehidden.recovery.search import Effort, Found, finishing
 
 _SCOUTS = 2  # candidates looked at for each activation at first
 _FINALISTS = 3
@@ -65,8 +65,7 @@ def _held_out(samples: Samples, form: Form, around: Coordinates, found: Found, s
     if found.certificate.rms <= EXACT_RMS:
         return found.certificate.rms**2
     own = replace(form, activation=network.activation, k=network.n_hidden)
-    end = around if own.bias else around.moved(np.zeros(len(around.shift)), around.level)
-    return fit_halves(network, own, end, samples, seed).outside
+    return fit_halves(network, own, finishing(own, around), samples, seed).outside
 
 
 def _with_rivals(
@@ -75,8 +74,10 @@ def _with_rivals(
     """The chosen answer with a check that says how far the next best activation is."""
     others = sorted((name for name in outside if name != chosen), key=lambda name: outside[name])
     same = " (sigmoid units are the same family: g(t) = (1 + tanh(t/2))/2)" if chosen == "tanh" else ""
-    if not others or outside[chosen] <= EXACT_RMS**2:
+    if outside[chosen] <= EXACT_RMS**2:
         gap, advice = float("inf"), f"{chosen} fits to rounding{same}"
+    elif not others:
+        gap, advice = 0.0, f"only {chosen} was tried: allow more time"
     else:
         gap = n * float(np.log(outside[others[0]] / outside[chosen]))
         advice = (

@@ -54,15 +54,19 @@ class Certificate:
         return self.rms <= EXACT_RMS or self.network.activation.polynomial
 
     @property
+    def failed(self) -> set[str]:
+        """Names of the checks that did not pass."""
+        return {check.name for check in self.checks if not check.passed}
+
+    @property
     def undetermined(self) -> bool:
         """Whether the units themselves, not the columns of X, leave some parameter open."""
-        return any(not check.passed for check in self.checks if check.name in UNDETERMINED)
+        return bool(self.failed & UNDETERMINED)
 
     @property
     def settled(self) -> bool:
         """Whether another start has nothing to better: what else fails is a matter of the samples."""
-        ended = all(check.passed for check in self.checks if check.name in ("fit", "gradient"))
-        return self.final or (ended and not self.undetermined)
+        return self.final or not self.failed & {*UNDETERMINED, "fit", "gradient"}
 
 
 def with_check(certificate: Certificate, check: Check) -> Certificate:

@@ -13,6 +13,7 @@ import json
 import os
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -38,7 +39,7 @@ class Checkpoint(Memo):
         try:
             with np.load(path, allow_pickle=False) as archive:
                 return {name: archive[name] for name in archive.files}
-        except (OSError, ValueError, EOFError) as error:
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path} is damaged ({error}): delete it and start again") from None
 
     def keep(self, values: dict[str, Any], *key: Any, passing: bool = False) -> None:
@@ -133,11 +134,18 @@ def _feed(state: Any, value: Any) -> None:
             _feed(state, (str(name), value[name]))
     elif hasattr(value, "__dict__") and not isinstance(value, (FunctionType, type)):
         state.update(type(value).__qualname__.encode())
-        _feed(state, {k: v for k, v in vars(value).items() if not k.startswith("__")})
+        kept = {k: v for k, v in vars(value).items() if not k.startswith("__") and "compiled" not in k}
+        _feed(state, kept)  # compiled functions appear with use
     elif hasattr(value, "__array__"):
         _feed(state, np.asarray(value))
     else:
         state.update(getattr(value, "__qualname__", type(value).__qualname__).encode())
+        value = getattr(value, "__wrapped__", value)
+        code = getattr(value, "__code__", None)
+        if code is not None:  # functions of the same name differ by what they do and what they hold
+            state.update(code.co_code)
+            held = [cell.cell_contents for cell in value.__closure__ or ()]
+            _feed(state, [repr(code.co_consts), repr(code.co_names), held, list(value.__defaults__ or ())])
 
 
 def _plain(options: dict[str, Any]) -> dict[str, Any]:

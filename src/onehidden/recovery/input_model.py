@@ -27,6 +27,7 @@ class InputModel:
         """``given`` is a score of z, or "auto", or "gaussian"."""
         self._Z, self._given, self._seed = Z, given, seed
         self._resolved, self._score = False, None
+        self._normal: bool | None = None
         self.name = "not needed"
         self.checks: list[Check] = []
 
@@ -38,9 +39,11 @@ class InputModel:
     @property
     def gaussian(self) -> bool:
         """Whether the moments of a Gaussian may be used without further ado."""
-        if isinstance(self._given, str) and self._given == "auto":
-            return not self._resolved and looks_gaussian(self._Z, self._seed)
-        return isinstance(self._given, str)
+        if self.given:
+            return False
+        if self._normal is None:
+            self._normal = bool(self._given == "gaussian") or looks_gaussian(self._Z, self._seed)
+        return bool(self._normal)
 
     def score(self) -> Any:
         """The score, None for whitened Gaussian inputs."""
@@ -64,7 +67,11 @@ class InputModel:
         names = ["gaussian", "mixture", "independent"]
         if self._Z.shape[1] <= _LOCAL:
             names.append("local likelihood")
-        chosen = scores.select(fitted, candidates=names, seed=self._seed)
+        try:
+            chosen = scores.select(fitted, candidates=names, seed=self._seed)
+        except ValueError as reason:  # too few rows, or too many of them the same
+            self.name = f"Gaussian: no other model could be fitted ({reason})"
+            return None
         kind = type(chosen).__name__
         self.name = f"{kind}: {getattr(chosen, 'reason', '')}"
         self.checks = scores.validity(chosen, fresh if len(fresh) > 20 * self._Z.shape[1] else fitted)

@@ -131,7 +131,7 @@ class Recovery:
             "curvature": plain(self.curvature),
             "trace": [{key: plain(v) for key, v in asdict(record).items()} for record in self.trace],
             "feature_names": list(self.feature_names),
-            "options": self.options,
+            "options": {key: plain(value) for key, value in self.options.items()},
             "versions": self.versions,
         }
 
@@ -214,6 +214,8 @@ def plain(value: Any) -> Any:
     """A value as JSON can hold it: arrays as lists, numbers that are not finite as text."""
     if isinstance(value, np.ndarray):
         return [plain(v) for v in value.tolist()]
+    if isinstance(value, np.generic):
+        return plain(value.item())
     if isinstance(value, list):
         return [plain(v) for v in value]
     if isinstance(value, float) and not np.isfinite(value):

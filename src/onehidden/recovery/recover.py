@@ -101,7 +101,7 @@ def recover(
         "seed": int(seed),
         "max_seconds": max_seconds,
         "errors": errors,
-        "weighted": sample_weight is not None,
+        "weighted": samples.weight is not None,
     }
     around = _around(samples, bool(bias))
     form = Form(g, around.rank, 1 if hidden is None else int(hidden), bool(bias), bool(intercept))

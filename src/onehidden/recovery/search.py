@@ -74,7 +74,7 @@ def search(samples: Samples, form: Form, around: Coordinates, effort: Effort) ->
                 break
         # A fit to rounding cannot be bettered, even where it is not unique; with noise, two starts that
         # come to the same answer end the search.
-        if tried[-1].certificate.final or len(_agreeing(tried, n)) > 1:
+        if tried[-1].certificate.final or len(_agreeing(tried, n)) > 1 or _no_better(tried, n):
             break
     if not tried:
         raise ValueError(
@@ -93,10 +93,13 @@ def _coordinates(samples: Samples, form: Form, around: Coordinates) -> tuple[Coo
     centred = len(samples) * float(offset @ offset) <= around.rank + 5 * np.sqrt(2 * around.rank)
     origin = np.zeros(len(around.shift))
     begin = around if form.bias or not centred else around.moved(origin, around.level)
-    end = around if form.bias else around.moved(origin, around.level if form.intercept else 0.0)
-    if form.bias and not form.intercept:
-        end = around.moved(around.shift, 0.0)
-    return begin, end, centred
+    return begin, finishing(form, around), centred
+
+
+def finishing(form: Form, around: Coordinates) -> Coordinates:
+    """Where the free parameters in z are those in x: no shift without biases, no level without intercept."""
+    shift = around.shift if form.bias else np.zeros(len(around.shift))
+    return around.moved(shift, around.level if form.intercept else 0.0)
 
 
 def _with_orientations(
@@ -111,21 +114,22 @@ def _with_orientations(
     """A consistent answer is held against other turns of its units, each finished; the best is kept."""
     if found.certificate.status != "consistent":
         return found
-    best, closest = found.certificate, float("inf")
-    for net in other_orientations(task, begin.inward(best.network), _TURNS):
+    finished = [found.certificate]
+    for net in other_orientations(task, begin.inward(found.certificate.network), _TURNS):
         candidate = Candidate(net, float("nan"), found.origin, net.weights, net.bias)
         rival = _finish(samples, form, begin, end, candidate, effort)
-        apart = len(samples) * float(np.log(rival.loss / best.loss))
-        if _same_units(rival.network, best.network):
-            continue
-        closest = min(closest, abs(apart))
-        best = rival if apart < 0 else best
-    if best is not found.certificate:
-        for check in found.certificate.checks[len(best.checks) :]:
-            best = with_check(best, check)
+        if not any(_same_units(rival.network, other.network) for other in finished):
+            finished.append(rival)
+    finished.sort(key=lambda certificate: certificate.loss)
+    best = finished[0]
+    # Every start that came to these hyperplanes came to their turns: the agreement is that of the units.
+    known = {check.name for check in best.checks}
+    for check in found.certificate.checks:
+        best = best if check.name in known else with_check(best, check)
+    behind = [len(samples) * float(np.log(other.loss / best.loss)) for other in finished[1:]]
     check = at_least(
         "orientation",
-        closest,
+        min(behind, default=float("inf")),
         6.0,
         "n log(loss) by which the next best choice of which side each unit is on falls behind; below 6 the "
         "data do not tell the side",
@@ -194,11 +198,24 @@ def _with_repair(task: Task, candidate: Candidate) -> Iterator[Candidate]:
         yield better
 
 
-def _agreeing(tried: list[Found], n: int) -> list[Found]:
-    """The certified answers that share the lowest loss, to half a unit of n log(loss)."""
+def _no_better(tried: list[Found], n: int) -> bool:
+    """Whether a wide student and two other starts ended at one lowest loss: no start will do better.
+
+    Such an answer may still miss something (its checks say so): then the model is wrong, not the search.
+    """
+    origins = [found.origin for found in _lowest(tried, n)]
+    return len(origins) > 2 and "wide-and-prune" in origins
+
+
+def _lowest(tried: list[Found], n: int) -> list[Found]:
+    """The answers that share the lowest loss, to half a unit of n log(loss)."""
     best = min(found.certificate.loss for found in tried)
-    near = [found for found in tried if n * (found.certificate.loss - best) <= 0.5 * best]
-    return [found for found in near if found.certificate.settled]
+    return [found for found in tried if n * (found.certificate.loss - best) <= 0.5 * best]
+
+
+def _agreeing(tried: list[Found], n: int) -> list[Found]:
+    """The certified answers among those of lowest loss."""
+    return [found for found in _lowest(tried, n) if found.certificate.settled]
 
 
 def _with_agreement(tried: list[Found], n: int) -> Found:

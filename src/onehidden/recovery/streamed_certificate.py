@@ -20,7 +20,7 @@ from onehidden.recovery.record import Recovery
 # Asked of all rows; everything else the sample was asked is carried over.
 _OF_ALL_ROWS = {
     "fit", "gradient", "smallest curvature", "identifiability", "weakest unit", "samples per parameter",
-    "independent columns",
+    "switched units", "independent columns",
 }  # fmt: skip
 
 
@@ -56,6 +56,7 @@ def certify_all(
         _fit_check(exact, rms, first, len(Z)),
         *_checks_of_all_rows(cosine, bend, n, exact, form.activation.kinked),
         whole._weakest_unit(exact, inner, Z, deviations, network),
+        *(_on_the_sample(check, len(Z)) for check in whole._switched(inner, Z)),
         *(_on_the_sample(c, len(Z)) for c in first.checks if not exact and c.name not in _OF_ALL_ROWS),
     ]
     if coordinates.null.shape[1]:
@@ -101,7 +102,7 @@ def _checks_of_all_rows(cosine: float, bend: Curvature, n: int, exact: bool, kin
         ),
         at_least(
             "smallest curvature",
-            float(bend.values[0] / bend.values[-1]),
+            float(bend.values[0] / max(bend.values[-1], np.finfo(float).tiny)),
             1e-10,
             "the flattest direction of the loss of all rows against the steepest; below the bound some "
             "combination of parameters is not determined by these samples",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from onehidden.starts.prune import elimination_losses
 from onehidden.starts.wide import WideAndPrune, merged_units, train
 
 _MOST = 64  # units looked for
+_WORSE = 2  # widths in a row that may make the criterion worse
 _TRIES = 4  # candidates looked at for each width on the way
 
 
@@ -46,11 +48,21 @@ def choose_width(samples: Samples, form: Form, around: Coordinates, effort: Effo
             break
         if certificate.rms <= EXACT_RMS or certificate.undetermined:
             k = max(1, k - 1)
-        elif certificate.status == "doubtful":
+        elif "one unit fewer" in certificate.failed:
+            k = max(1, k - 1)
+        elif certificate.failed & {"fit", "gradient", "agreement", "one unit more"}:
+            if len(visited) > _WORSE and _worsening(fits, visited, n):
+                break
             k = min(most, k + 1)
         elif not effort.clock.expired():
             k = min((j for j in (k - 1, k, k + 1) if 1 <= j <= most), key=lambda j: _criterion(at(j), n))
     return _with_runner_up(fits, n)
+
+
+def _worsening(fits: dict[int, Found], visited: set[int], n: int) -> bool:
+    """Whether the last few widths on the way up each made the criterion worse: the model is wrong."""
+    last = [_criterion(fits[k], n) for k in sorted(visited)[-_WORSE - 1 :]]
+    return all(b > a for a, b in pairwise(last))
 
 
 def guess_width(samples: Samples, form: Form, around: Coordinates, effort: Effort, most: int) -> int:
@@ -85,8 +97,10 @@ def _with_runner_up(fits: dict[int, Found], n: int) -> Found:
     exact = [k for k in ranked if done[k].rms <= EXACT_RMS and not done[k].undetermined]
     best = fits[exact[0] if exact else ranked[0]]
     others = [k for k in ranked if fits[k] is not best]
-    if exact or not others:
+    if exact:
         gap, advice = float("inf"), "an exact fit with all parameters determined needs no runner-up"
+    elif not others:
+        gap, advice = 0.0, "no other width was tried: allow more time"
     else:
         gap = _criterion(fits[others[0]], n) - _criterion(best, n)
         advice = (

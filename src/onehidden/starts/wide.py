@@ -69,9 +69,6 @@ def wide_start(task: Task, settings: WideAndPrune) -> Candidate:
         task.memo,
     )
     weights, bias = prune(wide, theta, task)
-    if len(weights) < task.k:  # the student has fewer directions than units are asked for
-        extra = np.random.default_rng([task.seed, 5]).standard_normal((task.k - len(weights), task.d + 1))
-        weights, bias = np.vstack([weights, extra[:, 1:]]), np.append(bias, extra[:, 0] * task.bias)
     form = search_form(task.activation, task.d, len(weights), task.bias)
     return refine(task, form, complete(task, form, weights, bias), "wide-and-prune")
 

@@ -8,6 +8,7 @@ from typing import Any
 from onehidden.report.blocks import Block, Code, Grid, Paragraph, Section
 from onehidden.report.subject import Subject
 
+_READING = ("columns", "weight", "nulls")
 _FLAGS = ("hidden", "activation", "bias", "intercept", "score", "start", "errors", "seed", "max_seconds")
 
 
@@ -43,7 +44,7 @@ def _call(options: dict[str, Any]) -> str:
     source = options.get("source")
     if source is None:
         return f"import onehidden as oh\n\nr = oh.recover(X, y{', ' + given if given else ''})"
-    chosen = f", columns={options['columns']!r}" if "columns" in options else ""
+    chosen = "".join(f", {name}={options[name]!r}" for name in _READING if name in options)
     opened = f"oh.data.open({str(source)!r}, target={options.get('target')!r}{chosen})"
     return f"import onehidden as oh\n\ntable = {opened}\nr = oh.recover(table{', ' + given if given else ''})"
 
@@ -58,6 +59,8 @@ def _command(options: dict[str, Any]) -> str | None:
     words = ["onehidden", "recover", str(source), "--target", str(target)]
     if "columns" in options:
         words += ["--columns", ",".join(str(name) for name in options["columns"])]
+    for name in ("weight", "nulls"):
+        words += [f"--{name}", str(options[name])] if name in options else []
     for name in _FLAGS:
         value, flag = options.get(name), name.replace("_", "-")
         if isinstance(value, bool):
