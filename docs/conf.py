@@ -50,6 +50,20 @@ def implementation(name: str) -> tuple[str, str, int]:
     raise ValueError(f"no such object: onehidden.{name}")
 
 
+def _at(name: str) -> Any:
+    """The object of a dotted name below the package; None where the name ends in a module."""
+    parts = name.split(".")
+    for cut in range(len(parts) - 1, 0, -1):
+        try:
+            found: Any = importlib.import_module(".".join(["onehidden", *parts[:cut]]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[cut:]:
+            found = getattr(found, part)
+        return found
+    return None
+
+
 def _impl(role, rawtext, text, lineno, inliner, options=None, content=()):
     """``{impl}`name` ``: a link to the line that implements an equation."""
     from docutils import nodes
@@ -57,6 +71,8 @@ def _impl(role, rawtext, text, lineno, inliner, options=None, content=()):
     inside, page, line = implementation(text)
     module = inside.removesuffix(".py").replace("/", ".")
     anchor = text.removeprefix(module).lstrip(".")
+    if isinstance(_at(text), property):  # the site marks classes and functions, not properties
+        anchor = anchor.rpartition(".")[0]
     return [nodes.reference(rawtext, f"{inside}, line {line}", refuri=f"{page}#{anchor}", internal=True)], []
 
 
