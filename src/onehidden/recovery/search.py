@@ -248,12 +248,12 @@ def _finish(
     weights, output, hidden_bias, _, constant = form.unpack(solution.theta)
     found = OneHiddenNet(weights, output, hidden_bias, float(constant), form.activation)
     choices = Choices(effort.errors, effort.seed)
-    certificate = certify(_without_bias(end.outward(found), form), form, end, samples, choices)
+    certificate = certify(without_held(end.outward(found), form), form, end, samples, choices)
     clock.report(f"certified {certificate.status}", 0, certificate.loss / end.scale**2)
     return certificate
 
 
-def _without_bias(net: OneHiddenNet, form: Form) -> OneHiddenNet:
+def without_held(net: OneHiddenNet, form: Form) -> OneHiddenNet:
     """Rounding must not leave a bias or an intercept where none was free."""
     return OneHiddenNet(
         net.weights,

@@ -27,6 +27,7 @@ from onehidden.recovery.clock import Clock, TraceRecord
 from onehidden.recovery.coordinates import Coordinates, from_moments, must_be_moderate
 from onehidden.recovery.passes import StreamedFit
 from onehidden.recovery.record import Recovery
+from onehidden.recovery.search import finishing, without_held
 from onehidden.recovery.streamed_certificate import certify_all
 from onehidden.solvers import LevenbergMarquardt
 
@@ -73,7 +74,7 @@ def recover_source(
             return replace(first, n_samples=summary.n)
         network = first.network
         form = replace(form, activation=network.activation, d=around.rank, k=network.n_hidden)
-        end = _finishing(around, form)
+        end = finishing(form, around)
         report = _twentieths(clock, "pass over all rows")
         fit = StreamedFit(form, source, end, summary.n, summary.weight, cluster, report)
         network = _finish(fit, form, end, network, clock, memo)
@@ -171,12 +172,6 @@ def _search(
     return recover(table, progress=hear, checkpoint=folder, **options)
 
 
-def _finishing(around: Coordinates, form: Form) -> Coordinates:
-    """Where the finish works: without biases the origin of x stays, without intercept that of y."""
-    shift = around.shift if form.bias else np.zeros(len(around.shift))
-    return around.moved(shift, around.level if form.intercept else 0.0)
-
-
 def _finish(
     fit: StreamedFit, form: Form, end: Coordinates, network: OneHiddenNet, clock: Clock, memo: Memo
 ) -> OneHiddenNet:
@@ -193,12 +188,5 @@ def _finish(
         fit, theta, clock.expired, lambda s, f: clock.report("finish on all rows", s, f / fit.n), memo
     )
     weights, output, bias, _, constant = form.unpack(solution.theta)
-    found = end.outward(OneHiddenNet(weights, output, bias, float(constant), form.activation))
-    # Rounding must not leave a bias or an intercept where none was free.
-    return OneHiddenNet(
-        found.weights,
-        found.output,
-        found.bias if form.bias else np.zeros(form.k),
-        found.intercept if form.intercept else 0.0,
-        form.activation,
-    )
+    found = OneHiddenNet(weights, output, bias, float(constant), form.activation)
+    return without_held(end.outward(found), form)
