@@ -15,7 +15,7 @@ import numpy as np
 from onehidden.moments.packing import sorted_indices
 
 _BLOCK = 8  # values of j taken together: thin enough to skip repeated entries, thick enough for BLAS
-_SLAB = 1 << 18  # entries of a table of pairs held at a time: it stays in cache
+_SLAB = 1 << 21  # entries of a table of pairs held at a time
 
 Scores = tuple[np.ndarray, ...]
 
@@ -134,6 +134,7 @@ class ProductSums:
         n = s1.shape[1]
         columns = min(max(_SLAB // int(_pair_offsets(r)[-1]), 256), 8192, n)
         left = np.empty((max(block[3] for block in plan.blocks), columns))
+        self._product = np.empty(max(block[3] * block[4] for block in plan.blocks))
         right = np.empty((int(_pair_offsets(r)[-1]), columns)) if self.order == 4 else None
         for at in range(0, n, columns):
             part = slice(at, at + columns)
@@ -163,11 +164,11 @@ class ProductSums:
                 self._add(plan.middle[q], left[:rows], s1[a:])
 
     def _add(self, start: int, left: np.ndarray, right: np.ndarray) -> None:
-        """store[start:] += left right', in place: a temporary of this size would be paged in each time."""
-        from scipy.linalg.blas import dgemm  # pyright: ignore[reportAttributeAccessIssue]
-
-        place = self._store[start : start + len(left) * len(right)].reshape(len(left), len(right)).T
-        dgemm(1.0, right.T, left.T, beta=1.0, c=place, trans_a=1, overwrite_c=1)
+        """store[start:] += left right'. NumPy's products alone: SciPy has a BLAS of its own, and the idle
+        threads of one, which spin for a while, would take the cores from the other."""
+        size = len(left) * len(right)
+        product = self._product[:size].reshape(len(left), len(right))
+        self._store[start : start + size] += np.matmul(left, right.T, out=product).ravel()
 
 
 def _pairs(s1: np.ndarray, s2: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ import numpy as np
 from onehidden.objectives.residuals import Form, residuals_and_jacobian
 from onehidden.precision import in_double
 
-_ENTRIES = 1 << 18  # entries of the larger table of pairs held at a time: it stays in cache
+_ENTRIES = 1 << 20  # entries of the larger table of pairs held at a time
 _JACOBIAN_BYTES = 64 << 20
 _MANY = 400  # parameters below which one compiled Jacobian beats many small products
 WRITE = 60  # multiply-adds of a matrix product in the time of writing one entry of a table
@@ -104,6 +104,7 @@ class NormalEquations:
         left, right = self._pairs.shape
         columns = min(max(_ENTRIES // max(left, right), 256), 4096)
         tables = np.zeros((left, columns)), np.zeros((right, columns))
+        product, beside = np.empty((left, right)), np.empty((form.k, form.k + 1, columns))
         weights, output, bias, beta, intercept = form.unpack(self.theta)
         for at in range(0, n, columns):
             part = slice(at, at + columns)
@@ -119,9 +120,11 @@ class NormalEquations:
             r = scale * (prediction - target)
             s = np.vstack([s * output[:, None] * scale, scale[None, :]])
             u = u * scale
-            _accumulate(self._pairs, _pairs(s, tables[0]), _pairs(x, tables[1]))
-            for j in range(form.k):
-                self._units[j] += (u[j] * s) @ x.T
+            # NumPy's products alone: SciPy has a BLAS of its own, and the idle threads of one, which spin for a
+            # while, would take the cores from the other.
+            self._pairs += np.matmul(_pairs(s, tables[0]), _pairs(x, tables[1]).T, out=product)
+            np.multiply(u[:, None], s, out=beside)
+            self._units += (beside.reshape(-1, columns) @ x.T).reshape(self._units.shape)
             self._gram += u @ u.T
             self._towards += (r * s) @ x.T
             self._output += u @ r
@@ -173,13 +176,6 @@ def _pairs(rows: np.ndarray, out: np.ndarray) -> np.ndarray:
         np.multiply(rows[i], rows[i:], out=out[at : at + m - i])
         at += m - i
     return out
-
-
-def _accumulate(total: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
-    """total += left right', in place: a temporary of this size would be paged in each time."""
-    from scipy.linalg.blas import dgemm  # pyright: ignore[reportAttributeAccessIssue]
-
-    dgemm(1.0, right.T, left.T, beta=1.0, c=total.T, trans_a=1, overwrite_c=1)
 
 
 @lru_cache(maxsize=32)

@@ -151,10 +151,11 @@ def _damped_step(problem, theta, hessian, gradient, diagonal, damping):
     from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
     scale = 1 / np.sqrt(diagonal)
-    scaled = hessian * scale[:, None] * scale[None, :]
+    scaled = hessian * scale[:, None]
+    scaled *= scale
     scaled[np.diag_indices_from(scaled)] += damping
-    try:
-        factor = cho_factor(scaled, lower=True, check_finite=False)
+    try:  # the transpose, the same matrix, is in LAPACK's order: nothing is copied
+        factor = cho_factor(scaled.T, lower=True, overwrite_a=True, check_finite=False)
         # J'J carries the square of J's condition: below eps^(1/2) in the factor its digits are gone.
         if np.min(np.abs(np.diag(factor[0]))) > 1e-7:
             return -scale * cho_solve(factor, scale * gradient, check_finite=False), damping
