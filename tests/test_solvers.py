@@ -115,3 +115,29 @@ def test_time_and_step_limits_are_statuses_with_a_message():
     assert stopped.status is Status.OUT_OF_TIME
     assert "seconds" in stopped.status.value
     assert levenberg.LevenbergMarquardt().solve(fit, np.full(form.size, np.nan)).status is Status.NOT_FINITE
+
+
+def test_descent_ends_when_two_steps_in_a_row_gain_too_little():
+    class Valley:
+        """A flat end: from theta = 10 down, (theta^2 + 1)^2 + 10 gains ever less."""
+
+        def _residuals(self, theta):
+            return np.array([theta[0] ** 2 + 1, np.sqrt(10.0)])
+
+        def loss(self, theta):
+            return float(np.sum(self._residuals(theta) ** 2))
+
+        def normal_equations(self, theta):
+            r, J = self._residuals(theta), np.array([[2 * theta[0]], [0.0]])
+            return J.T @ J, J.T @ r, float(r @ r)
+
+        def triangle(self, theta):
+            return np.array([[2 * abs(theta[0])]]), np.sign(theta) * self._residuals(theta)[:1]
+
+    start = np.array([10.0])
+    short, long = (
+        LevenbergMarquardt(enough=enough, tiny=0.0).solve(Valley(), start) for enough in (1e-3, 0.0)
+    )
+    drops = -np.diff(short.trace) / np.array(short.trace[:-1])
+    assert short.steps < long.steps
+    assert np.all(drops[-2:] < 1e-3) and not np.any((drops[:-2] < 1e-3) & (drops[1:-1] < 1e-3))

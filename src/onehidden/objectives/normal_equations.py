@@ -120,8 +120,8 @@ class NormalEquations:
             r = scale * (prediction - target)
             s = np.vstack([s * output[:, None] * scale, scale[None, :]])
             u = u * scale
-            # NumPy's products alone: SciPy has a BLAS of its own, and the idle threads of one, which spin for a
-            # while, would take the cores from the other.
+            # NumPy's products alone: SciPy has a BLAS of its own, and the idle threads of one, which spin
+            # for a while, would take the cores from the other.
             self._pairs += np.matmul(_pairs(s, tables[0]), _pairs(x, tables[1]).T, out=product)
             np.multiply(u[:, None], s, out=beside)
             self._units += (beside.reshape(-1, columns) @ x.T).reshape(self._units.shape)

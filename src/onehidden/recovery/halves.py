@@ -40,7 +40,7 @@ def fit_halves(network: OneHiddenNet, form: Form, around: Coordinates, samples: 
     Z, y = around.inputs(samples.X), around.target(samples.y)
     weight = samples.weight
     whole = NetworkFit(form, Z, y, weight)
-    solver = LevenbergMarquardt(max_steps=100, floor=1e-29 * len(y), damping=1e-3, patience=10)
+    solver = LevenbergMarquardt(100, 1e-29 * len(y), damping=1e-3, patience=10, enough=1e-2 / len(y))
     residuals = []
     for rows in halves:
         fit = NetworkFit(form, Z[rows], y[rows], None if weight is None else weight[rows])

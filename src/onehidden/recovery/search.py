@@ -241,7 +241,7 @@ def _finish(
     net = end.inward(begin.outward(candidate.network))
     fit = NetworkFit(form, end.inputs(samples.X), end.target(samples.y), samples.weight)
     theta = form.pack(net.weights, net.output, net.bias, None, net.intercept)
-    solver = LevenbergMarquardt(max_steps=300, floor=1e-29 * fit.n, damping=1e-3, patience=20)
+    solver = LevenbergMarquardt(300, 1e-29 * fit.n, damping=1e-3, patience=20, enough=1e-4 / fit.n)
     solution = solver.solve(
         fit, theta, clock.expired, lambda s, f: clock.report("finish", s, f / fit.n), clock.memo
     )

@@ -20,6 +20,8 @@ from onehidden.starts.wide import WideAndPrune, merged_units, train
 _MOST = 64  # units looked for
 _WORSE = 2  # widths in a row that may make the criterion worse
 _TRIES = 4  # candidates looked at for each width on the way
+_TIE = 6.0  # difference of information criteria that does not tell
+_CLEAR = 5 * _TIE  # by which both neighbours fall behind, refined from the answer: no search of their own
 
 
 def choose_width(samples: Samples, form: Form, around: Coordinates, effort: Effort) -> Found:
@@ -54,7 +56,7 @@ def choose_width(samples: Samples, form: Form, around: Coordinates, effort: Effo
             if len(visited) > _WORSE and _worsening(fits, visited, n):
                 break
             k = min(most, k + 1)
-        elif not effort.clock.expired():
+        elif min(_behind(at(k)).values(), default=0.0) < _CLEAR and not effort.clock.expired():
             k = min((j for j in (k - 1, k, k + 1) if 1 <= j <= most), key=lambda j: _criterion(at(j), n))
     return _with_runner_up(fits, n)
 
@@ -90,21 +92,32 @@ def _criterion(found: Found, n: int) -> float:
     return 2 * n * float(np.log(rms)) + certificate.freedom * float(np.log(n))
 
 
+def _behind(found: Found) -> dict[int, float]:
+    """By how much one unit more and one fewer, each refined from the answer, worsen the criterion."""
+    k = found.certificate.network.n_hidden
+    value = {check.name: check.value for check in found.certificate.checks}
+    sides = {k + 1: -value.get("one unit more", np.nan), k - 1: value.get("one unit fewer", np.nan)}
+    return {width: gap for width, gap in sides.items() if np.isfinite(gap)}
+
+
 def _with_runner_up(fits: dict[int, Found], n: int) -> Found:
     """The best width, with a check that says how far the next best is."""
     ranked = sorted(fits, key=lambda k: _criterion(fits[k], n))
     done = {k: found.certificate for k, found in fits.items()}
     exact = [k for k in ranked if done[k].rms <= EXACT_RMS and not done[k].undetermined]
     best = fits[exact[0] if exact else ranked[0]]
-    others = [k for k in ranked if fits[k] is not best]
+    others = {k: _criterion(fits[k], n) - _criterion(best, n) for k in ranked if fits[k] is not best}
+    others = _behind(best) | others  # a search of its own counts for more
     if exact:
         gap, advice = float("inf"), "an exact fit with all parameters determined needs no runner-up"
     elif not others:
         gap, advice = 0.0, "no other width was tried: allow more time"
     else:
-        gap = _criterion(fits[others[0]], n) - _criterion(best, n)
+        runner_up = min(others, key=lambda k: others[k])
+        gap = others[runner_up]
         advice = (
-            f"information criterion of the runner-up, {others[0]} units, above the chosen; below 6 is a tie"
+            f"information criterion of the runner-up, {runner_up} units, above the chosen; below "
+            f"{_TIE:.0f} is a tie"
         )
-    width = at_least("width", gap, 6.0, advice)
+    width = at_least("width", gap, _TIE, advice)
     return replace(best, certificate=with_check(best.certificate, width))

@@ -54,6 +54,8 @@ class LevenbergMarquardt:
     patience : stop after this many steps in a row that each lower the loss by less than ``slow``
         (relative); 0 switches the rule off.
     slow : see ``patience``.
+    enough : two steps in a row that each lower the loss by less than this share end the descent; a share of
+        e / n is a change of e in n log(loss), the scale on which a standard error is 1.
     tiny : a predicted gain below this share of the loss, at little damping, ends the descent: with noise
         it is far below the square of a standard error.
     """
@@ -63,6 +65,7 @@ class LevenbergMarquardt:
     damping: float = 1e-2
     patience: int = 0
     slow: float = 1e-4
+    enough: float = 0.0
     tiny: float = 1e-13
 
     def solve(
@@ -79,12 +82,14 @@ class LevenbergMarquardt:
         """
         theta = np.asarray(theta, dtype=float).copy()
         key = "levenberg", repr(self), theta
-        trace, damping, growth, crawling, steps, polish = [], self.damping, 2.0, 0, 0, False
+        trace, damping, growth, polish = [], self.damping, 2.0, False
+        crawling = idle = steps = 0
         kept = memo.recall(*key)
         if kept is not None:
             theta, trace = kept["theta"], kept["trace"].tolist()
             damping, growth = float(kept["damping"]), float(kept["growth"])
-            crawling, steps, polish = int(kept["crawling"]), int(kept["steps"]), bool(kept["polish"])
+            crawling, idle, steps = (int(kept[name]) for name in ("crawling", "idle", "steps"))
+            polish = bool(kept["polish"])
         hessian, gradient, loss = problem.normal_equations(theta)
         trace, status = trace or [loss], Status.STEP_LIMIT
         while steps < self.max_steps:
@@ -119,6 +124,7 @@ class LevenbergMarquardt:
             damping, growth = max(damping * max(1 / 9, 1 - (2 * gain - 1) ** 3), 1e-15), 2.0
             crawling = crawling + 1 if loss - trial_loss < self.slow * loss else 0
             relative_drop = (loss - trial_loss) / max(loss, np.finfo(float).tiny)
+            idle = idle + 1 if relative_drop < self.enough else 0
             hessian, gradient, loss = problem.normal_equations(theta)
             steps += 1
             trace.append(loss)
@@ -128,11 +134,11 @@ class LevenbergMarquardt:
                 status = Status.STALLED
                 break
             # The gradient in units where a parameter moves the residuals by its own column's length.
-            if _scaled_gradient(gradient, hessian, loss) < 1e-13 or relative_drop < 1e-15:
+            if _scaled_gradient(gradient, hessian, loss) < 1e-13 or relative_drop < 1e-15 or idle > 1:
                 status = Status.STATIONARY
                 break
-            state = {"theta": theta, "trace": trace, "damping": damping, "growth": growth}
-            memo.keep(state | {"crawling": crawling, "steps": steps, "polish": polish}, *key, passing=True)
+            state = {"theta": theta, "trace": trace, "damping": damping, "growth": growth, "polish": polish}
+            memo.keep(state | {"crawling": crawling, "idle": idle, "steps": steps}, *key, passing=True)
         return Solution(theta, loss, status, steps, tuple(trace))
 
 

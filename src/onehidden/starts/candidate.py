@@ -86,7 +86,7 @@ def refine(task: Task, form: Form, theta: np.ndarray, origin: str, max_steps: in
     kept = task.memo.recall(*key)
     if kept is None:
         fit = NetworkFit(form, task.Z, task.y, task.weight)
-        solver = LevenbergMarquardt(max_steps=max_steps, floor=1e-14 * n, patience=6, slow=1e-3)
+        solver = LevenbergMarquardt(max_steps, 1e-14 * n, patience=6, slow=1e-3, enough=1e-2 / n)
         solution = solver.solve(fit, theta, task.stop, lambda step, loss: task.report(origin, step, loss / n))
         kept = {"theta": solution.theta, "loss": np.asarray(solution.loss)}
         if not task.stop():  # what was cut short by the clock is not a result to remember
