@@ -140,4 +140,5 @@ def test_descent_ends_when_two_steps_in_a_row_gain_too_little():
     )
     drops = -np.diff(short.trace) / np.array(short.trace[:-1])
     assert short.steps < long.steps
-    assert np.all(drops[-2:] < 1e-3) and not np.any((drops[:-2] < 1e-3) & (drops[1:-1] < 1e-3))
+    assert np.all(drops[-2:] < 1e-3)
+    assert not np.any((drops[:-2] < 1e-3) & (drops[1:-1] < 1e-3))
