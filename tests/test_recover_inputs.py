@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import onehidden as oh
+from onehidden.certify.patterns import samples_apart
 from onehidden.recovery.halves import Halves, half_sample_checks
 from onehidden.recovery.input_model import InputModel, looks_gaussian
 from onehidden.starts.candidate import Task, complete, search_form
@@ -257,3 +258,30 @@ def test_one_width_or_activation_tried_is_no_comparison():
     assert not check_named(r, "activation").passed
     assert not check_named(r, "width").passed
     assert r.status != "consistent"
+
+
+def test_samples_apart_counts_where_two_patterns_differ():
+    t = np.random.default_rng(0).standard_normal((500, 4))
+    t[:, 2] = -t[:, 0]  # on exactly where the first is off ...
+    t[:7, 2] *= -1  # ... but for seven samples
+    brute = {}
+    on = np.column_stack([t > 0, np.ones(500, bool)])
+    for i in range(5):
+        for j in range(i + 1, 5):
+            differ = int(np.sum(on[:, i] != on[:, j]))
+            brute[i, j] = min(differ, 500 - differ)
+    assert samples_apart(t) == (7, (0, 2))
+    assert min(brute.values()) == brute[0, 2] == 7
+
+
+def test_two_units_that_few_samples_tell_apart_are_never_called_exact():
+    # At this truth one sample tells units 2 and 4 apart; from some seeds the descent ends at other units
+    # that fit every sample with a Jacobian of full rank.
+    problem = oh.problems.get("iris-relu-5")
+    X, y, truth = problem.sample(None, 8)
+    assert samples_apart(X @ truth.weights.T + truth.bias) == (1, (1, 3))
+    r = oh.recover(X, y, 5, bias=True, seed=1)
+    assert r.loss < 1e-25
+    assert oh.match(r.network, truth).max_error > 0.01
+    assert r.status == "not identifiable"
+    assert not check_named(r, "units apart").passed

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onehidden.certify.gauge import curvature, free_directions
+from onehidden.certify.patterns import samples_apart, samples_needed
 from onehidden.certify.reasons import sentence, unit_reasons
 from onehidden.certify.spread import equal_spread_p_value
 from onehidden.certify.structure import structure_p_value
@@ -22,7 +23,7 @@ EXACT_RMS = 1e-10  # residuals below this share of std(y) are rounding, not nois
 STRUCTURE_P = 1e-4  # a right answer is called structured once in ten thousand
 SPREAD_P = 1e-4  # noise of equal spread is called unequal once in ten thousand
 ERRORS = ("auto", "classical", "robust")
-UNDETERMINED = {"identifiability", "smallest curvature", "weakest unit", "switched units"}
+UNDETERMINED = {"identifiability", "smallest curvature", "weakest unit", "switched units", "units apart"}
 
 
 @dataclass(frozen=True)
@@ -252,7 +253,14 @@ def _switched(inner: OneHiddenNet, Z: np.ndarray) -> list[Check]:
             1.0,
             "fewest samples on the lesser side of a unit; with none it acts as a polynomial and could be "
             "another unit, or none",
-        )
+        ),
+        at_least(
+            "units apart",
+            float(samples_apart(t)[0]),
+            float(samples_needed(Z.shape[1])),
+            "fewest samples that see one of two units switch and not the other, against the numbers of an "
+            "affine function; below, other units fit these samples as well",
+        ),
     ]
 
 
