@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from test_streams import one_sentence, write_folder
 
 import onehidden as oh
 from onehidden import activations, data
+from onehidden.data.rare import WANTED, RareRows
 from onehidden.data.reduction import connected, reduce
+from onehidden.data.survey import hashed
 from onehidden.objectives import normal_equations
 from onehidden.objectives.fit import NetworkFit
 from onehidden.objectives.normal_equations import NormalEquations
@@ -179,6 +182,56 @@ def test_constant_and_dependent_columns_are_named():
     assert "y is constant" in r.message
 
 
+def with_indicator(rare, noise=0.0):
+    """A binary column that is one in a few rows, none of them in the sample."""
+    X, _, _ = problem()
+    rng = np.random.default_rng(9)
+    last = np.argsort(hashed(np.arange(N), 0))[-rare:]  # one part: a row's number is its place
+    X = np.column_stack([X, np.isin(np.arange(N), last)])
+    net = oh.OneHiddenNet(np.linalg.qr(rng.standard_normal((D + 1, K)))[0].T, [1.0, -2.0])
+    columns = {**{f"x{j}": X[:, j] for j in range(D)}, "seldom": X[:, D]}
+    y = net.predict(X) + noise * rng.standard_normal(N)
+    return data.open({**columns, "y": y}, target="y", stream=True), net
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_a_column_that_is_constant_in_the_sample_is_recovered_from_its_rare_rows(noise):
+    source, net = with_indicator(40, noise)
+    r = oh.recover(source, hidden=K)
+    assert r.status == ("consistent" if noise else "exact")
+    assert r.n_samples == N
+    if noise:
+        off = np.abs(r.network.weights - net.canonical().weights)[:, D] / r.standard_errors.weights[:, D]
+        assert off.max() < 4
+        zero = np.abs(net.canonical().weights)[:, D] / r.standard_errors.weights[:, D]
+        assert zero.max() > 4
+    else:
+        assert oh.match(r.network, net).max_error < 1e-10
+
+
+def test_a_column_with_too_few_rare_rows_is_named():
+    source, _ = with_indicator(1)
+    r = oh.recover(source, hidden=K, max_seconds=5)
+    assert r.status == "not identifiable"
+    assert f"column 'seldom' differs from 0 in only 1 of {N} rows" in r.message
+
+
+def test_rare_rows_do_not_depend_on_batches_or_order():
+    source, _ = with_indicator(200)
+    batches = list(source.batches(500))
+    make = partial(RareRows, np.array([D]), np.array([0.0]))
+    whole, parts, back = make(), [make() for _ in batches], make()
+    for batch, part in zip(batches, parts, strict=True):
+        whole.update(batch)
+        part.update(batch)
+    for part in parts[::-1]:
+        back.merge(part)
+    for a, b in zip(whole.result(), back.result(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert len(whole.result()[1]) == WANTED
+    assert np.all(whole.result()[0][:, D] == 1)
+
+
 @pytest.mark.parametrize("errors", [pytest.param("classical", marks=pytest.mark.slow), "robust"])
 def test_weights_and_sandwich_errors_are_those_of_the_arrays(errors):
     X, y, _ = problem()
@@ -276,8 +329,6 @@ def test_a_killed_worker_changes_nothing(tmp_path):
         def half_way(done, total):
             if not killed:
                 killed.append(os.kill(pids[0], signal.SIGKILL))
-
-        from functools import partial
 
         found = reduce(source, partial(Slow, 0.2), client=client, progress=half_way).result()
         assert killed

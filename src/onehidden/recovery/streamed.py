@@ -1,7 +1,8 @@
 """recover() on a source too large to hold: search on a sample of the rows, finish and certify on all.
 
-The passes: one for means, covariance, gaps and the sample; then one for every step of Levenberg–Marquardt in
-all parameters, which begins where the sample's answer lies and so needs few; one more for the certificate.
+The passes: one for means, covariance, gaps and the sample (another where a column leaves its usual value in
+few rows: the sample must hold some of them); then one for every step of Levenberg–Marquardt in all parameters,
+which begins where the sample's answer lies and so needs few; one more for the certificate.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from onehidden import activations
+from onehidden.data.rare import RareRows, rare_columns, with_rare_rows
 from onehidden.data.reduction import connected, reduce
 from onehidden.data.source import Source
 from onehidden.data.survey import Summary, Survey, must_be_usable
@@ -67,7 +69,6 @@ def recover_source(
     memo = open_checkpoint(checkpoint, source.fingerprint, given)
     with connected(client, source) as cluster:
         summary = survey(source, sample_size(form, source.n_rows), given["seed"], cluster, memo, clock)
-        must_be_usable(summary, source.selection)
         around = coordinates_of(summary, form.bias)
         first = _search(recover, summary, source, given, clock, checkpoint)
         if around.scale == 0 or first.network.n_inputs != source.n_inputs:
@@ -104,7 +105,7 @@ def sample_size(form: Form, rows: int) -> int:
 
 
 def survey(source: Source, sample: int, seed: int, client: Any, memo: Memo, clock: Clock) -> Summary:
-    """The first pass, remembered."""
+    """The first pass, remembered; a second where the sample would miss what a column shows in few rows."""
     kept = memo.recall("survey", sample, seed)
     if kept is not None:
         names, counts = kept.pop("fault_names").tolist(), kept.pop("fault_counts").tolist()
@@ -114,6 +115,12 @@ def survey(source: Source, sample: int, seed: int, client: Any, memo: Memo, cloc
     make = partial(Survey, source.n_inputs, sample, source.n_rows, seed)
     progress = _twentieths(clock, "first pass")
     summary = reduce(source, make, client=client, counting=True, progress=progress).result()
+    must_be_usable(summary, source.selection)
+    columns, usual = rare_columns(summary)
+    if len(columns):
+        progress = _twentieths(clock, "pass for rare rows")
+        gather = partial(RareRows, columns, usual, seed)
+        summary = with_rare_rows(summary, reduce(source, gather, client=client, progress=progress))
     values = dict(vars(summary))
     faults = values.pop("faults")
     values["w"] = np.zeros(0) if summary.w is None else summary.w

@@ -9,6 +9,7 @@ import numpy as np
 from onehidden.certify.gauge import Curvature, curvature, free_directions
 from onehidden.certify.reasons import unit_reasons
 from onehidden.checks import Check, at_least, at_most
+from onehidden.data.rare import rare_column_reasons
 from onehidden.data.survey import Summary
 from onehidden.network import OneHiddenNet
 from onehidden.recovery import certificate as whole
@@ -62,7 +63,9 @@ def certify_all(
     if coordinates.null.shape[1]:
         checks.append(whole._columns_check(coordinates, first.feature_names))
     blind = bend.blind[: form.k * form.d].reshape(form.k, form.d)
-    status, message = whole._verdict(checks, exact, form, unit_reasons(inner, Z, blind))
+    reasons = rare_column_reasons(summary, first.feature_names) if blind.any() else []
+    reasons += unit_reasons(inner, Z, blind)
+    status, message = whole._verdict(checks, exact, form, reasons)
     return Certificate(
         network,
         checks,
