@@ -232,6 +232,20 @@ def test_rare_rows_do_not_depend_on_batches_or_order():
     assert np.all(whole.result()[0][:, D] == 1)
 
 
+@pytest.mark.parametrize("left_out", ["gaps", "weights"])
+def test_rows_left_out_do_not_shrink_the_sample(left_out):
+    X, y, net = problem(0.2)
+    gone = np.random.default_rng(8).uniform(size=N) < 0.6
+    columns = {f"x{j}": X[:, j].copy() for j in range(D)}
+    columns["x1"][gone & (left_out == "gaps")] = np.nan
+    weight = np.where(gone & (left_out == "weights"), 0.0, 1.0)
+    source = data.open({**columns, "y": y, "w": weight}, target="y", weight="w", nulls="drop", stream=True)
+    r = oh.recover(source, hidden=K)
+    assert r.status == "consistent"
+    assert r.n_samples == N - gone.sum()
+    assert any(f"on a sample of {N // 4} rows" in check.advice for check in r.checks)
+
+
 @pytest.mark.parametrize("errors", [pytest.param("classical", marks=pytest.mark.slow), "robust"])
 def test_weights_and_sandwich_errors_are_those_of_the_arrays(errors):
     X, y, _ = problem()

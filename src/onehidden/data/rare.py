@@ -65,7 +65,7 @@ def rare_columns(summary: Summary) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rare_column_reasons(summary: Summary, names: tuple[str, ...]) -> list[str]:
-    """One clause for each column that leaves its usual value in few rows of all, of a sample that has them."""
+    """One clause for each column that leaves its usual value in few rows; the sample holds them by now."""
     usual = np.median(summary.X, axis=0)
     count = np.sum(summary.X != usual, axis=0)
     return [

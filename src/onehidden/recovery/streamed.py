@@ -1,8 +1,9 @@
 """recover() on a source too large to hold: search on a sample of the rows, finish and certify on all.
 
-The passes: one for means, covariance, gaps and the sample (another where a column leaves its usual value in
-few rows: the sample must hold some of them); then one for every step of Levenberg–Marquardt in all parameters,
-which begins where the sample's answer lies and so needs few; one more for the certificate.
+The passes: one for means, covariance, gaps and the sample (again where so many rows had gaps that the sample
+fell short, and where a column leaves its usual value in few rows: the sample must hold some of them); then one
+for every step of Levenberg–Marquardt in all parameters, which begins where the sample's answer lies and so
+needs few; one more for the certificate.
 """
 
 from __future__ import annotations
@@ -112,10 +113,16 @@ def survey(source: Source, sample: int, seed: int, client: Any, memo: Memo, cloc
         w = kept.pop("w")
         plain: dict[str, Any] = {k: v if v.ndim else v.item() for k, v in kept.items()}
         return Summary(**plain, faults=dict(zip(names, counts, strict=True)), w=w if len(w) else None)
-    make = partial(Survey, source.n_inputs, sample, source.n_rows, seed)
     progress = _twentieths(clock, "first pass")
-    summary = reduce(source, make, client=client, counting=True, progress=progress).result()
+
+    def ask(rows: int) -> Summary:
+        make = partial(Survey, source.n_inputs, sample, rows, seed)
+        return reduce(source, make, client=client, counting=True, progress=progress).result()
+
+    summary = ask(source.n_rows)
     must_be_usable(summary, source.selection)
+    if len(summary.X) < min(sample, summary.n):  # rows were left out: parts keep a share of those that count
+        summary = ask(summary.n)
     columns, usual = rare_columns(summary)
     if len(columns):
         progress = _twentieths(clock, "pass for rare rows")
