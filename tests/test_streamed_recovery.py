@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,6 +12,7 @@ from test_streams import one_sentence, write_folder
 
 import onehidden as oh
 from onehidden import activations, data
+from onehidden.checks import Check
 from onehidden.data.rare import WANTED, RareRows
 from onehidden.data.reduction import connected, reduce
 from onehidden.data.survey import hashed
@@ -23,6 +25,7 @@ from onehidden.precision import double
 from onehidden.recovery.coordinates import whitened
 from onehidden.recovery.passes import StreamedFit
 from onehidden.recovery.samples import Samples
+from onehidden.recovery.streamed import recover_source
 
 D, K, N = 5, 2, 12_000
 
@@ -232,9 +235,41 @@ def test_rare_rows_do_not_depend_on_batches_or_order():
     assert np.all(whole.result()[0][:, D] == 1)
 
 
+def test_what_only_the_sample_was_asked_is_told_as_such():
+    X, y, _ = problem(1.0)
+    r = oh.recover(data.open((X, y), stream=True), hidden=K)
+    assert r.status == "consistent"
+    assert f"; on a sample of {N // 4} rows they do not tell relu from leaky_relu" in r.message
+    advice = {check.name: check.advice for check in r.checks}
+    for name in (
+        "fit", "equal spread", "agreement", "orientation", "one unit more", "one unit fewer", "rival activation",
+        "half-sample agreement", "out-of-sample fit",
+    ):  # fmt: skip
+        assert advice[name].startswith(f"on a sample of {N // 4} rows: "), name
+    assert not advice["gradient"].startswith("on a sample")
+
+
+def test_a_doubtful_sample_is_not_certified_by_all_rows():
+    X, y, _ = problem(1.0)
+
+    def doubting(*args, **options):
+        found = oh.recover(*args, **options)
+        kept = [check for check in found.checks if check.name == "fit"]
+        kept.append(Check("gradient", 1.0, 0.1, False, "the descent has not ended"))
+        return replace(found, status="doubtful", message="check failed: gradient", checks=kept)
+
+    given = dict(hidden=K, activation="relu", bias=False, intercept=True, score="auto", start="auto", seed=0)
+    given |= dict(max_seconds=None, errors="auto")
+    source = data.open((X, y), stream=True)
+    r = recover_source(doubting, source, None, None, given, False, None, None)
+    assert r.status == "doubtful"
+    assert "answer on the sample" in r.message
+    assert "check failed: gradient" in r.message
+
+
 @pytest.mark.parametrize("left_out", ["gaps", "weights"])
 def test_rows_left_out_do_not_shrink_the_sample(left_out):
-    X, y, net = problem(0.2)
+    X, y, _ = problem(0.2)
     gone = np.random.default_rng(8).uniform(size=N) < 0.6
     columns = {f"x{j}": X[:, j].copy() for j in range(D)}
     columns["x1"][gone & (left_out == "gaps")] = np.nan

@@ -22,6 +22,7 @@ EXACT_RMS = 1e-10  # residuals below this share of std(y) are rounding, not nois
 STRUCTURE_P = 1e-4  # a right answer is called structured once in ten thousand
 SPREAD_P = 1e-4  # noise of equal spread is called unequal once in ten thousand
 ERRORS = ("auto", "classical", "robust")
+CONSISTENT = "the residuals look like independent noise and the parameters are determined"
 UNDETERMINED = {"identifiability", "smallest curvature", "weakest unit", "switched units"}
 
 
@@ -284,7 +285,7 @@ def _verdict(checks: list[Check], exact: bool, form: Form, reasons: list[str]) -
         return "doubtful", f"check failed: {', '.join(c.name for c in failed)}; {failed[0].advice}"
     if exact:
         return "exact", "every sample is reproduced to rounding and the parameters are determined"
-    return "consistent", "the residuals look like independent noise and the parameters are determined"
+    return "consistent", CONSISTENT
 
 
 def _standard_errors(

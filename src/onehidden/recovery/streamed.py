@@ -1,8 +1,8 @@
 """recover() on a source too large to hold: search on a sample of the rows, finish and certify on all.
 
 The passes: one for means, covariance, gaps and the sample (again where so many rows had gaps that the sample
-fell short, and where a column leaves its usual value in few rows: the sample must hold some of them); then one
-for every step of Levenberg–Marquardt in all parameters, which begins where the sample's answer lies and so
+fell short, and where a column leaves its usual value in few rows: the sample must hold some of them); then
+one for every step of Levenberg–Marquardt in all parameters, which begins where the sample's answer lies and so
 needs few; one more for the certificate.
 """
 

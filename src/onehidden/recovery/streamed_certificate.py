@@ -13,7 +13,7 @@ from onehidden.data.rare import rare_column_reasons
 from onehidden.data.survey import Summary
 from onehidden.network import OneHiddenNet
 from onehidden.recovery import certificate as whole
-from onehidden.recovery.certificate import EXACT_RMS, SPREAD_P, Certificate
+from onehidden.recovery.certificate import CONSISTENT, EXACT_RMS, SPREAD_P, Certificate
 from onehidden.recovery.coordinates import Coordinates
 from onehidden.recovery.passes import StreamedFit
 from onehidden.recovery.record import Recovery
@@ -58,7 +58,7 @@ def certify_all(
         *_checks_of_all_rows(cosine, bend, n, exact, form.activation.kinked),
         whole._weakest_unit(exact, inner, Z, deviations, network),
         *(_on_the_sample(check, len(Z)) for check in whole._switched(inner, Z)),
-        *(_on_the_sample(c, len(Z)) for c in first.checks if not exact and c.name not in _OF_ALL_ROWS),
+        *_checks_of_the_sample(exact, first, len(Z)),
     ]
     if coordinates.null.shape[1]:
         checks.append(whole._columns_check(coordinates, first.feature_names))
@@ -66,6 +66,8 @@ def certify_all(
     reasons = rare_column_reasons(summary, first.feature_names) if blind.any() else []
     reasons += unit_reasons(inner, Z, blind)
     status, message = whole._verdict(checks, exact, form, reasons)
+    if status == "consistent":
+        message += _remark(first, len(Z))
     return Certificate(
         network,
         checks,
@@ -140,6 +142,33 @@ def _fit_check(exact: bool, rms: float, first: Recovery, rows: int) -> Check:
             "law; look for them with the residuals of this network",
         )
     return _on_the_sample(asked, rows)
+
+
+def _checks_of_the_sample(exact: bool, first: Recovery, rows: int) -> list[Check]:
+    """What only the sample was asked: other widths, activations, orientations, its halves.
+
+    A fit of all rows to rounding needs none of these answers; those that the sample gave are told all the same.
+    """
+    asked = [c for c in first.checks if c.name not in _OF_ALL_ROWS and (c.passed or not exact)]
+    checks = [_on_the_sample(check, rows) for check in asked]
+    if not (exact or first.converged or any(not c.passed for c in asked)):
+        # An answer that is not consistent in the sample was not held against its neighbours there.
+        checks.append(
+            at_least(
+                "answer on the sample",
+                0.0,
+                1.0,
+                f"a sample of {rows} rows ended {first.status} ({first.message}), so that other widths and "
+                "orientations were not compared: allow more time, or look at that sample by itself",
+            )
+        )
+    return checks
+
+
+def _remark(first: Recovery, rows: int) -> str:
+    """What the message of a consistent sample says beyond its verdict."""
+    beyond = first.message.removeprefix(CONSISTENT) if first.status == "consistent" else ""
+    return f"; on a sample of {rows} rows{beyond.removeprefix(';')}" if beyond else ""
 
 
 def _on_the_sample(check: Check, rows: int) -> Check:
