@@ -242,8 +242,8 @@ def test_what_only_the_sample_was_asked_is_told_as_such():
     assert f"; on a sample of {N // 4} rows they do not tell relu from leaky_relu" in r.message
     advice = {check.name: check.advice for check in r.checks}
     for name in (
-        "fit", "equal spread", "agreement", "orientation", "one unit more", "one unit fewer", "rival activation",
-        "half-sample agreement", "out-of-sample fit",
+        "fit", "equal spread", "agreement", "orientation", "one unit more", "one unit fewer",
+        "rival activation", "half-sample agreement", "out-of-sample fit",
     ):  # fmt: skip
         assert advice[name].startswith(f"on a sample of {N // 4} rows: "), name
     assert not advice["gradient"].startswith("on a sample")

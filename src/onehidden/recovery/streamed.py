@@ -2,8 +2,8 @@
 
 The passes: one for means, covariance, gaps and the sample (again where so many rows had gaps that the sample
 fell short, and where a column leaves its usual value in few rows: the sample must hold some of them); then
-one for every step of Levenberg–Marquardt in all parameters, which begins where the sample's answer lies and so
-needs few; one more for the certificate.
+one for every step of Levenberg–Marquardt in all parameters, which begins where the sample's answer lies and
+so needs few; one more for the certificate.
 """
 
 from __future__ import annotations

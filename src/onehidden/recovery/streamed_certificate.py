@@ -147,7 +147,7 @@ def _fit_check(exact: bool, rms: float, first: Recovery, rows: int) -> Check:
 def _checks_of_the_sample(exact: bool, first: Recovery, rows: int) -> list[Check]:
     """What only the sample was asked: other widths, activations, orientations, its halves.
 
-    A fit of all rows to rounding needs none of these answers; those that the sample gave are told all the same.
+    A fit of all rows to rounding needs none of these answers; those that passed are told all the same.
     """
     asked = [c for c in first.checks if c.name not in _OF_ALL_ROWS and (c.passed or not exact)]
     checks = [_on_the_sample(check, rows) for check in asked]
