@@ -156,7 +156,7 @@ class DelayedPart:
 
         from onehidden.data.opening import is_frame, to_arrow
 
-        block = self.partition
+        block: Any = self.partition
         if hasattr(block, "compute"):
             block = block.compute(scheduler="synchronous")
         if isinstance(block, tuple):
