@@ -13,13 +13,14 @@ from onehidden.checks import at_least, at_most
 from onehidden.network import OneHiddenNet
 from onehidden.objectives.fit import NetworkFit
 from onehidden.objectives.residuals import Form
-from onehidden.recovery.certificate import Certificate, Choices, certify, with_check
+from onehidden.recovery.certificate import Certificate, with_check
 from onehidden.recovery.clock import Clock
 from onehidden.recovery.coordinates import Coordinates, WhitenedScore
 from onehidden.recovery.halves import fit_halves, half_sample_checks
 from onehidden.recovery.input_model import InputModel
 from onehidden.recovery.race import Scouting, candidates
 from onehidden.recovery.rivals import rival_check
+from onehidden.recovery.sample_certificate import Choices, certify
 from onehidden.recovery.samples import Samples
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.starts.candidate import Candidate, Task, complete, refine, search_form

@@ -28,6 +28,7 @@ from onehidden.objectives.residuals import Form
 from onehidden.recovery.checkpoint import open_checkpoint
 from onehidden.recovery.clock import Clock, TraceRecord
 from onehidden.recovery.coordinates import Coordinates, from_moments, must_be_moderate
+from onehidden.recovery.outcome import certified
 from onehidden.recovery.passes import StreamedFit
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import finishing, without_held
@@ -84,16 +85,7 @@ def recover_source(
     clock.report(f"certified {certificate.status}", 0, certificate.loss / end.scale**2)
     return replace(
         first,
-        network=certificate.network,
-        status=certificate.status,
-        message=certificate.message,
-        loss=certificate.loss,
-        noise_variance=certificate.noise_variance,
-        seconds=clock.seconds(),
-        checks=certificate.checks,
-        standard_errors=certificate.standard_errors,
-        trace=clock.trace,
-        curvature=certificate.curvature,
+        **certified(certificate, clock),
         n_samples=summary.n,
         options={**first.options, "max_seconds": given["max_seconds"]},
     )
