@@ -67,6 +67,19 @@ def test_an_answer_that_missed_a_check_is_never_called_consistent(samples, optio
         assert len(watched.after) <= 2, share
 
 
+def test_a_check_that_the_sample_of_a_stream_missed_is_missed_by_the_whole(monkeypatch):
+    source = oh.data.open(problem(), stream=True)
+    with monkeypatch.context() as patch:
+        whole = Watched(patch)
+        assert oh.recover(source, hidden=K).status == "consistent"
+    with monkeypatch.context() as patch:
+        Watched(patch, int(0.6 * whole.asked))
+        r = oh.recover(source, hidden=K)
+    assert r.status == "doubtful"
+    assert "checks left out; on a sample of 3000 rows" in r.message
+    assert "allow more time" in r.message
+
+
 def test_a_tiny_budget_costs_a_small_share_of_the_whole():
     X, y = problem()
     full = oh.recover(X, y, K)  # compiles, too
