@@ -13,7 +13,13 @@ import pytest
 from test_streams import one_sentence
 
 import onehidden as oh
+from onehidden.objectives.fit import NetworkFit
+from onehidden.objectives.residuals import Form
 from onehidden.recovery.checkpoint import Checkpoint, digest, open_checkpoint, write_whole
+from onehidden.recovery.coordinates import whitened
+from onehidden.recovery.passes import StreamedFit
+from onehidden.recovery.samples import Samples
+from onehidden.solvers import LevenbergMarquardt
 
 SCRIPT = """
 import sys, time, numpy as np, onehidden as oh
@@ -81,7 +87,6 @@ def test_a_run_cut_off_anywhere_goes_on_to_the_same_answer(streamed, tmp_path, m
 
 
 def test_the_wide_student_goes_on_between_chunks(tmp_path, monkeypatch):
-    from onehidden.objectives.residuals import Form
     from onehidden.starts.wide import WideAndPrune, train
 
     X, y = problem(600)
@@ -96,6 +101,29 @@ def test_the_wide_student_goes_on_between_chunks(tmp_path, monkeypatch):
     assert steps == [3000, 4000]
     np.testing.assert_array_equal(again, plain)
     assert not np.array_equal(train(form, settings, X, y, 1, memo=memo), plain)
+
+
+def test_descents_of_other_data_or_form_are_not_continued(tmp_path, monkeypatch):
+    monkeypatch.setattr("onehidden.recovery.checkpoint._PAUSE", 0.0)
+    X, y = problem(600)
+    relu, tanh = (Form(oh.activations.get(name), 4, 2) for name in ("relu", "tanh"))
+    weight = np.linspace(0.5, 1.5, len(y))
+    fits = [NetworkFit(relu, X, y), NetworkFit(relu, X, -y), NetworkFit(relu, X[:, ::-1], y)]
+    fits += [NetworkFit(tanh, X, y), NetworkFit(relu, X, y, weight)]
+    for source, around in (((X, y), whitened(Samples(X, y))), ((X, -y), whitened(Samples(X, -y)))):
+        fits.append(StreamedFit(relu, oh.data.open(source, stream=True), around, len(y), float(len(y))))
+    theta = np.random.default_rng(0).standard_normal(relu.size)
+    solver, memo = LevenbergMarquardt(max_steps=30), Checkpoint(tmp_path)
+    plain = [solver.solve(fit, theta) for fit in fits]
+    for fit in fits:  # cut off after two steps, each leaves its state in one folder
+        taken = []
+        solver.solve(fit, theta, lambda: len(taken) >= 2, lambda s, f: taken.append(s), memo)  # noqa: B023
+    for fit, expected in zip(fits, plain, strict=True):
+        steps = []
+        again = solver.solve(fit, theta, None, lambda s, f: steps.append(s), memo)  # noqa: B023
+        assert steps[0] == 3
+        np.testing.assert_array_equal(again.theta, expected.theta)
+        assert again.trace == expected.trace
 
 
 def test_a_checkpoint_belongs_to_its_data_and_options(tmp_path):

@@ -21,7 +21,7 @@ def run(*arguments, cwd=None):
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """A table of a known network, as CSV, Parquet and npz."""
+    """A table of a known network, as CSV, Parquet, npz and a folder of Parquet files."""
     folder = tmp_path_factory.mktemp("tables")
     rng = np.random.default_rng(1)
     net = oh.OneHiddenNet(rng.standard_normal((2, 3)), [1.0, -2.0], [0.3, -0.2], 0.4)
@@ -29,6 +29,9 @@ def table(tmp_path_factory):
     columns = pa.table({"left": X[:, 0], "right": X[:, 1], "<b>up": X[:, 2], "y": net.predict(X)})
     csv.write_csv(columns, folder / "t.csv")
     parquet.write_table(columns, folder / "t.parquet")
+    (folder / "parts").mkdir()
+    for i in (0, 1):
+        parquet.write_table(columns.slice(250 * i, 250), folder / "parts" / f"{i}.parquet")
     np.savez(folder / "t.npz", X=X, y=net.predict(X))
     return folder, net
 
@@ -46,7 +49,7 @@ def test_demo_recovers_the_truth_and_writes_its_page(tmp_path):
     assert "http://" not in page.replace("http://www.w3.org", "")
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.npz"])
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.npz", "parts"])
 def test_recover_reads_tables_and_returns_the_units(table, tmp_path, name):
     folder, net = table
     done = run("recover", folder / name, "--target", "y", "--hidden", 2, "--json", "--out", tmp_path / "run")

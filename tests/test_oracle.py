@@ -240,12 +240,27 @@ def test_reach_is_kept():
     assert worst(r.network, truth) < CLOSE
 
 
-@pytest.mark.slow
 def test_one_smooth_input_falls_back_on_samples():
-    truth = oh.OneHiddenNet([[1.5], [-0.7]], [1.0, 0.8], [0.2, 1.0], 0.1, "tanh")
-    r = oh.recover_oracle(box_of(truth), 1, 2, activation="tanh", max_seconds=60)
-    assert r.queries > 0
-    assert not (r.converged and worst(r.network, truth) > 1e-6)
+    truth, rows = oh.OneHiddenNet([[1.5], [-0.7]], [1.0, 0.8], [0.2, 1.0], 0.1, "tanh"), []
+    plain = box_of(truth)
+
+    def counting(X):
+        rows.append(len(X))
+        return plain(X)
+
+    r = oh.recover_oracle(counting, 1, 2, activation="tanh")
+    assert r.status == "exact"
+    assert r.origin != "switches along lines"
+    assert r.n_samples == 4000  # what was handed to recover(); fresh queries test the answer
+    assert sum(rows) == r.queries > r.n_samples + 2000
+    assert check(r, "fresh queries").value < 1e-12
+    # rounding times the condition of the fit, 1 / sqrt(smallest curvature) = 200, with a margin
+    assert worst(r.network, truth) < CLOSE
+    nudged = oh.OneHiddenNet(truth.weights * (1 + 1e-9), truth.output, truth.bias + 1e-9, 0.1, "tanh")
+    assert worst(nudged, truth) > CLOSE
+    other = oh.recover_oracle(lambda X: np.sin(3 * X[:, 0]), 1, 2, activation="tanh", max_seconds=1)
+    assert other.queries > 0
+    assert not other.converged
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 import os
 import signal
 import time
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +12,10 @@ from test_streams import one_sentence, write_folder
 
 import onehidden as oh
 from onehidden import activations, data
+from onehidden.checks import Check
+from onehidden.data.rare import WANTED, RareRows
 from onehidden.data.reduction import connected, reduce
+from onehidden.data.survey import hashed
 from onehidden.objectives import normal_equations
 from onehidden.objectives.fit import NetworkFit
 from onehidden.objectives.normal_equations import NormalEquations
@@ -20,6 +25,7 @@ from onehidden.precision import double
 from onehidden.recovery.coordinates import whitened
 from onehidden.recovery.passes import StreamedFit
 from onehidden.recovery.samples import Samples
+from onehidden.recovery.streamed import recover_source
 
 D, K, N = 5, 2, 12_000
 
@@ -179,6 +185,102 @@ def test_constant_and_dependent_columns_are_named():
     assert "y is constant" in r.message
 
 
+def with_indicator(rare, noise=0.0):
+    """A binary column that is one in a few rows, none of them in the sample."""
+    X, _, _ = problem()
+    rng = np.random.default_rng(9)
+    last = np.argsort(hashed(np.arange(N), 0))[-rare:]  # one part: a row's number is its place
+    X = np.column_stack([X, np.isin(np.arange(N), last)])
+    net = oh.OneHiddenNet(np.linalg.qr(rng.standard_normal((D + 1, K)))[0].T, [1.0, -2.0])
+    columns = {**{f"x{j}": X[:, j] for j in range(D)}, "seldom": X[:, D]}
+    y = net.predict(X) + noise * rng.standard_normal(N)
+    return data.open({**columns, "y": y}, target="y", stream=True), net
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_a_column_that_is_constant_in_the_sample_is_recovered_from_its_rare_rows(noise):
+    source, net = with_indicator(40, noise)
+    r = oh.recover(source, hidden=K)
+    assert r.status == ("consistent" if noise else "exact")
+    assert r.n_samples == N
+    if noise:
+        off = np.abs(r.network.weights - net.canonical().weights)[:, D] / r.standard_errors.weights[:, D]
+        assert off.max() < 4
+        zero = np.abs(net.canonical().weights)[:, D] / r.standard_errors.weights[:, D]
+        assert zero.max() > 4
+    else:
+        assert oh.match(r.network, net).max_error < 1e-10
+
+
+def test_a_column_with_too_few_rare_rows_is_named():
+    source, _ = with_indicator(1)
+    r = oh.recover(source, hidden=K, max_seconds=5)
+    assert r.status == "not identifiable"
+    assert f"column 'seldom' differs from 0 in only 1 of {N} rows" in r.message
+
+
+def test_rare_rows_do_not_depend_on_batches_or_order():
+    source, _ = with_indicator(200)
+    batches = list(source.batches(500))
+    make = partial(RareRows, np.array([D]), np.array([0.0]))
+    whole, parts, back = make(), [make() for _ in batches], make()
+    for batch, part in zip(batches, parts, strict=True):
+        whole.update(batch)
+        part.update(batch)
+    for part in parts[::-1]:
+        back.merge(part)
+    for a, b in zip(whole.result(), back.result(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert len(whole.result()[1]) == WANTED
+    assert np.all(whole.result()[0][:, D] == 1)
+
+
+def test_what_only_the_sample_was_asked_is_told_as_such():
+    X, y, _ = problem(1.0)
+    r = oh.recover(data.open((X, y), stream=True), hidden=K)
+    assert r.status == "consistent"
+    assert f"; on a sample of {N // 4} rows they do not tell relu from leaky_relu" in r.message
+    advice = {check.name: check.advice for check in r.checks}
+    for name in (
+        "fit", "equal spread", "agreement", "orientation", "one unit more", "one unit fewer",
+        "rival activation", "half-sample agreement", "out-of-sample fit",
+    ):  # fmt: skip
+        assert advice[name].startswith(f"on a sample of {N // 4} rows: "), name
+    assert not advice["gradient"].startswith("on a sample")
+
+
+def test_a_doubtful_sample_is_not_certified_by_all_rows():
+    X, y, _ = problem(1.0)
+
+    def doubting(*args, **options):
+        found = oh.recover(*args, **options)
+        kept = [check for check in found.checks if check.name == "fit"]
+        kept.append(Check("gradient", 1.0, 0.1, False, "the descent has not ended"))
+        return replace(found, status="doubtful", message="check failed: gradient", checks=kept)
+
+    given = dict(hidden=K, activation="relu", bias=False, intercept=True, score="auto", start="auto", seed=0)
+    given |= dict(max_seconds=None, errors="auto")
+    source = data.open((X, y), stream=True)
+    r = recover_source(doubting, source, None, None, given, False, None, None)
+    assert r.status == "doubtful"
+    assert "answer on the sample" in r.message
+    assert "check failed: gradient" in r.message
+
+
+@pytest.mark.parametrize("left_out", ["gaps", "weights"])
+def test_rows_left_out_do_not_shrink_the_sample(left_out):
+    X, y, _ = problem(0.2)
+    gone = np.random.default_rng(8).uniform(size=N) < 0.6
+    columns = {f"x{j}": X[:, j].copy() for j in range(D)}
+    columns["x1"][gone & (left_out == "gaps")] = np.nan
+    weight = np.where(gone & (left_out == "weights"), 0.0, 1.0)
+    source = data.open({**columns, "y": y, "w": weight}, target="y", weight="w", nulls="drop", stream=True)
+    r = oh.recover(source, hidden=K)
+    assert r.status == "consistent"
+    assert r.n_samples == N - gone.sum()
+    assert any(f"on a sample of {N // 4} rows" in check.advice for check in r.checks)
+
+
 @pytest.mark.parametrize("errors", [pytest.param("classical", marks=pytest.mark.slow), "robust"])
 def test_weights_and_sandwich_errors_are_those_of_the_arrays(errors):
     X, y, _ = problem()
@@ -276,8 +378,6 @@ def test_a_killed_worker_changes_nothing(tmp_path):
         def half_way(done, total):
             if not killed:
                 killed.append(os.kill(pids[0], signal.SIGKILL))
-
-        from functools import partial
 
         found = reduce(source, partial(Slow, 0.2), client=client, progress=half_way).result()
         assert killed

@@ -115,6 +115,25 @@ def test_dask_collections_stream_the_same_rows():
     np.testing.assert_array_equal(y, columns["y"])
 
 
+def test_names_of_a_dask_frame_need_not_be_text():
+    dd = pytest.importorskip("dask.dataframe")
+    import pandas as pd
+
+    frame = pd.DataFrame(1 + np.arange(24.0).reshape(6, 4), columns=pd.Index([7, 2.5, (1, "a"), 3]))
+    for target, weight, features in ((3, None, [0, 1, 2]), (7, 2.5, [2, 3]), ("2.5", "7", [2, 3])):
+        source = data.open(dd.from_pandas(frame, npartitions=2), target=target, weight=weight)
+        table = data.open(frame, target=target, weight=weight)
+        assert source.feature_names == table.feature_names == tuple(str(frame.columns[j]) for j in features)
+        X, y, _ = gathered(source)
+        np.testing.assert_array_equal(X, table.X)
+        np.testing.assert_array_equal(y, table.y)
+        np.testing.assert_array_equal(X, frame.to_numpy()[:, features])
+    twice = frame.set_axis([7, "7", 1, 2], axis=1)
+    with pytest.raises(ValueError) as error:
+        data.open(dd.from_pandas(twice, npartitions=2), target=1)
+    one_sentence(error, "more than one column called '7'")
+
+
 def test_small_files_stay_tables_and_folders_are_streamed(tmp_path):
     columns = rows()
     assert isinstance(data.open(stored("parquet", tmp_path, columns), target="y"), data.Table)

@@ -172,3 +172,10 @@ def test_predict_refuses_with_one_sentence_and_code_2(run, arguments, words, mon
     error = capsys.readouterr().err
     assert words in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["recover", "--help"]])
+def test_help_says_which_tables_are_read(arguments):
+    text = " ".join(CliRunner().invoke(cli, arguments).output.split())
+    for kind in ("CSV", "Parquet", "Feather", "npz", "folder of Parquet"):
+        assert kind in text

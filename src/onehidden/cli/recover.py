@@ -22,6 +22,7 @@ def _activations(ctx: click.Context, parameter: click.Parameter, incomplete: str
     epilog=examples(
         "onehidden recover data.csv --target y",
         "onehidden recover data.parquet --target y --hidden 5 --activation tanh",
+        "onehidden recover folder-of-parquet --target y --checkpoint kept",
         "onehidden recover data.csv --target y --columns age,bmi --out my-run --json",
     ),
 )

@@ -79,6 +79,7 @@ def open(
         raise ValueError(f"nulls must be 'refuse' or 'drop', got {nulls!r}")
     if stream not in (None, True, False):
         raise ValueError(f"stream must be True, False or None, got {stream!r}")
+    weight = None if weight is None else str(weight)  # as all names
     if isinstance(source, Source):
         if target is None and columns is None and weight is None:
             return source

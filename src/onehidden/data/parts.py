@@ -156,16 +156,16 @@ class DelayedPart:
 
         from onehidden.data.opening import is_frame, to_arrow
 
-        block = self.partition
+        block: Any = self.partition
         if hasattr(block, "compute"):
             block = block.compute(scheduler="synchronous")
         if isinstance(block, tuple):
             block = np.column_stack([np.asarray(b, float) for b in block])
-        if is_frame(block):
-            table = to_arrow(block[list(columns)], "the Dask collection")
+        chosen = [self.names.index(name) for name in columns]
+        if is_frame(block):  # by place: names need not be text there
+            table = to_arrow(block.iloc[:, chosen], "the Dask collection")
         else:
             matrix = np.asarray(block, dtype=float)
-            chosen = [self.names.index(name) for name in columns]
             table = pa.table([np.ascontiguousarray(matrix[:, j]) for j in chosen], names=columns)
         for start, stop in slices(table.num_rows, rows):
             yield table.slice(start, stop - start)

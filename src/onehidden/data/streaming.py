@@ -250,6 +250,7 @@ def _dask(source: Any, target: Any) -> tuple[_Found, Any]:
 
     if hasattr(source, "to_delayed") and hasattr(source, "columns"):
         names = [str(name) for name in source.columns]
+        target = str(target) if target in list(source.columns) else target  # a name before a place
         numeric = [dtype.kind in "biuf" for dtype in source.dtypes]
         rows = len(source)
         parts = [DelayedPart(part, tuple(names)) for part in source.to_delayed()]

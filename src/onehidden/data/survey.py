@@ -24,7 +24,8 @@ class Summary:
     mean, covariance, low, high : of the features, (d,), (d, d), (d,), (d,).
     level, variance, bottom, top : mean, variance, least and greatest value of the target.
     dropped, faults : rows left out for gaps, and gaps by column.
-    X, y, w : the sampled rows in the order of the data; w is None without weights.
+    X, y, w : the sampled rows in the order of the data (rare ones that were added come last); w is None
+        without weights.
     """
 
     n: int
@@ -133,7 +134,7 @@ class Survey:
     def _take(self, row: np.ndarray, values: np.ndarray, weight: np.ndarray) -> None:
         if not self.sample:
             return
-        low = _hashed(row, self.seed) < self._limit
+        low = hashed(row, self.seed) < self._limit
         self._kept.append((row[low], values[low], weight[low]))
         self._held += int(low.sum())
         self._trim(2 * self.sample)
@@ -143,7 +144,7 @@ class Survey:
         if self._held <= most or self._held <= self.sample:
             return
         row, values, weight = self._joined()
-        keep = np.argsort(_hashed(row, self.seed), kind="stable")[: self.sample]
+        keep = np.argsort(hashed(row, self.seed), kind="stable")[: self.sample]
         self._kept, self._held = [(row[keep], values[keep], weight[keep])], len(keep)
 
     def _joined(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -168,7 +169,7 @@ def must_be_usable(summary: Summary, selection: Selection) -> None:
         )
 
 
-def _hashed(row: np.ndarray, seed: int) -> np.ndarray:
+def hashed(row: np.ndarray, seed: int) -> np.ndarray:
     """splitmix64 of the row's number and the seed: uniform 64-bit numbers."""
     with np.errstate(over="ignore"):
         step = 0x9E3779B97F4A7C15

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,6 +36,11 @@ class NetworkFit:
         self.n, self.root_weight = n, root[:n]
         self._on_cpu = jax.default_backend() == "cpu"
         self._rows = (X, y, weight) if self._on_cpu and by_pairs(form) else None
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The form and the samples: what the residuals depend on beside theta."""
+        return self.form, self.n, [[np.asarray(v) for v in batch] for batch in self._batches]
 
     @in_double
     def residuals(self, theta: np.ndarray) -> np.ndarray:

@@ -12,10 +12,12 @@ from onehidden.objectives.fit import NetworkFit
 from onehidden.objectives.residuals import Form
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.tails import values
-from onehidden.recovery.certificate import EXACT_RMS, Certificate, Choices, certify, with_check
+from onehidden.recovery.certificate import EXACT_RMS, Certificate, with_check
 from onehidden.recovery.clock import Clock
 from onehidden.recovery.coordinates import Coordinates, whitened
+from onehidden.recovery.sample_certificate import Choices, certify
 from onehidden.recovery.samples import Samples
+from onehidden.recovery.search import finishing, without_held
 from onehidden.solvers import LevenbergMarquardt
 
 FRESH = 1e-8  # error at fresh queries, as a share of std(y), that still counts as the same function
@@ -32,11 +34,7 @@ def finish(
     """Fit the network, given in u, to answers y at rows of u; certify it in x."""
     X = box.inputs(U)
     samples = Samples(X, y, None, tuple(f"x{j}" for j in range(box.d)))
-    around = whitened(samples)
-    if not form.bias:
-        around = around.moved(np.zeros(form.d), around.level)
-    if not form.intercept:
-        around = around.moved(around.shift, 0.0)
+    around = finishing(form, whitened(samples))
     net = around.inward(normalised(box).outward(start))
     fit = NetworkFit(form, around.inputs(X), around.target(y))
     theta = form.pack(net.weights, net.output, net.bias, None, net.intercept)
@@ -44,14 +42,7 @@ def finish(
     solution = solver.solve(fit, theta, clock.expired, lambda s, f: clock.report("finish", s, f / fit.n))
     weights, output, bias, _, level = form.unpack(solution.theta)
     found = around.outward(OneHiddenNet(weights, output, bias, float(level), form.activation))
-    held = OneHiddenNet(
-        found.weights,
-        found.output,
-        found.bias if form.bias else np.zeros(form.k),
-        found.intercept if form.intercept else 0.0,
-        form.activation,
-    )
-    certificate = certify(held, form, around, samples, Choices(seed=seed))
+    certificate = certify(without_held(found, form), form, around, samples, Choices(seed=seed))
     clock.report(f"certified {certificate.status}", 0, certificate.loss / around.scale**2)
     return certificate
 

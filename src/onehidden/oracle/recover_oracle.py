@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -24,6 +23,7 @@ from onehidden.oracle.tails import Tail, tail_of
 from onehidden.precision import in_double
 from onehidden.recovery.certificate import EXACT_RMS, Certificate, with_check
 from onehidden.recovery.clock import Clock, Progress
+from onehidden.recovery.outcome import certified, versions
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import recover
 
@@ -100,22 +100,13 @@ def recover_oracle(
         return replace(sampled, feature_names=names, options=options, queries=box.queries)
     certificate, used = best
     return Recovery(
-        network=certificate.network,
-        status=certificate.status,
-        message=certificate.message,
-        loss=certificate.loss,
-        noise_variance=certificate.noise_variance,
-        seconds=clock.seconds(),
-        checks=certificate.checks,
-        standard_errors=certificate.standard_errors,
-        trace=clock.trace,
-        curvature=certificate.curvature,
+        **certified(certificate, clock),
         signal={},
         origin="switches along lines",
         n_samples=used,
         feature_names=names,
         options=options,
-        versions=_versions(),
+        versions=versions(),
         queries=box.queries,
     )
 
@@ -263,16 +254,3 @@ def _check(fn, n_inputs, hidden, bias, intercept, reach, seed, max_seconds, prog
             raise ValueError(f"{name} must be a positive number or None, got {value!r}")
     if not (isinstance(progress, bool) or callable(progress)):
         raise ValueError(f"progress must be True, False or a function, got {progress!r}")
-
-
-def _versions() -> dict[str, str]:
-    import jax
-
-    from onehidden import __version__
-
-    return {
-        "onehidden": __version__,
-        "jax": jax.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }

@@ -63,11 +63,12 @@ def fig4(full: bool = False, seed: int = 0) -> Reproduction:
             "E[q(x) S_4(x)] = 0 for q of degree ≤ 2: removing such a q from y leaves the mean of G alone and "
             "takes away most of its noise.",
         ),
-        lambda figure: _draw(figure, traces),
+        lambda figure: draw_errors(figure, traces),
     )
 
 
-def _draw(figure: Any, traces: dict[str, tuple[np.ndarray, list[float]]]) -> None:
+def draw_errors(figure: Any, traces: dict[str, tuple[np.ndarray, list[float]]]) -> None:
+    """Honest error against steps, one curve a run."""
     axes = figure.subplots()
     for label, (steps, errors) in traces.items():
         axes.plot(steps, errors, label=label)

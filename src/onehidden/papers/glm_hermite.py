@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.objectives import HermiteLoss
 from onehidden.papers.fresh import FreshSampler, random_rows, rotation
+from onehidden.papers.glm_designed import draw_errors
 from onehidden.papers.record import Reproduction
 from onehidden.solvers.stochastic import adam, cosine_decay, descend
 
@@ -60,13 +59,5 @@ def fig3(full: bool = False, seed: int = 0) -> Reproduction:
             "mean as noise and need a larger batch or more steps at the default size.",
             "Order 4 alone fails: order 2 is what keeps the rows apart.",
         ),
-        lambda figure: _draw(figure, traces),
+        lambda figure: draw_errors(figure, traces),
     )
-
-
-def _draw(figure: Any, traces: dict[str, tuple[np.ndarray, list[float]]]) -> None:
-    axes = figure.subplots()
-    for label, (steps, errors) in traces.items():
-        axes.plot(steps, errors, label=label)
-    axes.set(xlabel="steps", ylabel="honest error", ylim=(0, 1))
-    axes.legend(fontsize="small")

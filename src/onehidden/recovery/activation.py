@@ -14,7 +14,7 @@ from onehidden.recovery.certificate import EXACT_RMS, with_check
 from onehidden.recovery.coordinates import Coordinates
 from onehidden.recovery.halves import fit_halves
 from onehidden.recovery.samples import Samples
-from onehidden.recovery.search import Effort, Found, finishing
+from onehidden.recovery.search import Effort, Found, finishing, in_time
 
 _SCOUTS = 2  # candidates looked at for each activation at first
 _FINALISTS = 3
@@ -48,9 +48,9 @@ def choose_activation(
         if effort.clock.expired() or any(scouted[other].certificate.settled for other in best):
             break
         scouted[name] = find(replace(form, activation=activations.get(name)), effort)
-    outside = {name: _held_out(samples, form, around, scouted[name], effort.seed) for name in best}
+    outside = {name: _held_out(samples, form, around, scouted[name], effort) for name in best}
     chosen = min(outside, key=lambda name: outside[name])
-    return _with_rivals(chosen, scouted, outside, len(samples), form)
+    return in_time(_with_rivals(chosen, scouted, outside, len(samples), form), effort.clock)
 
 
 def rivals(intercept: bool) -> list[str]:
@@ -59,13 +59,14 @@ def rivals(intercept: bool) -> list[str]:
     return [name for name in named if not (intercept and name == "sigmoid")]
 
 
-def _held_out(samples: Samples, form: Form, around: Coordinates, found: Found, seed: int) -> float:
+def _held_out(samples: Samples, form: Form, around: Coordinates, found: Found, effort: Effort) -> float:
     """Mean squared residual on rows that a half-sample fit did not use."""
     network = found.certificate.network
     if found.certificate.rms <= EXACT_RMS:
         return found.certificate.rms**2
     own = replace(form, activation=network.activation, k=network.n_hidden)
-    return fit_halves(network, own, finishing(own, around), samples, seed).outside
+    end, stop = finishing(own, around), effort.clock.expired
+    return fit_halves(network, own, end, samples, effort.seed, stop).outside
 
 
 def _with_rivals(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,8 +32,15 @@ class Halves:
     outside_error: float
 
 
-def fit_halves(network: OneHiddenNet, form: Form, around: Coordinates, samples: Samples, seed: int) -> Halves:
-    """Refit the network on each half of the rows."""
+def fit_halves(
+    network: OneHiddenNet,
+    form: Form,
+    around: Coordinates,
+    samples: Samples,
+    seed: int,
+    stop: Callable[[], bool] | None = None,
+) -> Halves:
+    """Refit the network on each half of the rows; ``stop()`` cuts the descents short."""
     inner = around.inward(network)
     theta = form.pack(inner.weights, inner.output, inner.bias, None, inner.intercept)
     order = np.random.default_rng([seed, 5]).permutation(len(samples))
@@ -44,7 +52,7 @@ def fit_halves(network: OneHiddenNet, form: Form, around: Coordinates, samples: 
     residuals = []
     for rows in halves:
         fit = NetworkFit(form, Z[rows], y[rows], None if weight is None else weight[rows])
-        residuals.append(whole.residuals(solver.solve(fit, theta).theta))
+        residuals.append(whole.residuals(solver.solve(fit, theta, stop).theta))
     crossed = np.concatenate([residuals[0][halves[1]], residuals[1][halves[0]]]) ** 2
     return Halves(
         apart=float(np.mean((residuals[0] - residuals[1]) ** 2)),

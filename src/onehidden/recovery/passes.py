@@ -64,6 +64,11 @@ class StreamedFit:
         self._client, self._report = client, report
         self._last: tuple[bytes, tuple[np.ndarray, np.ndarray, float]] | None = None
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The form, the source as far as its fingerprint tells, and the coordinates."""
+        return self.form, self._source.fingerprint, self._coordinates, self.n, self._share
+
     def normal_equations(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """J'J, J'r and r'r over all rows."""
         key = np.asarray(theta, float).tobytes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from onehidden.recovery.checkpoint import open_checkpoint
 from onehidden.recovery.clock import Clock, Progress
 from onehidden.recovery.constant import constant_answer
 from onehidden.recovery.coordinates import Coordinates, whitened
+from onehidden.recovery.outcome import certified, versions
 from onehidden.recovery.race import STARTS
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.samples import Samples, checked_samples
@@ -75,34 +75,18 @@ def recover(
     -------
     Recovery : the network in canonical form with status, checks, standard errors and trace.
     """
+    asked = dict(hidden=hidden, activation=activation, bias=bias, intercept=intercept, score=score)
+    asked |= dict(start=start, seed=seed, max_seconds=max_seconds, errors=errors)
     if isinstance(X, data.Source):
-        given = dict(hidden=hidden, activation=activation, bias=bias, intercept=intercept, score=score)
-        given |= dict(start=start, seed=seed, max_seconds=max_seconds, errors=errors)
-        _check_choices(start, seed, max_seconds, hidden)
-        _check_switches(bias=bias, intercept=intercept, progress=progress, errors=errors)
-        _check_score(score, X.n_inputs)
-        return recover_source(recover, X, y, sample_weight, given, progress, client, checkpoint)
+        _check(asked, progress, X.n_inputs)
+        return recover_source(recover, X, y, sample_weight, asked, progress, client, checkpoint)
     if client is not None:
         raise ValueError("a client reads a streamed source: open the data with data.open(…, stream=True)")
     clock = Clock(max_seconds, progress)
     samples = checked_samples(X, y, sample_weight)
-    _check_choices(start, seed, max_seconds, hidden)
-    _check_switches(bias=bias, intercept=intercept, progress=progress, errors=errors)
-    _check_score(score, samples.X.shape[1])
-    chosen = activations.names()[0] if activation == "auto" else activation
-    g = activations.get(chosen)
-    options = {
-        "hidden": None if hidden is None else int(hidden),
-        "activation": "auto" if activation == "auto" else g.name,
-        "bias": bool(bias),
-        "intercept": bool(intercept),
-        "score": score if isinstance(score, str) else type(score).__name__,
-        "start": start,
-        "seed": int(seed),
-        "max_seconds": max_seconds,
-        "errors": errors,
-        "weighted": samples.weight is not None,
-    }
+    _check(asked, progress, samples.X.shape[1])
+    g = activations.get(activations.names()[0] if activation == "auto" else activation)
+    options = _options(asked, g, samples.weight is not None)
     around = _around(samples, bool(bias))
     form = Form(g, around.rank, 1 if hidden is None else int(hidden), bool(bias), bool(intercept))
     if hidden is not None:
@@ -124,6 +108,23 @@ def recover(
     return _record(found, samples, clock, options)
 
 
+def _options(asked: dict[str, Any], g: Activation, weighted: bool) -> dict[str, Any]:
+    """What was asked for, in plain values, as the record keeps it."""
+    hidden, score = asked["hidden"], asked["score"]
+    return {
+        "hidden": None if hidden is None else int(hidden),
+        "activation": "auto" if asked["activation"] == "auto" else g.name,
+        "bias": bool(asked["bias"]),
+        "intercept": bool(asked["intercept"]),
+        "score": score if isinstance(score, str) else type(score).__name__,
+        "start": asked["start"],
+        "seed": int(asked["seed"]),
+        "max_seconds": asked["max_seconds"],
+        "errors": asked["errors"],
+        "weighted": weighted,
+    }
+
+
 def _around(samples: Samples, bias: bool) -> Coordinates:
     """Whitened coordinates; without biases, about the origin where that shows more directions."""
     around = whitened(samples)
@@ -134,27 +135,27 @@ def _around(samples: Samples, bias: bool) -> Coordinates:
 
 
 def _record(found: Found, samples: Samples, clock: Clock, options: dict[str, Any]) -> Recovery:
-    certificate, scouting = found.certificate, found.scouting
+    scouting = found.scouting
     return Recovery(
-        network=certificate.network,
-        status=certificate.status,
-        message=certificate.message,
-        loss=certificate.loss,
-        noise_variance=certificate.noise_variance,
-        seconds=clock.seconds(),
-        checks=certificate.checks,
-        standard_errors=certificate.standard_errors,
-        trace=clock.trace,
-        curvature=certificate.curvature,
+        **certified(found.certificate, clock),
         signal=dict(sorted(scouting.signal.items())),
         origin=found.origin,
         n_samples=len(samples),
         feature_names=samples.names,
         options=options,
-        versions=_versions(),
+        versions=versions(),
         input_model=scouting.model.name,
         score_checks=scouting.model.checks,
     )
+
+
+def _check(asked: dict[str, Any], progress: Any, d: int) -> None:
+    """Every choice, for d inputs; one sentence for what cannot be."""
+    _check_choices(asked["start"], asked["seed"], asked["max_seconds"], asked["hidden"])
+    _check_switches(
+        bias=asked["bias"], intercept=asked["intercept"], progress=progress, errors=asked["errors"]
+    )
+    _check_score(asked["score"], d)
 
 
 def _check_score(score: Any, d: int) -> None:
@@ -203,16 +204,3 @@ def _enough_samples(form: Form, n: int) -> None:
             f"{form.k} units of {form.d} inputs have {form.freedom} free parameters, but there are only {n} "
             f"samples: {cure}"
         )
-
-
-def _versions() -> dict[str, str]:
-    import jax
-
-    from onehidden import __version__
-
-    return {
-        "onehidden": __version__,
-        "jax": jax.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }

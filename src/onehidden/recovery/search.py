@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -13,13 +13,14 @@ from onehidden.checks import at_least, at_most
 from onehidden.network import OneHiddenNet
 from onehidden.objectives.fit import NetworkFit
 from onehidden.objectives.residuals import Form
-from onehidden.recovery.certificate import Certificate, Choices, certify, with_check
+from onehidden.recovery.certificate import Certificate, with_check
 from onehidden.recovery.clock import Clock
 from onehidden.recovery.coordinates import Coordinates, WhitenedScore
 from onehidden.recovery.halves import fit_halves, half_sample_checks
 from onehidden.recovery.input_model import InputModel
 from onehidden.recovery.race import Scouting, candidates
 from onehidden.recovery.rivals import rival_check
+from onehidden.recovery.sample_certificate import Choices, certify
 from onehidden.recovery.samples import Samples
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.starts.candidate import Candidate, Task, complete, refine, search_form
@@ -70,20 +71,47 @@ def search(samples: Samples, form: Form, around: Coordinates, effort: Effort) ->
         for attempt in _with_repair(task, candidate):
             certificate = _finish(samples, form, begin, end, attempt, effort)
             tried.append(Found(certificate, attempt.origin, scouting))
-            if certificate.settled:
+            if certificate.settled or clock.expired():
                 break
         # A fit to rounding cannot be bettered, even where it is not unique; with noise, two starts that
         # come to the same answer end the search.
         if tried[-1].certificate.final or len(_agreeing(tried, n)) > 1 or _no_better(tried, n):
+            break
+        if clock.expired():
             break
     if not tried:
         raise ValueError(
             f"the start {effort.start!r} found nothing to begin from: no score moment of order 3 or 4 "
             "carries signal here; use start='auto'"
         )
-    found = _with_orientations(samples, form, begin, end, task, _with_agreement(tried, n), effort)
-    found = _with_neighbours(task, begin, found)
-    return _with_halves(samples, form, end, found, effort.seed)
+    examinations: list[Callable[[Found], Found]] = [
+        lambda found: _with_orientations(samples, form, begin, end, task, found, effort),
+        lambda found: _with_neighbours(task, begin, found),
+        lambda found: _with_halves(samples, form, end, found, effort),
+    ]
+    found = _with_agreement(tried, n)
+    for left, examine in zip(range(len(examinations), 0, -1), examinations, strict=True):
+        if found.certificate.status != "consistent":
+            break
+        examined = found if clock.expired() else examine(found)
+        if clock.expired():  # a comparison cut short says nothing
+            return in_time(found, clock, left)
+        found = examined
+    return found
+
+
+def in_time(found: Found, clock: Clock, left: int = 1) -> Found:
+    """A consistent answer with ``left`` comparisons to be made when the time ran out is a doubtful one."""
+    if found.certificate.status != "consistent" or not clock.expired():
+        return found
+    check = at_most(
+        "checks left out",
+        float(left),
+        0.0,
+        "comparisons with other widths, orientations, activations and half-samples that the time did not "
+        "suffice for: allow more time",
+    )
+    return replace(found, certificate=with_check(found.certificate, check))
 
 
 def _coordinates(samples: Samples, form: Form, around: Coordinates) -> tuple[Coordinates, Coordinates, bool]:
@@ -112,10 +140,10 @@ def _with_orientations(
     effort: Effort,
 ) -> Found:
     """A consistent answer is held against other turns of its units, each finished; the best is kept."""
-    if found.certificate.status != "consistent":
-        return found
     finished = [found.certificate]
     for net in other_orientations(task, begin.inward(found.certificate.network), _TURNS):
+        if effort.clock.expired():
+            return found
         candidate = Candidate(net, float("nan"), found.origin, net.weights, net.bias)
         rival = _finish(samples, form, begin, end, candidate, effort)
         if not any(_same_units(rival.network, other.network) for other in finished):
@@ -141,12 +169,10 @@ def _same_units(a: OneHiddenNet, b: OneHiddenNet) -> bool:
     return bool(np.allclose(a.weights, b.weights, atol=1e-4) and np.allclose(a.bias, b.bias, atol=1e-4))
 
 
-def _with_halves(samples: Samples, form: Form, end: Coordinates, found: Found, seed: int) -> Found:
+def _with_halves(samples: Samples, form: Form, end: Coordinates, found: Found, effort: Effort) -> Found:
     """A consistent answer is fitted again on each half of the sample."""
     certificate = found.certificate
-    if certificate.status != "consistent":
-        return found
-    halves = fit_halves(certificate.network, form, end, samples, seed)
+    halves = fit_halves(certificate.network, form, end, samples, effort.seed, effort.clock.expired)
     variance = certificate.noise_variance / end.scale**2
     for check in half_sample_checks(halves, variance, certificate.freedom, len(samples)):
         certificate = with_check(certificate, check)
@@ -155,8 +181,6 @@ def _with_halves(samples: Samples, form: Form, end: Coordinates, found: Found, s
 
 def _with_neighbours(task: Task, begin: Coordinates, found: Found) -> Found:
     """A consistent answer is held against one unit more and one fewer, by the information criterion."""
-    if found.certificate.status != "consistent":
-        return found
     net = begin.inward(found.certificate.network)
     form = search_form(task.activation, task.d, task.k, task.bias)
     here = refine(task, form, complete(task, form, net.weights, net.bias), "neighbours")
@@ -180,7 +204,7 @@ def _with_neighbours(task: Task, begin: Coordinates, found: Found) -> Found:
             "loss of one unit less on the same scale; below 0 the data do not ask for all of these units",
         )
         certificate = with_check(certificate, check)
-    if certificate.status == "consistent" and net.weights.size <= _RIVALS:
+    if certificate.status == "consistent" and net.weights.size <= _RIVALS and not task.stop():
         rival, ties = rival_check(task, net)
         certificate = certificate if rival is None else with_check(certificate, rival)
         if ties and certificate.status == "consistent":

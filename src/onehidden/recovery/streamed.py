@@ -1,7 +1,9 @@
 """recover() on a source too large to hold: search on a sample of the rows, finish and certify on all.
 
-The passes: one for means, covariance, gaps and the sample; then one for every step of Levenberg–Marquardt in
-all parameters, which begins where the sample's answer lies and so needs few; one more for the certificate.
+The passes: one for means, covariance, gaps and the sample (again where so many rows had gaps that the sample
+fell short, and where a column leaves its usual value in few rows: the sample must hold some of them); then
+one for every step of Levenberg–Marquardt in all parameters, which begins where the sample's answer lies and
+so needs few; one more for the certificate.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from onehidden import activations
+from onehidden.data.rare import RareRows, rare_columns, with_rare_rows
 from onehidden.data.reduction import connected, reduce
 from onehidden.data.source import Source
 from onehidden.data.survey import Summary, Survey, must_be_usable
@@ -25,6 +28,7 @@ from onehidden.objectives.residuals import Form
 from onehidden.recovery.checkpoint import open_checkpoint
 from onehidden.recovery.clock import Clock, TraceRecord
 from onehidden.recovery.coordinates import Coordinates, from_moments, must_be_moderate
+from onehidden.recovery.outcome import certified
 from onehidden.recovery.passes import StreamedFit
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import finishing, without_held
@@ -67,7 +71,6 @@ def recover_source(
     memo = open_checkpoint(checkpoint, source.fingerprint, given)
     with connected(client, source) as cluster:
         summary = survey(source, sample_size(form, source.n_rows), given["seed"], cluster, memo, clock)
-        must_be_usable(summary, source.selection)
         around = coordinates_of(summary, form.bias)
         first = _search(recover, summary, source, given, clock, checkpoint)
         if around.scale == 0 or first.network.n_inputs != source.n_inputs:
@@ -82,16 +85,7 @@ def recover_source(
     clock.report(f"certified {certificate.status}", 0, certificate.loss / end.scale**2)
     return replace(
         first,
-        network=certificate.network,
-        status=certificate.status,
-        message=certificate.message,
-        loss=certificate.loss,
-        noise_variance=certificate.noise_variance,
-        seconds=clock.seconds(),
-        checks=certificate.checks,
-        standard_errors=certificate.standard_errors,
-        trace=clock.trace,
-        curvature=certificate.curvature,
+        **certified(certificate, clock),
         n_samples=summary.n,
         options={**first.options, "max_seconds": given["max_seconds"]},
     )
@@ -104,16 +98,28 @@ def sample_size(form: Form, rows: int) -> int:
 
 
 def survey(source: Source, sample: int, seed: int, client: Any, memo: Memo, clock: Clock) -> Summary:
-    """The first pass, remembered."""
+    """The first pass, remembered; a second where the sample would miss what a column shows in few rows."""
     kept = memo.recall("survey", sample, seed)
     if kept is not None:
         names, counts = kept.pop("fault_names").tolist(), kept.pop("fault_counts").tolist()
         w = kept.pop("w")
         plain: dict[str, Any] = {k: v if v.ndim else v.item() for k, v in kept.items()}
         return Summary(**plain, faults=dict(zip(names, counts, strict=True)), w=w if len(w) else None)
-    make = partial(Survey, source.n_inputs, sample, source.n_rows, seed)
     progress = _twentieths(clock, "first pass")
-    summary = reduce(source, make, client=client, counting=True, progress=progress).result()
+
+    def ask(rows: int) -> Summary:
+        make = partial(Survey, source.n_inputs, sample, rows, seed)
+        return reduce(source, make, client=client, counting=True, progress=progress).result()
+
+    summary = ask(source.n_rows)
+    must_be_usable(summary, source.selection)
+    if len(summary.X) < min(sample, summary.n):  # rows were left out: parts keep a share of those that count
+        summary = ask(summary.n)
+    columns, usual = rare_columns(summary)
+    if len(columns):
+        progress = _twentieths(clock, "pass for rare rows")
+        gather = partial(RareRows, columns, usual, seed)
+        summary = with_rare_rows(summary, reduce(source, gather, client=client, progress=progress))
     values = dict(vars(summary))
     faults = values.pop("faults")
     values["w"] = np.zeros(0) if summary.w is None else summary.w

@@ -12,7 +12,7 @@ from onehidden.objectives.residuals import Form
 from onehidden.recovery.certificate import EXACT_RMS, with_check
 from onehidden.recovery.coordinates import Coordinates
 from onehidden.recovery.samples import Samples
-from onehidden.recovery.search import Effort, Found, search
+from onehidden.recovery.search import Effort, Found, in_time, search
 from onehidden.starts.candidate import fixed_columns, search_form, unit_columns
 from onehidden.starts.prune import elimination_losses
 from onehidden.starts.wide import WideAndPrune, merged_units, train
@@ -31,7 +31,7 @@ def choose_width(samples: Samples, form: Form, around: Coordinates, effort: Effo
     one more would be undetermined.
     """
     each = form.freedom  # free parameters of one unit
-    n = len(samples)
+    n, clock = len(samples), effort.clock
     most = int(min(_MOST, max(1, (n - 1) // (2 * each))))
     fits: dict[int, Found] = {}
 
@@ -43,7 +43,7 @@ def choose_width(samples: Samples, form: Form, around: Coordinates, effort: Effo
     k = guess_width(samples, form, around, effort, most)
     at(k)  # whatever the clock says: an answer is owed
     visited: set[int] = set()
-    while k not in visited and not effort.clock.expired():
+    while k not in visited and not clock.expired():
         visited.add(k)
         certificate = at(k).certificate
         if certificate.rms <= EXACT_RMS and not certificate.undetermined:
@@ -56,9 +56,10 @@ def choose_width(samples: Samples, form: Form, around: Coordinates, effort: Effo
             if len(visited) > _WORSE and _worsening(fits, visited, n):
                 break
             k = min(most, k + 1)
-        elif min(_behind(at(k)).values(), default=0.0) < _CLEAR and not effort.clock.expired():
-            k = min((j for j in (k - 1, k, k + 1) if 1 <= j <= most), key=lambda j: _criterion(at(j), n))
-    return _with_runner_up(fits, n)
+        elif min(_behind(at(k)).values(), default=0.0) < _CLEAR and not clock.expired():
+            near = (j for j in (k - 1, k, k + 1) if 1 <= j <= most and (j in fits or not clock.expired()))
+            k = min(near, key=lambda j: _criterion(at(j), n))
+    return in_time(_with_runner_up(fits, n), clock)
 
 
 def _worsening(fits: dict[int, Found], visited: set[int], n: int) -> bool:

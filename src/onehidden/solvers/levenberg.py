@@ -18,6 +18,11 @@ from onehidden.solvers.status import Status
 class LeastSquares(Protocol):
     """Sum of squared residuals, seen only through reductions over samples."""
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """All that the residuals depend on beside theta; asked for only where states are remembered."""
+        ...
+
     def loss(self, theta: np.ndarray) -> float:
         """Sum of squared residuals at theta."""
         ...
@@ -81,7 +86,7 @@ class LevenbergMarquardt:
         ``memo`` keeps the state after each step: a solve that was cut off goes on from there.
         """
         theta = np.asarray(theta, dtype=float).copy()
-        key = "levenberg", repr(self), theta
+        key = "levenberg", repr(self), theta, () if memo is FORGETFUL else problem.key
         trace, damping, growth, polish = [], self.damping, 2.0, False
         crawling = idle = steps = 0
         kept = memo.recall(*key)
