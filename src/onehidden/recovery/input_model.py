@@ -8,6 +8,8 @@ import numpy as np
 
 from onehidden import scores
 from onehidden.checks import Check
+from onehidden.laws import Gaussian, GaussianMixture
+from onehidden.recovery.coordinates import Coordinates, WhitenedScore
 
 _ROWS = 4000  # rows that choose and fit an input model: a start needs no more
 _LOCAL = 3  # inputs up to which local likelihood is worth its time
@@ -52,6 +54,15 @@ class InputModel:
             self._resolved = True
         return self._score
 
+    def mixture(self) -> GaussianMixture | None:
+        """The score as a Gaussian mixture of z, where it is one."""
+        score = self.score()
+        if isinstance(score, WhitenedScore):
+            law = getattr(score.score_of_x, "law_", score.score_of_x)
+            return _inward(law, score.coordinates) if isinstance(law, Gaussian | GaussianMixture) else None
+        law = getattr(score, "law_", score)
+        return law if isinstance(law, GaussianMixture) else None
+
     def _resolve(self) -> Any:
         if not isinstance(self._given, str):
             self.name = f"given: {getattr(self._given, 'label', type(self._given).__name__)}"
@@ -76,6 +87,15 @@ class InputModel:
         self.name = f"{kind}: {getattr(chosen, 'reason', '')}"
         self.checks = scores.validity(chosen, fresh if len(fresh) > 20 * self._Z.shape[1] else fitted)
         return None if kind == "GaussianScore" else chosen
+
+
+def _inward(law: Gaussian | GaussianMixture, coordinates: Coordinates) -> GaussianMixture:
+    """The law of z = (x - shift) W."""
+    whiten = coordinates.whiten
+    parts = (law,) if isinstance(law, Gaussian) else law.components
+    shares = [1.0] if isinstance(law, Gaussian) else law.weights
+    means = [(part.mean - coordinates.shift) @ whiten for part in parts]
+    return GaussianMixture(shares, means, [whiten.T @ part.cov @ whiten for part in parts])
 
 
 def looks_gaussian(Z: np.ndarray, seed: int) -> bool:

@@ -13,12 +13,13 @@ from onehidden.moments import ScoreMoments, score_moments
 from onehidden.recovery.input_model import InputModel
 from onehidden.starts.candidate import Candidate, Task, complete, lift, refine, search_form
 from onehidden.starts.landscape import landscape_start
+from onehidden.starts.localised import localised_tensors, ranked_units
 from onehidden.starts.restarts import random_start
 from onehidden.starts.span import span_of_units
 from onehidden.starts.tensor import tensor_starts
 from onehidden.starts.wide import WideAndPrune, wide_start
 
-STARTS = ("auto", "random", "tensor", "landscape", "wide")
+STARTS = ("auto", "random", "tensor", "localised", "landscape", "wide")
 _CHEAP = 450  # parameters up to which random restarts are tried before anything else
 _FEW = 5  # samples a parameter below which an accelerator begins with a student on all rows
 _CPU_WORK = 2e13  # operations of a student worth waiting for on a CPU: some minutes
@@ -39,7 +40,7 @@ class Scouting:
 
 def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate]:
     """Candidates in order of cost; lazily, so that a certified one ends the work."""
-    basis = _span(task, start, scouting)
+    basis = None if start == "localised" else _span(task, start, scouting)
     inner = task if basis is None else task.within(basis)
 
     def outward(found: Iterator[Candidate]) -> Iterator[Candidate]:
@@ -48,6 +49,7 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
     runs: dict[str, Callable[[], Iterator[Candidate]]] = {
         "random": lambda: outward(_restarts(inner)),
         "tensor": lambda: _tensor(task, 40 if start == "tensor" else 4, scouting),
+        "localised": lambda: _localised(task, scouting, anyway=start == "localised"),
         "landscape": lambda: _landscape(task, basis, scouting),
         "wide": lambda: outward(_wide(inner)),
     }
@@ -55,7 +57,7 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
         yield from runs[start]()
         return
     cheap = inner.k * (inner.d + 1) <= _CHEAP
-    order = ("random", "tensor", "wide") if cheap else ("wide", "random", "tensor")
+    order = ("random", "tensor", "localised", "wide") if cheap else ("wide", "random", "tensor", "localised")
     for name in order:
         if name != order[0] and task.stop():
             return
@@ -91,6 +93,24 @@ def _tensor(task: Task, count: int, scouting: Scouting) -> Iterator[Candidate]:
         if i and task.stop():
             return
         yield _refined(task, net.weights, net.bias, "tensor")
+
+
+def _localised(task: Task, scouting: Scouting, anyway: bool) -> Iterator[Candidate]:
+    """The moments of each cluster; ``anyway`` cuts inputs without clusters into some of a fitted mixture."""
+    if scouting.model.gaussian:
+        raise ValueError(
+            "the inputs look Gaussian: the localised start needs several components, use start='tensor'"
+        )
+    law = scouting.model.mixture()
+    if law is None and not anyway:
+        raise ValueError(f"the inputs were not taken for a mixture but for {scouting.model.name}")
+    tensors = localised_tensors(task.Z, task.y, task.k, law=law, weight=task.weight, seed=task.seed)
+    for (_, m), z in tensors.signals.items():
+        scouting.signal[m] = max(z, scouting.signal.get(m, z))
+    for i, (weights, bias) in enumerate(ranked_units(task, tensors)):
+        if i and task.stop():
+            return
+        yield _refined(task, weights, bias, "localised")
 
 
 def _landscape(task: Task, basis: np.ndarray | None, scouting: Scouting) -> Iterator[Candidate]:
