@@ -49,7 +49,7 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
     runs: dict[str, Callable[[], Iterator[Candidate]]] = {
         "random": lambda: outward(_restarts(inner)),
         "tensor": lambda: _tensor(task, 40 if start == "tensor" else 4, scouting),
-        "localised": lambda: _localised(task, scouting, anyway=start == "localised"),
+        "localised": lambda: _localised(task, scouting, distinct=start != "localised"),
         "landscape": lambda: _landscape(task, basis, scouting),
         "wide": lambda: outward(_wide(inner)),
     }
@@ -57,12 +57,17 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
         yield from runs[start]()
         return
     cheap = inner.k * (inner.d + 1) <= _CHEAP
-    order = ("random", "tensor", "localised", "wide") if cheap else ("wide", "random", "tensor", "localised")
+    # Inputs without clusters refuse the localised start at no cost; with them it sees more than the tensors
+    # of the whole law, which are the average of its own.
+    order = ("random", "localised", "tensor", "wide") if cheap else ("localised", "wide", "random", "tensor")
+    begun = False  # however short the time, something is tried
     for name in order:
-        if name != order[0] and task.stop():
+        if begun and task.stop():
             return
         try:
-            yield from runs[name]()
+            for candidate in runs[name]():
+                begun = True
+                yield candidate
         except ValueError:  # this start cannot begin here (no usable order, no span); the others may
             task.report(f"{name} start refused", 0, float("nan"))
     if basis is not None and not task.stop():  # the subspace itself may have been wrong
@@ -95,15 +100,14 @@ def _tensor(task: Task, count: int, scouting: Scouting) -> Iterator[Candidate]:
         yield _refined(task, net.weights, net.bias, "tensor")
 
 
-def _localised(task: Task, scouting: Scouting, anyway: bool) -> Iterator[Candidate]:
-    """The moments of each cluster; ``anyway`` cuts inputs without clusters into some of a fitted mixture."""
-    if scouting.model.gaussian:
+def _localised(task: Task, scouting: Scouting, distinct: bool) -> Iterator[Candidate]:
+    """The moments of each component; ``distinct`` asks for clusters, else any fitted mixture will do."""
+    law = scouting.model.clusters(distinct)
+    if law is None:
         raise ValueError(
-            "the inputs look Gaussian: the localised start needs several components, use start='tensor'"
+            "the inputs form one Gaussian component or no clear clusters: the localised start needs several, "
+            "use start='tensor'"
         )
-    law = scouting.model.mixture()
-    if law is None and not anyway:
-        raise ValueError(f"the inputs were not taken for a mixture but for {scouting.model.name}")
     tensors = localised_tensors(task.Z, task.y, task.k, law=law, weight=task.weight, seed=task.seed)
     for (_, m), z in tensors.signals.items():
         scouting.signal[m] = max(z, scouting.signal.get(m, z))

@@ -7,8 +7,9 @@ that Gaussian, Stein's identity inside the component gives
 
 the same directions with other weights for every component and order. For a ReLU without bias, a_i of length
 s_i in the component and t_i = ⟨a_i, μ_c⟩ / s_i, κ_2 = φ(t_i)/s_i, κ_3 = -t_i φ(t_i)/s_i² and
-κ_4 = (t_i² - 1) φ(t_i)/s_i³. So a direction that one tensor does not see is seen by another, and the average over
-components, the moment of the whole law, may vanish where its parts do not: for ½N(1, I) + ½N(-1, I) and A = I orders 3 and 4 do.
+κ_4 = (t_i² - 1) φ(t_i)/s_i³. So a direction that one tensor does not see is seen by another, and the average
+over components, the moment of the whole law, may vanish where its parts do not: for ½N(1, I) + ½N(-1, I) and
+A = I those of order 3 cancel and those of order 4 are zero.
 """
 
 from __future__ import annotations
