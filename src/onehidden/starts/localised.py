@@ -88,6 +88,8 @@ def localised_start(
         or "whitened": orthogonal once the moments of order 2, then all of one sign, are the identity.
     seed : of the mixture fit and of the random starts; another seed is another decomposition.
     """
+    if rows not in ("any", "orthogonal", "whitened"):
+        raise ValueError(f"rows must be 'any', 'orthogonal' or 'whitened', got {rows!r}")
     tensors = localised_tensors(X, y, hidden, law=law, weight=weight, orders=orders, seed=seed)
     return tensors.start(rows, seed)
 
@@ -140,15 +142,13 @@ class LocalisedTensors:
             U = found.components
         elif rows == "orthogonal":
             U = shared_frame(self.tensors, k, seed, precisions=precisions)[0]
-        elif rows == "whitened":
+        else:
             whiten, back = self._whitening()
             core = [_within(t, whiten) for t in self.tensors]
             # On average over directions noise grows by the same factor as the tensor's own scale.
             grown = [np.mean(np.sum(whiten**2, axis=0)) ** t.ndim for t in core]
             U = shared_frame(core, k, seed, precisions=list(precisions / np.array(grown)))[0] @ back
             U /= np.linalg.norm(U, axis=1, keepdims=True)
-        else:
-            raise ValueError(f"rows must be 'any', 'orthogonal' or 'whitened', got {rows!r}")
         weights = best_weights(self.tensors, U)
         out = U @ self.outward
         out /= np.linalg.norm(out, axis=1, keepdims=True)
@@ -162,7 +162,7 @@ class LocalisedTensors:
         value, vector = np.linalg.eigh(sum(p * t for t, p in matrices) / sum(p for _, p in matrices))
         top = np.argsort(-np.abs(value))[: self.hidden]
         value, vector = value[top], vector[:, top]
-        # Half the mean square of the eigenvalues of noise alone: weaker ones would be blown up beyond use.
+        # The root mean square eigenvalue of noise alone: weaker ones would be blown up beyond use.
         noise = np.sqrt(len(matrices[0][0]) / sum(p for _, p in matrices) / 2)
         if np.any(np.sign(value) != np.sign(value[0])) or np.min(np.abs(value)) < noise:
             raise ValueError(
