@@ -313,6 +313,7 @@ def test_a_given_mixture_serves_in_its_own_coordinates():
     r = oh.recover(X, net.predict(X), 4, bias=True, start="localised", score=law)
     assert r.status == "exact"
     assert oh.match(r.network, net).max_error < EXACT
+    assert r.input_model.startswith("given")
 
 
 def test_large_problems_with_clusters_begin_with_the_localised_start():

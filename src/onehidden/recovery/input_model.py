@@ -71,7 +71,9 @@ class InputModel:
             return None
         if distinct and float(np.mean(np.max(law.posterior(self._Z[:_ROWS]), axis=1))) < _DISTINCT:
             return None
-        if not self.given:
+        if self.given:
+            self.score()  # names what was given
+        else:
             self.name = f"mixture of {len(law.weights)} Gaussian clusters"
         return law
 

@@ -23,6 +23,7 @@ STARTS = ("auto", "random", "tensor", "localised", "landscape", "wide")
 _CHEAP = 450  # parameters up to which random restarts are tried before anything else
 _FEW = 5  # samples a parameter below which an accelerator begins with a student on all rows
 _CPU_WORK = 2e13  # operations of a student worth waiting for on a CPU: some minutes
+_COPIES = 40  # perturbed copies of a start that was asked for by name
 _LARGEST_FOURTH = 64  # coordinates beyond which T_4 is not formed
 
 
@@ -48,7 +49,7 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
 
     runs: dict[str, Callable[[], Iterator[Candidate]]] = {
         "random": lambda: outward(_restarts(inner)),
-        "tensor": lambda: _tensor(task, 40 if start == "tensor" else 4, scouting),
+        "tensor": lambda: _tensor(task, _COPIES if start == "tensor" else 4, scouting),
         "localised": lambda: _localised(task, scouting, distinct=start != "localised"),
         "landscape": lambda: _landscape(task, basis, scouting),
         "wide": lambda: outward(_wide(inner)),
@@ -111,7 +112,8 @@ def _localised(task: Task, scouting: Scouting, distinct: bool) -> Iterator[Candi
     tensors = localised_tensors(task.Z, task.y, task.k, law=law, weight=task.weight, seed=task.seed)
     for (_, m), z in tensors.signals.items():
         scouting.signal[m] = max(z, scouting.signal.get(m, z))
-    for i, (weights, bias) in enumerate(ranked_units(task, tensors)):
+    copies = 0 if distinct else _COPIES
+    for i, (weights, bias) in enumerate(ranked_units(task, tensors, copies)):
         if i and task.stop():
             return
         yield _refined(task, weights, bias, "localised")

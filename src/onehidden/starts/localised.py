@@ -37,6 +37,7 @@ _WHOLE = 20  # inputs up to which the tensors stay in the whole space when there
 _BEYOND = 4  # directions kept beside the span otherwise: the best fit may lean out of it
 _EM_ROWS = 4000  # rows that choose the number of components and the shape of their covariances
 _MOST_EM_ROWS = 20_000  # rows that fit the chosen mixture
+_SPREAD = 0.7  # of its length by which a row of a copy is moved
 _UNIT_ENTRIES = 400_000  # rows times units looked at for lengths and biases
 DIRECT = 1200  # unknowns of the decomposition up to which several contractions are tried
 
@@ -181,8 +182,10 @@ class LocalisedTensors:
         return float(np.sqrt(max(left, 0.0) / total))
 
 
-def ranked_units(task: Task, tensors: LocalisedTensors) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows (k, d) and biases (k,) to refine, those that fit the samples best first.
+def ranked_units(
+    task: Task, tensors: LocalisedTensors, copies: int = 0
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows (k, d) and biases (k,) to refine: those that fit the samples best first, then perturbed copies.
 
     A free decomposition of many unknowns takes as long as a descent: it is left for last.
     """
@@ -201,10 +204,18 @@ def ranked_units(task: Task, tensors: LocalisedTensors) -> Iterator[tuple[np.nda
         except ValueError:  # this way of looking needs what the tensors do not have
             continue
         found.append((_misfit(task, form, weights, bias), len(found), weights, bias))
-    for _, _, weights, bias in sorted(found, key=lambda one: one[:2]):
+    found.sort(key=lambda one: one[:2])
+    for _, _, weights, bias in found:
         yield weights, bias
     if not small:
         yield _units(task, form, tensors.start("any", task.seed).directions)
+    if not found:
+        return
+    # Near the least number of samples one descent may stall where another from nearby does not.
+    rng, (_, _, weights, bias) = np.random.default_rng((task.seed, 1)), found[0]
+    length = np.linalg.norm(weights, axis=1, keepdims=True)
+    for _ in range(copies):
+        yield weights + _SPREAD * length * rng.standard_normal(weights.shape) / np.sqrt(task.d), bias
 
 
 def _units(task: Task, form: Form, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
