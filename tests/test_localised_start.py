@@ -13,13 +13,8 @@ from onehidden.recovery.coordinates import whitened
 from onehidden.recovery.input_model import InputModel
 from onehidden.recovery.samples import Samples
 from onehidden.starts.landscape import landscape_start
-from onehidden.starts.localised import (
-    as_mixture,
-    component_moments,
-    fit_mixture,
-    localised_start,
-    localised_tensors,
-)
+from onehidden.starts.localised import localised_start, localised_tensors
+from onehidden.starts.localised_moments import as_mixture, component_moments, fit_mixture
 from onehidden.starts.orthogonal_frame import shared_frame
 
 EXACT = 1e-8
@@ -87,7 +82,7 @@ def test_component_moments_match_the_closed_form_within_standard_errors(name, ka
     X = law.sample(200_000, 1)
     moments = component_moments(X, net.predict(X), law, (2, 3, 4))
     expected = [closed_form(net, component, kappas) for component in law.components]
-    for c, found in enumerate(moments):
+    for c, found in moments.items():
         for m in (2, 3, 4):
             z = (found[m] - expected[c][m]) / found.standard_error(m)
             # 15 distinct entries at most, correlated and with heavy tails: 5 standard errors
@@ -95,7 +90,7 @@ def test_component_moments_match_the_closed_form_within_standard_errors(name, ka
             if found.signal(m) > 40:  # what must not pass: nothing, and the other component's tensor
                 assert np.max(np.abs(expected[c][m] / found.standard_error(m))) > 5
                 assert np.max(np.abs((found[m] - expected[1 - c][m]) / found.standard_error(m))) > 5
-    assert sum(one.signal(m) > 40 for one in moments for m in (2, 3, 4)) >= 3
+    assert sum(one.signal(m) > 40 for one in moments.values() for m in (2, 3, 4)) >= 3
 
 
 def test_components_average_to_the_moment_of_the_whole_law():
@@ -122,7 +117,8 @@ def test_weights_count_rows():
     found = component_moments(X, y, law, (2, 3, 4), weight=weight)
     again = component_moments(X[copies], y[copies], law, (2, 3, 4))
     ignored = component_moments(X, y, law, (2, 3, 4))
-    for one, other, wrong in zip(found, again, ignored, strict=True):
+    for c, one in found.items():
+        other, wrong = again[c], ignored[c]
         for m in (2, 3, 4):
             np.testing.assert_allclose(one[m], other[m], atol=1e-9 * np.abs(other[m]).max())
             assert np.abs(wrong[m] - other[m]).max() > np.abs(other[m]).max()
@@ -130,6 +126,17 @@ def test_weights_count_rows():
     assert cosines(start.directions, np.eye(d)).min() > 0.95
     with pytest.raises(ValueError, match="noise"):
         localised_start(X, y, d, law=law)
+
+
+def test_components_without_rows_are_left_out():
+    law = GaussianMixture([0.5, 0.5], [np.ones(4), np.full(4, -6.0)], np.eye(4))
+    X = law.sample(4000, 2)
+    y = oh.OneHiddenNet(np.eye(4), np.ones(4)).predict(X)
+    start = localised_start(X, y, 4, law=law, weight=(X.sum(axis=1) > -10).astype(float))
+    assert {c for c, _ in start.signals} == {0}
+    assert cosines(start.directions, np.eye(4)).min() > 0.9
+    with pytest.raises(ValueError, match="stands out of its noise"):
+        localised_start(X[:20], y[:20], 4, law=law)
 
 
 def test_components_show_what_the_whole_law_hides():

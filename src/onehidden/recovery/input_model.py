@@ -10,7 +10,7 @@ from onehidden import scores
 from onehidden.checks import Check
 from onehidden.laws import Gaussian, GaussianMixture
 from onehidden.recovery.coordinates import Coordinates, WhitenedScore
-from onehidden.starts.localised import fit_mixture
+from onehidden.starts.localised_moments import fit_mixture
 
 _ROWS = 4000  # rows that choose and fit an input model: a start needs no more
 _LOCAL = 3  # inputs up to which local likelihood is worth its time

@@ -16,27 +16,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from math import comb
 from typing import Any
 
 import numpy as np
 
-from onehidden.laws import Gaussian, GaussianMixture
-from onehidden.moments import ControlPass, MomentPass, ScoreMoments
+from onehidden.laws import GaussianMixture
 from onehidden.objectives.residuals import Form
 from onehidden.precision import in_double
-from onehidden.scores import MixtureScore
 from onehidden.starts.candidate import Task, least_squares_columns, search_form
 from onehidden.starts.joint_diagonalisation import best_weights, joint_decompose
+from onehidden.starts.localised_moments import (
+    LARGEST_SIDE,
+    SIGNAL,
+    UNSEEN,
+    as_mixture,
+    fit_mixture,
+    moments_in_reach,
+    variance_of,
+)
 from onehidden.starts.magnitudes import fit_units
 from onehidden.starts.orthogonal_frame import shared_frame
 
-SIGNAL = 3.0  # z-value at which a tensor counts as seen
-LARGEST_SIDE = 64  # coordinates up to which orders 3 and 4 are formed
-_WHOLE = 20  # inputs up to which the tensors stay in the whole space when there are fewer units
-_BEYOND = 4  # directions kept beside the span otherwise: the best fit may lean out of it
-_EM_ROWS = 4000  # rows that choose the number of components and the shape of their covariances
-_MOST_EM_ROWS = 20_000  # rows that fit the chosen mixture
 _SPREAD = 0.7  # of its length by which a row of a copy is moved
 _UNIT_ENTRIES = 400_000  # rows times units looked at for lengths and biases
 DIRECT = 1200  # unknowns of the decomposition up to which several contractions are tried
@@ -261,25 +261,14 @@ def localised_tensors(
     # one variance a tensor says it all.
     inverse = np.linalg.inv(np.linalg.cholesky(np.tensordot(law.weights, law.covs, axes=1)))
     inside = GaussianMixture(law.weights, law.means @ inverse.T, inverse @ law.covs @ inverse.T)
-    basis, moments = _in_reach(X @ inverse.T, y, weight, inside, hidden, chosen)
-    signals = {(c, m): one.signal(m) for c, one in enumerate(moments) for m in one.orders}
+    basis, moments = moments_in_reach(X @ inverse.T, y, weight, inside, hidden, chosen)
+    signals = {(c, m): one.signal(m) for c, one in moments.items() for m in one.orders}
     used = tuple(sorted(key for key, z in signals.items() if z >= SIGNAL))
     tensors = [moments[c][m] for c, m in used]
-    variances = np.array([_variance(moments[c], m) for c, m in used])
-    _must_determine(tensors, variances, max(signals.values()))
+    variances = np.array([variance_of(moments[c], m) for c, m in used])
+    _must_determine(tensors, variances, max(signals.values(), default=0.0))
     outward = inverse if basis is None else basis.T @ inverse
     return LocalisedTensors(hidden, tensors, variances, signals, used, law, outward)
-
-
-def _variance(moments: ScoreMoments, order: int) -> float:
-    """Of T_m(u, …, u) at a unit vector u: Σ se² over all entries, over the number of distinct ones.
-
-    An entry with index multiplicities q has variance σ² Π q!, and fills m! / Π q! places: over its places
-    the sum is m! σ², the variance of S_m(u, …, u) times that of y.
-    """
-    squared = moments.standard_error(order) ** 2
-    distinct = comb(len(squared) + order - 1, order)
-    return max(float(np.sum(squared)) / distinct, np.finfo(float).tiny)
 
 
 def _within(tensor: np.ndarray, basis: np.ndarray) -> np.ndarray:
@@ -288,115 +277,10 @@ def _within(tensor: np.ndarray, basis: np.ndarray) -> np.ndarray:
     return tensor
 
 
-def component_moments(
-    X: np.ndarray,
-    y: np.ndarray,
-    law: GaussianMixture,
-    orders: Sequence[int],
-    *,
-    weight: np.ndarray | None = None,
-    subspace: np.ndarray | None = None,
-) -> list[ScoreMoments]:
-    """T_m^(c) for each component c: the responsibilities are the weights of the samples.
-
-    The polynomial of degree 2 (1 where the component has too few rows) that fits y best inside the
-    component is taken off first; it has no moment of a higher order there.
-    """
-    share = law.posterior(X)
-    if weight is not None:
-        share = share * weight[:, None]
-    out = []
-    for component, rho in zip(law.components, share.T, strict=True):
-        # Rows that belong elsewhere add nothing but time.
-        near = rho > 1e-12 * rho.max()
-        out.append(_moments(X[near], y[near], rho[near], component, tuple(orders), subspace))
-    return out
-
-
-def _moments(
-    X: np.ndarray,
-    y: np.ndarray,
-    rho: np.ndarray,
-    component: Gaussian,
-    orders: tuple[int, ...],
-    subspace: np.ndarray | None,
-) -> ScoreMoments:
-    r = component.n_inputs if subspace is None else subspace.shape[1]
-    rows = float(np.sum(rho)) ** 2 / float(np.sum(rho**2))
-    columns = 1 + r + r * (r + 1) // 2
-    degree = 2 if max(orders) > 2 and columns <= rows / 2 else 1
-    control = ControlPass(component, degree, subspace).update((X, y, rho)).result()
-    return MomentPass(component, orders, control, subspace).update((X, y, rho)).result()
-
-
-def fit_mixture(X: np.ndarray, weight: np.ndarray | None, seed: int) -> GaussianMixture:
-    """A Gaussian mixture of X: components and shape by BIC on some rows, then fitted to more of them."""
-    rng = np.random.default_rng(seed)
-    n = len(X)
-    share = None if weight is None else weight / np.sum(weight)
-    rows = rng.choice(n, min(n, _MOST_EM_ROWS), replace=weight is not None, p=share)
-    first = MixtureScore(seed=seed).fit(X[rows[:_EM_ROWS]])
-    if first.components_ == 1 or len(rows) <= _EM_ROWS:
-        return first.law_
-    return MixtureScore(first.components_, first.covariance_, seed=seed).fit(X[rows]).law_
-
-
-def as_mixture(law: Any) -> GaussianMixture:
-    """The Gaussian mixture that a law is, or that an estimated score fitted."""
-    law = getattr(law, "law_", law)
-    if isinstance(law, Gaussian):
-        return GaussianMixture([1.0], law.mean[None], law.cov)
-    if not isinstance(law, GaussianMixture):
-        raise ValueError(
-            f"law must be a GaussianMixture or a fitted MixtureScore, got {type(law).__name__}; give None to "
-            "fit one"
-        )
-    return law
-
-
-def _in_reach(
-    U: np.ndarray,
-    y: np.ndarray,
-    weight: np.ndarray | None,
-    law: GaussianMixture,
-    k: int,
-    orders: tuple[int, ...],
-) -> tuple[np.ndarray | None, list[ScoreMoments]]:
-    """Where the tensors are formed: the whole space, or a little more than the span of the units."""
-    d = U.shape[1]
-    if d <= max(_WHOLE, min(k + _BEYOND, LARGEST_SIDE)):
-        return None, component_moments(U, y, law, orders, weight=weight)
-    low = (2, 3) if 3 in orders and d <= LARGEST_SIDE else (2,)
-    seen = component_moments(U, y, law, low, weight=weight)
-    basis = _leading(seen, min(k + _BEYOND, LARGEST_SIDE))
-    return basis, component_moments(U, y, law, orders, weight=weight, subspace=basis)
-
-
-def _leading(moments: list[ScoreMoments], size: int) -> np.ndarray:
-    """(d, size) the directions in which the tensors are largest together, each in units of its noise.
-
-    T_(m) T_(m)' of an unfolding (d, d^(m-1)) of noise σ fluctuates by σ² d^((m-1)/2) around a multiple of I.
-    """
-    gram = 0.0
-    for one in moments:
-        for m in one.orders:
-            if one.signal(m) < SIGNAL:
-                continue
-            flat = one[m].reshape(len(one[m]), -1)
-            noise = _variance(one, m) * np.sqrt(flat.shape[1])
-            gram = gram + flat @ flat.T / noise
-    if isinstance(gram, float):
-        raise ValueError(_UNSEEN + ": no order shows the span of the units")
-    return np.linalg.eigh(gram)[1][:, : -size - 1 : -1]
-
-
-_UNSEEN = "no component has a moment that stands out of its noise"
-
-
 def _must_determine(tensors: list[np.ndarray], variances: np.ndarray, best: float) -> None:
     """One matrix does not determine its components, nor do several that are multiples of one."""
     if not tensors:
-        raise ValueError(f"{_UNSEEN} (largest z = {best:.1f}, needed {SIGNAL:g}): give more samples")
+        raise ValueError(f"{UNSEEN} (largest z = {best:.1f}, needed {SIGNAL:g}): give more samples")
     if any(t.ndim > 2 for t in tensors):
         return
     upper = np.triu_indices(len(tensors[0]))
