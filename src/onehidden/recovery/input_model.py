@@ -10,11 +10,10 @@ from onehidden import scores
 from onehidden.checks import Check
 from onehidden.laws import Gaussian, GaussianMixture
 from onehidden.recovery.coordinates import Coordinates, WhitenedScore
-from onehidden.starts.localised_moments import fit_mixture
+from onehidden.starts.localised_moments import distinct, fit_mixture
 
 _ROWS = 4000  # rows that choose and fit an input model: a start needs no more
 _LOCAL = 3  # inputs up to which local likelihood is worth its time
-_DISTINCT = 0.9  # mean probability of a row's likeliest component above which components are clusters
 _DEPARTURE = 5.0  # z-value of a third or fourth moment that a Gaussian sample would not show
 
 
@@ -57,10 +56,10 @@ class InputModel:
             self._resolved = True
         return self._score
 
-    def clusters(self, distinct: bool = True) -> GaussianMixture | None:
+    def clusters(self, apart: bool = True) -> GaussianMixture | None:
         """The law as a Gaussian mixture of z: the one given, or one fitted where the sample is not Gaussian.
 
-        ``distinct`` asks for clusters that most rows clearly belong to; without it any mixture will do.
+        ``apart`` asks for clusters that most rows clearly belong to; without it any mixture will do.
         """
         if self._given == "gaussian":
             return None
@@ -69,7 +68,7 @@ class InputModel:
         law = self._mixture
         if law is None or len(law.weights) < 2:
             return None
-        if distinct and float(np.mean(np.max(law.posterior(self._Z[:_ROWS]), axis=1))) < _DISTINCT:
+        if apart and not distinct(law, self._Z[:_ROWS]):
             return None
         if self.given:
             self.score()  # names what was given

@@ -18,6 +18,7 @@ UNSEEN = "no component has a moment that stands out of its noise"
 _WHOLE = 20  # inputs up to which the tensors stay in the whole space when there are fewer units
 _BEYOND = 4  # directions kept beside the span otherwise: the best fit may lean out of it
 _LEAST = 4  # rows of a component for each coefficient of a linear fit
+_DISTINCT = 0.9  # mean probability of a row's likeliest component above which components are clusters
 _EM_ROWS = 4000  # rows that choose the number of components and the shape of their covariances
 _MOST_EM_ROWS = 20_000  # rows that fit the chosen mixture
 
@@ -60,9 +61,14 @@ def fit_mixture(X: np.ndarray, weight: np.ndarray | None, seed: int) -> Gaussian
     share = None if weight is None else weight / np.sum(weight)
     rows = rng.choice(n, min(n, _MOST_EM_ROWS), replace=weight is not None, p=share)
     first = MixtureScore(seed=seed).fit(X[rows[:_EM_ROWS]])
-    if first.components_ == 1 or len(rows) <= _EM_ROWS:
-        return first.law_
+    if first.components_ == 1 or len(rows) <= _EM_ROWS or not distinct(first.law_, X[rows[:_EM_ROWS]]):
+        return first.law_  # an approximation at best: more rows would not make it the law
     return MixtureScore(first.components_, first.covariance_, seed=seed).fit(X[rows]).law_
+
+
+def distinct(law: GaussianMixture, X: np.ndarray) -> bool:
+    """Whether most rows clearly belong to one component."""
+    return float(np.mean(np.max(law.posterior(X), axis=1))) >= _DISTINCT
 
 
 def as_mixture(law: Any) -> GaussianMixture:
