@@ -47,7 +47,9 @@ def _activations(ctx: click.Context, parameter: click.Parameter, incomplete: str
 )
 @click.option("--bias/--no-bias", default=True, show_default=True, help="Whether units have biases.")
 @click.option("--intercept/--no-intercept", default=True, show_default=True, help="Whether c is free.")
-@click.option("--start", default="auto", show_default=True, help="auto, random, tensor, landscape or wide.")
+@click.option(
+    "--start", default="auto", show_default=True, help="auto, random, tensor, localised, landscape or wide."
+)
 @click.option(
     "--score", default="auto", show_default=True, help="Input model of the moments: auto or gaussian."
 )

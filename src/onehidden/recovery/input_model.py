@@ -8,6 +8,9 @@ import numpy as np
 
 from onehidden import scores
 from onehidden.checks import Check
+from onehidden.laws import Gaussian, GaussianMixture
+from onehidden.recovery.coordinates import Coordinates, WhitenedScore
+from onehidden.starts.localised_moments import distinct, fit_mixture
 
 _ROWS = 4000  # rows that choose and fit an input model: a start needs no more
 _LOCAL = 3  # inputs up to which local likelihood is worth its time
@@ -23,9 +26,10 @@ class InputModel:
     checks : Stein's identity on rows that did not fit the score, once one was chosen.
     """
 
-    def __init__(self, Z: np.ndarray, given: Any, seed: int) -> None:
-        """``given`` is a score of z, or "auto", or "gaussian"."""
-        self._Z, self._given, self._seed = Z, given, seed
+    def __init__(self, Z: np.ndarray, given: Any, seed: int, around: Coordinates | None = None) -> None:
+        """``given`` is a score of z, or "auto", or "gaussian"; ``around`` leads from z to x."""
+        self._Z, self._given, self._seed, self._around = Z, given, seed, around
+        self._mixture: GaussianMixture | None = None
         self._resolved, self._score = False, None
         self._normal: bool | None = None
         self.name = "not needed"
@@ -51,6 +55,52 @@ class InputModel:
             self._score = self._resolve()
             self._resolved = True
         return self._score
+
+    def clusters(self, apart: bool = True) -> GaussianMixture | None:
+        """The law as a Gaussian mixture of z: the one given, or one fitted where the sample is not Gaussian.
+
+        ``apart`` asks for clusters that most rows clearly belong to; without it any mixture will do.
+        """
+        if self._given == "gaussian":
+            return None
+        if self._mixture is None:
+            self._mixture = self._find_clusters()
+        law = self._mixture
+        if law is None or len(law.weights) < 2:
+            return None
+        if apart and not distinct(law, self._Z[:_ROWS]):
+            return None
+        if self.given:
+            self.score()  # names what was given
+        else:
+            self.name = f"mixture of {len(law.weights)} Gaussian clusters"
+        return law
+
+    def _find_clusters(self) -> GaussianMixture | None:
+        around = self._around
+        if isinstance(self._given, WhitenedScore):
+            law = getattr(self._given.score_of_x, "law_", self._given.score_of_x)
+            if isinstance(law, Gaussian | GaussianMixture):
+                return _inward(law, self._given.coordinates)
+        if self.gaussian and not self._parted():
+            return None
+        if around is None or len(around.shift) != around.rank:
+            return fit_mixture(self._Z, None, self._seed)
+        # Whitened, two clusters far apart lie no further than the spread of all other directions: the
+        # columns as they came, each to its own scale, show them.
+        columns = self._Z @ around.unwhiten
+        spread = np.std(columns, axis=0)
+        there = fit_mixture(columns / spread, None, self._seed)
+        back = spread[:, None] * around.whiten
+        return GaussianMixture(there.weights, there.means @ back, back.T @ there.covs @ back)
+
+    def _parted(self) -> bool:
+        """Whether the principal axes of the columns as they came betray clusters."""
+        if self._around is None:
+            return False
+        columns = self._Z @ self._around.unwhiten
+        axes = np.linalg.svd(self._around.unwhiten / np.std(columns, axis=0), full_matrices=False)[0]
+        return departure(self._Z @ axes) >= _DEPARTURE
 
     def _resolve(self) -> Any:
         if not isinstance(self._given, str):
@@ -78,6 +128,15 @@ class InputModel:
         return None if kind == "GaussianScore" else chosen
 
 
+def _inward(law: Gaussian | GaussianMixture, coordinates: Coordinates) -> GaussianMixture:
+    """The law of z = (x - shift) W."""
+    whiten = coordinates.whiten
+    parts = (law,) if isinstance(law, Gaussian) else law.components
+    shares = [1.0] if isinstance(law, Gaussian) else law.weights
+    means = [(part.mean - coordinates.shift) @ whiten for part in parts]
+    return GaussianMixture(shares, means, [whiten.T @ part.cov @ whiten for part in parts])
+
+
 def looks_gaussian(Z: np.ndarray, seed: int) -> bool:
     """Whether no third or fourth moment of whitened inputs, along axes or random lines, betrays another law.
 
@@ -87,10 +146,15 @@ def looks_gaussian(Z: np.ndarray, seed: int) -> bool:
     n, d = Z.shape
     lines = np.random.default_rng(seed).standard_normal((d, 64))
     lines /= np.linalg.norm(lines, axis=0)
-    projections = np.column_stack([Z, Z @ lines])
+    radius = float(np.mean(np.sum(Z**2, axis=1) ** 2))
+    mardia = abs(radius - d * (d + 2)) / np.sqrt(8 * d * (d + 2) / n)
+    return max(departure(np.column_stack([Z, Z @ lines])), mardia) < _DEPARTURE
+
+
+def departure(projections: np.ndarray) -> float:
+    """The largest z-value of skewness and kurtosis of the columns."""
+    n = len(projections)
     projections = (projections - projections.mean(axis=0)) / projections.std(axis=0)
     third = np.abs(np.mean(projections**3, axis=0)) / np.sqrt(6 / n)
     fourth = np.abs(np.mean(projections**4, axis=0) - 3) / np.sqrt(24 / n)
-    radius = float(np.mean(np.sum(Z**2, axis=1) ** 2))
-    mardia = abs(radius - d * (d + 2)) / np.sqrt(8 * d * (d + 2) / n)
-    return max(float(third.max()), float(fourth.max()), mardia) < _DEPARTURE
+    return max(float(third.max()), float(fourth.max()))

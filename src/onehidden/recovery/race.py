@@ -13,15 +13,17 @@ from onehidden.moments import ScoreMoments, score_moments
 from onehidden.recovery.input_model import InputModel
 from onehidden.starts.candidate import Candidate, Task, complete, lift, refine, search_form
 from onehidden.starts.landscape import landscape_start
+from onehidden.starts.localised import localised_tensors, ranked_units
 from onehidden.starts.restarts import random_start
 from onehidden.starts.span import span_of_units
 from onehidden.starts.tensor import tensor_starts
 from onehidden.starts.wide import WideAndPrune, wide_start
 
-STARTS = ("auto", "random", "tensor", "landscape", "wide")
+STARTS = ("auto", "random", "tensor", "localised", "landscape", "wide")
 _CHEAP = 450  # parameters up to which random restarts are tried before anything else
 _FEW = 5  # samples a parameter below which an accelerator begins with a student on all rows
 _CPU_WORK = 2e13  # operations of a student worth waiting for on a CPU: some minutes
+_COPIES = 40  # perturbed copies of a start that was asked for by name
 _LARGEST_FOURTH = 64  # coordinates beyond which T_4 is not formed
 
 
@@ -39,7 +41,7 @@ class Scouting:
 
 def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate]:
     """Candidates in order of cost; lazily, so that a certified one ends the work."""
-    basis = _span(task, start, scouting)
+    basis = None if start == "localised" else _span(task, start, scouting)
     inner = task if basis is None else task.within(basis)
 
     def outward(found: Iterator[Candidate]) -> Iterator[Candidate]:
@@ -47,7 +49,8 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
 
     runs: dict[str, Callable[[], Iterator[Candidate]]] = {
         "random": lambda: outward(_restarts(inner)),
-        "tensor": lambda: _tensor(task, 40 if start == "tensor" else 4, scouting),
+        "tensor": lambda: _tensor(task, _COPIES if start == "tensor" else 4, scouting),
+        "localised": lambda: _localised(task, scouting, distinct=start != "localised"),
         "landscape": lambda: _landscape(task, basis, scouting),
         "wide": lambda: outward(_wide(inner)),
     }
@@ -55,12 +58,17 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
         yield from runs[start]()
         return
     cheap = inner.k * (inner.d + 1) <= _CHEAP
-    order = ("random", "tensor", "wide") if cheap else ("wide", "random", "tensor")
+    # Inputs without clusters refuse the localised start at no cost; with them it sees more than the tensors
+    # of the whole law, which are the average of its own.
+    order = ("random", "localised", "tensor", "wide") if cheap else ("localised", "wide", "random", "tensor")
+    begun = False  # however short the time, something is tried
     for name in order:
-        if name != order[0] and task.stop():
+        if begun and task.stop():
             return
         try:
-            yield from runs[name]()
+            for candidate in runs[name]():
+                begun = True
+                yield candidate
         except ValueError:  # this start cannot begin here (no usable order, no span); the others may
             task.report(f"{name} start refused", 0, float("nan"))
     if basis is not None and not task.stop():  # the subspace itself may have been wrong
@@ -91,6 +99,24 @@ def _tensor(task: Task, count: int, scouting: Scouting) -> Iterator[Candidate]:
         if i and task.stop():
             return
         yield _refined(task, net.weights, net.bias, "tensor")
+
+
+def _localised(task: Task, scouting: Scouting, distinct: bool) -> Iterator[Candidate]:
+    """The moments of each component; ``distinct`` asks for clusters, else any fitted mixture will do."""
+    law = scouting.model.clusters(distinct)
+    if law is None:
+        raise ValueError(
+            "the inputs form one Gaussian component or no clear clusters: the localised start needs several, "
+            "use start='tensor'"
+        )
+    tensors = localised_tensors(task.Z, task.y, task.k, law=law, weight=task.weight, seed=task.seed)
+    for (_, m), z in tensors.signals.items():
+        scouting.signal[m] = max(z, scouting.signal.get(m, z))
+    copies = 0 if distinct else _COPIES
+    for i, (weights, bias) in enumerate(ranked_units(task, tensors, copies)):
+        if i and task.stop():
+            return
+        yield _refined(task, weights, bias, "localised")
 
 
 def _landscape(task: Task, basis: np.ndarray | None, scouting: Scouting) -> Iterator[Candidate]:

@@ -65,7 +65,7 @@ def search(samples: Samples, form: Form, around: Coordinates, effort: Effort) ->
         clock.expired, clock.report, samples.weight, clock.memo,
     )  # fmt: skip
     given = effort.score if isinstance(effort.score, str) else WhitenedScore(effort.score, begin)
-    scouting = Scouting(InputModel(Z, given, effort.seed))
+    scouting = Scouting(InputModel(Z, given, effort.seed, begin))
     tried: list[Found] = []
     for candidate in islice(candidates(task, effort.start, scouting), effort.tries):
         for attempt in _with_repair(task, candidate):

@@ -1,0 +1,131 @@
+"""The score moments of each component of a Gaussian mixture: responsibilities as weights of the samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from onehidden.laws import Gaussian, GaussianMixture
+from onehidden.moments import ControlPass, MomentPass, ScoreMoments
+from onehidden.scores import MixtureScore
+
+SIGNAL = 3.0  # z-value at which a tensor counts as seen
+LARGEST_SIDE = 64  # coordinates up to which orders 3 and 4 are formed
+UNSEEN = "no component has a moment that stands out of its noise"
+_WHOLE = 20  # inputs up to which the tensors stay in the whole space when there are fewer units
+_BEYOND = 4  # directions kept beside the span otherwise: the best fit may lean out of it
+_LEAST = 4  # rows of a component for each coefficient of a linear fit
+_DISTINCT = 0.9  # mean probability of a row's likeliest component above which components are clusters
+_EM_ROWS = 4000  # rows that choose the number of components and the shape of their covariances
+_MOST_EM_ROWS = 20_000  # rows that fit the chosen mixture
+
+
+def component_moments(
+    X: np.ndarray,
+    y: np.ndarray,
+    law: GaussianMixture,
+    orders: Sequence[int],
+    *,
+    weight: np.ndarray | None = None,
+    subspace: np.ndarray | None = None,
+) -> dict[int, ScoreMoments]:
+    """T_m^(c) by component c: the responsibilities are the weights of the samples.
+
+    Components with hardly a row for each coefficient of a linear fit are left out. The polynomial of degree
+    2 (1 where the component has too few rows) that fits y best inside the component is taken off first; it
+    has no moment of a higher order there.
+    """
+    share = law.posterior(X)
+    if weight is not None:
+        share = share * weight[:, None]
+    out = {}
+    for c, (component, rho) in enumerate(zip(law.components, share.T, strict=True)):
+        near = rho > 1e-12 * rho.max()  # rows that belong elsewhere add nothing but time
+        rows = float(np.sum(rho)) ** 2 / max(float(np.sum(rho**2)), np.finfo(float).tiny)
+        side = law.n_inputs if subspace is None else subspace.shape[1]
+        if rows >= _LEAST * (1 + side):
+            degree = 2 if max(orders) > 2 and (1 + side) * (2 + side) / 2 <= rows / 2 else 1
+            batch = X[near], y[near], rho[near]
+            control = ControlPass(component, degree, subspace).update(batch).result()
+            out[c] = MomentPass(component, tuple(orders), control, subspace).update(batch).result()
+    return out
+
+
+def fit_mixture(X: np.ndarray, weight: np.ndarray | None, seed: int) -> GaussianMixture:
+    """A Gaussian mixture of X: components and shape by BIC on some rows, then fitted to more of them."""
+    rng = np.random.default_rng(seed)
+    n = len(X)
+    share = None if weight is None else weight / np.sum(weight)
+    rows = rng.choice(n, min(n, _MOST_EM_ROWS), replace=weight is not None, p=share)
+    first = MixtureScore(seed=seed).fit(X[rows[:_EM_ROWS]])
+    if first.components_ == 1 or len(rows) <= _EM_ROWS or not distinct(first.law_, X[rows[:_EM_ROWS]]):
+        return first.law_  # an approximation at best: more rows would not make it the law
+    return MixtureScore(first.components_, first.covariance_, seed=seed).fit(X[rows]).law_
+
+
+def distinct(law: GaussianMixture, X: np.ndarray) -> bool:
+    """Whether most rows clearly belong to one component."""
+    return float(np.mean(np.max(law.posterior(X), axis=1))) >= _DISTINCT
+
+
+def as_mixture(law: Any) -> GaussianMixture:
+    """The Gaussian mixture that a law is, or that an estimated score fitted."""
+    law = getattr(law, "law_", law)
+    if isinstance(law, Gaussian):
+        return GaussianMixture([1.0], law.mean[None], law.cov)
+    if not isinstance(law, GaussianMixture):
+        raise ValueError(
+            f"law must be a GaussianMixture or a fitted MixtureScore, got {type(law).__name__}; give None to "
+            "fit one"
+        )
+    return law
+
+
+def moments_in_reach(
+    U: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    law: GaussianMixture,
+    k: int,
+    orders: tuple[int, ...],
+) -> tuple[np.ndarray | None, dict[int, ScoreMoments]]:
+    """Where the tensors are formed: the whole space, or a little more than the span of the units."""
+    d = U.shape[1]
+    if d <= max(_WHOLE, min(k + _BEYOND, LARGEST_SIDE)):
+        return None, component_moments(U, y, law, orders, weight=weight)
+    low = (2, 3) if 3 in orders and d <= LARGEST_SIDE else (2,)
+    seen = component_moments(U, y, law, low, weight=weight)
+    basis = _leading(seen, min(k + _BEYOND, LARGEST_SIDE))
+    return basis, component_moments(U, y, law, orders, weight=weight, subspace=basis)
+
+
+def _leading(moments: dict[int, ScoreMoments], size: int) -> np.ndarray:
+    """(d, size) the directions in which the tensors are largest together, each in units of its noise.
+
+    T_(m) T_(m)' of an unfolding (d, d^(m-1)) of noise σ fluctuates by σ² d^((m-1)/2) around a multiple of I.
+    """
+    gram = 0.0
+    for one in moments.values():
+        for m in one.orders:
+            if one.signal(m) < SIGNAL:
+                continue
+            flat = one[m].reshape(len(one[m]), -1)
+            noise = variance_of(one, m) * np.sqrt(flat.shape[1])
+            gram = gram + flat @ flat.T / noise
+    if isinstance(gram, float):
+        raise ValueError(UNSEEN + ": no order shows the span of the units")
+    return np.linalg.eigh(gram)[1][:, : -size - 1 : -1]
+
+
+def variance_of(moments: ScoreMoments, order: int) -> float:
+    """Of T_m(u, …, u) at a unit vector u: Σ se² over all entries, over the number of distinct ones.
+
+    An entry with index multiplicities q has variance σ² Π q!, and fills m! / Π q! places: over its places
+    the sum is m! σ², the variance of S_m(u, …, u) times that of y.
+    """
+    squared = moments.standard_error(order) ** 2
+    distinct = comb(len(squared) + order - 1, order)
+    return max(float(np.sum(squared)) / distinct, np.finfo(float).tiny)
