@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 import onehidden as oh
+
+FOUND = 1e-6  # worst error asked of a peer: L-BFGS ends at 1e-7 where it has found every unit
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class PeerResult:
 
 
 def torch_wide_and_prune(
-    X: np.ndarray, y: np.ndarray, k: int, width: int = 400, steps: int = 12_000
+    X: np.ndarray, y: np.ndarray, k: int, width: int = 400, steps: int = 12_000, max_iter: int = 1000
 ) -> PeerResult:
     """The same idea, the same width, batch, rate and decay: ReLU student, Adam, merge, keep k, L-BFGS."""
     import torch
@@ -50,13 +53,31 @@ def torch_wide_and_prune(
     units = _strongest(A.detach().double().numpy(), w.detach().double().numpy(), k)
     features = np.column_stack([np.maximum(X @ units.T, 0), np.ones(n)])
     output = np.linalg.lstsq(features, (y - y.mean()) / scale, rcond=None)[0]
-    network = _lbfgs(X, (y - y.mean()) / scale, units, output)
+    network = _lbfgs(X, (y - y.mean()) / scale, units, output, max_iter)
     loss = float(np.mean((network.predict(X) - (y - y.mean()) / scale) ** 2))
     outward = oh.OneHiddenNet(
         network.weights, network.output * scale, None, network.intercept * scale + y.mean(), "relu"
     )
     title = f"PyTorch, plain wide-and-prune (width {width}, {steps} steps) + L-BFGS"
     return PeerResult(title, time.perf_counter() - begin, loss, outward)
+
+
+def torch_until(
+    X: np.ndarray, y: np.ndarray, k: int, reached: Callable[[oh.OneHiddenNet], bool], seconds: float
+) -> PeerResult:
+    """Wider and longer, attempt after attempt, until one has found every unit or the time is over."""
+    spent, tried, last = 0.0, [], None
+    ladder = (8 * k, 12_000), (8 * k, 30_000), (16 * k, 30_000), (32 * k, 40_000), (64 * k, 60_000)
+    for width, steps in ladder:
+        last = torch_wide_and_prune(X, y, k, width, steps, max_iter=4000)
+        spent += last.seconds
+        tried.append(f"{width} × {steps}")
+        if reached(last.network) or spent > seconds:
+            break
+    assert last is not None
+    end = "reached" if reached(last.network) else "not reached"
+    title = f"PyTorch, plain wide-and-prune + L-BFGS, width × steps {', '.join(tried)}: {end}"
+    return PeerResult(title, spent, last.loss, last.network)
 
 
 def _strongest(A: np.ndarray, w: np.ndarray, k: int) -> np.ndarray:
@@ -76,13 +97,15 @@ def _strongest(A: np.ndarray, w: np.ndarray, k: int) -> np.ndarray:
     return np.array([kept[j] / np.linalg.norm(kept[j]) for j in np.argsort(total)[::-1][:k]])
 
 
-def _lbfgs(X: np.ndarray, y: np.ndarray, units: np.ndarray, output: np.ndarray) -> oh.OneHiddenNet:
+def _lbfgs(
+    X: np.ndarray, y: np.ndarray, units: np.ndarray, output: np.ndarray, max_iter: int
+) -> oh.OneHiddenNet:
     import torch
 
     inputs, target = torch.tensor(X), torch.tensor(y)
     A, w, c = (torch.tensor(v).requires_grad_() for v in (units, output[:-1], output[-1]))
     optimiser = torch.optim.LBFGS(
-        [A, w, c], max_iter=1000, tolerance_grad=1e-14, tolerance_change=1e-16, history_size=50,
+        [A, w, c], max_iter=max_iter, tolerance_grad=1e-14, tolerance_change=1e-16, history_size=50,
         line_search_fn="strong_wolfe",
     )  # fmt: skip
 
