@@ -20,6 +20,7 @@ class Curvature:
     freedom : f, the number of free directions.
     covariance : (p, p) pseudo-inverse of J'J mapped back to all parameters.
     blind : (p,) whether the data leave this parameter undetermined.
+    lengths : (f,) of the columns of J along the free directions (1 for a column of zeros).
     """
 
     values: np.ndarray
@@ -27,43 +28,76 @@ class Curvature:
     freedom: int
     covariance: np.ndarray
     blind: np.ndarray
+    lengths: np.ndarray
 
 
-def free_directions(form: Form, theta: np.ndarray, normals: np.ndarray | None) -> np.ndarray:
-    """(p, f) orthonormal basis of the parameter changes allowed in canonical form.
+class FreeDirections:
+    """D (p, f), an orthonormal basis of the parameter changes allowed in canonical form; never written out.
 
     For homogeneous g the scale of a unit can be traded against its output: canonical rows have unit
-    norm, so a row may only move within the hyperplane orthogonal to ``normals`` (k, d).
+    norm, so a row may only move within the hyperplane orthogonal to its normal in ``normals`` (k, d). Its
+    basis are the last d - 1 columns of the Householder reflection that sends e_1 to the normal.
     """
-    p = len(theta)
-    if normals is None:
-        return np.eye(p)
-    basis = np.zeros((p, p - form.k))
-    at = 0
-    for i in range(form.k):
-        normal = normals[i] / max(np.linalg.norm(normals[i]), np.finfo(float).tiny)
-        # the last d - 1 columns of the Householder reflection that sends e_1 to the normal
-        mirror = normal.copy()
-        mirror[0] += 1.0 if mirror[0] >= 0 else -1.0
-        reflection = np.eye(form.d) - 2 * np.outer(mirror, mirror) / (mirror @ mirror)
-        basis[i * form.d : (i + 1) * form.d, at : at + form.d - 1] = reflection[:, 1:]
-        at += form.d - 1
-    rest = p - form.k * form.d
-    basis[form.k * form.d :, at:] = np.eye(rest)
-    return basis
+
+    def __init__(self, form: Form, normals: np.ndarray | None) -> None:
+        k, d = form.k, form.d
+        self._mirrors, self._kept = None, np.arange(form.size)
+        if normals is not None:
+            length = np.linalg.norm(normals, axis=1, keepdims=True)
+            mirrors = normals / np.maximum(length, np.finfo(float).tiny)
+            mirrors[:, 0] += np.where(mirrors[:, 0] >= 0, 1.0, -1.0)
+            self._mirrors = mirrors / np.linalg.norm(mirrors, axis=1, keepdims=True)
+            self._kept = np.delete(self._kept, np.arange(k) * d)
+        self.size, self.freedom = form.size, len(self._kept)
+
+    def inward(self, array: np.ndarray) -> np.ndarray:
+        """D' A for A (p, …)."""
+        return self._reflected(array)[self._kept]
+
+    def outward(self, array: np.ndarray) -> np.ndarray:
+        """D A for A (f, …)."""
+        whole = np.zeros((self.size, *array.shape[1:]))
+        whole[self._kept] = array
+        return self._reflected(whole)
+
+    def _reflected(self, array: np.ndarray) -> np.ndarray:
+        if self._mirrors is None:
+            return array
+        k, d = self._mirrors.shape
+        blocks = array[: k * d].reshape(k, d, -1)
+        along = np.einsum("kd,kdm->km", self._mirrors, blocks)
+        turned = (blocks - 2 * self._mirrors[:, :, None] * along[:, None, :]).reshape(k * d, *array.shape[1:])
+        return np.concatenate([turned, array[k * d :]])
 
 
-def curvature(hessian: np.ndarray, directions: np.ndarray) -> Curvature:
+def curvature(hessian: np.ndarray, free: FreeDirections) -> Curvature:
     """Spectrum, rank and inverse of J'J along the free directions."""
-    reduced = directions.T @ hessian @ directions
-    diagonal = np.diag(reduced)
+    reduced = free.inward(free.inward(hessian).T)
+    diagonal = np.diag(reduced).copy()
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    value, vector = np.linalg.eigh(reduced / np.outer(scale, scale))
+    reduced /= scale[:, None]
+    reduced /= scale
+    value = np.linalg.eigvalsh(reduced)
     # J'J loses half the digits of J: eigenvalues below p * eps * largest are rounding.
-    seen = value > max(1e-13, len(value) * np.finfo(float).eps) * value[-1]
-    root = vector[:, seen] / np.sqrt(value[seen])
-    mapped = directions @ (root / scale[:, None])
-    lost = np.abs(directions @ (vector[:, ~seen] / scale[:, None]))
-    reach = np.max(lost, axis=1) if lost.shape[1] else np.zeros(len(directions))
+    rounding = max(1e-13, len(value) * np.finfo(float).eps) * value[-1]
+    if value[0] > rounding:
+        inverse, lost = _inverse(reduced), np.zeros((free.size, 0))
+    else:  # the vectors too, which cost more
+        value, vector = np.linalg.eigh(reduced)
+        seen = value > rounding
+        root = vector[:, seen] / np.sqrt(value[seen])
+        inverse, lost = root @ root.T, np.abs(free.outward(vector[:, ~seen] / scale[:, None]))
+    inverse /= scale[:, None]
+    inverse /= scale
+    reach = np.max(lost, axis=1) if lost.shape[1] else np.zeros(free.size)
     blind = reach > 1e-4 * max(float(np.max(reach)), np.finfo(float).tiny) if lost.shape[1] else reach > 0
-    return Curvature(value, int(seen.sum()), len(value), mapped @ mapped.T, blind)
+    covariance = free.outward(free.outward(inverse).T)
+    return Curvature(value, int(np.sum(value > rounding)), len(value), covariance, blind, scale)
+
+
+def _inverse(matrix: np.ndarray) -> np.ndarray:
+    """Of a symmetric positive matrix: half the work of a general inverse."""
+    from scipy.linalg.lapack import dpotrf, dpotri  # pyright: ignore[reportAttributeAccessIssue]
+
+    upper = dpotri(dpotrf(matrix.T, lower=1)[0], lower=1)[0]
+    return np.tril(upper) + np.tril(upper, -1).T

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from onehidden.certify.gauge import Curvature, curvature, free_directions
+from onehidden.certify.gauge import Curvature, FreeDirections, curvature
 from onehidden.certify.patterns import samples_apart, samples_needed
 from onehidden.checks import Check, at_least, at_most
 from onehidden.network import OneHiddenNet
@@ -147,10 +147,10 @@ def local_fit(network: OneHiddenNet, fit: Sums, coordinates: Coordinates) -> Loc
     hessian, gradient, loss = fit.normal_equations(theta)
     normals = network.weights @ coordinates.whiten if form.activation.homogeneity is not None else None
     # |a_x| = 1 with a_x = W a_z: the row a_z may move orthogonally to W' a_x.
-    directions = free_directions(form, theta, normals)
-    bend = curvature(hessian, directions)
+    free = FreeDirections(form, normals)
+    bend = curvature(hessian, free)
     exact = float(np.sqrt(loss / fit.n)) <= EXACT_RMS
-    cosine = 0.0 if exact else _largest_cosine(directions.T @ gradient, directions, hessian, loss)
+    cosine = 0.0 if exact else _largest_cosine(free.inward(gradient), bend.lengths, loss)
     return LocalFit(form, coordinates, network, inner, theta, fit.n, hessian, loss, bend, cosine)
 
 
@@ -204,10 +204,8 @@ def _switched(inner: OneHiddenNet, Z: np.ndarray) -> list[Check]:
     ]
 
 
-def _largest_cosine(gradient: np.ndarray, directions: np.ndarray, hessian: np.ndarray, loss: float) -> float:
-    reduced = np.einsum("pf,pq,qf->f", directions, hessian, directions, optimize=True)
-    scale = np.sqrt(np.maximum(reduced, np.finfo(float).tiny) * max(loss, np.finfo(float).tiny))
-    return float(np.max(np.abs(gradient) / scale))
+def _largest_cosine(gradient: np.ndarray, lengths: np.ndarray, loss: float) -> float:
+    return float(np.max(np.abs(gradient) / (lengths * np.sqrt(max(loss, np.finfo(float).tiny)))))
 
 
 def _gradient_bound(n: int, kinked: bool) -> float:

@@ -31,8 +31,9 @@ from onehidden.starts.prune import eliminate_backwards, merge_parallel
 
 _CHUNK = 1000  # steps between looks at the clock
 _ENOUGH = 4  # rows a parameter on which the pruned student is refined first ...
-_SAVING = 2  # ... where there are at least so many times more
+_SAVING = 1.5  # ... where there are at least so many times more
 _FEWEST = 4096
+_EXACT = 1e-13  # mean squared residual, as a share of var(y), of a fit without noise
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ def wide_start(task: Task, settings: WideAndPrune) -> Candidate:
     few = _some_rows(task, form)
     if few is not None:  # most of the way on some of the rows: a step costs what its rows do
         found = refine(few, form, complete(few, form, weights, bias), "wide-and-prune")
+        if found.loss < _EXACT:  # the finish, on all rows, tells whether it is so there
+            return found
         weights, bias = found.weights, found.bias
     return refine(task, form, complete(task, form, weights, bias), "wide-and-prune")
 

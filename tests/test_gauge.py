@@ -1,0 +1,45 @@
+"""Free directions and curvature against matrices written out."""
+
+import numpy as np
+import pytest
+
+from onehidden import activations
+from onehidden.certify.gauge import FreeDirections, curvature
+from onehidden.objectives.residuals import Form
+
+
+def case(bias=True, seed=0):
+    rng = np.random.default_rng(seed)
+    form = Form(activations.get("relu"), 4, 3, bias)
+    J = rng.standard_normal((60, form.size))
+    return form, J, rng.standard_normal((3, 4))
+
+
+def test_free_directions_are_orthonormal_and_orthogonal_to_the_normals():
+    form, _, normals = case()
+    free = FreeDirections(form, normals)
+    D = free.outward(np.eye(free.freedom))
+    assert free.freedom == form.size - 3
+    assert np.allclose(D.T @ D, np.eye(free.freedom), atol=1e-14)
+    for i in range(3):
+        assert np.allclose(normals[i] @ D[4 * i : 4 * i + 4], 0, atol=1e-14)
+    assert not np.allclose(normals[0] @ np.eye(4), 0, atol=1e-2)  # the plain basis does not
+    A = np.random.default_rng(1).standard_normal((form.size, 5))
+    assert np.allclose(free.inward(A), D.T @ A, atol=1e-13)
+
+
+@pytest.mark.parametrize("missing", [0, 2])
+def test_curvature_is_that_of_the_matrix_written_out(missing):
+    form, J, normals = case()
+    free = FreeDirections(form, normals)
+    D = free.outward(np.eye(free.freedom))
+    if missing:  # the last outputs are seen by no sample
+        J[:, 3 * 4 : 3 * 4 + missing] = 0
+    hessian = J.T @ J
+    bend = curvature(hessian, free)
+    reduced = D.T @ hessian @ D
+    assert bend.freedom - bend.rank == missing
+    assert np.array_equal(np.flatnonzero(bend.blind), np.arange(12, 12 + missing))
+    expected = D @ np.linalg.pinv(reduced, hermitian=True, rcond=1e-12) @ D.T
+    assert np.allclose(bend.covariance, expected, atol=1e-12 * np.abs(expected).max())
+    assert np.abs(bend.covariance - np.linalg.pinv(hessian)).max() > 1e-3 * np.abs(expected).max()
