@@ -66,7 +66,7 @@ def main(quick: bool) -> list[str]:
     seeds = {"onehidden": range(SEEDS), "random starts": range(2 if quick else SEEDS)}
     seeds["torch"] = seeds["random starts"]
     cells = [c for s in found for method in seeds for c in s.cells(s.high, seeds[method], method)]
-    rows = dict(_pool.run(cell, cells, threads=2))
+    rows = dict(_pool.run(cell, cells, _threads(found)))
     for s in searches:
         if s not in found:
             table.row(s.d, s.k, s.law, f"> {GRID[-1]}", "", "", "", "", "")
@@ -89,15 +89,20 @@ def _limits(sizes: Sequence[tuple[int, int]]) -> str:
 def _level(searches: list[Search]) -> None:
     """One step of every open bisection: a few seeds first, the others where those leave it open."""
     first = [c for s in searches for c in s.cells(s.middle, range(FIRST))]
-    rows = dict(_pool.run(cell, first, threads=2))
+    rows = dict(_pool.run(cell, first, _threads(searches)))
     hopeful = [s for s in searches if _failures(s, rows) <= SEEDS - NEEDED]
     rest = [c for s in hopeful for c in s.cells(s.middle, range(FIRST, SEEDS))]
-    rows |= dict(_pool.run(cell, rest, threads=2))
+    rows |= dict(_pool.run(cell, rest, _threads(searches)))
     for s in searches:
         if _failures(s, rows) <= SEEDS - NEEDED:
             s.high = s.middle
         else:
             s.low = s.middle
+
+
+def _threads(searches: list[Search]) -> int:
+    """Cores of one run: small problems gain nothing from a second."""
+    return 2 if any(s.d * s.k > 400 for s in searches) else 1
 
 
 def _failures(search: Search, rows: dict[tuple[Any, ...], dict[str, Any]]) -> int:

@@ -80,9 +80,8 @@ def curvature(hessian: np.ndarray, free: FreeDirections) -> Curvature:
     value = np.linalg.eigvalsh(reduced)
     # J'J loses half the digits of J: eigenvalues below p * eps * largest are rounding.
     rounding = max(1e-13, len(value) * np.finfo(float).eps) * value[-1]
-    if value[0] > rounding:
-        inverse, lost = _inverse(reduced), np.zeros((free.size, 0))
-    else:  # the vectors too, which cost more
+    inverse, lost = _inverse(reduced) if value[0] > rounding else None, np.zeros((free.size, 0))
+    if inverse is None:  # the vectors too, which cost more
         value, vector = np.linalg.eigh(reduced)
         seen = value > rounding
         root = vector[:, seen] / np.sqrt(value[seen])
@@ -95,9 +94,12 @@ def curvature(hessian: np.ndarray, free: FreeDirections) -> Curvature:
     return Curvature(value, int(np.sum(value > rounding)), len(value), covariance, blind, scale)
 
 
-def _inverse(matrix: np.ndarray) -> np.ndarray:
-    """Of a symmetric positive matrix: half the work of a general inverse."""
+def _inverse(matrix: np.ndarray) -> np.ndarray | None:
+    """Of a symmetric positive matrix: half the work of a general inverse. None where rounding forbids it."""
     from scipy.linalg.lapack import dpotrf, dpotri  # pyright: ignore[reportAttributeAccessIssue]
 
-    upper = dpotri(dpotrf(matrix.T, lower=1)[0], lower=1)[0]
-    return np.tril(upper) + np.tril(upper, -1).T
+    factor, failed = dpotrf(matrix.T, lower=1)
+    if failed:
+        return None
+    lower = dpotri(factor, lower=1)[0]
+    return np.tril(lower) + np.tril(lower, -1).T

@@ -18,7 +18,7 @@ def samples_apart(t: np.ndarray) -> tuple[int, tuple[int, int]]:
     t : (n, k) arguments of the units.
     """
     n, k = t.shape
-    on = np.column_stack([t > 0, np.ones(n, bool)]).astype(np.float32)
+    on = np.column_stack([t > 0, np.ones(n, bool)]).astype(float)
     both = (on.T @ on).astype(int)
     count = np.diag(both)
     differ = count[:, None] + count[None, :] - 2 * both

@@ -40,8 +40,8 @@ def unit_reasons(net: OneHiddenNet, Z: np.ndarray, blind: np.ndarray) -> list[st
             found.append(f"{crossed} lie{'s' if beyond < 2 else ''} beyond the kink of unit {i + 1}")
         elif blind[i].any():
             found.append(f"the weights of unit {i + 1} are not determined")
-    apart, (i, j) = samples_apart(t)
-    if kinked and apart < needed and j < net.n_hidden and cosine[i, j] <= 1 - _PARALLEL:
+    apart, (i, j) = samples_apart(t) if kinked else (needed, (0, 0))
+    if apart < needed and j < net.n_hidden and cosine[i, j] <= 1 - _PARALLEL:
         few = {0: "no sample tells", 1: "only 1 sample tells"}.get(apart, f"only {apart} samples tell")
         found.insert(0, f"{few} units {i + 1} and {j + 1} apart")
     return found

@@ -9,6 +9,7 @@ import numpy as np
 from onehidden.data.source import Batch
 from onehidden.data.survey import Summary, hashed
 
+_MOST = 8192  # rows kept for all columns together
 WANTED = 64  # rows in which a column should leave its usual value: as many as units have weights on it
 
 
@@ -22,7 +23,8 @@ class RareRows:
     """
 
     def __init__(self, columns: np.ndarray, usual: np.ndarray, seed: int = 0, wanted: int = WANTED) -> None:
-        self.columns, self.usual, self.seed, self.wanted = columns, usual, seed, wanted
+        self.columns, self.usual, self.seed = columns, usual, seed
+        self.wanted = max(1, min(wanted, _MOST // max(len(columns), 1)))
         self._kept: list[tuple[np.ndarray, ...]] = []
 
     def update(self, batch: Batch) -> RareRows:
@@ -57,20 +59,25 @@ class RareRows:
 
 def rare_columns(summary: Summary) -> tuple[np.ndarray, np.ndarray]:
     """Columns that leave their usual value in too few rows of the sample, and those values."""
-    usual = np.median(summary.X, axis=0)
-    scarce = np.flatnonzero(np.sum(summary.X != usual, axis=0) < WANTED)
+    usual, count = _unusual(summary)
+    scarce = np.flatnonzero(count < min(WANTED, len(summary.X) / 2))
     if len(summary.X) == summary.n:  # the sample is all there is
         scarce = scarce[:0]
     return scarce, usual[scarce]
 
 
+def _unusual(summary: Summary) -> tuple[np.ndarray, np.ndarray]:
+    """The usual value of each column and the number of rows of the sample that leave it."""
+    usual = np.median(summary.X, axis=0)
+    return usual, np.sum(summary.X != usual, axis=0)
+
+
 def rare_column_reasons(summary: Summary, names: tuple[str, ...]) -> list[str]:
     """One clause for each column that leaves its usual value in few rows; the sample holds them by now."""
-    usual = np.median(summary.X, axis=0)
-    count = np.sum(summary.X != usual, axis=0)
+    usual, count = _unusual(summary)
     return [
         f"column {names[j]!r} differs from {usual[j]:g} in only {count[j]} of {summary.n} rows"
-        for j in np.flatnonzero(count < WANTED)
+        for j in np.flatnonzero(count < min(WANTED, len(summary.X) / 2))
     ]
 
 

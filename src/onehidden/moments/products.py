@@ -134,13 +134,13 @@ class ProductSums:
         n = s1.shape[1]
         columns = min(max(_SLAB // int(_pair_offsets(r)[-1]), 256), 8192, n)
         left = np.empty((max(block[3] for block in plan.blocks), columns))
-        self._product = np.empty(max(block[3] * block[4] for block in plan.blocks))
+        product = np.empty(max(block[3] * block[4] for block in plan.blocks))
         right = np.empty((int(_pair_offsets(r)[-1]), columns)) if self.order == 4 else None
         for at in range(0, n, columns):
             part = slice(at, at + columns)
-            self._slab(plan, weight[part], s1[:, part], s2[:, part], left, right)
+            self._slab(plan, weight[part], s1[:, part], s2[:, part], left, right, product)
 
-    def _slab(self, plan: _Layout, weight, s1, s2, left, right) -> None:
+    def _slab(self, plan: _Layout, weight, s1, s2, left, right, product) -> None:
         if len(weight) < left.shape[1]:
             left, right = (
                 left[:, : len(weight)].copy(),
@@ -155,20 +155,20 @@ class ProductSums:
                 np.multiply(weighted[j], s1[: j + 1], out=left[at : at + j + 1])
                 left[at + j] = squared[j]
                 at += j + 1
-            self._add(start, left[:rows], table[suffix : suffix + width])
+            self._add(start, left[:rows], table[suffix : suffix + width], product)
             if self.order == 4:
                 at = 0
                 for j in range(a, b):
                     np.multiply(squared[j], s1[: j + 1], out=left[at : at + j + 1])
                     at += j + 1
-                self._add(plan.middle[q], left[:rows], s1[a:])
+                self._add(plan.middle[q], left[:rows], s1[a:], product)
 
-    def _add(self, start: int, left: np.ndarray, right: np.ndarray) -> None:
+    def _add(self, start: int, left: np.ndarray, right: np.ndarray, product: np.ndarray) -> None:
         """store[start:] += left right'. NumPy's products alone: SciPy has a BLAS of its own, and the idle
         threads of one, which spin for a while, would take the cores from the other."""
         size = len(left) * len(right)
-        product = self._product[:size].reshape(len(left), len(right))
-        self._store[start : start + size] += np.matmul(left, right.T, out=product).ravel()
+        place = product[:size].reshape(len(left), len(right))
+        self._store[start : start + size] += np.matmul(left, right.T, out=place).ravel()
 
 
 def _pairs(s1: np.ndarray, s2: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from onehidden.objectives.normal_equations import NormalEquations, by_pairs
 from onehidden.objectives.residuals import Form, residuals, residuals_and_jacobian
+from onehidden.objectives.triangle import stacked_triangle
 from onehidden.precision import in_double
 
 _BATCH_BYTES = 64 << 20  # one batch's Jacobian
@@ -96,8 +97,7 @@ class NetworkFit:
         p = len(theta)
         upper, projected = np.zeros((0, p)), np.zeros(0)
         for r, J in self._jacobian_batches(theta):
-            Q, upper = np.linalg.qr(np.vstack([upper, np.asarray(J)]))
-            projected = Q.T @ np.concatenate([projected, np.asarray(r)])
+            upper, projected = stacked_triangle(upper, projected, np.asarray(J), np.asarray(r))
         if len(upper) < p:  # fewer rows than parameters
             upper = np.vstack([upper, np.zeros((p - len(upper), p))])
             projected = np.concatenate([projected, np.zeros(p - len(projected))])

@@ -16,7 +16,7 @@ import numpy as np
 from onehidden.objectives.residuals import Form, residuals_and_jacobian
 from onehidden.precision import in_double
 
-_ENTRIES = 1 << 20  # entries of the larger table of pairs held at a time
+_ENTRIES = 1 << 20  # entries of the largest table held at a time
 _JACOBIAN_BYTES = 64 << 20
 _MANY = 400  # parameters below which one compiled Jacobian beats many small products
 WRITE = 60  # multiply-adds of a matrix product in the time of writing one entry of a table
@@ -102,7 +102,8 @@ class NormalEquations:
     def _update_by_pairs(self, xt: np.ndarray, y: np.ndarray, root: np.ndarray) -> None:
         form, n = self.form, xt.shape[1]
         left, right = self._pairs.shape
-        columns = min(max(_ENTRIES // max(left, right), 256), 4096)
+        largest = max(left, right, form.k * (form.k + 1))
+        columns = min(max(_ENTRIES // largest, 256), 4096, 1 << max(8, (n - 1).bit_length()))
         tables = np.zeros((left, columns)), np.zeros((right, columns))
         product, beside = np.empty((left, right)), np.empty((form.k, form.k + 1, columns))
         weights, output, bias, beta, intercept = form.unpack(self.theta)

@@ -39,5 +39,12 @@ class Triangle:
         return np.pad(self._upper, ((0, missing), (0, 0))), np.pad(self._projected, (0, missing))
 
     def _stack(self, J: np.ndarray, r: np.ndarray) -> None:
-        Q, self._upper = np.linalg.qr(np.vstack([self._upper, J]))
-        self._projected = Q.T @ np.concatenate([self._projected, r])
+        self._upper, self._projected = stacked_triangle(self._upper, self._projected, J, r)
+
+
+def stacked_triangle(upper: np.ndarray, projected: np.ndarray, J: np.ndarray, r: np.ndarray):
+    """R and Q'r of [upper; J] against [projected; r], without Q: the right side rides along as a column."""
+    top, bottom = (np.column_stack(pair) for pair in ((upper, projected), (J, r)))
+    R = np.asarray(np.linalg.qr(np.vstack([top, bottom]), mode="r"))
+    rows = min(len(R), J.shape[1])
+    return R[:rows, :-1], R[:rows, -1]

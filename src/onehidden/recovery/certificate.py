@@ -17,7 +17,7 @@ STRUCTURE_P = 1e-4  # a right answer is called structured once in ten thousand
 SPREAD_P = 1e-4  # noise of equal spread is called unequal once in ten thousand
 ERRORS = ("auto", "classical", "robust")
 CONSISTENT = "the residuals look like independent noise and the parameters are determined"
-UNDETERMINED = {"identifiability", "smallest curvature", "weakest unit", "switched units", "units apart"}
+UNDETERMINED = {"identifiability", "smallest curvature", "weakest unit", "switched units"}
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def verdict(checks: list[Check], exact: bool, form: Form, reasons: list[str]) ->
         )
     if "independent columns" in names:
         reasons = [next(c.advice for c in failed if c.name == "independent columns"), *reasons]
-    if names & {*UNDETERMINED, "independent columns"}:
+    if names & {*UNDETERMINED, "units apart", "independent columns"}:
         return "not identifiable", sentence(reasons)
     if failed:
         return "doubtful", f"check failed: {', '.join(c.name for c in failed)}; {failed[0].advice}"

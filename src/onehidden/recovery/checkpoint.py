@@ -22,7 +22,7 @@ import numpy as np
 
 from onehidden.memo import FORGETFUL, Memo
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _PAUSE = 2.0  # seconds between states written on the way through a stage
 
 

@@ -68,7 +68,7 @@ class InputModel:
         law = self._mixture
         if law is None or len(law.weights) < 2:
             return None
-        if apart and not distinct(law, self._Z[:_ROWS]):
+        if apart and not distinct(law, self._some_rows()):
             return None
         if self.given:
             self.score()  # names what was given
@@ -82,6 +82,7 @@ class InputModel:
             law = getattr(self._given.score_of_x, "law_", self._given.score_of_x)
             if isinstance(law, Gaussian | GaussianMixture):
                 return _inward(law, self._given.coordinates)
+            return None  # the caller knows the law, and it is no mixture
         if self.gaussian and not self._parted():
             return None
         if around is None or len(around.shift) != around.rank:
@@ -93,6 +94,10 @@ class InputModel:
         there = fit_mixture(columns / spread, None, self._seed)
         back = spread[:, None] * around.whiten
         return GaussianMixture(there.weights, there.means @ back, back.T @ there.covs @ back)
+
+    def _some_rows(self) -> np.ndarray:
+        """Rows from all over the sample, which may be sorted."""
+        return self._Z[np.random.default_rng((self._seed, 4)).permutation(len(self._Z))[:_ROWS]]
 
     def _parted(self) -> bool:
         """Whether the principal axes of the columns as they came betray clusters."""

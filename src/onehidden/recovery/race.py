@@ -11,9 +11,10 @@ import numpy as np
 from onehidden.laws import standard_normal as standard_law
 from onehidden.moments import ScoreMoments, score_moments
 from onehidden.recovery.input_model import InputModel
-from onehidden.starts.candidate import Candidate, Task, complete, lift, refine, search_form
+from onehidden.starts.candidate import Candidate, Task, lift, refine_in_two, search_form
 from onehidden.starts.landscape import landscape_start
 from onehidden.starts.localised import localised_tensors, ranked_units
+from onehidden.starts.localised_moments import LARGEST_SIDE
 from onehidden.starts.restarts import random_start
 from onehidden.starts.span import span_of_units
 from onehidden.starts.tensor import tensor_starts
@@ -58,8 +59,8 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
         yield from runs[start]()
         return
     cheap = inner.k * (inner.d + 1) <= _CHEAP
-    # Inputs without clusters refuse the localised start at no cost; with them it sees more than the tensors
-    # of the whole law, which are the average of its own.
+    # Gaussian inputs refuse the localised start at no cost, others at that of fitting a mixture to some rows;
+    # where there are clusters it sees more than the tensors of the whole law, the average of its own.
     order = ("random", "localised", "tensor", "wide") if cheap else ("localised", "wide", "random", "tensor")
     begun = False  # however short the time, something is tried
     for name in order:
@@ -103,6 +104,8 @@ def _tensor(task: Task, count: int, scouting: Scouting) -> Iterator[Candidate]:
 
 def _localised(task: Task, scouting: Scouting, distinct: bool) -> Iterator[Candidate]:
     """The moments of each component; ``distinct`` asks for clusters, else any fitted mixture will do."""
+    if task.k > min(task.d, LARGEST_SIDE):
+        raise ValueError(f"the localised start finds at most {min(task.d, LARGEST_SIDE)} units, got {task.k}")
     law = scouting.model.clusters(distinct)
     if law is None:
         raise ValueError(
@@ -137,7 +140,7 @@ def _landscape(task: Task, basis: np.ndarray | None, scouting: Scouting) -> Iter
 
 def _refined(task: Task, weights: np.ndarray, bias: np.ndarray, origin: str) -> Candidate:
     form = search_form(task.activation, task.d, task.k, task.bias)
-    return refine(task, form, complete(task, form, weights, bias), origin)
+    return refine_in_two(task, form, weights, bias, origin)
 
 
 def _wide(task: Task) -> Iterator[Candidate]:

@@ -43,7 +43,7 @@ class Recovery:
     standard_errors : of every parameter, in canonical form; infinite where the data cannot tell.
     trace : (stage, step, loss relative to var y, seconds) as it went.
     curvature : spectrum of the Gauss–Newton matrix along the free directions, unit diagonal.
-    signal : z-value of each score moment that was measured, by order.
+    signal : z-value of each score moment that was measured, by order; of several components the largest.
     input_model : what the input law was taken for, and why; "not needed" where no start asked.
     score_checks : Stein's identity for that input model, where it was estimated.
     origin : the start that led here.

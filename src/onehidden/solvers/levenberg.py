@@ -55,12 +55,14 @@ class LevenbergMarquardt:
     ----------
     max_steps : accepted steps at most.
     floor : sum of squares at or below which residuals count as rounding.
-    damping : first damping, relative to the diagonal of J'J.
+    damping, least : the first damping, relative to the diagonal of J'J, and the smallest. Above 1e-14 a
+        direction without curvature, such as the scale of a homogeneous unit, never asks for QR.
     patience : stop after this many steps in a row that each lower the loss by less than ``slow``
         (relative); 0 switches the rule off.
     slow : see ``patience``.
     enough : two steps in a row that each lower the loss by less than this share end the descent; a share of
-        e / n is a change of e in n log(loss), the scale on which a standard error is 1.
+        e / n is a change of e in n log(loss), the scale on which a standard error is 1. Damped steps count
+        too: at the optimum of kinked units with noise the damping never falls.
     tiny : a predicted gain below this share of the loss, at little damping, ends the descent: with noise
         it is far below the square of a standard error.
     """
@@ -68,6 +70,7 @@ class LevenbergMarquardt:
     max_steps: int = 200
     floor: float = 0.0
     damping: float = 1e-2
+    least: float = 1e-15
     patience: int = 0
     slow: float = 1e-4
     enough: float = 0.0
@@ -126,7 +129,7 @@ class LevenbergMarquardt:
                     break
                 continue
             theta = theta + step
-            damping, growth = max(damping * max(1 / 9, 1 - (2 * gain - 1) ** 3), 1e-15), 2.0
+            damping, growth = max(damping * max(1 / 9, 1 - (2 * gain - 1) ** 3), self.least), 2.0
             crawling = crawling + 1 if loss - trial_loss < self.slow * loss else 0
             relative_drop = (loss - trial_loss) / max(loss, np.finfo(float).tiny)
             idle = idle + 1 if relative_drop < self.enough else 0
@@ -135,11 +138,11 @@ class LevenbergMarquardt:
             trace.append(loss)
             if report is not None:
                 report(steps, loss)
-            if self.patience and crawling >= self.patience:
+            if idle > 1 or (self.patience and crawling >= self.patience):
                 status = Status.STALLED
                 break
             # The gradient in units where a parameter moves the residuals by its own column's length.
-            if _scaled_gradient(gradient, hessian, loss) < 1e-13 or relative_drop < 1e-15 or idle > 1:
+            if _scaled_gradient(gradient, hessian, loss) < 1e-13 or relative_drop < 1e-15:
                 status = Status.STATIONARY
                 break
             state = {"theta": theta, "trace": trace, "damping": damping, "growth": growth, "polish": polish}

@@ -16,6 +16,11 @@ from onehidden.objectives.residuals import Form
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.starts.orientation import orient
 
+_ENOUGH = 4  # rows a parameter on which a descent begins ...
+_SAVING = 1.5  # ... where there are at least so many times more
+_FEWEST = 4096
+_EXACT = 1e-10  # mean squared residual, as a share of var(y), of a fit without noise but for a trace of ridge
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -86,7 +91,7 @@ def refine(task: Task, form: Form, theta: np.ndarray, origin: str, max_steps: in
     kept = task.memo.recall(*key)
     if kept is None:
         fit = NetworkFit(form, task.Z, task.y, task.weight)
-        solver = LevenbergMarquardt(max_steps, 1e-14 * n, patience=6, slow=1e-3, enough=1e-2 / n)
+        solver = LevenbergMarquardt(max_steps, 1e-14 * n, patience=6, slow=1e-3, enough=1e-2 / n, least=1e-13)
         solution = solver.solve(fit, theta, task.stop, lambda step, loss: task.report(origin, step, loss / n))
         kept = {"theta": solution.theta, "loss": np.asarray(solution.loss)}
         if not task.stop():  # what was cut short by the clock is not a result to remember
@@ -94,6 +99,30 @@ def refine(task: Task, form: Form, theta: np.ndarray, origin: str, max_steps: in
     found, loss = kept["theta"], float(kept["loss"])
     weights, _, bias, _, _ = form.unpack(found)
     return Candidate(orient(form, found), loss / n, origin, weights, bias)
+
+
+def refine_in_two(task: Task, form: Form, weights: np.ndarray, bias: np.ndarray, origin: str) -> Candidate:
+    """Refined from these hyperplanes; where rows abound, most of the way on some of them."""
+    few = _some_rows(task, form)
+    if few is not None:
+        found = refine(few, form, complete(few, form, weights, bias), origin)
+        if found.loss < _EXACT:
+            whole = NetworkFit(form, task.Z, task.y, task.weight)
+            loss = whole.loss(complete(task, form, found.weights, found.bias)) / len(task.y)
+            if loss < _EXACT:  # the finish needs no more
+                return replace(found, loss=loss)
+        weights, bias = found.weights, found.bias
+    return refine(task, form, complete(task, form, weights, bias), origin)
+
+
+def _some_rows(task: Task, form: Form) -> Task | None:
+    """The task on as many rows as determine its parameters well; None where that would save little."""
+    rows = max(_ENOUGH * form.size, _FEWEST)
+    if len(task.y) < _SAVING * rows:
+        return None
+    drawn = np.sort(np.random.default_rng([task.seed, 17]).choice(len(task.y), rows, replace=False))
+    weight = None if task.weight is None else task.weight[drawn]
+    return replace(task, Z=task.Z[drawn], y=task.y[drawn], weight=weight)
 
 
 def lift(candidate: Candidate, basis: np.ndarray) -> Candidate:

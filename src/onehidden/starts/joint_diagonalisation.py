@@ -103,7 +103,7 @@ def joint_decompose(
             raise ValueError(f"precisions must be one positive number a tensor ({len(arrays)}), got {omega}")
     omega = omega / np.sum(omega * norms**2)
     basis = _common_basis(arrays, omega, rank)
-    core = [_project(a, basis) for a in arrays]
+    core = [projected(a, basis) for a in arrays]
     random = np.random.default_rng(seed)
     best: tuple[float, np.ndarray, np.ndarray] | None = None
     for _ in range(max(1, restarts)):
@@ -164,7 +164,8 @@ def _common_basis(arrays: list[np.ndarray], omega: np.ndarray, rank: int) -> np.
     return np.linalg.eigh(gram)[1][:, : -rank - 1 : -1]
 
 
-def _project(a: np.ndarray, basis: np.ndarray) -> np.ndarray:
+def projected(a: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """The tensor contracted with the basis along every axis."""
     for _ in range(a.ndim):  # contracting the first axis puts the new one last: after m turns all are done
         a = np.tensordot(a, basis, axes=(0, 0))
     return a
@@ -266,7 +267,7 @@ def _misfits(arrays: list[np.ndarray], U: np.ndarray, W: np.ndarray) -> list[np.
     return out
 
 
-def _along(a: np.ndarray, U: np.ndarray) -> np.ndarray:
+def contracted(a: np.ndarray, U: np.ndarray) -> np.ndarray:
     """(k, r) contractions a(u_i, …, u_i, ·)."""
     out = np.tensordot(U, a, axes=(1, 0))
     for _ in range(a.ndim - 2):
@@ -278,7 +279,7 @@ def best_weights(arrays: list[np.ndarray], U: np.ndarray) -> np.ndarray:
     """(L, k) least-squares weights for given directions."""
     gram = U @ U.T
     return np.stack(
-        [np.linalg.lstsq(gram**a.ndim, np.sum(_along(a, U) * U, axis=1), rcond=1e-10)[0] for a in arrays]
+        [np.linalg.lstsq(gram**a.ndim, np.sum(contracted(a, U) * U, axis=1), rcond=1e-10)[0] for a in arrays]
     )
 
 
@@ -302,7 +303,7 @@ def _normal_equations(
         crossed += pair * (m - 1) * gram ** (m - 2)
         mixed[:, :, l, :] = np.einsum("i,ij,ja->iaj", omega[l] * m * W[l], gram ** (m - 1), U)
         weights[l, :, l, :] = omega[l] * gram**m
-        along = _along(misfits[l], U)
+        along = contracted(misfits[l], U)
         gradient_u += omega[l] * m * W[l][:, None] * along
         gradient_w[l] = omega[l] * np.sum(along * U, axis=1)
     directions = np.einsum("ij,ja,ib->iajb", crossed, U, U, optimize=True)

@@ -15,6 +15,7 @@ A = I those of order 3 cancel and those of order 4 are zero.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,7 +25,7 @@ from onehidden.laws import GaussianMixture
 from onehidden.objectives.residuals import Form
 from onehidden.precision import in_double
 from onehidden.starts.candidate import Task, least_squares_columns, search_form
-from onehidden.starts.joint_diagonalisation import best_weights, joint_decompose
+from onehidden.starts.joint_diagonalisation import best_weights, joint_decompose, projected
 from onehidden.starts.localised_moments import (
     LARGEST_SIDE,
     SIGNAL,
@@ -145,7 +146,7 @@ class LocalisedTensors:
             U = shared_frame(self.tensors, k, seed, precisions=precisions)[0]
         else:
             whiten, back = self._whitening()
-            core = [_within(t, whiten) for t in self.tensors]
+            core = [projected(t, whiten) for t in self.tensors]
             # On average over directions noise grows by the same factor as the tensor's own scale.
             grown = [np.mean(np.sum(whiten**2, axis=0)) ** t.ndim for t in core]
             U = shared_frame(core, k, seed, precisions=list(precisions / np.array(grown)))[0] @ back
@@ -199,16 +200,20 @@ def ranked_units(
         tries.append((tensors, "any"))
     found = []
     for some, rows in tries:
+        if found and task.stop():
+            break
         try:
             weights, bias = _units(task, form, some.start(rows, task.seed).directions)
-        except ValueError:  # this way of looking needs what the tensors do not have
+            misfit = _misfit(task, form, weights, bias)
+        except (ValueError, np.linalg.LinAlgError):  # this way of looking needs what the tensors do not have
             continue
-        found.append((_misfit(task, form, weights, bias), len(found), weights, bias))
+        found.append((misfit, len(found), weights, bias))
     found.sort(key=lambda one: one[:2])
     for _, _, weights, bias in found:
         yield weights, bias
     if not small:
-        yield _units(task, form, tensors.start("any", task.seed).directions)
+        with suppress(ValueError, np.linalg.LinAlgError):
+            yield _units(task, form, tensors.start("any", task.seed).directions)
     if not found:
         return
     # Near the least number of samples one descent may stall where another from nearby does not.
@@ -222,7 +227,8 @@ def _units(task: Task, form: Form, directions: np.ndarray) -> tuple[np.ndarray, 
     """Rows of a fitting length and orientation, and biases."""
     if form.symmetrised and task.activation.homogeneity is not None and not task.bias:
         return directions, np.zeros(task.k)
-    rows = slice(0, max(1000, _UNIT_ENTRIES // task.k))
+    count = min(len(task.y), max(1000, _UNIT_ENTRIES // task.k))
+    rows = np.random.default_rng((task.seed, 2)).permutation(len(task.y))[:count]
     net = fit_units(task.Z[rows], task.y[rows], directions, task.activation, bias=task.bias)
     return net.weights, net.bias
 
@@ -269,12 +275,6 @@ def localised_tensors(
     _must_determine(tensors, variances, max(signals.values(), default=0.0))
     outward = inverse if basis is None else basis.T @ inverse
     return LocalisedTensors(hidden, tensors, variances, signals, used, law, outward)
-
-
-def _within(tensor: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    for _ in range(tensor.ndim):  # contracting the first axis puts the new one last
-        tensor = np.tensordot(tensor, basis, axes=(0, 0))
-    return tensor
 
 
 def _must_determine(tensors: list[np.ndarray], variances: np.ndarray, best: float) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from onehidden.starts.joint_diagonalisation import contracted
+
 _STEPS = 80
 
 
@@ -57,7 +59,7 @@ def _climb(weighted: list[tuple[np.ndarray, float]], U: np.ndarray) -> tuple[np.
     for _ in range(_STEPS):
         gradient, reached = np.zeros_like(U), 0.0
         for tensor, weight in weighted:
-            along = _along(tensor, U)
+            along = contracted(tensor, U)
             size = np.sum(along * U, axis=1)
             gradient += weight * tensor.ndim * size[:, None] * along
             reached += weight * float(size @ size)
@@ -67,11 +69,3 @@ def _climb(weighted: list[tuple[np.ndarray, float]], U: np.ndarray) -> tuple[np.
         left, _, right = np.linalg.svd(gradient, full_matrices=False)
         U = left @ right
     return kept, value
-
-
-def _along(tensor: np.ndarray, U: np.ndarray) -> np.ndarray:
-    """(k, r) contractions T(u_i, …, u_i, ·)."""
-    out = np.tensordot(U, tensor, axes=(1, 0))
-    for _ in range(tensor.ndim - 2):
-        out = np.einsum("kp,kp...->k...", U, out)
-    return out

@@ -7,7 +7,7 @@ orientation-free: it uses the even part of g and a linear skip, and orientations
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import jax
@@ -21,19 +21,14 @@ from onehidden.precision import single
 from onehidden.starts.candidate import (
     Candidate,
     Task,
-    complete,
     fixed_columns,
-    refine,
+    refine_in_two,
     search_form,
     unit_columns,
 )
 from onehidden.starts.prune import eliminate_backwards, merge_parallel
 
 _CHUNK = 1000  # steps between looks at the clock
-_ENOUGH = 4  # rows a parameter on which the pruned student is refined first ...
-_SAVING = 1.5  # ... where there are at least so many times more
-_FEWEST = 4096
-_EXACT = 1e-13  # mean squared residual, as a share of var(y), of a fit without noise
 
 
 @dataclass(frozen=True)
@@ -74,23 +69,7 @@ def wide_start(task: Task, settings: WideAndPrune) -> Candidate:
     )
     weights, bias = prune(wide, theta, task)
     form = search_form(task.activation, task.d, len(weights), task.bias)
-    few = _some_rows(task, form)
-    if few is not None:  # most of the way on some of the rows: a step costs what its rows do
-        found = refine(few, form, complete(few, form, weights, bias), "wide-and-prune")
-        if found.loss < _EXACT:  # the finish, on all rows, tells whether it is so there
-            return found
-        weights, bias = found.weights, found.bias
-    return refine(task, form, complete(task, form, weights, bias), "wide-and-prune")
-
-
-def _some_rows(task: Task, form: Form) -> Task | None:
-    """The task on as many rows as determine its parameters well; None where that would save little."""
-    rows = max(_ENOUGH * form.size, _FEWEST)
-    if len(task.y) < _SAVING * rows:
-        return None
-    drawn = np.sort(np.random.default_rng([task.seed, 17]).choice(len(task.y), rows, replace=False))
-    weight = None if task.weight is None else task.weight[drawn]
-    return replace(task, Z=task.Z[drawn], y=task.y[drawn], weight=weight)
+    return refine_in_two(task, form, weights, bias, "wide-and-prune")
 
 
 def train(
