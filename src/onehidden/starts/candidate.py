@@ -18,7 +18,7 @@ from onehidden.starts.orientation import orient
 
 _ENOUGH = 4  # rows a parameter on which a descent begins ...
 _SAVING = 1.5  # ... where there are at least so many times more
-_FEWEST = 4096
+_FEWEST = 4096  # rows below which there is nothing to save
 _EXACT = 1e-10  # mean squared residual, as a share of var(y), of a fit without noise but for a trace of ridge
 
 
@@ -107,8 +107,7 @@ def refine_in_two(task: Task, form: Form, weights: np.ndarray, bias: np.ndarray,
     if few is not None:
         found = refine(few, form, complete(few, form, weights, bias), origin)
         if found.loss < _EXACT:
-            whole = NetworkFit(form, task.Z, task.y, task.weight)
-            loss = whole.loss(complete(task, form, found.weights, found.bias)) / len(task.y)
+            loss = completed_loss(task, form, found.weights, found.bias)
             if loss < _EXACT:  # the finish needs no more
                 return replace(found, loss=loss)
         weights, bias = found.weights, found.bias
@@ -158,3 +157,9 @@ def complete(task: Task, form: Form, weights: np.ndarray, bias: np.ndarray) -> n
     k = len(weights)
     beta = coefficient[k + 1 :] if form.skip else None
     return form.pack(weights, coefficient[:k], bias, beta, coefficient[k])
+
+
+def completed_loss(task: Task, form: Form, weights: np.ndarray, bias: np.ndarray) -> float:
+    """Mean squared residual with the given hyperplanes, everything else by least squares."""
+    fit = NetworkFit(form, task.Z, task.y, task.weight)
+    return fit.loss(complete(task, form, weights, bias)) / len(task.y)

@@ -24,7 +24,7 @@ import numpy as np
 from onehidden.laws import GaussianMixture
 from onehidden.objectives.residuals import Form
 from onehidden.precision import in_double
-from onehidden.starts.candidate import Task, least_squares_columns, search_form
+from onehidden.starts.candidate import Task, completed_loss, search_form
 from onehidden.starts.joint_diagonalisation import best_weights, joint_decompose, projected
 from onehidden.starts.localised_moments import (
     LARGEST_SIDE,
@@ -204,7 +204,7 @@ def ranked_units(
             break
         try:
             weights, bias = _units(task, form, some.start(rows, task.seed).directions)
-            misfit = _misfit(task, form, weights, bias)
+            misfit = completed_loss(task, form, weights, bias)
         except (ValueError, np.linalg.LinAlgError):  # this way of looking needs what the tensors do not have
             continue
         found.append((misfit, len(found), weights, bias))
@@ -231,14 +231,6 @@ def _units(task: Task, form: Form, directions: np.ndarray) -> tuple[np.ndarray, 
     rows = np.random.default_rng((task.seed, 2)).permutation(len(task.y))[:count]
     net = fit_units(task.Z[rows], task.y[rows], directions, task.activation, bias=task.bias)
     return net.weights, net.bias
-
-
-def _misfit(task: Task, form: Form, weights: np.ndarray, bias: np.ndarray) -> float:
-    """Mean squared residual with the best outputs."""
-    design, target = least_squares_columns(task, form, weights, bias), task.weighted(task.y)
-    gram = design.T @ design
-    gram[np.diag_indices_from(gram)] *= 1 + 1e-10
-    return float(np.mean((target - design @ np.linalg.solve(gram, design.T @ target)) ** 2))
 
 
 @in_double
