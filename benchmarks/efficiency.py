@@ -24,7 +24,7 @@ from onehidden.solvers import LevenbergMarquardt
 GRID = (1.2, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.4, 8.0, 10.0, 12.8, 16.0)
 SIZES = ((20, 20), (50, 50), (50, 5))
 LAWS = ("gaussian", "laplace", "logistic", "student5", "uniform", "mixture")
-SECONDS = {(20, 20): 120.0, (50, 50): 600.0, (50, 5): 120.0, (10, 3): 30.0}
+SECONDS = {(20, 20): 300.0, (50, 50): 600.0, (50, 5): 120.0, (10, 3): 30.0}
 SEEDS, NEEDED, FIRST = 10, 9, 3
 STARTS = 20
 

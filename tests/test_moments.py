@@ -2,6 +2,8 @@
 
 import itertools
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from onehidden.moments import MomentAccumulator, score_moments
 from onehidden.moments.packing import multiplicities, sorted_indices, unpack
 from onehidden.moments.products import ProductSums
 from onehidden.moments.score_moments import hermite_scores
+from onehidden.precision import double
 
 
 def hermite_tensor(x, order):
@@ -64,13 +67,18 @@ def test_standard_errors_match_the_spread_of_the_summands(order):
     np.testing.assert_allclose(moments.standard_error(order), terms.std(axis=0) / np.sqrt(50), rtol=1e-9)
 
 
-@pytest.mark.parametrize("order", [3, 4])
-def test_blocked_sums_match_every_product_of_scores(order):
+@pytest.mark.parametrize("place", [np.asarray, jnp.asarray], ids=["numpy", "jax"])
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_blocked_sums_match_every_product_of_scores(order, place):
     """Eleven coordinates span two blocks; every sorted index against its product of 1-D scores."""
     r, rng = 11, np.random.default_rng(7)
     weight, scores = rng.standard_normal(300), tuple(rng.standard_normal((r, 300)) for _ in range(4))
     halves = [slice(0, 120), slice(120, None)]
-    one, other = (ProductSums(r, order).update(weight[h], tuple(s[:, h] for s in scores)) for h in halves)
+    with double():
+        one, other = (
+            ProductSums(r, order).update(place(weight[h]), tuple(place(s[:, h]) for s in scores))
+            for h in halves
+        )
     expected = []
     for index in sorted_indices(r, order):
         coordinates, runs = np.unique(index, return_counts=True)
@@ -78,6 +86,24 @@ def test_blocked_sums_match_every_product_of_scores(order):
         expected.append(np.sum(weight * np.prod(factors, axis=0)))
     np.testing.assert_allclose(one.merge(other).result(), expected, atol=1e-11)
     assert np.abs(expected).min() > 1e-6  # the zero answer fails everywhere
+
+
+def test_moments_on_an_accelerator_are_those_on_the_host(monkeypatch):
+    """Where JAX has another device everything from the coordinates on is JAX arrays; here on the CPU."""
+    X, y = sample(3000, 11, 5)
+    law = laws.Gaussian(X.mean(axis=0), np.cov(X.T))
+    host = score_moments(X, y + X[:, 0] ** 2, law, batch_size=1000)
+    seen = []
+    add = ProductSums.update
+    monkeypatch.setattr(
+        ProductSums, "update", lambda self, w, s: (seen.append(type(s[0])), add(self, w, s))[1]
+    )
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    device = score_moments(X, y + X[:, 0] ** 2, law, batch_size=1000)
+    assert all(issubclass(kind, jax.Array) for kind in seen)
+    for m in (1, 2, 3, 4):
+        np.testing.assert_allclose(device[m], host[m], atol=1e-13 * np.abs(host[m]).max())
+        np.testing.assert_allclose(device.standard_error(m), host.standard_error(m), rtol=1e-12)
 
 
 def test_sorted_indices_and_multiplicities_count_the_full_tensor():

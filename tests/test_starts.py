@@ -1,5 +1,7 @@
 """Starts: pruning, orientation, the wide student, the score moments."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,15 @@ from onehidden.starts.orientation import orient
 from onehidden.starts.prune import eliminate_backwards, elimination_losses, merge_parallel
 from onehidden.starts.restarts import random_start
 from onehidden.starts.span import span_of_units
-from onehidden.starts.wide import WideAndPrune, wide_start
+from onehidden.starts.thinning import (
+    Thinning,
+    _narrower,
+    _replaced,
+    _round,
+    _shares_of_kept,
+    thinned_start,
+)
+from onehidden.starts.wide import WideAndPrune, merged_units, random_student, wide_start
 
 
 def task(name="relu", d=6, k=4, n=4000, bias=False, seed=0):
@@ -29,9 +39,10 @@ def task(name="relu", d=6, k=4, n=4000, bias=False, seed=0):
 def test_merging_joins_parallel_units_and_keeps_opposed_signs_apart():
     weights = np.array([[1.0, 0], [0.99, 0.1], [-1.0, 0.0], [0, 1], [1.0, 0.01]])
     amplitude = np.array([2.0, 1.0, 1.0, 1.0, -1.0])
-    merged, _ = merge_parallel(weights, np.zeros(5), amplitude, up_to_sign=True)
+    merged, _, total = merge_parallel(weights, np.zeros(5), amplitude, up_to_sign=True)
     assert len(merged) == 3  # x axis (three units, one reversed), y axis, x axis with negative output
-    kept_apart, _ = merge_parallel(weights, np.zeros(5), amplitude, up_to_sign=False)
+    np.testing.assert_array_equal(np.sort(total), [-1.0, 1.0, 4.0])
+    kept_apart, _, _ = merge_parallel(weights, np.zeros(5), amplitude, up_to_sign=False)
     assert len(kept_apart) == 4
 
 
@@ -70,6 +81,65 @@ def test_wide_and_prune_reaches_the_truth(name):
         candidate = wide_start(problem, WideAndPrune(48, steps=4000))
     assert match(candidate.network, net).max_error < 1e-9
     assert candidate.loss < 1e-18
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh", "squared_relu"])
+def test_a_student_keeps_its_function_when_it_is_made_narrower(name):
+    """Nothing is lost with the units that are not there, and homogeneous ones end balanced."""
+    problem, net = task(name, bias=True)
+    form = Form(net.activation, problem.d, 2 * problem.k, bias=True)
+    empty = np.zeros((problem.k, problem.d))
+    theta = form.pack(
+        np.vstack([net.weights * 3.0, empty]),
+        np.append(net.output, np.zeros(4)),
+        np.append(net.bias, np.zeros(4)),
+    )
+    narrow = Form(net.activation, problem.d, problem.k + 1, bias=True)
+    with double():
+        new, strength = _narrower(form, theta, narrow, merged_units(form, theta))
+        before, after = (
+            np.asarray(form_.g(problem.Z @ w.T + b)) @ o
+            for form_, (w, o, b, _, _) in ((form, form.unpack(theta)), (narrow, narrow.unpack(new)))
+        )
+    np.testing.assert_allclose(after, before, atol=1e-9 * np.abs(before).max())
+    assert strength[-1] == 0
+    assert np.all(strength[:-1] > 0)
+    h = net.activation.homogeneity
+    if h is not None:
+        weights, output, *_ = narrow.unpack(new)
+        np.testing.assert_allclose(np.sum(weights**2, axis=1), h * output**2, rtol=1e-9)
+
+
+def test_thinning_leaves_the_true_units_alone():
+    """Two and a half samples a parameter: units still beside the true ones after even stages are gone."""
+    problem, net = task(d=12, k=10, n=300)
+    settings = Thinning(160, steps=4000, stage_steps=2000)
+    truth = net.weights / np.linalg.norm(net.weights, axis=1, keepdims=True)
+    left = []
+    for stages in (replace(settings, weighted=()), settings):
+        form, theta = _round(problem, stages, None, 0)
+        units = merged_units(form, theta)[0]
+        left.append(len(units))
+        cosine = np.abs(truth @ (units / np.linalg.norm(units, axis=1, keepdims=True)).T)
+        assert cosine.max(axis=1).min() > 0.9
+    assert left[0] > 20
+    assert left[1] == 10
+    with double():
+        found = thinned_start(problem, settings)
+    assert found.loss < 1e-18
+    assert match(found.network, net).max_error < 1e-8
+
+
+def test_what_a_round_keeps_bears_little_decay_in_the_next():
+    _, net = task(d=6, k=4)
+    form = Form(net.activation, 6, 9, skip=True, symmetrised=True)
+    theta = random_student(form, np.random.default_rng(0))
+    kept = net.weights, net.bias, net.output
+    begun = _replaced(form, theta, kept)
+    np.testing.assert_array_equal(_shares_of_kept(form, theta, None, 0.2), np.ones(9))
+    np.testing.assert_array_equal(_shares_of_kept(form, begun, kept, 0.2), [0.2] * 4 + [1.0] * 5)
+    weights, output, *_ = form.unpack(begun)
+    np.testing.assert_allclose(weights[:4] * output[:4, None], net.weights * net.output[:, None], atol=1e-12)
 
 
 def low_moments(problem):

@@ -8,7 +8,7 @@ import numpy as np
 
 from onehidden.moments.control import Control
 from onehidden.moments.packing import multiplicities, pack, unpack
-from onehidden.moments.products import ProductSums
+from onehidden.moments.products import ProductSums, by_coordinate
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class MomentAccumulator:
 
     def update(self, u, y, product=None, dense=None, weight=None) -> MomentAccumulator:
         # one row a coordinate: the factors of the sums are then runs of memory
-        product = None if product is None else tuple(np.ascontiguousarray(np.asarray(s).T) for s in product)
+        product = None if product is None else tuple(by_coordinate(s) for s in product)
         squared = None if product is None else tuple(s * s for s in product)
         for m in self.orders:
             residual = y if self.control is None else self.control.residual(u, y, m)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from onehidden.moments.packing import unpack
-from onehidden.moments.products import ProductSums
+from onehidden.moments.products import ProductSums, by_coordinate
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,15 @@ class Control:
 def polynomial(u: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
     """c + <l, u> + sum_{i<=j} q_ij u_i u_j at the rows of u, as one quadratic form."""
     r = u.shape[1]
-    value = np.full(len(u), coefficients[0])
-    if len(coefficients) > 1:
-        value += u @ coefficients[1 : 1 + r]
+    if len(coefficients) == 1:
+        return np.full(len(u), coefficients[0])
+    value = coefficients[0] + u @ coefficients[1 : 1 + r]
     if len(coefficients) > 1 + r:
         upper = np.zeros((r, r))
         upper[np.triu_indices(r)] = coefficients[1 + r :]
-        value += np.einsum("ni,ni->n", u @ upper, u)
+        # NumPy's functions would bring JAX arrays back to the host.
+        einsum = jnp.einsum if isinstance(u, jax.Array) else np.einsum
+        value = value + einsum("ni,ni->n", u @ upper, u)
     return value
 
 
@@ -59,7 +63,7 @@ class ControlAccumulator:
         self._cross = {m: ProductSums(r, m) for m in range(1, degree + 1)}
 
     def update(self, u: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> ControlAccumulator:
-        first = np.ascontiguousarray(u.T)
+        first = by_coordinate(u)
         second = first * first
         powers = first, second, first * second, second * second
         weight = np.ones(len(y)) if weight is None else weight

@@ -10,14 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+import jax
 import numpy as np
 
+from onehidden.moments.device_products import device_sums
 from onehidden.moments.packing import sorted_indices
 
 _BLOCK = 8  # values of j taken together: thin enough to skip repeated entries, thick enough for BLAS
 _SLAB = 1 << 21  # entries of a table of pairs held at a time
 
-Scores = tuple[np.ndarray, ...]
+Scores = tuple[np.ndarray, ...] | tuple[jax.Array, ...]
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class ProductSums:
     coordinates, of the one-dimensional score of their multiplicity.
 
     ``update(weight, scores)`` takes scores s_1 … s_4 with one row a coordinate, (r, n); ``result()`` is the
-    packed vector. Raw moments are the case s_m = u^m.
+    packed vector. Raw moments are the case s_m = u^m. JAX arrays are summed where they are.
     """
 
     def __init__(self, r: int, order: int) -> None:
@@ -94,8 +96,12 @@ class ProductSums:
         size = {1: r, 2: r * r}.get(order) or _layout(r, order).size
         self._store, self._packed = np.zeros(size), 0.0
 
-    def update(self, weight: np.ndarray, scores: Scores) -> ProductSums:
+    def update(self, weight: np.ndarray | jax.Array, scores: Scores) -> ProductSums:
         s1, s2, s3, s4 = scores
+        if isinstance(s1, jax.Array):
+            blocks = _layout(self.r, self.order).blocks if self.order > 2 else ()
+            self._store = self._store + device_sums(blocks, self.order, weight, scores)
+            return self
         if self.order == 1:
             self._store += s1 @ weight
         elif self.order == 2:
@@ -112,7 +118,7 @@ class ProductSums:
         return self
 
     def merge(self, other: ProductSums) -> ProductSums:
-        self._store += other._store
+        self._store = self._store + other._store
         self._packed = self._packed + other._packed
         return self
 
@@ -124,7 +130,7 @@ class ProductSums:
             pick = rows * self.r + columns
         else:
             pick = _layout(self.r, self.order).pick
-        return self._store[pick] + self._packed
+        return np.asarray(self._store)[pick] + self._packed
 
     def _update_blocks(self, weight, s1, s2, s3, s4) -> None:
         r, plan = self.r, _layout(self.r, self.order)
@@ -169,6 +175,11 @@ class ProductSums:
         size = len(left) * len(right)
         place = product[:size].reshape(len(left), len(right))
         self._store[start : start + size] += np.matmul(left, right.T, out=place).ravel()
+
+
+def by_coordinate(values: np.ndarray | jax.Array) -> np.ndarray | jax.Array:
+    """(n, r) as (r, n), one run of memory a coordinate."""
+    return values.T if isinstance(values, jax.Array) else np.ascontiguousarray(np.asarray(values).T)
 
 
 def _pairs(s1: np.ndarray, s2: np.ndarray, out: np.ndarray) -> np.ndarray:

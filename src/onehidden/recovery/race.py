@@ -18,12 +18,14 @@ from onehidden.starts.localised_moments import LARGEST_SIDE
 from onehidden.starts.restarts import random_start
 from onehidden.starts.span import span_of_units
 from onehidden.starts.tensor import tensor_starts
+from onehidden.starts.thinning import Thinning, thinned_start
 from onehidden.starts.wide import WideAndPrune, wide_start
 
 STARTS = ("auto", "random", "tensor", "localised", "landscape", "wide")
 _CHEAP = 450  # parameters up to which random restarts are tried before anything else
-_FEW = 5  # samples a parameter below which an accelerator begins with a student on all rows
-_CPU_WORK = 2e13  # operations of a student worth waiting for on a CPU: some minutes
+_FEW = 5  # samples a parameter below which only students on all rows keep the units
+_SCARCE = 8  # units from which random restarts then come last
+_CPU_WORK = 1e14  # operations of a student worth waiting for on a CPU: some minutes
 _COPIES = 40  # perturbed copies of a start that was asked for by name
 _LARGEST_FOURTH = 64  # coordinates beyond which T_4 is not formed
 
@@ -58,7 +60,7 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
     if start != "auto":
         yield from runs[start]()
         return
-    cheap = inner.k * (inner.d + 1) <= _CHEAP
+    cheap = inner.k * (inner.d + 1) <= _CHEAP and not (_few(inner) and inner.k >= _SCARCE)
     # Gaussian inputs refuse the localised start at no cost, others at that of fitting a mixture to some rows;
     # where there are clusters it sees more than the tensors of the whole law, the average of its own.
     order = ("random", "localised", "tensor", "wide") if cheap else ("localised", "wide", "random", "tensor")
@@ -147,20 +149,21 @@ def _wide(task: Task) -> Iterator[Candidate]:
     for i, settings in enumerate(ladder(task, jax.default_backend() == "cpu")):
         if i and task.stop():
             return
-        yield wide_start(task, settings)
+        yield (thinned_start if isinstance(settings, Thinning) else wide_start)(task, settings)
 
 
-def ladder(task: Task, on_cpu: bool) -> list[WideAndPrune]:
-    """Students from cheap to thorough: with few samples a parameter only wide ones on all rows succeed.
+def _few(task: Task) -> bool:
+    return len(task.y) < _FEW * task.k * (task.d + 1)
+
+
+def ladder(task: Task, on_cpu: bool) -> list[WideAndPrune | Thinning]:
+    """Students from cheap to thorough: with few samples a parameter only thinned ones succeed.
 
     d = k = 50 ReLU, n = 16 384: width 400 on batches of 512 keeps every unit. n = 8192: width 3200 on all
-    rows keeps most of them, narrower ones or batches less than half.
+    rows keeps most of them, narrower ones or batches less than half. d = k = 20, n = 1000: width 1280 on all
+    rows keeps three, thinned out all.
     """
     n, base = len(task.y), max(8 * task.k, 64)
-    thorough = [
-        WideAndPrune(8 * base, steps=30_000, batch=None),
-        WideAndPrune(16 * base, steps=60_000, batch=None),
-    ]
     quick = [
         WideAndPrune(base),
         WideAndPrune(2 * base, steps=24_000, rate=5e-3),
@@ -168,6 +171,10 @@ def ladder(task: Task, on_cpu: bool) -> list[WideAndPrune]:
         WideAndPrune(4 * base, steps=40_000, rate=5e-3, decay=2e-3),
     ]
     if on_cpu:
-        return quick + [settings for settings in thorough if settings.work(n, task.d) <= _CPU_WORK]
-    few = n < _FEW * task.k * (task.d + 1)
-    return thorough if few else [quick[0], *thorough]
+        thorough = [Thinning(4 * base), Thinning(8 * base, steps=16_000, stage_steps=8000)]
+        thorough = [s for s in thorough if s.work(n, task.d, task.k) <= _CPU_WORK]
+    else:
+        thorough = [Thinning(4 * base, steps=30_000), Thinning(8 * base, steps=60_000, stage_steps=8000)]
+    if _few(task):
+        return [*thorough, *quick]
+    return [*quick, *thorough] if on_cpu else [quick[0], *thorough]

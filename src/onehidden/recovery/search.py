@@ -228,7 +228,7 @@ def _no_better(tried: list[Found], n: int) -> bool:
     Such an answer may still miss something (its checks say so): then the model is wrong, not the search.
     """
     origins = [found.origin for found in _lowest(tried, n)]
-    return len(origins) > 2 and "wide-and-prune" in origins
+    return len(origins) > 2 and bool({"wide-and-prune", "thinning"} & set(origins))
 
 
 def _lowest(tried: list[Found], n: int) -> list[Found]:

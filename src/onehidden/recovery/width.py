@@ -80,7 +80,7 @@ def guess_width(samples: Samples, form: Form, around: Coordinates, effort: Effor
         effort.clock.memo,
     )  # fmt: skip
     root = np.sqrt(n * samples.share)
-    columns = unit_columns(wide, Z, *merged_units(wide, theta)) * root[:, None]
+    columns = unit_columns(wide, Z, *merged_units(wide, theta)[:2]) * root[:, None]
     losses = elimination_losses(columns, fixed_columns(wide, Z) * root[:, None], target * root, most)
     widths = np.arange(1, len(losses) + 1)
     return int(widths[np.argmin(n * np.log(np.maximum(losses, 1e-12)) + form.freedom * widths * np.log(n))])

@@ -7,7 +7,7 @@ import numpy as np
 
 def merge_parallel(
     weights: np.ndarray, bias: np.ndarray, amplitude: np.ndarray, up_to_sign: bool, cosine: float = 0.95
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Average units that point the same way, strongest first.
 
     Parameters
@@ -19,14 +19,14 @@ def merge_parallel(
 
     Returns
     -------
-    weights, bias of the merged hyperplanes, strongest first, with the norms of the average.
+    weights, bias of the merged hyperplanes, with the norms of the average; and their summed amplitudes.
     """
     planes = np.column_stack([weights, bias])
     norm = np.linalg.norm(planes, axis=1)
     unit = planes / np.maximum(norm, 1e-300)[:, None]
     strength = np.abs(amplitude)
     free = strength > 1e-4 * strength.max()
-    merged = []
+    merged, total = [], []
     for i in np.argsort(-strength):
         if not free[i]:
             continue
@@ -37,8 +37,9 @@ def merge_parallel(
         share = strength[near] / strength[near].sum()
         sign = np.sign(similarity[near]) if up_to_sign else 1.0
         merged.append((share * sign) @ planes[near])
+        total.append(float(np.sum(amplitude[near])))
     result = np.array(merged)
-    return result[:, :-1], result[:, -1]
+    return result[:, :-1], result[:, -1], np.array(total)
 
 
 def eliminate_backwards(features: np.ndarray, always: np.ndarray, y: np.ndarray, keep: int) -> np.ndarray:

@@ -82,44 +82,45 @@ def train(
     report: Callable[[int, float], None] | None = None,
     weight: np.ndarray | None = None,
     memo: Memo = FORGETFUL,
+    begin: np.ndarray | None = None,
+    share: np.ndarray | None = None,
 ) -> np.ndarray:
     """Parameters of the trained student; float32 throughout, since only a start is wanted.
 
     ``X`` must be whitened and ``y`` of unit variance. ``memo`` keeps the state of the optimiser between
-    chunks of steps.
+    chunks of steps. ``begin`` are the first parameters (None: random), ``share`` (k,) multiplies the decay
+    of each unit.
     """
-    memory = "wide", form, settings, seed, X, y, weight
+    memory = "wide", form, settings, seed, X, y, weight, begin, share
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(X))
     # An accelerator's default product of float32 keeps 10 bits: students that need all rows end astray.
     with single(), jax.default_matmul_precision("highest"):
         root = np.ones(len(X)) if weight is None else np.sqrt(weight)
         rows = tuple(jnp.asarray(v[order], jnp.float32) for v in (X, y, root))
-        weights = rng.standard_normal((form.k, form.d)) / np.sqrt(form.d)
-        output = rng.standard_normal(form.k) / np.sqrt(form.k)
-        bias = 0.5 * rng.standard_normal(form.k)
-        theta = jnp.asarray(form.pack(weights, output, bias), jnp.float32)
-        decayed = jnp.asarray(np.arange(form.size) < form.k * (form.d + 1 + form.bias), jnp.float32)
+        theta = jnp.asarray(random_student(form, rng) if begin is None else begin, jnp.float32)
+        decay = jnp.asarray(settings.decay * _decayed(form, share), jnp.float32)
         optimiser = optax.adam(optax.cosine_decay_schedule(settings.rate, settings.steps))
         state = optimiser.init(theta)
         key = jax.random.key(seed)
         batch = min(settings.batch or len(X), len(X))
-        kept, begin = memo.recall(*memory), 0
+        kept, taken = memo.recall(*memory), 0
         if kept is not None:
             leaves, shape = jax.tree.flatten((theta, state))
             theta, state = jax.tree.unflatten(
                 shape, [jnp.asarray(kept[f"leaf{i}"]) for i in range(len(leaves))]
             )
-            begin = int(kept["done"])
+            taken = int(kept["done"])
         for done in range(0, settings.steps, _CHUNK):
-            if done < begin:  # only the draws of the steps already taken
+            if done < taken:  # only the draws of the steps already taken
                 key, _ = jax.random.split(key)
                 continue
             if stop is not None and stop():
                 break
             key, draw = jax.random.split(key)
             starts = jax.random.randint(draw, (_CHUNK,), 0, len(X) - batch + 1)
-            theta, state, loss = _run_chunk(form, settings, batch, theta, state, decayed, rows, starts)
+            schedule = settings.rate, settings.steps
+            theta, state, loss = _run_chunk(form, schedule, batch, theta, state, decay, rows, starts)
             if memo is not FORGETFUL:
                 leaves = jax.tree.leaves((theta, state))
                 values = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
@@ -130,15 +131,28 @@ def train(
     return np.asarray(theta, dtype=float)
 
 
+def random_student(form: Form, rng: np.random.Generator) -> np.ndarray:
+    """Parameters of a student before its training."""
+    weights = rng.standard_normal((form.k, form.d)) / np.sqrt(form.d)
+    output = rng.standard_normal(form.k) / np.sqrt(form.k)
+    return form.pack(weights, output, 0.5 * rng.standard_normal(form.k))
+
+
+def _decayed(form: Form, share: np.ndarray | None) -> np.ndarray:
+    """(p,) how much of the decay each parameter bears: rows, outputs and biases of a unit its share."""
+    share = np.ones(form.k) if share is None else share
+    return form.pack(np.repeat(share[:, None], form.d, axis=1), share, share)
+
+
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _run_chunk(form, settings, batch, theta, state, decayed, rows, starts):
+def _run_chunk(form, schedule, batch, theta, state, decay, rows, starts):
     """A thousand Adam steps on contiguous slices of the shuffled rows."""
-    optimiser = optax.adam(optax.cosine_decay_schedule(settings.rate, settings.steps))
+    optimiser = optax.adam(optax.cosine_decay_schedule(*schedule))
 
     def objective(theta, i):
         r = residuals(form, theta, *(jax.lax.dynamic_slice_in_dim(v, i, batch) for v in rows))
         fit = jnp.mean(r**2)
-        return 0.5 * fit + 0.5 * settings.decay * jnp.sum(decayed * theta**2), fit
+        return 0.5 * fit + 0.5 * jnp.sum(decay * theta**2), fit
 
     def step(carry, i):
         theta, state = carry
@@ -155,7 +169,7 @@ def prune(form: Form, theta: np.ndarray, task: Task) -> tuple[np.ndarray, np.nda
 
     A student whose units all merged into fewer directions is filled up with random ones.
     """
-    weights, bias = merged_units(form, theta)
+    weights, bias, _ = merged_units(form, theta)
     missing = task.k - len(weights)
     if missing > 0:
         rng = np.random.default_rng([task.seed, 3])
@@ -167,8 +181,8 @@ def prune(form: Form, theta: np.ndarray, task: Task) -> tuple[np.ndarray, np.nda
     return weights[kept], bias[kept]
 
 
-def merged_units(form: Form, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and biases of a trained student's units, parallel ones averaged, strongest first."""
+def merged_units(form: Form, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weights, biases and amplitudes of a student's units, parallel ones as one, strongest first."""
     weights, output, bias, _, _ = form.unpack(theta)
     g = form.activation
     amplitude = output * np.linalg.norm(weights, axis=1) ** (g.homogeneity or 1)

@@ -1,0 +1,125 @@
+"""Moments, local-likelihood scores and a step of the finish on the device JAX has, as shares of its peak.
+
+The peak is the float64 matrix product measured in the same run. Nominal work: T_4 2 n (d (d + 1) / 2)^2;
+scores 2 q n (d + 2) + 2 q n (1 + d + d (d + 1) / 2) for the two products over all pairs, the exponential not
+counted; normal equations 2 n p^2. Unless said otherwise times are from host arrays to host arrays, with
+nothing left to compile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks._table import Table
+from benchmarks._truth import device
+from onehidden import activations, laws
+from onehidden.moments import score_moments
+from onehidden.moments.products import ProductSums
+from onehidden.moments.streaming import hermite_scores
+from onehidden.objectives.fit import NetworkFit
+from onehidden.objectives.residuals import Form
+from onehidden.precision import double
+from onehidden.scores.local_gaussian import local_moments, prepare
+
+
+def main(quick: bool) -> list[str]:
+    small = quick or jax.default_backend() == "cpu"
+    with double():
+        peak = matrix_product(1024 if small else 8192)
+        table = Table(f"on {device()}", "share of the peak", "seconds", "TFLOP/s, nominal", "relative error")
+        table.row(f"float64 matrix product, {1024 if small else 8192}", "1.00", "", peak / 1e12, "")
+        _moments(table, 8192 if small else 262_144, 20 if quick else 50, peak)
+        for d in (2, 4, 8):
+            _scores(table, 4000 if small else 131_072, d, peak)
+        _normal_equations(table, 2048 if small else 16_384, 20 if quick else 50, peak)
+    return table.lines
+
+
+def best(work: Callable[[], object], repeats: int = 3) -> float:
+    """Least seconds of a call after one that compiles; the work must wait for its own result."""
+    work()
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def matrix_product(size: int) -> float:
+    A = jax.random.normal(jax.random.key(0), (size, size), jnp.float64)
+    product = jax.jit(lambda a: a @ a)
+    return 2 * size**3 / best(lambda: product(A).block_until_ready(), 5)
+
+
+def _row(table: Table, what: str, work: float, seconds: float, peak: float, error: float) -> None:
+    rate = work / seconds
+    table.row(what, f"{rate / peak:.2f}", seconds, rate / 1e12, f"{error:.1e}")
+
+
+def _moments(table: Table, n: int, d: int, peak: float) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
+    law = laws.Gaussian(np.zeros(d), np.eye(d))
+    nominal = 2 * n * (d * (d + 1) // 2) ** 2
+    scores = hermite_scores(jnp.asarray(X.T))
+    weight = jnp.asarray(y)
+
+    def sums(rows: int) -> np.ndarray:
+        totals = [ProductSums(d, m) for m in (2, 4)]
+        for at in range(0, n, rows):
+            part = tuple(s[:, at : at + rows] for s in scores)
+            for total in totals:
+                total.update(weight[at : at + rows], part)
+        return [total.result() for total in totals][1]
+
+    reference = ProductSums(d, 4)
+    on_host = tuple(np.asarray(s) for s in scores)
+    reference.update(y, on_host)
+    wanted = reference.result()
+    for rows in (8192, 32_768, 65_536):
+        error = float(np.linalg.norm(sums(rows) - wanted) / np.linalg.norm(wanted))
+        what = f"T_2 and T_4, d = {d}, n = {n}, scores on the device, {rows} rows at a time"
+        _row(table, what, nominal, best(lambda rows=rows: sums(rows)), peak, error)
+    for title, degree in (("with standard errors", -1), ("with control variates too", 2)):
+        call = lambda degree=degree: score_moments(X, y, law, (2, 4), control_degree=degree)  # noqa: E731
+        _row(table, f"T_2 and T_4 from the host, {title}", nominal, best(call, 2), peak, float("nan"))
+
+
+def _scores(table: Table, n: int, d: int, peak: float) -> None:
+    X = np.random.default_rng(0).standard_normal((n, d))
+    h, data = np.full(n, 0.6), prepare(X)
+    work = 2.0 * n * n * (d + 2 + 1 + d + d * (d + 1) // 2)
+    few = X[:200]
+    weight = np.exp(-np.sum((few[:, None] - X[None]) ** 2, axis=2) / (2 * 0.6**2)).sum(axis=1)
+    mass = local_moments(data, X, h)[0][:200]
+    error = float(np.linalg.norm(mass - weight) / np.linalg.norm(weight))
+    seconds = best(lambda: local_moments(data, X, h), 2)
+    _row(
+        table,
+        f"LLSFE, n = q = {n}, d = {d}: {n * n / seconds / 1e9:.1f} Gpairs/s",
+        work,
+        seconds,
+        peak,
+        error,
+    )
+
+
+def _normal_equations(table: Table, n: int, k: int, peak: float) -> None:
+    rng = np.random.default_rng(0)
+    form = Form(activations.get("relu"), k, k)
+    X, y = rng.standard_normal((n, k)), rng.standard_normal(n)
+    theta = rng.standard_normal(form.size) / np.sqrt(k)
+    fit = NetworkFit(form, X, y)
+    hessian = fit.normal_equations(theta)[0]
+    column = rng.standard_normal((form.size, 1))
+    product = fit.jacobian_product(theta, fit.jacobian_times(theta, column))
+    error = float(np.linalg.norm(hessian @ column - product) / np.linalg.norm(product))
+    seconds = best(lambda: fit.normal_equations(theta))
+    what = f"J'J, d = k = {k}, n = {n}, p = {form.size}"
+    _row(table, what, 2.0 * n * form.size**2, seconds, peak, error)

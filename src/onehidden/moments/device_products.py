@@ -1,0 +1,40 @@
+"""The sums of ``ProductSums`` on an accelerator: the same blocks, one compiled function an order."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onehidden.moments.packing import sorted_indices
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def device_sums(blocks: tuple[tuple[int, ...], ...], order: int, weight, scores) -> jax.Array:
+    """The flat store of a ``_Layout`` with these blocks for one batch, scores (r, n) and weight (n,)."""
+    s1, s2, s3, s4 = scores
+    r = len(s1)
+    weighted = weight * s1
+    if order == 1:
+        return s1 @ weight
+    if order == 2:
+        return jnp.fill_diagonal(weighted @ s1.T, s2 @ weight, inplace=False).ravel()
+    squared = weight * s2
+    table = s1 if order == 3 else _with_squares(s1, s2, s1, *sorted_indices(r, 2).T)
+    products = []
+    for a, b, _, _, width, suffix in blocks:
+        j = np.repeat(np.arange(a, b), np.arange(a, b) + 1)
+        i = np.concatenate([np.arange(q + 1) for q in range(a, b)])
+        left = _with_squares(weighted, squared, s1, j, i)
+        products.append((left @ table[suffix : suffix + width].T).ravel())
+        if order == 4:
+            products.append(((squared[j] * s1[i]) @ s1[a:].T).ravel())
+    last, beside = (s3, s2) if order == 3 else (s4, s3)
+    return jnp.concatenate([*products, ((beside * weight) @ s1.T).ravel(), last @ weight])
+
+
+def _with_squares(first, square, second, j: np.ndarray, i: np.ndarray) -> jax.Array:
+    """Rows first_j second_i, and square_j where i = j."""
+    return jnp.where((i == j)[:, None], square[j], first[j] * second[i])
