@@ -101,6 +101,9 @@ def test_the_wide_student_goes_on_between_chunks(tmp_path, monkeypatch):
     assert steps == [3000, 4000]
     np.testing.assert_array_equal(again, plain)
     assert not np.array_equal(train(form, settings, X, y, 1, memo=memo), plain)
+    # rounds of thinning differ in where they begin and in the shares of the decay alone
+    assert not np.array_equal(train(form, settings, X, y, 0, memo=memo, begin=plain), plain)
+    assert not np.array_equal(train(form, settings, X, y, 0, memo=memo, share=np.full(16, 9.0)), plain)
 
 
 def test_descents_of_other_data_or_form_are_not_continued(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Score moments against brute force, closed forms and their own standard errors."""
 
 import itertools
+import pickle
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from onehidden.moments import MomentAccumulator, score_moments
 from onehidden.moments.packing import multiplicities, sorted_indices, unpack
 from onehidden.moments.products import ProductSums
 from onehidden.moments.score_moments import hermite_scores
+from onehidden.moments.streaming import rows_at_a_time
 from onehidden.precision import double
 
 
@@ -88,6 +90,24 @@ def test_blocked_sums_match_every_product_of_scores(order, place):
     assert np.abs(expected).min() > 1e-6  # the zero answer fails everywhere
 
 
+def test_sums_on_a_device_travel_in_double_precision():
+    rng = np.random.default_rng(3)
+    weight, scores = rng.standard_normal(70), tuple(rng.standard_normal((4, 70)) for _ in range(4))
+    with double():
+        device = ProductSums(4, 3).update(jnp.asarray(weight), tuple(jnp.asarray(s) for s in scores))
+    host = ProductSums(4, 3).update(weight, scores)
+    arrived = pickle.loads(pickle.dumps(device))
+    np.testing.assert_allclose(arrived.result(), host.result(), rtol=1e-12)
+    np.testing.assert_allclose(device.update(weight, scores).result(), 2 * host.result(), rtol=1e-12)
+
+
+def test_rows_on_an_accelerator_are_many_but_bounded(monkeypatch):
+    assert rows_at_a_time(50) == 4096
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert rows_at_a_time(50) == 65_536
+    assert 24 * rows_at_a_time(200) * 200 * 201 // 2 <= 4 << 30
+
+
 def test_moments_on_an_accelerator_are_those_on_the_host(monkeypatch):
     """Where JAX has another device everything from the coordinates on is JAX arrays; here on the CPU."""
     X, y = sample(3000, 11, 5)
@@ -100,6 +120,7 @@ def test_moments_on_an_accelerator_are_those_on_the_host(monkeypatch):
     )
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     device = score_moments(X, y + X[:, 0] ** 2, law, batch_size=1000)
+    assert seen
     assert all(issubclass(kind, jax.Array) for kind in seen)
     for m in (1, 2, 3, 4):
         np.testing.assert_allclose(device[m], host[m], atol=1e-13 * np.abs(host[m]).max())

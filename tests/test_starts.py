@@ -10,6 +10,7 @@ from onehidden.laws import standard_normal as standard_law
 from onehidden.moments import score_moments
 from onehidden.objectives.residuals import Form
 from onehidden.precision import double
+from onehidden.recovery.race import ladder
 from onehidden.starts.candidate import Task
 from onehidden.starts.orientation import orient
 from onehidden.starts.prune import eliminate_backwards, elimination_losses, merge_parallel
@@ -23,7 +24,7 @@ from onehidden.starts.thinning import (
     _shares_of_kept,
     thinned_start,
 )
-from onehidden.starts.wide import WideAndPrune, merged_units, random_student, wide_start
+from onehidden.starts.wide import WideAndPrune, merged_units, random_student, train, wide_start
 
 
 def task(name="relu", d=6, k=4, n=4000, bias=False, seed=0):
@@ -44,6 +45,17 @@ def test_merging_joins_parallel_units_and_keeps_opposed_signs_apart():
     np.testing.assert_array_equal(np.sort(total), [-1.0, 1.0, 4.0])
     kept_apart, _, _ = merge_parallel(weights, np.zeros(5), amplitude, up_to_sign=False)
     assert len(kept_apart) == 4
+
+
+def test_reversed_odd_units_merge_with_their_outputs_turned():
+    """w tanh(-t) = -w tanh(t): (a, 1) and (-a, -1) are one unit, (a, 1) and (-a, 1) cancel and stay apart."""
+    weights, zero = np.array([[1.0, 0], [-1.0, 0], [0, 1.0], [0, -1.0]]), np.zeros(4)
+    amplitude = np.array([1.0, -1.0, 1.0, 1.0])
+    merged, _, total = merge_parallel(weights, zero, amplitude, up_to_sign=True, parity=-1.0)
+    assert len(merged) == 3
+    assert sorted(np.abs(total)) == [1.0, 1.0, 2.0]
+    nothing = merge_parallel(weights, zero, np.zeros(4), up_to_sign=True)
+    assert [len(part) for part in nothing] == [0, 0, 0]
 
 
 def test_elimination_keeps_the_columns_that_made_y():
@@ -83,6 +95,19 @@ def test_wide_and_prune_reaches_the_truth(name):
     assert candidate.loss < 1e-18
 
 
+def test_units_that_begin_at_zero_stay_there():
+    """For sigmoid an empty unit is a constant: its output would move, and its row after it."""
+    problem, net = task("sigmoid")
+    form = Form(net.activation, problem.d, 6)
+    rows = np.vstack([net.weights + 0.1, np.zeros((2, problem.d))])
+    begin = form.pack(rows, np.append(net.output, [0.0, 0.0]))
+    theta = train(form, WideAndPrune(6, steps=1000), problem.Z, problem.y, 0, begin=begin)
+    weights, output, *_ = form.unpack(theta)
+    assert not np.any(weights[4:])
+    assert not np.any(output[4:])
+    assert np.all(output[:4] != net.output)
+
+
 @pytest.mark.parametrize("name", ["relu", "tanh", "squared_relu"])
 def test_a_student_keeps_its_function_when_it_is_made_narrower(name):
     """Nothing is lost with the units that are not there, and homogeneous ones end balanced."""
@@ -105,9 +130,9 @@ def test_a_student_keeps_its_function_when_it_is_made_narrower(name):
     assert strength[-1] == 0
     assert np.all(strength[:-1] > 0)
     h = net.activation.homogeneity
-    if h is not None:
-        weights, output, *_ = narrow.unpack(new)
-        np.testing.assert_allclose(np.sum(weights**2, axis=1), h * output**2, rtol=1e-9)
+    if h is not None:  # the least of |a|^2 + b^2 + w^2 at a given w |a|^h
+        weights, output, bias, *_ = narrow.unpack(new)
+        np.testing.assert_allclose(np.sum(weights**2, axis=1) + bias**2, h * output**2, rtol=1e-9)
 
 
 def test_thinning_leaves_the_true_units_alone():
@@ -138,8 +163,30 @@ def test_what_a_round_keeps_bears_little_decay_in_the_next():
     begun = _replaced(form, theta, kept)
     np.testing.assert_array_equal(_shares_of_kept(form, theta, None, 0.2), np.ones(9))
     np.testing.assert_array_equal(_shares_of_kept(form, begun, kept, 0.2), [0.2] * 4 + [1.0] * 5)
+    plain = Form(net.activation, 6, 9)  # without a skip the reverse of a unit is another one
+    np.testing.assert_array_equal(
+        _shares_of_kept(
+            plain, -_replaced(plain, random_student(plain, np.random.default_rng(0)), kept), kept, 0.2
+        )[:4],
+        np.ones(4),
+    )
     weights, output, *_ = form.unpack(begun)
     np.testing.assert_allclose(weights[:4] * output[:4, None], net.weights * net.output[:, None], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("d", "k", "n", "on_cpu", "kinds"),
+    [
+        (20, 20, 1000, True, "TTWWWW"),  # few samples: thinned students first
+        (20, 20, 10_000, True, "WWWWT"),
+        (50, 50, 8192, True, "WWWW"),  # too long for a CPU
+        (50, 50, 8192, False, "TTWWWW"),
+        (50, 50, 16_384, False, "WTT"),
+    ],
+)
+def test_the_ladder_of_students_follows_the_samples_a_parameter(d, k, n, on_cpu, kinds):
+    problem = Task(np.zeros((n, d)), np.zeros(n), activations.get("relu"), k, False, 0)
+    assert "".join(type(s).__name__[0] for s in ladder(problem, on_cpu)) == kinds
 
 
 def low_moments(problem):

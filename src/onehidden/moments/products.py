@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from onehidden.moments.device_products import device_sums
@@ -19,7 +21,7 @@ from onehidden.moments.packing import sorted_indices
 _BLOCK = 8  # values of j taken together: thin enough to skip repeated entries, thick enough for BLAS
 _SLAB = 1 << 21  # entries of a table of pairs held at a time
 
-Scores = tuple[np.ndarray, ...] | tuple[jax.Array, ...]
+Scores = tuple[np.ndarray | jax.Array, ...]
 
 
 @dataclass(frozen=True)
@@ -96,12 +98,14 @@ class ProductSums:
         size = {1: r, 2: r * r}.get(order) or _layout(r, order).size
         self._store, self._packed = np.zeros(size), 0.0
 
-    def update(self, weight: np.ndarray | jax.Array, scores: Scores) -> ProductSums:
+    def update(self, weight: Any, scores: Scores) -> ProductSums:
         s1, s2, s3, s4 = scores
         if isinstance(s1, jax.Array):
             blocks = _layout(self.r, self.order).blocks if self.order > 2 else ()
-            self._store = self._store + device_sums(blocks, self.order, weight, scores)
+            self._store = self._store + device_sums(blocks, self.order, *_padded(weight, scores))
             return self
+        if isinstance(self._store, jax.Array):
+            self._store = np.array(self._store)
         if self.order == 1:
             self._store += s1 @ weight
         elif self.order == 2:
@@ -111,6 +115,10 @@ class ProductSums:
         else:
             self._update_blocks(weight, s1, s2, s3, s4)
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """On the way to another process as NumPy: a JAX array would arrive in single precision there."""
+        return vars(self) | {"_store": np.asarray(self._store)}
 
     def add(self, packed: np.ndarray) -> ProductSums:
         """Sums formed elsewhere, one for each sorted multi-index."""
@@ -175,6 +183,16 @@ class ProductSums:
         size = len(left) * len(right)
         place = product[:size].reshape(len(left), len(right))
         self._store[start : start + size] += np.matmul(left, right.T, out=place).ravel()
+
+
+def _padded(weight: Any, scores: Scores) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+    """Filled up with samples of weight zero to a power of two: few lengths, few compilations."""
+    n = scores[0].shape[1]
+    missing = (1 << (n - 1).bit_length()) - n
+    weight = jnp.asarray(weight)
+    if not missing:
+        return weight, tuple(jnp.asarray(s) for s in scores)
+    return jnp.pad(weight, (0, missing)), tuple(jnp.pad(s, ((0, 0), (0, missing))) for s in scores)
 
 
 def by_coordinate(values: np.ndarray | jax.Array) -> np.ndarray | jax.Array:

@@ -10,7 +10,14 @@ import numpy as np
 from onehidden.data.reduction import connected, reduce
 from onehidden.data.source import BATCH_ROWS, Source
 from onehidden.moments.accumulator import ScoreMoments
-from onehidden.moments.streaming import ControlPass, MomentPass, checked_orders, frame_of, hermite_scores
+from onehidden.moments.streaming import (
+    ControlPass,
+    MomentPass,
+    checked_orders,
+    frame_of,
+    hermite_scores,
+    rows_at_a_time,
+)
 from onehidden.precision import in_double
 
 __all__ = ["hermite_scores", "score_moments"]
@@ -26,7 +33,7 @@ def score_moments(
     orders: tuple[int, ...] = (1, 2, 3, 4),
     control_degree: int = 2,
     subspace: Any = None,
-    batch_size: int = BATCH_ROWS,
+    batch_size: int | None = None,
     client: Any = None,
 ) -> ScoreMoments:
     """T_m = E[y S_m(x)] = sum_i w_i kappa_{m,i} a_i^{(x)m} from samples.
@@ -39,7 +46,7 @@ def score_moments(
     control_degree : degree (0, 1, 2) of the polynomial of x regressed out of y; -1 for none. It is
         lowered to 1 where the quadratic would have too many columns for the sample.
     subspace : (d, r); moments contracted with its columns, with r^m rather than d^m entries.
-    batch_size : rows at a time; changes the result by rounding only.
+    batch_size : rows read at a time (None: as many as suit the device); changes the result by rounding only.
     client : a Dask client or scheduler address for the passes over a source.
     """
     orders = checked_orders(orders)
@@ -51,6 +58,7 @@ def score_moments(
         X, y = _checked(X, y)
         n, d = X.shape
     r = frame_of(score, subspace).r
+    batch_size = batch_size or max(BATCH_ROWS, rows_at_a_time(r))
     if score.n_inputs != d:
         raise ValueError(f"the score is one of {score.n_inputs} inputs, but X has {d} columns")
     degree, control = _affordable_degree(control_degree, r, n), None

@@ -14,7 +14,8 @@ from onehidden.moments.accumulator import MomentAccumulator, ScoreMoments
 from onehidden.moments.control import Control, ControlAccumulator
 from onehidden.precision import in_double
 
-_ROWS, _DEVICE_ROWS = 4096, 65_536  # rows prepared at a time, on an accelerator
+_ROWS = 4096  # rows prepared at a time
+_DEVICE_ROWS, _DEVICE_BYTES = 65_536, 4 << 30  # the same on an accelerator, and the tables of pairs there
 
 
 class MomentPass:
@@ -45,7 +46,7 @@ class MomentPass:
 
     @in_double
     def update(self, batch: Any) -> MomentPass:
-        for X, y, weight in _pieces(batch):
+        for X, y, weight in _pieces(batch, self._frame.r):
             self._frame.add(self._total, X, y, weight)
         return self
 
@@ -66,7 +67,7 @@ class ControlPass:
 
     @in_double
     def update(self, batch: Any) -> ControlPass:
-        for X, y, weight in _pieces(batch):
+        for X, y, weight in _pieces(batch, self._frame.r):
             self._total.update(self._frame.coordinates(X), y, weight)
         return self
 
@@ -86,12 +87,19 @@ def checked_orders(orders: Any) -> tuple[int, ...]:
     return orders
 
 
-def _pieces(batch: Any) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+def rows_at_a_time(r: int) -> int:
+    """Of moments in r coordinates: few on a CPU, whose cache they must fit; many on an accelerator."""
+    if jax.default_backend() == "cpu":
+        return _ROWS
+    return max(256, min(_DEVICE_ROWS, _DEVICE_BYTES // (3 * 8 * (r * (r + 1) // 2))))
+
+
+def _pieces(batch: Any, r: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
     whole: Any = (batch.X, batch.y, batch.weight) if hasattr(batch, "X") else (*batch, None)
     X, y, weight = whole[:3]
     if y is None:
         raise ValueError("moments need the target: open the source with target=NAME, or give (X, y)")
-    step = _ROWS if jax.default_backend() == "cpu" else _DEVICE_ROWS
+    step = rows_at_a_time(r)
     for at in range(0, len(X), step):
         rows = slice(at, at + step)
         yield X[rows], y[rows], None if weight is None else weight[rows]

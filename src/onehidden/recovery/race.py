@@ -24,8 +24,8 @@ from onehidden.starts.wide import WideAndPrune, wide_start
 STARTS = ("auto", "random", "tensor", "localised", "landscape", "wide")
 _CHEAP = 450  # parameters up to which random restarts are tried before anything else
 _FEW = 5  # samples a parameter below which only students on all rows keep the units
-_SCARCE = 8  # units from which random restarts then come last
-_CPU_WORK = 1e14  # operations of a student worth waiting for on a CPU: some minutes
+_SCARCE = 300  # parameters from which random restarts then come last
+_CPU_WORK = 3e13  # operations of a round worth waiting for on a CPU: some minutes on two cores
 _COPIES = 40  # perturbed copies of a start that was asked for by name
 _LARGEST_FOURTH = 64  # coordinates beyond which T_4 is not formed
 
@@ -60,7 +60,7 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
     if start != "auto":
         yield from runs[start]()
         return
-    cheap = inner.k * (inner.d + 1) <= _CHEAP and not (_few(inner) and inner.k >= _SCARCE)
+    cheap = inner.k * (inner.d + 1) <= (_SCARCE if _few(inner) else _CHEAP)
     # Gaussian inputs refuse the localised start at no cost, others at that of fitting a mixture to some rows;
     # where there are clusters it sees more than the tensors of the whole law, the average of its own.
     order = ("random", "localised", "tensor", "wide") if cheap else ("localised", "wide", "random", "tensor")
@@ -149,7 +149,8 @@ def _wide(task: Task) -> Iterator[Candidate]:
     for i, settings in enumerate(ladder(task, jax.default_backend() == "cpu")):
         if i and task.stop():
             return
-        yield (thinned_start if isinstance(settings, Thinning) else wide_start)(task, settings)
+        thin = isinstance(settings, Thinning)
+        yield thinned_start(task, settings) if thin else wide_start(task, settings)
 
 
 def _few(task: Task) -> bool:
@@ -175,6 +176,6 @@ def ladder(task: Task, on_cpu: bool) -> list[WideAndPrune | Thinning]:
         thorough = [s for s in thorough if s.work(n, task.d, task.k) <= _CPU_WORK]
     else:
         thorough = [Thinning(4 * base, steps=30_000), Thinning(8 * base, steps=60_000, stage_steps=8000)]
-    if _few(task):
-        return [*thorough, *quick]
-    return [*quick, *thorough] if on_cpu else [quick[0], *thorough]
+    if not _few(task):
+        return [*quick, *thorough] if on_cpu else [quick[0], *thorough]
+    return [*thorough, *quick]

@@ -6,7 +6,12 @@ import numpy as np
 
 
 def merge_parallel(
-    weights: np.ndarray, bias: np.ndarray, amplitude: np.ndarray, up_to_sign: bool, cosine: float = 0.95
+    weights: np.ndarray,
+    bias: np.ndarray,
+    amplitude: np.ndarray,
+    up_to_sign: bool,
+    parity: float = 1.0,
+    cosine: float = 0.95,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Average units that point the same way, strongest first.
 
@@ -15,6 +20,7 @@ def merge_parallel(
     weights, bias : (M, d), (M,) hyperplanes.
     amplitude : (M,) signed strength of each unit; only like-signed units merge.
     up_to_sign : whether a unit and its reverse count as parallel.
+    parity : of g under that reversal: -1 where the reverse of a unit is the unit with its output turned.
     cosine : of the (weights, bias) vectors, above which units merge.
 
     Returns
@@ -25,20 +31,21 @@ def merge_parallel(
     norm = np.linalg.norm(planes, axis=1)
     unit = planes / np.maximum(norm, 1e-300)[:, None]
     strength = np.abs(amplitude)
-    free = strength > 1e-4 * strength.max()
+    free = strength > 1e-4 * np.max(strength, initial=0.0)
     merged, total = [], []
     for i in np.argsort(-strength):
         if not free[i]:
             continue
         similarity = unit @ unit[i]
         near = free & ((np.abs(similarity) if up_to_sign else similarity) > cosine)
-        near &= np.sign(amplitude) == np.sign(amplitude[i])
+        turned = np.where((similarity < 0) & up_to_sign, parity * amplitude, amplitude)
+        near &= np.sign(turned) == np.sign(amplitude[i])
         free &= ~near
         share = strength[near] / strength[near].sum()
         sign = np.sign(similarity[near]) if up_to_sign else 1.0
         merged.append((share * sign) @ planes[near])
-        total.append(float(np.sum(amplitude[near])))
-    result = np.array(merged)
+        total.append(float(np.sum(turned[near])))
+    result = np.array(merged).reshape(-1, planes.shape[1])
     return result[:, :-1], result[:, -1], np.array(total)
 
 

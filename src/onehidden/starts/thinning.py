@@ -1,10 +1,11 @@
 """Thinning: a very wide student on all rows whose units are weeded out stage by stage.
 
-Weight decay on rows and outputs is, for homogeneous g, a penalty on the sum of |w_i| |a_i|: a lasso over all
-directions. Its minimiser under a slowly falling penalty holds many true units, and others beside them even
-where the data determine the network. Dividing each unit's penalty by its own strength, as in the reweighted
-lasso, takes the others out; where some stay, the strongest begin again among fresh ones, nearly free of
-penalty. Exact recovery needs fewer samples a parameter than any one student does.
+Weight decay on rows and outputs is, for g of degree one, a penalty on the sum of |w_i| |a_i|: a lasso over
+all directions (for others it is like one). Its minimiser under a slowly falling penalty holds many true
+units, and others beside them even where the data determine the network. Dividing each unit's penalty by its
+own strength, as in the reweighted lasso, takes the others out; where some stay, the strongest begin again
+among fresh ones with a fifth of the penalty. Exact recovery needs fewer samples a parameter than any one
+student does.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onehidden.objectives.residuals import Form
-from onehidden.starts.candidate import Candidate, Task, refine_in_two, search_form
-from onehidden.starts.wide import WideAndPrune, merged_units, prune, random_student, train
+from onehidden.starts.candidate import Candidate, Task, search_form
+from onehidden.starts.wide import WideAndPrune, merged_units, random_student, refined_best, train
 
 _NEAR = 0.9  # cosine above which a unit is one that was kept
+_MOST = 10  # times k: units that are pruned at the end, whatever the clock left undone
 _DONE = 1e-12  # mean squared residual, of var(y), after which there is nothing to search for
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]  # weights (M, d), biases, amplitudes, strongest first
@@ -63,10 +65,8 @@ def thinned_start(task: Task, settings: Thinning) -> Candidate:
     best = None
     for turn in range(settings.rounds):
         form, theta = _round(task, settings, kept, turn)
-        weights, bias = prune(form, theta, task)
-        last = search_form(task.activation, task.d, len(weights), task.bias)
-        found = refine_in_two(task, last, weights, bias, "thinning")
-        best = found if best is None or found.loss < best.loss else best
+        found = refined_best(form, theta, task, "thinning")
+        best = found if best is None or not best.loss <= found.loss else best
         planes = merged_units(form, theta)
         if best.loss < _DONE or len(planes[0]) <= task.k or task.stop():
             break
@@ -81,13 +81,14 @@ def _round(task: Task, settings: Thinning, kept: Planes | None, turn: int) -> tu
     form = search_form(task.activation, task.d, settings.width, task.bias)
     student = WideAndPrune(settings.width, settings.steps, None, 1e-2, settings.decay)
     theta = random_student(form, np.random.default_rng([task.seed, turn]))
+    share = np.ones(form.k)
     if kept is not None:
-        theta = _replaced(form, theta, kept)
-    theta = _trained(task, form, student, theta, _shares_of_kept(form, theta, kept, settings.free))
+        theta, share[: len(kept[0])] = _replaced(form, theta, kept), settings.free
+    theta = _trained(task, form, student, theta, share)
     later = replace(student, steps=settings.stage_steps, rate=student.rate / 2)
     for stage, multiple in enumerate(settings.even + settings.weighted):
         planes, weighted = merged_units(form, theta), stage >= len(settings.even)
-        if task.stop() or (weighted and len(planes[0]) <= task.k):
+        if task.stop() or not len(planes[0]) or (weighted and len(planes[0]) <= task.k):
             break
         wide = search_form(task.activation, task.d, multiple * task.k, task.bias)
         theta, strength = _narrower(form, theta, wide, planes)
@@ -98,6 +99,9 @@ def _round(task: Task, settings: Thinning, kept: Planes | None, turn: int) -> tu
         decay = later.decay * (settings.hold if weighted else settings.fall)
         form, later = wide, replace(later, width=wide.k, decay=decay)
         theta = _trained(task, form, later, theta, share)
+    most = search_form(task.activation, task.d, _MOST * task.k, task.bias)
+    if form.k > most.k:
+        form, theta = most, _narrower(form, theta, most, merged_units(form, theta))[0]
     return form, theta
 
 
@@ -115,10 +119,11 @@ def _narrower(form: Form, theta: np.ndarray, wide: Form, planes: Planes) -> tupl
     weights, output, bias = _balanced(form, planes)
     weights, output, bias = weights[: wide.k], output[: wide.k], bias[: wide.k]
     missing = wide.k - len(weights)
-    parts = (np.pad(v, ((0, missing),) + ((0, 0),) * (v.ndim - 1)) for v in (weights, output, bias))
+    weights = np.pad(weights, ((0, missing), (0, 0)))
+    output, bias = np.pad(output, (0, missing)), np.pad(bias, (0, missing))
     _, _, _, beta, intercept = form.unpack(theta)
     strength = np.abs(planes[2][: wide.k])
-    return wide.pack(*parts, beta, intercept), np.pad(strength, (0, missing))
+    return wide.pack(weights, output, bias, beta, intercept), np.pad(strength, (0, missing))
 
 
 def _replaced(form: Form, theta: np.ndarray, kept: Planes) -> np.ndarray:
@@ -134,8 +139,9 @@ def _balanced(form: Form, planes: Planes) -> tuple[np.ndarray, np.ndarray, np.nd
     """Weights, outputs, biases of merged units, a homogeneous one shared out so that its decay is least."""
     weights, bias, amplitude = planes
     norm = np.linalg.norm(weights, axis=1)
-    degree = form.activation.homogeneity
-    length = norm if degree is None else (np.sqrt(degree) * np.abs(amplitude)) ** (1 / (degree + 1))
+    degree, length = form.activation.homogeneity, norm
+    if degree is not None:  # the least of |a|^2 + b^2 + w^2 with w |a|^degree and b / |a| held
+        length = (np.sqrt(degree) * np.abs(amplitude) * norm / np.hypot(norm, bias)) ** (1 / (degree + 1))
     return weights * (length / norm)[:, None], amplitude / length ** (degree or 1), bias * length / norm
 
 
@@ -146,12 +152,14 @@ def _shares(strength: np.ndarray, k: int, floor: float) -> np.ndarray:
 
 
 def _shares_of_kept(form: Form, theta: np.ndarray, kept: Planes | None, free: float) -> np.ndarray:
-    """One for every unit but those near a kept one."""
+    """One for every unit but the nearest to each kept one."""
     share = np.ones(form.k)
     if kept is not None:
         weights, _, bias, _, _ = form.unpack(theta)
-        ours, theirs = _directions(weights, bias), _directions(kept[0], kept[1])
-        share[np.max(np.abs(ours @ theirs.T), axis=1) > _NEAR] = free
+        cosine = _directions(kept[0], kept[1]) @ _directions(weights, bias).T
+        cosine = np.abs(cosine) if form.symmetrised or form.activation.sign_free else cosine
+        nearest = np.argmax(cosine, axis=1)
+        share[nearest[np.max(cosine, axis=1) > _NEAR]] = free
     return share
 
 

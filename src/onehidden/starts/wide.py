@@ -39,7 +39,7 @@ class WideAndPrune:
     ----------
     width : units of the student.
     steps, batch, rate : Adam steps, rows a step (None: all), peak rate (cosine decay to zero).
-    decay : weight of |theta|^2 / 2 on rows and outputs; in the product it acts as a sparse penalty.
+    decay : weight of |theta|^2 / 2 on rows, biases and outputs; in the product it acts as a sparse penalty.
     """
 
     width: int
@@ -67,9 +67,14 @@ def wide_start(task: Task, settings: WideAndPrune) -> Candidate:
         task.weight,
         task.memo,
     )
-    weights, bias = prune(wide, theta, task)
-    form = search_form(task.activation, task.d, len(weights), task.bias)
-    return refine_in_two(task, form, weights, bias, "wide-and-prune")
+    return refined_best(wide, theta, task, "wide-and-prune")
+
+
+def refined_best(form: Form, theta: np.ndarray, task: Task, origin: str) -> Candidate:
+    """The ``task.k`` units of a student that matter most, refined."""
+    weights, bias = prune(form, theta, task)
+    narrow = search_form(task.activation, task.d, len(weights), task.bias)
+    return refine_in_two(task, narrow, weights, bias, origin)
 
 
 def train(
@@ -88,8 +93,8 @@ def train(
     """Parameters of the trained student; float32 throughout, since only a start is wanted.
 
     ``X`` must be whitened and ``y`` of unit variance. ``memo`` keeps the state of the optimiser between
-    chunks of steps. ``begin`` are the first parameters (None: random), ``share`` (k,) multiplies the decay
-    of each unit.
+    chunks of steps. ``begin`` are the first parameters (None: random), in which units that are zero stay so;
+    ``share`` (k,) multiplies the decay of each unit.
     """
     memory = "wide", form, settings, seed, X, y, weight, begin, share
     rng = np.random.default_rng(seed)
@@ -99,7 +104,10 @@ def train(
         root = np.ones(len(X)) if weight is None else np.sqrt(weight)
         rows = tuple(jnp.asarray(v[order], jnp.float32) for v in (X, y, root))
         theta = jnp.asarray(random_student(form, rng) if begin is None else begin, jnp.float32)
-        decay = jnp.asarray(settings.decay * _decayed(form, share), jnp.float32)
+        share = np.ones(form.k) if share is None else share
+        decay = settings.decay * _for_each_unit(form, share, 0.0)
+        moving = _for_each_unit(form, _there(form, np.asarray(theta)), 1.0)
+        masks = jnp.asarray(decay, jnp.float32), jnp.asarray(moving, jnp.float32)
         optimiser = optax.adam(optax.cosine_decay_schedule(settings.rate, settings.steps))
         state = optimiser.init(theta)
         key = jax.random.key(seed)
@@ -120,7 +128,7 @@ def train(
             key, draw = jax.random.split(key)
             starts = jax.random.randint(draw, (_CHUNK,), 0, len(X) - batch + 1)
             schedule = settings.rate, settings.steps
-            theta, state, loss = _run_chunk(form, schedule, batch, theta, state, decay, rows, starts)
+            theta, state, loss = _run_chunk(form, schedule, batch, theta, state, masks, rows, starts)
             if memo is not FORGETFUL:
                 leaves = jax.tree.leaves((theta, state))
                 values = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
@@ -138,15 +146,22 @@ def random_student(form: Form, rng: np.random.Generator) -> np.ndarray:
     return form.pack(weights, output, 0.5 * rng.standard_normal(form.k))
 
 
-def _decayed(form: Form, share: np.ndarray | None) -> np.ndarray:
-    """(p,) how much of the decay each parameter bears: rows, outputs and biases of a unit its share."""
-    share = np.ones(form.k) if share is None else share
-    return form.pack(np.repeat(share[:, None], form.d, axis=1), share, share)
+def _for_each_unit(form: Form, value: np.ndarray, rest: float) -> np.ndarray:
+    """(p,) the value of its unit for each row, output and bias, ``rest`` for the skip and the intercept."""
+    rows = np.repeat(value[:, None], form.d, axis=1)
+    return form.pack(rows, value, value, np.full(form.d, rest), rest)
+
+
+def _there(form: Form, theta: np.ndarray) -> np.ndarray:
+    """(k,) zero for units whose row and output are zero, one for the others."""
+    weights, output, *_ = form.unpack(theta)
+    return (np.any(weights != 0, axis=1) | (output != 0)).astype(float)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _run_chunk(form, schedule, batch, theta, state, decay, rows, starts):
+def _run_chunk(form, schedule, batch, theta, state, masks, rows, starts):
     """A thousand Adam steps on contiguous slices of the shuffled rows."""
+    decay, moving = masks
     optimiser = optax.adam(optax.cosine_decay_schedule(*schedule))
 
     def objective(theta, i):
@@ -157,7 +172,7 @@ def _run_chunk(form, schedule, batch, theta, state, decay, rows, starts):
     def step(carry, i):
         theta, state = carry
         (_, fit), gradient = jax.value_and_grad(objective, has_aux=True)(theta, i)
-        update, state = optimiser.update(gradient, state)
+        update, state = optimiser.update(moving * gradient, state)
         return (optax.apply_updates(theta, update), state), fit
 
     (theta, state), fits = jax.lax.scan(step, (theta, state), starts)
@@ -186,4 +201,5 @@ def merged_units(form: Form, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     weights, output, bias, _, _ = form.unpack(theta)
     g = form.activation
     amplitude = output * np.linalg.norm(weights, axis=1) ** (g.homogeneity or 1)
-    return merge_parallel(weights, bias, amplitude, up_to_sign=form.symmetrised or g.sign_free)
+    parity = 1.0 if form.symmetrised or g.reflection is None else g.reflection.parity
+    return merge_parallel(weights, bias, amplitude, form.symmetrised or g.sign_free, parity)
