@@ -26,6 +26,7 @@ from onehidden.recovery.coordinates import whitened
 from onehidden.recovery.passes import StreamedFit
 from onehidden.recovery.samples import Samples
 from onehidden.recovery.streamed import recover_source
+from onehidden.solvers import LevenbergMarquardt
 
 D, K, N = 5, 2, 12_000
 
@@ -92,6 +93,35 @@ def test_normal_equations_of_large_fits_take_the_table_of_pairs():
     upper, projected = fit.triangle(theta)
     np.testing.assert_allclose(hessian, upper.T @ upper, atol=1e-11 * np.abs(hessian).max())
     np.testing.assert_allclose(gradient, upper.T @ projected, atol=1e-11 * np.abs(gradient).max())
+    roughly, same, _ = fit.normal_equations(theta, rough=True)
+    scale = np.sqrt(np.diag(hessian))
+    error = np.max(np.abs(roughly - hessian) / np.outer(scale, scale))
+    assert 1e-12 < error < 1e-5  # single precision, and safe where the damping is 1e-4 of the diagonal
+    np.testing.assert_array_equal(same, gradient)
+
+
+def test_rough_normal_equations_lead_to_the_same_answer():
+    """Single precision only steers: the descent ends at the truth to rounding, in about as many steps."""
+    form = Form(activations.get("relu"), 24, 20)
+    rng = np.random.default_rng(5)
+    X, truth = rng.standard_normal((3000, 24)), rng.standard_normal(form.size)
+    weights, output, _, _, constant = form.unpack(truth)
+    y = np.maximum(X @ weights.T, 0) @ output + constant
+    assert normal_equations.by_pairs(form)
+    asked = []
+
+    class Exactly(NetworkFit):
+        def normal_equations(self, theta, rough=False):
+            asked.append(rough)
+            return super().normal_equations(theta)
+
+    start = truth + 0.03 * rng.standard_normal(form.size)
+    solver = LevenbergMarquardt(floor=1e-26 * 3000)
+    found, exactly = (solver.solve(kind(form, X, y), start) for kind in (NetworkFit, Exactly))
+    assert True in asked
+    assert False in asked
+    assert max(found.loss, exactly.loss) < 1e-22
+    assert abs(found.steps - exactly.steps) <= 2
 
 
 def test_passes_do_not_depend_on_batch_size_or_number_of_parts(tmp_path):

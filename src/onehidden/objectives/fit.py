@@ -54,10 +54,12 @@ class NetworkFit:
         return float(sum(float(r @ r) for r in map(np.asarray, self._residual_batches(theta))))
 
     @in_double
-    def normal_equations(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    def normal_equations(
+        self, theta: np.ndarray, rough: bool = False
+    ) -> tuple[np.ndarray, np.ndarray, float]:
         """J'J, J'r and r'r; J is never held for more than one batch, and where that pays not at all."""
         if self._rows is not None:
-            return NormalEquations(self.form, theta).update(*self._rows).result()
+            return NormalEquations(self.form, theta, rough).update(*self._rows).result()
         hessian = gradient = loss = 0.0
         for r, J in self._jacobian_batches(theta):
             # NumPy turns J.T @ J into a symmetric rank-k product, half the work of XLA's on the CPU.

@@ -30,10 +30,14 @@ def by_pairs(form: Form) -> bool:
 
 
 class NormalEquations:
-    """Accumulator of J'J (p, p), J'r (p,) and r'r at one theta; ``update(X, y, weight)`` adds a batch."""
+    """Accumulator of J'J (p, p), J'r (p,) and r'r at one theta; ``update(X, y, weight)`` adds a batch.
 
-    def __init__(self, form: Form, theta: np.ndarray) -> None:
-        self.form, self.theta, self.n = form, np.asarray(theta, float), 0
+    ``rough`` asks for six digits of J'J: its products of tables are then in single precision, slab by slab,
+    their sums and everything else in double.
+    """
+
+    def __init__(self, form: Form, theta: np.ndarray, rough: bool = False) -> None:
+        self.form, self.theta, self.n, self.rough = form, np.asarray(theta, float), 0, rough
         self._loss = 0.0
         if by_pairs(form):
             left, right = (m * (m + 1) // 2 for m in (form.k + 1, form.d + 1))
@@ -69,7 +73,7 @@ class NormalEquations:
         if self.form != other.form or not np.array_equal(self.theta, other.theta):
             raise ValueError("only normal equations of one form at one theta merge")
         for name, value in vars(other).items():
-            if name not in ("form", "theta"):
+            if name not in ("form", "theta", "rough"):
                 setattr(self, name, getattr(self, name) + value)
         return self
 
@@ -104,8 +108,9 @@ class NormalEquations:
         left, right = self._pairs.shape
         largest = max(left, right, form.k * (form.k + 1))
         columns = min(max(_ENTRIES // largest, 256), 4096, 1 << max(8, (n - 1).bit_length()))
-        tables = np.zeros((left, columns)), np.zeros((right, columns))
-        product, beside = np.empty((left, right)), np.empty((form.k, form.k + 1, columns))
+        kind = np.float32 if self.rough else np.float64
+        tables = np.zeros((left, columns), kind), np.zeros((right, columns), kind)
+        product, beside = np.empty((left, right), kind), np.empty((form.k, form.k + 1, columns), kind)
         weights, output, bias, beta, intercept = form.unpack(self.theta)
         for at in range(0, n, columns):
             part = slice(at, at + columns)
@@ -123,9 +128,10 @@ class NormalEquations:
             u = u * scale
             # NumPy's products alone: SciPy has a BLAS of its own, and the idle threads of one, which spin
             # for a while, would take the cores from the other.
-            self._pairs += np.matmul(_pairs(s, tables[0]), _pairs(x, tables[1]).T, out=product)
-            np.multiply(u[:, None], s, out=beside)
-            self._units += (beside.reshape(-1, columns) @ x.T).reshape(self._units.shape)
+            slopes, inputs, units = (v.astype(kind, copy=False) for v in (s, x, u))
+            self._pairs += np.matmul(_pairs(slopes, tables[0]), _pairs(inputs, tables[1]).T, out=product)
+            np.multiply(units[:, None], slopes, out=beside)
+            self._units += (beside.reshape(-1, columns) @ inputs.T).reshape(self._units.shape)
             self._gram += u @ u.T
             self._towards += (r * s) @ x.T
             self._output += u @ r

@@ -69,8 +69,10 @@ class StreamedFit:
         """The form, the source as far as its fingerprint tells, and the coordinates."""
         return self.form, self._source.fingerprint, self._coordinates, self.n, self._share
 
-    def normal_equations(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """J'J, J'r and r'r over all rows."""
+    def normal_equations(
+        self, theta: np.ndarray, rough: bool = False
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """J'J, J'r and r'r over all rows, never roughly: the pass of a loss may be asked for them later."""
         key = np.asarray(theta, float).tobytes()
         if self._last is None or self._last[0] != key:
             self._last = key, self._pass(NormalEquations, theta)

@@ -14,6 +14,8 @@ import numpy as np
 from onehidden.memo import FORGETFUL, Memo
 from onehidden.solvers.status import Status
 
+_ROUGH = 1e-4  # damping above which the seventh digit of J'J makes no difference to a step
+
 
 class LeastSquares(Protocol):
     """Sum of squared residuals, seen only through reductions over samples."""
@@ -27,8 +29,10 @@ class LeastSquares(Protocol):
         """Sum of squared residuals at theta."""
         ...
 
-    def normal_equations(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """J'J (p, p), J'r (p,) and r'r."""
+    def normal_equations(
+        self, theta: np.ndarray, rough: bool = False
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """J'J (p, p), J'r (p,) and r'r; ``rough``: six digits of the first are enough."""
         ...
 
     def triangle(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -98,7 +102,7 @@ class LevenbergMarquardt:
             damping, growth = float(kept["damping"]), float(kept["growth"])
             crawling, idle, steps = (int(kept[name]) for name in ("crawling", "idle", "steps"))
             polish = bool(kept["polish"])
-        hessian, gradient, loss = problem.normal_equations(theta)
+        hessian, gradient, loss = problem.normal_equations(theta, damping > _ROUGH)
         trace, status = trace or [loss], Status.STEP_LIMIT
         while steps < self.max_steps:
             if not np.isfinite(loss):
@@ -133,7 +137,7 @@ class LevenbergMarquardt:
             crawling = crawling + 1 if loss - trial_loss < self.slow * loss else 0
             relative_drop = (loss - trial_loss) / max(loss, np.finfo(float).tiny)
             idle = idle + 1 if relative_drop < self.enough else 0
-            hessian, gradient, loss = problem.normal_equations(theta)
+            hessian, gradient, loss = problem.normal_equations(theta, damping > _ROUGH)
             steps += 1
             trace.append(loss)
             if report is not None:
