@@ -24,7 +24,7 @@ from onehidden.starts.wide import WideAndPrune, wide_start
 STARTS = ("auto", "random", "tensor", "localised", "landscape", "wide")
 _CHEAP = 450  # parameters up to which random restarts are tried before anything else
 _FEW = 5  # samples a parameter below which only students on all rows keep the units
-_SCARCE = 300  # parameters from which random restarts then come last
+_SCARCE, _MANY = 300, 8  # parameters and units from which random restarts then come last
 _CPU_WORK = 3e13  # operations of a round worth waiting for on a CPU: some minutes on two cores
 _COPIES = 40  # perturbed copies of a start that was asked for by name
 _LARGEST_FOURTH = 64  # coordinates beyond which T_4 is not formed
@@ -60,7 +60,7 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
     if start != "auto":
         yield from runs[start]()
         return
-    cheap = inner.k * (inner.d + 1) <= (_SCARCE if _few(inner) else _CHEAP)
+    cheap = inner.k * (inner.d + 1) <= (_SCARCE if _few(inner) and inner.k >= _MANY else _CHEAP)
     # Gaussian inputs refuse the localised start at no cost, others at that of fitting a mixture to some rows;
     # where there are clusters it sees more than the tensors of the whole law, the average of its own.
     order = ("random", "localised", "tensor", "wide") if cheap else ("localised", "wide", "random", "tensor")
@@ -154,7 +154,8 @@ def _wide(task: Task) -> Iterator[Candidate]:
 
 
 def _few(task: Task) -> bool:
-    return len(task.y) < _FEW * task.k * (task.d + 1)
+    """Whether thinned students come first; smooth units are found by random restarts from as few samples."""
+    return task.activation.homogeneity is not None and len(task.y) < _FEW * task.k * (task.d + 1)
 
 
 def ladder(task: Task, on_cpu: bool) -> list[WideAndPrune | Thinning]:
