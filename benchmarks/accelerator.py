@@ -1,7 +1,7 @@
 """Moments, local-likelihood scores and a step of the finish on the device JAX has, as shares of its peak.
 
 The peak is the float64 matrix product measured in the same run. Nominal work, of which the symmetric sums do
-less (T_4 about a third), so that a share above one is possible: T_4 2 n (d (d + 1) / 2)^2;
+less (T_4 about a quarter), so that a share above one is possible: T_4 2 n (d (d + 1) / 2)^2;
 scores 2 q n (d + 2) + 2 q n (1 + d + d (d + 1) / 2) for the two products over all pairs, the exponential not
 counted; normal equations 2 n p^2. Unless said otherwise times are from host arrays to host arrays, with
 nothing left to compile.
