@@ -9,7 +9,6 @@ nothing left to compile.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import jax
@@ -18,6 +17,7 @@ import numpy as np
 
 from benchmarks._table import Table
 from benchmarks._truth import device
+from benchmarks.scale import seconds
 from onehidden import activations, laws
 from onehidden.moments import score_moments
 from onehidden.moments.packing import unpack
@@ -47,12 +47,7 @@ def main(quick: bool) -> list[str]:
 def best(work: Callable[[], object], repeats: int = 3) -> float:
     """Least seconds of a call after one that compiles; the work must wait for its own result."""
     work()
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return min(times)
+    return seconds(work, repeats)
 
 
 def matrix_product(size: int) -> float:
@@ -61,9 +56,9 @@ def matrix_product(size: int) -> float:
     return 2 * size**3 / best(lambda: product(A).block_until_ready(), 5)
 
 
-def _row(table: Table, what: str, work: float, seconds: float, peak: float, error: float | None) -> None:
-    rate = work / seconds
-    table.row(what, f"{rate / peak:.2f}", seconds, rate / 1e12, "" if error is None else f"{error:.1e}")
+def _row(table: Table, what: str, work: float, took: float, peak: float, error: float | None) -> None:
+    rate = work / took
+    table.row(what, f"{rate / peak:.2f}", took, rate / 1e12, "" if error is None else f"{error:.1e}")
 
 
 def _moments(table: Table, n: int, d: int, peak: float) -> None:
@@ -106,12 +101,12 @@ def _scores(table: Table, n: int, d: int, peak: float) -> None:
     weight = np.exp(-np.sum((few[:, None] - X[None]) ** 2, axis=2) / (2 * 0.6**2)).sum(axis=1)
     mass = local_moments(data, X, h)[0][:200]
     error = float(np.linalg.norm(mass - weight) / np.linalg.norm(weight))
-    seconds = best(lambda: local_moments(data, X, h), 2)
+    took = best(lambda: local_moments(data, X, h), 2)
     _row(
         table,
-        f"LLSFE, n = q = {n}, d = {d}: {n * n / seconds / 1e9:.1f} Gpairs/s",
+        f"LLSFE, n = q = {n}, d = {d}: {n * n / took / 1e9:.1f} Gpairs/s",
         work,
-        seconds,
+        took,
         peak,
         error,
     )
@@ -127,6 +122,6 @@ def _normal_equations(table: Table, n: int, k: int, peak: float) -> None:
     column = rng.standard_normal((form.size, 1))
     product = fit.jacobian_product(theta, fit.jacobian_times(theta, column))
     error = float(np.linalg.norm(hessian @ column - product) / np.linalg.norm(product))
-    seconds = best(lambda: fit.normal_equations(theta))
+    took = best(lambda: fit.normal_equations(theta))
     what = f"J'J, d = k = {k}, n = {n}, p = {form.size}"
-    _row(table, what, 2.0 * n * form.size**2, seconds, peak, error)
+    _row(table, what, 2.0 * n * form.size**2, took, peak, error)
