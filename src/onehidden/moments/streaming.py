@@ -162,7 +162,7 @@ class _ScoreFrame:
         return (slice(i, i + step) for i in range(0, n, step))
 
 
-def hermite_scores(u: np.ndarray) -> tuple[np.ndarray, ...]:
+def hermite_scores(u: Any) -> tuple[Any, ...]:
     """s_1..s_4 of the standard normal: the probabilists' Hermite polynomials, not normalised."""
     squared = u * u
     return u, squared - 1, u * (squared - 3), squared * (squared - 6) + 3
