@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import onehidden as oh
+from onehidden.checks import at_least
+from onehidden.recovery import race, search
+from onehidden.recovery.certificate import Certificate
 
 EXACT = 1e-8
 
@@ -262,3 +265,47 @@ def test_bad_input_is_one_sentence(X, y, options, message):
     with pytest.raises(ValueError, match=message) as caught:
         oh.recover(X, y, **{"hidden": 2, **options})
     assert "\n" not in str(caught.value)
+
+
+def test_what_all_starts_missed_is_found_by_further_restarts(monkeypatch):
+    """Ten units in four dimensions, 150 real rows: one restart in some dozens ends at the truth."""
+    problem = oh.problems.get("iris-relu-10")
+    X, y, truth = problem.sample(None, 2)
+    monkeypatch.setattr(race, "ladder", lambda task, on_cpu: [])
+    monkeypatch.setattr(race, "_MORE", 0)
+    few = oh.recover(X, y, 10, bias=True, seed=2)
+    assert few.status != "exact"
+    monkeypatch.setattr(race, "_MORE", 20)
+    r = oh.recover(X, y, 10, bias=True, seed=2)
+    assert r.status == "exact"
+    assert oh.match(r.network, truth).max_error < 1e-8
+
+
+@pytest.mark.parametrize("losses, expected", [((1.0, 1.2), "doubtful"), ((1.0, 1.0001), "not identifiable")])
+def test_what_one_start_alone_leaves_open_is_doubtful_not_unidentifiable(losses, expected):
+    """A unit that is loose in a poor local minimum says nothing about the data; found twice, it does."""
+    loose = at_least("weakest unit", 1.0, 5.0, "advice")
+    net = teacher()
+    tried = [
+        search.Found(
+            Certificate(
+                net,
+                [loose],
+                "not identifiable",
+                "unit 2 is not determined",
+                loss,
+                0.1,
+                None,
+                np.ones(1),
+                0.1,
+                3,
+            ),
+            "random restart",
+            None,
+        )
+        for loss in losses
+    ]
+    certificate = search._with_agreement(tried, n=100).certificate
+    assert certificate.status == expected
+    assert "unit 2 is not determined" in certificate.message
+    assert ("no two starts" in certificate.message) == (expected == "doubtful")

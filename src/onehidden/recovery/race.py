@@ -26,6 +26,8 @@ _CHEAP = 450  # parameters up to which random restarts are tried before anything
 _FEW = 5  # samples a parameter below which only students on all rows keep the units
 _SCARCE, _MANY = 300, 8  # parameters and units from which random restarts then come last
 _CPU_WORK = 3e13  # operations of a round worth waiting for on a CPU: some minutes on two cores
+_RESTARTS = 4  # random restarts in their turn
+_MORE, _MORE_WORK = 60, 5e8  # further random restarts at the end, and entries of J'J in one step of them all
 _COPIES = 40  # perturbed copies of a start that was asked for by name
 _LARGEST_FOURTH = 64  # coordinates beyond which T_4 is not formed
 
@@ -51,7 +53,7 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
         return found if basis is None else (lift(candidate, basis) for candidate in found)
 
     runs: dict[str, Callable[[], Iterator[Candidate]]] = {
-        "random": lambda: outward(_restarts(inner)),
+        "random": lambda: outward(_restarts(inner, 0, _RESTARTS)),
         "tensor": lambda: _tensor(task, _COPIES if start == "tensor" else 4, scouting),
         "localised": lambda: _localised(task, scouting, distinct=start != "localised"),
         "landscape": lambda: _landscape(task, basis, scouting),
@@ -76,6 +78,8 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
             task.report(f"{name} start refused", 0, float("nan"))
     if basis is not None and not task.stop():  # the subspace itself may have been wrong
         yield from _wide(task)
+    # Nothing was certified. Many units in few dimensions are found by one restart in fifty.
+    yield from outward(_restarts(inner, _RESTARTS, further_restarts(inner)))
 
 
 def _span(task: Task, start: str, scouting: Scouting) -> np.ndarray | None:
@@ -86,11 +90,17 @@ def _span(task: Task, start: str, scouting: Scouting) -> np.ndarray | None:
     return span_of_units(task, scouting.hear(score_moments(task.Z, task.y, law, orders=(1, 2))))
 
 
-def _restarts(task: Task, count: int = 4) -> Iterator[Candidate]:
-    for attempt in range(count):
+def _restarts(task: Task, first: int, count: int) -> Iterator[Candidate]:
+    for attempt in range(first, first + count):
         if attempt and task.stop():
             return
         yield random_start(task, attempt)
+
+
+def further_restarts(task: Task) -> int:
+    """How many random restarts are worth trying when all else failed: many where a step costs little."""
+    size = task.k * (task.d + 1)
+    return min(_MORE, int(_MORE_WORK / (len(task.y) * size**2)))
 
 
 def _tensor(task: Task, count: int, scouting: Scouting) -> Iterator[Candidate]:
@@ -176,7 +186,10 @@ def ladder(task: Task, on_cpu: bool) -> list[WideAndPrune | Thinning]:
         thorough = [Thinning(4 * base), Thinning(8 * base, steps=16_000, stage_steps=8000)]
         thorough = [s for s in thorough if s.work(n, task.d, task.k) <= _CPU_WORK]
     else:
-        thorough = [Thinning(4 * base, steps=30_000), Thinning(8 * base, steps=60_000, stage_steps=8000)]
+        thorough = [
+            Thinning(4 * base, steps=30_000, rounds=12),
+            Thinning(8 * base, steps=60_000, stage_steps=8000, rounds=12),
+        ]
     if not _few(task):
         return [*quick, *thorough] if on_cpu else [quick[0], *thorough]
     return [*thorough, *quick]

@@ -28,6 +28,7 @@ from onehidden.starts.repair import repaired, with_one_fewer, with_one_more
 from onehidden.starts.turns import other_orientations
 
 _TURNS = 8  # other orientations finished and compared
+_OFTEN = 8  # answers of one lowest loss, none from a student, after which there is no better one
 _RIVALS = 1500  # weights up to which rival activations are tried
 
 
@@ -223,12 +224,13 @@ def _with_repair(task: Task, candidate: Candidate) -> Iterator[Candidate]:
 
 
 def _no_better(tried: list[Found], n: int) -> bool:
-    """Whether a wide student and two other starts ended at one lowest loss: no start will do better.
+    """Whether a wide student and two other starts, or many, ended at one lowest loss: none will do better.
 
     Such an answer may still miss something (its checks say so): then the model is wrong, not the search.
     """
     origins = [found.origin for found in _lowest(tried, n)]
-    return len(origins) > 2 and bool({"wide-and-prune", "thinning"} & set(origins))
+    students = {"wide-and-prune", "thinning"} & set(origins)
+    return len(origins) > (2 if students else _OFTEN)
 
 
 def _lowest(tried: list[Found], n: int) -> list[Found]:
@@ -254,7 +256,21 @@ def _with_agreement(tried: list[Found], n: int) -> Found:
         2.0,
         "starts that came to this answer; with noise a single one may be a local minimum: allow more time",
     )
-    return replace(best, certificate=with_check(best.certificate, check))
+    certificate = with_check(best.certificate, check)
+    if len(_lowest(tried, n)) < 2:
+        certificate = _doubted(certificate)
+    return replace(best, certificate=certificate)
+
+
+def _doubted(certificate: Certificate) -> Certificate:
+    """A fit that a single start came to says nothing about what other networks the data leave open."""
+    if certificate.status != "not identifiable" or "independent columns" in certificate.failed:
+        return certificate
+    message = (
+        "no two starts came to one answer, so the search may have failed rather than the data; in the best "
+        f"answer {certificate.message}"
+    )
+    return replace(certificate, status="doubtful", message=message)
 
 
 def _finish(
