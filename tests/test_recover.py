@@ -281,7 +281,17 @@ def test_what_all_starts_missed_is_found_by_further_restarts(monkeypatch):
     assert oh.match(r.network, truth).max_error < 1e-8
 
 
-@pytest.mark.parametrize("losses, expected", [((1.0, 1.2), "doubtful"), ((1.0, 1.0001), "not identifiable")])
+def test_a_unit_that_one_sample_sees_does_not_end_the_search():
+    """Two restarts end at one local minimum with such a unit, its residuals much like noise."""
+    X, y, truth = oh.problems.get("iris-relu-3").sample(None, 3)
+    r = oh.recover(X, y, 3, bias=True, seed=3)
+    assert r.status == "exact"
+    assert oh.match(r.network, truth).max_error < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("losses", "expected"), [((1.0, 1.2), "doubtful"), ((1.0, 1.0001), "not identifiable")]
+)
 def test_what_one_start_alone_leaves_open_is_doubtful_not_unidentifiable(losses, expected):
     """A unit that is loose in a poor local minimum says nothing about the data; found twice, it does."""
     loose = at_least("weakest unit", 1.0, 5.0, "advice")

@@ -10,7 +10,7 @@ from onehidden.laws import standard_normal as standard_law
 from onehidden.moments import score_moments
 from onehidden.objectives.residuals import Form
 from onehidden.precision import double
-from onehidden.recovery.race import ladder
+from onehidden.recovery import race
 from onehidden.starts.candidate import Task
 from onehidden.starts.orientation import orient
 from onehidden.starts.prune import eliminate_backwards, elimination_losses, merge_parallel
@@ -179,14 +179,14 @@ def test_what_a_round_keeps_bears_little_decay_in_the_next():
     [
         (20, 20, 1000, True, "TTWWWW"),  # few samples: thinned students first
         (20, 20, 10_000, True, "WWWWT"),
-        (50, 50, 8192, True, "WWWW"),  # too long for a CPU
+        (50, 50, 8192, True, "TWWWW"),  # one thinned student, on batches
         (50, 50, 8192, False, "TTWWWW"),
         (50, 50, 16_384, False, "WTT"),
     ],
 )
 def test_the_ladder_of_students_follows_the_samples_a_parameter(d, k, n, on_cpu, kinds):
     problem = Task(np.zeros((n, d)), np.zeros(n), activations.get("relu"), k, False, 0)
-    assert "".join(type(s).__name__[0] for s in ladder(problem, on_cpu)) == kinds
+    assert "".join(type(s).__name__[0] for s in race.ladder(problem, on_cpu)) == kinds
 
 
 def low_moments(problem):
@@ -210,3 +210,22 @@ def test_random_restarts_differ_by_attempt_and_repeat_by_seed():
         one, again, other = (random_start(problem, a) for a in (0, 0, 1))
     np.testing.assert_array_equal(one.network.weights, again.network.weights)
     assert not np.array_equal(one.network.weights, other.network.weights)
+
+
+def test_thinning_goes_over_to_batches_where_all_rows_cost_too_much():
+    small, _ = task(d=20, k=20, n=1000)
+    large, _ = task(d=50, k=50, n=10_000)
+    assert [s.batch for s in race.ladder(small, on_cpu=True)[:2]] == [None, None]
+    first = race.ladder(large, on_cpu=True)[0]
+    assert isinstance(first, Thinning)
+    assert first.batch == race._BATCH
+    assert replace(first, batch=None).work(10_000, 50, 50) > race._CPU_WORK >= first.work(10_000, 50, 50)
+    assert race.ladder(large, on_cpu=False)[0].batch is None
+
+
+def test_a_thinned_student_learns_from_batches_too():
+    problem, net = task(d=8, k=5, n=1000)
+    with double():
+        found = thinned_start(problem, Thinning(64, steps=3000, stage_steps=1000, batch=128))
+    assert found.loss < 1e-18
+    assert match(found.network, net).max_error < 1e-8

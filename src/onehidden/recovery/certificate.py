@@ -53,7 +53,7 @@ class Certificate:
     @property
     def settled(self) -> bool:
         """Whether another start has nothing to better: what else fails is a matter of the samples."""
-        return self.final or not self.failed & {*UNDETERMINED, "fit", "gradient"}
+        return self.final or not self.failed & {*UNDETERMINED, "units apart", "fit", "gradient"}
 
 
 def with_check(certificate: Certificate, check: Check) -> Certificate:

@@ -1,4 +1,4 @@
-"""Thinning: a very wide student on all rows whose units are weeded out stage by stage.
+"""Thinning: a very wide student, on all rows if time allows, whose units are weeded out stage by stage.
 
 Weight decay on rows and outputs is, for g of degree one, a penalty on the sum of |w_i| |a_i|: a lasso over
 all directions (for others it is like one). Its minimiser under a slowly falling penalty holds many true
@@ -39,6 +39,7 @@ class Thinning:
     weighted, hold : the same for the stages whose decay differs from unit to unit.
     floor : strength, in that of the k strongest, above which a unit's decay begins to fall.
     rounds, free : at most so many rounds; share of the decay that units kept from the last one bear.
+    batch : rows a step (None: all).
     """
 
     width: int
@@ -52,11 +53,12 @@ class Thinning:
     floor: float = 0.15
     rounds: int = 4
     free: float = 0.2
+    batch: int | None = None
 
     def work(self, n: int, d: int, k: int) -> float:
         """Floating-point operations of one round: two a product, three products a step."""
         units = self.steps * self.width + self.stage_steps * k * sum(self.even + self.weighted)
-        return 6.0 * n * d * units
+        return 6.0 * min(self.batch or n, n) * d * units
 
 
 def thinned_start(task: Task, settings: Thinning) -> Candidate:
@@ -79,7 +81,7 @@ def thinned_start(task: Task, settings: Thinning) -> Candidate:
 def _round(task: Task, settings: Thinning, kept: Planes | None, turn: int) -> tuple[Form, np.ndarray]:
     """The thinned student of one round: its form and parameters."""
     form = search_form(task.activation, task.d, settings.width, task.bias)
-    student = WideAndPrune(settings.width, settings.steps, None, 1e-2, settings.decay)
+    student = WideAndPrune(settings.width, settings.steps, settings.batch, 1e-2, settings.decay)
     theta = random_student(form, np.random.default_rng([task.seed, turn]))
     share = np.ones(form.k)
     if kept is not None:
