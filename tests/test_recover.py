@@ -7,8 +7,9 @@ import pytest
 
 import onehidden as oh
 from onehidden.checks import at_least
+from onehidden.objectives.residuals import Form
 from onehidden.recovery import race, search
-from onehidden.recovery.certificate import Certificate
+from onehidden.recovery.certificate import Certificate, verdict
 
 EXACT = 1e-8
 
@@ -275,7 +276,7 @@ def test_what_all_starts_missed_is_found_by_further_restarts(monkeypatch):
     monkeypatch.setattr(race, "_MORE", 0)
     few = oh.recover(X, y, 10, bias=True, seed=2)
     assert few.status != "exact"
-    monkeypatch.setattr(race, "_MORE", 20)
+    monkeypatch.setattr(race, "_MORE", 10)
     r = oh.recover(X, y, 10, bias=True, seed=2)
     assert r.status == "exact"
     assert oh.match(r.network, truth).max_error < 1e-8
@@ -289,33 +290,56 @@ def test_a_unit_that_one_sample_sees_does_not_end_the_search():
     assert oh.match(r.network, truth).max_error < 1e-8
 
 
+def found(loss, turn, failed=(), status="not identifiable", origin="random restart"):
+    checks = [at_least(name, 1.0, 5.0, "advice") for name in failed]
+    message = "unit 2 is not determined"
+    certificate = Certificate(
+        teacher(), checks, status, message, loss, 0.1, None, np.ones(1), rms=0.1, freedom=3
+    )
+    return search.Found(certificate, origin, None, turn)
+
+
 @pytest.mark.parametrize(
-    ("losses", "expected"), [((1.0, 1.2), "doubtful"), ((1.0, 1.0001), "not identifiable")]
+    ("losses", "turns", "failed", "expected"),
+    [
+        ((1.0, 1.2), (0, 1), ["weakest unit"], "doubtful"),
+        ((1.0, 1.0001), (0, 0), ["weakest unit"], "doubtful"),  # a start and its own repair
+        ((1.0, 1.0001), (0, 1), ["weakest unit"], "not identifiable"),
+        ((1.0, 1.2), (0, 1), ["identifiability", "independent columns"], "not identifiable"),
+    ],
 )
-def test_what_one_start_alone_leaves_open_is_doubtful_not_unidentifiable(losses, expected):
+def test_what_one_start_alone_leaves_open_is_doubtful_not_unidentifiable(losses, turns, failed, expected):
     """A unit that is loose in a poor local minimum says nothing about the data; found twice, it does."""
-    loose = at_least("weakest unit", 1.0, 5.0, "advice")
-    net = teacher()
-    tried = [
-        search.Found(
-            Certificate(
-                net,
-                [loose],
-                "not identifiable",
-                "unit 2 is not determined",
-                loss,
-                0.1,
-                None,
-                np.ones(1),
-                0.1,
-                3,
-            ),
-            "random restart",
-            None,
-        )
-        for loss in losses
-    ]
+    tried = [found(loss, turn, failed) for loss, turn in zip(losses, turns, strict=True)]
     certificate = search._with_agreement(tried, n=100).certificate
     assert certificate.status == expected
     assert "unit 2 is not determined" in certificate.message
-    assert ("no two starts" in certificate.message) == (expected == "doubtful")
+    assert ("did not come to one answer" in certificate.message) == (expected == "doubtful")
+
+
+def test_loose_units_of_a_network_that_misses_something_make_it_doubtful():
+    form = Form(teacher().activation, 5, 3)
+    loose = at_least("weakest unit", 1.0, 5.0, "drop it")
+    fit = at_least("fit", 0.0, 1e-4, "the network misses something")
+    assert verdict([loose], False, form, ["unit 2 adds nothing to y"])[0] == "not identifiable"
+    status, message = verdict([fit, loose], False, form, ["unit 2 adds nothing to y"])
+    assert status == "doubtful"
+    assert "misses something" in message
+
+
+def test_an_answer_that_many_starts_came_to_is_the_lowest_once_a_student_was_asked():
+    restarts = [found(1.0, turn) for turn in range(12)]
+    assert not search._no_better(restarts, 100)
+    assert search._no_better([*restarts, found(2.0, 12, origin="thinning")], 100)
+    assert not search._no_better([*restarts[:8], found(2.0, 8, origin="thinning")], 100)
+    assert search._no_better([*restarts[:2], found(1.0, 2, origin="wide-and-prune")], 100)
+    assert not search._no_better([restarts[0], restarts[0], found(1.0, 2, origin="wide-and-prune")], 100)
+
+
+def test_agreement_does_not_hang_on_whether_units_are_apart():
+    """The choice of a width reads a failed agreement as too few units; units too near are too many."""
+    near = [found(1.0, turn, ["units apart"]) for turn in range(2)]
+    assert not near[0].certificate.clear
+    agreement = search._with_agreement(near, 100).certificate.checks[-1]
+    assert agreement.name == "agreement"
+    assert agreement.passed

@@ -11,6 +11,7 @@ from onehidden.moments import score_moments
 from onehidden.objectives.residuals import Form
 from onehidden.precision import double
 from onehidden.recovery import race
+from onehidden.starts import thinning, wide
 from onehidden.starts.candidate import Task
 from onehidden.starts.orientation import orient
 from onehidden.starts.prune import eliminate_backwards, elimination_losses, merge_parallel
@@ -179,7 +180,9 @@ def test_what_a_round_keeps_bears_little_decay_in_the_next():
     [
         (20, 20, 1000, True, "TTWWWW"),  # few samples: thinned students first
         (20, 20, 10_000, True, "WWWWT"),
-        (50, 50, 8192, True, "TWWWW"),  # one thinned student, on batches
+        (50, 50, 8192, True, "WWWW"),  # too long for a CPU
+        (50, 50, 10_000, True, "TWWWW"),  # one thinned student, on batches
+        (50, 50, 16_384, True, "WWWW"),
         (50, 50, 8192, False, "TTWWWW"),
         (50, 50, 16_384, False, "WTT"),
     ],
@@ -223,9 +226,52 @@ def test_thinning_goes_over_to_batches_where_all_rows_cost_too_much():
     assert race.ladder(large, on_cpu=False)[0].batch is None
 
 
-def test_a_thinned_student_learns_from_batches_too():
+def test_a_thinned_student_learns_from_batches_too(monkeypatch):
     problem, net = task(d=8, k=5, n=1000)
+    batches = set()
+
+    def listening(form, settings, *args):
+        batches.add(settings.batch)
+        return train(form, settings, *args)
+
+    monkeypatch.setattr(thinning, "train", listening)
     with double():
         found = thinned_start(problem, Thinning(64, steps=3000, stage_steps=1000, batch=128))
+    assert batches == {128}
     assert found.loss < 1e-18
     assert match(found.network, net).max_error < 1e-8
+
+
+def test_noise_does_not_make_every_round_of_thinning_go_on(monkeypatch):
+    """Units beside the true ones never all vanish then; two rounds that end at one loss are enough."""
+    problem, _ = task(d=8, k=5, n=600)
+    noise = np.random.default_rng(5).standard_normal(600)
+    turns = []
+
+    def listening(task, settings, kept, turn):
+        turns.append(turn)
+        return _round(task, settings, kept, turn)
+
+    monkeypatch.setattr(thinning, "_round", listening)
+    settings = Thinning(64, steps=2000, stage_steps=1000, weighted=(), rounds=6)
+    with double():
+        thinned_start(replace(problem, y=problem.y + 0.1 * noise), settings)
+    assert turns == [0, 1]
+
+
+@pytest.mark.parametrize("batch", [1, 7, 50, None])
+def test_every_row_is_drawn_as_often(monkeypatch, batch):
+    """Slices run over the end: without that the first row would be in one slice of all."""
+    drawn = np.zeros(50)
+
+    def listening(form, schedule, size, theta, state, masks, rows, starts):
+        for i in np.asarray(starts):
+            np.add.at(drawn, np.asarray(rows[1])[i : i + size].astype(int), 1)
+        return theta, state, 0.0
+
+    monkeypatch.setattr(wide, "_run_chunk", listening)
+    problem, _ = task(d=3, k=2, n=50)
+    form = Form(problem.activation, 3, 4)
+    train(form, WideAndPrune(4, steps=20_000, batch=batch), problem.Z, np.arange(50.0), 0)
+    mean = 20_000 * (batch or 50) / 50
+    assert np.all(np.abs(drawn - mean) <= 5 * np.sqrt(mean))

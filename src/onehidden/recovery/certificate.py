@@ -53,7 +53,12 @@ class Certificate:
     @property
     def settled(self) -> bool:
         """Whether another start has nothing to better: what else fails is a matter of the samples."""
-        return self.final or not self.failed & {*UNDETERMINED, "units apart", "fit", "gradient"}
+        return self.final or not self.failed & {*UNDETERMINED, "fit", "gradient"}
+
+    @property
+    def clear(self) -> bool:
+        """Settled, without two units that hardly a sample tells apart: local minima have such units, too."""
+        return self.settled and (self.final or "units apart" not in self.failed)
 
 
 def with_check(certificate: Certificate, check: Check) -> Certificate:
@@ -63,6 +68,17 @@ def with_check(certificate: Certificate, check: Check) -> Certificate:
         return replace(certificate, checks=checks)
     message = f"check failed: {check.name}; {check.advice}"
     return replace(certificate, checks=checks, status="doubtful", message=message)
+
+
+def doubted(certificate: Certificate) -> Certificate:
+    """What a fit that a single start came to leaves open is no statement about the data."""
+    if certificate.status != "not identifiable" or "independent columns" in certificate.failed:
+        return certificate
+    message = (
+        "the starts did not come to one answer, so the search may have failed rather than the data; in the "
+        f"best answer {certificate.message}"
+    )
+    return replace(certificate, status="doubtful", message=message)
 
 
 def verdict(checks: list[Check], exact: bool, form: Form, reasons: list[str]) -> tuple[str, str]:
@@ -77,7 +93,9 @@ def verdict(checks: list[Check], exact: bool, form: Form, reasons: list[str]) ->
         )
     if "independent columns" in names:
         reasons = [next(c.advice for c in failed if c.name == "independent columns"), *reasons]
-    if names & {*UNDETERMINED, "units apart", "independent columns"}:
+    open_ = names & {*UNDETERMINED, "units apart"}
+    # Units of a network that misses something say nothing about the ones that made the data.
+    if "independent columns" in names or (open_ and "fit" not in names):
         return "not identifiable", sentence(reasons)
     if failed:
         return "doubtful", f"check failed: {', '.join(c.name for c in failed)}; {failed[0].advice}"

@@ -23,12 +23,13 @@ from onehidden.starts.wide import WideAndPrune, wide_start
 
 STARTS = ("auto", "random", "tensor", "localised", "landscape", "wide")
 _CHEAP = 450  # parameters up to which random restarts are tried before anything else
-_FEW = 5  # samples a parameter below which only students on all rows keep the units
+_FEW = 5  # samples a parameter below which only thinned students keep the units ...
+_TOO_FEW = 3.75  # ... and below which those have to see all rows at every step
 _SCARCE, _MANY = 300, 8  # parameters and units from which random restarts then come last
 _CPU_WORK = 3e13  # operations of a round worth waiting for on a CPU: some minutes on two cores
 _BATCH = 1024  # rows a step of a thinned student for which all rows cost more
 _RESTARTS = 4  # random restarts in their turn
-_MORE, _MORE_WORK = 60, 5e8  # further random restarts at the end, and entries of J'J in one step of them all
+_MORE, _MORE_WORK = 60, 1e9  # further random restarts at the end; multiply-adds of a step of all descents
 _COPIES = 40  # perturbed copies of a start that was asked for by name
 _LARGEST_FOURTH = 64  # coordinates beyond which T_4 is not formed
 
@@ -80,7 +81,7 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
     if basis is not None and not task.stop():  # the subspace itself may have been wrong
         yield from _wide(task)
     # Nothing was certified. Many units in few dimensions are found by one restart in fifty.
-    yield from outward(_restarts(inner, _RESTARTS, further_restarts(inner)))
+    yield from _restarts(task, _RESTARTS, further_restarts(task))
 
 
 def _span(task: Task, start: str, scouting: Scouting) -> np.ndarray | None:
@@ -100,8 +101,8 @@ def _restarts(task: Task, first: int, count: int) -> Iterator[Candidate]:
 
 def further_restarts(task: Task) -> int:
     """How many random restarts are worth trying when all else failed: many where a step costs little."""
-    size = task.k * (task.d + 1)
-    return min(_MORE, int(_MORE_WORK / (len(task.y) * size**2)))
+    step = len(task.y) * (task.k * (task.d + 1)) ** 2
+    return min(_MORE, int(_MORE_WORK / (step * (1 + 3 * task.k))))  # three repairs a unit
 
 
 def _tensor(task: Task, count: int, scouting: Scouting) -> Iterator[Candidate]:
@@ -190,8 +191,10 @@ def ladder(task: Task, on_cpu: bool) -> list[WideAndPrune | Thinning]:
     ]
     if on_cpu:
         thorough = [Thinning(4 * base), Thinning(8 * base, steps=16_000, stage_steps=8000)]
-        # Batches blur the minimiser; the rounds make up for that down to four samples a parameter.
-        thorough = thorough if _affordable(task, thorough[0]) else [Thinning(2 * base, batch=_BATCH)]
+        # Batches blur the minimiser; rounds make up for that where samples are not too few.
+        enough = len(task.y) >= _TOO_FEW * task.k * (task.d + 1)
+        if _few(task) and enough and not _affordable(task, thorough[0]):
+            thorough = [Thinning(2 * base, batch=_BATCH)]
         thorough = [settings for settings in thorough if _affordable(task, settings)]
     else:
         thorough = [

@@ -13,7 +13,7 @@ from onehidden.checks import at_least, at_most
 from onehidden.network import OneHiddenNet
 from onehidden.objectives.fit import NetworkFit
 from onehidden.objectives.residuals import Form
-from onehidden.recovery.certificate import Certificate, with_check
+from onehidden.recovery.certificate import Certificate, doubted, with_check
 from onehidden.recovery.clock import Clock
 from onehidden.recovery.coordinates import Coordinates, WhitenedScore
 from onehidden.recovery.halves import fit_halves, half_sample_checks
@@ -28,7 +28,8 @@ from onehidden.starts.repair import repaired, with_one_fewer, with_one_more
 from onehidden.starts.turns import other_orientations
 
 _TURNS = 8  # other orientations finished and compared
-_OFTEN = 8  # answers of one lowest loss, none from a student, after which there is no better one
+_STUDENTS = ("wide-and-prune", "thinning")
+_OFTEN = 8  # starts that may share a lowest loss which students missed before that is called the lowest
 _RIVALS = 1500  # weights up to which rival activations are tried
 
 
@@ -49,11 +50,15 @@ class Effort:
 
 @dataclass(frozen=True)
 class Found:
-    """The answer of a search: its certificate, the start it came from, the input model and its z-values."""
+    """The answer of a search: its certificate, the start it came from, the input model and its z-values.
+
+    ``turn`` counts the candidates of a race: one and its repaired form have the same.
+    """
 
     certificate: Certificate
     origin: str
     scouting: Scouting
+    turn: int = 0
 
 
 def search(samples: Samples, form: Form, around: Coordinates, effort: Effort) -> Found:
@@ -68,15 +73,16 @@ def search(samples: Samples, form: Form, around: Coordinates, effort: Effort) ->
     given = effort.score if isinstance(effort.score, str) else WhitenedScore(effort.score, begin)
     scouting = Scouting(InputModel(Z, given, effort.seed, begin))
     tried: list[Found] = []
-    for candidate in islice(candidates(task, effort.start, scouting), effort.tries):
+    for turn, candidate in enumerate(islice(candidates(task, effort.start, scouting), effort.tries)):
         for attempt in _with_repair(task, candidate):
             certificate = _finish(samples, form, begin, end, attempt, effort)
-            tried.append(Found(certificate, attempt.origin, scouting))
-            if certificate.settled or clock.expired():
+            tried.append(Found(certificate, attempt.origin, scouting, turn))
+            if certificate.clear or clock.expired():
                 break
         # A fit to rounding cannot be bettered, even where it is not unique; with noise, two starts that
         # come to the same answer end the search.
-        if tried[-1].certificate.final or len(_agreeing(tried, n)) > 1 or _no_better(tried, n):
+        clear = [found for found in _agreeing(tried, n) if found.certificate.clear]
+        if tried[-1].certificate.final or len(clear) > 1 or _no_better(tried, n):
             break
         if clock.expired():
             break
@@ -224,13 +230,20 @@ def _with_repair(task: Task, candidate: Candidate) -> Iterator[Candidate]:
 
 
 def _no_better(tried: list[Found], n: int) -> bool:
-    """Whether a wide student and two other starts, or many, ended at one lowest loss: none will do better.
+    """Whether no start will do better than one lowest loss to which many came.
 
-    Such an answer may still miss something (its checks say so): then the model is wrong, not the search.
+    Three starts are many with a wide student among them; else more, after a student did worse. Such an answer
+    may still miss something (its checks say so): then the model is wrong, not the search.
     """
-    origins = [found.origin for found in _lowest(tried, n)]
-    students = {"wide-and-prune", "thinning"} & set(origins)
-    return len(origins) > (2 if students else _OFTEN)
+    lowest = _lowest(tried, n)
+    if not any(found.origin in _STUDENTS for found in tried):
+        return False
+    return _starts(lowest) > (2 if any(found.origin in _STUDENTS for found in lowest) else _OFTEN)
+
+
+def _starts(found: list[Found]) -> int:
+    """How many starts these answers come from."""
+    return len({one.turn for one in found})
 
 
 def _lowest(tried: list[Found], n: int) -> list[Found]:
@@ -257,20 +270,9 @@ def _with_agreement(tried: list[Found], n: int) -> Found:
         "starts that came to this answer; with noise a single one may be a local minimum: allow more time",
     )
     certificate = with_check(best.certificate, check)
-    if len(_lowest(tried, n)) < 2:
-        certificate = _doubted(certificate)
+    if _starts(_lowest(tried, n)) < 2:
+        certificate = doubted(certificate)
     return replace(best, certificate=certificate)
-
-
-def _doubted(certificate: Certificate) -> Certificate:
-    """A fit that a single start came to says nothing about what other networks the data leave open."""
-    if certificate.status != "not identifiable" or "independent columns" in certificate.failed:
-        return certificate
-    message = (
-        "no two starts came to one answer, so the search may have failed rather than the data; in the best "
-        f"answer {certificate.message}"
-    )
-    return replace(certificate, status="doubtful", message=message)
 
 
 def _finish(

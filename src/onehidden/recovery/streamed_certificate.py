@@ -11,7 +11,7 @@ from onehidden.checks import Check, at_least, at_most
 from onehidden.data.rare import rare_column_reasons
 from onehidden.data.survey import Summary
 from onehidden.network import OneHiddenNet
-from onehidden.recovery.certificate import CONSISTENT, EXACT_RMS, SPREAD_P, Certificate, verdict
+from onehidden.recovery.certificate import CONSISTENT, EXACT_RMS, SPREAD_P, Certificate, doubted, verdict
 from onehidden.recovery.coordinates import Coordinates
 from onehidden.recovery.local_fit import local_fit
 from onehidden.recovery.passes import StreamedFit
@@ -50,7 +50,9 @@ def certify_all(
     status, message = verdict(checks, exact, fit.form, reasons)
     if status == "consistent":
         message += _remark(first, len(Z))
-    return local.certificate(checks, status, message, deviations)
+    certificate = local.certificate(checks, status, message, deviations)
+    alone = first.status == "doubtful" and any(c.name == "agreement" and not c.passed for c in first.checks)
+    return doubted(certificate) if alone else certificate
 
 
 def _canonical(network: OneHiddenNet) -> OneHiddenNet:

@@ -62,15 +62,19 @@ class Thinning:
 
 
 def thinned_start(task: Task, settings: Thinning) -> Candidate:
-    """Train wide, thin out, keep k, refine; again with what was kept while that leaves too many units."""
+    """Train wide, thin out, keep k, refine; again with what was kept while that leaves too many units.
+
+    With noise some are always left: two rounds that end at one loss, to half a unit of n log(loss), end it.
+    """
     kept: Planes | None = None
     best = None
     for turn in range(settings.rounds):
         form, theta = _round(task, settings, kept, turn)
         found = refined_best(form, theta, task, "thinning")
+        again = best is not None and len(task.y) * abs(found.loss - best.loss) <= 0.5 * best.loss
         best = found if best is None or not best.loss <= found.loss else best
         planes = merged_units(form, theta)
-        if best.loss < _DONE or len(planes[0]) <= task.k or task.stop():
+        if again or best.loss < _DONE or len(planes[0]) <= task.k or task.stop():
             break
         weights, bias, amplitude = planes
         kept = weights[: task.k], bias[: task.k], amplitude[: task.k]

@@ -98,7 +98,9 @@ def train(
     """
     memory = "wide", form, settings, seed, X, y, weight, begin, share
     rng = np.random.default_rng(seed)
-    order = rng.permutation(len(X))
+    batch = min(settings.batch or len(X), len(X))
+    # Slices that run over the end go on at the beginning: every row is drawn as often.
+    order = np.resize(rng.permutation(len(X)), len(X) + (batch - 1) * (batch < len(X)))
     # An accelerator's default product of float32 keeps 10 bits: students that need all rows end astray.
     with single(), jax.default_matmul_precision("highest"):
         root = np.ones(len(X)) if weight is None else np.sqrt(weight)
@@ -111,7 +113,6 @@ def train(
         optimiser = optax.adam(optax.cosine_decay_schedule(settings.rate, settings.steps))
         state = optimiser.init(theta)
         key = jax.random.key(seed)
-        batch = min(settings.batch or len(X), len(X))
         kept, taken = memo.recall(*memory), 0
         if kept is not None:
             leaves, shape = jax.tree.flatten((theta, state))
@@ -126,7 +127,7 @@ def train(
             if stop is not None and stop():
                 break
             key, draw = jax.random.split(key)
-            starts = jax.random.randint(draw, (_CHUNK,), 0, len(X) - batch + 1)
+            starts = jax.random.randint(draw, (_CHUNK,), 0, len(order) - batch + 1)
             schedule = settings.rate, settings.steps
             theta, state, loss = _run_chunk(form, schedule, batch, theta, state, masks, rows, starts)
             if memo is not FORGETFUL:
