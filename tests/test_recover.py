@@ -10,6 +10,7 @@ from onehidden.checks import at_least
 from onehidden.objectives.residuals import Form
 from onehidden.recovery import race, search
 from onehidden.recovery.certificate import Certificate, verdict
+from onehidden.starts.restarts import random_start
 
 EXACT = 1e-8
 
@@ -282,6 +283,16 @@ def test_what_all_starts_missed_is_found_by_further_restarts(monkeypatch):
     assert oh.match(r.network, truth).max_error < 1e-8
 
 
+def test_noise_alone_is_not_searched_again_and_again(monkeypatch):
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((80, 3)), rng.standard_normal(80)
+    monkeypatch.setattr(race, "ladder", lambda task, on_cpu: [])
+    attempts = []
+    monkeypatch.setattr(race, "random_start", lambda task, i: attempts.append(i) or random_start(task, i))
+    assert oh.recover(X, y, 3, bias=True).status in ("doubtful", "not identifiable")
+    assert attempts == [0, 1, 2, 3]
+
+
 def test_a_unit_that_one_sample_sees_does_not_end_the_search():
     """Two restarts end at one local minimum with such a unit, its residuals much like noise."""
     X, y, truth = oh.problems.get("iris-relu-3").sample(None, 3)
@@ -338,8 +349,9 @@ def test_an_answer_that_many_starts_came_to_is_the_lowest_once_a_student_was_ask
 
 def test_agreement_does_not_hang_on_whether_units_are_apart():
     """The choice of a width reads a failed agreement as too few units; units too near are too many."""
-    near = [found(1.0, turn, ["units apart"]) for turn in range(2)]
+    near = [found(1.0, turn, ["units apart"]) for turn in (0, 0, 1)]
     assert not near[0].certificate.clear
     agreement = search._with_agreement(near, 100).certificate.checks[-1]
     assert agreement.name == "agreement"
     assert agreement.passed
+    assert agreement.value == 2  # a start and its repair are one

@@ -30,6 +30,7 @@ _CPU_WORK = 3e13  # operations of a round worth waiting for on a CPU: some minut
 _BATCH = 1024  # rows a step of a thinned student for which all rows cost more
 _RESTARTS = 4  # random restarts in their turn
 _MORE, _MORE_WORK = 60, 1e9  # further random restarts at the end; multiply-adds of a step of all descents
+_HOPELESS = 0.1  # share of var(y) which, left over by the best start, more of them will hardly explain
 _COPIES = 40  # perturbed copies of a start that was asked for by name
 _LARGEST_FOURTH = 64  # coordinates beyond which T_4 is not formed
 
@@ -68,20 +69,21 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
     # Gaussian inputs refuse the localised start at no cost, others at that of fitting a mixture to some rows;
     # where there are clusters it sees more than the tensors of the whole law, the average of its own.
     order = ("random", "localised", "tensor", "wide") if cheap else ("localised", "wide", "random", "tensor")
-    begun = False  # however short the time, something is tried
+    begun, lowest = False, np.inf  # however short the time, something is tried
     for name in order:
         if begun and task.stop():
             return
         try:
             for candidate in runs[name]():
-                begun = True
+                begun, lowest = True, min(lowest, candidate.loss)
                 yield candidate
         except ValueError:  # this start cannot begin here (no usable order, no span); the others may
             task.report(f"{name} start refused", 0, float("nan"))
     if basis is not None and not task.stop():  # the subspace itself may have been wrong
         yield from _wide(task)
     # Nothing was certified. Many units in few dimensions are found by one restart in fifty.
-    yield from _restarts(task, _RESTARTS, further_restarts(task))
+    if lowest < _HOPELESS:
+        yield from _restarts(task, _RESTARTS, further_restarts(task))
 
 
 def _span(task: Task, start: str, scouting: Scouting) -> np.ndarray | None:

@@ -82,7 +82,7 @@ def search(samples: Samples, form: Form, around: Coordinates, effort: Effort) ->
         # A fit to rounding cannot be bettered, even where it is not unique; with noise, two starts that
         # come to the same answer end the search.
         clear = [found for found in _agreeing(tried, n) if found.certificate.clear]
-        if tried[-1].certificate.final or len(clear) > 1 or _no_better(tried, n):
+        if tried[-1].certificate.final or _starts(clear) > 1 or _no_better(tried, n):
             break
         if clock.expired():
             break
@@ -262,7 +262,7 @@ def _with_agreement(tried: list[Found], n: int) -> Found:
     best = min(tried, key=lambda found: found.certificate.loss)
     if best.certificate.final:
         return best
-    reached = len(_agreeing(tried, n))
+    reached = _starts(_agreeing(tried, n))
     check = at_least(
         "agreement",
         float(reached),
