@@ -80,7 +80,9 @@ def candidates(task: Task, start: str, scouting: Scouting) -> Iterator[Candidate
         except ValueError:  # this start cannot begin here (no usable order, no span); the others may
             task.report(f"{name} start refused", 0, float("nan"))
     if basis is not None and not task.stop():  # the subspace itself may have been wrong
-        yield from _wide(task)
+        for candidate in _wide(task):
+            lowest = min(lowest, candidate.loss)
+            yield candidate
     # Nothing was certified. Many units in few dimensions are found by one restart in fifty.
     if lowest < _HOPELESS:
         yield from _restarts(task, _RESTARTS, further_restarts(task))
@@ -180,9 +182,9 @@ def ladder(task: Task, on_cpu: bool) -> list[WideAndPrune | Thinning]:
     """Students from cheap to thorough: with few samples a parameter only thinned ones succeed.
 
     d = k = 50 ReLU, n = 16 384: width 400 on batches of 512 keeps every unit. n = 10 000: width 800 on
-    batches, thinned out, keeps 13 in a first round and all in a second. n = 8192: width 3200 on all rows
-    keeps most of them, narrower ones or batches few. d = k = 20, n = 1000: width 1280 on all rows keeps
-    three, thinned out all.
+    batches, thinned out, keeps all after one round or two. n = 8192: width 3200 on all rows keeps most of
+    them, narrower ones or batches few. d = k = 20, n = 1000: width 1280 on all rows keeps three, thinned
+    out all.
     """
     base = max(8 * task.k, 64)
     quick = [

@@ -51,8 +51,8 @@ def certify_all(
     if status == "consistent":
         message += _remark(first, len(Z))
     certificate = local.certificate(checks, status, message, deviations)
-    alone = first.status == "doubtful" and any(c.name == "agreement" and not c.passed for c in first.checks)
-    return doubted(certificate) if alone else certificate
+    alone = any(c.name == "agreement" and not c.passed for c in first.checks)
+    return doubted(certificate) if alone and first.status == "doubtful" and not exact else certificate
 
 
 def _canonical(network: OneHiddenNet) -> OneHiddenNet:
