@@ -6,7 +6,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "onehidden"
 BASE = {
     "precision", "memo", "checks", "quadrature", "activations", "activation_properties", "network",
-    "matching", "exports", "__init__", "__version__",
+    "matching", "exports", "streams", "__init__", "__version__",
 }  # fmt: skip
 PUBLIC = {
     "recover": "recovery",
@@ -15,7 +15,7 @@ PUBLIC = {
 }  # names of the package itself
 ORDER = [
     "data", "laws", "scores", "moments", "objectives", "solvers", "starts", "certify", "recovery",
-    "oracle", "problems", "report", "papers", "cli",
+    "oracle", "problems", "lab", "report", "papers", "cli",
 ]  # fmt: skip
 
 
@@ -56,3 +56,15 @@ def test_rooms_import_only_to_their_left():
 def test_solvers_know_nothing_of_networks():
     for path in (SOURCE / "solvers").rglob("*.py"):
         assert not {"network", "starts", "recovery"} & set(imported_rooms(path)), path.name
+
+
+def test_only_what_draws_and_prints_enters_the_lab():
+    """Loss surfaces are an experiment: recovery does not hang on them, and they ask nothing of recovery."""
+    beside = {"lab", "report", "papers", "cli"}
+    for path in SOURCE.rglob("*.py"):
+        room = path.relative_to(SOURCE).parts[0]
+        targets = set(imported_rooms(path))
+        if "lab" in targets:
+            assert room in beside or room == "__init__.py", path
+        if room == "lab":
+            assert not {"starts", "certify", "recovery", "oracle"} & targets, path

@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from onehidden import activations, certify, data, laws, moments, objectives, papers, problems, scores
+    from onehidden import (
+        activations,
+        certify,
+        data,
+        lab,
+        laws,
+        moments,
+        objectives,
+        papers,
+        problems,
+        scores,
+        starts,
+    )
     from onehidden.checks import Check
     from onehidden.matching import Match, match
     from onehidden.network import OneHiddenNet
@@ -31,7 +43,8 @@ _HOME = {
     "recover_oracle": "onehidden.oracle",
 }
 _ROOMS = (
-    "activations", "certify", "data", "laws", "moments", "objectives", "papers", "problems", "scores",
+    "activations", "certify", "data", "lab", "laws", "moments", "objectives", "papers", "problems", "scores",
+    "starts",
 )  # fmt: skip
 
 __all__ = [
@@ -43,6 +56,7 @@ __all__ = [
     "activations",
     "certify",
     "data",
+    "lab",
     "laws",
     "load_recovery",
     "match",
@@ -53,6 +67,7 @@ __all__ = [
     "recover",
     "recover_oracle",
     "scores",
+    "starts",
 ]
 
 

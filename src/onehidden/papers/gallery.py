@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from onehidden.certify.surfaces import Surface, angle_surface
+from onehidden.lab.surfaces import Surface, angle_surface
 from onehidden.network import OneHiddenNet
 from onehidden.objectives import ScoreDesigned, SquaredLoss
 from onehidden.objectives.scoring import ProductScore

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from onehidden.certify.landscape import landscape
-from onehidden.certify.surfaces import angle_surface, slice_surface
+from onehidden.lab.landscape import landscape
+from onehidden.lab.surfaces import angle_surface, slice_surface
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.objectives import GaussianDesigned, PairwiseQuartic, kappa

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from onehidden.certify.surfaces import Surface, angle_surface
+from onehidden.lab.surfaces import Surface, angle_surface
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.objectives import ScoreDesigned, unit_rows

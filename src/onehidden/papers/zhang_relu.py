@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from onehidden.certify.convexity import empirical_hessian
+from onehidden.lab.convexity import empirical_hessian
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.papers.conditioned import conditioned_teacher

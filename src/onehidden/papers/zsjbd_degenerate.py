@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onehidden.certify.convexity import population_hessian
+from onehidden.lab.convexity import population_hessian
 from onehidden.network import OneHiddenNet
 from onehidden.papers.record import Reproduction
 

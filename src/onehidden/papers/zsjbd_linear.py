@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from onehidden.certify.convexity import empirical_hessian
+from onehidden.lab.convexity import empirical_hessian
+from onehidden.lab.gradient import Descent, descend, linear_rate
 from onehidden.papers.conditioned import conditioned_teacher
 from onehidden.papers.record import Reproduction
-from onehidden.solvers.gradient import Descent, descend, linear_rate
 
 D, K, KAPPA, N, STEPS = 10, 3, 2.0, 4000, 4000
 RADIUS = 0.05  # of σ_k: inside the convex region of every activation here

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
+from onehidden.objectives.base import Objective
 from onehidden.precision import in_double
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class Surface:
     saddles: np.ndarray
     labels: tuple[str, str]
 
-    def draw(self, axes: Any) -> None:
+    def draw(self, axes: Axes) -> None:
         """Filled contours with minima (circles) and saddles (crosses) on Matplotlib axes."""
         mesh = axes.contourf(self.first, self.second, self.values.T, levels=30, cmap="viridis")
         axes.figure.colorbar(mesh, ax=axes)
@@ -46,7 +51,7 @@ class Surface:
 
 
 @in_double
-def angle_surface(objective: Any, data: Any, size: int = 121) -> Surface:
+def angle_surface(objective: Objective, data: object, size: int = 121) -> Surface:
     """The objective at rows (cos α, sin α), (cos β, sin β) for d = k = 2, both angles over [0, π)."""
     source = objective.prepare(data)
     angles = np.linspace(0, np.pi, size, endpoint=False)
@@ -63,7 +68,14 @@ def angle_surface(objective: Any, data: Any, size: int = 121) -> Surface:
 
 @in_double
 def slice_surface(
-    objective: Any, data: Any, params: Any, first: Any, second: Any, *, radius: float = 1.0, size: int = 61
+    objective: Objective,
+    data: object,
+    params: npt.ArrayLike,
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    *,
+    radius: float = 1.0,
+    size: int = 61,
 ) -> Surface:
     """The objective at params + s·first + t·second, |s|, |t| ≤ radius."""
     P, U, V = (np.asarray(part, float) for part in (params, first, second))
@@ -82,7 +94,7 @@ def slice_surface(
 
 
 @partial(jax.jit, static_argnums=0)
-def _many(objective: Any, points: jax.Array, source: Any) -> jax.Array:
+def _many(objective: Objective, points: jax.Array, source: object) -> jax.Array:
     return jax.lax.map(lambda p: objective.function(p, source), points)
 
 

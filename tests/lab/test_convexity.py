@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from onehidden.certify.basin import basin
-from onehidden.certify.convexity import (
+from onehidden.lab.basin import basin
+from onehidden.lab.convexity import (
     empirical_hessian,
     local_convexity,
     population_eigenvalues,

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from onehidden.precision import in_double
 
@@ -41,7 +41,9 @@ class Descent:
 
 
 @lru_cache(maxsize=32)
-def _runner(fn: Callable[[jax.Array], jax.Array], slope: Callable[[jax.Array], jax.Array], steps: int) -> Any:
+def _runner(
+    fn: Callable[[jax.Array], jax.Array], slope: Callable[[jax.Array], jax.Array], steps: int
+) -> Callable:
     """Compiled block of ``steps`` steps for one activation."""
 
     def value_and_gradient(W: jax.Array, problem: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
@@ -64,17 +66,17 @@ def _runner(fn: Callable[[jax.Array], jax.Array], slope: Callable[[jax.Array], j
 
 @in_double
 def descend(
-    X: Any,
-    y: Any,
-    weights: Any,
-    output: Any,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    weights: npt.ArrayLike,
+    output: npt.ArrayLike,
     *,
     fn: Callable[[jax.Array], jax.Array],
     slope: Callable[[jax.Array], jax.Array],
     smoothness: float,
-    bias: Any = None,
+    bias: npt.ArrayLike | None = None,
     intercept: float = 0.0,
-    truth: Any = None,
+    truth: npt.ArrayLike | None = None,
     steps: int = 2000,
     tolerance: float = 1e-20,
 ) -> Descent:

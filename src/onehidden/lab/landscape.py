@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from onehidden.checks import Check, at_least, at_most
+from onehidden.objectives.base import Objective
 from onehidden.precision import in_double
+from onehidden.streams import stream
 
 DENSE_LIMIT = 400
-VERDICTS = ("approximate local minimum", "saddle", "neither")
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class LandscapeRecord:
     lambda_max: float
     epsilon: float
     tau: float
-    verdict: str
+    verdict: Literal["approximate local minimum", "saddle", "neither"]
     direction: np.ndarray
 
     @property
@@ -51,9 +53,9 @@ class LandscapeRecord:
 
 @in_double
 def landscape(
-    objective: Any,
-    params: Any,
-    data: Any,
+    objective: Objective,
+    params: npt.ArrayLike,
+    data: object,
     *,
     tau: float,
     epsilon: float | None = None,
@@ -64,7 +66,7 @@ def landscape(
 
     Parameters
     ----------
-    objective : anything with ``function(params, source)`` and ``prepare(data)``.
+    objective : the function to judge; ``function(params, source)`` and ``prepare(data)`` are asked for.
     params : the point, rows (k, d).
     data : batch, moments or teacher.
     tau : curvature tolerance, τ of the theorem (``objective.tau`` gives it for G and L).
@@ -96,16 +98,16 @@ def landscape(
     )
 
 
-def _on_sphere(fn: Callable, x: jax.Array, source: Any) -> jax.Array:
+def _on_sphere(fn: Callable, x: jax.Array, source: object) -> jax.Array:
     return fn(x / jnp.linalg.norm(x, axis=1, keepdims=True), source)
 
 
-def _dense_hessian(fn: Callable, x: jax.Array, source: Any) -> np.ndarray:
+def _dense_hessian(fn: Callable, x: jax.Array, source: object) -> np.ndarray:
     H = np.asarray(jax.jit(jax.hessian(fn))(x, source)).reshape(x.size, x.size)
     return (H + H.T) / 2
 
 
-def _lanczos(fn: Callable, x: jax.Array, source: Any) -> tuple[float, float, np.ndarray]:
+def _lanczos(fn: Callable, x: jax.Array, source: object) -> tuple[float, float, np.ndarray]:
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     @jax.jit
@@ -116,7 +118,7 @@ def _lanczos(fn: Callable, x: jax.Array, source: Any) -> tuple[float, float, np.
         return np.asarray(product(x, source, jnp.asarray(v).reshape(x.shape))).ravel()
 
     operator = LinearOperator((x.size, x.size), matvec=apply, dtype=np.float64)  # type: ignore[call-arg]
-    v0 = np.random.default_rng(0).standard_normal(x.size)
+    v0 = stream(0, "lanczos").standard_normal(x.size)
     high = eigsh(operator, k=1, which="LA", v0=v0, tol=1e-6, return_eigenvectors=False)[0]  # type: ignore[arg-type]
     # λ_min sits in a cluster: shift by λ_max so that it becomes the largest in magnitude.
     shifted = LinearOperator((x.size, x.size), matvec=lambda v: high * v - apply(v), dtype=np.float64)  # type: ignore[call-arg]

@@ -7,11 +7,12 @@ v_i v_j E[g'(t_i) g'(t_j) x x'], which for x ~ N(0, I) are integrals over the pl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
 
 from onehidden.activations import Activation
 from onehidden.checks import Check, at_least
@@ -67,7 +68,9 @@ class LocalConvexity:
         return out
 
 
-def local_convexity(network: OneHiddenNet, X: Any = None, y: Any = None) -> LocalConvexity:
+def local_convexity(
+    network: OneHiddenNet, X: npt.ArrayLike | None = None, y: npt.ArrayLike | None = None
+) -> LocalConvexity:
     """Curvature at a network: expected under N(0, I), on data where given, and the theorem's quantities."""
     values = population_eigenvalues(network)
     empirical = (float("nan"), float("nan"))
@@ -90,7 +93,7 @@ def local_convexity(network: OneHiddenNet, X: Any = None, y: Any = None) -> Loca
     return LocalConvexity((float(values[0]), float(values[-1])), empirical, kappa, lam, rho, power, m0, M0)
 
 
-def population_eigenvalues(network: OneHiddenNet) -> np.ndarray:
+def population_eigenvalues(network: OneHiddenNet) -> Float[np.ndarray, " r"]:
     """All distinct eigenvalues of the expected Hessian, rising, without forming (kd)².
 
     Outside the span of the rows every direction sees the k × k matrix v_i v_j E[g'_i g'_j].
@@ -106,7 +109,7 @@ def population_eigenvalues(network: OneHiddenNet) -> np.ndarray:
     return np.sort(np.concatenate(values))
 
 
-def population_hessian(network: OneHiddenNet) -> np.ndarray:
+def population_hessian(network: OneHiddenNet) -> Float[np.ndarray, "kd kd"]:
     """(kd, kd) expected Hessian over the rows at the truth, x ~ N(0, I), by quadrature."""
     A, v = network.weights, network.output
     k, d = A.shape
@@ -176,7 +179,9 @@ def _normal(s: np.ndarray) -> np.ndarray:
     return np.exp(-(s**2) / 2) / np.sqrt(2 * np.pi)
 
 
-def empirical_hessian(network: OneHiddenNet, X: Any, y: Any) -> np.ndarray:
+def empirical_hessian(
+    network: OneHiddenNet, X: npt.ArrayLike, y: npt.ArrayLike
+) -> Float[np.ndarray, "kd kd"]:
     """(kd, kd) Hessian of 1/(2n) Σ (prediction - y)² over the rows; at a kink g'' counts as 0."""
     X, y = np.asarray(X, float), np.asarray(y, float)
     if X.ndim != 2 or X.shape[1] != network.n_inputs or y.shape != (len(X),):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from onehidden import activations
-from onehidden.certify.convexity import empirical_hessian
+from onehidden.lab.convexity import empirical_hessian
+from onehidden.lab.gradient import descend, linear_rate
 from onehidden.papers.conditioned import conditioned_teacher
 from onehidden.precision import double
-from onehidden.solvers.gradient import descend, linear_rate
 
 
 def problem(name="tanh"):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from onehidden.certify.convexity import empirical_hessian
+from onehidden.lab.convexity import empirical_hessian
+from onehidden.lab.gradient import descend
 from onehidden.network import OneHiddenNet
-from onehidden.solvers.gradient import descend
+from onehidden.streams import stream
 
 RADII = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
@@ -36,7 +37,7 @@ class Basin:
 
 def basin(
     network: OneHiddenNet,
-    X: Any,
+    X: npt.ArrayLike,
     *,
     radii: Sequence[float] = RADII,
     trials: int = 5,
@@ -50,7 +51,7 @@ def basin(
         )
     X = np.asarray(X, float)
     y = network.predict(X)
-    random = np.random.default_rng(seed)
+    random = stream(seed, "basin")
     g, truth = network.activation, network.weights
     unit = float(np.linalg.svd(truth, compute_uv=False)[-1])
     convex, returned = [], []

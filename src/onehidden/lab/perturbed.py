@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from onehidden.precision import in_double
+from onehidden.streams import derived_seed
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,9 @@ class PerturbedDescent:
 
 @in_double
 def perturbed_descent(
-    value_and_grad: Callable[[Any, Any], tuple[jax.Array, Any]],
-    starts: Any,
-    data: Any,
+    value_and_grad: Callable[..., tuple[jax.Array, jax.Array]],
+    starts: npt.ArrayLike,
+    data: object,
     *,
     rate: float,
     steps: int,
@@ -60,7 +61,7 @@ def perturbed_descent(
     if not (rate > 0 and threshold > 0 and radius > 0 and steps >= 1 and wait >= 1):
         raise ValueError("rate, threshold, radius, steps and wait must be positive")
     starts = jnp.asarray(np.asarray(starts, float))
-    keys = jax.random.split(jax.random.key(seed), len(starts))
+    keys = jax.random.split(jax.random.key(derived_seed(seed, "perturbed descent")), len(starts))
     out = _run(value_and_grad, int(steps), int(wait), starts, keys, data, rate, threshold, radius)
     return PerturbedDescent(*(np.asarray(part) for part in out))
 

@@ -1,0 +1,110 @@
+"""Certificates of points of a landscape, pictures of it, and descent that leaves saddles."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from onehidden.lab import angle_surface, landscape, perturbed_descent, slice_surface
+from onehidden.network import OneHiddenNet
+from onehidden.objectives import GaussianDesigned, PairwiseQuartic, kappa
+from onehidden.solvers.saddle_free import saddle_free_newton
+from onehidden.solvers.stochastic import descend, sgd
+
+SPURIOUS = np.array([[1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, np.sqrt(0.5), np.sqrt(0.5)]], float)
+
+
+def appendix_f(delta=0.5):
+    return OneHiddenNet(np.eye(4), [1, 2 + delta, 2 + delta, 2 + delta])
+
+
+def theorem_weights(teacher):
+    spread = teacher.output.max() / teacher.output.min()
+    return 0.12 / spread, teacher.output.max() / 0.01
+
+
+def skew(k, d, seed=0):
+    rows = np.random.default_rng(seed).standard_normal((k, d)) / np.sqrt(d)
+    return rows / np.linalg.norm(rows, axis=1)[:, None]
+
+
+def test_spurious_point_is_a_minimum_of_p_prime_and_not_of_g():
+    teacher = appendix_f()
+    record = landscape(PairwiseQuartic(), SPURIOUS, teacher, tau=0.0, sphere=True)
+    assert record.verdict == "approximate local minimum"
+    assert record.value == pytest.approx(2.0, abs=1e-12)  # ordered pairs; the global minimum is 0
+    assert landscape(PairwiseQuartic(), np.eye(4), teacher, tau=0.0, sphere=True).value < 1e-12
+
+    G = GaussianDesigned(*theorem_weights(teacher))
+    tau = G.tau(np.abs(kappa(teacher.activation, 4)) * teacher.output, 4)
+    # G holds no minimum near it: the nearest stationary point of the same support has a way down.
+    source = G.prepare(teacher)
+    rows = SPURIOUS.copy()
+    for _ in range(60):  # Newton on the norms alone keeps the support
+        g = np.sum(G.gradient(rows, source) * rows, axis=1) / np.sum(rows**2, axis=1)
+        rows *= (1 - 0.1 * g / (8 * G.lam) * 10)[:, None]
+    record = landscape(G, rows, teacher, tau=tau)
+    assert record.verdict != "approximate local minimum"
+    assert record.lambda_min < -tau
+
+
+def test_small_multiples_of_two_keep_the_point_a_minimum_and_equal_outputs_do_not():
+    assert landscape(PairwiseQuartic(), SPURIOUS, appendix_f(0.01), tau=0, sphere=True).lambda_min > -1e-9
+    even = OneHiddenNet(np.eye(4), np.ones(4))
+    assert landscape(PairwiseQuartic(), SPURIOUS, even, tau=0, sphere=True).verdict == "saddle"
+
+
+def test_truth_is_certified_a_minimum_of_g():
+    teacher = OneHiddenNet(np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0], np.ones(5))
+    G = GaussianDesigned(*theorem_weights(teacher))
+    found = saddle_free_newton(G.function, teacher.weights[None], G.prepare(teacher))
+    record = landscape(G, found.params[0], teacher, tau=G.tau(np.full(5, 0.399), 5))
+    assert record.verdict == "approximate local minimum"
+    assert all(check.passed for check in record.checks)
+    away = landscape(G, 1.3 * found.params[0], teacher, tau=0.0)
+    assert away.verdict == "neither"
+
+
+def test_lanczos_matches_the_dense_spectrum():
+    teacher = OneHiddenNet(skew(6, 6), np.linspace(1, 2, 6))
+    G, B = GaussianDesigned(1.0, 3.0), skew(6, 6, 1)
+    dense = landscape(G, B, teacher, tau=0.0)
+    lanczos = landscape(G, B, teacher, tau=0.0, dense_limit=0)
+    assert abs(dense.lambda_min - lanczos.lambda_min) < 1e-6 * dense.lambda_max
+    assert abs(dense.lambda_max - lanczos.lambda_max) < 1e-5 * dense.lambda_max
+    assert abs(np.sum(dense.direction * lanczos.direction)) > 0.999
+    assert abs(dense.lambda_min) > 1e-3 * dense.lambda_max  # zero must fail
+
+
+def saddle(x, data):
+    return (x[0] ** 2 - 1) ** 2 / 4 + data * x[1] ** 2
+
+
+def test_perturbed_descent_leaves_the_saddle_where_plain_descent_stays():
+    start = np.array([[0.0, 1.0]])
+    vg = jax.value_and_grad(saddle)
+    out = perturbed_descent(vg, start, np.float64(0.5), rate=0.1, steps=2000)
+    assert abs(abs(out.params[0, 0]) - 1) < 1e-4
+    assert out.perturbations[0] >= 1
+    plain = descend(vg, start, optimiser=sgd(0.1), steps=2000, data=np.float64(0.5))
+    assert abs(plain.params[0, 0]) < 1e-12
+
+
+def test_angle_surface_marks_the_two_true_minima():
+    G = GaussianDesigned(0.1, 100.0)
+    surface = angle_surface(G, OneHiddenNet(np.eye(2), [1.0, 1.0]), size=60)
+    found = {tuple(np.round(point, 6)) for point in surface.minima}
+    assert found == {(0.0, round(np.pi / 2, 6)), (round(np.pi / 2, 6), 0.0)}
+    assert len(surface.saddles) > 0
+
+
+def test_slice_through_a_saddle_shows_it():
+    teacher = OneHiddenNet(np.eye(3), np.ones(3))
+    U, V = np.zeros((2, 3, 3))
+    U[0, 0] = V[1, 1] = 1.0
+    surface = slice_surface(GaussianDesigned(0.1, 1.0), teacher, np.eye(3), U, V, radius=0.5, size=21)
+    assert surface.values.shape == (21, 21)
+    assert len(surface.minima) == 1
+    with pytest.raises(ValueError, match="shape of params"):
+        slice_surface(GaussianDesigned(0.1, 1.0), teacher, np.eye(3), U[0], V)
