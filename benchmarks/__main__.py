@@ -23,7 +23,9 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help=", ".join(available))
     parser.add_argument("--quick", action="store_true", help="fewer seeds and sizes")
     parser.add_argument("--store", action="store_true", help="keep the table under benchmarks/results")
+    parser.add_argument("--src", help="folder of the package that house measures, in place of this one's")
     args = parser.parse_args()
+    os.environ |= {"BENCH_SRC": args.src} if args.src else {}
     for name in args.names or available:
         print(f"## {name}", flush=True)
         lines = importlib.import_module(f"benchmarks.{name}").main(args.quick)
