@@ -19,14 +19,15 @@ from benchmarks._table import Table
 from benchmarks._truth import device
 from benchmarks.scale import seconds
 from onehidden import activations, laws
+from onehidden.fit.form import Form
+from onehidden.fit.in_memory import NetworkFit
 from onehidden.moments import score_moments
 from onehidden.moments.packing import unpack
 from onehidden.moments.products import ProductSums
 from onehidden.moments.streaming import hermite_scores
-from onehidden.objectives.fit import NetworkFit
-from onehidden.objectives.residuals import Form
 from onehidden.precision import double
 from onehidden.scores.local_gaussian import local_moments, prepare
+from onehidden.streams import derived_seed, stream
 
 
 def main(quick: bool) -> list[str]:
@@ -51,7 +52,9 @@ def best(work: Callable[[], object], repeats: int = 3) -> float:
 
 
 def matrix_product(size: int) -> float:
-    A = jax.random.normal(jax.random.key(0), (size, size), jnp.float64)
+    A = jax.random.normal(
+        jax.random.key(derived_seed(0, "benchmark", "accelerator", "matrix")), (size, size), jnp.float64
+    )
     product = jax.jit(lambda a: a @ a)
     return 2 * size**3 / best(lambda: product(A).block_until_ready(), 5)
 
@@ -62,7 +65,7 @@ def _row(table: Table, what: str, work: float, took: float, peak: float, error: 
 
 
 def _moments(table: Table, n: int, d: int, peak: float) -> None:
-    rng = np.random.default_rng(0)
+    rng = stream(0, "benchmark", "accelerator", "moments")
     X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
     law = laws.Gaussian(np.zeros(d), np.eye(d))
     nominal = 2 * n * (d * (d + 1) // 2) ** 2
@@ -94,7 +97,7 @@ def _moments(table: Table, n: int, d: int, peak: float) -> None:
 
 
 def _scores(table: Table, n: int, d: int, peak: float) -> None:
-    X = np.random.default_rng(0).standard_normal((n, d))
+    X = stream(0, "benchmark", "accelerator", "scores").standard_normal((n, d))
     h, data = np.full(n, 0.6), prepare(X)
     work = 2.0 * n * n * (d + 2 + 1 + d + d * (d + 1) // 2)
     few = X[:200]
@@ -113,7 +116,7 @@ def _scores(table: Table, n: int, d: int, peak: float) -> None:
 
 
 def _normal_equations(table: Table, n: int, k: int, peak: float) -> None:
-    rng = np.random.default_rng(0)
+    rng = stream(0, "benchmark", "accelerator", "normal equations")
     form = Form(activations.get("relu"), k, k)
     X, y = rng.standard_normal((n, k)), rng.standard_normal(n)
     theta = rng.standard_normal(form.size) / np.sqrt(k)

@@ -16,6 +16,7 @@ import numpy as np
 import onehidden as oh
 from benchmarks._table import Table
 from benchmarks.scale import planted, write_folder
+from onehidden.streams import stream
 
 
 def main(quick: bool) -> list[str]:
@@ -72,10 +73,12 @@ def worker_rows(n: int, file_rows: int) -> list[str]:
 
 _RUN = """
 import sys, numpy as np, onehidden as oh
-rng = np.random.default_rng(0)
-net = oh.OneHiddenNet(np.linalg.qr(rng.standard_normal((10, 5)))[0].T, [1.0, -2.0, 1.5, 1.0, -1.0])
-X = rng.standard_normal((4000, 10))
-y = net.predict(X) + 0.1 * rng.standard_normal(4000)
+from onehidden.streams import stream
+drawn = {use: stream(0, "benchmark", "cluster", use) for use in ("teacher", "inputs", "noise")}
+rows = np.linalg.qr(drawn["teacher"].standard_normal((10, 5)))[0].T
+net = oh.OneHiddenNet(rows, [1.0, -2.0, 1.5, 1.0, -1.0])
+X = drawn["inputs"].standard_normal((4000, 10))
+y = net.predict(X) + 0.1 * drawn["noise"].standard_normal(4000)
 print("begin", flush=True)
 r = oh.recover(X, y, 5, start="wide", checkpoint=sys.argv[1])
 print(r.network.weights.tobytes().hex() + r.network.output.tobytes().hex(), flush=True)
@@ -95,7 +98,7 @@ def kill_rows(times: int) -> list[str]:
         work = time.perf_counter()
         expected = run.stdout.readline()
         end = time.perf_counter()
-        rng, same, resumed = np.random.default_rng(0), 0, []
+        rng, same, resumed = stream(0, "benchmark", "cluster", "kill"), 0, []
         for i in range(times):
             folder = Path(place) / str(i)
             run = _started(folder)

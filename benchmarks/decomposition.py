@@ -8,6 +8,7 @@ import numpy as np
 
 from benchmarks._table import Table
 from onehidden.starts.joint_diagonalisation import decompose
+from onehidden.streams import stream
 
 CONDITION = 10.0
 EXACT_TRIALS = 50
@@ -52,7 +53,7 @@ def main(quick: bool) -> list[str]:
 
 def problem(k: int, order: int, seed: int, condition: float = CONDITION) -> tuple[np.ndarray, np.ndarray]:
     """A random exact tensor and its unit components, whose condition number is at most ``condition``."""
-    random = np.random.default_rng(seed)
+    random = stream(seed, "benchmark", "decomposition", "tensor")
     while True:
         left, right = (np.linalg.qr(random.standard_normal((k, k)))[0] for _ in range(2))
         U = left @ np.diag(np.geomspace(1, 1 / condition, k)) @ right
@@ -91,7 +92,7 @@ def _noise_row(k: int, noise: float, trials: int) -> tuple[object, ...]:
     errors, seconds = np.zeros((trials, 4)), np.zeros(4)
     for seed in range(trials):
         tensor, U = problem(k, 3, seed)
-        raw = np.random.default_rng(10_000 + seed).standard_normal(tensor.shape)
+        raw = stream(seed, "benchmark", "decomposition", "noise").standard_normal(tensor.shape)
         symmetric = sum(
             raw.transpose(p) for p in ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
         )

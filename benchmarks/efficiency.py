@@ -17,9 +17,10 @@ import numpy as np
 import onehidden as oh
 from benchmarks import _peers, _pool, _truth
 from benchmarks._table import Table
-from onehidden.objectives.fit import NetworkFit
-from onehidden.objectives.residuals import Form
+from onehidden.fit.form import Form
+from onehidden.fit.in_memory import NetworkFit
 from onehidden.solvers import LevenbergMarquardt
+from onehidden.streams import stream
 
 GRID = (1.2, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.4, 8.0, 10.0, 12.8, 16.0)
 SIZES = ((20, 20), (50, 50), (50, 5))
@@ -136,7 +137,8 @@ def random_starts(X: np.ndarray, y: np.ndarray, k: int, seed: int, limit: float)
     scale = float(y.std())
     fit = NetworkFit(form, X, (y - y.mean()) / scale)
     solver = LevenbergMarquardt(max_steps=200, floor=1e-29 * len(y), patience=20)
-    rng, begin, best = np.random.default_rng(seed), time.perf_counter(), None
+    rng = stream(seed, "benchmark", "efficiency", "starts")
+    begin, best = time.perf_counter(), None
     for _ in range(STARTS):
         rows = rng.standard_normal((k, X.shape[1])) / np.sqrt(X.shape[1])
         theta = form.pack(rows, rng.standard_normal(k) / np.sqrt(k))

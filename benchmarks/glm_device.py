@@ -19,6 +19,7 @@ from onehidden.network import OneHiddenNet
 from onehidden.objectives import GaussianDesigned, HermiteLoss, SquaredLoss
 from onehidden.papers.fresh import FreshSampler, random_rows, rotation
 from onehidden.solvers.stochastic import adam, cosine_decay, descend, sgd, staircase
+from onehidden.streams import derived_seed
 
 
 def timed(
@@ -67,11 +68,12 @@ def main(quick: bool) -> list[str]:
         "objective", "teacher", "batch", "labels", "aim", "honest error", "printed error",
         "first step at aim", "steps", "seconds", "ms a step",
     )  # fmt: skip
-    identity, turned = (OneHiddenNet(A, np.ones(d)) for A in (np.eye(d), rotation(d, 1)))
+    truth = rotation(d, derived_seed(0, "benchmark", "glm device", "teacher"))
+    identity, turned = (OneHiddenNet(A, np.ones(d)) for A in (np.eye(d), truth))
     G = GaussianDesigned(1.0, 5.0)
     f = HermiteLoss((2, 4))
     outputs = np.ones((1, d))
-    rows = random_rows(1, d, d, 0)
+    rows = random_rows(1, d, d, derived_seed(0, "benchmark", "glm device", "start"))
     settings = [
         ("G", G, identity, "I", big, 2, rows, cosine(0.02), 15, 3000, 0.1),
         ("G", G, turned, "rotated", big, 2, rows, cosine(0.02), 15, 3000, 0.1),
@@ -95,7 +97,10 @@ def main(quick: bool) -> list[str]:
         )
     loss = SquaredLoss()
     rule = lambda steps: sgd(staircase(0.01, steps))  # noqa: E731
-    starts = (np.ones((5, d)), random_rows(5, d, d, 0))
+    starts = (
+        np.ones((5, d)),
+        random_rows(5, d, d, derived_seed(0, "benchmark", "glm device", "starts of the squared loss")),
+    )
     run, steps, seconds = timed(
         loss, FreshSampler(loss, identity, 256), starts, rule, 20 * scale, 40_000 // share, None
     )

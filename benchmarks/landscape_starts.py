@@ -12,6 +12,7 @@ from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.objectives import GaussianDesigned, NonOrthogonal
 from onehidden.solvers.saddle_free import saddle_free_newton
+from onehidden.streams import stream
 
 D, C = 10, 0.01
 
@@ -75,10 +76,12 @@ def main(quick: bool) -> list[str]:
     )  # fmt: skip
     for kind in ("G", "F", "F_delta"):
         for kappa in (1.0, 3.0):
-            rng = np.random.default_rng(7)
-            teacher, objective = problem(kind, kappa, rng)
+            drawn = {
+                use: stream(7, "benchmark", "landscape starts", use) for use in ("teacher", "start", "inputs")
+            }
+            teacher, objective = problem(kind, kappa, drawn["teacher"])
             k = teacher.n_hidden
-            points = rng.standard_normal((starts, k, D))
+            points = drawn["start"].standard_normal((starts, k, D))
             points /= np.linalg.norm(points, axis=2, keepdims=True)
             clock = time.perf_counter()
             run = saddle_free_newton(
@@ -92,7 +95,7 @@ def main(quick: bool) -> list[str]:
             seconds = time.perf_counter() - clock
             found = [rows_of(kind, B) for B in run.params]
             errors = np.array([match(rows, teacher.weights).honest_error for rows in found])
-            X = rng.standard_normal((1000, D))
+            X = drawn["inputs"].standard_normal((1000, D))
             y = teacher.predict(X)
             after = [match(polish(rows, X, y), teacher) for rows in found]
             worst = np.array([max(m.max_error, m.output_error) for m in after])

@@ -9,6 +9,7 @@ import numpy as np
 import onehidden as oh
 from benchmarks import _pool
 from benchmarks._table import Table
+from onehidden.streams import derived_seed, stream
 
 N, D, K = 20_000, 20, 5
 SECONDS = 120.0
@@ -35,7 +36,8 @@ def rows(cases: list[tuple[str, float]], repetitions: int) -> list[str]:
         ratio = np.sqrt(np.mean(np.square(errors), axis=0) / np.mean(np.square(bounds), axis=0))
         pooled = float(np.sqrt(np.mean(np.square(errors)) / np.mean(np.square(bounds))))
         # What the worst of as many ratios is when every estimate sits exactly on the bound.
-        chance = np.random.default_rng(0).chisquare(len(mine), (2000, len(ratio))) / len(mine)
+        rng = stream(0, "benchmark", "noise", "chance")
+        chance = rng.chisquare(len(mine), (2000, len(ratio))) / len(mine)
         table.row(
             law, sigma, len(mine), sum(row["status"] == "consistent" for row in mine), pooled,
             float(np.median(ratio)), float(np.max(ratio)),
@@ -51,10 +53,10 @@ def noisy_trial(law: str, noise: float, repetition: int) -> dict[str, Any]:
     """
     problem = oh.problems.get(f"{law}-relu-orthonormal-{D}x{K}")
     truth = problem.teacher(0)
-    X = problem.law.sample(N, 1000 + repetition)
+    X = problem.law.sample(N, derived_seed(repetition, "benchmark", "noise", "inputs"))
     clean = truth.predict(X)
     sigma = noise * clean.std()
-    y = clean + sigma * np.random.default_rng(repetition).standard_normal(len(clean))
+    y = clean + sigma * stream(repetition, "benchmark", "noise", "noise").standard_normal(len(clean))
     r = oh.recover(X, y, K, seed=repetition, max_seconds=_pool.seconds(SECONDS))
     p = oh.match(r.network, truth).permutation
 

@@ -21,6 +21,7 @@ from benchmarks._table import Table
 from onehidden.objectives import GaussianDesigned, ProductScore, ScoreDesigned
 from onehidden.objectives.base import _value_and_grad
 from onehidden.precision import double
+from onehidden.streams import stream
 
 # Pinned to one core, processor time is what a quiet machine would show; otherwise the wall clock.
 _clock = time.process_time if len(os.sched_getaffinity(0)) == 1 else time.perf_counter
@@ -135,7 +136,7 @@ def contenders(n: int, d: int, rng: np.random.Generator) -> dict[str, tuple[Call
 
 def main(quick: bool) -> list[str]:
     table = Table("step", "n", "d = k", "ms", "bound, ms", "ratio to bound", "products in the bound")
-    rng = np.random.default_rng(0)
+    rng = stream(0, "benchmark", "objectives", "samples")
     sizes = ((8192, 20, 5), (8192, 50, 20))
     if not quick:
         sizes = ((8192, 30, 5), (8192, 50, 40), (262_144, 50, 5))

@@ -14,6 +14,7 @@ import numpy as np
 
 import onehidden as oh
 from benchmarks._table import Table
+from onehidden.streams import stream
 
 TABLES = ("diabetes", "wine", "cancer", "iris")
 ACTIVATIONS = ("relu", "tanh", "logistic")
@@ -94,7 +95,7 @@ def row(table: Table, name: str, activation: str, width: int, solver: str, hidde
     model, inside = trained(name, activation, width, solver)
     d = inside.n_inputs
     r = oh.recover_oracle(model.predict, d, hidden, activation=inside.activation.name)  # type: ignore[attr-defined]
-    X = np.random.default_rng(1).standard_normal((10_000, d))
+    X = stream(1, "benchmark", "oracle", "inputs").standard_normal((10_000, d))
     y = model.predict(X)  # type: ignore[attr-defined]
     function = float(np.max(np.abs(r.network.predict(X) - y)) / y.std())
     m = oh.match(r.network, live_part(inside, X, float(y.std())))

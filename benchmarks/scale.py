@@ -21,12 +21,13 @@ import numpy as np
 import onehidden as oh
 from benchmarks._table import Table
 from onehidden import activations, laws
+from onehidden.fit.form import Form
+from onehidden.fit.in_memory import NetworkFit
 from onehidden.moments import score_moments
 from onehidden.moments.products import ProductSums
 from onehidden.moments.streaming import hermite_scores
-from onehidden.objectives.fit import NetworkFit
-from onehidden.objectives.residuals import Form
 from onehidden.solvers import LevenbergMarquardt
+from onehidden.streams import stream
 
 
 def main(quick: bool) -> list[str]:
@@ -73,13 +74,13 @@ class Peak:
 
 
 def matrix_product_rate() -> float:
-    A = np.random.default_rng(0).standard_normal((2048, 2048))
+    A = stream(0, "benchmark", "scale", "matrix").standard_normal((2048, 2048))
     A @ A
     return 2 * 2048**3 / seconds(lambda: A @ A, 3)
 
 
 def moment_rates(n: int, d: int = 50) -> list[str]:
-    rng = np.random.default_rng(0)
+    rng = stream(0, "benchmark", "scale", "moments")
     X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
     law = (
         laws.standard_normal(d) if hasattr(laws, "standard_normal") else laws.Gaussian(np.zeros(d), np.eye(d))
@@ -118,13 +119,13 @@ def moment_rates(n: int, d: int = 50) -> list[str]:
 
 def step_times(k: int, n: int) -> list[str]:
     """One Levenberg–Marquardt step of d = k units: normal equations, solution, loss of the trial."""
-    d, rng = k, np.random.default_rng(0)
+    d, rng = k, stream(0, "benchmark", "scale", "teacher")
     form = Form(activations.get("relu"), d, k)
     truth = rng.standard_normal(form.size) / np.sqrt(d)
-    X = rng.standard_normal((n, d))
+    X = stream(0, "benchmark", "scale", "inputs").standard_normal((n, d))
     weights, output, _, _, constant = form.unpack(truth)
     y = np.maximum(X @ weights.T, 0) @ output + constant
-    start = truth + 0.05 * rng.standard_normal(form.size)
+    start = truth + 0.05 * stream(0, "benchmark", "scale", "start").standard_normal(form.size)
     fit = NetworkFit(form, X, y)
     LevenbergMarquardt(max_steps=1).solve(fit, start)  # compiles
     ours = (
@@ -200,8 +201,8 @@ def cost_rows(n: int, d: int = 50, k: int = 10) -> list[str]:
     from functools import partial
 
     from onehidden.data.survey import Survey
-    from onehidden.recovery.cost import costs
-    from onehidden.recovery.passes import StreamedFit
+    from onehidden.fit.cost import costs
+    from onehidden.fit.streamed import StreamedFit
     from onehidden.recovery.streamed import coordinates_of
 
     def processor(work: Callable[[], object]) -> float:
@@ -210,7 +211,7 @@ def cost_rows(n: int, d: int = 50, k: int = 10) -> list[str]:
         return time.process_time() - begin
 
     form = Form(activations.get("relu"), d, k)
-    A = np.random.default_rng(0).standard_normal((1024, 1024))
+    A = stream(0, "benchmark", "scale", "matrix").standard_normal((1024, 1024))
     A @ A
     rate = 2 * 1024**3 / min(processor(lambda: A @ A) for _ in range(5))
     with tempfile.TemporaryDirectory() as place:
@@ -222,7 +223,7 @@ def cost_rows(n: int, d: int = 50, k: int = 10) -> list[str]:
         summary = survey().result()
         law, basis = laws.Gaussian(summary.mean, summary.covariance), planted(d, k).weights.T
         fit = StreamedFit(form, source, coordinates_of(summary, False), n, float(n))
-        theta = np.random.default_rng(1).standard_normal(form.size)
+        theta = stream(0, "benchmark", "scale", "student").standard_normal(form.size)
         fit.normal_equations(theta)  # compiles
         works = {
             "survey": survey,
@@ -259,7 +260,7 @@ def write_folder(folder: Path, n: int, d: int = 50, k: int = 10, file_rows: int 
     folder.mkdir()
     schema = pa.schema([(f"x{j}", pa.float64()) for j in range(d)] + [("y", pa.float64())])
     for number, at in enumerate(range(0, n, file_rows)):
-        rng = np.random.default_rng([7, number])
+        rng = stream(7, "benchmark", "scale", "file", number)
         with pq.ParquetWriter(
             folder / f"{number:05}.parquet", schema, use_dictionary=False, compression="none"
         ) as file:
@@ -270,7 +271,7 @@ def write_folder(folder: Path, n: int, d: int = 50, k: int = 10, file_rows: int 
 
 
 def planted(d: int, k: int) -> oh.OneHiddenNet:
-    rng = np.random.default_rng(3)
+    rng = stream(3, "benchmark", "scale", "folder teacher")
     A = np.linalg.qr(rng.standard_normal((d, k)))[0].T
     return oh.OneHiddenNet(A, np.where(np.arange(k) % 2, -1.0, 1.0))
 

@@ -15,6 +15,7 @@ import numpy as np
 from benchmarks._table import Table
 from onehidden import laws, problems, scores
 from onehidden.papers.parallel import map_cells, workers
+from onehidden.streams import stream
 
 ESTIMATORS = {
     "gaussian": lambda: scores.GaussianScore(),
@@ -50,7 +51,7 @@ def cell_errors(name: str, d: int, n: int, label: str) -> tuple[float, ...]:
 
 
 def _laws(d: int) -> dict[str, Any]:
-    rng = np.random.default_rng(d)
+    rng = stream(d, "benchmark", "score table", "rotation")
     rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
     return {
         "gaussian": laws.Gaussian(np.zeros(d), rotation @ np.diag(np.linspace(0.5, 2, d)) @ rotation.T),
@@ -70,7 +71,7 @@ def _errors(build: Any, law: Any, X: np.ndarray, Q: np.ndarray) -> tuple[float, 
         gap = fitted.score(Q, m).reshape(len(Q), -1) - truth
         size = np.median(np.linalg.norm(truth, axis=1))
         out.append(float(np.median(np.linalg.norm(gap, axis=1)) / size))
-    directions = np.random.default_rng(0).standard_normal((10, X.shape[1]))
+    directions = stream(0, "benchmark", "score table", "directions").standard_normal((10, X.shape[1]))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     truth = np.stack([law.contract(Q[:40], u, u, u, u) for u in directions])
     found = np.stack([fitted.contract(Q[:40], u, u, u, u) for u in directions])
@@ -87,7 +88,7 @@ def _real(table: Table) -> None:
     """
     X = problems.TABLES["diabetes"].rows
     X = X[:, [len(np.unique(column)) >= 100 for column in X.T]]
-    order = np.random.default_rng(0).permutation(len(X))
+    order = stream(0, "benchmark", "score table", "held out").permutation(len(X))
     train, held = X[order[:300]], X[order[300:]]
     for label, build in ESTIMATORS.items():
         start = time.perf_counter()

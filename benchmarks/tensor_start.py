@@ -10,6 +10,7 @@ from benchmarks._table import Table
 from onehidden.matching import match
 from onehidden.papers.conditioned import conditioned_teacher
 from onehidden.starts.tensor import tensor_start
+from onehidden.streams import stream
 
 REFERENCE = (100_000, 100, 10)
 SWEEPS = {
@@ -32,9 +33,9 @@ def main(quick: bool) -> list[str]:
 
 
 def _row(table: Table, varied: str, n: int, d: int, k: int) -> float:
-    random = np.random.default_rng(0)
+    random = stream(0, "benchmark", "tensor start", "teacher")
     teacher = conditioned_teacher(d, k, 2.0, "relu", random, signed=True)
-    X = random.standard_normal((n, d))
+    X = stream(0, "benchmark", "tensor start", "inputs").standard_normal((n, d))
     y = teacher.predict(X)
     began, used = time.perf_counter(), time.process_time()
     start = tensor_start(X, y, k, activation="relu")

@@ -32,7 +32,9 @@ def _broken(full=False, seed=0):
 
 @pytest.fixture(scope="module")
 def surfaces():
-    return gallery.landscapes(n=6000, size=25)
+    # At 40 000 samples the lowest point of G lies .31 to .44 rad from the truth over eight seeds: the
+    # displacement of its population, with little noise. At 6 000 it is .14 to .62.
+    return gallery.landscapes(n=40_000, size=25)
 
 
 @pytest.fixture
@@ -78,6 +80,6 @@ def test_right_score_puts_the_minima_at_the_truth_and_the_gaussian_one_does_not(
         lowest = np.unravel_index(np.argmin(surface.values), surface.values.shape)
         found[name[0]] = np.sort([surface.first[lowest[0]], surface.second[lowest[1]]])
     truth = np.array([0.5, 0.5 + np.pi / 2])
-    assert np.max(np.abs(found["L"] - truth)) <= 1.5 * step
-    assert np.max(np.abs(found["ℓ"] - truth)) <= 1.5 * step
+    assert np.max(np.abs(found["L"] - truth)) <= step
+    assert np.max(np.abs(found["ℓ"] - truth)) <= step
     assert np.max(np.abs(found["G"] - truth)) > 1.5 * step

@@ -1,6 +1,7 @@
 """The catalogue says what it is: exact truth, stated moments, stable names."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -204,3 +205,18 @@ def test_the_command_lists_a_part_of_the_catalogue():
     assert all(name.startswith("laplace-") and name.endswith("-biased") for name in listed)
     with pytest.raises(ValueError, match="no problem matches"):
         CliRunner().invoke(command, ["nothing-*"], catch_exceptions=False)
+
+
+def test_problems_of_one_seed_share_no_draws():
+    first, second = (oh.problems.get(f"{law}-relu-orthonormal-8x8") for law in ("gaussian", "mixture"))
+    a, b = first.teacher(3).weights, second.teacher(3).weights
+    # Two random rotations: an entry of a product has standard deviation 1/√8; equal ones would give I.
+    assert np.abs(a @ b.T - np.eye(8)).max() > 0.5
+    X, _, _ = first.sample(64, 3)
+    # Rows of the same stream as the teacher would repeat its normal draws before they are made orthogonal.
+    assert not np.isclose(np.linalg.qr(X[:8])[0].T, a, atol=1e-6).any(axis=None)
+    noisy = replace(first, noise=0.5)
+    _, y, teacher = noisy.sample(64, 3)
+    noise = (y - teacher.predict(X)) / np.std(teacher.predict(X)) / 0.5
+    assert not np.isin(np.round(noise, 9), np.round(X, 9)).any()
+    assert np.array_equal(noisy.sample(64, 3)[1], y)

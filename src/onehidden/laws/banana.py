@@ -9,6 +9,7 @@ import numpy as np
 
 from onehidden.laws.base import as_dimension
 from onehidden.laws.transformed import FromLogDensity
+from onehidden.streams import stream
 
 
 class Banana(FromLogDensity):
@@ -38,7 +39,7 @@ class Banana(FromLogDensity):
             return -0.5 * jnp.sum(z**2) - 0.5 * d * log(2 * pi)
 
         def sampler(n: int, seed: int) -> np.ndarray:
-            x = np.random.default_rng(seed).standard_normal((n, d))
+            x = stream(seed, "law", "Banana").standard_normal((n, d))
             x[:, bent] += bend * (x[:, straight] ** 2 - 1)
             return x
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from onehidden.laws.base import Law, as_points, as_spd
 from onehidden.laws.partitions import score_entry, score_tensor
+from onehidden.streams import stream
 
 
 class Gaussian(Law):
@@ -44,7 +45,7 @@ class Gaussian(Law):
         return self._cov
 
     def sample(self, n: int, seed: int) -> np.ndarray:
-        z = np.random.default_rng(seed).standard_normal((n, self.n_inputs))
+        z = stream(seed, "law", type(self).__name__).standard_normal((n, self.n_inputs))
         return self._mean + z @ self._root.T
 
     def log_density(self, X: Any) -> np.ndarray:
@@ -118,7 +119,7 @@ class GaussianMixture(Law):
         )
 
     def sample(self, n: int, seed: int) -> np.ndarray:
-        rng = np.random.default_rng(seed)
+        rng = stream(seed, "law", type(self).__name__)
         label = rng.choice(len(self.weights), size=n, p=self.weights)
         z = rng.standard_normal((n, self.n_inputs))
         out = np.empty_like(z)

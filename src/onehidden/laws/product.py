@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from onehidden.laws.base import Law, as_dimension, as_points
+from onehidden.streams import stream
 
 
 class ProductLaw(Law):
@@ -33,7 +34,7 @@ class ProductLaw(Law):
         return self.scale**2 * self._line_variance() * np.eye(self.n_inputs)
 
     def sample(self, n: int, seed: int) -> np.ndarray:
-        return self.scale * self._line_sample(np.random.default_rng(seed), (n, self.n_inputs))
+        return self.scale * self._line_sample(stream(seed, "law", type(self).__name__), (n, self.n_inputs))
 
     def log_density(self, X: Any) -> np.ndarray:
         t = as_points(X, self.n_inputs) / self.scale

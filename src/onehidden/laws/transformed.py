@@ -13,6 +13,7 @@ import numpy as np
 from onehidden.laws.base import Law, as_points, as_spd
 from onehidden.laws.partitions import chain
 from onehidden.precision import in_double
+from onehidden.streams import stream
 
 
 class Affine(Law):
@@ -102,7 +103,7 @@ class Elliptical(Law):
     def sample(self, n: int, seed: int) -> np.ndarray:
         if self._radius is None:
             raise ValueError("this elliptical law was given no radius sampler: pass radius=(rng, n) -> radii")
-        rng = np.random.default_rng(seed)
+        rng = stream(seed, "law", type(self).__name__)
         z = rng.standard_normal((n, self.n_inputs))
         z *= (self._radius(rng, n) / np.linalg.norm(z, axis=1))[:, None]
         return self._mean + z @ self._root.T

@@ -13,8 +13,9 @@ import numpy as np
 from onehidden.network import OneHiddenNet
 from onehidden.objectives import Objective
 from onehidden.precision import in_double
+from onehidden.streams import derived_seed, stream
 
-_PILOT, _PASSES = 2**31 - 1, 8
+_PASSES = 8
 
 
 def gaussian(key: jax.Array, n: int, d: int) -> jax.Array:
@@ -48,7 +49,9 @@ class FreshSampler:
     def __post_init__(self) -> None:
         polynomial: tuple[Any, ...] = ()
         if self.control is not None:
-            X = np.asarray(self.law(jax.random.key(_PILOT), self.n, self.teacher.n_inputs))
+            # The pilot batch has a stream of its own: no step ever sees its rows.
+            key = jax.random.key(derived_seed(0, "paper", "pilot batch"))
+            X = np.asarray(self.law(key, self.n, self.teacher.n_inputs))
             polynomial = _hermite_fit(X, self.teacher.predict(X), self.control)
         object.__setattr__(self, "_polynomial", polynomial)
 
@@ -92,10 +95,10 @@ def _hermite_fit(X: np.ndarray, y: np.ndarray, degree: int) -> tuple[float, np.n
 
 def random_rows(count: int, k: int, d: int, seed: int) -> np.ndarray:
     """(count, k, d) starts with unit rows."""
-    rows = np.random.default_rng(seed).standard_normal((count, k, d))
+    rows = stream(seed, "paper", "random rows").standard_normal((count, k, d))
     return rows / np.linalg.norm(rows, axis=2, keepdims=True)
 
 
 def rotation(d: int, seed: int) -> np.ndarray:
     """A random orthogonal matrix."""
-    return np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
+    return np.linalg.qr(stream(seed, "paper", "rotation").standard_normal((d, d)))[0]

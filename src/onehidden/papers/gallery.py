@@ -20,6 +20,7 @@ from onehidden.papers.record import VERDICTS, Reproduction
 from onehidden.report import as_html
 from onehidden.report.blocks import Block, Figure, Grid, Paragraph, Report, Section, Verdict
 from onehidden.report.numbers import seconds, short
+from onehidden.streams import stream
 
 PAPERS = {
     "[GMOV]": "Gao, Makkuva, Oh, Viswanath: Learning one-hidden-layer neural networks under general input "
@@ -122,7 +123,7 @@ def landscapes(seed: int = 0, n: int = 10_000, size: int = 41) -> dict[str, Surf
     """ℓ2, G and L over the two row angles, d = k = 2, logistic inputs of unit variance, true rows rotated."""
     angle = 0.5
     truth = OneHiddenNet([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]], np.ones(2))
-    X = np.random.default_rng(seed).logistic(scale=np.sqrt(3) / np.pi, size=(n, 2))
+    X = stream(seed, "paper", "landscapes", "inputs").logistic(scale=np.sqrt(3) / np.pi, size=(n, 2))
     y = truth.predict(X)
     lean = without_degree_two(X, y)  # the degree-2 part moves no moment of order 4, only its noise
     objectives = {

@@ -12,6 +12,7 @@ from onehidden.objectives import GaussianDesigned
 from onehidden.papers.fresh import FreshSampler, random_rows, rotation
 from onehidden.papers.record import Reproduction
 from onehidden.solvers.stochastic import adam, cosine_decay, descend
+from onehidden.streams import derived_seed
 
 REACHED = 0.1
 
@@ -31,12 +32,12 @@ def fig4(full: bool = False, seed: int = 0) -> Reproduction:
     ]
     rows, traces = [], {}
     for label, control, rotated, sign, reported, count, speed in settings:
-        A = rotation(d, seed + 1) if rotated else np.eye(d)
+        A = rotation(d, derived_seed(seed, "paper", "glm-fig4", "teacher")) if rotated else np.eye(d)
         teacher = OneHiddenNet(A, np.ones(d))
         G = GaussianDesigned(mu, lam, sign=sign)
         run = descend(
             G.value_and_grad,
-            random_rows(1, d, d, seed),
+            random_rows(1, d, d, derived_seed(seed, "paper", "glm-fig4", "start")),
             optimiser=adam(cosine_decay(speed, count)),
             steps=count,
             sampler=FreshSampler(G, teacher, n, control=control),

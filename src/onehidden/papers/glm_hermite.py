@@ -11,6 +11,7 @@ from onehidden.papers.fresh import FreshSampler, random_rows, rotation
 from onehidden.papers.glm_designed import draw_errors
 from onehidden.papers.record import Reproduction
 from onehidden.solvers.stochastic import adam, cosine_decay, descend
+from onehidden.streams import derived_seed
 
 REACHED = 0.05
 
@@ -27,11 +28,11 @@ def fig3(full: bool = False, seed: int = 0) -> Reproduction:
     ]
     rows, traces = [], {}
     for label, loss, control, rotated, reported in settings:
-        A = rotation(d, seed + 1) if rotated else np.eye(d)
+        A = rotation(d, derived_seed(seed, "paper", "glm-fig3", "teacher")) if rotated else np.eye(d)
         teacher = OneHiddenNet(A, np.ones(d))
         run = descend(
             loss.value_and_grad,
-            (np.ones((1, d)), random_rows(1, d, d, seed)),
+            (np.ones((1, d)), random_rows(1, d, d, derived_seed(seed, "paper", "glm-fig3", "start"))),
             optimiser=adam(cosine_decay(rate, steps)),
             steps=steps,
             sampler=FreshSampler(loss, teacher, n, control=control),

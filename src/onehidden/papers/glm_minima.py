@@ -14,6 +14,7 @@ from onehidden.objectives import GaussianDesigned, PairwiseQuartic, kappa
 from onehidden.papers.fresh import random_rows, rotation
 from onehidden.papers.record import Reproduction
 from onehidden.solvers.saddle_free import saddle_free_newton
+from onehidden.streams import derived_seed
 
 C = 0.01
 SPURIOUS = np.array([[1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, np.sqrt(0.5), np.sqrt(0.5)]], float)
@@ -24,13 +25,13 @@ def theorem_2_3(full: bool = False, seed: int = 0) -> Reproduction:
     d, starts = (10, 100) if full else (6, 20)
     rows = []
     for spread in (1.0, 3.0):
-        teacher = OneHiddenNet(rotation(d, seed), np.linspace(1, spread, d))
+        truth = rotation(d, derived_seed(seed, "paper", "glm-theorem-2.3", "teacher"))
+        teacher = OneHiddenNet(truth, np.linspace(1, spread, d))
         coefficients = abs(kappa(teacher.activation, 4)) * teacher.output
         for label, sign in (("μ = c/κ*, inside", None), ("control: sign of κ_4 left out", 1.0)):
             G = GaussianDesigned(C / spread, spread / C, sign=sign)
-            run = saddle_free_newton(
-                G.function, random_rows(starts, d, d, seed), G.prepare(teacher), steps=1000, radius=0.2
-            )
+            first = random_rows(starts, d, d, derived_seed(seed, "paper", "glm-theorem-2.3", "starts"))
+            run = saddle_free_newton(G.function, first, G.prepare(teacher), steps=1000, radius=0.2)
             errors = [match(B, teacher.weights).honest_error for B in run.params]
             reached = int(np.sum(np.array(errors) <= 1e-3))
             tau = G.tau(coefficients, d)

@@ -12,6 +12,7 @@ from onehidden.objectives import SquaredLoss
 from onehidden.papers.fresh import FreshSampler, random_rows, rotation
 from onehidden.papers.record import Reproduction
 from onehidden.solvers.stochastic import Descent, adam, descend, sgd, staircase
+from onehidden.streams import derived_seed
 
 # An honest error below this is the truth; the papers' runs stay above .1.
 REACHED = 0.05
@@ -35,11 +36,11 @@ def _figure(name: str, activation: str, method: str, full: bool, seed: int) -> R
     runs, rows, stuck = {}, [], []
     for label, A, starts in (
         ("B* = I", np.eye(d), 5),
-        ("control: B* rotated", rotation(d, seed + 1), 2),
+        ("control: B* rotated", rotation(d, derived_seed(seed, "paper", name, "teacher")), 2),
         ("control: started near the truth", np.eye(d), 2),
     ):
         teacher = OneHiddenNet(A, np.ones(d), activation=activation)
-        B = random_rows(starts, d, d, seed)
+        B = random_rows(starts, d, d, derived_seed(seed, "paper", name, "starts"))
         near = label.endswith("truth")
         B = A + 0.5 * B if near else B
         run = _descend(loss, teacher, B, method, steps, seed)

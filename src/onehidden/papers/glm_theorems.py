@@ -11,6 +11,7 @@ from onehidden.network import OneHiddenNet
 from onehidden.objectives import GaussianDesigned, HermiteLoss, Objective, SquaredLoss
 from onehidden.papers.fresh import random_rows, rotation
 from onehidden.papers.record import Reproduction
+from onehidden.streams import derived_seed, stream
 
 COLUMNS = ("formula", "value", "Monte Carlo", "standard error", "deviation in standard errors", "agrees")
 # Four standard errors: a true formula fails once in 16 000.
@@ -74,8 +75,9 @@ def theorem_2_2(full: bool = False, seed: int = 0) -> Reproduction:
 def theorem_2_6(full: bool = False, seed: int = 0) -> Reproduction:
     """G in closed form: constants √6 and 1/(2√6), not 2√6 and 1/√6."""
     d = 4
-    teacher = OneHiddenNet(rotation(d, seed), np.linspace(1, 2, d))
-    B = 0.8 * random_rows(1, d, d, seed + 1)[0]
+    truth = rotation(d, derived_seed(seed, "paper", "glm-theorem-2.6", "teacher"))
+    teacher = OneHiddenNet(truth, np.linspace(1, 2, d))
+    B = 0.8 * random_rows(1, d, d, derived_seed(seed, "paper", "glm-theorem-2.6", "point"))[0]
     mu, lam = 0.5, 1.0
     G = GaussianDesigned(mu, lam)
     Q = (B @ teacher.weights.T) ** 2
@@ -106,7 +108,7 @@ def _compare(
 ) -> Reproduction:
     """Rows for every formula; the first ``right`` must agree and the others must not."""
     repeats, n = (2000, 20_000) if full else (300, 10_000)
-    rng = np.random.default_rng(seed + 17)
+    rng = stream(seed, "paper", name, "inputs")
     values = []
     for _ in range(repeats):
         X = rng.standard_normal((n, teacher.n_inputs))
@@ -133,8 +135,10 @@ def _compare(
 
 
 def _skew(seed: int) -> tuple[OneHiddenNet, tuple[np.ndarray, np.ndarray]]:
-    rows = random_rows(2, 3, 4, seed)
-    return OneHiddenNet(rows[0], np.array([1.0, 1.5, 2.0])), (np.array([1.0, 0.5, 2.0]), rows[1])
+    truth, B = (
+        random_rows(1, 3, 4, derived_seed(seed, "paper", "skew", of))[0] for of in ("teacher", "point")
+    )
+    return OneHiddenNet(truth, np.array([1.0, 1.5, 2.0])), (np.array([1.0, 0.5, 2.0]), B)
 
 
 def _pairs(teacher: OneHiddenNet, B: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -13,6 +13,7 @@ from onehidden.objectives import ProductScore, ScoreDesigned, SquaredLoss, unit_
 from onehidden.papers.fresh import random_rows, rotation
 from onehidden.papers.record import Reproduction
 from onehidden.solvers.stochastic import adam, cosine_decay, descend
+from onehidden.streams import derived_seed, stream
 
 MU, LAM = 30.0, 1.0  # rows are kept at unit norm by projection, so λ plays no part
 OWN_D = 8  # inputs and units of the setting of our own
@@ -44,10 +45,10 @@ def fig3(full: bool = False, seed: int = 0) -> Reproduction:
     """Fig. 3 with its controls, then logistic inputs and a rotated A* where the right score decides."""
     d, n, steps = (50, 8192, 4000) if full else (8, 8192, 600)
     rows, traces = [], {}
-    rng = np.random.default_rng(seed)
-    X = rng.laplace(size=(n, d))
-    plain, turned = (OneHiddenNet(A, np.ones(d)) for A in (np.eye(d), rotation(d, seed + 1)))
-    first = random_rows(1, d, d, seed + 2)
+    X = stream(seed, "paper", "gmov-fig3", "inputs").laplace(size=(n, d))
+    truth = rotation(d, derived_seed(seed, "paper", "gmov-fig3", "teacher"))
+    plain, turned = (OneHiddenNet(A, np.ones(d)) for A in (np.eye(d), truth))
+    first = random_rows(1, d, d, derived_seed(seed, "paper", "gmov-fig3", "start"))
 
     def add(
         label: str, objective: Any, batch: Any, teacher: OneHiddenNet, reported: Any, start: Any = first
@@ -105,9 +106,10 @@ def _own_setting(add: Any, seed: int) -> tuple[float, float, int]:
     262 144 samples leave L at honest error .995 (and G at .989).
     """
     d, n = OWN_D, 32_768
-    start = random_rows(1, d, d, seed + 2)
-    teacher = OneHiddenNet(rotation(d, seed + 3), np.ones(d))
-    X = np.random.default_rng(seed + 4).logistic(scale=_SCALE, size=(n, d))
+    start = random_rows(1, d, d, derived_seed(seed, "paper", "gmov-fig3", "own start"))
+    truth = rotation(d, derived_seed(seed, "paper", "gmov-fig3", "own teacher"))
+    teacher = OneHiddenNet(truth, np.ones(d))
+    X = stream(seed, "paper", "gmov-fig3", "own inputs").logistic(scale=_SCALE, size=(n, d))
     y = without_degree_two(X, teacher.predict(X))
     right = add(
         "own: logistic x, A* rotated, L with the logistic score",

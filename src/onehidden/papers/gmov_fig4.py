@@ -16,6 +16,7 @@ from onehidden.objectives import ScoreDesigned, unit_rows
 from onehidden.papers.fresh import random_rows
 from onehidden.papers.record import Reproduction
 from onehidden.solvers.stochastic import adam, descend
+from onehidden.streams import derived_seed, stream
 
 Sources = dict[str, Callable[[np.ndarray], Any]]
 # From μ = 1 on two rows on one unit are a local minimum; the paper has 30, its theorem at most 0.01.
@@ -56,8 +57,9 @@ def fig4(full: bool = False, seed: int = 0) -> Reproduction:
             y = np.ones(n) if truth == "y = 1" else teacher.predict(X)
             for name, source in sources.items():
                 known = source(y)
-                m, surface = _run(_L, known, A, seed + trial)
-                p, _ = _run(_PRINTED, known, A, seed + trial)
+                start = random_rows(1, 2, 2, derived_seed(seed, "paper", "gmov-fig4", "start", trial))
+                m, surface = _run(_L, known, A, start)
+                p, _ = _run(_PRINTED, known, A, start)
                 errors.setdefault(name, []).append(
                     (p.printed_error, p.honest_error, m.printed_error, m.honest_error)
                 )
@@ -97,7 +99,7 @@ _PRINTED = ScoreDesigned(PRINTED_MU, LAM, None)
 @lru_cache(maxsize=64)
 def _inputs(law: str, n: int, seed: int, trial: int) -> tuple[np.ndarray, Sources]:
     """Inputs, and for each objective what it reads for given labels; scores are estimated once a trial."""
-    rng = np.random.default_rng((seed, trial))
+    rng = stream(seed, "paper", "gmov-fig4", "inputs", trial)
     X = rng.standard_normal((n, 2)) if law == "N(0, I)" else SymmetricMixture.sample(n, rng)
     exact = ScoreDesigned(MU, LAM, None if law == "N(0, I)" else SymmetricMixture(), sign=-1.0)
     out: Sources = {
@@ -113,10 +115,9 @@ def _inputs(law: str, n: int, seed: int, trial: int) -> tuple[np.ndarray, Source
     return X, out
 
 
-def _run(objective: ScoreDesigned, source: Any, A: np.ndarray, seed: int) -> tuple[Any, Surface]:
+def _run(objective: ScoreDesigned, source: Any, A: np.ndarray, start: np.ndarray) -> tuple[Any, Surface]:
     run = descend(
-        objective.value_and_grad, random_rows(1, 2, 2, seed), optimiser=adam(0.02), steps=800, data=source,
-        project=unit_rows,
+        objective.value_and_grad, start, optimiser=adam(0.02), steps=800, data=source, project=unit_rows,
     )  # fmt: skip
     return match(run.params[0], A), angle_surface(objective, source, size=61)
 

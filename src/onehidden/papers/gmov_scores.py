@@ -10,6 +10,7 @@ import numpy as np
 from onehidden.laws import Gaussian, GaussianMixture, Law
 from onehidden.papers.parallel import map_cells
 from onehidden.papers.record import Reproduction
+from onehidden.streams import derived_seed
 
 SIZES = (128, 256, 512, 1024, 2048, 4096, 8192)
 PERCENTILES = (5, 25, 50, 75, 95)
@@ -94,8 +95,8 @@ def trial_errors(name: str, who: str, n: int, trial: int, seed: int) -> tuple[np
     from onehidden.scores import LocalLikelihood, MixtureScore
 
     law = LAWS[name]
-    key = np.random.SeedSequence((seed, n, trial)).generate_state(2)
-    X, Q = law.sample(n, int(key[0])), law.sample(_QUERIES, int(key[1]))
+    X = law.sample(n, derived_seed(seed, "paper", name, "inputs", n, trial))
+    Q = law.sample(_QUERIES, derived_seed(seed, "paper", name, "queries", n, trial))
     estimators: list[Any] = {
         LOCAL: [LocalLikelihood()],
         HINDSIGHT: [LocalLikelihood(bandwidth=h) for h in BANDWIDTHS],

@@ -12,6 +12,7 @@ from onehidden.network import OneHiddenNet
 from onehidden.papers.conditioned import conditioned_teacher
 from onehidden.papers.parallel import map_cells
 from onehidden.papers.record import Reproduction
+from onehidden.streams import stream
 
 K, KAPPA, SUCCESS, NOISE = 5, 2.0, 1e-3, 0.1
 EFFICIENT = 1.1  # of the Cramér–Rao value
@@ -105,10 +106,10 @@ def run_noise(full: bool = False, seed: int = 0) -> Reproduction:
 
 def sample(d: int, n: int, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray, OneHiddenNet]:
     """Inputs, targets and their teacher (v = 1)."""
-    random = np.random.default_rng((seed, d, n))
-    teacher = conditioned_teacher(d, K, KAPPA, "relu", random, signed=False)
-    X = random.standard_normal((n, d))
-    return X, teacher.predict(X) + noise * random.standard_normal(n), teacher
+    drawn = {use: stream(seed, "paper", "zhang-relu", use, d, n) for use in ("teacher", "inputs", "noise")}
+    teacher = conditioned_teacher(d, K, KAPPA, "relu", drawn["teacher"], signed=False)
+    X = drawn["inputs"].standard_normal((n, d))
+    return X, teacher.predict(X) + noise * drawn["noise"].standard_normal(n), teacher
 
 
 def frobenius_error(found: OneHiddenNet, teacher: OneHiddenNet) -> float:

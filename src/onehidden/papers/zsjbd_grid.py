@@ -10,6 +10,7 @@ from onehidden.matching import match
 from onehidden.papers.conditioned import conditioned_teacher
 from onehidden.papers.parallel import map_cells
 from onehidden.papers.record import Reproduction
+from onehidden.streams import stream
 
 K, KAPPA, ACTIVATION, SUCCESS = 5, 2.0, "squared_relu", 0.01
 DIMENSIONS = (10, 20, 30, 40, 50, 60, 70, 80, 90)
@@ -65,9 +66,9 @@ def trial(d: int, n: int, seed: int) -> float:
     """The worst row error of one recovery."""
     import onehidden
 
-    random = np.random.default_rng((seed, d, n))
+    random = stream(seed, "paper", "zsjbd-icml-grid", "teacher", d, n)
     teacher = conditioned_teacher(d, K, KAPPA, ACTIVATION, random, signed=True)
-    X = random.standard_normal((n, d))
+    X = stream(seed, "paper", "zsjbd-icml-grid", "inputs", d, n).standard_normal((n, d))
     found = onehidden.recover(
         X, teacher.predict(X), hidden=K, activation=ACTIVATION, bias=False, intercept=False, start="tensor",
         seed=seed,

@@ -10,6 +10,7 @@ from onehidden.lab.convexity import empirical_hessian
 from onehidden.lab.gradient import Descent, descend, linear_rate
 from onehidden.papers.conditioned import conditioned_teacher
 from onehidden.papers.record import Reproduction
+from onehidden.streams import stream
 
 D, K, KAPPA, N, STEPS = 10, 3, 2.0, 4000, 4000
 RADIUS = 0.05  # of σ_k: inside the convex region of every activation here
@@ -55,12 +56,12 @@ def run(full: bool = False, seed: int = 0) -> Reproduction:
 
 
 def _descent(name: str, seed: int, steps: int) -> tuple[Descent, float, float]:
-    random = np.random.default_rng(seed)
+    random = stream(seed, "paper", "zsjbd-linear", "teacher")
     teacher = conditioned_teacher(D, K, KAPPA, name, random, signed=True)
-    X = random.standard_normal((N, D))
+    X = stream(seed, "paper", "zsjbd-linear", "inputs").standard_normal((N, D))
     y = teacher.predict(X)
     spectrum = np.linalg.eigvalsh(empirical_hessian(teacher, X, y))
-    move = random.standard_normal(teacher.weights.shape)
+    move = stream(seed, "paper", "zsjbd-linear", "start").standard_normal(teacher.weights.shape)
     g = teacher.activation
     path = descend(
         X,

@@ -9,19 +9,20 @@ import numpy as np
 
 from onehidden import laws
 from onehidden.laws import Law
+from onehidden.streams import stream
 
 
 def correlated(d: int, condition: float, seed: int = 7) -> laws.Gaussian:
     """A Gaussian of that condition number, with a mean that is not zero."""
-    rng = np.random.default_rng(seed)
+    rng = stream(seed, "problem", "correlated inputs")
     axes = np.linalg.qr(rng.standard_normal((d, d)))[0]
     return laws.Gaussian(rng.standard_normal(d), (axes * np.geomspace(1, condition, d)) @ axes.T)
 
 
 def rotated(law: Law, seed: int = 11) -> laws.Affine:
     """The law in a random rotation: independent components along axes that are not the coordinates'."""
-    d = law.n_inputs
-    return laws.Affine(law, np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0])
+    d, rng = law.n_inputs, stream(seed, "problem", "rotated inputs")
+    return laws.Affine(law, np.linalg.qr(rng.standard_normal((d, d)))[0])
 
 
 # Product laws have unit variance; the mixture is ½N(1, I) + ½N(-1, I), the papers' own.

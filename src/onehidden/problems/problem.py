@@ -10,6 +10,7 @@ import numpy as np
 
 from onehidden import activations
 from onehidden.network import OneHiddenNet
+from onehidden.streams import derived_seed, stream
 
 TeacherRows = Callable[[np.random.Generator, int, int], np.ndarray]
 TeacherBiases = Callable[[np.random.Generator, np.ndarray], np.ndarray]
@@ -54,7 +55,7 @@ class Problem:
 
     def teacher(self, seed: int) -> OneHiddenNet:
         """The true network of a seed."""
-        rng = np.random.default_rng([seed, 1])
+        rng = stream(seed, "problem", self.name, "teacher")
         weights = self.rows(rng, self.n_hidden, self.n_inputs)
         output = rng.choice([-1.0, 1.0], self.n_hidden) if self.signs else np.ones(self.n_hidden)
         if self.signs and self.n_hidden > 1:
@@ -70,10 +71,11 @@ class Problem:
         if size < 1:
             raise ValueError(f"a sample needs at least one row, got n = {size}")
         teacher = self.teacher(seed)
-        X = self.law.sample(size, int(np.random.default_rng([seed, 2]).integers(2**31)))
+        X = self.law.sample(size, derived_seed(seed, "problem", self.name, "inputs"))
         y = teacher.predict(X)
         if self.noise:
-            y = y + self.noise * y.std() * np.random.default_rng([seed, 3]).standard_normal(size)
+            rng = stream(seed, "problem", self.name, "noise")
+            y = y + self.noise * y.std() * rng.standard_normal(size)
         return X, y, teacher
 
 

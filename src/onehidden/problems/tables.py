@@ -12,6 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
+from onehidden.streams import stream
+
 _WINDOW = 4  # side of the square windows cut from pictures
 
 
@@ -50,7 +52,7 @@ class RealInputs:
             raise ValueError(
                 f"{self.title} has {self.n_rows} rows, {n} were asked for: a real table cannot be extended"
             )
-        kept = np.random.default_rng(seed).choice(self.n_rows, n, replace=False)
+        kept = stream(seed, "problem", "rows of a table").choice(self.n_rows, n, replace=False)
         return self.rows[np.sort(kept)]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from onehidden.scores.local_gaussian import LocalFit, local_moments, prepare
 from onehidden.scores.sample import draw_rows
+from onehidden.streams import stream
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def held_out_likelihood(
     """
     n, d = Z.shape
     rows = draw_rows(Z, points, seed)
-    rng = np.random.default_rng(seed)
+    rng = stream(seed, "scores", "proposals")
     blur = 0.5
     proposals = Z[rng.integers(0, n, points)] + blur * rng.standard_normal((points, d))
     known, _, _ = local_moments(prepare(Z), proposals, np.full(points, blur))

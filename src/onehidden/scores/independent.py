@@ -11,6 +11,7 @@ from onehidden.laws.base import ScoreFunction
 from onehidden.laws.product import power_sum
 from onehidden.scores.local_polynomial import polynomial_fit
 from onehidden.scores.sample import check_sample, coordinates
+from onehidden.streams import derived_seed, stream
 
 _GRID_POINTS, _FOLD_LIMIT = 200, 4000
 _REACHES = (0.8, 1.1, 1.5, 2.0, 2.8, 4.0)
@@ -43,7 +44,7 @@ class Line:
 
     def _choose(self, t: np.ndarray, degree: int, seed: int) -> float:
         """The reach of highest two-fold likelihood, the estimate normalised on the grid."""
-        t = np.random.default_rng(seed).permutation(t)[:_FOLD_LIMIT]
+        t = stream(seed, "scores", "folds of a line").permutation(t)[:_FOLD_LIMIT]
         halves = t[::2], t[1::2]
         best = (-np.inf, _REACHES[-1])
         for reach in _REACHES:
@@ -108,7 +109,7 @@ class IndependentScore(ScoreFunction):
             warnings.simplefilter("ignore", ConvergenceWarning)
             ica = FastICA(
                 whiten=False,  # pyright: ignore[reportArgumentType]
-                random_state=self.seed,
+                random_state=derived_seed(self.seed, "scores", "independent components"),
                 max_iter=300,
                 tol=1e-4,
             ).fit(Z)

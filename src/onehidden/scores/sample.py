@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from onehidden.laws.base import as_points
+from onehidden.streams import stream
 
 
 def check_sample(X: Any) -> np.ndarray:
@@ -70,4 +71,4 @@ def draw_rows(X: np.ndarray, limit: int, seed: int) -> np.ndarray:
     """Sorted indices of at most ``limit`` rows, drawn without replacement."""
     if len(X) <= limit:
         return np.arange(len(X))
-    return np.sort(np.random.default_rng(seed).choice(len(X), limit, replace=False))
+    return np.sort(stream(seed, "scores", "rows").choice(len(X), limit, replace=False))

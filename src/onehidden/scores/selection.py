@@ -13,6 +13,7 @@ from onehidden.scores.independent import IndependentScore
 from onehidden.scores.local_likelihood import LocalLikelihood
 from onehidden.scores.sample import check_sample
 from onehidden.scores.structured import GaussianScore, KernelDensityScore, MixtureScore
+from onehidden.streams import stream
 
 # From simple to rich: a richer estimator must win by more than its standard error.
 CANDIDATES: dict[str, Callable[[int], Any]] = {
@@ -70,7 +71,7 @@ def select(X: Any, *, candidates: Any = None, seed: int = 0) -> ScoreFunction:
     if unknown or not names:
         raise ValueError(f"candidates must be among {', '.join(CANDIDATES)}, got {candidates}")
     scaled = _without_ties((X - X.mean(axis=0)) / X.std(axis=0), seed)
-    order = np.random.default_rng(seed).permutation(n)
+    order = stream(seed, "scores", "held out").permutation(n)
     held = order[: max(1, min(n // 3, _SCORED))]
     train = order[len(held) :]
     if len(train) < d + 2:
@@ -89,7 +90,7 @@ def select(X: Any, *, candidates: Any = None, seed: int = 0) -> ScoreFunction:
 def _without_ties(X: np.ndarray, seed: int) -> np.ndarray:
     """Rounded columns blurred over their grid: a density that sits on ties has an unbounded loss."""
     X = X.copy()
-    rng = np.random.default_rng(seed)
+    rng = stream(seed, "scores", "blur")
     for column in X.T:
         values = np.unique(column)
         if len(values) < len(column) / 2:

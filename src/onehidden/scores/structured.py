@@ -11,6 +11,7 @@ from onehidden.laws.base import ScoreFunction
 from onehidden.laws.gaussian import Gaussian, GaussianMixture
 from onehidden.scores.local_gaussian import local_moments, prepare
 from onehidden.scores.sample import check_sample, coordinates, draw_rows
+from onehidden.streams import derived_seed
 
 
 class LawScore(ScoreFunction):
@@ -145,7 +146,7 @@ class MixtureScore(LawScore):
                 n_init=2 if K > 1 else 1,
                 max_iter=200,
                 reg_covar=1e-6 * scale,
-                random_state=self.seed,
+                random_state=derived_seed(self.seed, "scores", "mixture"),
             ).fit(X)
 
 

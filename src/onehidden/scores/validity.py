@@ -9,6 +9,7 @@ import numpy as np
 
 from onehidden.checks import Check, at_most
 from onehidden.laws.base import ScoreFunction, as_points
+from onehidden.streams import stream
 
 _Z_LIMIT = 4.0
 
@@ -82,7 +83,7 @@ def _falling(p: int, m: int) -> float:
 
 def _directions(d: int, count: int, seed: int) -> np.ndarray:
     axes = np.eye(d)[: min(2, d)]
-    extra = np.random.default_rng(seed).standard_normal((max(0, count - len(axes)), d))
+    extra = stream(seed, "scores", "directions").standard_normal((max(0, count - len(axes)), d))
     extra /= np.linalg.norm(extra, axis=1, keepdims=True)
     return np.concatenate([axes, extra])
 
