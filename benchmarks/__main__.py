@@ -24,7 +24,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer seeds and sizes")
     parser.add_argument("--store", action="store_true", help="keep the table under benchmarks/results")
     parser.add_argument("--src", help="folder of the package that house measures, in place of this one's")
+    parser.add_argument("--jobs", type=int, help="processes (as BENCH_JOBS)")
+    parser.add_argument("--runs", type=int, help="at most so many runs, where a benchmark has a catalogue")
+    parser.add_argument("--only", help="only runs whose words hold this; a pattern with * as BENCH_ONLY")
     args = parser.parse_args()
+    only = args.only if args.only is None or "*" in args.only else f"*{args.only}*"
+    for name, value in (("BENCH_JOBS", args.jobs), ("BENCH_RUNS", args.runs), ("BENCH_ONLY", only)):
+        if value is not None:
+            os.environ[name] = str(value)
     os.environ |= {"BENCH_SRC": args.src} if args.src else {}
     for name in args.names or available:
         print(f"## {name}", flush=True)
