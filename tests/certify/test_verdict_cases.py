@@ -126,8 +126,8 @@ def missed_sine(n, size):
 
 
 def test_a_stream_is_judged_on_all_its_rows():
-    """.04 sin(3x) beside noise of .2: n · .02 noise variances, plain in 120 000 rows, hidden in a sixth."""
-    X, y = missed_sine(120_000, 0.04)
+    """.02 sin(3x) beside noise of .2: p = 3e-45 by all 120 000 rows, and nothing to see in a sixth of them."""
+    X, y = missed_sine(120_000, 0.02)
     r = recover(oh.data.open((X, y), stream=True), None, 2)
     assert not certified(r)
     clean = recover(oh.data.open(missed_sine(120_000, 0.0), stream=True), None, 2)
@@ -136,7 +136,7 @@ def test_a_stream_is_judged_on_all_its_rows():
 
 @pytest.mark.slow
 def test_a_long_stream_is_judged_on_all_its_rows():
-    X, y = missed_sine(600_000, 0.05)
+    X, y = missed_sine(600_000, 0.01)
     assert not certified(recover(oh.data.open((X, y), stream=True), None, 2, max_seconds=120))
 
 
@@ -230,9 +230,11 @@ def units_beside_the_rare_one(X, net, **more):
     sound = [i for i, unit in enumerate(r.units) if unit.status == "determined"]
     assert len(sound) == net.n_hidden - 1
     assert all(unit.reason for unit in r.units if unit.status != "determined")
-    # The determined ones are true units, to the precision of a sample without noise.
+    # The determined ones are true units within their own errors, which are small; another unit is 1 away.
     gap = np.linalg.norm(r.network.weights[sound][:, None] - net.weights[None, :-1], axis=2).min(axis=1)
-    assert gap.max() < 1e-6
+    error = np.linalg.norm(r.standard_errors.weights[sound], axis=1)
+    assert error.max() < 1e-2
+    assert np.all(gap <= 6 * error + 1e-6)
 
 
 def test_units_stand_beside_one_that_few_rows_see():
