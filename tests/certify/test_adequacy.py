@@ -1,0 +1,190 @@
+"""The adequacy test: its law is that of random signs, its size and power are right, its sums are sums."""
+
+import copy
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+
+from onehidden import activations
+from onehidden.certify.adequacy import ENOUGH, adequacy, sign_cumulants, tail
+from onehidden.certify.look_sums import Block, Projection, Total, View, cross_moments, lens, sign_moments
+from onehidden.certify.looks import Kind, looks
+from onehidden.fit.form import Form, residuals_and_jacobian
+from onehidden.precision import double
+from onehidden.streams import stream
+
+D = 4
+
+
+def fitted(n, seed, noise="equal", missed=lambda X: 0.0, scale=1.0):
+    """Rows, target, form, parameters and J'J of one ReLU unit fitted by damped Gauss-Newton steps."""
+    rng = stream(seed, "adequacy test", n)
+    X = rng.standard_normal((n, D))
+    a = np.ones(D) / 2
+    spread = np.exp(0.8 * X[:, 0] - 0.64) if noise == "unequal" else 1.0
+    y = 2 * np.maximum(X @ a, 0) + 0.5 + missed(X) + scale * spread * rng.standard_normal(n)
+    form = Form(activations.get("relu"), D, 1)
+    theta = form.pack(a[None], np.array([2.0]), intercept=0.5)
+    with double():
+        for _ in range(12):
+            r, J = map(np.asarray, residuals_and_jacobian(form, theta, X, y, np.ones(n)))
+            H = J.T @ J
+            theta = theta - np.linalg.solve(H + 1e-6 * np.diag(np.diag(H)), J.T @ r)
+        r, J = map(np.asarray, residuals_and_jacobian(form, theta, X, y, np.ones(n)))
+    return X, y, form, theta, r, J
+
+
+def in_one(X, y, weight=None):
+    return lambda make: make().update(X, y, weight)
+
+
+def asked(X, y, form, theta, J, **more):
+    return adequacy(in_one(X, y), form, theta, J.T @ J, len(y), **more)
+
+
+def test_cumulants_are_those_of_random_signs():
+    rng = stream(0, "signs")
+    n, M = 7, 3
+    rows = rng.standard_normal((n, M)) * np.exp(rng.standard_normal(n))[:, None]
+    signs = 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1) - 1  # every one of them
+    values = np.sum((signs @ rows) ** 2, axis=1)
+    own = np.sum(rows**2, axis=1)
+    sums = rows.T @ rows, (rows * own[:, None]).T @ rows, np.array([own.sum(), own @ own, own @ own**2])
+    centred = values - values.mean()
+    exact = values.mean(), np.mean(centred**2), np.mean(centred**3)
+    rounding = 1e3 * np.finfo(float).eps
+    np.testing.assert_allclose(sign_cumulants(*sums), exact, rtol=rounding)
+    gaussian = 2 * np.trace(sums[0] @ sums[0])  # what normal draws in place of signs would have as variance
+    assert abs(gaussian / exact[1] - 1) > 0.01
+
+
+def test_second_pass_matches_dense_projections():
+    X, y, form, theta, r, J = fitted(60, 1)
+    view = View(form, theta, looks(form.activation, np.zeros(D), 6, 0))
+    _, gradient, *first = Total(view, cross_moments).update(X, y).result()
+    onto = Projection.of(J.T @ J)
+    P = J @ np.linalg.pinv(J, rcond=1e-9)
+    C = onto.leverages(0)
+    np.testing.assert_allclose(np.sum((J @ C) ** 2, axis=1), np.diag(P), atol=1e-8)
+    for i, look in enumerate(view.looks):
+        F = look(X)
+        one = lens(look, onto, gradient, first[3 * i : 3 * i + 3])
+        left = (F - P @ F) / np.linalg.norm(F - P @ F, axis=0)
+        ridge = left @ np.linalg.inv(left.T @ left + look.ridge * np.eye(6)) @ left.T
+        u = r / np.sqrt(1 - np.diag(P))
+        block = Block(r, J, [F], y, np.ones(len(y)))
+        second, _, powers = sign_moments(block, C, (one.glass,))
+        A = ridge * u * u[:, None]
+        # The ridge on J'J leaves 1e-10 of each projection; P itself would be off by order one.
+        np.testing.assert_allclose(np.trace(second @ second), np.trace(A @ A), rtol=1e-6)
+        np.testing.assert_allclose(powers[1], np.sum(np.diag(A) ** 2), rtol=1e-6)
+        np.testing.assert_allclose(np.sum((one.root.T @ one.toward) ** 2), r @ ridge @ r, rtol=1e-6)
+
+
+def test_batches_order_and_parts_change_rounding_only():
+    X, y, form, theta, _, J = fitted(700, 2, missed=lambda X: 0.5 * X[:, 0] * X[:, 1])
+    weight = stream(0, "weights").uniform(0.5, 1.5, 700)
+
+    def in_parts(make):
+        order = stream(0, "order").permutation(700)
+        parts = [make(), make(), make()]  # the last one sees no rows
+        for i, part in enumerate(np.array_split(order, 5)):
+            parts[i % 2].update(X[part], y[part], weight[part], part)
+        total = copy.deepcopy(pickle.loads(pickle.dumps(parts[2])))
+        return total.merge(parts[1]).merge(parts[0])
+
+    H = (J * weight[:, None]).T @ J
+    whole, parts = (adequacy(f, form, theta, H, 700) for f in (in_one(X, y, weight), in_parts))
+    np.testing.assert_allclose(np.log(parts.p_value), np.log(whole.p_value), rtol=1e-6)
+    np.testing.assert_allclose(parts.left_over, whole.left_over, rtol=1e-6)
+    other = adequacy(in_one(X, y, weight), form, theta, H, 700, seed=1)
+    assert abs(np.log(other.p_value) / np.log(whole.p_value) - 1) > 1e-3  # other functions, another number
+
+
+@pytest.mark.parametrize("noise", ["equal", "unequal"])
+def test_size_is_right_under_equal_and_unequal_noise(noise):
+    runs, level = 300, 0.05
+    p = np.array([asked(*_pieces(fitted(120, 100 + i, noise)), seed=i).p_value for i in range(runs)])
+    error = np.sqrt(level * (1 - level) / runs)
+    # 3.5 standard errors; the F-test on such functions rejects a quarter of the samples of unequal noise
+    assert abs(np.mean(p < level) - level) < 3.5 * error
+    assert 0.25 > level + 3.5 * error
+    assert 0.35 < np.mean(p) < 0.65  # a test that never rejects, or a constant 1, fails here
+
+
+@pytest.mark.parametrize(
+    ("missed", "kind"),
+    [
+        (lambda X: 0.5 * X[:, 0] * X[:, 1] * X[:, 2], Kind.PRODUCTS),
+        (lambda X: 0.5 * np.sin(3 * X[:, 0]), Kind.WAVES),
+        (lambda X: 0.3 * X[:, 0] ** 2, Kind.UNITS),
+    ],
+)
+@pytest.mark.parametrize("noise", ["equal", "unequal"])
+def test_what_is_missed_is_seen_and_measured(missed, kind, noise):
+    pieces = fitted(3000, 3, noise, missed)
+    result = asked(*_pieces(pieces))
+    assert result.asked
+    assert result.p_value < 1e-4
+    assert next(look.p_value for look in result.looks if look.kind == kind) < 1e-3
+    X, y = pieces[:2]
+    # What linear functions take of it is not missed; beyond that the share is right to some 30 %.
+    basis = np.column_stack([np.ones(len(X)), X, np.maximum(X.sum(1) / 2, 0)])
+    rest = missed(X) - basis @ np.linalg.lstsq(basis, missed(X), rcond=None)[0]
+    assert 0.4 < result.left_over / (np.var(rest) / np.var(y)) < 1.5
+
+
+def test_nothing_missed_leaves_nothing_over():
+    result = asked(*_pieces(fitted(2000, 4)))
+    assert result.p_value > 0.05
+    assert result.left_over == 0.0
+
+
+def test_too_few_rows_are_not_asked_and_not_passed():
+    X, y, form, theta, _, J = fitted(ENOUGH + 5, 5)
+    few = form.freedom + ENOUGH - 1
+    result = adequacy(in_one(X[:few], y[:few]), form, theta, J[:few].T @ J[:few], few)
+    assert not result.asked
+    assert np.isnan(result.p_value)
+    assert result.reason
+    assert asked(X, y, form, theta, J).asked == (len(y) - form.freedom >= ENOUGH)
+
+
+def test_units_of_measurement_of_y_do_not_matter():
+    X, y, form, theta, _, J = fitted(300, 6)
+    weights, output, _, _, intercept = form.unpack(theta)
+    by = 1e6
+    scaled = form.pack(weights * np.sqrt(by), output * np.sqrt(by), intercept=intercept * by)
+    with double():
+        J2 = np.asarray(residuals_and_jacobian(form, scaled, X, y * by, np.ones(300))[1])
+    np.testing.assert_allclose(
+        asked(X, y * by, form, scaled, J2).p_value, asked(X, y, form, theta, J).p_value, rtol=1e-6
+    )
+
+
+def test_tail_is_exact_for_gamma_laws_and_normal_without_skew():
+    from scipy.stats import gamma, norm
+
+    shape = 3.0
+    for t in (1.0, 5.0, 20.0):
+        np.testing.assert_allclose(tail(shape, shape, 2 * shape, t), gamma.sf(t, shape), rtol=1e-12)
+    assert tail(shape, shape, 0.0, 20.0) < 1e-3 * gamma.sf(20.0, shape)  # a normal law is no stand-in
+    np.testing.assert_allclose(tail(1.0, 4.0, 0.0, 5.0), norm.sf(2.0), rtol=1e-12)
+
+
+def test_accumulators_travel():
+    form = Form(activations.get("tanh"), D, 2)
+    view = View(form, np.ones(form.size), looks(form.activation, np.zeros(D), 5, 0))
+    X = stream(0, "travel").standard_normal((50, D))
+    made = pickle.loads(pickle.dumps(partial(Total, view, cross_moments)))()
+    for mine, theirs in zip(
+        Total(view, cross_moments).update(X, X[:, 0]).result(), made.update(X, X[:, 0]).result(), strict=True
+    ):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def _pieces(pieces):
+    X, y, form, theta, _, J = pieces
+    return X, y, form, theta, J
