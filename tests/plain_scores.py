@@ -45,8 +45,11 @@ class LogisticProduct:
 
     scale = np.sqrt(3) / np.pi
 
-    def sample(self, n: int, d: int, random: np.random.Generator) -> np.ndarray:
-        return random.logistic(0, self.scale, (n, d))
+    def __init__(self, n_inputs: int) -> None:
+        self.n_inputs = n_inputs
+
+    def sample(self, n: int, random: np.random.Generator) -> np.ndarray:
+        return random.logistic(0, self.scale, (n, self.n_inputs))
 
     def score(self, X: np.ndarray, order: int, subspace: np.ndarray | None = None) -> np.ndarray:
         B = np.eye(X.shape[1]) if subspace is None else subspace
@@ -67,9 +70,10 @@ class GaussianMixture:
 
     def __init__(self, mean: np.ndarray) -> None:
         self.mean = np.asarray(mean, float)
+        self.n_inputs = len(self.mean)
 
-    def sample(self, n: int, d: int, random: np.random.Generator) -> np.ndarray:
-        return random.standard_normal((n, d)) + random.choice([-1.0, 1.0], (n, 1)) * self.mean
+    def sample(self, n: int, random: np.random.Generator) -> np.ndarray:
+        return random.standard_normal((n, self.n_inputs)) + random.choice([-1.0, 1.0], (n, 1)) * self.mean
 
     def score(self, X: np.ndarray, order: int, subspace: np.ndarray | None = None) -> np.ndarray:
         B = np.eye(X.shape[1]) if subspace is None else subspace

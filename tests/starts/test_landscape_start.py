@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from onehidden.laws import Gaussian
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.objectives.sources import RankOne
@@ -56,11 +57,6 @@ def test_landscape_start_refuses_what_it_cannot_do():
         landscape_start(exact_tensors(teacher), 4)
 
 
-class Normal:
-    def score(self, X, order):
-        return X
-
-
 def test_output_layer_algorithms_recover_outputs_and_orientations():
     rng = np.random.default_rng(0)
     n, d = 200_000, 4
@@ -78,7 +74,7 @@ def test_output_layer_algorithms_recover_outputs_and_orientations():
             layer = method(rows * turn[:, None], X, y)
             np.testing.assert_allclose(layer.output, w, atol=error)
             np.testing.assert_allclose(layer.weights, rows, atol=1e-12)
-        layer = score_outputs(rows * turn[:, None], X, y, Normal())
+        layer = score_outputs(rows * turn[:, None], X, y, Gaussian(np.zeros(d), np.eye(d)))
         np.testing.assert_allclose(layer.output, w, atol=error)
         assert error < 0.45  # all outputs equal to their mean must fail
     with pytest.raises(ValueError, match="expected B"):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from jaxtyping import Float
 
 from onehidden.moments.control import Control
-from onehidden.moments.packing import multiplicities, pack, unpack
-from onehidden.moments.products import ProductSums, by_coordinate
+from onehidden.moments.packing import pack, unpack, z_of_norm
+from onehidden.moments.products import Array, ProductSums, by_coordinate
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class ScoreMoments:
     control_degree : degree of the control variate used (at order m never m or more).
     """
 
-    n: float
+    n: int | float
     orders: tuple[int, ...]
     control_degree: int
     _mean: dict[int, np.ndarray] = field(repr=False)
@@ -44,15 +46,9 @@ class ScoreMoments:
         return np.sqrt(self._dense(variance, order, squared))
 
     def signal(self, order: int) -> float:
-        """How far |T_m|^2 stands above what noise alone gives, in its standard deviations.
-
-        Without signal |T_m|_F^2 has mean sum_e se_e^2 and variance about 2 sum_e se_e^4 over the entries.
-        """
-        count = multiplicities(self._r, order)
+        """How far |T_m|^2 stands above what noise alone gives, in its standard deviations."""
         error = self._entry(self._variance, order) / self.n
-        excess = np.sum(count * (self._mean[order] ** 2 - error))
-        spread = np.sqrt(2 * np.sum((count * error) ** 2))
-        return float(excess / spread) if spread > 0 else 0.0
+        return z_of_norm(self._mean[order], error, self._r, order)
 
     def _entry(self, table: dict[int, np.ndarray], order: int) -> np.ndarray:
         if order not in table:
@@ -82,7 +78,14 @@ class MomentAccumulator:
         self._sum = {m: ProductSums(r, m) for m in orders}
         self._square = {m: ProductSums(r, m) for m in orders}
 
-    def update(self, u, y, product=None, dense=None, weight=None) -> MomentAccumulator:
+    def update(
+        self,
+        u: Array,
+        y: Float[np.ndarray, " n"],
+        product: tuple[Array, ...] | None = None,
+        dense: Mapping[int, np.ndarray] | None = None,
+        weight: Float[np.ndarray, " n"] | None = None,
+    ) -> MomentAccumulator:
         # one row a coordinate: the factors of the sums are then runs of memory
         product = None if product is None else tuple(by_coordinate(s) for s in product)
         squared = None if product is None else tuple(s * s for s in product)
@@ -96,8 +99,9 @@ class MomentAccumulator:
             else:
                 assert dense is not None
                 entries = pack(dense[m])
-                self._sum[m].add(residual @ entries)
-                self._square[m].add(residual**2 @ entries**2)
+                values = np.asarray(residual)
+                self._sum[m].add(values @ entries)
+                self._square[m].add(values**2 @ entries**2)
         self.n += len(y)
         self._weight += len(y) if weight is None else float(np.sum(weight))
         self._squared_weight += len(y) if weight is None else float(np.sum(weight**2))

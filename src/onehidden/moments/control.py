@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from onehidden.moments.packing import unpack
-from onehidden.moments.products import ProductSums, by_coordinate
+from onehidden.moments.products import Array, ProductSums, by_coordinate
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Control:
 
     coefficients: tuple[np.ndarray, ...]  # one vector for each degree 0, 1, …
 
-    def residual(self, u: np.ndarray, y: np.ndarray, order: int) -> np.ndarray:
+    def residual(self, u: Array, y: Array, order: int) -> Array:
         """y less the best fitted polynomial of degree below ``order``."""
         degree = min(order, len(self.coefficients)) - 1
         return y - polynomial(u, self.coefficients[degree])
 
 
-def polynomial(u: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+def polynomial(u: Array, coefficients: np.ndarray) -> Array:
     """c + <l, u> + sum_{i<=j} q_ij u_i u_j at the rows of u, as one quadratic form."""
     r = u.shape[1]
     if len(coefficients) == 1:
@@ -62,7 +62,7 @@ class ControlAccumulator:
         self._moments = {m: ProductSums(r, m) for m in range(1, 2 * degree + 1)}
         self._cross = {m: ProductSums(r, m) for m in range(1, degree + 1)}
 
-    def update(self, u: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> ControlAccumulator:
+    def update(self, u: Array, y: np.ndarray, weight: np.ndarray | None = None) -> ControlAccumulator:
         first = by_coordinate(u)
         second = first * first
         powers = first, second, first * second, second * second

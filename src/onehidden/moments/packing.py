@@ -35,6 +35,18 @@ def multiplicities(r: int, order: int) -> np.ndarray:
     return factorial(order) / divisor
 
 
+def z_of_norm(mean: np.ndarray, variance: np.ndarray, r: int, order: int) -> float:
+    """How far |T|^2 stands above what noise alone gives, in its standard deviations.
+
+    Without signal |T|_F^2 has mean sum_e se_e^2 and variance about 2 sum_e se_e^4 over distinct entries e,
+    each counted as often as it is repeated; ``mean`` and ``variance`` = se^2 hold one value for each.
+    """
+    count = multiplicities(r, order)
+    excess = np.sum(count * (mean**2 - variance))
+    spread = np.sqrt(2 * np.sum((count * variance) ** 2))
+    return float(excess / spread) if spread > 0 else 0.0
+
+
 def unpack(values: np.ndarray, r: int, order: int) -> np.ndarray:
     """The full (r, …, r) symmetric tensor of its distinct entries."""
     indices = sorted_indices(r, order)

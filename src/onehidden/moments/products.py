@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +20,8 @@ from onehidden.moments.packing import sorted_indices
 _BLOCK = 8  # values of j taken together: thin enough to skip repeated entries, thick enough for BLAS
 _SLAB = 1 << 21  # entries of a table of pairs held at a time
 
-Scores = tuple[np.ndarray | jax.Array, ...]
+Array = np.ndarray | jax.Array
+Scores = tuple[Array, ...]
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class ProductSums:
         size = {1: r, 2: r * r}.get(order) or _layout(r, order).size
         self._store, self._packed = np.zeros(size), 0.0
 
-    def update(self, weight: Any, scores: Scores) -> ProductSums:
+    def update(self, weight: Array, scores: Scores) -> ProductSums:
         s1, s2, s3, s4 = scores
         if isinstance(s1, jax.Array):
             blocks = _layout(self.r, self.order).blocks if self.order > 2 else ()
@@ -116,9 +116,9 @@ class ProductSums:
             self._update_blocks(weight, s1, s2, s3, s4)
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """On the way to another process as NumPy: a JAX array would arrive in single precision there."""
-        return vars(self) | {"_store": np.asarray(self._store)}
+        return {**vars(self), "_store": np.asarray(self._store)}
 
     def add(self, packed: np.ndarray) -> ProductSums:
         """Sums formed elsewhere, one for each sorted multi-index."""
@@ -185,7 +185,7 @@ class ProductSums:
         self._store[start : start + size] += np.matmul(left, right.T, out=place).ravel()
 
 
-def _padded(weight: Any, scores: Scores) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+def _padded(weight: Array, scores: Scores) -> tuple[jax.Array, tuple[jax.Array, ...]]:
     """Filled up with samples of weight zero to a power of two: few lengths, few compilations."""
     n = scores[0].shape[1]
     missing = (1 << (n - 1).bit_length()) - n
@@ -195,7 +195,7 @@ def _padded(weight: Any, scores: Scores) -> tuple[jax.Array, tuple[jax.Array, ..
     return jnp.pad(weight, (0, missing)), tuple(jnp.pad(s, ((0, 0), (0, missing))) for s in scores)
 
 
-def by_coordinate(values: np.ndarray | jax.Array) -> np.ndarray | jax.Array:
+def by_coordinate(values: Array) -> Array:
     """(n, r) as (r, n), one run of memory a coordinate."""
     return values.T if isinstance(values, jax.Array) else np.ascontiguousarray(np.asarray(values).T)
 

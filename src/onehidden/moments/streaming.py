@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
 
+from onehidden.data.source import Batch
 from onehidden.laws import Gaussian, require_valid_orders
 from onehidden.moments.accumulator import MomentAccumulator, ScoreMoments
 from onehidden.moments.control import Control, ControlAccumulator
+from onehidden.moments.products import Array
+from onehidden.moments.score_protocol import Score
 from onehidden.precision import in_double
+
+Rows = Batch | tuple[np.ndarray, np.ndarray] | tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 _ROWS = 4096  # rows prepared at a time
 _DEVICE_ROWS, _DEVICE_BYTES = 65_536, 4 << 30  # the same on an accelerator, and the tables of pairs there
@@ -23,7 +29,7 @@ class MomentPass:
 
     Parameters
     ----------
-    score : the input law, known or estimated: anything with ``score(X, order, subspace)``.
+    score : the input law, known or estimated; None for N(0, I), which needs a subspace.
     orders : among 1, 2, 3, 4.
     control : what a ``ControlPass`` over the same data returned, or None.
     subspace : (d, r); moments contracted with its columns.
@@ -33,10 +39,10 @@ class MomentPass:
 
     def __init__(
         self,
-        score: Any,
+        score: Score | None,
         orders: tuple[int, ...] = (1, 2, 3, 4),
         control: Control | None = None,
-        subspace: Any = None,
+        subspace: npt.ArrayLike | None = None,
     ) -> None:
         orders = checked_orders(orders)
         require_valid_orders(score, orders)
@@ -45,7 +51,7 @@ class MomentPass:
         self._total = MomentAccumulator(self._frame.r, orders, control, degree)
 
     @in_double
-    def update(self, batch: Any) -> MomentPass:
+    def update(self, batch: Rows) -> MomentPass:
         for X, y, weight in _pieces(batch, self._frame.r):
             self._frame.add(self._total, X, y, weight)
         return self
@@ -61,12 +67,12 @@ class MomentPass:
 class ControlPass:
     """The polynomial of low degree to take off y, from raw batches: the pass before a ``MomentPass``."""
 
-    def __init__(self, score: Any, degree: int = 2, subspace: Any = None) -> None:
+    def __init__(self, score: Score | None, degree: int = 2, subspace: npt.ArrayLike | None = None) -> None:
         self._frame = frame_of(score, subspace)
         self._total = ControlAccumulator(self._frame.r, degree)
 
     @in_double
-    def update(self, batch: Any) -> ControlPass:
+    def update(self, batch: Rows) -> ControlPass:
         for X, y, weight in _pieces(batch, self._frame.r):
             self._total.update(self._frame.coordinates(X), y, weight)
         return self
@@ -79,7 +85,7 @@ class ControlPass:
         return self._total.result()
 
 
-def checked_orders(orders: Any) -> tuple[int, ...]:
+def checked_orders(orders: Iterable[int]) -> tuple[int, ...]:
     """Distinct orders among 1, 2, 3, 4, ascending."""
     orders = tuple(sorted(set(orders)))
     if not orders or any(m not in (1, 2, 3, 4) for m in orders):
@@ -94,9 +100,11 @@ def rows_at_a_time(r: int) -> int:
     return max(256, min(_DEVICE_ROWS, _DEVICE_BYTES // (3 * 8 * (r * (r + 1) // 2))))
 
 
-def _pieces(batch: Any, r: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
-    whole: Any = (batch.X, batch.y, batch.weight) if hasattr(batch, "X") else (*batch, None)
-    X, y, weight = whole[:3]
+def _pieces(batch: Rows, r: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+    if isinstance(batch, Batch):
+        X, y, weight = batch.X, batch.y, batch.weight
+    else:
+        X, y, weight = batch if len(batch) == 3 else (*batch, None)
     if y is None:
         raise ValueError("moments need the target: open the source with target=NAME, or give (X, y)")
     step = rows_at_a_time(r)
@@ -105,8 +113,12 @@ def _pieces(batch: Any, r: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.nda
         yield X[rows], y[rows], None if weight is None else weight[rows]
 
 
-def frame_of(score: Any, subspace: Any) -> _GaussianFrame | _ScoreFrame:
+def frame_of(score: Score | None, subspace: npt.ArrayLike | None) -> _GaussianFrame | _ScoreFrame:
     """How scores are evaluated: in closed form for a Gaussian law, else by asking the score."""
+    if score is None:
+        if subspace is None:
+            raise ValueError("give a law, or a subspace for the moments of N(0, I)")
+        return _GaussianFrame(None, np.asarray(subspace, float))
     if not callable(getattr(score, "score", None)):
         raise ValueError(f"score must be a law or a fitted score, got {type(score).__name__}")
     basis = None if subspace is None else np.asarray(subspace, float)
@@ -118,8 +130,15 @@ def frame_of(score: Any, subspace: Any) -> _GaussianFrame | _ScoreFrame:
 class _GaussianFrame:
     """Whitened coordinates of a Gaussian law: independent, with Hermite polynomials as 1-D scores."""
 
-    def __init__(self, law: Gaussian, basis: np.ndarray | None) -> None:
-        self.law = law
+    def __init__(self, law: Gaussian | None, basis: np.ndarray | None) -> None:
+        if law is None:  # N(0, I) seen through a basis: nothing of size d x d is formed
+            assert basis is not None
+            self._mean: np.ndarray | float = 0.0
+            self._to_u, R = np.linalg.qr(basis)
+            self.transform: np.ndarray | None = R.T
+            self.r = self._to_u.shape[1]
+            return
+        self._mean = law.mean
         whiten = np.linalg.inv(np.linalg.cholesky(law.cov))
         if basis is None and np.array_equal(law.cov, np.eye(law.n_inputs)):
             self._to_u, self.transform = np.eye(law.n_inputs), None
@@ -129,10 +148,10 @@ class _GaussianFrame:
             self._to_u, self.transform = whiten.T @ Q, R.T
         self.r = self._to_u.shape[1]
 
-    def coordinates(self, X: np.ndarray) -> Any:
+    def coordinates(self, X: Float[np.ndarray, "n d"]) -> Array:
         """On an accelerator, where there is one: all that follows is products of these."""
         place = np if jax.default_backend() == "cpu" else jnp
-        return (place.asarray(X) - self.law.mean) @ self._to_u
+        return (place.asarray(X) - self._mean) @ self._to_u
 
     def add(self, total: MomentAccumulator, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> None:
         u = self.coordinates(X)
@@ -144,7 +163,7 @@ class _ScoreFrame:
 
     transform = None
 
-    def __init__(self, score: Any, basis: np.ndarray | None) -> None:
+    def __init__(self, score: Score, basis: np.ndarray | None) -> None:
         self.score, self.basis = score, basis
         self.r = score.n_inputs if basis is None else basis.shape[1]
 
@@ -162,7 +181,7 @@ class _ScoreFrame:
         return (slice(i, i + step) for i in range(0, n, step))
 
 
-def hermite_scores(u: Any) -> tuple[Any, ...]:
+def hermite_scores(u: Array) -> tuple[Array, ...]:
     """s_1..s_4 of the standard normal: the probabilists' Hermite polynomials, not normalised."""
     squared = u * u
     return u, squared - 1, u * (squared - 3), squared * (squared - 6) + 3

@@ -12,9 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
+
+from onehidden.refused import Refused
+from onehidden.streams import stream
 
 _EPS = np.finfo(float).eps
 
@@ -52,7 +56,7 @@ class JointDecomposition:
 
 
 def decompose(
-    tensor: Any, rank: int, seed: int = 0, *, restarts: int = 6, tolerance: float = 1e-12
+    tensor: npt.ArrayLike, rank: int, seed: int = 0, *, restarts: int = 6, tolerance: float = 1e-12
 ) -> Decomposition:
     """Decompose one symmetric tensor of order 3 or more into ``rank`` independent components.
 
@@ -75,7 +79,7 @@ def decompose(
 
 
 def joint_decompose(
-    tensors: Sequence[Any],
+    tensors: Sequence[npt.ArrayLike],
     rank: int,
     seed: int = 0,
     *,
@@ -104,7 +108,7 @@ def joint_decompose(
     omega = omega / np.sum(omega * norms**2)
     basis = _common_basis(arrays, omega, rank)
     core = [projected(a, basis) for a in arrays]
-    random = np.random.default_rng(seed)
+    random = stream(seed, "joint decomposition")
     best: tuple[float, np.ndarray, np.ndarray] | None = None
     for _ in range(max(1, restarts)):
         start = _diagonalise(core, omega, rank, random)
@@ -125,7 +129,7 @@ def joint_decompose(
     return JointDecomposition(U * sign[:, None], W, float(np.sqrt(max(misfit, 0.0))))
 
 
-def _checked(tensors: Sequence[Any], rank: int) -> list[np.ndarray]:
+def _checked(tensors: Sequence[npt.ArrayLike], rank: int) -> list[np.ndarray]:
     arrays = [np.asarray(t, float) for t in tensors]
     if not arrays:
         raise ValueError("expected at least one tensor, got none")
@@ -143,7 +147,7 @@ def _checked(tensors: Sequence[Any], rank: int) -> list[np.ndarray]:
         raise ValueError("one matrix does not determine its components: give two or more, or a tensor")
     arrays = [_symmetrise(a) for a in arrays]
     if any(np.linalg.norm(a) == 0 for a in arrays):
-        raise ValueError("a tensor is zero after symmetrisation: it has no components to find")
+        raise Refused("a tensor is zero after symmetrisation: it has no components to find")
     return arrays
 
 
@@ -164,7 +168,7 @@ def _common_basis(arrays: list[np.ndarray], omega: np.ndarray, rank: int) -> np.
     return np.linalg.eigh(gram)[1][:, : -rank - 1 : -1]
 
 
-def projected(a: np.ndarray, basis: np.ndarray) -> np.ndarray:
+def projected(a: np.ndarray, basis: Float[np.ndarray, "r k"]) -> np.ndarray:
     """The tensor contracted with the basis along every axis."""
     for _ in range(a.ndim):  # contracting the first axis puts the new one last: after m turns all are done
         a = np.tensordot(a, basis, axes=(0, 0))
@@ -267,7 +271,7 @@ def _misfits(arrays: list[np.ndarray], U: np.ndarray, W: np.ndarray) -> list[np.
     return out
 
 
-def contracted(a: np.ndarray, U: np.ndarray) -> np.ndarray:
+def contracted(a: np.ndarray, U: Float[np.ndarray, "k r"]) -> Float[np.ndarray, "k r"]:
     """(k, r) contractions a(u_i, …, u_i, ·)."""
     out = np.tensordot(U, a, axes=(1, 0))
     for _ in range(a.ndim - 2):
@@ -275,7 +279,7 @@ def contracted(a: np.ndarray, U: np.ndarray) -> np.ndarray:
     return out
 
 
-def best_weights(arrays: list[np.ndarray], U: np.ndarray) -> np.ndarray:
+def best_weights(arrays: list[np.ndarray], U: Float[np.ndarray, "k r"]) -> Float[np.ndarray, "L k"]:
     """(L, k) least-squares weights for given directions."""
     gram = U @ U.T
     return np.stack(

@@ -8,16 +8,26 @@ is the truth. So the minimisation runs there, well conditioned, and the answer i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from onehidden.objectives import ScoreDesigned
+from onehidden.objectives.sources import Tensors
 from onehidden.precision import in_double
+from onehidden.refused import Refused
 from onehidden.solvers.saddle_free import saddle_free_newton
 from onehidden.solvers.stochastic import adam, descend
+from onehidden.streams import stream
 
 NEWTON_LIMIT = 160  # parameters up to which dense Hessians are the cheaper way
+
+
+@runtime_checkable
+class HasMoments(Protocol):
+    """``moments[m]``, the tensor of order m: ``ScoreMoments``, weighted or not, or a dict."""
+
+    def __getitem__(self, order: int, /) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -40,7 +50,7 @@ class LandscapeStart:
 
 @in_double
 def landscape_start(
-    moments: Any,
+    moments: HasMoments,
     k: int,
     *,
     orthonormal: bool = False,
@@ -68,7 +78,7 @@ def landscape_start(
     if T4.shape != (r,) * 4:
         raise ValueError(f"the moment of order 4 must be an (r, r, r, r) tensor, got {T4.shape}")
     if not 1 <= k <= r:
-        raise ValueError(f"k must lie between 1 and {r}, the dimension of the moments, got {k}")
+        raise Refused(f"k must lie between 1 and {r}, the dimension of the moments, got {k}")
     if not 0 < mu < 1:
         raise ValueError(f"mu must lie between 0 and 1, where rows stay apart, got {mu}")
     if not np.all(np.isfinite(T4)):
@@ -76,7 +86,7 @@ def landscape_start(
     W, V = _identity(r, k) if orthonormal else _whitening(np.asarray(moments[2], float), k)
     T = np.einsum("abcd,ai,bj,ck,dl->ijkl", T4, W, W, W, W, optimize=True)
     sign = _sign(T)
-    rng = np.random.default_rng(seed)
+    rng = stream(seed, "landscape start")
     # Random orthogonal starts: rows of unit norm that already differ from each other.
     size = T.shape[0]
     points = np.stack([np.linalg.qr(rng.standard_normal((size, k)))[0].T for _ in range(starts)])
@@ -98,7 +108,9 @@ def landscape_start(
     )
 
 
-def _minimise(objective: Any, source: Any, points: np.ndarray, steps: int, seed: int) -> np.ndarray:
+def _minimise(
+    objective: ScoreDesigned, source: Tensors, points: np.ndarray, steps: int, seed: int
+) -> np.ndarray:
     if points[0].size <= NEWTON_LIMIT:
         return saddle_free_newton(
             objective.function, points, source, steps=150, tolerance=1e-9, seed=seed
@@ -127,12 +139,12 @@ def _whitening(T2: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     top = np.argsort(-np.abs(values))[:k]
     values, vectors = values[top], vectors[:, top]
     if np.min(np.abs(values)) <= 1e-12 * np.max(np.abs(values)):
-        raise ValueError(
+        raise Refused(
             f"the second moment has fewer than {k} directions: the rows are dependent, k is too large, or "
             "order 2 carries no signal for this activation"
         )
     if np.any(np.sign(values) != np.sign(values[0])):
-        raise ValueError(
+        raise Refused(
             "the second moment is indefinite: outputs of both signs, for which F has no guarantee; use the "
             "tensor start"
         )

@@ -7,11 +7,11 @@ small least squares with the directions held.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from jaxtyping import Float
 
 from onehidden.activations import Activation
+from onehidden.moments.weighting import Weight, of_rows, rooted, weighted_mean
 from onehidden.network import OneHiddenNet
 
 _LENGTHS = np.geomspace(0.25, 6.0, 10)
@@ -21,12 +21,12 @@ _SWEEPS = 4
 
 
 def signs_from_moments(
-    components: np.ndarray,
-    odd_moment: np.ndarray,
-    even_weights: np.ndarray,
+    components: Float[np.ndarray, "k r"],
+    odd_moment: Float[np.ndarray, " r"],
+    even_weights: Float[np.ndarray, " k"],
     odd_sign: float,
     even_sign: float,
-) -> np.ndarray:
+) -> Float[np.ndarray, " k"]:
     """(k,) orientations ±1 of unit rows, step 4 of [ZSJBD] in the subspace.
 
     Q_1 = Σ z_i u_i from the odd moment (contracted to a vector), Q_2 = Σ r_i u_i u_i' from the even one:
@@ -39,57 +39,71 @@ def signs_from_moments(
 
 
 def fit_units(
-    X: np.ndarray,
-    y: np.ndarray,
-    directions: np.ndarray,
+    X: Float[np.ndarray, "n d"],
+    y: Float[np.ndarray, " n"],
+    directions: Float[np.ndarray, "k d"],
     activation: Activation,
     *,
     bias: bool = False,
-    orientations: np.ndarray | None = None,
+    orientations: Float[np.ndarray, " k"] | None = None,
+    weight: Weight = None,
 ) -> OneHiddenNet:
     """The network whose rows lie along ``directions`` (k, d) and that fits y best.
 
     ``bias`` allows hidden biases and an intercept. ``orientations`` is a first guess; the data decide.
+    ``weight`` (n,) says how much each row counts.
     """
     rows = slice(0, min(len(X), _MOST_ROWS))
     t = X[rows] @ directions.T
-    target = y[rows]
+    target, counts = y[rows], of_rows(weight, rows)
     k = len(directions)
-    spread = np.maximum(np.std(t, axis=0), np.finfo(float).tiny)
+    middle = weighted_mean(t, counts)
+    spread = np.maximum(np.sqrt(weighted_mean((t - middle) ** 2, counts)), np.finfo(float).tiny)
     # A sigmoid turned around leaves a constant: fit one beside, choose orientations that absorb it last.
     turns = activation.reflection is not None and activation.reflection.degree == 0 and not bias
     constant = bias or turns
     grid = _grid(activation, bias)
     columns = np.stack([activation(s * length * t / spread + b) for s, length, b in grid], axis=1)
-    chosen = _exchange(columns, target, grid, constant, orientations)
+    chosen = _exchange(columns, target, grid, constant, orientations, counts)
     scale = np.array([grid[c][0] * grid[c][1] for c in chosen]) / spread
     shift = np.array([grid[c][2] for c in chosen])
     if activation.homogeneity is None or bias:
-        scale, shift = _polish(t, target, activation, scale, shift, bias, constant)
+        scale, shift = _polish(t, target, activation, scale, shift, bias, constant, counts)
     if activation.homogeneity is not None:  # unit rows by convention; the sign is the orientation
         shift, scale = shift / np.abs(scale), np.sign(scale)
     if turns:
-        output = _outputs(t * scale + shift, target, activation, True)
+        output = _outputs(t * scale + shift, target, activation, True, counts)
         scale = scale * _absorbing_signs(output[:k], float(output[k]))
     weights = scale[:, None] * directions
-    output = _outputs(X @ weights.T + shift, y, activation, bias)
+    output = _outputs(X @ weights.T + shift, y, activation, bias, weight)
     return OneHiddenNet(weights, output[:k], shift, float(output[k]) if bias else 0.0, activation)
 
 
 def refit_output(
-    X: np.ndarray, y: np.ndarray, network: OneHiddenNet, weights: np.ndarray, *, intercept: bool
+    X: Float[np.ndarray, "n d"],
+    y: Float[np.ndarray, " n"],
+    network: OneHiddenNet,
+    weights: Float[np.ndarray, "k d"],
+    *,
+    intercept: bool,
+    weight: Weight = None,
 ) -> OneHiddenNet:
-    """The network with other rows, the same biases, and the output weights that then fit y best."""
-    output = _outputs(X @ weights.T + network.bias, y, network.activation, intercept)
+    """The network with other rows ``weights``, the same biases, and the output weights that then fit y best.
+
+    ``weight`` (n,) says how much each sample counts.
+    """
+    output = _outputs(X @ weights.T + network.bias, y, network.activation, intercept, weight)
     k = len(weights)
     constant = float(output[k]) if intercept else network.intercept
     return OneHiddenNet(weights, output[:k], network.bias, constant, network.activation)
 
 
-def _outputs(t: np.ndarray, y: np.ndarray, activation: Activation, constant: bool) -> np.ndarray:
+def _outputs(
+    t: np.ndarray, y: np.ndarray, activation: Activation, constant: bool, weight: Weight
+) -> np.ndarray:
     """Output weights, and the intercept last where there is one."""
     features = np.column_stack([activation(t), np.ones(len(t))]) if constant else activation(t)
-    return np.linalg.lstsq(features, y, rcond=1e-10)[0]
+    return np.linalg.lstsq(rooted(features, weight), rooted(y, weight), rcond=1e-10)[0]
 
 
 def _absorbing_signs(output: np.ndarray, intercept: float) -> np.ndarray:
@@ -124,15 +138,16 @@ def _exchange(
     grid: list[tuple[float, float, float]],
     intercept: bool,
     orientations: np.ndarray | None,
+    weight: Weight,
 ) -> np.ndarray:
     """(k,) candidate of each unit: best common one first, then one unit at a time while the fit improves."""
     n, count, k = columns.shape
     flat = columns.reshape(n, count * k)
     extra = np.ones((n, 1)) if intercept else np.zeros((n, 0))
-    design = np.column_stack([flat, extra, y])
+    design = rooted(np.column_stack([flat, extra, y]), weight)
     gram = design.T @ design / n
     place = np.arange(count * k).reshape(count, k)
-    fixed = list(range(count * k, count * k + extra.shape[1]))
+    fixed = np.arange(count * k, count * k + extra.shape[1])
     starts = [np.full(k, c) for c in range(count)]
     if orientations is not None:
         for c in range(count):  # the guess, at each length and bias
@@ -140,16 +155,17 @@ def _exchange(
             if s > 0 and (-s, length, b) in grid:
                 turned = grid.index((-s, length, b))
                 starts.append(np.where(orientations > 0, c, turned))
-    scores = [_explained(gram, [*place[c, np.arange(k)], *fixed]) for c in starts]
+    own = np.arange(k)
+    scores = [_explained(gram, np.append(place[c, own], fixed)) for c in starts]
     best_choice, best_value = starts[int(np.argmax(scores))], max(scores)
     # Exchange from a few of the best starts: orientations interact through the polynomial part of g.
     for start in [starts[i] for i in np.argsort(scores)[::-1][:4]]:
         choice, value = start.copy(), -np.inf
         for _ in range(_SWEEPS * 3):
             for i in range(k):
-                others = [place[choice[j], j] for j in range(k) if j != i] + fixed
+                others = np.append(np.delete(place[choice, own], i), fixed)
                 choice[i] = int(np.argmax(_gains(gram, others, place[:, i])))
-            new = _explained(gram, [*place[choice, np.arange(k)], *fixed])
+            new = _explained(gram, np.append(place[choice, own], fixed))
             if new <= value * (1 + 1e-12):
                 break
             value = new
@@ -158,14 +174,14 @@ def _exchange(
     return best_choice
 
 
-def _explained(gram: np.ndarray, chosen: list[Any]) -> float:
+def _explained(gram: np.ndarray, chosen: np.ndarray) -> float:
     """The part of E[y²] that the chosen columns explain."""
     inner = gram[np.ix_(chosen, chosen)]
     right = gram[chosen, -1]
     return float(right @ np.linalg.lstsq(inner, right, rcond=1e-10)[0])
 
 
-def _gains(gram: np.ndarray, others: list[Any], candidates: np.ndarray) -> np.ndarray:
+def _gains(gram: np.ndarray, others: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     """What each candidate explains beyond the others (Schur complements of the Gram matrix)."""
     inner = gram[np.ix_(others, others)] + 1e-12 * np.trace(gram[:-1, :-1]) * np.eye(len(others))
     solved = np.linalg.solve(inner, gram[np.ix_(others, np.append(candidates, -1))])
@@ -183,18 +199,20 @@ def _polish(
     shift: np.ndarray,
     bias: bool,
     constant: bool,
+    weight: Weight,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Lengths and biases by least squares with the output weights eliminated at every step."""
     from scipy.optimize import least_squares
 
     n, k = t.shape
     extra = [np.ones(n)] if constant else []
+    target = rooted(y, weight)
 
     def remainder(p: np.ndarray) -> np.ndarray:
         b = p[k:] if bias else 0.0
         features = np.column_stack([activation(t * p[:k] + b), *extra])
-        q = np.linalg.qr(features)[0]
-        return y - q @ (q.T @ y)
+        q = np.linalg.qr(rooted(features, weight))[0]
+        return target - q @ (q.T @ target)
 
     start = np.concatenate([scale, shift]) if bias else scale
     if activation.homogeneity is not None:  # the length is a convention: only the biases move

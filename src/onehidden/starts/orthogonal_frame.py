@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from jaxtyping import Float
 
 from onehidden.starts.joint_diagonalisation import contracted
+from onehidden.streams import stream
 
 _STEPS = 80
 
@@ -22,7 +24,7 @@ def shared_frame(
     *,
     precisions: Sequence[float],
     restarts: int = 8,
-) -> tuple[np.ndarray, float]:
+) -> tuple[Float[np.ndarray, "k r"], float]:
     """(k, r) orthonormal rows u_i that maximise Σ_l p_l Σ_i T_l(u_i, …, u_i)², and that value.
 
     For orthonormal rows this is the least-squares fit of Σ_i λ_li u_i^(⊗m) to all tensors, weighted by p_l.
@@ -40,7 +42,7 @@ def shared_frame(
     weighted = list(zip(tensors, precisions, strict=True))
     low = [pair for pair in weighted if pair[0].ndim < 4]
     first = low if any(t.ndim == 3 for t, _ in low) else weighted
-    rng = np.random.default_rng(seed)
+    rng = stream(seed, "shared frame")
     side = len(tensors[0])
     best, value = np.eye(rank, side), -np.inf
     for _ in range(restarts):

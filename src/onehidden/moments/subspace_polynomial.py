@@ -13,15 +13,19 @@ from itertools import combinations_with_replacement, permutations
 from math import comb
 
 import numpy as np
+from jaxtyping import Float
+
+from onehidden.moments.packing import sorted_indices
+from onehidden.moments.weighting import Weight, of_rows
 
 Index = tuple[int, ...]
-BATCH_ENTRIES, KEPT_ENTRIES = 1 << 21, 1 << 25
+_BATCH_ENTRIES, _KEPT_ENTRIES = 1 << 21, 1 << 25  # products held at a time, and kept where all fit
 
 
 @lru_cache(maxsize=64)
 def indices(k: int, degree: int) -> tuple[Index, ...]:
     """Sorted index tuples of every Hermite product up to ``degree``, the empty one (constant) first."""
-    return tuple(t for m in range(degree + 1) for t in combinations_with_replacement(range(k), m))
+    return (), *(tuple(t) for m in range(1, degree + 1) for t in sorted_indices(k, m).tolist())
 
 
 def largest_degree(k: int, limit: int, most: int = 4) -> int:
@@ -32,7 +36,7 @@ def largest_degree(k: int, limit: int, most: int = 4) -> int:
     return degree
 
 
-def features(z: np.ndarray, degree: int) -> np.ndarray:
+def features(z: Float[np.ndarray, "n k"], degree: int) -> Float[np.ndarray, "n p"]:
     """(n, p) products of probabilists' Hermite polynomials of the columns of z, ordered as ``indices``."""
     n, k = z.shape
     single = [np.ones((n, k)), z]
@@ -95,40 +99,55 @@ class Polynomial:
 
 
 class Design:
-    """The Hermite products at given points, kept in memory when they fit, and their least squares."""
+    """The Hermite products at given points, kept in memory when they fit, and their least squares.
 
-    def __init__(self, z: np.ndarray, degree: int, gaussian: bool) -> None:
+    Parameters
+    ----------
+    z : (n, k) points.
+    degree : of the polynomial.
+    gaussian : whether the points are from N(0, I), under which the means of the products are known.
+    weight : (n,) how much each point counts in least squares and means, or None.
+    """
+
+    def __init__(
+        self, z: Float[np.ndarray, "n k"], degree: int, gaussian: bool, weight: Weight = None
+    ) -> None:
         n, self.k = z.shape
-        self.degree = degree
+        self.degree, self._weight = degree, weight
         p = len(indices(self.k, degree))
-        step = max(1, BATCH_ENTRIES // p)
+        step = max(1, _BATCH_ENTRIES // p)
         self._parts = [slice(i, min(n, i + step)) for i in range(0, n, step)]
         self._z, self._kept = z, None
-        if n * p <= KEPT_ENTRIES:
+        if n * p <= _KEPT_ENTRIES:
             self._kept = [features(z[part], degree) for part in self._parts]
         gram, means = np.zeros((p, p)), np.zeros(p)
-        for _, F in self._blocks():
-            gram += F.T @ F
-            means += F.sum(axis=0)
+        for part, F in self._blocks():
+            weighted = self._weighted(F, part)
+            gram += F.T @ weighted
+            means += weighted.sum(axis=0)
         self._scale = 1 / np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
         gram *= self._scale[:, None] * self._scale[None, :]
         # The ridge only guards against equal columns: 1e-10 of a unit diagonal.
         self._factor = np.linalg.cholesky(gram + 1e-10 * np.eye(p))
         # Under the standard Gaussian law every product but the constant has mean zero exactly; other laws
         # need the sample means where a derivative leaves a product of positive degree.
-        self._means = np.eye(1, p)[0] if gaussian else means / n
+        self._means = np.eye(1, p)[0] if gaussian else means / means[0]  # the first product is one
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         for i, part in enumerate(self._parts):
             yield part, self._kept[i] if self._kept is not None else features(self._z[part], self.degree)
 
-    def fit(self, y: np.ndarray) -> Polynomial:
+    def _weighted(self, rows: np.ndarray, part: slice) -> np.ndarray:
+        weight = of_rows(self._weight, part)
+        return rows if weight is None else weight.reshape(-1, *[1] * (rows.ndim - 1)) * rows
+
+    def fit(self, y: Float[np.ndarray, " n"]) -> Polynomial:
         """Least squares of y on the products."""
         from scipy.linalg import cho_solve
 
         right = np.zeros(len(self._scale))
         for part, F in self._blocks():
-            right += F.T @ y[part]
+            right += F.T @ self._weighted(y[part], part)
         coefficients = self._scale * cho_solve((self._factor, True), self._scale * right)
         return Polynomial(self.k, self.degree, coefficients, self._means)
 

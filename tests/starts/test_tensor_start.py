@@ -54,12 +54,12 @@ def test_even_rows_need_fewer_samples_than_published():
 
 
 @pytest.mark.parametrize(
-    "law", [LogisticProduct(), GaussianMixture(np.array([0.9, -0.6, 0.3, 0.0, 0.2, 0.1]))]
+    "law", [LogisticProduct(6), GaussianMixture(np.array([0.9, -0.6, 0.3, 0.0, 0.2, 0.1]))]
 )
 def test_start_follows_the_score_of_the_input_law(law):
     random = np.random.default_rng(13)
     teacher = conditioned_teacher(6, 3, 2.0, "squared_relu", random, signed=True)
-    X = law.sample(8000, 6, random)
+    X = law.sample(8000, random)
     start = tensor_start(X, teacher.predict(X), 3, activation="squared_relu", score=law)
     assert match(start, teacher).max_error < 0.15
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb
-from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from onehidden.laws import Gaussian, GaussianMixture
-from onehidden.moments import ControlPass, MomentPass, ScoreMoments
+from onehidden.moments.accumulator import ScoreMoments
+from onehidden.moments.streaming import ControlPass, MomentPass
+from onehidden.moments.weighting import Weight, effective_rows
 from onehidden.scores import MixtureScore
+from onehidden.streams import stream
 
 SIGNAL = 3.0  # z-value at which a tensor counts as seen
 LARGEST_SIDE = 64  # coordinates up to which orders 3 and 4 are formed
-UNSEEN = "no component has a moment that stands out of its noise"
 _WHOLE = 20  # inputs up to which the tensors stay in the whole space when there are fewer units
 _BEYOND = 4  # directions kept beside the span otherwise: the best fit may lean out of it
 _LEAST = 4  # rows of a component for each coefficient of a linear fit
@@ -24,13 +26,13 @@ _MOST_EM_ROWS = 20_000  # rows that fit the chosen mixture
 
 
 def component_moments(
-    X: np.ndarray,
-    y: np.ndarray,
+    X: Float[np.ndarray, "n d"],
+    y: Float[np.ndarray, " n"],
     law: GaussianMixture,
     orders: Sequence[int],
     *,
-    weight: np.ndarray | None = None,
-    subspace: np.ndarray | None = None,
+    weight: Weight = None,
+    subspace: Float[np.ndarray, "d r"] | None = None,
 ) -> dict[int, ScoreMoments]:
     """T_m^(c) by component c: the responsibilities are the weights of the samples.
 
@@ -44,7 +46,7 @@ def component_moments(
     out = {}
     for c, (component, rho) in enumerate(zip(law.components, share.T, strict=True)):
         near = rho > 1e-12 * rho.max()  # rows that belong elsewhere add nothing but time
-        rows = float(np.sum(rho)) ** 2 / max(float(np.sum(rho**2)), np.finfo(float).tiny)
+        rows = effective_rows(rho, len(rho)) if near.any() else 0.0
         side = law.n_inputs if subspace is None else subspace.shape[1]
         if rows >= _LEAST * (1 + side):
             degree = 2 if max(orders) > 2 and (1 + side) * (2 + side) / 2 <= rows / 2 else 1
@@ -54,9 +56,9 @@ def component_moments(
     return out
 
 
-def fit_mixture(X: np.ndarray, weight: np.ndarray | None, seed: int) -> GaussianMixture:
+def fit_mixture(X: Float[np.ndarray, "n d"], weight: Weight, seed: int) -> GaussianMixture:
     """A Gaussian mixture of X: components and shape by BIC on some rows, then fitted to more of them."""
-    rng = np.random.default_rng(seed)
+    rng = stream(seed, "rows of a mixture")
     n = len(X)
     share = None if weight is None else weight / np.sum(weight)
     rows = rng.choice(n, min(n, _MOST_EM_ROWS), replace=weight is not None, p=share)
@@ -66,12 +68,12 @@ def fit_mixture(X: np.ndarray, weight: np.ndarray | None, seed: int) -> Gaussian
     return MixtureScore(first.components_, first.covariance_, seed=seed).fit(X[rows]).law_
 
 
-def distinct(law: GaussianMixture, X: np.ndarray) -> bool:
+def distinct(law: GaussianMixture, X: Float[np.ndarray, "n d"]) -> bool:
     """Whether most rows clearly belong to one component."""
     return float(np.mean(np.max(law.posterior(X), axis=1))) >= _DISTINCT
 
 
-def as_mixture(law: Any) -> GaussianMixture:
+def as_mixture(law: object) -> GaussianMixture:
     """The Gaussian mixture that a law is, or that an estimated score fitted."""
     law = getattr(law, "law_", law)
     if isinstance(law, Gaussian):
@@ -85,24 +87,27 @@ def as_mixture(law: Any) -> GaussianMixture:
 
 
 def moments_in_reach(
-    U: np.ndarray,
-    y: np.ndarray,
-    weight: np.ndarray | None,
+    U: Float[np.ndarray, "n d"],
+    y: Float[np.ndarray, " n"],
+    weight: Weight,
     law: GaussianMixture,
     k: int,
     orders: tuple[int, ...],
-) -> tuple[np.ndarray | None, dict[int, ScoreMoments]]:
-    """Where the tensors are formed: the whole space, or a little more than the span of the units."""
+) -> tuple[Float[np.ndarray, "d r"] | None, dict[int, ScoreMoments]]:
+    """Where the tensors are formed, and they: in the whole space (None), or a little more than the span of
+    the units. Where no low order shows the span its moments are returned, none of which stands out."""
     d = U.shape[1]
     if d <= max(_WHOLE, min(k + _BEYOND, LARGEST_SIDE)):
         return None, component_moments(U, y, law, orders, weight=weight)
     low = (2, 3) if 3 in orders and d <= LARGEST_SIDE else (2,)
     seen = component_moments(U, y, law, low, weight=weight)
     basis = _leading(seen, min(k + _BEYOND, LARGEST_SIDE))
+    if basis is None:
+        return None, seen
     return basis, component_moments(U, y, law, orders, weight=weight, subspace=basis)
 
 
-def _leading(moments: dict[int, ScoreMoments], size: int) -> np.ndarray:
+def _leading(moments: dict[int, ScoreMoments], size: int) -> Float[np.ndarray, "d r"] | None:
     """(d, size) the directions in which the tensors are largest together, each in units of its noise.
 
     T_(m) T_(m)' of an unfolding (d, d^(m-1)) of noise σ fluctuates by σ² d^((m-1)/2) around a multiple of I.
@@ -116,7 +121,7 @@ def _leading(moments: dict[int, ScoreMoments], size: int) -> np.ndarray:
             noise = variance_of(one, m) * np.sqrt(flat.shape[1])
             gram = gram + flat @ flat.T / noise
     if isinstance(gram, float):
-        raise ValueError(UNSEEN + ": no order shows the span of the units")
+        return None
     return np.linalg.eigh(gram)[1][:, : -size - 1 : -1]
 
 

@@ -1,0 +1,41 @@
+"""Weights of samples: how much each row counts, (n,) numbers of at least zero; None: all count alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
+
+Weight = Float[np.ndarray, " n"] | None
+
+
+def checked_weight(weight: npt.ArrayLike | None, n: int) -> Weight:
+    """The weights of n rows brought to mean one, or one sentence on what is wrong with them."""
+    if weight is None:
+        return None
+    array = np.asarray(weight, float)
+    if array.shape != (n,):
+        raise ValueError(f"weight must have one number for each of the {n} rows, got shape {array.shape}")
+    if not np.all(np.isfinite(array)) or np.any(array < 0) or not np.any(array > 0):
+        raise ValueError("weight must be finite and not negative, with some of it above zero")
+    return array / np.mean(array)
+
+
+def weighted_mean(values: np.ndarray, weight: Weight) -> np.ndarray:
+    """Σ v a / Σ v over the rows of a."""
+    return np.asarray(np.mean(values, axis=0) if weight is None else weight @ values / np.sum(weight))
+
+
+def rooted(values: np.ndarray, weight: Weight) -> np.ndarray:
+    """Rows times the root of their weight: least squares on them is weighted least squares."""
+    return values if weight is None else values * np.sqrt(weight).reshape(-1, *[1] * (values.ndim - 1))
+
+
+def of_rows(weight: Weight, rows: slice | np.ndarray) -> Float[np.ndarray, " m"] | None:
+    """The weights of some of the rows."""
+    return None if weight is None else weight[rows]
+
+
+def effective_rows(weight: Weight, n: int) -> float:
+    """(Σ v)² / Σ v²: as many rows of equal weight would give means of the same variance."""
+    return float(n) if weight is None else float(np.sum(weight) ** 2 / np.sum(weight**2))

@@ -1,0 +1,151 @@
+"""Starts honour weights: whole ones are repeated rows, and rows that hardly count do not mislead."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from plain_scores import LogisticProduct
+
+from onehidden.laws import Gaussian
+from onehidden.matching import match
+from onehidden.moments import score_moments
+from onehidden.papers.conditioned import conditioned_teacher
+from onehidden.starts.described_rows import Rows
+from onehidden.starts.landscape import landscape_start
+from onehidden.starts.magnitudes import fit_units, refit_output
+from onehidden.starts.output_layer import general_outputs, least_squares_outputs
+from onehidden.starts.span import span_of_units
+from onehidden.starts.subspace import find_subspace, transfer
+from onehidden.starts.tensor import measure_tensor_start, tensor_start, tensor_starts
+
+
+def noisy(name, n=1080, d=6, k=2, seed=0):
+    """Noise, so that weights matter; few enough rows, even repeated, that a search looks at all of them."""
+    random = np.random.default_rng(seed)
+    teacher = conditioned_teacher(d, k, 2.0, name, random, signed=True)
+    X = random.standard_normal((n, d))
+    y = teacher.predict(X) + 0.3 * random.standard_normal(n)
+    # The same pattern over and over: both halves of the rows hold the same weight, however it is written.
+    return teacher, X, y, np.tile([1, 3, 2, 1, 1, 4], n // 6)
+
+
+@pytest.mark.parametrize(("name", "order"), [("squared_relu", 2), ("tanh", 3)])
+@pytest.mark.parametrize("law", [None, LogisticProduct(6)], ids=["gaussian", "logistic"])
+def test_subspace_of_whole_weights_is_that_of_repeated_rows(name, order, law):
+    _, X, y, w = noisy(name)
+    XX, yy = np.repeat(X, w, axis=0), np.repeat(y, w)
+    weighted = find_subspace(X, y, 2, order, 0, law, weight=w.astype(float), degree=3)
+    repeated = find_subspace(XX, yy, 2, order, 0, law, degree=3)
+    ignored = find_subspace(X, y, 2, order, 0, law, degree=3)
+
+    def gap(found):
+        V, W = found.basis, repeated.basis
+        return np.linalg.norm(V @ V.T - W @ W.T)
+
+    assert gap(weighted) < 1e-6  # conjugate gradients that stop at 1e-8, a few dozen times over
+    assert gap(ignored) > 1e-3
+    assert weighted.misfit == pytest.approx(repeated.misfit, rel=1e-6)
+    assert ignored.misfit != pytest.approx(repeated.misfit, rel=1e-3)
+    moved = transfer(Rows(X, y, law, w.astype(float)), repeated)
+    assert moved.misfit == pytest.approx(repeated.misfit, rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "bias"), [("relu", False), ("tanh", True), ("sigmoid", False)])
+def test_units_fitted_to_whole_weights_are_those_of_repeated_rows(name, bias):
+    teacher, X, y, w = noisy(name)
+    XX, yy = np.repeat(X, w, axis=0), np.repeat(y, w)
+    rows = teacher.weights / np.linalg.norm(teacher.weights, axis=1, keepdims=True)
+    g = teacher.activation
+    weighted = fit_units(X, y, rows, g, bias=bias, weight=w.astype(float))
+    repeated = fit_units(XX, yy, rows, g, bias=bias)
+    ignored = fit_units(X, y, rows, g, bias=bias)
+
+    def gap(found):
+        return np.abs(found.predict(X) - repeated.predict(X)).max()
+
+    # Homogeneous units are solved for; the others are polished to the tolerance of the least squares, 1e-8.
+    tolerance = 1e-10 if g.homogeneity is not None else 1e-4
+    assert gap(weighted) < tolerance
+    assert gap(ignored) > 30 * tolerance
+    turned = rows + 0.1
+    weighted, repeated, ignored = (
+        refit_output(*some, teacher, turned, intercept=True, weight=v)
+        for some, v in (((X, y), w.astype(float)), ((XX, yy), None), ((X, y), None))
+    )
+    assert gap(weighted) < 1e-10
+    assert gap(ignored) > 1e-3
+
+
+@pytest.mark.parametrize("method", [general_outputs, least_squares_outputs])
+def test_output_layers_of_whole_weights_are_those_of_repeated_rows(method):
+    teacher, X, y, w = noisy("relu")
+    weighted = method(teacher.weights, X, y, weight=w)
+    repeated = method(teacher.weights, np.repeat(X, w, axis=0), np.repeat(y, w))
+    np.testing.assert_allclose(weighted.output, repeated.output, rtol=1e-10)
+    assert not np.allclose(method(teacher.weights, X, y).output, repeated.output, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["squared_relu", "relu"])
+def test_tensor_start_of_whole_weights_is_that_of_repeated_rows(name):
+    _, X, y, w = noisy(name)
+    weighted = tensor_start(X, y, 2, activation=name, weight=w)
+    repeated = tensor_start(np.repeat(X, w, axis=0), np.repeat(y, w), 2, activation=name)
+    ignored = tensor_start(X, y, 2, activation=name)
+    # Standard errors are not those of repeated rows, which would count one observation several times: the
+    # tensors are weighed a little differently against each other.
+    assert match(weighted, repeated).max_error < 0.05 * match(ignored, repeated).max_error
+
+
+def test_rows_that_hardly_count_do_not_mislead_the_tensor_start():
+    random = np.random.default_rng(5)
+    teacher, other = (conditioned_teacher(6, 2, 2.0, "squared_relu", random, signed=True) for _ in range(2))
+    X = random.standard_normal((4000, 6))
+    wrong = random.uniform(size=4000) < 0.5
+    y = np.where(wrong, 3 * other.predict(X), teacher.predict(X))
+    weight = np.where(wrong, 1e-9, 1.0)
+    asked = {"activation": "squared_relu"}
+    assert match(tensor_start(X, y, 2, weight=weight, **asked), teacher).max_error < 0.05
+    assert match(tensor_start(X, y, 2, **asked), teacher).max_error > 0.3
+    for copy in tensor_starts(X, y, 2, count=3, weight=weight, spread=0.01, **asked):
+        assert match(copy, teacher).output_error < 0.1
+
+
+def test_rows_of_weight_zero_are_not_there():
+    _, X, y, w = noisy("squared_relu")
+    kept = w > 1
+    full = measure_tensor_start(X, y, 2, activation="squared_relu", weight=5.0 * kept)
+    fewer = measure_tensor_start(X[kept], y[kept], 2, activation="squared_relu")
+    # Conjugate gradients stop at 1e-8.
+    assert match(full.network, fewer.network).max_error < 1e-6
+    everything = measure_tensor_start(X, y, 2, activation="squared_relu")
+    assert match(everything.network, fewer.network).max_error > 1e-3
+    for m, z in fewer.signals.items():
+        assert full.signals[m] == pytest.approx(z, rel=1e-5, abs=1e-5)
+        assert everything.signals[m] != pytest.approx(z, rel=1e-3)
+    with pytest.raises(ValueError, match="fewer than the"):
+        tensor_start(X, y, 2, activation="squared_relu", weight=np.arange(len(y)) < 12)
+    with pytest.raises(ValueError, match="one number for each"):
+        tensor_start(X, y, 2, activation="squared_relu", weight=[1.0])
+
+
+def test_span_and_landscape_see_what_weighted_moments_say():
+    random = np.random.default_rng(6)
+    teacher, other = (conditioned_teacher(6, 2, 1.5, "relu", random, signed=False) for _ in range(2))
+    X = random.standard_normal((60_000, 6))
+    wrong = random.uniform(size=len(X)) < 0.5
+    y = np.where(wrong, 3 * other.predict(X), teacher.predict(X))
+    law, weight = Gaussian(np.zeros(6), np.eye(6)), np.where(wrong, 0.0, 1.0)
+    true = np.linalg.qr(teacher.weights.T)[0]
+
+    def outside(moments):
+        """Sine of the largest angle between the span found and the true one."""
+        basis = span_of_units(moments, 2)
+        return 1.0 if basis is None else np.sqrt(1 - np.linalg.svd(true.T @ basis)[1].min() ** 2)
+
+    weighted = score_moments(X, y, law, orders=(2, 4), weight=weight)
+    assert outside(weighted) < 0.1
+    assert outside(score_moments(X, y, law, orders=(2, 4))) > 0.5
+    inside = score_moments(X, y, law, orders=(2, 4), subspace=true, weight=weight)
+    found = landscape_start(inside, 2, starts=3).directions @ true.T
+    rows = teacher.weights / np.linalg.norm(teacher.weights, axis=1, keepdims=True)
+    assert match(found, rows).max_error < 0.1
