@@ -1,9 +1,9 @@
-"""Checks of a recovered network: curvature, structure left in residuals."""
+"""What the data say of an answer: checks, standard errors, units, alternatives, one status."""
 
+from onehidden.certify.certificate import Certificate, certify
+from onehidden.certify.compare import Alternative
 from onehidden.certify.gauge import curvature
-from onehidden.certify.structure import structure_p_value
+from onehidden.certify.status import Status
+from onehidden.certify.units import UnitStatus, UnitVerdict
 
-__all__ = [
-    "curvature",
-    "structure_p_value",
-]
+__all__ = ["Alternative", "Certificate", "Status", "UnitStatus", "UnitVerdict", "certify", "curvature"]

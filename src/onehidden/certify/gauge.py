@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onehidden.objectives.residuals import Form
+from onehidden.fit.form import Form
 
 
 @dataclass(frozen=True)

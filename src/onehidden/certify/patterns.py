@@ -1,33 +1,95 @@
-"""On how many samples do two units switch differently? Where few, another pair of units fits as well."""
+"""Which units switch on which rows: counted in one pass, whoever holds the rows."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from jaxtyping import Float, Int
 
-_MARGIN = 2  # samples beyond the parameters of an affine function: with none to spare any two units fit
+from onehidden.network import OneHiddenNet
+
+_MARGIN = 2  # rows beyond the parameters of an affine function: with none to spare any two units fit
 
 
-def samples_apart(t: np.ndarray) -> tuple[int, tuple[int, int]]:
-    """Fewest samples that tell two units apart, and which two; k stands for a unit that is always on.
+@dataclass(frozen=True)
+class Patterns:
+    """What the rows see of the units.
 
-    On the samples where two homogeneous units are both on, or one is on exactly where the other is off, only
-    their sum or difference is seen. What tells them apart are the samples where that pattern is broken.
-
-    Parameters
+    Attributes
     ----------
-    t : (n, k) arguments of the units.
+    n : rows.
+    beyond : (k,) rows on the lesser side of each unit.
+    apart : (k, k) rows that see one of two units switch and not the other: where both are on, or one is on
+        exactly where the other is off, only their sum or difference is seen. The diagonal is n.
+    sure : (k,) rows on which each unit is not always, or never, on.
+    spread : (k,) standard deviation of w_i g(<a_i, z> + b_i), as a share of std(y).
     """
-    n, k = t.shape
-    on = np.column_stack([t > 0, np.ones(n, bool)]).astype(float)
-    both = (on.T @ on).astype(int)
-    count = np.diag(both)
-    differ = count[:, None] + count[None, :] - 2 * both
-    fewest = np.minimum(differ, n - differ)
-    fewest[np.tril_indices(k + 1)] = n
-    i, j = np.unravel_index(int(np.argmin(fewest)), fewest.shape)
-    return int(fewest[i, j]), (int(i), int(j))
+
+    n: int
+    beyond: Int[np.ndarray, " k"]
+    apart: Int[np.ndarray, "k k"]
+    sure: Int[np.ndarray, " k"]
+    spread: Float[np.ndarray, " k"]
+
+    def closest(self) -> tuple[int, tuple[int, int] | None]:
+        """Fewest rows that tell two units apart, or one from a unit that is always on (then None)."""
+        i, j = np.unravel_index(int(np.argmin(self.apart)), self.apart.shape)
+        if len(self.sure) < 2 or self.sure.min() < self.apart[i, j]:
+            return int(self.sure.min()), None
+        return int(self.apart[i, j]), (int(min(i, j)), int(max(i, j)))
 
 
-def samples_needed(d: int) -> int:
-    """Samples that settle which of two units is which: more than the d + 1 numbers of an affine function."""
+class CountPatterns:
+    """Accumulator of ``Patterns`` for a network in the coordinates of the rows."""
+
+    def __init__(self, network: OneHiddenNet) -> None:
+        k = network.n_hidden
+        self.network, self.n = network, 0
+        self._both = np.zeros((k + 1, k + 1), np.int64)
+        self._below = np.zeros(k, np.int64)
+        self._sum, self._square = np.zeros(k), np.zeros(k)
+
+    def update(
+        self,
+        Z: Float[np.ndarray, "n d"],
+        y: Float[np.ndarray, " n"],
+        weight: Float[np.ndarray, " n"] | None,
+        row: Int[np.ndarray, " n"],
+    ) -> CountPatterns:
+        net = self.network
+        t = Z @ net.weights.T + net.bias
+        on = np.column_stack([t > 0, np.ones(len(t), bool)]).astype(float)
+        self._both += np.rint(on.T @ on).astype(np.int64)
+        self._below += np.sum(t < 0, axis=0)
+        units = net.activation(t)
+        self._sum += units.sum(axis=0)
+        self._square += np.sum(units**2, axis=0)
+        self.n += len(Z)
+        return self
+
+    def merge(self, other: CountPatterns) -> CountPatterns:
+        for name in ("n", "_both", "_below", "_sum", "_square"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
+    def result(self) -> Patterns:
+        n, k = self.n, len(self._below)
+        count = np.diag(self._both)
+        differ = count[:, None] + count[None, :] - 2 * self._both
+        fewest = np.minimum(differ, n - differ)
+        apart = fewest[:k, :k].copy()
+        apart[np.diag_indices(k)] = n
+        variance = np.maximum(self._square / n - (self._sum / n) ** 2, 0)
+        return Patterns(
+            n,
+            np.minimum(count[:k], self._below),
+            apart,
+            fewest[:k, k],
+            np.abs(self.network.output) * np.sqrt(variance),
+        )
+
+
+def rows_needed(d: int) -> int:
+    """Rows that settle which of two units is which: more than the d + 1 numbers of an affine function."""
     return d + 1 + _MARGIN

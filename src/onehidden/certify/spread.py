@@ -1,25 +1,60 @@
-"""Is the noise as large everywhere? Koenker's version of the Breusch–Pagan test."""
+"""Is the noise as large everywhere? Koenker's version of the Breusch–Pagan test, as a sum over rows."""
 
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Float, Int
+
+from onehidden.network import OneHiddenNet
 
 
-def equal_spread_p_value(residual: np.ndarray, prediction: np.ndarray, Z: np.ndarray) -> float:
-    """Probability of squared residuals that depend so much on prediction and |z|, if the noise does not.
+class SpreadTest:
+    """Accumulator of the regression of r² on (1, p, p², |z|²), p the prediction.
 
-    n R^2 of r^2 on (1, p, p^2, |z|^2) is chi-square with 3 degrees of freedom whatever the kurtosis of r.
+    n R² of that regression is chi-square with 3 degrees of freedom whatever the kurtosis of r, if the spread of
+    the residuals does not depend on p and |z|.
+
+    Parameters
+    ----------
+    network : in the coordinates of the rows; its target has unit variance.
     """
-    from scipy.special import chdtrc
 
-    centre, width = prediction.mean(), max(float(prediction.std()), np.finfo(float).tiny)
-    p = (prediction - centre) / width
-    size = np.sum(Z**2, axis=1)
-    design = np.column_stack([np.ones(len(p)), p, p**2, size / max(float(size.mean()), np.finfo(float).tiny)])
-    square = residual**2
-    spread = float(np.sum((square - square.mean()) ** 2))
-    if spread <= 0:
-        return 1.0
-    fitted = design @ np.linalg.lstsq(design, square, rcond=None)[0]
-    explained = float(np.sum((fitted - square.mean()) ** 2)) / spread
-    return float(chdtrc(design.shape[1] - 1, len(p) * explained))
+    def __init__(self, network: OneHiddenNet) -> None:
+        self.network, self.n = network, 0
+        self._gram, self._cross = np.zeros((4, 4)), np.zeros(4)
+        self._squares = self._fourths = 0.0
+
+    def update(
+        self,
+        Z: Float[np.ndarray, "n d"],
+        y: Float[np.ndarray, " n"],
+        weight: Float[np.ndarray, " n"] | None,
+        row: Int[np.ndarray, " n"],
+    ) -> SpreadTest:
+        p = self.network.predict(Z)
+        square = (p - y) ** 2 * (1.0 if weight is None else weight)
+        design = np.column_stack([np.ones(len(p)), p, p**2, np.mean(Z**2, axis=1)])
+        self._gram += design.T @ design
+        self._cross += design.T @ square
+        self._squares += float(np.sum(square))
+        self._fourths += float(np.sum(square**2))
+        self.n += len(p)
+        return self
+
+    def merge(self, other: SpreadTest) -> SpreadTest:
+        for name in ("n", "_gram", "_cross", "_squares", "_fourths"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
+    def result(self) -> float:
+        """The p-value of equal spread."""
+        from scipy.special import chdtrc
+
+        mean = self._squares / self.n
+        total = self._fourths - self.n * mean**2
+        if total <= 0:
+            return 1.0
+        scale = np.sqrt(np.maximum(np.diag(self._gram), np.finfo(float).tiny))
+        solved = np.linalg.lstsq(self._gram / np.outer(scale, scale), self._cross / scale, rcond=1e-13)[0]
+        explained = float(solved @ (self._cross / scale)) - self.n * mean**2
+        return float(chdtrc(3, self.n * min(max(explained / total, 0.0), 1.0)))

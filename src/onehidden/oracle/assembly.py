@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onehidden.network import OneHiddenNet
-from onehidden.objectives.fit import NetworkFit
-from onehidden.objectives.residuals import Form
+from onehidden.fit.in_memory import NetworkFit
+from onehidden.fit.form import Form
 from onehidden.oracle import design
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.signs import solve_signs
 from onehidden.oracle.tails import Tail, values
 from onehidden.oracle.units import Units
+from onehidden.fit.rounding import Rounding
 from onehidden.solvers import LevenbergMarquardt
 
 NEAR = 1e-2  # a network off by less than this share of std(y) is worth finishing
@@ -104,7 +105,7 @@ def _sharpened(units: Units, tail: Tail, box: BlackBox, rng: np.random.Generator
     scale = float(y.std())
     theta = form.pack(units.weights, units.output / scale, units.bias, solved[1:] / scale, solved[0] / scale)
     fit = NetworkFit(form, U, y / scale)
-    found = LevenbergMarquardt(max_steps=30, floor=1e-29 * fit.n, damping=1e-6, patience=4).solve(fit, theta)
+    found = LevenbergMarquardt(30, Rounding().floor(fit.n), damping=1e-6, patience=4).solve(fit, theta)
     weights, output, bias, _, _ = form.unpack(found.theta)
     return replace(units, weights=weights, bias=bias, output=output * scale)
 

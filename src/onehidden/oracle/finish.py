@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from jaxtyping import Float
 
-from onehidden.checks import at_most
+from onehidden.certify.certificate import Certificate, certify
+from onehidden.checks import About, at_most
+from onehidden.fit.coordinates import Coordinates
+from onehidden.fit.form import Form
+from onehidden.fit.polish import polish
+from onehidden.fit.problem import Problem
+from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet
-from onehidden.objectives.fit import NetworkFit
-from onehidden.objectives.residuals import Form
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.tails import values
-from onehidden.recovery.certificate import EXACT_RMS, Certificate, with_check
-from onehidden.recovery.clock import Clock
-from onehidden.recovery.coordinates import Coordinates, whitened
-from onehidden.recovery.sample_certificate import Choices, certify
-from onehidden.recovery.samples import Samples
-from onehidden.recovery.search import finishing, without_held
-from onehidden.solvers import LevenbergMarquardt
+from onehidden.run import Run
 
 FRESH = 1e-8  # error at fresh queries, as a share of std(y), that still counts as the same function
 
@@ -29,21 +26,24 @@ def normalised(box: BlackBox) -> Coordinates:
 
 
 def finish(
-    start: OneHiddenNet, form: Form, U: np.ndarray, y: np.ndarray, box: BlackBox, clock: Clock, seed: int
+    start: OneHiddenNet,
+    form: Form,
+    U: Float[np.ndarray, "n d"],
+    y: Float[np.ndarray, " n"],
+    box: BlackBox,
+    run: Run,
 ) -> Certificate:
-    """Fit the network, given in u, to answers y at rows of u; certify it in x."""
-    X = box.inputs(U)
-    samples = Samples(X, y, None, tuple(f"x{j}" for j in range(box.d)))
-    around = finishing(form, whitened(samples))
-    net = around.inward(normalised(box).outward(start))
-    fit = NetworkFit(form, around.inputs(X), around.target(y))
-    theta = form.pack(net.weights, net.output, net.bias, None, net.intercept)
-    solver = LevenbergMarquardt(max_steps=100, floor=1e-29 * fit.n, damping=1e-6, patience=8)
-    solution = solver.solve(fit, theta, clock.expired, lambda s, f: clock.report("finish", s, f / fit.n))
-    weights, output, bias, _, level = form.unpack(solution.theta)
-    found = around.outward(OneHiddenNet(weights, output, bias, float(level), form.activation))
-    certificate = certify(without_held(found, form), form, around, samples, Choices(seed=seed))
-    clock.report(f"certified {certificate.status}", 0, certificate.loss / around.scale**2)
+    """Fit the network, given in u, to answers y at rows of u; certify it in x.
+
+    Rounding of the box is no independent noise: what it leaves is judged by its size.
+    """
+    names = tuple(f"x{j}" for j in range(box.d))
+    samples = Samples(box.inputs(U), y, None, names, box.rounding)
+    problem = Problem(samples, form, samples.coordinates(True))
+    found = polish(normalised(box).outward(start), problem, run, near=True)
+    # Units that say nothing were left out: a faint one only has fewer digits.
+    certificate = certify(found.network, problem, run, noun="query", nothing=0.0)
+    run.report(f"certified {certificate.status}", 0, certificate.mean_square)
     return certificate
 
 
@@ -55,35 +55,13 @@ def tested(certificate: Certificate, box: BlackBox, count: int, rng: np.random.G
     told = values(net.activation, X @ net.weights.T + net.bias) @ net.output + net.intercept
     worst = float(np.max(np.abs(told - y)))
     allowed = max(FRESH, 1e3 * box.rounding * float(np.max(np.abs(y))) / float(y.std()))
-    check = at_most(
-        "fresh queries",
-        worst / float(y.std()),
-        allowed,
-        f"largest error at {count} queries that were not used to fit, as a share of std(y); above the bound "
-        "the network is not the function",
+    return certificate.asked(
+        at_most(
+            "fresh queries",
+            worst / float(y.std()),
+            allowed,
+            f"largest error at {count} queries that were not used to fit, as a share of std(y); above the "
+            "bound the network is not the function",
+            About.FIT,
+        )
     )
-    return with_check(certificate, check)
-
-
-def within_rounding(certificate: Certificate, box: BlackBox, level: float) -> Certificate:
-    """The certificate of a function in single precision: held against the function's own rounding.
-
-    Rounding is no independent noise; what it leaves is judged by its size, ``level`` being that of y as a
-    share of std(y). Such an answer is consistent, never exact.
-    """
-    if certificate.rms <= EXACT_RMS or box.rounding < 1e-12:
-        return certificate
-    fit = at_most(
-        "fit",
-        certificate.rms,
-        30 * box.rounding * level,
-        f"fn itself is rounded to {box.rounding:.1e} of its size: residuals against that",
-    )
-    if not fit.passed:
-        return certificate
-    kept = [c for c in certificate.checks if c.name != "gradient"]  # it is rounding, too
-    checks = [fit if c.name == "fit" else c for c in kept]
-    if certificate.status in ("doubtful", "consistent") and all(c.passed for c in checks):
-        message = f"every query is reproduced to the rounding of fn itself, {box.rounding:.1e}"
-        return replace(certificate, checks=checks, status="consistent", message=message)
-    return replace(certificate, checks=checks)

@@ -4,45 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from onehidden import activations, data
+from onehidden import data
 from onehidden.activations import Activation
-from onehidden.checks import at_most
+from onehidden.certify.certificate import Certificate
+from onehidden.certify.status import Status
+from onehidden.checks import About, at_most
+from onehidden.fit.form import Form
+from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet
-from onehidden.objectives.residuals import Form
+from onehidden.options import Options, check_positive, checked_options
 from onehidden.oracle import design
 from onehidden.oracle.assembly import Region, typical
 from onehidden.oracle.box import BlackBox
-from onehidden.oracle.faint import DEAD, contributions, dead_check, silent, with_faintest
-from onehidden.oracle.finish import finish, normalised, tested, within_rounding
+from onehidden.oracle.faint import DEAD, contributions, dead_check, faintest_check, silent
+from onehidden.oracle.finish import finish, normalised, tested
 from onehidden.oracle.survey import networks
 from onehidden.oracle.tails import Tail, tail_of
 from onehidden.precision import in_double
-from onehidden.recovery.certificate import EXACT_RMS, Certificate, with_check
-from onehidden.recovery.clock import Clock, Progress
-from onehidden.recovery.outcome import certified, versions
+from onehidden.recovery.outcome import record
 from onehidden.recovery.record import Recovery
-from onehidden.recovery.recover import recover
+from onehidden.recovery.solve import problem_of, solve
+from onehidden.run import Progress, Run
 
 _FRESH = 2000
 _FINISHES = 5  # networks from lines that are finished before the best is taken
 _SAMPLED_MOST = 40_000  # queries handed to recover()
+_RECORDED = ("hidden", "activation", "bias", "intercept", "seed", "max_seconds")  # options a record tells
 _SAMPLED_SECONDS = 120.0  # for recover(), when the caller sets no limit
 
 
 @in_double
 def recover_oracle(
-    fn: Callable[[np.ndarray], Any],
+    fn: Callable[[np.ndarray], npt.ArrayLike],
     n_inputs: int,
     hidden: int | None = None,
     *,
     activation: str | Activation = "relu",
     bias: bool = True,
     intercept: bool = True,
-    inputs: Any = None,
+    inputs: npt.ArrayLike | None = None,
     reach: float | None = None,
     seed: int = 0,
     max_seconds: float | None = None,
@@ -73,42 +77,28 @@ def recover_oracle(
     -------
     Recovery : as from ``recover``; ``queries`` counts the rows asked.
     """
-    clock = Clock(max_seconds, progress)
-    g = activations.get(activation)
-    _check(fn, n_inputs, hidden, bias, intercept, reach, seed, max_seconds, progress)
-    d = int(n_inputs)
+    options = checked_options(
+        hidden=hidden, activation=activation, bias=bias, intercept=intercept, seed=seed,
+        max_seconds=max_seconds, progress=progress,
+    )  # fmt: skip
+    _check_box(fn, n_inputs, options, reach)
+    run, d = Run(options.seed, options.max_seconds, options.progress), int(n_inputs)
     center, scale, names = _region(inputs, d)
     box = BlackBox(fn, center, scale, np.inf if reach is None else float(reach))
-    rng = np.random.default_rng(seed)
+    rng = run.rng("queries")
     box.examine(rng)
-    options = {
-        "hidden": None if hidden is None else int(hidden),
-        "activation": g.name,
-        "bias": bool(bias),
-        "intercept": bool(intercept),
-        "reach": reach,
-        "seed": int(seed),
-        "max_seconds": max_seconds,
-    }
-    form = Form(g, d, 1, bool(bias), bool(intercept))
+    asked = {key: options.plain()[key] for key in _RECORDED} | {"reach": reach}
+    g = options.g
+    form = Form(g, d, 1, options.bias, options.intercept)
     tail = None if g.polynomial else tail_of(g)
-    best: tuple[Certificate, int] | None = None
+    best, origin = None, "switches along lines"
     if tail is not None and _turnable(g, tail) and (tail.sharp or d > 1):
-        best = _along_lines(box, form, tail, options["hidden"], clock, rng, int(seed))
+        best = _along_lines(box, form, tail, options.hidden, run, rng)
     if best is None:
-        sampled = _from_samples(box, form, options["hidden"], clock, rng, int(seed))
-        return replace(sampled, feature_names=names, options=options, queries=box.queries)
-    certificate, used = best
-    return Recovery(
-        **certified(certificate, clock),
-        signal={},
-        origin="switches along lines",
-        n_samples=used,
-        feature_names=names,
-        options=options,
-        versions=versions(),
-        queries=box.queries,
-    )
+        best, origin = _from_samples(box, options, run, rng)
+    certificate, rows = best
+    rows = replace(rows, names=names)
+    return record(certificate, origin, rows, None, asked, run, box.queries)
 
 
 def _turnable(g: Activation, tail: Tail) -> bool:
@@ -117,18 +107,12 @@ def _turnable(g: Activation, tail: Tail) -> bool:
 
 
 def _along_lines(
-    box: BlackBox,
-    form: Form,
-    tail: Tail,
-    hidden: int | None,
-    clock: Clock,
-    rng: np.random.Generator,
-    seed: int,
-) -> tuple[Certificate, int] | None:
+    box: BlackBox, form: Form, tail: Tail, hidden: int | None, run: Run, rng: np.random.Generator
+) -> tuple[Certificate, Samples] | None:
     """The first network from lines that is certified, else the one that fits best; and its queries."""
     region = typical(box, 1000, rng)
-    best: tuple[Certificate, int] | None = None
-    for tried, net in enumerate(networks(box, tail, region, clock, rng)):
+    best: tuple[Certificate, Samples] | None = None
+    for tried, net in enumerate(networks(box, tail, region, run, rng)):
         share = contributions(net, tail, region)
         dead = share < DEAD
         if dead.all():
@@ -140,23 +124,23 @@ def _along_lines(
         for plan in range(design.PLANS):
             U = design.queries(live, tail, box, rng, plan)
             y = box.ask(U)
-            certificate = finish(live, replace(form, k=live.n_hidden), U, y, box, clock, seed)
-            certificate = with_faintest(certificate, share[~dead])
-            certificate = within_rounding(certificate, box, float(np.max(np.abs(y)) / y.std()))
-            certificate = _counted(tested(certificate, box, _FRESH, rng), hidden, left_out, box, region)
+            here = run.at("network", tried, plan)
+            certificate = finish(live, replace(form, k=live.n_hidden), U, y, box, here)
+            certificate = tested(certificate.asked(faintest_check(share[~dead])), box, _FRESH, rng)
+            certificate = _counted(certificate, hidden, left_out, box, region)
             if best is None or _rank(certificate) < _rank(best[0]):
-                best = certificate, len(U)
-            if certificate.rms > EXACT_RMS or certificate.status == "exact":
+                best = certificate, Samples(U, y)
+            if not certificate.exact or certificate.status.certified:
                 break  # other queries help only where a fit to rounding is not unique
         assert best is not None
-        if best[0].rms <= max(EXACT_RMS, 30 * box.rounding) or clock.expired() or tried + 1 == _FINISHES:
+        if best[0].exact or run.expired() or tried + 1 == _FINISHES:
             break
     return best
 
 
 def _rank(certificate: Certificate) -> tuple[bool, float]:
-    """Exact first, then by fit."""
-    return certificate.status != "exact", certificate.rms
+    """Certified first, then by fit."""
+    return not certificate.status.certified, certificate.mean_square
 
 
 def _named(net: OneHiddenNet, i: int) -> str:
@@ -169,60 +153,35 @@ def _counted(
     """The certificate with the number of units held against ``hidden``, and the dead ones named."""
     found = certificate.network.n_hidden
     dead = dead_check(hidden, found, left_out)
-    certificate = with_check(certificate, dead)
+    certificate = certificate.asked(dead)
     if hidden is not None:
-        check = at_most(
-            "units", float(found), float(hidden), "units that switch, against those asked for: ask for more"
-        )
-        certificate = with_check(certificate, check)
-    if certificate.status == "exact":
-        quiet = silent(normalised(box).inward(certificate.network), region)
-        message = certificate.message.replace("sample", "query")  # the same words for a black box
-        if dead.value:
-            message += f"; dead units: {dead.advice}"
-        if quiet:
-            message += f"; constant over typical x, found beyond: units {', '.join(map(str, quiet))}"
-        certificate = replace(certificate, message=message)
+        advice = "units that switch, against those asked for: ask for more"
+        certificate = certificate.asked(at_most("units", float(found), float(hidden), advice, About.FIT))
+    if dead.value:
+        certificate = certificate.remarked(f"dead units: {dead.advice}")
+    quiet = silent(normalised(box).inward(certificate.network), region)
+    if quiet:
+        named = ", ".join(map(str, quiet))
+        certificate = certificate.remarked(f"constant over typical x, found beyond: units {named}")
     return certificate
 
 
 def _from_samples(
-    box: BlackBox,
-    form: Form,
-    hidden: int | None,
-    clock: Clock,
-    rng: np.random.Generator,
-    seed: int,
-) -> Recovery:
-    """Gaussian queries handed to ``recover``."""
-    size = replace(form, k=hidden or 8).freedom
+    box: BlackBox, options: Options, run: Run, rng: np.random.Generator
+) -> tuple[tuple[Certificate, Samples], str]:
+    """Gaussian queries, searched as samples are; and the start that led to the answer."""
+    size = replace(options.form(box.d), k=options.hidden or 8).freedom
     count = int(min(max(4000, 20 * size), _SAMPLED_MOST))
     U = np.clip(rng.standard_normal((count, box.d)), -box.reach, box.reach)
-    X, y = box.inputs(U), box.ask(U)
-    left = _SAMPLED_SECONDS if clock.limit is None else max(clock.limit - clock.seconds(), 1.0)
-    found = recover(
-        X, y, hidden, activation=form.activation, bias=form.bias, intercept=form.intercept, seed=seed,
-        max_seconds=left, progress=lambda r: clock.report(r.stage, r.step, r.loss),
-    )  # fmt: skip
-    X = box.inputs(np.clip(rng.standard_normal((_FRESH, box.d)), -box.reach, box.reach))
-    y = box.ask_at(X)
-    error = float(np.max(np.abs(found.network.predict(X) - y)) / y.std())
-    check = at_most(
-        "fresh queries",
-        error,
-        1e-8,
-        f"largest error at {_FRESH} queries that were not used to fit, as a share of std(y)",
-    )
-    status, message = found.status, found.message
-    if found.converged and not check.passed:
-        status, message = "doubtful", f"check failed: {check.name}; {check.advice}"
-    return replace(
-        found, status=status, message=message, checks=[*found.checks, check], seconds=clock.seconds(),
-        trace=clock.trace,
-    )  # fmt: skip
+    samples = Samples(box.inputs(U), box.ask(U), None, tuple(f"x{j}" for j in range(box.d)), box.rounding)
+    if run.max_seconds is None:
+        run = replace(run, max_seconds=run.seconds() + _SAMPLED_SECONDS)
+    found = solve(problem_of(samples, options), options, run)
+    certificate = replace(found.certificate, noun="query")
+    return (tested(certificate, box, _FRESH, rng), samples), found.origin
 
 
-def _region(inputs: Any, d: int) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+def _region(inputs: npt.ArrayLike | None, d: int) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Centre and scale of each input, and the inputs' names."""
     if inputs is None:
         return np.zeros(d), np.ones(d), tuple(f"x{j}" for j in range(d))
@@ -237,20 +196,11 @@ def _region(inputs: Any, d: int) -> tuple[np.ndarray, np.ndarray, tuple[str, ...
     return matrix.mean(axis=0), np.where(spread > 0, spread, 1.0), names
 
 
-def _check(fn, n_inputs, hidden, bias, intercept, reach, seed, max_seconds, progress) -> None:
+def _check_box(fn: object, n_inputs: object, options: Options, reach: object) -> None:
     if not callable(fn):
         raise ValueError(f"fn must be a function of an (n, d) array, got {type(fn).__name__}")
-    for name, value, least in (("n_inputs", n_inputs, 1), ("hidden", hidden, 1), ("seed", seed, 0)):
-        if name == "hidden" and value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise ValueError(f"{name} must be a whole number from {least} on, got {value!r}")
-    for name, value in (("bias", bias), ("intercept", intercept)):
-        if not isinstance(value, (bool, np.bool_)):
-            raise ValueError(f"{name} must be True or False, got {value!r}")
-    for name, value in (("reach", reach), ("max_seconds", max_seconds)):
-        number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-        if value is not None and not (number and 0 < value < float("inf")):
-            raise ValueError(f"{name} must be a positive number or None, got {value!r}")
-    if not (isinstance(progress, bool) or callable(progress)):
-        raise ValueError(f"progress must be True, False or a function, got {progress!r}")
+    if isinstance(n_inputs, bool) or not isinstance(n_inputs, (int, np.integer)) or n_inputs < 1:
+        raise ValueError(f"n_inputs must be a whole number from 1 on, got {n_inputs!r}")
+    if options.activation == "auto":
+        raise ValueError("a black box needs its activation named: activation='auto' is for samples")
+    check_positive("reach", reach)

@@ -13,7 +13,7 @@ from onehidden.oracle.kinks import kink_units
 from onehidden.oracle.lines import find_zones, random_line
 from onehidden.oracle.tails import Tail
 from onehidden.oracle.units import joined, none, step_units
-from onehidden.recovery.clock import Clock
+from onehidden.run import Run
 
 _LINES = 6  # lines at one distance
 
@@ -30,14 +30,14 @@ def radii(tail: Tail, box: BlackBox) -> list[float]:
 
 
 def networks(
-    box: BlackBox, tail: Tail, region: Region, clock: Clock, rng: np.random.Generator
+    box: BlackBox, tail: Tail, region: Region, run: Run, rng: np.random.Generator
 ) -> Iterator[OneHiddenNet]:
     """Networks in u that come close to the function, line after line; each set of units once."""
     units = none(box.d)
     tried: set[tuple[float, ...]] = set()
     for radius in radii(tail, box):
         for number in range(_LINES):
-            if clock.expired():
+            if run.expired():
                 return
             if number == 2 and len(units) == 0:
                 break  # nothing to be seen from here
@@ -45,7 +45,7 @@ def networks(
             zones = find_zones(box, line, tail.degree, rng)
             look = step_units if tail.degree == 0 else kink_units
             units = joined(units, look(box, line, zones, tail))
-            clock.report(f"line, {len(units)} units", number, float("nan"))
+            run.report(f"line, {len(units)} units", number, float("nan"))
             if radius == radii(tail, box)[0] and number == 0:
                 continue  # nothing can have been seen twice
             certain = units.at(np.flatnonzero(units.seen > 1))
@@ -56,7 +56,7 @@ def networks(
                 if len(chosen) == 0 or key in tried:
                     continue
                 net = assemble(chosen, tail, region, box, rng)
-                clock.report(f"{len(chosen)} units assembled", int(net is not None), float("nan"))
+                run.report(f"{len(chosen)} units assembled", int(net is not None), float("nan"))
                 tried.add(key)
                 if net is not None:
                     yield net

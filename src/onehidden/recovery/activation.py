@@ -8,49 +8,44 @@ from dataclasses import replace
 import numpy as np
 
 from onehidden import activations
-from onehidden.checks import at_least
-from onehidden.objectives.residuals import Form
-from onehidden.recovery.certificate import EXACT_RMS, with_check
-from onehidden.recovery.coordinates import Coordinates
-from onehidden.recovery.halves import fit_halves
-from onehidden.recovery.samples import Samples
-from onehidden.recovery.search import Effort, Found, finishing, in_time
+from onehidden.certify.compare import Alternative, Kind, falls_behind, not_compared
+from onehidden.certify.halves import fit_halves
+from onehidden.certify.status import Status
+from onehidden.fit.problem import Problem
+from onehidden.recovery.search import Found
+from onehidden.run import Run
 
 _SCOUTS = 2  # candidates looked at for each activation at first
 _FINALISTS = 3
-_TIE = 6.0  # twice the difference of held-out log-likelihoods below which two activations are a tie
+
+Find = Callable[[Problem, Run, int | None], Found]
 
 
-def choose_activation(
-    samples: Samples,
-    form: Form,
-    around: Coordinates,
-    effort: Effort,
-    find: Callable[[Form, Effort], Found],
-) -> Found:
+def choose_activation(problem: Problem, run: Run, find: Find) -> Found:
     """The answer under the activation with the largest held-out likelihood.
 
     A short search under each activation, then a full one under the best few; a certified exact answer ends
-    the choice at once. ``find(form, effort)`` is the search, at given or chosen width.
+    the choice at once. ``find(problem, run, tries)`` is the search, at given or chosen width.
     """
     scouted: dict[str, Found] = {}
-    for name in rivals(form.intercept):
-        rival = replace(form, activation=activations.get(name))
-        scouted[name] = find(rival, replace(effort, tries=_SCOUTS))
-        effort.clock.report(f"activation {name}", 0, scouted[name].certificate.rms ** 2)
-        if scouted[name].certificate.status == "exact":
-            return _with_rivals(name, scouted, {name: 0.0}, len(samples), form)
-        if effort.clock.expired():
+    for name in rivals(problem.form.intercept):
+        rival = problem.with_activation(activations.get(name))
+        scouted[name] = find(rival, run.at("activation", name, "scout"), _SCOUTS)
+        run.report(f"activation {name}", 0, scouted[name].certificate.mean_square)
+        if scouted[name].certificate.status == Status.EXACT:
+            return scouted[name]
+        if run.expired():
             break
-    best = sorted(scouted, key=lambda name: scouted[name].certificate.rms)[:_FINALISTS]
+    best = sorted(scouted, key=lambda name: scouted[name].certificate.mean_square)[:_FINALISTS]
     for name in best:
         # Once one activation explains all but noise, a full search under the others would only take time.
-        if effort.clock.expired() or any(scouted[other].certificate.settled for other in best):
+        if run.expired() or any(scouted[other].certificate.settled for other in best):
             break
-        scouted[name] = find(replace(form, activation=activations.get(name)), effort)
-    outside = {name: _held_out(samples, form, around, scouted[name], effort) for name in best}
+        rival = problem.with_activation(activations.get(name))
+        scouted[name] = find(rival, run.at("activation", name, "full"), None)
+    outside = {name: _held_out(problem, scouted[name], run.at("held out", name)) for name in best}
     chosen = min(outside, key=lambda name: outside[name])
-    return in_time(_with_rivals(chosen, scouted, outside, len(samples), form), effort.clock)
+    return _with_rivals(chosen, scouted[chosen], outside, problem)
 
 
 def rivals(intercept: bool) -> list[str]:
@@ -59,31 +54,30 @@ def rivals(intercept: bool) -> list[str]:
     return [name for name in named if not (intercept and name == "sigmoid")]
 
 
-def _held_out(samples: Samples, form: Form, around: Coordinates, found: Found, effort: Effort) -> float:
+def _held_out(problem: Problem, found: Found, run: Run) -> float:
     """Mean squared residual on rows that a half-sample fit did not use."""
-    network = found.certificate.network
-    if found.certificate.rms <= EXACT_RMS:
-        return found.certificate.rms**2
-    own = replace(form, activation=network.activation, k=network.n_hidden)
-    end, stop = finishing(own, around), effort.clock.expired
-    return fit_halves(network, own, end, samples, effort.seed, stop).outside
+    certificate = found.certificate
+    if certificate.exact:
+        return certificate.mean_square
+    own = problem.with_activation(certificate.network.activation).with_width(certificate.network.n_hidden)
+    return fit_halves(certificate.network, own, run).outside
 
 
-def _with_rivals(
-    chosen: str, found: dict[str, Found], outside: dict[str, float], n: int, form: Form
-) -> Found:
-    """The chosen answer with a check that says how far the next best activation is."""
-    others = sorted((name for name in outside if name != chosen), key=lambda name: outside[name])
-    same = " (sigmoid units are the same family: g(t) = (1 + tanh(t/2))/2)" if chosen == "tanh" else ""
-    if outside[chosen] <= EXACT_RMS**2:
-        gap, advice = float("inf"), f"{chosen} fits to rounding{same}"
-    elif not others:
-        gap, advice = 0.0, f"only {chosen} was tried: allow more time"
+def _with_rivals(chosen: str, found: Found, outside: dict[str, float], problem: Problem) -> Found:
+    """The chosen answer held against the next best activation."""
+    certificate, n = found.certificate, problem.n
+    if certificate.exact:
+        return found
+    others = [name for name in outside if name != chosen]
+    rivals_ = [
+        Alternative(Kind.CHOICE, name, n * float(np.log(outside[name] / outside[chosen]))) for name in others
+    ]
+    if rivals_:
+        check = falls_behind(rivals_, Kind.CHOICE)
     else:
-        gap = n * float(np.log(outside[others[0]] / outside[chosen]))
-        advice = (
-            f"twice the held-out log-likelihood of {chosen} above the runner-up, {others[0]}{same}; below "
-            f"{_TIE:g} the data do not tell them apart"
+        check = not_compared(Kind.CHOICE, f"only {chosen} was tried: allow more time")
+    if chosen == "tanh":
+        certificate = certificate.remarked(
+            "sigmoid units are the same family as tanh: g(t) = (1 + tanh(t/2))/2"
         )
-    certificate = with_check(found[chosen].certificate, at_least("activation", gap, _TIE, advice))
-    return replace(found[chosen], certificate=certificate)
+    return replace(found, certificate=certificate.held([check], rivals_))

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from onehidden import activations
-from onehidden.objectives.residuals import Form
+from onehidden.fit.form import Form
 from onehidden.recovery.fallback import (
     Rows,
     affordable_units,

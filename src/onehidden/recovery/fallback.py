@@ -6,11 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from onehidden.checks import at_least
+from onehidden.certify.errors import ParameterRecord
+from onehidden.certify.status import Status
+from onehidden.checks import About, at_least
+from onehidden.fit.coordinates import DEPENDENT
+from onehidden.fit.form import Form
 from onehidden.network import OneHiddenNet
-from onehidden.objectives.residuals import Form
-from onehidden.recovery.coordinates import DEPENDENT
-from onehidden.recovery.record import ParameterRecord, Recovery
+from onehidden.recovery.record import Recovery
+from onehidden.streams import stream
 
 _MOST_COPIES = 10  # whole-number weights are written out as repeated rows up to this growth of the table
 
@@ -46,7 +49,7 @@ def canonical_rows(X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, seed
     first[1:] = np.any(table[1:] != table[:-1], axis=1)
     table, weight = table[first], np.add.reduceat(weight, np.flatnonzero(first))
     # Sorted rows would make any later split by position a split by value.
-    mixed = np.random.default_rng(seed).permutation(len(table))
+    mixed = stream(seed, "order of the rows").permutation(len(table))
     table, weight = table[mixed], weight[mixed]
     whole = bool(np.all(weight == np.round(weight)))
     if whole and weight.sum() <= _MOST_COPIES * max(len(table), 1000):
@@ -92,10 +95,10 @@ def plain_fit(rows: Rows, columns: np.ndarray, reason: str) -> Recovery:
     residual = rows.y - net.predict(rows.X)
     loss = float(np.average(residual**2, weights=rows.weight))
     unknown = ParameterRecord(np.full((1, d), np.inf), np.full(1, np.inf), np.full(1, np.inf), np.inf)
-    check = at_least("samples per parameter", len(rows.y) / (d + 2), 4.0, reason)
+    check = at_least("samples per parameter", len(rows.y) / (d + 2), 4.0, reason, About.DATA)
     check = replace(check, passed=False)  # whichever reason it was, no hidden unit was looked for
     return Recovery(
-        network=net, status="not identifiable", message=reason, loss=loss, noise_variance=loss, seconds=0.0,
+        network=net, status=Status.NOT_IDENTIFIABLE, message=reason, loss=loss, noise_variance=loss, seconds=0.0,
         checks=[check], standard_errors=unknown, trace=[], curvature=np.zeros(0), signal={},
         origin="plain fit", n_samples=len(rows.y), feature_names=tuple(f"x{j}" for j in range(d)), options={},
         versions={},
@@ -110,4 +113,8 @@ def with_all_columns(found: Recovery, columns: np.ndarray, d: int) -> Recovery:
     weights, unknown = np.zeros((net.n_hidden, d)), np.full((net.n_hidden, d), np.inf)
     weights[:, columns], unknown[:, columns] = net.weights, errors.weights
     wide = OneHiddenNet(weights, net.output, net.bias, net.intercept, net.activation)
-    return replace(found, network=wide, standard_errors=replace(errors, weights=unknown))
+    units = tuple(
+        replace(unit, weights=weights[unit.index], errors=(unknown[unit.index], *unit.errors[1:]))
+        for unit in found.units
+    )
+    return replace(found, network=wide, standard_errors=replace(errors, weights=unknown), units=units)

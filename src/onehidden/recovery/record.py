@@ -8,22 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from onehidden.checks import Check
+from onehidden.certify.compare import Alternative, Kind
+from onehidden.certify.errors import ParameterRecord
+from onehidden.certify.status import Status
+from onehidden.certify.units import UnitStatus, UnitVerdict
+from onehidden.checks import About, Check
 from onehidden.network import OneHiddenNet
-from onehidden.recovery.clock import TraceRecord
+from onehidden.run import TraceRecord
 
-FORMAT_VERSION = 1
-
-
-@dataclass(frozen=True)
-class ParameterRecord:
-    """One number for each parameter of a network: standard errors, or an end of an interval."""
-
-    weights: np.ndarray
-    output: np.ndarray
-    bias: np.ndarray
-    intercept: float
+FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -33,7 +28,7 @@ class Recovery:
     Attributes
     ----------
     network : the units in canonical form.
-    status : "exact", "consistent", "doubtful" or "not identifiable".
+    status : "exact", "consistent", "approximate", "doubtful" or "not identifiable".
     message : one sentence behind the status.
     converged : whether the status is "exact" or "consistent".
     loss : mean squared residual, in the units of y squared.
@@ -49,10 +44,15 @@ class Recovery:
     origin : the start that led here.
     feature_names, options, versions : what is needed to read and repeat the result.
     queries : rows asked of a black box (``recover_oracle``); 0 when the samples were given.
+    units : one record a unit: parameters, standard errors, share of var(y), status, reason.
+    alternatives : other answers that the data do not tell from this one, with how far they fall behind.
+    freedom : free parameters; n_samples less these are the degrees of freedom of the intervals.
+    left_over : share of var(y) that the data show to be missed; 0 if none.
+    r_squared, linear_r_squared : share of var(y) explained, and by the best linear function.
     """
 
     network: OneHiddenNet
-    status: str
+    status: Status
     message: str
     loss: float
     noise_variance: float
@@ -70,18 +70,28 @@ class Recovery:
     input_model: str = "not needed"
     score_checks: list[Check] = field(repr=False, default_factory=list)
     queries: int = 0
+    units: tuple[UnitVerdict, ...] = field(repr=False, default=())
+    alternatives: tuple[Alternative, ...] = field(repr=False, default=())
+    freedom: int = 0
+    left_over: float = 0.0
+    r_squared: float = float("nan")
+    linear_r_squared: float = float("nan")
 
     @property
     def converged(self) -> bool:
-        return self.status in ("exact", "consistent")
+        return self.status.certified
+
+    def predict(self, X: npt.ArrayLike) -> np.ndarray:
+        """The mean of y at the rows of X."""
+        return self.network.predict(X)
 
     def interval(self, level: float = 0.95) -> tuple[ParameterRecord, ParameterRecord]:
-        """Lower and upper ends of the confidence interval of every parameter."""
-        from scipy.special import ndtri
+        """Lower and upper ends of the confidence interval of every parameter, by quantiles of Student's t."""
+        from scipy.special import stdtrit
 
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level}")
-        reach = float(ndtri(0.5 + level / 2))
+        reach = float(stdtrit(max(self.n_samples - self.freedom, 1), 0.5 + level / 2))
         net, error = self.network, self.standard_errors
         ends = []
         for sign in (-1, 1):
@@ -107,7 +117,7 @@ class Recovery:
         error = self.standard_errors
         return {
             "format_version": FORMAT_VERSION,
-            "status": self.status,
+            "status": str(self.status),
             "message": self.message,
             "converged": self.converged,
             "loss": plain(self.loss),
@@ -130,6 +140,12 @@ class Recovery:
             "signal": {str(order): plain(z) for order, z in self.signal.items()},
             "curvature": plain(self.curvature),
             "trace": [{key: plain(v) for key, v in asdict(record).items()} for record in self.trace],
+            "freedom": self.freedom,
+            "left_over": plain(self.left_over),
+            "r_squared": plain(self.r_squared),
+            "linear_r_squared": plain(self.linear_r_squared),
+            "units": [_plain_unit(unit) for unit in self.units],
+            "alternatives": [_plain_alternative(one) for one in self.alternatives],
             "feature_names": list(self.feature_names),
             "options": {key: plain(value) for key, value in self.options.items()},
             "versions": self.versions,
@@ -163,7 +179,7 @@ def load_recovery(directory: str | Path) -> Recovery:
         error = data["standard_errors"]
         return Recovery(
             network=network,
-            status=data["status"],
+            status=Status(data["status"]),
             message=data["message"],
             loss=_number(data["loss"]),
             noise_variance=_number(data["noise_variance"]),
@@ -186,6 +202,12 @@ def load_recovery(directory: str | Path) -> Recovery:
             options=data["options"],
             versions=data["versions"],
             queries=int(data.get("queries", 0)),
+            units=tuple(_unit(record, network, error) for record in data.get("units", [])),
+            alternatives=tuple(_alternative(one, network) for one in data.get("alternatives", [])),
+            freedom=int(data.get("freedom", 0)),
+            left_over=_number(data.get("left_over", 0.0)),
+            r_squared=_number(data.get("r_squared", "nan")),
+            linear_r_squared=_number(data.get("linear_r_squared", "nan")),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{path} is damaged or does not belong to its model: {error}") from None
@@ -195,12 +217,12 @@ def _must_be_sound(data: dict[str, Any], network: OneHiddenNet) -> None:
     """What a run says of itself must fit its model and its own verdict."""
     if not np.array_equal(_array(data["network"]["weights"]), network.weights):
         raise ValueError("its weights are not those of model.safetensors")
-    if data["status"] not in ("exact", "consistent", "doubtful", "not identifiable"):
+    if data["status"] not in list(Status):
         raise ValueError(f"unknown status {data['status']!r}")
     if not data["checks"] or not all(isinstance(c["passed"], bool) for c in data["checks"]):
         raise ValueError("its checks are missing or have no verdict")
-    good = data["status"] in ("exact", "consistent")
-    if good and not all(c["passed"] for c in data["checks"]):
+    decisive = [c for c in data["checks"] if c.get("about") != About.NOTE]
+    if Status(data["status"]).certified and not all(c["passed"] for c in decisive):
         raise ValueError("its status does not follow from its checks")
     for check in data["checks"]:
         _number(check["value"])
@@ -228,7 +250,39 @@ def _plain_checks(checks: list[Check]) -> list[dict[str, Any]]:
 
 
 def _checks(records: list[dict[str, Any]]) -> list[Check]:
-    return [Check(**{key: _restored(v) for key, v in record.items()}) for record in records]
+    found = [{key: _restored(v) for key, v in record.items()} for record in records]
+    return [Check(**record | {"about": About(record.get("about", About.NOTE))}) for record in found]
+
+
+def _plain_unit(unit: UnitVerdict) -> dict[str, object]:
+    """A unit's verdict; its parameters and errors stand with the network's."""
+    return {"share": plain(unit.share), "status": str(unit.status), "reason": unit.reason, "index": unit.index}
+
+
+def _unit(record: dict[str, Any], network: OneHiddenNet, error: dict[str, Any]) -> UnitVerdict:
+    i = int(record["index"])
+    errors = _array(error["weights"])[i], _number(error["bias"][i]), _number(error["output"][i])
+    return UnitVerdict(
+        i, network.weights[i], float(network.bias[i]), float(network.output[i]), errors,
+        _number(record["share"]), UnitStatus(record["status"]), str(record["reason"]),
+    )  # fmt: skip
+
+
+def _plain_alternative(one: Alternative) -> dict[str, object]:
+    net = one.network
+    parts = None if net is None else {
+        "activation": net.activation.name, "weights": net.weights.tolist(), "output": net.output.tolist(),
+        "bias": net.bias.tolist(), "intercept": net.intercept,
+    }  # fmt: skip
+    return {"kind": str(one.kind), "label": one.label, "behind": plain(one.behind), "network": parts}
+
+
+def _alternative(record: dict[str, Any], network: OneHiddenNet) -> Alternative:
+    parts = record["network"]
+    net = None if parts is None else OneHiddenNet(**parts)
+    if net is not None and net.n_inputs != network.n_inputs:
+        raise ValueError("an alternative has other inputs than the network")
+    return Alternative(Kind(record["kind"]), str(record["label"]), _number(record["behind"]), net)
 
 
 def _number(value: Any) -> float:

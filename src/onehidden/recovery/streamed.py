@@ -3,7 +3,7 @@
 The passes: one for means, covariance, gaps and the sample (again where so many rows had gaps that the sample
 fell short, and where a column leaves its usual value in few rows: the sample must hold some of them); then
 one for every step of Levenberg–Marquardt in all parameters, which begins where the sample's answer lies and
-so needs few; one more for the certificate.
+so needs few; a few more for the certificate.
 """
 
 from __future__ import annotations
@@ -11,84 +11,73 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from onehidden import activations
-from onehidden.data.rare import RareRows, rare_columns, with_rare_rows
+from onehidden import __version__
+from onehidden.certify.certificate import Certificate, certify
+from onehidden.certify.units import Cause, UnitVerdict
+from onehidden.checks import About, Check, at_most
+from onehidden.data.rare import RareRows, rare_column_reasons, rare_columns, with_rare_rows
 from onehidden.data.reduction import connected, reduce
 from onehidden.data.source import Source
 from onehidden.data.survey import Summary, Survey, must_be_usable
-from onehidden.data.table import Table
-from onehidden.memo import Memo
-from onehidden.network import OneHiddenNet
-from onehidden.objectives.residuals import Form
-from onehidden.recovery.checkpoint import open_checkpoint
-from onehidden.recovery.clock import Clock, TraceRecord
-from onehidden.recovery.coordinates import Coordinates, from_moments, must_be_moderate
-from onehidden.recovery.outcome import certified
-from onehidden.recovery.passes import StreamedFit
+from onehidden.fit.coordinates import Coordinates, from_moments, is_constant, must_be_moderate
+from onehidden.fit.form import Form
+from onehidden.fit.polish import polish
+from onehidden.fit.problem import Problem
+from onehidden.fit.rounding import rounding_of
+from onehidden.fit.samples import checked_samples
+from onehidden.fit.streamed import StreamedRows
+from onehidden.journal import open_journal
+from onehidden.options import Options
+from onehidden.recovery.outcome import record
 from onehidden.recovery.record import Recovery
-from onehidden.recovery.search import finishing, without_held
-from onehidden.recovery.streamed_certificate import certify_all
-from onehidden.solvers import LevenbergMarquardt
+from onehidden.recovery.search import Found
+from onehidden.recovery.solve import problem_of, solve
+from onehidden.run import Run, TraceRecord
 
 _LEAST_SAMPLE, _LARGEST_SAMPLE = 20_000, 200_000
 _ROWS_A_PARAMETER = 32
 
 
 def recover_source(
-    recover: Callable[..., Recovery],
     source: Source,
-    y: Any,
-    sample_weight: Any,
-    given: dict[str, Any],
-    progress: Any,
-    client: Any,
-    checkpoint: Any,
+    y: object,
+    sample_weight: object,
+    options: Options,
+    run: Run,
+    client: object,
+    checkpoint: object,
 ) -> Recovery:
-    """The recovery of all rows of a source.
-
-    Parameters
-    ----------
-    recover : the recovery of samples in memory; it searches in the sample.
-    source : the samples, target and weights among them: ``y`` and ``sample_weight`` must be None.
-    given : the options of ``recover`` by name, checked.
-    progress, client, checkpoint : as in ``recover``.
-    """
+    """The recovery of all rows of a source; ``y`` and ``sample_weight`` must be None, the source holds them."""
     if y is not None or source.target_name is None:
         raise ValueError("a source holds its target: open it with target=NAME and leave y out")
     if sample_weight is not None:
         raise ValueError("a source holds its weights: open it with weight=NAME and leave sample_weight out")
-    clock = Clock(given["max_seconds"], progress)
-    first_choice = activations.names()[0] if given["activation"] == "auto" else given["activation"]
-    form = Form(
-        activations.get(first_choice), source.n_inputs, int(given["hidden"] or 1), bool(given["bias"]),
-        bool(given["intercept"]),
-    )  # fmt: skip
-    memo = open_checkpoint(checkpoint, source.fingerprint, given)
+    plain = options.plain()
+    pins = plain | {"start": repr(options.start)}
+    run = replace(run, journal=open_journal(checkpoint, source.fingerprint, pins, __version__))
     with connected(client, source) as cluster:
-        summary = survey(source, sample_size(form, source.n_rows), given["seed"], cluster, memo, clock)
-        around = coordinates_of(summary, form.bias)
-        first = _search(recover, summary, source, given, clock, checkpoint)
-        if around.scale == 0 or first.network.n_inputs != source.n_inputs:
-            return replace(first, n_samples=summary.n)
-        network = first.network
-        form = replace(form, activation=network.activation, d=around.rank, k=network.n_hidden)
-        end = finishing(form, around)
-        report = _twentieths(clock, "pass over all rows")
-        fit = StreamedFit(form, source, end, summary.n, summary.weight, cluster, report)
-        network = _finish(fit, form, end, network, clock, memo)
-        certificate = certify_all(network, fit, end, first, summary, given["errors"])
-    clock.report(f"certified {certificate.status}", 0, certificate.loss / end.scale**2)
-    return replace(
-        first,
-        **certified(certificate, clock),
-        n_samples=summary.n,
-        options={**first.options, "max_seconds": given["max_seconds"]},
-    )
+        summary = survey(source, sample_size(options.form(source.n_inputs), source.n_rows), cluster, run)
+        samples = replace(checked_samples(summary.X, summary.y, summary.w), names=source.feature_names)
+        sampled = problem_of(samples, options)
+        first = solve(sampled, options, _of_the_sample(run))
+        around = coordinates_of(summary, options.bias)
+        network = first.certificate.network
+        spread = float(np.sqrt(summary.variance))
+        rounding = rounding_of(max(abs(summary.bottom), abs(summary.top)), spread)
+        report = _twentieths(run, "pass over all rows")
+        rows = StreamedRows(source, summary.n, summary.weight, rounding, cluster, report)
+        if around.scale == 0:
+            return record(first.certificate, first.origin, rows, None, plain, run)
+        form = replace(options.form(around.rank), activation=network.activation, k=network.n_hidden)
+        problem = Problem(rows, form, around)
+        network = polish(network, problem, run.at("finish")).network
+        own = certify(network, problem, run, options.errors)
+    certificate = _certificate(own, first, summary, samples.n, source.feature_names)
+    run.report(f"certified {certificate.status}", 0, certificate.mean_square)
+    return record(certificate, first.origin, rows, sampled.inputs, plain, run)
 
 
 def sample_size(form: Form, rows: int) -> int:
@@ -97,15 +86,16 @@ def sample_size(form: Form, rows: int) -> int:
     return min(rows, wanted, _LARGEST_SAMPLE)
 
 
-def survey(source: Source, sample: int, seed: int, client: Any, memo: Memo, clock: Clock) -> Summary:
+def survey(source: Source, sample: int, client: object, run: Run) -> Summary:
     """The first pass, remembered; a second where the sample would miss what a column shows in few rows."""
-    kept = memo.recall("survey", sample, seed)
+    here = run.at("survey")
+    kept = here.recall()
     if kept is not None:
         names, counts = kept.pop("fault_names").tolist(), kept.pop("fault_counts").tolist()
         w = kept.pop("w")
-        plain: dict[str, Any] = {k: v if v.ndim else v.item() for k, v in kept.items()}
+        plain = {k: v if v.ndim else v.item() for k, v in kept.items()}
         return Summary(**plain, faults=dict(zip(names, counts, strict=True)), w=w if len(w) else None)
-    progress = _twentieths(clock, "first pass")
+    seed, progress = run.seed_of("rows of the sample"), _twentieths(run, "first pass")
 
     def ask(rows: int) -> Summary:
         make = partial(Survey, source.n_inputs, sample, rows, seed)
@@ -117,7 +107,7 @@ def survey(source: Source, sample: int, seed: int, client: Any, memo: Memo, cloc
         summary = ask(summary.n)
     columns, usual = rare_columns(summary)
     if len(columns):
-        progress = _twentieths(clock, "pass for rare rows")
+        progress = _twentieths(run, "pass for rare rows")
         gather = partial(RareRows, columns, usual, seed)
         summary = with_rare_rows(summary, reduce(source, gather, client=client, progress=progress))
     values = dict(vars(summary))
@@ -125,16 +115,16 @@ def survey(source: Source, sample: int, seed: int, client: Any, memo: Memo, cloc
     values["w"] = np.zeros(0) if summary.w is None else summary.w
     values["fault_names"] = np.array(list(faults), dtype=str)
     values["fault_counts"] = np.array(list(faults.values()), dtype=int)
-    memo.keep(values, "survey", sample, seed)
+    here.keep(values)
     return summary
 
 
-def _twentieths(clock: Clock, stage: str) -> Callable[[int, int], None]:
+def _twentieths(run: Run, stage: str) -> Callable[[int, int], None]:
     """Reports of a pass, at most twenty however many parts there are."""
 
     def hear(done: int, parts: int) -> None:
         if parts > 1 and (done == parts or done * 20 // parts > (done - 1) * 20 // parts):
-            clock.report(stage, done, float("nan"))
+            run.report(stage, done, float("nan"))
 
     return hear
 
@@ -144,7 +134,7 @@ def coordinates_of(summary: Summary, bias: bool) -> Coordinates:
     must_be_moderate(np.array([summary.low, summary.high]), "X")
     must_be_moderate(np.array([summary.bottom, summary.top]), "y")
     scale = float(np.sqrt(summary.variance))
-    if scale <= 1e-14 * max(abs(summary.bottom), abs(summary.top)):
+    if is_constant(scale, max(abs(summary.bottom), abs(summary.top))):
         scale = 0.0
     found = []
     for mean in (summary.mean, np.zeros_like(summary.mean)):
@@ -157,42 +147,57 @@ def coordinates_of(summary: Summary, bias: bool) -> Coordinates:
     return found[1] if found[1].rank > found[0].rank else found[0]
 
 
-def _search(
-    recover: Callable[..., Recovery],
-    summary: Summary,
-    source: Source,
-    given: dict[str, Any],
-    clock: Clock,
-    checkpoint: Any,
-) -> Recovery:
-    """The ordinary recovery of the sample, its progress told as the sample's."""
+def _of_the_sample(run: Run) -> Run:
+    """The run of the search in the sample, its progress told as the sample's."""
 
     def hear(record: TraceRecord) -> None:
-        clock.report(f"sample: {record.stage}", record.step, record.loss)
+        run.report(f"sample: {record.stage}", record.step, record.loss)
 
-    options = dict(given)
-    if clock.limit is not None:
-        options["max_seconds"] = max(clock.limit - clock.seconds(), 1e-3)
-    table = Table(summary.X, summary.y, source.feature_names, source.target_name, summary.w)
-    folder = None if checkpoint is None else Path(checkpoint) / "sample"
-    return recover(table, progress=hear, checkpoint=folder, **options)
+    return replace(run.at("sample"), listener=hear, trace=[])
 
 
-def _finish(
-    fit: StreamedFit, form: Form, end: Coordinates, network: OneHiddenNet, clock: Clock, memo: Memo
-) -> OneHiddenNet:
-    """Levenberg–Marquardt over all rows, from the network of the sample."""
-    start = end.inward(network)
-    theta = form.pack(start.weights, start.output, start.bias, None, start.intercept)
-    if fit.loss(theta) <= 1e-28 * fit.n:  # every row to rounding: a step more would be a pass for nothing
-        return network
-    # A step is a pass over all rows: one whose gain is far below the square of a standard error is not taken.
-    solver = LevenbergMarquardt(
-        max_steps=100, floor=1e-29 * fit.n, damping=1e-6, patience=5, tiny=max(1e-13, 2e-3 / fit.n)
+def _certificate(
+    own: Certificate, first: Found, summary: Summary, rows: int, names: tuple[str, ...]
+) -> Certificate:
+    """All rows asked about the network itself; what only the sample could be asked is carried over.
+
+    A fit of all rows to rounding needs none of the sample's comparisons; those that passed are told all the same.
+    """
+    sample = first.certificate
+    compared = [_on_the_sample(check, rows) for check in sample.compared if check.passed or not own.exact]
+    return replace(
+        own.asked(*_same_law(own, sample, rows)),
+        compared=tuple(compared),
+        alternatives=sample.alternatives,
+        finished=sample.finished,
+        remarks=tuple(f"on a sample of {rows} rows {remark}" for remark in sample.remarks),
+        open_units=_named_columns(own.open_units, rare_column_reasons(summary, names)),
     )
-    solution = solver.solve(
-        fit, theta, clock.expired, lambda s, f: clock.report("finish on all rows", s, f / fit.n), memo
-    )
-    weights, output, bias, _, constant = form.unpack(solution.theta)
-    found = OneHiddenNet(weights, output, bias, float(constant), form.activation)
-    return without_held(end.outward(found), form)
+
+
+def _named_columns(units: tuple[UnitVerdict, ...], columns: list[str]) -> tuple[UnitVerdict, ...]:
+    """Units with weights that move no residual, the columns named that hardly leave their usual value."""
+    if not columns:
+        return units
+    why = "; ".join(columns)
+    return tuple(replace(one, reason=why) if one.cause is Cause.BLIND else one for one in units)
+
+
+def _same_law(own: Certificate, sample: Certificate, rows: int) -> list[Check]:
+    """Whether all rows follow the law of the sample, where that was one to rounding."""
+    if not sample.exact or own.exact:
+        return []
+    return [
+        at_most(
+            "rows beyond the sample",
+            float(np.sqrt(own.mean_square)),
+            float(np.sqrt(sample.mean_square)),
+            f"a sample of {rows} rows is reproduced to rounding but other rows are not: some follow another "
+            "law; look for them with the residuals of this network",
+            About.FIT,
+        )
+    ]
+
+
+def _on_the_sample(check: Check, rows: int) -> Check:
+    return replace(check, advice=f"on a sample of {rows} rows: {check.advice}")

@@ -1,6 +1,6 @@
 """How to descend."""
 
-from onehidden.solvers.levenberg import LevenbergMarquardt, Solution
+from onehidden.solvers.levenberg import LeastSquares, LevenbergMarquardt, Solution, State, solution
 from onehidden.solvers.status import Status
 
-__all__ = ["LevenbergMarquardt", "Solution", "Status"]
+__all__ = ["LeastSquares", "LevenbergMarquardt", "Solution", "State", "Status", "solution"]

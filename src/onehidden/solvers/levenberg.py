@@ -1,41 +1,39 @@
 """Levenberg–Marquardt on normal equations accumulated over batches, QR when they are too ill-conditioned.
 
-Knows nothing of networks: a problem is anything with ``normal_equations``, ``loss`` and ``triangle``.
+Knows nothing of networks, clocks or files: a problem is anything with ``normal_equations``, ``loss`` and
+``triangle``; ``init`` makes a state, ``step`` the next one, ``done`` says that a state is the last. Whoever
+drives the loop keeps the state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
 
-from onehidden.memo import FORGETFUL, Memo
 from onehidden.solvers.status import Status
 
 _ROUGH = 1e-4  # damping above which the seventh digit of J'J makes no difference to a step
+Vector = Float[np.ndarray, " p"]
+Matrix = Float[np.ndarray, "p p"]
 
 
 class LeastSquares(Protocol):
     """Sum of squared residuals, seen only through reductions over samples."""
 
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """All that the residuals depend on beside theta; asked for only where states are remembered."""
-        ...
-
-    def loss(self, theta: np.ndarray) -> float:
+    def loss(self, theta: Vector) -> float:
         """Sum of squared residuals at theta."""
         ...
 
-    def normal_equations(
-        self, theta: np.ndarray, rough: bool = False
-    ) -> tuple[np.ndarray, np.ndarray, float]:
+    def normal_equations(self, theta: Vector, rough: bool = False) -> tuple[Matrix, Vector, float]:
         """J'J (p, p), J'r (p,) and r'r; ``rough``: six digits of the first are enough."""
         ...
 
-    def triangle(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def triangle(self, theta: Vector) -> tuple[Matrix, Vector]:
         """R (p, p) and Q'r (p,) of the QR factors of J, accumulated over batches."""
         ...
 
@@ -44,11 +42,38 @@ class LeastSquares(Protocol):
 class Solution:
     """Where a solver ended, and how."""
 
-    theta: np.ndarray
+    theta: Vector
     loss: float
     status: Status
     steps: int
     trace: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class State:
+    """A point of the descent: parameters, the normal equations there, and how the damping stands.
+
+    ``status`` is None until the descent has ended; ``steps`` counts accepted steps, ``trace`` their losses.
+    """
+
+    theta: Vector = field(repr=False)
+    hessian: Matrix = field(repr=False)
+    gradient: Vector = field(repr=False)
+    loss: float
+    damping: float
+    growth: float = 2.0
+    steps: int = 0
+    crawling: int = 0
+    idle: int = 0
+    polish: bool = False
+    trace: tuple[float, ...] = field(default=(), repr=False)
+    status: Status | None = None
+
+    def to_arrays(self) -> dict[str, npt.ArrayLike]:
+        """All but what the problem tells again at ``theta``."""
+        names = ("theta", "damping", "growth", "steps", "crawling", "idle", "polish", "trace")
+        status = "" if self.status is None else self.status.name
+        return {name: getattr(self, name) for name in names} | {"status": status}
 
 
 @dataclass(frozen=True)
@@ -80,107 +105,134 @@ class LevenbergMarquardt:
     enough: float = 0.0
     tiny: float = 1e-13
 
-    def solve(
-        self,
-        problem: LeastSquares,
-        theta: np.ndarray,
-        stop: Callable[[], bool] | None = None,
-        report: Callable[[int, float], None] | None = None,
-        memo: Memo = FORGETFUL,
-    ) -> Solution:
-        """Minimise from theta; ``stop()`` is asked before each step, ``report(step, loss)`` told after.
-
-        ``memo`` keeps the state after each step: a solve that was cut off goes on from there.
-        """
-        theta = np.asarray(theta, dtype=float).copy()
-        key = "levenberg", repr(self), theta, () if memo is FORGETFUL else problem.key
-        trace, damping, growth, polish = [], self.damping, 2.0, False
-        crawling = idle = steps = 0
-        kept = memo.recall(*key)
-        if kept is not None:
-            theta, trace = kept["theta"], kept["trace"].tolist()
-            damping, growth = float(kept["damping"]), float(kept["growth"])
-            crawling, idle, steps = (int(kept[name]) for name in ("crawling", "idle", "steps"))
-            polish = bool(kept["polish"])
-        hessian, gradient, loss = problem.normal_equations(theta, damping > _ROUGH)
-        trace, status = trace or [loss], Status.STEP_LIMIT
-        while steps < self.max_steps:
-            if not np.isfinite(loss):
-                status = Status.NOT_FINITE
-                break
-            if loss <= self.floor and polish:
-                status = Status.EXACT
-                break
-            if stop is not None and stop():
-                status = Status.OUT_OF_TIME
-                break
-            polish = loss <= self.floor  # one step more: convergence is quadratic there
-            diagonal = _scaling(hessian)
-            step, damping = _damped_step(problem, theta, hessian, gradient, diagonal, damping)
-            predicted = -(2 * gradient @ step + step @ hessian @ step)
-            if loss > self.floor and damping < 1e-4 and 0 <= predicted < self.tiny * loss:
-                status = Status.STATIONARY
-                break
-            trial_loss = problem.loss(theta + step)
-            gain = (loss - trial_loss) / predicted if predicted > 0 else -1.0
-            if not (np.isfinite(trial_loss) and trial_loss < loss):
-                if loss <= self.floor:
-                    status = Status.EXACT
-                    break
-                damping, growth = damping * growth, 2 * growth
-                if damping > 1e12 or np.all(np.abs(step) <= 1e-16 * (1 + np.abs(theta))):
-                    status = Status.NO_PROGRESS
-                    break
-                continue
-            theta = theta + step
-            damping, growth = max(damping * max(1 / 9, 1 - (2 * gain - 1) ** 3), self.least), 2.0
-            crawling = crawling + 1 if loss - trial_loss < self.slow * loss else 0
-            relative_drop = (loss - trial_loss) / max(loss, np.finfo(float).tiny)
-            idle = idle + 1 if relative_drop < self.enough else 0
+    def init(
+        self, problem: LeastSquares, theta: Vector, kept: Mapping[str, np.ndarray] | None = None
+    ) -> State:
+        """The first state at theta; with ``kept``, from ``State.to_arrays``, the one that was kept."""
+        if kept is None:
+            theta, damping = np.array(theta, dtype=float), self.damping
             hessian, gradient, loss = problem.normal_equations(theta, damping > _ROUGH)
-            steps += 1
-            trace.append(loss)
+            state = State(theta, hessian, gradient, loss, damping, trace=(loss,))
+        else:
+            theta, damping = kept["theta"], float(kept["damping"])
+            hessian, gradient, loss = problem.normal_equations(theta, damping > _ROUGH)
+            counts = {name: int(kept[name]) for name in ("steps", "crawling", "idle")}
+            state = State(
+                theta, hessian, gradient, loss, damping, float(kept["growth"]), **counts,
+                polish=bool(kept["polish"]), trace=tuple(kept["trace"].tolist()),
+            )  # fmt: skip
+            if str(kept["status"]):
+                return replace(state, status=Status[str(kept["status"])])
+        return self._ended(state)
+
+    def done(self, state: State) -> bool:
+        """Whether the state is the last."""
+        return state.status is not None
+
+    def step(self, problem: LeastSquares, state: State) -> State:
+        """The next state: a step taken, or refused with more damping."""
+        loss, damping = state.loss, state.damping
+        polish = loss <= self.floor  # one step more: convergence is quadratic there
+        diagonal = _scaling(state.hessian)
+        step = _damped_step(problem, state, diagonal)
+        predicted = -(2 * state.gradient @ step + step @ state.hessian @ step)
+        if loss > self.floor and damping < 1e-4 and 0 <= predicted < self.tiny * loss:
+            return replace(state, status=Status.STATIONARY)
+        trial = problem.loss(state.theta + step)
+        if not (np.isfinite(trial) and trial < loss):
+            if polish:
+                return replace(state, status=Status.EXACT)
+            stuck = np.all(np.abs(step) <= 1e-16 * (1 + np.abs(state.theta)))
+            damping *= state.growth
+            status = Status.NO_PROGRESS if damping > 1e12 or stuck else None
+            return replace(state, damping=damping, growth=2 * state.growth, polish=polish, status=status)
+        gain = (loss - trial) / predicted if predicted > 0 else -1.0
+        drop = (loss - trial) / max(loss, np.finfo(float).tiny)
+        damping = max(damping * max(1 / 9, 1 - (2 * gain - 1) ** 3), self.least)
+        hessian, gradient, found = problem.normal_equations(state.theta + step, damping > _ROUGH)
+        taken = State(
+            state.theta + step,
+            hessian,
+            gradient,
+            found,
+            damping,
+            steps=state.steps + 1,
+            crawling=state.crawling + 1 if loss - trial < self.slow * loss else 0,
+            idle=state.idle + 1 if drop < self.enough else 0,
+            polish=polish,
+            trace=(*state.trace, found),
+        )
+        return self._ended(taken, drop)
+
+    def states(self, problem: LeastSquares, state: State) -> Iterator[State]:
+        """The states that follow, one for each step taken, the last one with its status."""
+        while not self.done(state):
+            before, state = state.steps, self.step(problem, state)
+            if state.steps > before or self.done(state):
+                yield state
+
+    def solve(
+        self, problem: LeastSquares, theta: Vector, report: Callable[[int, float], object] | None = None
+    ) -> Solution:
+        """Minimise from theta to the end; ``report(step, loss)`` is told after each step."""
+        state = self.init(problem, theta)
+        for state in self.states(problem, state):
             if report is not None:
-                report(steps, loss)
-            if idle > 1 or (self.patience and crawling >= self.patience):
-                status = Status.STALLED
-                break
-            # The gradient in units where a parameter moves the residuals by its own column's length.
-            if _scaled_gradient(gradient, hessian, loss) < 1e-13 or relative_drop < 1e-15:
-                status = Status.STATIONARY
-                break
-            state = {"theta": theta, "trace": trace, "damping": damping, "growth": growth, "polish": polish}
-            memo.keep(state | {"crawling": crawling, "idle": idle, "steps": steps}, *key, passing=True)
-        return Solution(theta, loss, status, steps, tuple(trace))
+                report(state.steps, state.loss)
+        return solution(state)
+
+    def _ended(self, state: State, drop: float = 1.0) -> State:
+        """The state with its status, if it is the last; ``drop`` is the share by which the loss just fell."""
+        if not np.isfinite(state.loss):
+            return replace(state, status=Status.NOT_FINITE)
+        if state.loss <= self.floor and state.polish:
+            return replace(state, status=Status.EXACT)
+        if state.idle > 1 or (self.patience and state.crawling >= self.patience):
+            return replace(state, status=Status.STALLED)
+        # The gradient in units where a parameter moves the residuals by its own column's length.
+        if state.steps and (_scaled_gradient(state) < 1e-13 or drop < 1e-15):
+            return replace(state, status=Status.STATIONARY)
+        if state.steps >= self.max_steps:
+            return replace(state, status=Status.STEP_LIMIT)
+        return state
 
 
-def _scaling(hessian: np.ndarray) -> np.ndarray:
+def solution(state: State) -> Solution:
+    """The end of a descent; one that was left before its end ran out of time."""
+    status = Status.OUT_OF_TIME if state.status is None else state.status
+    return Solution(state.theta, state.loss, status, state.steps, state.trace)
+
+
+def _scaling(hessian: Matrix) -> Vector:
     diagonal = np.diag(hessian)
     return np.maximum(diagonal, 1e-10 * max(diagonal.max(), np.finfo(float).tiny))
 
 
-def _scaled_gradient(gradient: np.ndarray, hessian: np.ndarray, loss: float) -> float:
+def _scaled_gradient(state: State) -> float:
     """max_j |<J_j, r>| / (|J_j| |r|): the largest cosine between a column of J and the residuals."""
-    return float(np.max(np.abs(gradient) / np.sqrt(_scaling(hessian) * max(loss, np.finfo(float).tiny))))
+    lengths = _scaling(state.hessian) * max(state.loss, np.finfo(float).tiny)
+    return float(np.max(np.abs(state.gradient) / np.sqrt(lengths)))
 
 
-def _damped_step(problem, theta, hessian, gradient, diagonal, damping):
+def _damped_step(problem: LeastSquares, state: State, diagonal: Vector) -> Vector:
     """Solve (J'J + damping D) step = -J'r; by Cholesky, or by QR of [J; sqrt(damping D)] if that fails."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
     scale = 1 / np.sqrt(diagonal)
-    scaled = hessian * scale[:, None]
+    scaled = state.hessian * scale[:, None]
     scaled *= scale
-    scaled[np.diag_indices_from(scaled)] += damping
+    scaled[np.diag_indices_from(scaled)] += state.damping
     try:  # the transpose, the same matrix, is in LAPACK's order: nothing is copied
         factor = cho_factor(scaled.T, lower=True, overwrite_a=True, check_finite=False)
         # J'J carries the square of J's condition: below eps^(1/2) in the factor its digits are gone.
         if np.min(np.abs(np.diag(factor[0]))) > 1e-7:
-            return -scale * cho_solve(factor, scale * gradient, check_finite=False), damping
+            return -scale * cho_solve(factor, scale * state.gradient, check_finite=False)
     except LinAlgError:
         pass
-    upper, projected = problem.triangle(theta)
-    stacked = np.vstack([upper * scale[None, :], np.sqrt(damping) * np.eye(len(theta))])
-    target = np.concatenate([-projected, np.zeros(len(theta))])
-    solved: Any = lstsq(stacked, target, check_finite=False, lapack_driver="gelsy")
-    return scale * solved[0], damping
+    upper, projected = problem.triangle(state.theta)
+    p = len(scale)
+    stacked = np.vstack([upper * scale[None, :], np.sqrt(state.damping) * np.eye(p)])
+    target = np.concatenate([-projected, np.zeros(p)])
+    solved = lstsq(stacked, target, check_finite=False, lapack_driver="gelsy")
+    assert solved is not None
+    return scale * solved[0]

@@ -1,5 +1,22 @@
-"""Where to begin: starting networks for the descent."""
+"""Where to begin: choices for ``recover(start=…)``, and the moment starts by themselves."""
 
+from onehidden.refused import Refused
 from onehidden.starts.localised import LocalisedStart, localised_start
+from onehidden.starts.moment_starts import Landscape, Localised, Tensor
+from onehidden.starts.restarts import Random
+from onehidden.starts.start import Start
+from onehidden.starts.thinning import Thinned
+from onehidden.starts.wide import Wide
 
-__all__ = ["LocalisedStart", "localised_start"]
+__all__ = [
+    "Landscape",
+    "Localised",
+    "LocalisedStart",
+    "Random",
+    "Refused",
+    "Start",
+    "Tensor",
+    "Thinned",
+    "Wide",
+    "localised_start",
+]

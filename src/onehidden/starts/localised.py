@@ -14,32 +14,25 @@ A = I those of order 3 cancel and those of order 4 are zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from onehidden.laws import GaussianMixture
-from onehidden.objectives.residuals import Form
-from onehidden.precision import in_double
-from onehidden.starts.candidate import Task, completed_loss, search_form
-from onehidden.starts.joint_diagonalisation import best_weights, joint_decompose, projected
-from onehidden.starts.localised_moments import (
+from onehidden.moments.components import (
     LARGEST_SIDE,
     SIGNAL,
-    UNSEEN,
     as_mixture,
     fit_mixture,
     moments_in_reach,
     variance_of,
 )
-from onehidden.starts.magnitudes import fit_units
+from onehidden.precision import in_double
+from onehidden.starts.joint_diagonalisation import best_weights, joint_decompose, projected
 from onehidden.starts.orthogonal_frame import shared_frame
 
-_SPREAD = 0.7  # of its length by which a row of a copy is moved
-_UNIT_ENTRIES = 400_000  # rows times units looked at for lengths and biases
 DIRECT = 1200  # unknowns of the decomposition up to which several contractions are tried
 
 
@@ -183,56 +176,6 @@ class LocalisedTensors:
         return float(np.sqrt(max(left, 0.0) / total))
 
 
-def ranked_units(
-    task: Task, tensors: LocalisedTensors, copies: int = 0
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows (k, d) and biases (k,) to refine: those that fit the samples best first, then perturbed copies.
-
-    A free decomposition of many unknowns takes as long as a descent: it is left for last.
-    """
-    form = search_form(task.activation, task.d, task.k, task.bias)
-    low = tensors.below(4)
-    tries: list[tuple[LocalisedTensors, str]] = [(tensors, "orthogonal"), (tensors, "whitened")]
-    if low is not tensors:
-        tries.append((low, "orthogonal"))
-    small = tensors.unknowns <= DIRECT
-    if small:
-        tries.append((tensors, "any"))
-    found = []
-    for some, rows in tries:
-        if found and task.stop():
-            break
-        try:
-            weights, bias = _units(task, form, some.start(rows, task.seed).directions)
-            misfit = completed_loss(task, form, weights, bias)
-        except (ValueError, np.linalg.LinAlgError):  # this way of looking needs what the tensors do not have
-            continue
-        found.append((misfit, len(found), weights, bias))
-    found.sort(key=lambda one: one[:2])
-    for _, _, weights, bias in found:
-        yield weights, bias
-    if not small:
-        with suppress(ValueError, np.linalg.LinAlgError):
-            yield _units(task, form, tensors.start("any", task.seed).directions)
-    if not found:
-        return
-    # Near the least number of samples one descent may stall where another from nearby does not.
-    rng, (_, _, weights, bias) = np.random.default_rng((task.seed, 1)), found[0]
-    length = np.linalg.norm(weights, axis=1, keepdims=True)
-    for _ in range(copies):
-        yield weights + _SPREAD * length * rng.standard_normal(weights.shape) / np.sqrt(task.d), bias
-
-
-def _units(task: Task, form: Form, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of a fitting length and orientation, and biases."""
-    if form.symmetrised and task.activation.homogeneity is not None and not task.bias:
-        return directions, np.zeros(task.k)
-    count = min(len(task.y), max(1000, _UNIT_ENTRIES // task.k))
-    rows = np.random.default_rng((task.seed, 2)).permutation(len(task.y))[:count]
-    net = fit_units(task.Z[rows], task.y[rows], directions, task.activation, bias=task.bias)
-    return net.weights, net.bias
-
-
 @in_double
 def localised_tensors(
     X: Any,
@@ -272,7 +215,10 @@ def localised_tensors(
 def _must_determine(tensors: list[np.ndarray], variances: np.ndarray, best: float) -> None:
     """One matrix does not determine its components, nor do several that are multiples of one."""
     if not tensors:
-        raise ValueError(f"{UNSEEN} (largest z = {best:.1f}, needed {SIGNAL:g}): give more samples")
+        raise ValueError(
+            f"no component has a moment that stands out of its noise (largest z = {best:.1f}, needed "
+            f"{SIGNAL:g}): give more samples"
+        )
     if any(t.ndim > 2 for t in tensors):
         return
     upper = np.triu_indices(len(tensors[0]))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from jaxtyping import Float
 
-from onehidden.objectives.residuals import Form
+from onehidden.fit.form import Form
+from onehidden.fit.problem import Problem
+from onehidden.run import Run
 from onehidden.starts.candidate import (
     Candidate,
-    Task,
     complete,
     least_squares_columns,
     refine,
@@ -21,29 +21,24 @@ _PROPOSALS = 200
 _WORTH = 1e-3  # a repair that lowers the loss by a smaller share is none
 
 
-def repaired(task: Task, candidate: Candidate, rounds: int, good: float = 1e-20) -> Candidate:
+def repaired(problem: Problem, candidate: Candidate, rounds: int, run: Run) -> Candidate:
     """The candidate with units replaced one at a time, as long as that lowers the loss.
 
     A stalled descent has most units right and two sharing one direction, or one lost. Each round drops a
     unit, the cheapest first, and puts in its place the direction that explains most of what is then left:
     the best of random ones and of the leading eigenvectors of E[r (z z' - I)].
     """
-    form = search_form(task.activation, task.d, task.k, task.bias)
+    form = search_form(problem)
     best, victim = candidate, 0
     for turn in range(rounds):
-        if best.loss <= good or task.stop():
+        if problem.rows.rounding.found(best.loss) or run.expired():
             break
-        rng = np.random.default_rng([task.seed, turn, 7])
         weights, bias = best.weights, best.bias
-        dropped = _by_cost(task, form, weights, bias)[victim % task.k]
-        kept = np.delete(np.arange(task.k), dropped)
-        row, offset = _best_addition(task, form, weights[kept], bias[kept], rng)
-        tried = refine(
-            task,
-            form,
-            complete(task, form, np.vstack([weights[kept], row]), np.append(bias[kept], offset)),
-            candidate.origin,
-        )
+        dropped = units_by_cost(problem, form, weights, bias)[victim % problem.k]
+        kept = np.delete(np.arange(problem.k), dropped)
+        row, offset = best_addition(problem, form, weights[kept], bias[kept], run.rng("repair", turn))
+        theta = complete(problem, form, np.vstack([weights[kept], row]), np.append(bias[kept], offset))
+        tried = refine(problem, form, theta, run.at("repair", turn), candidate.origin)
         if tried.loss < (1 - _WORTH) * best.loss:
             best, victim = tried, 0
         else:
@@ -51,56 +46,61 @@ def repaired(task: Task, candidate: Candidate, rounds: int, good: float = 1e-20)
     return best
 
 
-def with_one_more(task: Task, candidate: Candidate) -> Candidate:
+def with_one_more(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
     """The candidate with the unit added that explains most of its residual, refined: k + 1 units."""
-    wider = replace(task, k=task.k + 1)
-    form = search_form(task.activation, task.d, task.k, task.bias)
-    rng = np.random.default_rng([task.seed, 11])
-    row, offset = _best_addition(task, form, candidate.weights, candidate.bias, rng)
+    form, wider = search_form(problem), problem.with_width(problem.k + 1)
+    row, offset = best_addition(
+        problem, form, candidate.weights, candidate.bias, run.rng("one unit more", problem.k)
+    )
     weights, bias = np.vstack([candidate.weights, row]), np.append(candidate.bias, offset)
-    form = search_form(task.activation, task.d, wider.k, task.bias)
-    return refine(wider, form, complete(wider, form, weights, bias), "one unit more")
+    form = search_form(wider)
+    return refine(wider, form, complete(wider, form, weights, bias), run, "one unit more")
 
 
-def with_one_fewer(task: Task, candidate: Candidate) -> Candidate:
+def with_one_fewer(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
     """The candidate without its least useful unit, refined: k - 1 units."""
-    form = search_form(task.activation, task.d, task.k, task.bias)
-    dropped = _by_cost(task, form, candidate.weights, candidate.bias)[0]
-    kept = np.delete(np.arange(task.k), dropped)
-    narrower = replace(task, k=task.k - 1)
-    form = search_form(task.activation, task.d, narrower.k, task.bias)
+    dropped = units_by_cost(problem, search_form(problem), candidate.weights, candidate.bias)[0]
+    kept = np.delete(np.arange(problem.k), dropped)
+    narrower = problem.with_width(problem.k - 1)
+    form = search_form(narrower)
     start = complete(narrower, form, candidate.weights[kept], candidate.bias[kept])
-    return refine(narrower, form, start, "one unit fewer")
+    return refine(narrower, form, start, run, "one unit fewer")
 
 
-def _by_cost(task: Task, form: Form, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
+def units_by_cost(
+    problem: Problem, form: Form, weights: Float[np.ndarray, "k d"], bias: Float[np.ndarray, " k"]
+) -> np.ndarray:
     """Units by how little the least-squares fit misses them: coef_i^2 / (G^-1)_ii, smallest first."""
-    design = least_squares_columns(task, form, weights, bias)
+    design = least_squares_columns(problem, form, weights, bias)
     gram = design.T @ design
     gram[np.diag_indices_from(gram)] *= 1 + 1e-10
     inverse = np.linalg.pinv(gram, hermitian=True)
-    coefficient = inverse @ (design.T @ task.weighted(task.y))
+    coefficient = inverse @ (design.T @ problem.weighted(problem.y))
     k = len(weights)
     return np.argsort(coefficient[:k] ** 2 / np.maximum(np.diag(inverse)[:k], np.finfo(float).tiny))
 
 
-def _best_addition(
-    task: Task, form: Form, weights: np.ndarray, bias: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, float]:
+def best_addition(
+    problem: Problem,
+    form: Form,
+    weights: Float[np.ndarray, "k d"],
+    bias: Float[np.ndarray, " k"],
+    rng: np.random.Generator,
+) -> tuple[Float[np.ndarray, " d"], float]:
     """The proposed unit whose addition lowers the residual sum of squares most."""
-    basis = np.linalg.qr(least_squares_columns(task, form, weights, bias))[0]
-    y = task.weighted(task.y)
+    basis = np.linalg.qr(least_squares_columns(problem, form, weights, bias))[0]
+    y = problem.weighted(problem.y)
     residual = y - basis @ (basis.T @ y)
-    second = (task.Z * task.weighted(residual)[:, None]).T @ task.Z / len(residual)
-    value, vector = np.linalg.eigh(second - np.mean(residual) * np.eye(task.d))
+    second = (problem.Z * problem.weighted(residual)[:, None]).T @ problem.Z / len(residual)
+    value, vector = np.linalg.eigh(second - np.mean(residual) * np.eye(problem.d))
     leading = vector[:, np.argsort(-np.abs(value))[:8]].T
     mixed = rng.standard_normal((_PROPOSALS // 4, len(leading))) @ leading
-    proposals = np.vstack([leading, mixed, rng.standard_normal((_PROPOSALS, task.d))])
+    proposals = np.vstack([leading, mixed, rng.standard_normal((_PROPOSALS, problem.d))])
     proposals /= np.linalg.norm(proposals, axis=1, keepdims=True)
-    offsets = 0.7 * rng.standard_normal(len(proposals)) * task.bias
-    if not (form.symmetrised or task.activation.sign_free):  # orientation matters: try both
+    offsets = 0.7 * rng.standard_normal(len(proposals)) * problem.bias
+    if not (form.symmetrised or problem.activation.sign_free):  # orientation matters: try both
         proposals, offsets = np.vstack([proposals, -proposals]), np.append(offsets, -offsets)
-    columns = task.weighted(unit_columns(form, task.Z, proposals, offsets))
+    columns = problem.weighted(unit_columns(form, problem.Z, proposals, offsets))
     columns = columns - basis @ (basis.T @ columns)
     gain = (columns.T @ residual) ** 2 / np.maximum(np.sum(columns**2, axis=0), 1e-12 * len(residual))
     best = int(np.argmax(gain))

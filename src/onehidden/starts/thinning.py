@@ -10,28 +10,31 @@ student does.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from jaxtyping import Float
 
-from onehidden.objectives.residuals import Form
-from onehidden.starts.candidate import Candidate, Task, search_form
-from onehidden.starts.wide import WideAndPrune, merged_units, random_student, refined_best, train
+from onehidden.fit.form import Form
+from onehidden.fit.problem import Problem
+from onehidden.run import Run
+from onehidden.starts.candidate import Candidate, search_form
+from onehidden.starts.wide import Wide, merged_units, random_student, refined_best, train
 
 _NEAR = 0.9  # cosine above which a unit is one that was kept
 _MOST = 10  # times k: units that are pruned at the end, whatever the clock left undone
-_DONE = 1e-12  # mean squared residual, of var(y), after which there is nothing to search for
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]  # weights (M, d), biases, amplitudes, strongest first
 
 
 @dataclass(frozen=True)
-class Thinning:
-    """Settings of the stages.
+class Thinned:
+    """A very wide student, thinned out stage by stage.
 
     Attributes
     ----------
-    width, steps : units of the first student, and its Adam steps.
+    width, steps : units of the first student (None: 32 times those sought), and its Adam steps.
     stage_steps : of each later one.
     decay : of the first student.
     even, fall : units kept at each stage with one decay for all, in multiples of k, and the factor of the
@@ -42,7 +45,7 @@ class Thinning:
     batch : rows a step (None: all).
     """
 
-    width: int
+    width: int | None = None
     steps: int = 8000
     stage_steps: int = 4000
     decay: float = 2e-3
@@ -55,69 +58,80 @@ class Thinning:
     free: float = 0.2
     batch: int | None = None
 
-    def work(self, n: int, d: int, k: int) -> float:
+    @property
+    def name(self) -> str:
+        return "thinned"
+
+    def work(self, problem: Problem) -> float:
         """Floating-point operations of one round: two a product, three products a step."""
-        units = self.steps * self.width + self.stage_steps * k * sum(self.even + self.weighted)
-        return 6.0 * min(self.batch or n, n) * d * units
+        width, n = self.units(problem), problem.n
+        units = self.steps * width + self.stage_steps * problem.k * sum(self.even + self.weighted)
+        return 6.0 * min(self.batch or n, n) * problem.d * units
+
+    def units(self, problem: Problem) -> int:
+        """Of the first student."""
+        return 4 * max(8 * problem.k, 64) if self.width is None else self.width
+
+    def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
+        """Train wide, thin out, keep k, refine; again with what was kept while that leaves too many units.
+
+        With noise some are always left: two rounds that end at one loss, to half a unit of n log(loss), end
+        it. The best of the rounds is the one candidate.
+        """
+        kept: Planes | None = None
+        best = None
+        for turn in range(self.rounds):
+            here = run.at("round", turn)
+            form, theta = _round(problem, self, kept, here, turn)
+            found = refined_best(form, theta, problem, here, "thinning")
+            again = best is not None and problem.n * abs(found.loss - best.loss) <= 0.5 * best.loss
+            best = found if best is None or not best.loss <= found.loss else best
+            planes = merged_units(form, theta)
+            done = problem.rows.rounding.found(best.loss) or len(planes[0]) <= problem.k
+            if again or done or run.expired():
+                break
+            weights, bias, amplitude = planes
+            kept = weights[: problem.k], bias[: problem.k], amplitude[: problem.k]
+        assert best is not None
+        yield best
 
 
-def thinned_start(task: Task, settings: Thinning) -> Candidate:
-    """Train wide, thin out, keep k, refine; again with what was kept while that leaves too many units.
-
-    With noise some are always left: two rounds that end at one loss, to half a unit of n log(loss), end it.
-    """
-    kept: Planes | None = None
-    best = None
-    for turn in range(settings.rounds):
-        form, theta = _round(task, settings, kept, turn)
-        found = refined_best(form, theta, task, "thinning")
-        again = best is not None and len(task.y) * abs(found.loss - best.loss) <= 0.5 * best.loss
-        best = found if best is None or not best.loss <= found.loss else best
-        planes = merged_units(form, theta)
-        if again or best.loss < _DONE or len(planes[0]) <= task.k or task.stop():
-            break
-        weights, bias, amplitude = planes
-        kept = weights[: task.k], bias[: task.k], amplitude[: task.k]
-    assert best is not None
-    return best
-
-
-def _round(task: Task, settings: Thinning, kept: Planes | None, turn: int) -> tuple[Form, np.ndarray]:
+def _round(
+    problem: Problem, settings: Thinned, kept: Planes | None, run: Run, turn: int
+) -> tuple[Form, np.ndarray]:
     """The thinned student of one round: its form and parameters."""
-    form = search_form(task.activation, task.d, settings.width, task.bias)
-    student = WideAndPrune(settings.width, settings.steps, settings.batch, 1e-2, settings.decay)
-    theta = random_student(form, np.random.default_rng([task.seed, turn]))
+    width, k = settings.units(problem), problem.k
+    form = search_form(problem, width)
+    student = Wide(width, settings.steps, settings.batch, 1e-2, settings.decay)
+    theta = random_student(form, run.rng("thinned student", turn))
     share = np.ones(form.k)
     if kept is not None:
         theta, share[: len(kept[0])] = _replaced(form, theta, kept), settings.free
-    theta = _trained(task, form, student, theta, share)
+    theta = _trained(problem, form, student, theta, share, run.at("stage", 0))
     later = replace(student, steps=settings.stage_steps, rate=student.rate / 2)
     for stage, multiple in enumerate(settings.even + settings.weighted):
         planes, weighted = merged_units(form, theta), stage >= len(settings.even)
-        if task.stop() or not len(planes[0]) or (weighted and len(planes[0]) <= task.k):
+        if run.expired() or not len(planes[0]) or (weighted and len(planes[0]) <= k):
             break
-        wide = search_form(task.activation, task.d, multiple * task.k, task.bias)
+        wide = search_form(problem, multiple * k)
         theta, strength = _narrower(form, theta, wide, planes)
         if weighted:
-            share = _shares(strength, task.k, settings.floor)
+            share = _shares(strength, k, settings.floor)
         else:
             share = _shares_of_kept(wide, theta, kept, settings.free)
         decay = later.decay * (settings.hold if weighted else settings.fall)
         form, later = wide, replace(later, width=wide.k, decay=decay)
-        theta = _trained(task, form, later, theta, share)
-    most = search_form(task.activation, task.d, _MOST * task.k, task.bias)
+        theta = _trained(problem, form, later, theta, share, run.at("stage", stage + 1))
+    most = search_form(problem, _MOST * k)
     if form.k > most.k:
         form, theta = most, _narrower(form, theta, most, merged_units(form, theta))[0]
     return form, theta
 
 
 def _trained(
-    task: Task, form: Form, settings: WideAndPrune, begin: np.ndarray, share: np.ndarray
-) -> np.ndarray:
-    return train(
-        form, settings, task.Z, task.y, task.seed, task.stop, task.reporter(f"student of {form.k} units"),
-        task.weight, task.memo, begin, share,
-    )  # fmt: skip
+    problem: Problem, form: Form, settings: Wide, begin: np.ndarray, share: np.ndarray, run: Run
+) -> Float[np.ndarray, " p"]:
+    return train(form, settings, problem, run, f"student of {form.k} units", begin, share)
 
 
 def _narrower(form: Form, theta: np.ndarray, wide: Form, planes: Planes) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ orientation-free: it uses the even part of g and a linear skip, and orientations
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,106 +14,103 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jaxtyping import Float
 
-from onehidden.memo import FORGETFUL, Memo
-from onehidden.objectives.residuals import Form, residuals
+from onehidden.fit.form import Form, residuals
+from onehidden.fit.problem import Problem
 from onehidden.precision import single
+from onehidden.run import Run
 from onehidden.starts.candidate import (
     Candidate,
-    Task,
     fixed_columns,
     refine_in_two,
     search_form,
     unit_columns,
 )
 from onehidden.starts.prune import eliminate_backwards, merge_parallel
+from onehidden.starts.start import descent_work
 
 _CHUNK = 1000  # steps between looks at the clock
 
 
 @dataclass(frozen=True)
-class WideAndPrune:
-    """Settings of the wide student.
+class Wide:
+    """A wide student, pruned to k units.
 
     Attributes
     ----------
-    width : units of the student.
+    width : units of the student; None for eight times those sought, at least 64.
     steps, batch, rate : Adam steps, rows a step (None: all), peak rate (cosine decay to zero).
     decay : weight of |theta|^2 / 2 on rows, biases and outputs; in the product it acts as a sparse penalty.
     """
 
-    width: int
+    width: int | None = None
     steps: int = 12_000
     batch: int | None = 512
     rate: float = 1e-2
     decay: float = 1e-3
 
-    def work(self, n: int, d: int) -> float:
-        """Floating-point operations of the training: two a product, three products a step."""
-        return 6.0 * self.steps * min(self.batch or n, n) * d * self.width
+    @property
+    def name(self) -> str:
+        return "wide"
+
+    def work(self, problem: Problem) -> float:
+        """Floating-point operations of the training: two a product, three products a step; and a descent."""
+        n = problem.n
+        training = 6.0 * self.steps * min(self.batch or n, n) * problem.d * self.units(problem)
+        return training + descent_work(problem)
+
+    def units(self, problem: Problem) -> int:
+        """Of the student."""
+        return max(8 * problem.k, 64) if self.width is None else self.width
+
+    def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
+        form = search_form(problem, self.units(problem))
+        theta = train(form, self, problem, run.at("student"), "wide student")
+        yield refined_best(form, theta, problem, run, "wide-and-prune")
 
 
-def wide_start(task: Task, settings: WideAndPrune) -> Candidate:
-    """Train wide, prune to k, refine."""
-    wide = search_form(task.activation, task.d, settings.width, task.bias)
-    theta = train(
-        wide,
-        settings,
-        task.Z,
-        task.y,
-        task.seed,
-        task.stop,
-        task.reporter("wide student"),
-        task.weight,
-        task.memo,
-    )
-    return refined_best(wide, theta, task, "wide-and-prune")
-
-
-def refined_best(form: Form, theta: np.ndarray, task: Task, origin: str) -> Candidate:
-    """The ``task.k`` units of a student that matter most, refined."""
-    weights, bias = prune(form, theta, task)
-    narrow = search_form(task.activation, task.d, len(weights), task.bias)
-    return refine_in_two(task, narrow, weights, bias, origin)
+def refined_best(
+    form: Form, theta: Float[np.ndarray, " p"], problem: Problem, run: Run, origin: str
+) -> Candidate:
+    """The k units of a student that matter most, refined."""
+    weights, bias = prune(form, theta, problem, run)
+    return refine_in_two(problem, search_form(problem, len(weights)), weights, bias, run, origin)
 
 
 def train(
     form: Form,
-    settings: WideAndPrune,
-    X: np.ndarray,
-    y: np.ndarray,
-    seed: int,
-    stop: Callable[[], bool] | None = None,
-    report: Callable[[int, float], None] | None = None,
-    weight: np.ndarray | None = None,
-    memo: Memo = FORGETFUL,
-    begin: np.ndarray | None = None,
-    share: np.ndarray | None = None,
-) -> np.ndarray:
+    settings: Wide,
+    problem: Problem,
+    run: Run,
+    stage: str,
+    begin: Float[np.ndarray, " p"] | None = None,
+    share: Float[np.ndarray, " k"] | None = None,
+) -> Float[np.ndarray, " p"]:
     """Parameters of the trained student; float32 throughout, since only a start is wanted.
 
-    ``X`` must be whitened and ``y`` of unit variance. ``memo`` keeps the state of the optimiser between
-    chunks of steps. ``begin`` are the first parameters (None: random), in which units that are zero stay so;
-    ``share`` (k,) multiplies the decay of each unit.
+    The state of the optimiser is kept between chunks of steps. ``begin`` are the first parameters (None:
+    random), in which units that are zero stay so; ``share`` (k,) multiplies the decay of each unit.
     """
-    memory = "wide", form, settings, seed, X, y, weight, begin, share
-    rng = np.random.default_rng(seed)
-    batch = min(settings.batch or len(X), len(X))
+    n = problem.n
+    batch = min(settings.batch or n, n)
     # Slices that run over the end go on at the beginning: every row is drawn as often.
-    order = np.resize(rng.permutation(len(X)), len(X) + (batch - 1) * (batch < len(X)))
+    order = np.resize(run.rng("student rows").permutation(n), n + (batch - 1) * (batch < n))
     # An accelerator's default product of float32 keeps 10 bits: students that need all rows end astray.
     with single(), jax.default_matmul_precision("highest"):
-        root = np.ones(len(X)) if weight is None else np.sqrt(weight)
-        rows = tuple(jnp.asarray(v[order], jnp.float32) for v in (X, y, root))
-        theta = jnp.asarray(random_student(form, rng) if begin is None else begin, jnp.float32)
+        root = np.ones(n) if problem.weight is None else np.sqrt(problem.weight)
+        rows = tuple(jnp.asarray(v[order], jnp.float32) for v in (problem.Z, problem.y, root))
+        if begin is None:
+            begin = random_student(form, run.rng("student", form.k))
+        theta = jnp.asarray(begin, jnp.float32)
         share = np.ones(form.k) if share is None else share
         decay = settings.decay * _for_each_unit(form, share, 0.0)
         moving = _for_each_unit(form, _there(form, np.asarray(theta)), 1.0)
         masks = jnp.asarray(decay, jnp.float32), jnp.asarray(moving, jnp.float32)
         optimiser = optax.adam(optax.cosine_decay_schedule(settings.rate, settings.steps))
         state = optimiser.init(theta)
-        key = jax.random.key(seed)
-        kept, taken = memo.recall(*memory), 0
+        key = jax.random.key(run.seed_of("student batches"))
+        kept, taken = run.recall(), 0
         if kept is not None:
             leaves, shape = jax.tree.flatten((theta, state))
             theta, state = jax.tree.unflatten(
@@ -124,19 +121,18 @@ def train(
             if done < taken:  # only the draws of the steps already taken
                 key, _ = jax.random.split(key)
                 continue
-            if stop is not None and stop():
+            if run.expired():
                 break
             key, draw = jax.random.split(key)
             starts = jax.random.randint(draw, (_CHUNK,), 0, len(order) - batch + 1)
             schedule = settings.rate, settings.steps
             theta, state, loss = _run_chunk(form, schedule, batch, theta, state, masks, rows, starts)
-            if memo is not FORGETFUL:
+            if run.journal.remembers:
                 leaves = jax.tree.leaves((theta, state))
                 values = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
                 last = done + _CHUNK >= settings.steps
-                memo.keep(values | {"done": done + _CHUNK}, *memory, passing=not last)
-            if report is not None:
-                report(done + _CHUNK, float(loss))
+                run.keep(values | {"done": np.asarray(done + _CHUNK)}, passing=not last)
+            run.report(stage, done + _CHUNK, float(loss))
     return np.asarray(theta, dtype=float)
 
 
@@ -180,20 +176,22 @@ def _run_chunk(form, schedule, batch, theta, state, masks, rows, starts):
     return theta, state, jnp.mean(fits[-100:])
 
 
-def prune(form: Form, theta: np.ndarray, task: Task) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and biases of the ``task.k`` units of the student that matter most.
+def prune(
+    form: Form, theta: Float[np.ndarray, " p"], problem: Problem, run: Run
+) -> tuple[Float[np.ndarray, "k d"], Float[np.ndarray, " k"]]:
+    """Weights and biases of the k units of the student that matter most.
 
     A student whose units all merged into fewer directions is filled up with random ones.
     """
     weights, bias, _ = merged_units(form, theta)
-    missing = task.k - len(weights)
+    missing = problem.k - len(weights)
     if missing > 0:
-        rng = np.random.default_rng([task.seed, 3])
-        weights = np.vstack([weights, rng.standard_normal((missing, task.d)) / np.sqrt(task.d)])
+        rng = run.rng("units to fill up with")
+        weights = np.vstack([weights, rng.standard_normal((missing, problem.d)) / np.sqrt(problem.d)])
         bias = np.append(bias, np.zeros(missing))
-    columns = task.weighted(unit_columns(form, task.Z, weights, bias))
-    fixed = task.weighted(fixed_columns(form, task.Z))
-    kept = eliminate_backwards(columns, fixed, task.weighted(task.y), task.k)
+    columns = problem.weighted(unit_columns(form, problem.Z, weights, bias))
+    fixed = problem.weighted(fixed_columns(form, problem.Z))
+    kept = eliminate_backwards(columns, fixed, problem.weighted(problem.y), problem.k)
     return weights[kept], bias[kept]
 
 

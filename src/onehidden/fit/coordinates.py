@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
+from onehidden.moments.score_protocol import Score
 from onehidden.network import OneHiddenNet
-from onehidden.recovery.samples import Samples
 
 DEPENDENT = 1e-10  # of the largest eigenvalue of the correlation: below, the sample does not vary that way
 
@@ -65,6 +65,11 @@ class Coordinates:
             net.activation,
         )
 
+    def finishing(self, bias: bool, intercept: bool) -> Coordinates:
+        """Where the free parameters in z are those in x: no shift without biases, no level without c."""
+        shift = self.shift if bias else np.zeros(len(self.shift))
+        return self.moved(shift, self.level if intercept else 0.0)
+
     def moved(self, shift: np.ndarray, level: float) -> Coordinates:
         """The same scales around another origin."""
         return replace(self, shift=shift, level=level)
@@ -74,7 +79,7 @@ class Coordinates:
 class WhitenedScore:
     """A score of x seen in z = W (x - shift): S^z(v, …) = S^x(W^-1 v, …)."""
 
-    score_of_x: Any
+    score_of_x: Score
     coordinates: Coordinates
 
     @property
@@ -92,16 +97,20 @@ class WhitenedScore:
         return self.score_of_x.score(X, order, subspace=basis if subspace is None else basis @ subspace)
 
 
-def whitened(samples: Samples, about_mean: bool = True) -> Coordinates:
-    """Coordinates in which the sample has mean zero and unit covariance, and y mean zero, variance one.
+def whitened(
+    X: Float[np.ndarray, "n d"],
+    y: Float[np.ndarray, " n"],
+    share: Float[np.ndarray, " n"],
+    about_mean: bool = True,
+) -> Coordinates:
+    """Coordinates in which the rows have mean zero and unit covariance, and y mean zero, variance one.
 
-    Directions in which the sample does not vary (columns that are sums of others) are left out of z: a
-    network in z has no weight along them. ``about_mean=False`` takes second moments about the origin.
+    ``share`` are weights of sum one. Directions in which the rows do not vary (columns that are sums of
+    others) are left out of z: a network in z has no weight along them. ``about_mean=False`` takes second
+    moments about the origin.
     """
-    X, y = samples.X, samples.y
     must_be_moderate(X, "X")
     must_be_moderate(y, "y")
-    share = samples.share
     mean = share @ X if about_mean else np.zeros(X.shape[1])
     centred = X - mean
     spread = np.sqrt(share @ centred**2)  # columns of wildly different units first, or digits are lost
@@ -109,9 +118,14 @@ def whitened(samples: Samples, about_mean: bool = True) -> Coordinates:
     correlation = (centred * share[:, None]).T @ centred
     level = float(share @ y)
     scale = float(np.sqrt(share @ (y - level) ** 2))
-    if scale <= 1e-14 * float(np.max(np.abs(y))):
-        scale = 0.0  # a constant: there is nothing to recover from it
+    if is_constant(scale, float(np.max(np.abs(y)))):
+        scale = 0.0  # there is nothing to recover from it
     return from_moments(mean, spread, correlation, level, scale)
+
+
+def is_constant(spread: float, largest: float) -> bool:
+    """Whether a target of this standard deviation and largest size is a constant up to rounding."""
+    return spread <= 1e-14 * largest
 
 
 def from_moments(

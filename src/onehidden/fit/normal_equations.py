@@ -12,8 +12,9 @@ from functools import lru_cache, partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
 
-from onehidden.objectives.residuals import Form, residuals_and_jacobian
+from onehidden.fit.form import Form, residuals_and_jacobian
 from onehidden.precision import in_double
 
 _ENTRIES = 1 << 20  # entries of the largest table held at a time
@@ -50,7 +51,13 @@ class NormalEquations:
             self._hessian, self._gradient = np.zeros((form.size, form.size)), np.zeros(form.size)
 
     @in_double
-    def update(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> NormalEquations:
+    def update(
+        self,
+        X: Float[np.ndarray, "n d"],
+        y: Float[np.ndarray, " n"],
+        weight: Float[np.ndarray, " n"] | None = None,
+        row: Int[np.ndarray, " n"] | None = None,
+    ) -> NormalEquations:
         """Add rows X (n, d), targets y (n,) and weights (n,), one each when None."""
         root = np.ones(len(y)) if weight is None else np.sqrt(weight)
         self.n += len(y)
@@ -145,7 +152,13 @@ class GradientScatter:
         self._sums = NormalEquations(form, theta)
 
     @in_double
-    def update(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> GradientScatter:
+    def update(
+        self,
+        X: Float[np.ndarray, "n d"],
+        y: Float[np.ndarray, " n"],
+        weight: Float[np.ndarray, " n"] | None = None,
+        row: Int[np.ndarray, " n"] | None = None,
+    ) -> GradientScatter:
         weight = np.ones(len(y)) if weight is None else weight
         form, theta = self._sums.form, self._sums.theta
         weights, output, bias, beta, intercept = form.unpack(theta)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onehidden.objectives.normal_equations import WRITE, by_pairs
-from onehidden.objectives.residuals import Form
+from onehidden.fit.normal_equations import WRITE, by_pairs
+from onehidden.fit.form import Form
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from onehidden.checks import Check, at_most
+from onehidden.checks import About, Check, at_most
+from onehidden.fit.polish import polish
+from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
-from onehidden.objectives.fit import NetworkFit
-from onehidden.objectives.residuals import Form
-from onehidden.recovery.coordinates import Coordinates
-from onehidden.recovery.samples import Samples
-from onehidden.solvers import LevenbergMarquardt
+from onehidden.run import Run
 
 
 @dataclass(frozen=True)
@@ -32,27 +29,15 @@ class Halves:
     outside_error: float
 
 
-def fit_halves(
-    network: OneHiddenNet,
-    form: Form,
-    around: Coordinates,
-    samples: Samples,
-    seed: int,
-    stop: Callable[[], bool] | None = None,
-) -> Halves:
-    """Refit the network on each half of the rows; ``stop()`` cuts the descents short."""
-    inner = around.inward(network)
-    theta = form.pack(inner.weights, inner.output, inner.bias, None, inner.intercept)
-    order = np.random.default_rng([seed, 5]).permutation(len(samples))
-    halves = order[: len(order) // 2], order[len(order) // 2 :]
-    Z, y = around.inputs(samples.X), around.target(samples.y)
-    weight = samples.weight
-    whole = NetworkFit(form, Z, y, weight)
-    solver = LevenbergMarquardt(100, 1e-29 * len(y), damping=1e-3, patience=10, enough=1e-2 / len(y))
+def fit_halves(network: OneHiddenNet, problem: Problem, run: Run) -> Halves:
+    """Refit the network, in x, on each half of the rows."""
+    halves = problem.halves(run.rng("halves"))
+    samples, scale = problem.samples, problem.end.scale
+    root = np.ones(len(samples)) if samples.weight is None else np.sqrt(samples.weight)
     residuals = []
-    for rows in halves:
-        fit = NetworkFit(form, Z[rows], y[rows], None if weight is None else weight[rows])
-        residuals.append(whole.residuals(solver.solve(fit, theta, stop).theta))
+    for number, rows in enumerate(halves):
+        fitted = polish(network, problem.take(rows), run.at("half", number), rough=True).network
+        residuals.append(root * (fitted.predict(samples.X) - samples.y) / scale)
     crossed = np.concatenate([residuals[0][halves[1]], residuals[1][halves[0]]]) ** 2
     return Halves(
         apart=float(np.mean((residuals[0] - residuals[1]) ** 2)),
@@ -78,6 +63,7 @@ def half_sample_checks(halves: Halves, variance: float, freedom: int, n: int) ->
             4.0,
             "squared distance between the fits of two halves of the sample, against what noise explains; "
             "above, the answer hangs on few samples",
+            About.DATA,
         ),
         at_most(
             "out-of-sample fit",
@@ -85,5 +71,6 @@ def half_sample_checks(halves: Halves, variance: float, freedom: int, n: int) ->
             cost + 5 * halves.outside_error / variance,
             "noise variance seen on rows that a half-sample fit did not use, above what its parameters "
             "cost; above the bound the network fits noise: ask for fewer units or bring more samples",
+            About.DATA,
         ),
     ]

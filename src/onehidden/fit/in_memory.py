@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onehidden.objectives.normal_equations import NormalEquations, by_pairs
-from onehidden.objectives.residuals import Form, residuals, residuals_and_jacobian
-from onehidden.objectives.triangle import stacked_triangle
+from onehidden.fit.normal_equations import NormalEquations, by_pairs
+from onehidden.fit.form import Form, residuals, residuals_and_jacobian
+from onehidden.fit.triangle import stacked_triangle
 from onehidden.precision import in_double
 
 _BATCH_BYTES = 64 << 20  # one batch's Jacobian
@@ -34,14 +32,10 @@ class NetworkFit:
         self._batches = [
             tuple(jnp.asarray(v[i : i + rows]) for v in (x, target, root)) for i in range(0, len(x), rows)
         ]
-        self.n, self.root_weight = n, root[:n]
+        self.n = n
+        self._samples = X, y, root[:n]
         self._on_cpu = jax.default_backend() == "cpu"
         self._rows = (X, y, weight) if self._on_cpu and by_pairs(form) else None
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """The form and the samples: what the residuals depend on beside theta."""
-        return self.form, self.n, [[np.asarray(v) for v in batch] for batch in self._batches]
 
     @in_double
     def residuals(self, theta: np.ndarray) -> np.ndarray:
@@ -69,29 +63,10 @@ class NetworkFit:
         return np.asarray(hessian), np.asarray(gradient), float(loss)
 
     @in_double
-    def jacobian_product(self, theta: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """J' C for columns C (n, M)."""
-        total, at = np.zeros((len(theta), columns.shape[1])), 0
-        for _, J in self._jacobian_batches(theta):
-            part = columns[at : at + len(J)]
-            total += np.asarray(J)[: len(part)].T @ part
-            at += len(J)
-        return total
-
-    @in_double
-    def jacobian_times(self, theta: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """J C (n, M) for columns C (p, M)."""
-        parts = [np.asarray(J) @ columns for _, J in self._jacobian_batches(theta)]
-        return np.concatenate(parts)[: self.n]
-
-    @in_double
-    def gradient_scatter(self, theta: np.ndarray) -> np.ndarray:
-        """Sum of r_i^2 J_i' J_i, the middle of the sandwich covariance."""
-        total = np.zeros((len(theta), len(theta)))
-        for r, J in self._jacobian_batches(theta):
-            rows = np.asarray(J) * np.asarray(r)[:, None]
-            total += rows.T @ rows
-        return total
+    def jacobian(self, theta: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
+        """(m, p) the weighted Jacobian of some rows."""
+        X, y, root = self._samples
+        return np.asarray(residuals_and_jacobian(self.form, jnp.asarray(theta), X[rows], y[rows], root[rows])[1])
 
     @in_double
     def triangle(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from jaxtyping import Float
 
 from onehidden import scores
 from onehidden.checks import Check
+from onehidden.fit.coordinates import Coordinates, WhitenedScore
 from onehidden.laws import Gaussian, GaussianMixture
-from onehidden.recovery.coordinates import Coordinates, WhitenedScore
-from onehidden.starts.localised_moments import distinct, fit_mixture
+from onehidden.moments import ScoreMoments
+from onehidden.moments.components import distinct, fit_mixture
+from onehidden.moments.score_protocol import Score
+from onehidden.refused import Refused
+from onehidden.streams import derived_seed, stream
 
 _ROWS = 4000  # rows that choose and fit an input model: a start needs no more
 _LOCAL = 3  # inputs up to which local likelihood is worth its time
@@ -24,13 +27,22 @@ class InputModel:
     ----------
     name : what the law was taken for, with the reason; "not needed" until a start asks.
     checks : Stein's identity on rows that did not fit the score, once one was chosen.
+    signal : z-value of each score moment that was measured, by order; of several components the largest.
     """
 
-    def __init__(self, Z: np.ndarray, given: Any, seed: int, around: Coordinates | None = None) -> None:
+    def __init__(
+        self,
+        Z: Float[np.ndarray, "n d"],
+        given: str | Score,
+        seed: int,
+        around: Coordinates | None = None,
+    ) -> None:
         """``given`` is a score of z, or "auto", or "gaussian"; ``around`` leads from z to x."""
+        self.signal: dict[int, float] = {}
         self._Z, self._given, self._seed, self._around = Z, given, seed, around
         self._mixture: GaussianMixture | None = None
-        self._resolved, self._score = False, None
+        self._resolved = False
+        self._score: Score | None = None
         self._normal: bool | None = None
         self.name = "not needed"
         self.checks: list[Check] = []
@@ -49,7 +61,17 @@ class InputModel:
             self._normal = bool(self._given == "gaussian") or looks_gaussian(self._Z, self._seed)
         return bool(self._normal)
 
-    def score(self) -> Any:
+    def hear(self, moments: ScoreMoments) -> ScoreMoments:
+        """Moments that were measured; their signal is remembered."""
+        for order in moments.orders:
+            self.hear_signal(order, moments.signal(order))
+        return moments
+
+    def hear_signal(self, order: int, z: float) -> None:
+        """The z-value of a moment; the largest of an order is kept."""
+        self.signal[order] = max(z, self.signal.get(order, z))
+
+    def score(self) -> Score | None:
         """The score, None for whitened Gaussian inputs."""
         if not self._resolved:
             self._score = self._resolve()
@@ -86,18 +108,22 @@ class InputModel:
         if self.gaussian and not self._parted():
             return None
         if around is None or len(around.shift) != around.rank:
-            return fit_mixture(self._Z, None, self._seed)
+            return fit_mixture(self._Z, None, self._mixture_seed)
         # Whitened, two clusters far apart lie no further than the spread of all other directions: the
         # columns as they came, each to its own scale, show them.
         columns = self._Z @ around.unwhiten
         spread = np.std(columns, axis=0)
-        there = fit_mixture(columns / spread, None, self._seed)
+        there = fit_mixture(columns / spread, None, self._mixture_seed)
         back = spread[:, None] * around.whiten
         return GaussianMixture(there.weights, there.means @ back, back.T @ there.covs @ back)
 
     def _some_rows(self) -> np.ndarray:
         """Rows from all over the sample, which may be sorted."""
-        return self._Z[np.random.default_rng((self._seed, 4)).permutation(len(self._Z))[:_ROWS]]
+        return self._Z[stream(self._seed, "rows of clusters").permutation(len(self._Z))[:_ROWS]]
+
+    @property
+    def _mixture_seed(self) -> int:
+        return derived_seed(self._seed, "mixture of the inputs")
 
     def _parted(self) -> bool:
         """Whether the principal axes of the columns as they came betray clusters."""
@@ -107,7 +133,7 @@ class InputModel:
         axes = np.linalg.svd(self._around.unwhiten / np.std(columns, axis=0), full_matrices=False)[0]
         return departure(self._Z @ axes) >= _DEPARTURE
 
-    def _resolve(self) -> Any:
+    def _resolve(self) -> Score | None:
         if not isinstance(self._given, str):
             self.name = f"given: {getattr(self._given, 'label', type(self._given).__name__)}"
             return self._given
@@ -117,14 +143,14 @@ class InputModel:
         if self.gaussian:
             self.name = "Gaussian: no departure seen in third and fourth moments"
             return None
-        order = np.random.default_rng(self._seed).permutation(len(self._Z))
+        order = stream(self._seed, "rows of the input model").permutation(len(self._Z))
         fitted, fresh = self._Z[order[:_ROWS]], self._Z[order[_ROWS : 2 * _ROWS]]
         names = ["gaussian", "mixture", "independent"]
         if self._Z.shape[1] <= _LOCAL:
             names.append("local likelihood")
         try:
             chosen = scores.select(fitted, candidates=names, seed=self._seed)
-        except ValueError as reason:  # too few rows, or too many of them the same
+        except Refused as reason:  # too few rows, or too many of them the same
             self.name = f"Gaussian: no other model could be fitted ({reason})"
             return None
         kind = type(chosen).__name__
@@ -142,21 +168,21 @@ def _inward(law: Gaussian | GaussianMixture, coordinates: Coordinates) -> Gaussi
     return GaussianMixture(shares, means, [whiten.T @ part.cov @ whiten for part in parts])
 
 
-def looks_gaussian(Z: np.ndarray, seed: int) -> bool:
+def looks_gaussian(Z: Float[np.ndarray, "n d"], seed: int) -> bool:
     """Whether no third or fourth moment of whitened inputs, along axes or random lines, betrays another law.
 
     Skewness and kurtosis of a standard normal sample have variance 6/n and 24/n; Mardia's mean |z|^4 has
     8 d (d + 2)/n around d (d + 2).
     """
     n, d = Z.shape
-    lines = np.random.default_rng(seed).standard_normal((d, 64))
+    lines = stream(seed, "lines through the inputs").standard_normal((d, 64))
     lines /= np.linalg.norm(lines, axis=0)
     radius = float(np.mean(np.sum(Z**2, axis=1) ** 2))
     mardia = abs(radius - d * (d + 2)) / np.sqrt(8 * d * (d + 2) / n)
     return max(departure(np.column_stack([Z, Z @ lines])), mardia) < _DEPARTURE
 
 
-def departure(projections: np.ndarray) -> float:
+def departure(projections: Float[np.ndarray, "n m"]) -> float:
     """The largest z-value of skewness and kurtosis of the columns."""
     n = len(projections)
     projections = (projections - projections.mean(axis=0)) / projections.std(axis=0)

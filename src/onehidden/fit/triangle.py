@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
 
-from onehidden.objectives.residuals import Form, residuals_and_jacobian
+from onehidden.fit.form import Form, residuals_and_jacobian
 from onehidden.precision import in_double
 
 _BYTES = 64 << 20  # one piece of the Jacobian
@@ -19,7 +20,13 @@ class Triangle:
         self._upper, self._projected = np.zeros((0, form.size)), np.zeros(0)
 
     @in_double
-    def update(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> Triangle:
+    def update(
+        self,
+        X: Float[np.ndarray, "n d"],
+        y: Float[np.ndarray, " n"],
+        weight: Float[np.ndarray, " n"] | None = None,
+        row: Int[np.ndarray, " n"] | None = None,
+    ) -> Triangle:
         root = np.ones(len(y)) if weight is None else np.sqrt(weight)
         rows = max(256, _BYTES // (8 * self.form.size))
         theta = jnp.asarray(self.theta)

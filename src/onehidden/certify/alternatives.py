@@ -1,0 +1,251 @@
+"""The alternatives an answer with noise is held against, each fitted before it is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from onehidden import activations
+from onehidden.certify.certificate import Certificate, certify
+from onehidden.certify.compare import (
+    Alternative,
+    Kind,
+    asks_for_all,
+    asks_for_no_more,
+    behind,
+    falls_behind,
+    not_compared,
+)
+from onehidden.certify.further_unit import FurtherUnit, further_unit
+from onehidden.certify.halves import fit_halves, half_sample_checks
+from onehidden.certify.shared_units import differing_units, named
+from onehidden.certify.status import Status
+from onehidden.certify.turns import other_sides
+from onehidden.certify.units import Cause
+from onehidden.certify.vuong import freedom_trace, vuong
+from onehidden.checks import About, Check, at_least
+from onehidden.fit.in_memory import NetworkFit
+from onehidden.fit.polish import Polished, polish
+from onehidden.fit.problem import Problem
+from onehidden.network import OneHiddenNet
+from onehidden.run import Run
+from onehidden.starts.candidate import Candidate, search_form
+from onehidden.starts.repair import units_by_cost, with_one_fewer
+
+_TURNS = 8  # other orientations finished and compared
+_RIVALS = 300  # parameters up to which every activation is tried ...
+_NEAR_RIVALS = 1500  # ... and up to which near relatives are
+# Squared distance of two fits, in units of the noise variance, below which they are one minimum: descents that
+# end within 1e-4 of n log(loss) are less than 1e-3 apart, different minima 1 and more.
+_SAME = 0.1
+
+# Activations that noise can hide behind one another; the first fits the data of the others best.
+NEAR = {
+    "relu": ("leaky_relu", "softplus", "gelu"),
+    "leaky_relu": ("relu", "softplus", "gelu"),
+    "softplus": ("gelu", "relu"),
+    "gelu": ("softplus", "relu", "squared_relu"),
+    "tanh": ("erf",),
+    "sigmoid": ("erf",),
+    "erf": ("tanh",),
+    "squared_relu": ("cubed_relu", "gelu", "softplus"),
+    "cubed_relu": ("squared_relu",),
+}
+
+Stage = Callable[[Certificate, Problem, Run], Certificate]
+
+
+def held_against_all(
+    certificate: Certificate, problem: Problem, run: Run, met: list[Polished], errors: str
+) -> Certificate:
+    """The certificate of the best of an answer, its other sides and the other minima met, after all comparisons.
+
+    Comparisons are made as long as they can matter; one that time cut short is not counted as made.
+
+    Parameters
+    ----------
+    met : networks of the same form that other starts came to.
+    errors : kind of standard errors.
+    """
+
+    def with_sides(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
+        return _with_sides(certificate, problem, run, met, errors)
+
+    stages: tuple[Stage, ...] = (with_sides, _with_smaller, _with_larger, _with_activations, _with_halves)
+    for number, stage in enumerate(stages):
+        if certificate.prospect not in (Status.CONSISTENT, Status.APPROXIMATE) or run.expired():
+            return certificate
+        examined = stage(certificate, problem, run.at("comparison", number))
+        if run.expired():  # a comparison cut short says nothing
+            return certificate
+        certificate = examined
+    return certificate.completed()
+
+
+def _with_sides(
+    certificate: Certificate, problem: Problem, run: Run, met: list[Polished], errors: str
+) -> Certificate:
+    """Held against other turns of the units, each finished, and other minima; the best is the answer."""
+    own = Polished(certificate.network, certificate.mean_square)
+    turned = other_sides(problem, certificate.network, _TURNS, run)
+    others = [(Kind.MINIMUM, one) for one in met]
+    for number, net in enumerate(turned):
+        if run.expired():
+            return certificate
+        others.append((Kind.SIDES, polish(net, problem, run.at("turn", number))))
+    # Far behind is out of the question: only what is near is told from the answer by its units.
+    near = [(kind, one) for kind, one in others if behind(own.mean_square, one.mean_square, problem.n) < 30]
+    answers = [(Kind.MINIMUM, own)]
+    for kind, other in near:
+        if not any(_same(other.network, one.network, problem, own.mean_square) for _, one in answers):
+            answers.append((kind, other))
+    best = min((one for _, one in answers), key=lambda one: one.mean_square)
+    if best is not own:
+        kept = certificate.compared
+        certificate = replace(certify(best.network, problem, run, errors), compared=kept)
+    found = []
+    for kind, other in answers:
+        if other is not best:
+            units = differing_units(certificate.network, other.network, problem, best.mean_square)
+            gap = behind(best.mean_square, other.mean_square, problem.n)
+            where = "on their other side" if kind is Kind.SIDES else "elsewhere"
+            found.append(Alternative(kind, f"{named(units)} {where}", gap, other.network, units))
+    checks = [falls_behind(found, Kind.MINIMUM), *([falls_behind(found, Kind.SIDES)] if turned else [])]
+    reasons = {}
+    for one in found:
+        if one.close:
+            why = f"another network with {one.label} fits as well ({one.behind:.2g} of n log(loss) behind)"
+            reasons |= {i: (Cause.RIVAL, why) for i in one.units}
+    return certificate.held(checks, found).with_open(reasons)
+
+
+def _same(a: OneHiddenNet, b: OneHiddenNet, problem: Problem, mean_square: float) -> bool:
+    """Whether two networks are one minimum, by what they predict: units of measurement do not matter."""
+    X = problem.samples.X
+    gap = float(np.sum(((a.predict(X) - b.predict(X)) / problem.end.scale) ** 2))
+    return gap <= _SAME * mean_square
+
+
+def _asked_for_more(problem: Problem, network: OneHiddenNet, run: Run) -> FurtherUnit:
+    """One unit more than a network at its minimum."""
+    fit, theta = problem.sums, problem.theta(network)
+    assert isinstance(fit, NetworkFit)
+    return further_unit(
+        lambda rows: fit.jacobian(theta, rows), fit.residuals(theta), problem.end.inputs(problem.samples.X),
+        problem.activation, problem.form.bias, run.seed_of("further unit"), variance=1.0,
+    )  # fmt: skip
+
+
+def _with_larger(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
+    """Held against one unit more; an answer known to miss something need not be."""
+    if certificate.prospect is Status.APPROXIMATE:
+        return certificate
+    found = _asked_for_more(problem, certificate.network, run)
+    if not found.asked:
+        return certificate.held([not_compared(Kind.MORE, found.reason)], [])
+    check = asks_for_no_more(found.p_value, found.detectable)
+    seen = f"a further unit weaker than {found.detectable:.2g} of the variance of y would not have been seen"
+    return certificate.held([check], []).remarked(seen)
+
+
+def _with_smaller(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
+    """Held against a linear function, and against one unit fewer."""
+    samples = problem.samples
+    Z, y = problem.begin.inputs(samples.X), problem.begin.target(samples.y)
+    design = problem.weighted(np.column_stack([np.ones(len(Z)), Z]))
+    target = problem.weighted(y)
+    solved = np.linalg.lstsq(design, target, rcond=None)[0]
+    linear = further_unit(
+        design, design @ solved - target, Z, problem.activation, problem.form.bias,
+        run.seed_of("instead of a linear function"), variance=1.0,
+    )  # fmt: skip
+    checks = [_smaller_check(linear, Kind.LINEAR, None)]
+    open_: dict[int, tuple[Cause, str]] = {}
+    if not checks[0].passed:
+        why = "a linear function explains these rows as well"
+        open_ = {i: (Cause.SPARE, why) for i in range(problem.k)}
+    elif problem.k > 1:
+        net = problem.begin.inward(certificate.network)
+        start = Candidate(net, certificate.mean_square, "answer", net.weights, net.bias)
+        dropped = int(units_by_cost(problem, search_form(problem), net.weights, net.bias)[0])
+        smaller = problem.with_width(problem.k - 1)
+        fewer = problem.begin.outward(with_one_fewer(problem, start, run.at("fewer")).network)
+        found = _asked_for_more(smaller, polish(fewer, smaller, run.at("fewer", "finish")).network, run)
+        checks.append(_smaller_check(found, Kind.FEWER, dropped))
+        if not checks[1].passed:
+            open_ = {dropped: (Cause.SPARE, f"the data do not ask for unit {dropped + 1}")}
+    return certificate.held(checks, []).with_open(open_)
+
+
+def _smaller_check(found: FurtherUnit, kind: Kind, dropped: int | None) -> Check:
+    return asks_for_all(found.p_value, kind, dropped) if found.asked else not_compared(kind, found.reason)
+
+
+def _with_activations(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
+    """Held against other activations, each fitted from the units found; ties are told.
+
+    Losses are compared row by row (Vuong), each charged its freedom, so that unequal noise does not decide.
+    """
+    if certificate.prospect is Status.APPROXIMATE:
+        return certificate
+    g, size = problem.activation, problem.form.size
+    every = [name for name in activations.names() if not activations.get(name).polynomial]
+    names = every if size <= _RIVALS else NEAR.get(g.name, ()) if size <= _NEAR_RIVALS else ()
+    same = {g.name, *({"sigmoid", "tanh"} if g.name in ("sigmoid", "tanh") else ())}
+    own = _row_losses(problem, certificate.network)
+    ties, found, ahead = [], [], []
+    for name in names:
+        if name in same or (name == "sigmoid" and "tanh" in names):
+            continue
+        if run.expired():
+            return certificate
+        rival = problem.with_activation(activations.get(name))
+        start = _in_words_of(certificate.network, rival)
+        other = polish(start, rival, run.at(name), rough=True)
+        judged = vuong(*_pair(own, _row_losses(rival, other.network)))
+        if judged.verdict == "first":
+            continue
+        gap = behind(certificate.mean_square, other.mean_square, problem.n)
+        found.append(Alternative(Kind.ACTIVATION, name, gap, other.network, tuple(range(problem.k))))
+        (ahead if judged.verdict == "second" else ties).append(name)
+    advice = "activations that explain these rows better than the one assumed, row by row at level .01"
+    better = f"{advice}: {', '.join(ahead)}" if ahead else advice
+    check = replace(at_least(Kind.ACTIVATION.value, -float(len(ahead)), 0.0, better, About.FIT), value=float(len(ahead)))
+    held = certificate.held([check], found)
+    return held.remarked(f"they do not tell {g.name} from {' or '.join(ties)}") if ties else held
+
+
+RowLosses = tuple[Float[np.ndarray, " n"], float]
+
+
+def _row_losses(problem: Problem, network: OneHiddenNet) -> RowLosses:
+    """Residuals at a fitted network and its freedom by Takeuchi's trace."""
+    fit, theta = problem.sums, problem.theta(network)
+    assert isinstance(fit, NetworkFit)
+    residual = fit.residuals(theta)
+    return residual, freedom_trace(fit.jacobian(theta, slice(0, fit.n)), residual)
+
+
+def _pair(a: RowLosses, b: RowLosses) -> tuple[np.ndarray, np.ndarray, float, float]:
+    return a[0], b[0], a[1], b[1]
+
+
+def _in_words_of(network: OneHiddenNet, rival: Problem) -> OneHiddenNet:
+    """The units of a network under another activation, outputs by least squares."""
+    samples = rival.samples
+    columns = rival.activation(samples.X @ network.weights.T + network.bias)
+    design = rival.weighted(np.column_stack([columns, np.ones(len(columns))]))
+    solved = np.linalg.lstsq(design, rival.weighted(samples.y), rcond=1e-10)[0]
+    return OneHiddenNet(network.weights, solved[:-1], network.bias, float(solved[-1]), rival.activation)
+
+
+def _with_halves(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
+    """Fitted again on each half of the sample: an approximation must come out the same."""
+    halves = fit_halves(certificate.network, problem, run)
+    variance = certificate.noise_variance / problem.end.scale**2
+    agreement, outside = half_sample_checks(halves, variance, certificate.freedom, problem.n)
+    stable = agreement.passed
+    return replace(certificate.held([replace(agreement, about=About.NOTE), outside], []), stable=stable)

@@ -1,0 +1,108 @@
+"""One idea: an answer held against alternatives. Each falls behind by so much, or does not."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from onehidden.checks import About, Check, at_least, at_most, not_asked
+from onehidden.network import OneHiddenNet
+
+# Difference in n log(loss) below which the data do not tell two answers of the same size apart: a likelihood
+# ratio of e^3, and two standard deviations of that difference between two minima that are equally good.
+TIE = 6.0
+MORE_P = 0.01  # one unit more is asked for, though there is none, once in a hundred
+FEWER_P = 1e-3  # a unit that is not there is taken for one that is once in a thousand
+
+
+class Kind(enum.StrEnum):
+    """What an alternative is; the text is the name of the question."""
+
+    MORE = "one unit more"
+    FEWER = "one unit fewer"
+    LINEAR = "linear function"
+    SIDES = "orientation"
+    MINIMUM = "other minimum"
+    ACTIVATION = "rival activation"
+    CHOICE = "activation"
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another answer to the same question.
+
+    Attributes
+    ----------
+    kind, label : what it is, and in words for a person ("3 units", "tanh", "unit 2 on its other side").
+    behind : n log(loss) by which it falls behind the answer; negative when it is ahead.
+    network : it, in x; None where it is no network.
+    units : which units of the answer it does not share.
+    """
+
+    kind: Kind
+    label: str
+    behind: float
+    network: OneHiddenNet | None = field(default=None, repr=False)
+    units: tuple[int, ...] = ()
+
+    @property
+    def close(self) -> bool:
+        """Whether the data do not tell it from the answer."""
+        return self.behind < TIE
+
+
+_FALLS_BEHIND = {
+    Kind.SIDES: (About.UNITS, "the next best choice of which side each unit is on"),
+    Kind.MINIMUM: (About.UNITS, "the next best network with other units that a start came to"),
+    Kind.CHOICE: (About.FIT, "the runner-up among activations, by held-out likelihood,"),
+}
+
+
+def falls_behind(alternatives: list[Alternative], kind: Kind) -> Check:
+    """The check that every alternative of one kind falls behind; none of them: none is close."""
+    about, what = _FALLS_BEHIND[kind]
+    mine = [one for one in alternatives if one.kind is kind]
+    closest = min(mine, key=lambda one: one.behind, default=None)
+    named = "there is none" if closest is None else f"closest: {closest.label}"
+    value = float("inf") if closest is None else closest.behind
+    advice = f"n log(loss) by which {what} falls behind; below the bound the data do not tell ({named})"
+    return at_least(kind.value, value, TIE, advice, about)
+
+
+def asks_for_no_more(p_value: float, detectable: float) -> Check:
+    """The check that the data do not ask for a further unit."""
+    return at_least(
+        Kind.MORE.value,
+        p_value,
+        MORE_P,
+        "p-value of a further unit that explains so much of the residuals by chance; below the bound the data "
+        f"ask for more units (one weaker than {detectable:.2g} of the variance of y would not have been seen)",
+        About.FIT,
+    )
+
+
+def asks_for_all(p_value: float, kind: Kind, dropped: int | None = None) -> Check:
+    """The check that a smaller model leaves something that a unit explains."""
+    smaller = "a linear function" if kind is Kind.LINEAR else f"the network without unit {(dropped or 0) + 1}"
+    return at_most(
+        kind.value,
+        p_value,
+        FEWER_P,
+        f"p-value of what {smaller}, fitted again, leaves for a unit to explain; above the bound {smaller} "
+        "explains these rows as well",
+        About.UNITS,
+    )
+
+
+def not_compared(kind: Kind, reason: str) -> Check:
+    """A comparison that could not be made: it has not passed."""
+    about = About.UNITS if kind in (Kind.FEWER, Kind.LINEAR, Kind.SIDES, Kind.MINIMUM) else About.FIT
+    return not_asked(kind.value, float("nan"), f"could not be asked: {reason}", about)
+
+
+def behind(mean_square: float, other: float, n: int) -> float:
+    """n log(other / own)."""
+    tiny = np.finfo(float).tiny
+    return n * float(np.log(max(other, tiny) / max(mean_square, tiny)))

@@ -1,0 +1,88 @@
+"""Which other orientations of the units would the data bear? With noise, and more units than inputs, many."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+from jaxtyping import Float
+
+from onehidden.fit.form import Form
+from onehidden.fit.polish import descend
+from onehidden.fit.problem import Problem
+from onehidden.network import OneHiddenNet
+from onehidden.run import Run
+from onehidden.solvers import LevenbergMarquardt
+from onehidden.starts.candidate import complete, search_fit, search_form
+from onehidden.starts.orientation import EXHAUSTIVE, all_turns, skip_columns, turned
+
+_TRIPLES = 24  # beyond, patterns that differ from the best in at most three, or two
+_BEARABLE = 30.0  # chi-square above the best pattern's beyond which one is out of the question
+
+
+def other_sides(problem: Problem, network: OneHiddenNet, most: int, run: Run) -> list[OneHiddenNet]:
+    """Networks in x with some units of ``network`` turned around that the data might bear."""
+    found = other_orientations(problem, problem.begin.inward(network), most, run)
+    return [problem.begin.outward(net) for net in found]
+
+
+def other_orientations(problem: Problem, net: OneHiddenNet, most: int, run: Run) -> list[OneHiddenNet]:
+    """Networks with some units of ``net`` turned around that explain the linear part almost as well.
+
+    Both are in the search coordinates. In the orientation-free form the skip beta is free and the turns s
+    must reproduce it: beta = B s, B = h_1 (w_1 a_1, …, w_k a_k). Each pattern is judged by
+    (beta - B s)' V^-1 (beta - B s), V the covariance of that difference at the fit.
+    """
+    form = search_form(problem)
+    if not form.symmetrised:
+        return []
+    fit = search_fit(problem, form)
+    start = complete(problem, form, net.weights, net.bias)
+    solver = LevenbergMarquardt(max_steps=60, patience=6)
+    theta = descend(solver, fit, start, run.at("free form"), "orientations", problem.n).theta
+    hessian, _, loss = fit.normal_equations(theta)
+    scale = 1 / np.sqrt(np.maximum(np.diag(hessian), np.finfo(float).tiny))
+    covariance = np.linalg.pinv(hessian * np.outer(scale, scale), rcond=1e-12, hermitian=True)
+    covariance = covariance * np.outer(scale, scale) * loss / max(fit.n - form.freedom, 1)
+    B, beta = skip_columns(form, theta)
+    here = np.ones(problem.k)  # rows kept the orientation of the network found
+    patterns = _patterns(problem.k)
+    rough = np.linalg.inv(_spread(form, theta, covariance, here))
+    gaps = beta - patterns @ B.T
+    order = np.argsort(np.einsum("pi,ij,pj->p", gaps, rough, gaps))[: 20 * most]
+    misfits = np.array([_misfit(form, theta, covariance, gaps[i], patterns[i]) for i in order])
+    own = _misfit(form, theta, covariance, beta - B @ here, here)
+    bearable = [i for i in np.argsort(misfits) if misfits[i] <= min(own, misfits.min()) + _BEARABLE]
+    return [turned(form, theta, patterns[order[i]]) for i in bearable[:most]]
+
+
+def _patterns(k: int) -> Float[np.ndarray, "m k"]:
+    """(P, k) turns, the pattern of no turn left out."""
+    if k <= EXHAUSTIVE:
+        return all_turns(k)[1:]
+    flips = [c for size in range(1, 4 if k <= _TRIPLES else 3) for c in combinations(range(k), size)]
+    patterns = np.ones((len(flips), k))
+    for row, flip in zip(patterns, flips, strict=True):
+        row[list(flip)] = -1.0
+    return patterns
+
+
+def _spread(form: Form, theta: np.ndarray, covariance: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """V: covariance of beta - B s."""
+    weights, output, _, _, _ = form.unpack(theta)
+    d, k = form.d, form.k
+    slope = form.activation.orientation_part[1]
+    gradient = np.zeros((d, len(theta)))
+    for i in range(k):
+        gradient[:, i * d : (i + 1) * d] = -slope * signs[i] * output[i] * np.eye(d)
+        gradient[:, k * d + i] = -slope * signs[i] * weights[i]
+    at = k * d + k + (k if form.bias else 0)
+    gradient[:, at : at + d] = np.eye(d)
+    spread = gradient @ covariance @ gradient.T
+    return spread + 1e-12 * np.trace(spread) / d * np.eye(d)
+
+
+def _misfit(
+    form: Form, theta: np.ndarray, covariance: np.ndarray, gap: np.ndarray, signs: np.ndarray
+) -> float:
+    return float(gap @ np.linalg.solve(_spread(form, theta, covariance, signs), gap))

@@ -1,0 +1,87 @@
+"""Two models of the same rows that do not contain one another: which loses less, and is the difference real?
+
+Vuong (1989) with Takeuchi's charge for the parameters: n log(loss) is no likelihood ratio under unequal
+noise, but a difference of losses has a standard error of its own, row by row, whatever the noise is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import ndtr, ndtri
+
+LEVEL = 0.01  # two-sided: the losing model is called worse by chance in at most so many of equal ones
+
+
+@dataclass(frozen=True)
+class Vuong:
+    """A comparison of two models.
+
+    Attributes
+    ----------
+    gain : log-likelihood by which the first is better, each charged its freedom; negative: the second is.
+    standard_error : of the gain, from its rows.
+    p_value : two-sided, of so large a gain between equally good models.
+    verdict : the better one, or a tie at ``LEVEL``.
+    """
+
+    gain: float
+    standard_error: float
+    p_value: float
+    verdict: Literal["first", "second", "tie"]
+
+
+def freedom_trace(jacobian: Float[np.ndarray, "n p"], residual: Float[np.ndarray, " n"]) -> float:
+    r"""tr(H^-1 S), Takeuchi's number of parameters: :math:`\sum_i h_i r_i^2 / \overline{r^2}`, h leverages.
+
+    With equal noise it is near the rank of J; a model that bends to noisy rows is charged more. The residuals
+    are taken before the fit shrank them, r^2 / (1 - h).
+    """
+    length = np.sqrt(np.sum(jacobian**2, axis=0))
+    U, size, _ = np.linalg.svd(jacobian / np.where(length > 0, length, 1), full_matrices=False)
+    h = np.minimum(np.sum(U[:, size > 1e-10 * size.max(initial=0.0)] ** 2, axis=1), 0.99)
+    square = residual**2 / (1 - h)
+    mean = float(np.mean(square))
+    return float(np.sum(h * square)) / mean if mean > 0 else float(np.sum(h))
+
+
+def vuong(
+    residual_a: Float[np.ndarray, " n"],
+    residual_b: Float[np.ndarray, " n"],
+    freedom_a_trace: float,
+    freedom_b_trace: float,
+    level: float = LEVEL,
+) -> Vuong:
+    r"""Compare two fits of the same rows by their Gaussian log-losses, each with its own variance.
+
+    .. math:: G = \frac n2 \log\frac{s_b^2}{s_a^2} - (t_a - t_b), \quad
+        \mathrm{se}^2 = \sum_i (m_i - \bar m)^2, \quad
+        m_i = \frac{r_{b,i}^2}{2 s_b^2} - \frac{r_{a,i}^2}{2 s_a^2},
+
+    with t = tr(H^-1 S) of each (``freedom_trace``). Models whose functions coincide have differences of the
+    order of their freedoms, not of sqrt(n): there the charge, not the normal law, decides, and the simpler
+    one may be called better. Measured in ``benchmarks/results/further_unit.md``.
+
+    Parameters
+    ----------
+    residual_a, residual_b : (n,) residuals of the two fits, row by row.
+    freedom_a_trace, freedom_b_trace : their charges.
+    level : two-sided level of the verdict.
+    """
+    a, b = np.asarray(residual_a, float), np.asarray(residual_b, float)
+    if a.shape != b.shape or a.ndim != 1:
+        raise ValueError(f"expected residuals of the same rows, got shapes {a.shape} and {b.shape}")
+    mean_a, mean_b = float(np.mean(a**2)), float(np.mean(b**2))
+    if mean_a == 0 or mean_b == 0:  # an exact fit: no likelihood, but no doubt either
+        if mean_a == mean_b:
+            return Vuong(0.0, 0.0, 1.0, "tie")
+        return Vuong(np.inf, 0.0, 0.0, "first") if mean_a == 0 else Vuong(-np.inf, 0.0, 0.0, "second")
+    gain = 0.5 * len(a) * float(np.log(mean_b / mean_a)) - (freedom_a_trace - freedom_b_trace)
+    rows = 0.5 * (b**2 / mean_b - a**2 / mean_a)
+    error = float(np.std(rows)) * np.sqrt(len(a))
+    p_value = 2 * float(ndtr(-abs(gain) / error)) if error > 0 else float(gain == 0)
+    sure = abs(gain) > -float(ndtri(level / 2)) * error
+    return Vuong(gain, error, p_value, ("first" if gain > 0 else "second") if sure else "tie")

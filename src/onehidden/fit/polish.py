@@ -1,0 +1,87 @@
+"""polish(): Levenberg–Marquardt in all parameters to the end; the only finish, whoever asks and wherever rows are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from onehidden.fit.problem import Problem
+from onehidden.fit.rows import Rows
+from onehidden.network import OneHiddenNet
+from onehidden.run import Run
+from onehidden.solvers import LeastSquares, LevenbergMarquardt, Solution, Status, solution
+
+
+@dataclass(frozen=True)
+class Polished:
+    """A finished network.
+
+    Attributes
+    ----------
+    network : in x.
+    mean_square : of its residuals, in units of var(y).
+    status : how the descent ended. steps : taken.
+    """
+
+    network: OneHiddenNet
+    mean_square: float
+    status: Status = Status.STATIONARY
+    steps: int = 0
+
+
+def polish(
+    network: OneHiddenNet, problem: Problem, run: Run, *, near: bool = False, rough: bool = False
+) -> Polished:
+    """The network, given in x, after a descent in all its free parameters.
+
+    Parameters
+    ----------
+    near : it is close to its minimum already: begin without damping.
+    rough : stop at a hundredth of a unit of n log(loss) instead of a ten-thousandth.
+    """
+    fit, theta = problem.sums, problem.theta(network)
+    if problem.rows.streamed and fit.loss(theta) <= problem.rows.rounding.floor(fit.n):
+        # Every row to rounding: a step more would be a pass for nothing.
+        return Polished(network, fit.loss(theta) / fit.n, Status.EXACT, 0)
+    solver = _settings(problem.rows, near or problem.rows.streamed, rough)
+    stage = "finish on all rows" if problem.rows.streamed else "finish"
+    found = descend(solver, fit, theta, run, stage, fit.n)
+    return Polished(problem.network(found.theta), found.loss / fit.n, found.status, found.steps)
+
+
+def _settings(rows: Rows, near: bool, rough: bool) -> LevenbergMarquardt:
+    n = rows.n
+    if rows.streamed:
+        # A step is a pass over all rows: one whose gain is far below the square of a standard error is not
+        # taken (2e-3 of n log(loss): a twentieth of a standard error).
+        return LevenbergMarquardt(
+            100, rows.rounding.floor(n), damping=1e-6, patience=5, tiny=max(1e-13, 2e-3 / n)
+        )
+    return LevenbergMarquardt(
+        300,
+        rows.rounding.floor(n),
+        damping=1e-6 if near else 1e-3,
+        patience=20,
+        enough=(1e-2 if rough else 1e-4) / n,
+    )
+
+
+def descend(
+    solver: LevenbergMarquardt,
+    fit: LeastSquares,
+    theta: Float[np.ndarray, " p"],
+    run: Run,
+    stage: str,
+    n: int,
+) -> Solution:
+    """Drive a descent: the clock is asked before each step, progress told and the state kept after it."""
+    state = solver.init(fit, theta, run.recall())
+    while not solver.done(state) and not run.expired():
+        before, state = state.steps, solver.step(fit, state)
+        if state.steps > before:
+            run.report(stage, state.steps, state.loss / n)
+            if run.journal.remembers:
+                run.keep(state.to_arrays(), passing=True)
+    return solution(state)

@@ -1,0 +1,151 @@
+"""What a caller may ask, validated once for recover, recover_oracle, the estimators and the commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+
+from onehidden import activations
+from onehidden.activations import Activation
+from onehidden.certify.errors import ERRORS
+from onehidden.fit.form import Form
+from onehidden.moments.score_protocol import Score
+from onehidden.run import Progress
+from onehidden.starts.plan import NAMES as STARTS
+from onehidden.starts.start import Start
+
+SCORES = ("auto", "gaussian")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The choices of a recovery.
+
+    Attributes
+    ----------
+    hidden : number of units k; chosen from the data when None.
+    activation : g, a name of ``activations.names()``, or "auto" to choose it by held-out likelihood.
+    bias, intercept : whether the hidden biases b_i and the constant c are free (else zero).
+    score : the input model behind score moments: "auto", "gaussian", a law or a fitted score.
+    start : "auto", a name, a start, or a list of them.
+    seed : same seed, same answer.
+    max_seconds : time budget, None for none.
+    errors : "classical" standard errors, "robust" ones, or "auto".
+    """
+
+    hidden: int | None = None
+    activation: str | Activation = "relu"
+    bias: bool = True
+    intercept: bool = True
+    score: str | Score = "auto"
+    start: str | Start | Sequence[str | Start] = "auto"
+    seed: int = 0
+    max_seconds: float | None = None
+    errors: str = "auto"
+    progress: bool | Progress = field(default=False, repr=False)
+
+    @property
+    def g(self) -> Activation:
+        """The activation; the first one looked at where it is to be chosen."""
+        return activations.get(activations.names()[0] if self.activation == "auto" else self.activation)
+
+    @property
+    def start_name(self) -> str:
+        """The start in words."""
+        return _named(self.start)
+
+    def form(self, d: int) -> Form:
+        """The free parameters for d coordinates; one unit where the width is to be chosen."""
+        return Form(self.g, d, 1 if self.hidden is None else self.hidden, self.bias, self.intercept)
+
+    def plain(self) -> dict[str, object]:
+        """What was asked for, in plain values, as the record keeps it."""
+        found = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "progress"}
+        found["activation"] = "auto" if self.activation == "auto" else self.g.name
+        found["score"] = self.score if isinstance(self.score, str) else type(self.score).__name__
+        found["start"] = self.start_name
+        return found
+
+
+def _named(start: str | Start | Sequence[str | Start]) -> str:
+    if isinstance(start, str):
+        return start
+    return start.name if isinstance(start, Start) else ", ".join(_named(one) for one in start)
+
+
+def checked_options(**asked: object) -> Options:
+    """Options from what a caller gave; one sentence for what cannot be.
+
+    Numbers of NumPy's types are taken for Python's own.
+    """
+    values = {"hidden": None, "max_seconds": None} | asked
+    _check_whole("seed", values.get("seed", 0), 0)
+    if values["hidden"] is not None:
+        _check_whole("hidden", values["hidden"], 1)
+        values["hidden"] = int(values["hidden"])  # type: ignore[call-overload]
+    check_positive("max_seconds", values["max_seconds"])
+    for name in ("bias", "intercept"):
+        check_switch(name, values.get(name, True))
+        values[name] = bool(values.get(name, True))
+    progress = values.get("progress", False)
+    if not (isinstance(progress, bool) or callable(progress)):
+        raise ValueError(f"progress must be True, False or a function, got {progress!r}")
+    errors = values.get("errors", "auto")
+    if errors not in ERRORS:
+        raise ValueError(f"errors must be one of {', '.join(ERRORS)}, got {errors!r}")
+    _check_start(values.get("start", "auto"))
+    _check_score(values.get("score", "auto"))
+    if values.get("activation", "relu") != "auto":
+        activations.get(values.get("activation", "relu"))  # type: ignore[arg-type]
+    values["seed"] = int(values.get("seed", 0))  # type: ignore[call-overload]
+    return Options(**values)  # type: ignore[arg-type]
+
+
+def _check_whole(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        what = "a whole number of units or None" if name == "hidden" else f"a whole number from {least} on"
+        raise ValueError(f"{name} must be {what}, got {value!r}")
+    if value < least:
+        what = f"at least {least}" if name == "hidden" else f"a whole number from {least} on"
+        raise ValueError(f"{name} must be {what}, got {value}")
+
+
+def check_positive(name: str, value: object) -> None:
+    """A positive number, or None."""
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if value is not None and not (number and 0 < value < float("inf")):  # type: ignore[operator]
+        raise ValueError(f"{name} must be a positive number or None, got {value!r}")
+
+
+def check_switch(name: str, value: object) -> None:
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+
+
+def _check_start(start: object) -> None:
+    if isinstance(start, Start) or (isinstance(start, str) and start in STARTS):
+        return
+    if isinstance(start, (list, tuple)) and start:
+        for one in start:
+            _check_start(one)
+        return
+    raise ValueError(f"start must be one of {', '.join(STARTS)}, or of oh.starts, got {start!r}")
+
+
+def _check_score(score: object) -> None:
+    if isinstance(score, str):
+        if score not in SCORES:
+            raise ValueError(f"score must be a law or one of {', '.join(SCORES)}, got {score!r}")
+    elif not callable(getattr(score, "score", None)):
+        raise ValueError(f"score must be a law or one of {', '.join(SCORES)}, got {type(score).__name__}")
+    elif not hasattr(score, "n_inputs"):
+        raise ValueError(f"the {type(score).__name__} has not been fitted: call .fit(X) first")
+
+
+def check_inputs(options: Options, d: int) -> None:
+    """A given score must be one of as many inputs as there are columns."""
+    if not isinstance(options.score, str) and options.score.n_inputs != d:
+        raise ValueError(f"the score is one of {options.score.n_inputs} inputs, but X has {d} columns")

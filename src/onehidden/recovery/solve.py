@@ -1,0 +1,40 @@
+"""From samples in memory to an answer: at the width and under the activation asked for, or chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from onehidden.fit.coordinates import WhitenedScore
+from onehidden.fit.input_model import InputModel
+from onehidden.fit.problem import Problem
+from onehidden.fit.samples import Samples
+from onehidden.options import Options
+from onehidden.recovery.activation import choose_activation
+from onehidden.recovery.constant import constant_answer
+from onehidden.recovery.search import Found, search
+from onehidden.recovery.width import choose_width
+from onehidden.run import Run
+
+
+def problem_of(samples: Samples, options: Options) -> Problem:
+    """The problem of these samples and options."""
+    around = samples.coordinates(options.bias)
+    problem = Problem(samples, options.form(around.rank), around)
+    if around.scale == 0:
+        return problem
+    given = options.score if isinstance(options.score, str) else WhitenedScore(options.score, problem.begin)
+    return replace(problem, inputs=InputModel(problem.Z, given, options.seed, problem.begin))
+
+
+def solve(problem: Problem, options: Options, run: Run) -> Found:
+    """The answer to a problem whose rows are in memory."""
+
+    def find(problem: Problem, run: Run, tries: int | None) -> Found:
+        look = choose_width if options.hidden is None else search
+        return look(problem, options, run, tries)
+
+    if problem.around.scale == 0:
+        return constant_answer(problem)
+    if options.activation == "auto":
+        return choose_activation(problem, run, find)
+    return find(problem, run, None)

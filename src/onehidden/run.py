@@ -1,0 +1,116 @@
+"""One run: its random streams, its clock, its progress, its journal; the one context that numerics are given.
+
+The one place of the numerics that reads the clock. Everything is asked by name: ``run.rng("restart", 3)`` is a
+random stream, ``run.at("random", 3)`` the same run at a step of that name.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from onehidden.journal import FORGETFUL, Journal, Values
+from onehidden.streams import derived_seed, stream
+
+Progress = Callable[["TraceRecord"], object]
+
+
+@dataclass(frozen=True)
+class TraceRecord:
+    """One line of the story: which stage, which step, what loss (relative to var y), after how long."""
+
+    stage: str
+    step: int
+    loss: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """The context of a computation.
+
+    Attributes
+    ----------
+    seed : of all its random streams.
+    max_seconds : time budget, None for none.
+    listener : hears every ``TraceRecord``; True prints lines to stderr.
+    journal : what it remembers if it is killed.
+    path : names of the steps that lead here.
+    trace : all records so far, of the whole run.
+    """
+
+    seed: int = 0
+    max_seconds: float | None = None
+    listener: bool | Progress = False
+    journal: Journal = field(default=FORGETFUL, repr=False)
+    path: tuple[str | int, ...] = ()
+    trace: list[TraceRecord] = field(default_factory=list, repr=False)
+    began: float = field(default_factory=time.perf_counter, repr=False)
+
+    def rng(self, *name: str | int) -> np.random.Generator:
+        """The random stream of this name; the same wherever in the run it is asked for."""
+        return stream(self.seed, "solver", *name)
+
+    def seed_of(self, *name: str | int) -> int:
+        """A whole number of this name, for libraries that take a seed of their own."""
+        return derived_seed(self.seed, "solver", *name)
+
+    def at(self, *name: str | int) -> Run:
+        """The run at a step of this name below the present one."""
+        return replace(self, path=(*self.path, *name))
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self.began
+
+    def expired(self) -> bool:
+        """Whether the time is up."""
+        return self.max_seconds is not None and self.seconds() > self.max_seconds
+
+    def left(self) -> float:
+        """Seconds that remain; infinite without a budget."""
+        return float("inf") if self.max_seconds is None else max(self.max_seconds - self.seconds(), 0.0)
+
+    def report(self, stage: str, step: int, loss: float) -> None:
+        """Add a record to the trace and tell the listener."""
+        record = TraceRecord(stage, step, float(loss), self.seconds())
+        self.trace.append(record)
+        if self.listener is True:
+            print_line(record)
+        elif callable(self.listener):
+            self.listener(record)
+
+    def reporter(self, stage: str) -> Callable[[int, float], None]:
+        """``report`` of one stage."""
+        return lambda step, loss: self.report(stage, step, loss)
+
+    def recall(self) -> Values | None:
+        """What the journal has of the present step."""
+        return self.journal.recall(self._step)
+
+    def keep(self, values: Mapping[str, npt.ArrayLike], passing: bool = False) -> None:
+        """Remember the present step, or with ``passing`` a state on the way through it."""
+        self.journal.keep(self._step, values, passing)
+
+    def remembered(self, compute: Callable[[], Mapping[str, npt.ArrayLike]]) -> Values:
+        """The result of the present step: read back, or computed and kept unless the clock cut it short."""
+        kept = self.recall()
+        if kept is None:
+            kept = {name: np.asarray(value) for name, value in compute().items()}
+            if not self.expired():
+                self.keep(kept)
+        return kept
+
+    @property
+    def _step(self) -> str:
+        return "/".join(str(word) for word in self.path) or "whole"
+
+
+def print_line(record: TraceRecord) -> None:
+    """A record as a line on stderr."""
+    line = f"{record.seconds:7.1f} s  {record.stage:<18} step {record.step:<6} loss {record.loss:.3e}"
+    print(line, file=sys.stderr)

@@ -1,0 +1,166 @@
+"""The plan: which starts, in which order, as a table of legs with the measurement behind each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from onehidden.fit.problem import Problem
+from onehidden.refused import Refused
+from onehidden.run import Run
+from onehidden.starts.candidate import Candidate, lift
+from onehidden.starts.moment_starts import Landscape, Localised, Tensor, input_model, span
+from onehidden.starts.restarts import Random
+from onehidden.starts.start import Start
+from onehidden.starts.thinning import Thinned
+from onehidden.starts.wide import Wide
+
+NAMES = ("auto", "random", "tensor", "localised", "landscape", "wide", "thinned")
+_CHEAP = 450  # parameters up to which random restarts come first: 50–100 ms each, one to five suffice (k = 5)
+_FEW = 5  # samples a parameter below which only thinned students keep the units (d = k = 50, n = 8192) ...
+_TOO_FEW = 3.75  # ... and below which those have to see all rows at every step (n = 10 000 is 3.9)
+_SCARCE, _MANY = 300, 8  # parameters and units from which random restarts then come last (d = k = 20, n = 1000)
+_CPU_WORK = 3e13  # operations of a round worth waiting for on a CPU: some minutes on two cores
+_BATCH = 1024  # rows a step of a thinned student for which all rows cost more
+_RESTARTS = 4  # random restarts in their turn
+_MORE, _MORE_WORK = 60, 1e9  # further restarts at the end: many units in few dimensions need one in fifty
+_HOPELESS = 0.1  # share of var(y) which, left over by the best start, more of them will hardly explain
+_COPIES = 40  # perturbed copies of a start that was asked for by name
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One line of the plan.
+
+    Attributes
+    ----------
+    start : what is tried.
+    inside : look in the span of the units where the second moment shows it.
+    if_span : only where there is such a span.
+    hope : only while the best candidate so far leaves at most this share of var(y).
+    """
+
+    start: Start
+    inside: bool = False
+    if_span: bool = False
+    hope: float = float("inf")
+
+
+def plan(
+    problem: Problem, start: str | Start | Sequence[str | Start], inner: Problem | None = None
+) -> list[Leg]:
+    """The legs of a start given by name, as an object, or as a list of either; "auto" is the whole race.
+
+    ``inner`` is the problem inside the span of the units, where that is known.
+    """
+    inner = problem if inner is None else inner
+    if isinstance(start, (list, tuple)):
+        return [leg for one in start for leg in plan(problem, one, inner)]
+    if isinstance(start, Start):
+        return [Leg(start)]
+    named: dict[str, list[Leg]] = {
+        "random": [Leg(Random(_RESTARTS), inside=True)],
+        "tensor": [Leg(Tensor(_COPIES))],
+        "localised": [Leg(Localised(clusters=False, copies=_COPIES))],
+        "landscape": [Leg(Landscape())],
+        "wide": [Leg(one, inside=True) for one in students(inner)],
+        "thinned": [Leg(Thinned(), inside=True)],
+    }
+    return _race(problem, inner) if start == "auto" else named[str(start)]
+
+
+def _race(problem: Problem, inner: Problem) -> list[Leg]:
+    """Cheapest first. Gaussian inputs refuse the localised start at no cost, others at that of a mixture.
+
+    Where there are clusters it sees more than the tensors of the whole law, the average of its own.
+    """
+    random = [Leg(Random(_RESTARTS), inside=True)]
+    localised, tensor = [Leg(Localised())], [Leg(Tensor())]
+    wide = [Leg(one, inside=True) for one in students(inner)]
+    bound = _SCARCE if few_samples(inner) and inner.k >= _MANY else _CHEAP
+    cheap = inner.k * (inner.d + 1) <= bound
+    order = [random, localised, tensor, wide] if cheap else [localised, wide, random, tensor]
+    whole = [Leg(one, if_span=True) for one in students(problem)]  # the span itself may have been wrong
+    further = [Leg(Random(further_restarts(problem), _RESTARTS), hope=_HOPELESS)]
+    return [leg for legs in [*order, whole, further] for leg in legs]
+
+
+def few_samples(problem: Problem) -> bool:
+    """Whether thinned students come first; smooth units are found by random restarts from as few samples."""
+    return problem.activation.homogeneity is not None and problem.n < _FEW * problem.k * (problem.d + 1)
+
+
+def further_restarts(problem: Problem) -> int:
+    """How many random restarts are worth trying when all else failed: many where a step costs little."""
+    step = problem.n * (problem.k * (problem.d + 1)) ** 2
+    return min(_MORE, int(_MORE_WORK / (step * (1 + 3 * problem.k))))  # three repairs a unit
+
+
+def students(problem: Problem, on_cpu: bool | None = None) -> list[Wide | Thinned]:
+    """Students from cheap to thorough: with few samples a parameter only thinned ones succeed.
+
+    d = k = 50 ReLU, n = 16 384: width 400 on batches of 512 keeps every unit. n = 10 000: width 800 on
+    batches, thinned out, keeps all after one round or two. n = 8192: width 3200 on all rows keeps most of
+    them, narrower ones or batches few. d = k = 20, n = 1000: width 1280 on all rows keeps three, thinned
+    out all.
+    """
+    on_cpu = jax.default_backend() == "cpu" if on_cpu is None else on_cpu
+    base = max(8 * problem.k, 64)
+    quick: list[Wide | Thinned] = [
+        Wide(base),
+        Wide(2 * base, steps=24_000, rate=5e-3),
+        Wide(2 * base, steps=24_000, rate=5e-3, decay=1e-4),
+        Wide(4 * base, steps=40_000, rate=5e-3, decay=2e-3),
+    ]
+    if on_cpu:
+        thorough: list[Wide | Thinned] = [Thinned(4 * base), Thinned(8 * base, 16_000, 8000)]
+        # Batches blur the minimiser; rounds make up for that where samples are not too few.
+        enough = problem.n >= _TOO_FEW * problem.k * (problem.d + 1)
+        if few_samples(problem) and enough and thorough[0].work(problem) > _CPU_WORK:
+            thorough = [Thinned(2 * base, batch=_BATCH)]
+        thorough = [one for one in thorough if one.work(problem) <= _CPU_WORK]
+    else:
+        thorough = [Thinned(4 * base, 30_000, rounds=12), Thinned(8 * base, 60_000, 8000, rounds=12)]
+    if few_samples(problem):
+        return [*thorough, *quick]
+    return [*quick, *thorough] if on_cpu else [quick[0], *thorough]
+
+
+def proposals(problem: Problem, start: str | Start | Sequence[str | Start], run: Run) -> Iterator[Candidate]:
+    """Candidates of all legs, lazily, so that a certified one ends the work.
+
+    A start of the race that cannot begin here is passed over; one that was asked for is refused aloud.
+    """
+    basis = _span(problem, start)
+    inside = problem if basis is None else problem.within(basis)
+    legs = plan(problem, start, inside)
+    begun, lowest, refusal = False, np.inf, None
+    for number, leg in enumerate(legs):
+        if begun and run.expired():  # however short the time, something is tried
+            return
+        if (leg.if_span and basis is None) or lowest > leg.hope:
+            continue
+        inner = inside if leg.inside else problem
+        try:
+            for candidate in leg.start.propose(inner, run.at(f"{number}-{leg.start.name}")):
+                begun, lowest = True, min(lowest, candidate.loss)
+                yield candidate if inner is problem or basis is None else lift(candidate, basis)
+        except Refused as reason:  # no usable order, no span, no clusters: the others may do
+            refusal = reason
+            run.report(f"{leg.start.name} start refused", 0, float("nan"))
+    if not begun and refusal is not None:
+        raise refusal
+
+
+def _span(
+    problem: Problem, start: str | Start | Sequence[str | Start]
+) -> Float[np.ndarray, "d k"] | None:
+    """The span of the units where T_2 shows it; the race does not choose an input model for this alone."""
+    inputs = input_model(problem)
+    if start in ("random", "wide", "thinned") or (start == "auto" and (inputs.gaussian or inputs.given)):
+        return span(problem)
+    return None
