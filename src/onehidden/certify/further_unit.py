@@ -31,9 +31,9 @@ _POWER = 0.9  # with which a unit of that size is seen
 _OWN = 0.3
 _FEWEST = 20  # rows beyond the rank of the model, and twice the unit's own parameters
 _ROUNDING = 1e-11  # residuals of this share of sd(y) are those of an exact fit
-_EFFORT = 1e11  # operations of a search, two or three seconds on one core
+EFFORT = 1e11  # operations, two or three seconds on one core
 _MANY = 100_000  # rows from which half the draws are made
-_BLOCK = 1 << 22  # numbers in one block of the Jacobian
+_BLOCK = 1 << 20  # numbers in one block of the Jacobian
 # The largest scores of 4000 draws (d = 3, 8, 15; equal, unequal, t_3 noise; ReLU, tanh) have .65 to 1.5
 # times, in the middle 1.2 times the skewness of a gamma law of their mean and deviation. That law's .01 is
 # exceeded by .006 to .013 of them, its .001 by up to .0027; a Gumbel law's by .002 to .01, and up to .001.
@@ -74,6 +74,7 @@ def further_unit(
     *,
     variance: float | None = None,
     draws: int = 199,
+    effort: float = EFFORT,
 ) -> FurtherUnit:
     r"""Hold the best further unit for the residuals r against those for the same residuals with random signs.
 
@@ -94,6 +95,7 @@ def further_unit(
     seed : names the signs and the random units.
     variance : var(y), for the shares; without it, shares are of the residuals' mean square.
     draws : sign vectors; half of them from 100 000 rows on.
+    effort : operations that a search may take; it decides on how many rows directions are searched.
 
     Notes
     -----
@@ -113,11 +115,11 @@ def further_unit(
         return _not_asked(d, "the residuals are those of rounding: nothing is left to explain")
     of_rows = jacobian if callable(jacobian) else lambda rows: jacobian[rows]
     p = of_rows(slice(0, 1)).shape[1]
-    most = max(int(_EFFORT / max(p, 1) ** 2), 4 * p)
+    most = max(int(effort / max(p, 1) ** 2), 4 * p)
     if n > most:  # even J'J would take longer than the question is worth
         kept = np.sort(stream(seed, "further unit", "rows").choice(n, most, replace=False))
         some = (lambda rows: of_rows(kept[rows])), residual[kept], Z[kept]
-        return further_unit(*some, g, bias, seed, variance=total, draws=draws)
+        return further_unit(*some, g, bias, seed, variance=total, draws=draws, effort=effort)
     model = _Model.of(of_rows, n)
     needed = max(_FEWEST, 2 * (d + 1 + bias))
     if n - model.rank < needed:
@@ -128,8 +130,8 @@ def further_unit(
     signs = np.column_stack([np.ones(n, np.int8), 2 * signs - 1])
     whiten = Whitening.of(Z, bias)
     # Two projections and two products for each number; the rest moves memory, as dear as 400 operations.
-    effort = signs.shape[1] * (STEPS + 3) * (8 * model.rank + 4 * d + 400)
-    most = max(int(_EFFORT / effort), 4 * model.rank, 2000)
+    of_a_row = signs.shape[1] * (STEPS + 3) * (8 * model.rank + 4 * d + 400)
+    most = max(int(effort / of_a_row), 4 * model.rank, 2000)
     draw = stream(seed, "further unit", "search")
     rows = np.arange(n) if n <= most else np.sort(draw.choice(n, most, replace=False))
     part = model if n <= most else _Model.of(lambda chosen: model.jacobian(rows[chosen]), len(rows))

@@ -81,7 +81,7 @@ def vuong(
         return Vuong(np.inf, 0.0, 0.0, "first") if mean_a == 0 else Vuong(-np.inf, 0.0, 0.0, "second")
     gain = 0.5 * len(a) * float(np.log(mean_b / mean_a)) - (freedom_a_trace - freedom_b_trace)
     rows = 0.5 * (b**2 / mean_b - a**2 / mean_a)
-    error = float(np.std(rows)) * np.sqrt(len(a))
+    error = float(np.std(rows) * np.sqrt(len(a)))
     p_value = 2 * float(ndtr(-abs(gain) / error)) if error > 0 else float(gain == 0)
     sure = abs(gain) > -float(ndtri(level / 2)) * error
     return Vuong(gain, error, p_value, ("first" if gain > 0 else "second") if sure else "tie")
