@@ -41,12 +41,12 @@ def worker_rows(n: int, file_rows: int) -> list[str]:
         write_folder(Path(place) / "rows", n, file_rows=max(n // 20, file_rows))
         source = oh.data.open(Path(place) / "rows", target="y")
         truth = planted(50, 10)
-        oh.recover(source, hidden=10)  # compiles
+        oh.recover(source, hidden=10, bias=False)  # compiles
         answers: list[tuple[str, float, oh.OneHiddenNet]] = []
 
         def run(title: str, client: Any = None, progress: Any = False) -> None:
             begin = time.perf_counter()
-            network = oh.recover(source, hidden=10, client=client, progress=progress).network
+            network = oh.recover(source, hidden=10, bias=False, client=client, progress=progress).network
             answers.append((title, time.perf_counter() - begin, network))
             one, took = answers[0][2], answers[-1][1]
             table.row(
@@ -80,7 +80,7 @@ net = oh.OneHiddenNet(rows, [1.0, -2.0, 1.5, 1.0, -1.0])
 X = drawn["inputs"].standard_normal((4000, 10))
 y = net.predict(X) + 0.1 * drawn["noise"].standard_normal(4000)
 print("begin", flush=True)
-r = oh.recover(X, y, 5, start="wide", checkpoint=sys.argv[1])
+r = oh.recover(X, y, 5, bias=False, start="wide", checkpoint=sys.argv[1])
 print(r.network.weights.tobytes().hex() + r.network.output.tobytes().hex(), flush=True)
 """
 

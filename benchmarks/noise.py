@@ -57,7 +57,7 @@ def noisy_trial(law: str, noise: float, repetition: int) -> dict[str, Any]:
     clean = truth.predict(X)
     sigma = noise * clean.std()
     y = clean + sigma * stream(repetition, "benchmark", "noise", "noise").standard_normal(len(clean))
-    r = oh.recover(X, y, K, seed=repetition, max_seconds=_pool.seconds(SECONDS))
+    r = oh.recover(X, y, K, bias=problem.bias, seed=repetition, max_seconds=_pool.seconds(SECONDS))
     p = oh.match(r.network, truth).permutation
 
     def flat(record: Any) -> np.ndarray:

@@ -202,7 +202,8 @@ def cost_rows(n: int, d: int = 50, k: int = 10) -> list[str]:
 
     from onehidden.data.survey import Survey
     from onehidden.fit.cost import costs
-    from onehidden.fit.streamed import StreamedFit
+    from onehidden.fit.rounding import rounding_of
+    from onehidden.fit.streamed import StreamedRows
     from onehidden.recovery.streamed import coordinates_of
 
     def processor(work: Callable[[], object]) -> float:
@@ -222,7 +223,8 @@ def cost_rows(n: int, d: int = 50, k: int = 10) -> list[str]:
         survey = partial(oh.data.reduce, source, partial(Survey, d))
         summary = survey().result()
         law, basis = laws.Gaussian(summary.mean, summary.covariance), planted(d, k).weights.T
-        fit = StreamedFit(form, source, coordinates_of(summary, False), n, float(n))
+        rounding = rounding_of(max(abs(summary.bottom), abs(summary.top)), float(np.sqrt(summary.variance)))
+        fit = StreamedRows(source, n, float(n), rounding).sums(form, coordinates_of(summary, form.bias))
         theta = stream(0, "benchmark", "scale", "student").standard_normal(form.size)
         fit.normal_equations(theta)  # compiles
         works = {
@@ -316,7 +318,7 @@ def one_folder(folder: Path) -> dict[str, object]:
     high = score_moments(source, None, law, subspace=basis)
     assert high.signal(4) > 5
     marks.append(time.perf_counter())
-    r = oh.recover(source, hidden=10)
+    r = oh.recover(source, hidden=10, bias=False)
     marks.append(time.perf_counter())
     whitening, moments, recover = np.diff(marks)
     m = oh.match(r.network, truth)

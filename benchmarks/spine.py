@@ -68,7 +68,7 @@ def row_one_time(peers: bool) -> list[str]:
     problem = oh.problems.get("relu-rotation-50")
     X, y, truth = problem.sample(None, 0)
     begin = time.perf_counter()
-    r = oh.recover(X, y, problem.n_hidden, seed=0)
+    r = oh.recover(X, y, problem.n_hidden, bias=problem.bias, seed=0)
     ours = time.perf_counter() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
     table = Table("relu-rotation-50, n = 16 384", "seconds", "ratio to ours", "relative loss", "worst error")

@@ -12,7 +12,7 @@ from onehidden.report.style import house
 
 def main() -> None:
     X, y, truth = oh.problems.get("relu-rotation-50").sample(None, 0)
-    r = oh.recover(X, y, 50)
+    r = oh.recover(X, y, 50, bias=False)
     paired = r.network.weights[oh.match(r.network, truth).permutation]
     with house():
         figure = matplotlib.figure.Figure(figsize=(9, 3.6), layout="constrained")
