@@ -40,6 +40,16 @@ def from_derivatives(G: list[np.ndarray], order: int) -> np.ndarray:
     )
 
 
+def log_derivatives(score, X: np.ndarray, order: int, basis: np.ndarray) -> list[np.ndarray]:
+    """G_1 … G_order along the columns of a basis, from the scores of a law: the definition turned around."""
+    G: list[np.ndarray] = []
+    for m in range(1, order + 1):
+        r = basis.shape[1]
+        lower = from_derivatives([*G, np.zeros((len(X), *(r,) * m))], m)
+        G.append((-1) ** m * (score.score(X, m, subspace=basis) - lower))
+    return G
+
+
 class LogisticProduct:
     """Independent logistic coordinates of variance 1."""
 
@@ -52,6 +62,10 @@ class LogisticProduct:
         return random.logistic(0, self.scale, (n, self.n_inputs))
 
     def score(self, X: np.ndarray, order: int, subspace: np.ndarray | None = None) -> np.ndarray:
+        return from_derivatives(self.derivatives(X, order, subspace), order)
+
+    def derivatives(self, X: np.ndarray, order: int, subspace: np.ndarray | None = None) -> list[np.ndarray]:
+        """G_1 … G_order of the log-density along the columns of ``subspace``."""
         B = np.eye(X.shape[1]) if subspace is None else subspace
         p = 1 / (1 + np.exp(-X / self.scale))
         q = p * (1 - p)
@@ -62,7 +76,7 @@ class LogisticProduct:
             for _ in range(j):
                 power = (power[:, :, None] * B[:, None, :]).reshape(len(B), -1)
             G.append((one[j] / self.scale ** (j + 1) @ power).reshape(len(X), *(B.shape[1],) * (j + 1)))
-        return from_derivatives(G, order)
+        return G
 
 
 class GaussianMixture:

@@ -3,10 +3,10 @@
 import importlib.util
 import json
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import ROOT
 from scipy.special import erf, expit
 
 import onehidden as oh
@@ -313,7 +313,7 @@ def test_bad_choices_are_refused_before_any_query(bad):
 
 
 def test_the_example_distils_its_network():
-    path = Path(__file__).parents[1] / "examples" / "distil_sklearn.py"
+    path = ROOT / "examples" / "distil_sklearn.py"
     spec = importlib.util.spec_from_file_location("distil_sklearn", path)
     assert spec is not None
     assert spec.loader is not None

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onehidden as oh
-from onehidden.recovery.clock import Clock
+from onehidden.run import Clock
 
 D, K, N = 5, 3, 3000
 

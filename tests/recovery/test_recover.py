@@ -7,9 +7,9 @@ import pytest
 
 import onehidden as oh
 from onehidden.checks import at_least
-from onehidden.objectives.residuals import Form
+from onehidden.fit.form import Form
 from onehidden.recovery import race, search
-from onehidden.recovery.certificate import Certificate, verdict
+from onehidden.certify.certificate import Certificate, verdict
 from onehidden.starts.restarts import random_start
 
 EXACT = 1e-8

@@ -15,11 +15,11 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
+from helpers import ROOT
 
 import onehidden as oh
 from onehidden.cli import cli, main
 
-ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/howto/*.md")])
 BLOCK = re.compile(r"^```(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RUNNABLE = {"python", "console", "sh"}

@@ -9,12 +9,12 @@ from scipy.stats import norm
 import onehidden as oh
 from onehidden.laws import Gaussian, GaussianMixture, standard_normal
 from onehidden.moments import score_moments
-from onehidden.recovery.coordinates import whitened
-from onehidden.recovery.input_model import InputModel
-from onehidden.recovery.samples import Samples
+from onehidden.fit.coordinates import whitened
+from onehidden.fit.input_model import InputModel
+from onehidden.fit.samples import Samples
 from onehidden.starts.landscape import landscape_start
 from onehidden.starts.localised import localised_start, localised_tensors
-from onehidden.starts.localised_moments import as_mixture, component_moments, fit_mixture
+from onehidden.moments.components import as_mixture, component_moments, fit_mixture
 from onehidden.starts.orthogonal_frame import shared_frame
 
 EXACT = 1e-8

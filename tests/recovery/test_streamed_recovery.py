@@ -17,14 +17,14 @@ from onehidden.data.rare import WANTED, RareRows
 from onehidden.data.reduction import connected, reduce
 from onehidden.data.survey import hashed
 from onehidden.objectives import normal_equations
-from onehidden.objectives.fit import NetworkFit
-from onehidden.objectives.normal_equations import NormalEquations
-from onehidden.objectives.residuals import Form, residuals_and_jacobian
-from onehidden.objectives.triangle import Triangle
+from onehidden.fit.in_memory import NetworkFit
+from onehidden.fit.normal_equations import NormalEquations
+from onehidden.fit.form import Form, residuals_and_jacobian
+from onehidden.fit.triangle import Triangle
 from onehidden.precision import double
-from onehidden.recovery.coordinates import whitened
-from onehidden.recovery.passes import StreamedFit
-from onehidden.recovery.samples import Samples
+from onehidden.fit.coordinates import whitened
+from onehidden.fit.streamed import StreamedFit
+from onehidden.fit.samples import Samples
 from onehidden.recovery.streamed import recover_source
 from onehidden.solvers import LevenbergMarquardt
 

@@ -7,8 +7,8 @@ import pytest
 
 import onehidden as oh
 from onehidden.certify.patterns import samples_apart
-from onehidden.recovery.halves import Halves, half_sample_checks
-from onehidden.recovery.input_model import InputModel, looks_gaussian
+from onehidden.certify.halves import Halves, half_sample_checks
+from onehidden.fit.input_model import InputModel, looks_gaussian
 from onehidden.starts.candidate import Task, complete, search_form
 from onehidden.starts.orientation import orient
 from onehidden.starts.turns import other_orientations

@@ -8,7 +8,7 @@ import pytest
 from onehidden import OneHiddenNet, activations, match
 from onehidden.laws import standard_normal as standard_law
 from onehidden.moments import score_moments
-from onehidden.objectives.residuals import Form
+from onehidden.fit.form import Form
 from onehidden.precision import double
 from onehidden.recovery import race
 from onehidden.starts import thinning, wide

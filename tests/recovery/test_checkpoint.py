@@ -13,12 +13,12 @@ import pytest
 from test_streams import one_sentence
 
 import onehidden as oh
-from onehidden.objectives.fit import NetworkFit
-from onehidden.objectives.residuals import Form
-from onehidden.recovery.checkpoint import Checkpoint, digest, open_checkpoint, write_whole
-from onehidden.recovery.coordinates import whitened
-from onehidden.recovery.passes import StreamedFit
-from onehidden.recovery.samples import Samples
+from onehidden.fit.in_memory import NetworkFit
+from onehidden.fit.form import Form
+from onehidden.journal import Checkpoint, digest, open_checkpoint, write_whole
+from onehidden.fit.coordinates import whitened
+from onehidden.fit.streamed import StreamedFit
+from onehidden.fit.samples import Samples
 from onehidden.solvers import LevenbergMarquardt
 
 SCRIPT = """
@@ -93,7 +93,7 @@ def test_the_wide_student_goes_on_between_chunks(tmp_path, monkeypatch):
     form, settings = Form(oh.activations.get("relu"), 4, 16), WideAndPrune(16, steps=4000, batch=64)
     plain = train(form, settings, X, y, 0)
     memo = Checkpoint(tmp_path)
-    monkeypatch.setattr("onehidden.recovery.checkpoint._PAUSE", 0.0)
+    monkeypatch.setattr("onehidden.journal._PAUSE", 0.0)
     taken = []
     train(form, settings, X, y, 0, lambda: len(taken) >= 2, lambda s, f: taken.append(s), memo=memo)
     steps = []
@@ -107,7 +107,7 @@ def test_the_wide_student_goes_on_between_chunks(tmp_path, monkeypatch):
 
 
 def test_descents_of_other_data_or_form_are_not_continued(tmp_path, monkeypatch):
-    monkeypatch.setattr("onehidden.recovery.checkpoint._PAUSE", 0.0)
+    monkeypatch.setattr("onehidden.journal._PAUSE", 0.0)
     X, y = problem(600)
     relu, tanh = (Form(oh.activations.get(name), 4, 2) for name in ("relu", "tanh"))
     weight = np.linspace(0.5, 1.5, len(y))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from onehidden import activations
-from onehidden.objectives.fit import NetworkFit
-from onehidden.objectives.residuals import Form, residuals, residuals_and_jacobian
+from onehidden.fit.in_memory import NetworkFit
+from onehidden.fit.form import Form, residuals, residuals_and_jacobian
 from onehidden.precision import double
 from onehidden.solvers import LevenbergMarquardt, Status, levenberg
 
@@ -39,7 +39,7 @@ def test_jacobian_matches_automatic_differentiation(name, free):
 def test_batched_normal_equations_equal_the_whole(monkeypatch):
     form, X, y, truth = setup(n=1000)
     whole = NetworkFit(form, X, y + 1)
-    monkeypatch.setattr("onehidden.objectives.fit._BATCH_BYTES", 1)
+    monkeypatch.setattr("onehidden.fit.in_memory._BATCH_BYTES", 1)
     parts = NetworkFit(form, X, y + 1)
     assert len(parts._batches) == 4
     assert len(whole._batches) == 1

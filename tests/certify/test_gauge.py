@@ -5,7 +5,7 @@ import pytest
 
 from onehidden import activations
 from onehidden.certify.gauge import FreeDirections, curvature
-from onehidden.objectives.residuals import Form
+from onehidden.fit.form import Form
 
 
 def case(bias=True, seed=0):

@@ -1,0 +1,99 @@
+"""What many tests share: a teacher, how far an answer is from it, what a refusal looks like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from onehidden import OneHiddenNet, match
+from onehidden.activations import Activation
+from onehidden.checks import Check
+from onehidden.fit.form import Form
+from onehidden.fit.problem import Problem
+from onehidden.fit.samples import Samples
+from onehidden.recovery import Recovery
+
+ROOT = Path(__file__).parents[1]
+EXACT = 1e-8  # relative error of the worst parameter of an exact answer
+
+
+def teacher(
+    activation: str | Activation = "relu",
+    d: int = 5,
+    k: int = 3,
+    seed: int = 0,
+    *,
+    rows: str = "orthonormal",
+    output=None,
+    bias: float = 0.0,
+    intercept: float = 0.0,
+) -> OneHiddenNet:
+    """A network to be found.
+
+    Parameters
+    ----------
+    rows : "orthonormal", or "gaussian" for independent standard normal entries.
+    output : (k,) outputs; 1, -1, 1, … when None.
+    bias : standard deviation of the biases.
+    """
+    rng = np.random.default_rng(seed)
+    A = (
+        np.linalg.qr(rng.standard_normal((d, k)))[0].T
+        if rows == "orthonormal"
+        else rng.standard_normal((k, d))
+    )
+    w = np.where(np.arange(k) % 2, -1.0, 1.0) if output is None else np.asarray(output, float)
+    return OneHiddenNet(A, w, bias * rng.standard_normal(k) if bias else None, intercept, activation)
+
+
+def normal(n: int, d: int = 5, seed: int = 1) -> np.ndarray:
+    """(n, d) standard normal inputs."""
+    return np.random.default_rng(seed).standard_normal((n, d))
+
+
+def planted(
+    net: OneHiddenNet, X: np.ndarray, noise: float = 0.0, seed: int = 0, bias: bool | None = None
+) -> Problem:
+    """The least-squares problem of samples of a network, with its own width and activation."""
+    y = net.predict(X) + noise * np.random.default_rng([seed, 77]).standard_normal(len(X))
+    return problem_of(X, y, net.activation, net.n_hidden, bool(np.any(net.bias)) if bias is None else bias)
+
+
+def problem_of(X: np.ndarray, y: np.ndarray, activation: Activation, k: int, bias: bool) -> Problem:
+    """The least-squares problem of samples, in the coordinates that recover() would choose."""
+    samples = Samples(X, y)
+    around = samples.coordinates(bias)
+    return Problem(samples, Form(activation, around.rank, k, bias), around)
+
+
+def worst_error(found: OneHiddenNet, truth: OneHiddenNet) -> float:
+    """The largest error of rows, outputs, biases and intercept."""
+    m = match(found, truth)
+    return max(m.max_error, m.output_error, m.bias_error, m.intercept_error)
+
+
+def check_named(recovery: Recovery, name: str) -> Check:
+    """The check of this name."""
+    return next(check for check in recovery.checks if check.name == name)
+
+
+def one_sentence(error, *words: str) -> None:
+    """What pytest.raises caught is one line with these words in it."""
+    text = str(error.value)
+    assert "\n" not in text
+    for word in words:
+        assert word in text, text
+
+
+def write_folder(path: Path, columns: dict[str, np.ndarray], files: int = 3, group: int = 100) -> Path:
+    """A folder of Parquet files with these columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path.mkdir(exist_ok=True)
+    table = pa.table(columns)
+    step = -(-table.num_rows // files)
+    for i in range(files):
+        pq.write_table(table.slice(i * step, step), path / f"{i}.parquet", row_group_size=group)
+    return path
