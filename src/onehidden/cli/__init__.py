@@ -47,7 +47,7 @@ class _Lazy(click.Group):
 def cli() -> None:
     """Recover the hidden layer that generated your data.
 
-    Data goes to stdout, talk to stderr. Exit code 0: success; 1: ran, but a check failed; 2: bad input.
+    Data goes to stdout, talk to stderr. Exit code 0: success; 1: ran, but in doubt; 2: bad input.
     """
 
 

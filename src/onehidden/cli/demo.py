@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from onehidden.cli import examples
+
+if TYPE_CHECKING:
+    from onehidden.matching import Match
+    from onehidden.network import OneHiddenNet
+    from onehidden.recovery import Recovery
 
 TOLERANCE = 1e-8
 
@@ -60,7 +66,7 @@ def command(problem: str, rows: int | None, seed: int, out: Path, as_json: bool)
     return 0 if recovery.converged and exact else 1
 
 
-def _show(recovery, truth, errors) -> None:
+def _show(recovery: Recovery, truth: OneHiddenNet, errors: Match) -> None:
     from rich.console import Console
 
     from onehidden.cli import tables

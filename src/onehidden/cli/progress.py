@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onehidden.run import TraceRecord
 
 
 @contextmanager
@@ -15,7 +18,7 @@ def live(max_seconds: float | None = None, first: str = "starting …") -> Itera
             yield False
             return
 
-        def hear(record: Any) -> None:
+        def hear(record: TraceRecord) -> None:
             say(f"{record.stage}: step {record.step}, loss {record.loss:.2e}")
 
         yield hear

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,6 +16,13 @@ def _activations(ctx: click.Context, parameter: click.Parameter, incomplete: str
     from onehidden import activations
 
     return [name for name in ("auto", *activations.names()) if name.startswith(incomplete)]
+
+
+def _starts(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """For tab completion only, likewise."""
+    from onehidden.starts.plan import NAMES
+
+    return [name for name in NAMES if name.startswith(incomplete)]
 
 
 @click.command(
@@ -48,7 +56,11 @@ def _activations(ctx: click.Context, parameter: click.Parameter, incomplete: str
 @click.option("--bias/--no-bias", default=True, show_default=True, help="Whether units have biases.")
 @click.option("--intercept/--no-intercept", default=True, show_default=True, help="Whether c is free.")
 @click.option(
-    "--start", default="auto", show_default=True, help="auto, random, tensor, localised, landscape or wide."
+    "--start",
+    default="auto",
+    show_default=True,
+    shell_complete=_starts,
+    help="auto, random, tensor, localised, landscape, wide or thinned.",
 )
 @click.option(
     "--score", default="auto", show_default=True, help="Input model of the moments: auto or gaussian."
@@ -89,14 +101,22 @@ def command(
     """Recover the hidden layer behind a table (CSV, Parquet, Feather, npz, a folder of Parquet files).
 
     Prints the units with their standard errors, the checks with advice and the status, and writes a run
-    folder: model.safetensors, recovery.json, report.html. Exit code 1 when the answer is doubtful.
+    folder: model.safetensors, recovery.json, report.html. Exit code 0 when the status is exact or consistent,
+    else 1.
     """
     from dataclasses import replace
 
     from onehidden import data
     from onehidden.cli import progress, runs
+    from onehidden.options import checked_options
     from onehidden.recovery import recover
 
+    # Before the file is read: a table of gigabytes is no place to learn of a wrong name.
+    asked: dict[str, Any] = {
+        "hidden": hidden, "activation": activation, "bias": bias, "intercept": intercept, "score": score,
+        "start": start, "errors": errors, "seed": seed, "max_seconds": max_seconds,
+    }  # fmt: skip
+    checked_options(**asked)
     chosen = [name.strip() for name in columns.split(",")] if columns else None
     # Workers read parts: with a scheduler even a small file is opened as a stream of them.
     table = data.open(
@@ -105,21 +125,7 @@ def command(
     folder = runs.free_folder(out or Path(f"{file.stem}-run"))
     what = f"{table.n_rows} rows, {table.n_inputs} features, target {target!r}"
     with progress.live(max_seconds, what) as listener:
-        recovery = recover(
-            table,
-            hidden=hidden,
-            activation=activation,
-            bias=bias,
-            intercept=intercept,
-            errors=errors,
-            start=start,
-            score=score,
-            seed=seed,
-            max_seconds=max_seconds,
-            progress=listener,
-            checkpoint=checkpoint,
-            client=scheduler,
-        )
+        recovery = recover(table, **asked, progress=listener, checkpoint=checkpoint, client=scheduler)
     given = {"columns": chosen, "weight": weight, "nulls": None if nulls == "refuse" else nulls}
     source = {"source": str(file), "target": target}
     source |= {name: value for name, value in given.items() if value is not None}

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from onehidden.network import OneHiddenNet
+    from onehidden.recovery import Recovery
 
 
 def free_folder(folder: Path) -> Path:
@@ -44,13 +48,13 @@ def must_differ(out: Path | None, *inputs: Path) -> None:
             raise ValueError(f"{out} is the input itself: name another file with --out")
 
 
-def write(recovery: Any, folder: Path, X: Any, y: Any, truth: Any = None) -> None:
+def write(recovery: Recovery, folder: Path, X: object, y: object, truth: OneHiddenNet | None = None) -> None:
     """model.safetensors, recovery.json, report.html."""
     recovery.save(folder)
     recovery.report(folder / "report.html", X=X, y=y, truth=truth)
 
 
-def show(recovery: Any) -> None:
+def show(recovery: Recovery) -> None:
     """Units, checks and status on stdout."""
     from rich.console import Console
 

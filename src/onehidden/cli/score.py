@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from onehidden.cli import examples
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from onehidden.laws.base import ScoreFunction
 
 
 @click.command(
@@ -88,7 +94,7 @@ def _read(file: Path, drop: tuple[str, ...]):
     return data.check_arrays(table.X[:, kept])[0], [table.feature_names[j] for j in kept]
 
 
-def _fit(estimator: str, X, seed: int):
+def _fit(estimator: str, X: np.ndarray, seed: int) -> ScoreFunction:
     from onehidden import scores
 
     if estimator == "select":
@@ -103,7 +109,7 @@ def _fit(estimator: str, X, seed: int):
     return built.fit(X)
 
 
-def _evaluate(fitted, X, order: int) -> dict:
+def _evaluate(fitted: ScoreFunction, X: np.ndarray, order: int) -> dict[int, np.ndarray]:
     """Orders 1 … m in blocks of rows, so that the bar moves; dense, hence small d for high orders."""
     import numpy as np
     from rich.console import Console

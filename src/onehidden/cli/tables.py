@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onehidden.report.numbers import short, with_error
+from onehidden.report.marks import Mark, by_urgency, left_open, mark, number, standing
+from onehidden.report.numbers import short
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
     from rich.table import Table
 
     from onehidden.matching import Match
     from onehidden.network import OneHiddenNet
+    from onehidden.recovery import Recovery
 
 FEW_UNITS, STRONGEST, STRONGEST_OF_MANY = 10, 6, 3  # features named a unit, in a short and in a long table
 MAX_UNITS = 60
+_STYLES = {Mark.FAILED: "bold red", Mark.NOT_ASKED: "yellow", Mark.NOTED: "default", Mark.PASSED: "green"}
 
 
-def show(recovery: Any, console: Any) -> None:
+def show(recovery: Recovery, console: Console) -> None:
     """Print units, checks and status: everything a terminal user needs to judge the answer."""
     for part in (units(recovery), checks(recovery), status(recovery)):
         console.print(part)
 
 
-def units(recovery: Any) -> RenderableType:
-    """One row a unit: output, bias and weights by feature name, ± one standard error."""
+def units(recovery: Recovery) -> RenderableType:
+    """One row a unit: output, bias and weights by feature name, ± one standard error, or undetermined."""
     net, errors = recovery.network, getattr(recovery, "standard_errors", None)
     names = getattr(recovery, "feature_names", None) or [f"x{j}" for j in range(net.n_inputs)]
+    verdicts = {unit.index: unit for unit in getattr(recovery, "units", ())}
     has_bias = bool(np.any(net.bias != 0))
     title = f"{net.n_hidden} {net.activation.name} unit{'s' * (net.n_hidden != 1)}, intercept "
-    title += with_error(net.intercept, None if errors is None else float(errors.intercept))
+    title += number(net.intercept, None if errors is None else float(errors.intercept))
     title += "" if errors is None else " (± one standard error)"
     limit = STRONGEST if net.n_hidden <= FEW_UNITS else STRONGEST_OF_MANY
     largest = (
@@ -40,49 +44,51 @@ def units(recovery: Any) -> RenderableType:
     # A line a weight in one column: a column a feature would be cut on a narrow terminal.
     table = _table(["unit", "output w", *(["bias b"] if has_bias else [])], [largest])
     for i in range(min(net.n_hidden, MAX_UNITS)):
-        row = [str(i + 1), with_error(net.output[i], _error(errors, "output", i))]
+        unit = verdicts.get(i)
+        row = [str(i + 1), number(net.output[i], _error(errors, "output", i), unit)]
         if has_bias:
-            row.append(with_error(net.bias[i], _error(errors, "bias", i)))
-        order = np.argsort(-np.abs(net.weights[i]), kind="stable")[:limit]
+            row.append(number(net.bias[i], _error(errors, "bias", i), unit))
+        order = np.argsort(-np.abs(net.weights[i]), kind="stable")[:limit].tolist()
         cells = [
-            f"{names[j]} {with_error(net.weights[i, j], _error(errors, 'weights', (i, j)))}" for j in order
+            f"{names[j]} {number(net.weights[i, j], _error(errors, 'weights', (i, j)), unit)}" for j in order
         ]
+        if unit is not None and left_open(unit):
+            cells.insert(0, standing(unit))
         _add(table, [*row, "\n".join(" ".join(cell.split()) for cell in cells)])
     if net.n_hidden > MAX_UNITS:
         table.caption = f"{net.n_hidden - MAX_UNITS} more units in the model file"
     return _titled(title, table)
 
 
-def checks(recovery: Any) -> RenderableType:
-    """A line a check with its advice below; failures first."""
+def checks(recovery: Recovery) -> RenderableType:
+    """A line a check with its advice below; failures first, then what could not be asked."""
     from rich.console import Group
     from rich.padding import Padding
     from rich.text import Text
 
-    made = sorted(getattr(recovery, "checks", None) or (), key=lambda check: check.passed)
+    made = by_urgency(getattr(recovery, "checks", None) or ())
     if not made:
         return Text("no checks were made", style="yellow")
-    named = max(len(check.name) for check in made)
+    named, marked = max(len(check.name) for check in made), max(len(mark(check)) for check in made)
     lines: list[RenderableType] = [Text("checks", style="bold")]
     for check in made:
-        mark = Text("passed", style="green") if check.passed else Text("failed", style="bold red")
-        line = Text(" ").append(mark).append(f"  {check.name:<{named}}  {short(check.value):>10}")
-        lines.append(line.append(f"   bound {short(check.threshold)}"))
-        lines.append(Padding(Text(check.advice, style="dim" if check.passed else ""), (0, 0, 0, 9)))
+        word = mark(check)
+        line = Text(" ").append(f"{word:<{marked}}", style=_STYLES[word]).append(f"  {check.name:<{named}}")
+        if check.asked:
+            line.append(f"  {short(check.value):>10}   bound {short(check.threshold)}")
+        lines.append(line)
+        quiet = "dim" if word is Mark.PASSED else ""
+        lines.append(Padding(Text(check.advice, style=quiet), (0, 0, 0, marked + 3)))
     return Group(*lines, Text())
 
 
-def status(recovery: Any) -> RenderableType:
-    """The verdict in one line."""
+def status(recovery: Recovery) -> RenderableType:
+    """The verdict: one word and the sentence behind it."""
     from rich.text import Text
 
-    failed = [check.name for check in (getattr(recovery, "checks", None) or ()) if not check.passed]
-    good = bool(recovery.converged) and not failed
-    line = Text("recovered" if good else "doubtful", style="bold green" if good else "bold red")
-    line.append(f": {recovery.status}", style="default")
-    if failed:
-        line.append(f" (failed: {', '.join(failed)})", style="default")
-    return line
+    line = Text(str(recovery.status), style="bold green" if recovery.converged else "bold red")
+    message = getattr(recovery, "message", "")
+    return line.append(f": {message}", style="default") if message else line
 
 
 def found_against_true(network: OneHiddenNet, truth: OneHiddenNet, match: Match) -> RenderableType:
@@ -147,7 +153,7 @@ def _canonical_bias(unit: OneHiddenNet) -> float:
     return float(unit.bias[0]) / _length(unit)
 
 
-def _error(errors: Any, name: str, index: Any) -> float | None:
+def _error(errors: object, name: str, index: int | tuple[int, int]) -> float | None:
     return None if errors is None else float(np.asarray(getattr(errors, name))[index])
 
 

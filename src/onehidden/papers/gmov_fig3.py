@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -14,6 +16,9 @@ from onehidden.papers.fresh import random_rows, rotation
 from onehidden.papers.record import Reproduction
 from onehidden.solvers.stochastic import adam, cosine_decay, descend
 from onehidden.streams import derived_seed, stream
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MU, LAM = 30.0, 1.0  # rows are kept at unit norm by projection, so λ plays no part
 OWN_D = 8  # inputs and units of the setting of our own
@@ -27,12 +32,12 @@ _SCALE = float(np.sqrt(3) / np.pi)
 class LaplaceSign:
     """What [GMOV] take for the score of the Laplace law: S_m = sgn(x)^{⊗m}. It is none: f has a kink at 0."""
 
-    def log_derivatives(self, X: Any) -> tuple[Any, ...]:
+    def log_derivatives(self, X: jax.Array) -> tuple[jax.Array, ...]:
         zero = jnp.zeros_like(X)
         return -jnp.sign(X), zero, zero, zero
 
 
-def unit_logistic(t: Any) -> Any:
+def unit_logistic(t: jax.Array) -> jax.Array:
     """Log-density of the logistic law of unit variance, up to a constant."""
     u = jnp.abs(t) / _SCALE
     return -u - 2 * jnp.log1p(jnp.exp(-u))
@@ -44,14 +49,20 @@ _SIGN, _LOGISTIC = LaplaceSign(), ProductScore(unit_logistic)
 def fig3(full: bool = False, seed: int = 0) -> Reproduction:
     """Fig. 3 with its controls, then logistic inputs and a rotated A* where the right score decides."""
     d, n, steps = (50, 8192, 4000) if full else (8, 8192, 600)
-    rows, traces = [], {}
+    rows: list[tuple[object, ...]] = []
+    traces: dict[str, tuple[np.ndarray, list[float]]] = {}
     X = stream(seed, "paper", "gmov-fig3", "inputs").laplace(size=(n, d))
     truth = rotation(d, derived_seed(seed, "paper", "gmov-fig3", "teacher"))
     plain, turned = (OneHiddenNet(A, np.ones(d)) for A in (np.eye(d), truth))
     first = random_rows(1, d, d, derived_seed(seed, "paper", "gmov-fig3", "start"))
 
     def add(
-        label: str, objective: Any, batch: Any, teacher: OneHiddenNet, reported: Any, start: Any = first
+        label: str,
+        objective: ScoreDesigned | SquaredLoss,
+        batch: tuple[np.ndarray, np.ndarray],
+        teacher: OneHiddenNet,
+        reported: float | str,
+        start: np.ndarray = first,
     ) -> float:
         run = descend(
             objective.value_and_grad, start, optimiser=adam(cosine_decay(0.02, steps)),
@@ -99,7 +110,7 @@ def fig3(full: bool = False, seed: int = 0) -> Reproduction:
     )
 
 
-def _own_setting(add: Any, seed: int) -> tuple[float, float, int]:
+def _own_setting(add: Callable[..., float], seed: int) -> tuple[float, float, int]:
     """Logistic inputs, rotated A*: y freed of its degree-2 part, which moves no score moment of order 4.
 
     At d = 8: the fourth score moment of the logistic law has so large a variance that at d = 50 even
@@ -123,7 +134,7 @@ def _own_setting(add: Any, seed: int) -> tuple[float, float, int]:
     return right, wrong, n
 
 
-def _score(score: Any) -> ScoreDesigned:
+def _score(score: ProductScore | None) -> ScoreDesigned:
     return ScoreDesigned(OWN_MU, LAM, score)
 
 
@@ -135,13 +146,15 @@ def without_degree_two(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     return y - features @ np.linalg.solve(gram, features.T @ y)
 
 
-def _recovered(X: np.ndarray, y: np.ndarray, teacher: OneHiddenNet, seed: int, rows: list[Any]) -> list[str]:
+def _recovered(
+    X: np.ndarray, y: np.ndarray, teacher: OneHiddenNet, seed: int, rows: list[tuple[object, ...]]
+) -> list[str]:
     """What ``recover`` makes of the rotated data of the figure."""
     try:
         from onehidden import recover  # type: ignore[attr-defined]
     except ImportError:
         return ["recover is not part of this installation: its row is left out."]
-    result = recover(X, y, hidden=teacher.n_hidden, seed=seed)
+    result = recover(X, y, hidden=teacher.n_hidden, bias=False, seed=seed)
     m = match(result.network, teacher)
     rows.append(
         ("recover on the same data, A* rotated", "", m.printed_error, m.honest_error, m.max_error <= 1e-6)
@@ -151,7 +164,7 @@ def _recovered(X: np.ndarray, y: np.ndarray, teacher: OneHiddenNet, seed: int, r
     ]
 
 
-def _draw(figure: Any, traces: dict[str, tuple[np.ndarray, list[float]]]) -> None:
+def _draw(figure: Figure, traces: dict[str, tuple[np.ndarray, list[float]]]) -> None:
     axes = figure.subplots()
     for label, (steps, errors) in traces.items():
         axes.plot(steps, errors, label=label, linestyle="--" if label.startswith("control") else "-")

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from onehidden.network import OneHiddenNet
+
+if TYPE_CHECKING:
+    from onehidden.report.subject import Recovered
 
 __all__ = ["as_json_text", "render_html", "render_json", "render_markdown"]
 
 
 def render_html(
-    recovery: Any, path: str | Path, X: Any = None, y: Any = None, truth: OneHiddenNet | None = None
+    recovery: Recovered,
+    path: str | Path,
+    X: object = None,
+    y: object = None,
+    truth: OneHiddenNet | None = None,
 ) -> Path:
     """Write one self-contained page: no network, figures inside.
 
@@ -32,7 +39,11 @@ def render_html(
 
 
 def render_markdown(
-    recovery: Any, path: str | Path, X: Any = None, y: Any = None, truth: OneHiddenNet | None = None
+    recovery: Recovered,
+    path: str | Path,
+    X: object = None,
+    y: object = None,
+    truth: OneHiddenNet | None = None,
 ) -> Path:
     """Write the report as Markdown, its figures as SVG files in a folder beside it."""
     from onehidden.report import as_markdown, sections
@@ -44,13 +55,19 @@ def render_markdown(
 
 
 def render_json(
-    recovery: Any, path: str | Path, X: Any = None, y: Any = None, truth: OneHiddenNet | None = None
+    recovery: Recovered,
+    path: str | Path,
+    X: object = None,
+    y: object = None,
+    truth: OneHiddenNet | None = None,
 ) -> Path:
     """Write the report as JSON: the same sections, with the numbers behind every figure."""
     return _write(path, as_json_text(recovery, X, y, truth))
 
 
-def as_json_text(recovery: Any, X: Any = None, y: Any = None, truth: OneHiddenNet | None = None) -> str:
+def as_json_text(
+    recovery: Recovered, X: object = None, y: object = None, truth: OneHiddenNet | None = None
+) -> str:
     """The JSON that ``render_json`` writes."""
     from onehidden.report import as_json, sections
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from onehidden.report.blocks import Report
+from onehidden.report.marks import mark
 from onehidden.report.numbers import short
 from onehidden.report.style import to_svg
 
@@ -21,5 +22,6 @@ def render(report: Report) -> str:
     # The only markup that is not escaped is what Matplotlib drew; it escapes the names in it.
     environment.filters["picture"] = lambda figure: Markup(to_svg(figure))
     environment.filters["short"] = short
+    environment.filters["mark"] = mark
     environment.tests["of_kind"] = lambda block, kind: type(block).__name__ == kind
     return environment.get_template("page.html.jinja").render(report=report)

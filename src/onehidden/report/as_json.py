@@ -39,7 +39,7 @@ def _block(block: Block) -> dict[str, Any]:
     return {"kind": type(block).__name__.lower(), **fields}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Types that JSON has; what it lacks (NaN, infinities) becomes text, so that nothing is lost."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _plain(dataclasses.asdict(value))

@@ -16,6 +16,7 @@ from onehidden.report.blocks import (
     Report,
     Verdict,
 )
+from onehidden.report.marks import Mark, mark
 from onehidden.report.numbers import short
 from onehidden.report.style import to_svg
 
@@ -47,10 +48,10 @@ def _block(block: Block, folder: str, figures: dict[str, str]) -> str:
     if isinstance(block, Checks):
         rows = [
             (
-                "passed" if c.passed else "**failed**",
+                f"**{mark(c)}**" if mark(c) is Mark.FAILED else str(mark(c)),
                 escape(c.name),
-                short(c.value),
-                short(c.threshold),
+                short(c.value if c.asked else None),
+                short(c.threshold if c.asked else None),
                 escape(c.advice),
             )
             for c in block.checks

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onehidden.checks import Check
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Figure:
 
     name: str
     caption: str
-    draw: Callable[[Any], None]
+    draw: Callable[[Canvas], None]
     data: dict[str, Any]
     size: tuple[float, float] = (4.4, 2.7)  # inches
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onehidden.report.numbers import short
 from onehidden.report.style import BLUE, CYCLE, GREEN, INK, MUTED, ORANGE, RED, RULE, plain
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-def heat_map(figure: Any, values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> None:
+
+def heat_map(figure: Figure, values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> None:
     """Signed weights, one row a unit; colour is centred on zero."""
     axes = figure.add_subplot()
     limit = float(np.max(np.abs(values))) or 1.0
@@ -21,7 +25,7 @@ def heat_map(figure: Any, values: np.ndarray, rows: Sequence[str], columns: Sequ
     bar.outline.set_visible(False)
 
 
-def cosines(figure: Any, values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> None:
+def cosines(figure: Figure, values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> None:
     """|cos| between found and true units: a clean diagonal is a clean recovery."""
     axes = figure.add_subplot()
     image = axes.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="none")
@@ -33,7 +37,7 @@ def cosines(figure: Any, values: np.ndarray, rows: Sequence[str], columns: Seque
     bar.set_label("|cos|")
 
 
-def _frame(axes: Any, rows: Sequence[str], columns: Sequence[str]) -> None:
+def _frame(axes: Axes, rows: Sequence[str], columns: Sequence[str]) -> None:
     row_step, column_step = max(1, len(rows) // 40), max(1, len(columns) // 60)
     axes.set_yticks(range(0, len(rows), row_step), [plain(r) for r in rows[::row_step]])
     upright = max((len(str(c)) for c in columns), default=0) * len(columns) > 60
@@ -47,7 +51,9 @@ def _frame(axes: Any, rows: Sequence[str], columns: Sequence[str]) -> None:
         spine.set_visible(False)
 
 
-def ridge(figure: Any, t: np.ndarray, curve: tuple[np.ndarray, np.ndarray], parts: np.ndarray | None) -> None:
+def ridge(
+    figure: Figure, t: np.ndarray, curve: tuple[np.ndarray, np.ndarray], parts: np.ndarray | None
+) -> None:
     """One unit's contribution w g(t) over its argument, with partial residuals behind it."""
     # A fixed frame: solving for the margins of a dozen small figures would take most of the time of a page.
     figure.set_layout_engine("none")
@@ -60,7 +66,7 @@ def ridge(figure: Any, t: np.ndarray, curve: tuple[np.ndarray, np.ndarray], part
     axes.set_xlabel("⟨a, x⟩ + b")
 
 
-def observed(figure: Any, predicted: np.ndarray, y: np.ndarray) -> None:
+def observed(figure: Figure, predicted: np.ndarray, y: np.ndarray) -> None:
     axes = figure.add_subplot()
     low, high = min(predicted.min(), y.min()), max(predicted.max(), y.max())
     axes.plot([low, high], [low, high], color=MUTED, lw=0.9, zorder=0)
@@ -69,7 +75,7 @@ def observed(figure: Any, predicted: np.ndarray, y: np.ndarray) -> None:
     axes.set_ylabel("observed")
 
 
-def trace(figure: Any, stages: Sequence[str], losses: np.ndarray) -> None:
+def trace(figure: Figure, stages: Sequence[str], losses: np.ndarray) -> None:
     """Loss over recorded steps, a colour a stage, logarithmic."""
     axes = figure.add_subplot()
     order = list(dict.fromkeys(stages))
@@ -97,7 +103,7 @@ def trace(figure: Any, stages: Sequence[str], losses: np.ndarray) -> None:
         axes.set_title(plain(order[0], 30), loc="left", color=MUTED)
 
 
-def spectrum(figure: Any, values: np.ndarray) -> None:
+def spectrum(figure: Figure, values: np.ndarray) -> None:
     """Eigenvalues of the loss's curvature, largest first; negative ones are shown by size in red."""
     axes = figure.add_subplot()
     index = np.arange(1, len(values) + 1)
@@ -119,7 +125,7 @@ def spectrum(figure: Any, values: np.ndarray) -> None:
         axes.legend(loc="lower left")
 
 
-def signal(figure: Any, orders: Sequence[int], z: np.ndarray, threshold: float) -> None:
+def signal(figure: Figure, orders: Sequence[int], z: np.ndarray, threshold: float) -> None:
     """|z| of each score moment, on a logarithmic scale, against what noise alone would give."""
     axes = figure.add_subplot()
     size = np.maximum(np.abs(z), 0.1)
@@ -141,7 +147,7 @@ def signal(figure: Any, orders: Sequence[int], z: np.ndarray, threshold: float) 
 
 
 def whiskers(
-    figure: Any, labels: Sequence[str], centre: np.ndarray, low: np.ndarray, high: np.ndarray
+    figure: Figure, labels: Sequence[str], centre: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> None:
     axes = figure.add_subplot()
     place = np.arange(len(labels))

@@ -91,7 +91,7 @@ def _inline(text: str, figure: Figure) -> str:
     return f"{head}>{re.sub(chr(10) + r' *', chr(10), rest)}".strip()
 
 
-def plain(name: Any, limit: int = 18) -> str:
+def plain(name: object, limit: int = 18) -> str:
     """A feature name for an axis: shortened, control characters out, dollar signs not mathematics."""
     text = "".join(mark if mark.isprintable() else " " for mark in str(name))
     text = text if len(text) <= limit else text[: limit - 1] + "…"

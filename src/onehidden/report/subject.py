@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from onehidden.certify.units import UnitVerdict
 from onehidden.data.arrays import check_arrays
 from onehidden.matching import Match, match
 from onehidden.network import OneHiddenNet
@@ -16,11 +17,18 @@ MAX_POINTS = 1500  # drawn points; the eye sees no more and the page stays small
 MAX_ROWS = 200_000  # rows that figures of the fit are computed from
 
 
+class Recovered(Protocol):
+    """What a report needs of a recovery; whatever else it has is shown, too."""
+
+    @property
+    def network(self) -> OneHiddenNet: ...
+
+
 @dataclass(frozen=True)
 class Subject:
     """A recovery, its network and whatever helps to show it."""
 
-    recovery: Any
+    recovery: Recovered
     net: OneHiddenNet
     names: tuple[str, ...]
     units: tuple[str, ...]
@@ -31,12 +39,16 @@ class Subject:
     truth: OneHiddenNet | None
     match: Match | None
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: object = None) -> Any:
         """A field of the recovery that an older or simpler one may lack."""
         value = getattr(self.recovery, name, None)
         return default if value is None else value
 
-    def error(self, name: str, index: Any = ()) -> float | None:
+    def unit(self, i: int) -> UnitVerdict | None:
+        """The verdict on unit i, where the recovery has one."""
+        return next((unit for unit in self.get("units", ()) if unit.index == i), None)
+
+    def error(self, name: str, index: int | tuple[int, ...] = ()) -> float | None:
         if self.errors is None:
             return None
         return float(np.asarray(getattr(self.errors, name))[index])
@@ -45,25 +57,23 @@ class Subject:
     def has_bias(self) -> bool:
         return bool(np.any(self.net.bias != 0))
 
-    @property
-    def failed(self) -> list[str]:
-        return [check.name for check in self.get("checks", ()) if not check.passed]
 
-
-def gather(recovery: Any, X: Any = None, y: Any = None, truth: OneHiddenNet | None = None) -> Subject:
+def gather(
+    recovery: Recovered, X: object = None, y: object = None, truth: OneHiddenNet | None = None
+) -> Subject:
     """Validate the pieces and take a fixed, evenly spaced subsample of the rows."""
     net = recovery.network
     names = getattr(recovery, "feature_names", None) or [f"x{j}" for j in range(net.n_inputs)]
     if len(names) != net.n_inputs:
         raise ValueError(f"feature_names must have one name an input ({net.n_inputs}), got {len(names)}")
-    n_rows = None
+    n_rows, rows, values = None, None, None
     if X is not None:
-        X, y = check_arrays(X, y)
-        if X.shape[1] != net.n_inputs:
-            raise ValueError(f"X must be (n, {net.n_inputs}) to fit the network, got shape {X.shape}")
-        n_rows = len(X)
+        rows, values = check_arrays(X, y)
+        if rows.shape[1] != net.n_inputs:
+            raise ValueError(f"X must be (n, {net.n_inputs}) to fit the network, got shape {rows.shape}")
+        n_rows = len(rows)
         keep = np.unique(np.linspace(0, n_rows - 1, min(n_rows, MAX_ROWS)).astype(int))
-        X, y = X[keep], None if y is None else y[keep]
+        rows, values = rows[keep], None if values is None else values[keep]
     elif y is not None:
         raise ValueError("y came without X: give both, or neither")
     return Subject(
@@ -72,8 +82,8 @@ def gather(recovery: Any, X: Any = None, y: Any = None, truth: OneHiddenNet | No
         tuple(str(name) for name in names),
         tuple(f"unit {i + 1}" for i in range(net.n_hidden)),
         getattr(recovery, "standard_errors", None),
-        X,
-        y,
+        rows,
+        values,
         n_rows,
         truth,
         None if truth is None else match(net, truth),
@@ -85,8 +95,9 @@ def thin(n: int, limit: int = MAX_POINTS) -> np.ndarray:
     return np.unique(np.linspace(0, n - 1, min(n, limit)).astype(int))
 
 
-def field_of(record: Any, name: str, place: int) -> Any:
+def field_of(record: object, name: str, place: int) -> Any:
     """A field of a trace record, which may be an object, a mapping or a tuple."""
     if isinstance(record, Mapping):
         return record[name]
-    return getattr(record, name) if hasattr(record, name) else record[place]
+    held: Any = record
+    return getattr(held, name) if hasattr(held, name) else held[place]

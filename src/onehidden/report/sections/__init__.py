@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from onehidden.network import OneHiddenNet
 from onehidden.report.blocks import Report
 from onehidden.report.sections import answer, evidence, fit, provenance, units
-from onehidden.report.subject import gather
+from onehidden.report.subject import Recovered, gather
 
 
-def build(recovery: Any, X: Any = None, y: Any = None, truth: OneHiddenNet | None = None) -> Report:
+def build(
+    recovery: Recovered, X: object = None, y: object = None, truth: OneHiddenNet | None = None
+) -> Report:
     """The whole tree; chapters without data leave themselves out."""
     subject = gather(recovery, X, y, truth)
     chapters = (

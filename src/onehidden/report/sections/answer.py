@@ -5,24 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from onehidden.report.blocks import Block, Checks, Facts, Paragraph, Section, Verdict
+from onehidden.report.marks import by_urgency, left_open, tally
 from onehidden.report.numbers import seconds, short
 from onehidden.report.subject import Subject
 
 
 def verdict(subject: Subject) -> Verdict:
-    """One line that a reader may quote."""
-    converged = bool(subject.get("converged", False))
-    n_checks, failed = len(subject.get("checks", ())), subject.failed
-    units = f"{subject.net.n_hidden} {subject.net.activation.name} unit{'s' * (subject.net.n_hidden != 1)}"
+    """The sentence that a reader may quote, then what it rests on."""
     status, message = str(subject.get("status", "no status")), str(subject.get("message", ""))
-    status = f"{status}: {message}." if message else status
-    if converged and not failed:
-        how = f"all {n_checks} checks passed" if n_checks else "no checks were made"
-        return Verdict(True, f"Recovered {units}: {how}.", status)
-    reasons = [] if converged else ["the search did not converge"]
-    if failed:
-        reasons.append(f"{len(failed)} of {n_checks} checks failed ({', '.join(failed)})")
-    return Verdict(False, f"Doubtful: {' and '.join(reasons)}.", status)
+    headline = f"{status[:1].upper()}{status[1:]}" + (f": {message}." if message else ".")
+    units = f"{subject.net.n_hidden} {subject.net.activation.name} unit{'s' * (subject.net.n_hidden != 1)}"
+    open_ = sum(left_open(unit) for unit in subject.get("units", ()))
+    units += f", {open_} of them undetermined" if open_ else ""
+    detail = f"{units}; {tally(subject.get('checks', ()))}."
+    return Verdict(bool(subject.get("converged", False)), headline, detail)
 
 
 def summary(subject: Subject) -> Section:
@@ -68,7 +64,7 @@ def checks(subject: Subject) -> Section | None:
     if not made:
         return None
     lead = Paragraph(
-        "Each line is a question asked of the answer: what was measured, the bound, and what to do."
+        "Each line is a question asked of the answer: what was measured, the bound, and what to do. "
+        "A question that could not be asked has not passed; one that is noted decides nothing."
     )
-    # What failed comes first: it is what the reader must act on.
-    return Section("checks", "Checks", (lead, Checks(tuple(sorted(made, key=lambda check: check.passed)))))
+    return Section("checks", "Checks", (lead, Checks(tuple(by_urgency(made)))))

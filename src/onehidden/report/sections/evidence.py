@@ -9,6 +9,7 @@ import numpy as np
 from onehidden.checks import Check
 from onehidden.report import drawings
 from onehidden.report.blocks import Block, Checks, Figure, Grid, Paragraph, Section
+from onehidden.report.marks import by_urgency
 from onehidden.report.numbers import seconds, short
 from onehidden.report.subject import Subject, field_of, thin
 
@@ -97,19 +98,19 @@ def score_validity(subject: Subject) -> Section | None:
         made = _gaussian_validity(subject)
     if not made:
         return None  # a law of the caller's own is not in the run: `onehidden.scores.validity` tests it
-    failed = [check for check in made if not check.passed]
+    off = sum(not check.passed for check in made)
     assumed = {
         "not needed": "No start needed an input model; held against a Gaussian of the same covariance, the"
     }
     said = assumed.get(model, f"Input model of the score moments: {model}. Its")
     verdict = (
         "all hold."
-        if not failed
-        else f"{len(failed)} of {len(made)} fail. The answer does not rest on them (the checks above "
+        if not off
+        else f"{off} of {len(made)} do not. The answer does not rest on them (the checks above "
         "judge it), but starts from moments may mislead."
     )
     lead = Paragraph(f"{said} identities E[q Sₘ] = E[∇ᵐ q], in standard errors: {verdict}")
-    return Section("validity", "Score validity", (lead, Checks(tuple(sorted(made, key=lambda c: c.passed)))))
+    return Section("validity", "Score validity", (lead, Checks(tuple(by_urgency(made)))))
 
 
 def _gaussian_validity(subject: Subject) -> list[Check]:

@@ -9,8 +9,9 @@ import numpy as np
 
 from onehidden.report import drawings
 from onehidden.report.blocks import Block, Figure, Grid, Paragraph, Section
-from onehidden.report.numbers import between, percent, short, with_error
-from onehidden.report.subject import Subject
+from onehidden.report.marks import OPEN, left_open, number, standing
+from onehidden.report.numbers import between, percent, short
+from onehidden.report.subject import Recovered, Subject
 
 WIDE = 8  # features that fit as columns
 STRONGEST = 4  # features named a unit when they do not
@@ -47,16 +48,24 @@ def _grid(subject: Subject) -> Grid:
     wide = net.n_inputs <= WIDE
     columns = ["unit", "output w", *(["bias b"] if subject.has_bias else [])]
     columns += list(subject.names) if wide else ["largest weights"]
+    judged = bool(subject.get("units", ()))
+    wordy = {len(columns) - 1} if not wide else set()
+    if judged:
+        wordy.add(len(columns))
+        columns.append("verdict")
     rows = []
-    for i, unit in enumerate(subject.units):
-        row = [unit, with_error(net.output[i], subject.error("output", i))]
+    for i, name in enumerate(subject.units):
+        unit = subject.unit(i)
+        row = [name, number(net.output[i], subject.error("output", i), unit)]
         if subject.has_bias:
-            row.append(with_error(net.bias[i], subject.error("bias", i)))
+            row.append(number(net.bias[i], subject.error("bias", i), unit))
         if wide:
-            row += [with_error(a, subject.error("weights", (i, j))) for j, a in enumerate(net.weights[i])]
+            row += [number(a, subject.error("weights", (i, j)), unit) for j, a in enumerate(net.weights[i])]
         else:
-            top = np.argsort(-np.abs(net.weights[i]), kind="stable")[:STRONGEST]
-            row.append(", ".join(f"{subject.names[j]} {short(net.weights[i, j], 3)}" for j in top))
+            top = np.argsort(-np.abs(net.weights[i]), kind="stable")[:STRONGEST].tolist()
+            row.append(", ".join(f"{subject.names[j]} {_weight(subject, i, j)}" for j in top))
+        if judged:
+            row.append("–" if unit is None else standing(unit))
         rows.append(tuple(row))
     notes = []
     if subject.errors is not None:
@@ -67,8 +76,13 @@ def _grid(subject: Subject) -> Grid:
         )
     if net.activation.homogeneity is not None:
         notes.append("For this activation only length of row and output together are determined.")
-    wordy = frozenset({len(columns) - 1}) if not wide else frozenset()
-    return Grid(tuple(columns), tuple(rows), " ".join(notes), wordy)
+    return Grid(tuple(columns), tuple(rows), " ".join(notes), frozenset(wordy))
+
+
+def _weight(subject: Subject, i: int, j: int) -> str:
+    """A weight in few digits, or the word for one that the data leave open."""
+    error = subject.error("weights", (i, j))
+    return OPEN if error is not None and not np.isfinite(error) else short(subject.net.weights[i, j], 3)
 
 
 def matched(subject: Subject) -> Section | None:
@@ -121,28 +135,28 @@ def intervals(subject: Subject) -> Section | None:
     shown = np.sort(largest)
     rows = []
     for i in shown.tolist():
-        unit = subject.units[i]
-        rows.append((f"{unit}, output w", short(net.output[i]), between(low.output[i], high.output[i])))
-        if subject.has_bias:
-            rows.append((f"{unit}, bias b", short(net.bias[i]), between(low.bias[i], high.bias[i])))
+        named = {"output w": "output"} | ({"bias b": "bias"} if subject.has_bias else {})
+        for label, field in named.items():
+            ends = float(getattr(low, field)[i]), float(getattr(high, field)[i])
+            loose = left_open(subject.unit(i)) or not np.isfinite(ends).all()
+            value = short(getattr(net, field)[i])
+            rows.append((f"{subject.units[i]}, {label}", value, OPEN if loose else between(*ends)))
     rows.append(("intercept c", short(net.intercept), between(float(low.intercept), float(high.intercept))))
     which = f" (the {len(shown)} largest outputs of {net.n_hidden})" if len(shown) < net.n_hidden else ""
+    open_ = np.array([left_open(subject.unit(i)) for i in shown.tolist()], dtype=bool)
+    lost = "; undetermined ones have none" if open_.any() else ""
+    ends = [np.where(open_, np.nan, np.asarray(end.output)[shown]) for end in (low, high)]
     figure = Figure(
         "outputs",
-        f"Output weights with their {percent(LEVEL)} intervals{which}.",
+        f"Output weights with their {percent(LEVEL)} intervals{which}{lost}.",
         partial(
             drawings.whiskers,
             labels=[subject.units[i] for i in shown],
             centre=net.output[shown],
-            low=np.asarray(low.output)[shown],
-            high=np.asarray(high.output)[shown],
+            low=ends[0],
+            high=ends[1],
         ),
-        {
-            "unit": shown + 1,
-            "output": net.output[shown],
-            "low": np.asarray(low.output)[shown],
-            "high": np.asarray(high.output)[shown],
-        },
+        {"unit": shown + 1, "output": net.output[shown], "low": ends[0], "high": ends[1]},
         (4.4, float(np.clip(0.9 + 0.22 * len(shown), 1.4, 7.5))),
     )
     lead = Paragraph(
@@ -152,9 +166,10 @@ def intervals(subject: Subject) -> Section | None:
     return Section("intervals", "Intervals", (lead, figure, Grid(tuple(columns), tuple(rows))))
 
 
-def bounds(recovery: Any, level: float) -> tuple[Any, Any]:
+def bounds(recovery: Recovered, level: float) -> tuple[Any, Any]:
     """Lower and upper ends, as the recovery states them."""
-    interval = recovery.interval(level)
+    stated: Any = recovery
+    interval = stated.interval(level)
     if hasattr(interval, "lower"):
         return interval.lower, interval.upper
     low, high = interval
