@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from onehidden import activation_properties
 from onehidden.precision import in_double
@@ -52,11 +53,11 @@ class Activation:
         return (get, (self.name,)) if _BY_NAME.get(self.name) is self else super().__reduce__()
 
     @in_double
-    def __call__(self, z: Any) -> np.ndarray:
+    def __call__(self, z: npt.ArrayLike) -> np.ndarray:
         return np.asarray(self.fn(jnp.asarray(np.asarray(z, float))))
 
     @in_double
-    def derivative(self, z: Any) -> np.ndarray:
+    def derivative(self, z: npt.ArrayLike) -> np.ndarray:
         """g'(z); at a kink the mean of both sides."""
         return np.asarray(self.slope(jnp.asarray(np.asarray(z, float))))
 

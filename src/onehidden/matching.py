@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
 
 from onehidden.network import OneHiddenNet
 
@@ -35,7 +36,7 @@ class Match:
     honest_error: float
 
 
-def match(found: OneHiddenNet | Any, truth: OneHiddenNet | Any) -> Match:
+def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLike) -> Match:
     """Pair found units with true ones by optimal assignment (Hungarian), up to the symmetries of g.
 
     Arrays are matrices of rows, matched up to sign. A true unit without partner makes every error infinite.
@@ -44,10 +45,10 @@ def match(found: OneHiddenNet | Any, truth: OneHiddenNet | Any) -> Match:
 
     if isinstance(found, OneHiddenNet) != isinstance(truth, OneHiddenNet):
         raise ValueError("match two networks or two arrays of rows, not one of each")
-    if isinstance(found, OneHiddenNet) and found.activation.name != truth.activation.name:
-        raise ValueError(
-            f"cannot match a {found.activation.name} network with a {truth.activation.name} network"
-        )
+    if isinstance(found, OneHiddenNet) and isinstance(truth, OneHiddenNet):
+        ours, theirs = found.activation.name, truth.activation.name
+        if ours != theirs:
+            raise ValueError(f"cannot match a {ours} network with a {theirs} network")
     A, b, w, c = _parts(found)
     A0, b0, w0, c0 = _parts(truth)
     if A.shape[1] != A0.shape[1]:
@@ -96,7 +97,9 @@ def match(found: OneHiddenNet | Any, truth: OneHiddenNet | Any) -> Match:
     )
 
 
-def _parts(net: OneHiddenNet | Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+def _parts(
+    net: OneHiddenNet | npt.ArrayLike,
+) -> tuple[Float[np.ndarray, "k d"], Float[np.ndarray, " k"], Float[np.ndarray, " k"], float]:
     """Rows, biases, outputs, intercept; unit rows where g is homogeneous; outputs 1 for plain arrays."""
     if isinstance(net, OneHiddenNet):
         A, b, w = net.weights, net.bias, net.output
@@ -115,15 +118,15 @@ def _parts(net: OneHiddenNet | Any) -> tuple[np.ndarray, np.ndarray, np.ndarray,
 
 def _distance(
     sign: int,
-    A: np.ndarray,
-    b: np.ndarray,
-    w: np.ndarray,
-    A0: np.ndarray,
-    b0: np.ndarray,
-    w0: np.ndarray,
-    scale: np.ndarray,
+    A: Float[np.ndarray, "k d"],
+    b: Float[np.ndarray, " k"],
+    w: Float[np.ndarray, " k"],
+    A0: Float[np.ndarray, "K d"],
+    b0: Float[np.ndarray, " K"],
+    w0: Float[np.ndarray, " K"],
+    scale: Float[np.ndarray, " K"],
     parity: int,
-) -> np.ndarray:
+) -> Float[np.ndarray, "K k"]:
     """(k*, k) distance of every found unit, turned by sign, from every true one."""
     rows = np.linalg.norm(sign * A[None] - A0[:, None], axis=2) / scale[:, None]
     bias = np.abs(sign * b[None] - b0[:, None]) / np.maximum(scale, np.abs(b0))[:, None]
@@ -132,7 +135,7 @@ def _distance(
     return rows + bias + np.abs(turned[None] - w0[:, None]) / largest
 
 
-def _papers_errors(A: np.ndarray, A0: np.ndarray) -> tuple[float, float]:
+def _papers_errors(A: Float[np.ndarray, "k d"], A0: Float[np.ndarray, "K d"]) -> tuple[float, float]:
     """(4.1) of [GLM], (22) of [GMOV]: e(Q) with the printed min, and with the max that it needs."""
     unit = [rows / np.maximum(np.linalg.norm(rows, axis=1), 1e-300)[:, None] for rows in (A, A0)]
     Q = np.abs(unit[0] @ unit[1].T)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
 
 from onehidden import activations
 from onehidden.activations import Activation
@@ -30,18 +32,18 @@ class OneHiddenNet:
     activation : a name of ``activations.names()`` or an ``Activation``.
     """
 
-    weights: np.ndarray
-    bias: np.ndarray
-    output: np.ndarray
+    weights: Float[np.ndarray, "k d"]
+    bias: Float[np.ndarray, " k"]
+    output: Float[np.ndarray, " k"]
     intercept: float
     activation: Activation
 
     def __init__(
         self,
-        weights: Any,
-        output: Any,
-        bias: Any = None,
-        intercept: Any = 0.0,
+        weights: npt.ArrayLike,
+        output: npt.ArrayLike,
+        bias: npt.ArrayLike | None = None,
+        intercept: npt.ArrayLike = 0.0,
         activation: str | Activation = "relu",
     ) -> None:
         weights = _numbers("weights", weights)
@@ -91,7 +93,7 @@ class OneHiddenNet:
     def _fields(self) -> tuple[Any, ...]:
         return self.weights, self.bias, self.output, self.intercept, self.activation.name
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
         """The network at the rows of X, (n, d) -> (n,)."""
         X = np.asarray(X, dtype=float)
         if X.ndim != 2 or X.shape[1] != self.n_inputs:
@@ -201,7 +203,7 @@ class OneHiddenNet:
         return exports.to_latex(self, feature_names, digits)
 
 
-def _numbers(name: str, values: Any) -> np.ndarray:
+def _numbers(name: str, values: npt.ArrayLike) -> np.ndarray:
     """A float64 copy of real numbers; anything else is refused by name."""
     try:
         array = np.array(values, order="C")

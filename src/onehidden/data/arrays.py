@@ -9,7 +9,7 @@ import numpy as np
 
 
 def check_arrays(
-    X: Any, y: Any = None, feature_names: Sequence[str] | None = None
+    X: object, y: object = None, feature_names: Sequence[str] | None = None
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """X as a finite C-ordered (n, d) float64 matrix, y as a finite (n,) float64 vector.
 
@@ -51,7 +51,7 @@ def check_arrays(
     return matrix, target
 
 
-def as_real(values: Any, who: str) -> np.ndarray:
+def as_real(values: object, who: str) -> np.ndarray:
     """The values as a real numeric array of any shape; structured arrays pass through."""
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise ValueError(f"{who} must be a dense array, got a sparse matrix: use {who}.toarray()")
@@ -81,13 +81,14 @@ def as_real(values: Any, who: str) -> np.ndarray:
     return array
 
 
-def _target(y: Any, n: int) -> np.ndarray:
+def _target(y: object, n: int) -> np.ndarray:
+    column: Any = y
     # A one-column frame has names only for messages; its values are what matters here.
-    if hasattr(y, "to_numpy") and hasattr(y, "columns"):
-        y = y.to_numpy()
-    elif hasattr(y, "column_names") and hasattr(y, "__arrow_c_stream__"):
-        y = np.column_stack([y.column(name).to_numpy() for name in y.column_names])
-    target = as_real(y, "y")
+    if hasattr(column, "to_numpy") and hasattr(column, "columns"):
+        column = column.to_numpy()
+    elif hasattr(column, "column_names") and hasattr(column, "__arrow_c_stream__"):
+        column = np.column_stack([column.column(name).to_numpy() for name in column.column_names])
+    target = as_real(column, "y")
     if target.ndim == 2 and target.shape[1] == 1:
         target = target[:, 0]
     if target.ndim != 1:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -188,7 +188,7 @@ def _npy(path: Path, head: bytes, kind: str) -> np.ndarray:
         raise _pickled_or_unreadable(path, kind, error) from None
 
 
-def _pickled_or_unreadable(path: Path, kind: str, error: Any) -> ValueError:
+def _pickled_or_unreadable(path: Path, kind: str, error: Exception) -> ValueError:
     if "Python objects" in str(error) or "allow_pickle" in str(error):
         return ValueError(
             f"{path} holds Python objects, not plain numbers: save numeric arrays (X.astype(float)) instead"

@@ -17,10 +17,12 @@ from onehidden.data.table import Table
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Target = str | int | None  # the name of a column, or its place where columns have no names
+
 
 @overload
 def open(
-    source: Any,
+    source: object,
     target: str | int | None = None,
     columns: Sequence[str] | None = None,
     *,
@@ -32,7 +34,7 @@ def open(
 
 @overload
 def open(
-    source: Any,
+    source: object,
     target: str | int | None = None,
     columns: Sequence[str] | None = None,
     *,
@@ -43,7 +45,7 @@ def open(
 
 
 def open(
-    source: Any,
+    source: object,
     target: str | int | None = None,
     columns: Sequence[str] | None = None,
     *,
@@ -105,7 +107,7 @@ def open(
     return build(table, None if target is None else str(target), columns, where, weight, nulls)
 
 
-def _is_streamed(source: Any, stream: bool | None) -> bool:
+def _is_streamed(source: object, stream: bool | None) -> bool:
     from onehidden.data.streaming import is_dask, too_large
 
     dask = is_dask(source)
@@ -118,7 +120,7 @@ def _is_streamed(source: Any, stream: bool | None) -> bool:
     return dask
 
 
-def as_arrow(source: Any, target: Any, where: str) -> tuple[pa.Table, Any]:
+def as_arrow(source: object, target: Target, where: str) -> tuple[pa.Table, Target]:
     """Whatever is held in memory as named columns, and the name of the target among them."""
     if isinstance(source, tuple) and len(source) == 2:
         source = {"X": source[0], "y": source[1]}
@@ -129,7 +131,7 @@ def as_arrow(source: Any, target: Any, where: str) -> tuple[pa.Table, Any]:
     return _from_array(source, target, where)
 
 
-def is_frame(source: Any) -> bool:
+def is_frame(source: object) -> bool:
     """Whether the source is a table with column names (pandas, polars, pyarrow or alike)."""
     if hasattr(source, "collect_schema"):  # polars; asking a lazy frame for its columns is a query
         return True
@@ -137,23 +139,24 @@ def is_frame(source: Any) -> bool:
     return named and (_is_pandas(source) or hasattr(source, "__arrow_c_stream__"))
 
 
-def _is_pandas(source: Any) -> bool:
+def _is_pandas(source: object) -> bool:
     return type(source).__module__.split(".")[0] == "pandas"
 
 
-def to_arrow(source: Any, where: str = "the table") -> pa.Table:
+def to_arrow(source: object, where: str = "the table") -> pa.Table:
     """A frame as an Arrow table, names as text; the index of a pandas frame is left behind."""
     import pyarrow as pa
 
-    if not _is_pandas(source):
-        if hasattr(source, "collect"):  # a polars LazyFrame
-            source = source.collect()
-        return pa.table(source)
-    names = [str(name) for name in source.columns]
+    frame: Any = source
+    if not _is_pandas(frame):
+        if hasattr(frame, "collect"):  # a polars LazyFrame
+            frame = frame.collect()
+        return pa.table(frame)
+    names = [str(name) for name in frame.columns]
     arrays = []
     for j, name in enumerate(names):
         try:
-            arrays.append(pa.array(source.iloc[:, j], from_pandas=True))
+            arrays.append(pa.array(frame.iloc[:, j], from_pandas=True))
         except (pa.ArrowException, TypeError, ValueError):
             raise ValueError(
                 f"{where} must have numeric columns, but {name!r} mixes kinds of value: convert it with "
@@ -162,7 +165,7 @@ def to_arrow(source: Any, where: str = "the table") -> pa.Table:
     return pa.Table.from_arrays([_plain(a) for a in arrays], names=names)
 
 
-def _plain(array: Any) -> Any:
+def _plain(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     """pa.array may return chunks for frames backed by Arrow already."""
     import pyarrow as pa
 
@@ -179,7 +182,7 @@ def _columns_of(table: Table) -> dict[str, Any]:
     return named
 
 
-def _from_mapping(source: Mapping[str, Any], target: Any, where: str) -> tuple[pa.Table, Any]:
+def _from_mapping(source: Mapping[str, Any], target: Target, where: str) -> tuple[pa.Table, Target]:
     import pyarrow as pa
 
     if not source:
@@ -203,14 +206,14 @@ def _from_mapping(source: Mapping[str, Any], target: Any, where: str) -> tuple[p
     return pa.table(arrays), target
 
 
-def _column(values: Any, who: str) -> pa.Array:
+def _column(values: object, who: str) -> pa.Array:
     """One column of a dict. Text and gaps stay as they are: ``build`` names them and counts them."""
     import pyarrow as pa
 
-    array = values if hasattr(values, "toarray") else np.asarray(values)
-    if not hasattr(values, "toarray") and array.dtype.kind in "UTO" and array.ndim == 1:
+    plain = None if hasattr(values, "toarray") else np.asarray(values)
+    if plain is not None and plain.dtype.kind in "UTO" and plain.ndim == 1:
         try:
-            return pa.array(array.tolist(), from_pandas=True)
+            return pa.array(plain.tolist(), from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError):
             raise ValueError(
                 f"{who} must hold numbers, got Python objects of several kinds: convert it"
@@ -226,7 +229,7 @@ def _column(values: Any, who: str) -> pa.Array:
     return pa.array(np.ascontiguousarray(array, dtype=float))
 
 
-def _from_pair(source: Mapping[str, Any], target: Any, where: str) -> tuple[pa.Table, Any]:
+def _from_pair(source: Mapping[str, Any], target: Target, where: str) -> tuple[pa.Table, Target]:
     """The matrix X, with the target y or the array that ``target`` names."""
     import pyarrow as pa
 
@@ -255,7 +258,9 @@ def _from_pair(source: Mapping[str, Any], target: Any, where: str) -> tuple[pa.T
     return table.append_column(name, pa.array(np.ascontiguousarray(y, dtype=float))), name
 
 
-def _from_array(source: Any, target: Any, where: str, names: list[Any] | None = None) -> tuple[pa.Table, Any]:
+def _from_array(
+    source: object, target: Target, where: str, names: list[str] | None = None
+) -> tuple[pa.Table, Target]:
     import pyarrow as pa
 
     if is_frame(source):

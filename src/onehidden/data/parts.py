@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -170,7 +171,7 @@ class DelayedPart:
         for start, stop in slices(table.num_rows, rows):
             yield table.slice(start, stop - start)
 
-    def computed(self, block: Any) -> DelayedPart:
+    def computed(self, block: object) -> DelayedPart:
         """The part with its partition in hand: what a worker reads."""
         return DelayedPart(block, self.names)
 
@@ -184,7 +185,12 @@ class unreadable:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if error is None or not isinstance(error, Exception) or _ours(error):
             return
         line = " ".join(str(error).split())

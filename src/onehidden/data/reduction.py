@@ -10,9 +10,13 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
+from onehidden.data.parts import DelayedPart
 from onehidden.data.source import BATCH_ROWS, Batch, Part, Selection, Source, prefetched
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 _ARITY = 8  # accumulators merged together: few are alive at once, and the tree is shallow
 
@@ -20,24 +24,25 @@ _ARITY = 8  # accumulators merged together: few are alive at once, and the tree 
 class Accumulator(Protocol):
     """A reduction over samples."""
 
-    def update(self, batch: Batch) -> Any: ...
+    def update(self, batch: Batch) -> object: ...
 
-    def merge(self, other: Any) -> Any: ...
+    def merge(self, other: Self) -> object: ...
 
-    def result(self) -> Any: ...
+    def result(self) -> object: ...
 
 
 A = TypeVar("A", bound=Accumulator)
+Progress = Callable[[int, int], None]  # told (parts done, parts)
 
 
 def reduce(
     source: Source,
     make: Callable[[], A],
     *,
-    client: Any = None,
+    client: object = None,
     rows: int = BATCH_ROWS,
     counting: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> A:
     """The accumulator of all rows; call ``result()`` on it.
 
@@ -52,10 +57,13 @@ def reduce(
     """
     if client is None:
         return _here(source, make, rows, counting, progress)
-    return _there(source, make, client, rows, counting, progress)
+    session: Any = client
+    return _there(source, make, session, rows, counting, progress)
 
 
-def _fold(selection: Selection, number: int, part: Part, make, rows: int, counting: bool) -> Any:
+def _fold(
+    selection: Selection, number: int, part: Part, make: Callable[[], A], rows: int, counting: bool
+) -> A:
     total = make()
     for batch in prefetched(selection.batches(number, part, rows, counting)):
         if len(batch) or batch.dropped:
@@ -63,7 +71,7 @@ def _fold(selection: Selection, number: int, part: Part, make, rows: int, counti
     return total
 
 
-def _merged(group: list[Any]) -> Any:
+def _merged(group: list[A]) -> A:
     """One accumulator; the first is copied, since a worker may be asked for it again."""
     total = group[0] if len(group) == 1 else copy.deepcopy(group[0])
     for other in group[1:]:
@@ -71,10 +79,10 @@ def _merged(group: list[Any]) -> Any:
     return total
 
 
-def _here(source: Source, make, rows: int, counting: bool, progress) -> Any:
-    levels: list[list[Any]] = [[]]
+def _here(source: Source, make: Callable[[], A], rows: int, counting: bool, progress: Progress | None) -> A:
+    levels: list[list[A]] = [[]]
 
-    def push(level: int, item: Any) -> None:
+    def push(level: int, item: A) -> None:
         if level == len(levels):
             levels.append([])
         levels[level].append(item)
@@ -98,7 +106,14 @@ def _here(source: Source, make, rows: int, counting: bool, progress) -> Any:
     return make()
 
 
-def _there(source: Source, make, client: Any, rows: int, counting: bool, progress) -> Any:
+def _there(
+    source: Source,
+    make: Callable[[], A],
+    client: Client,
+    rows: int,
+    counting: bool,
+    progress: Progress | None,
+) -> A:
     from distributed import KilledWorker, as_completed
 
     leaves = []
@@ -130,23 +145,32 @@ def _there(source: Source, make, client: Any, rows: int, counting: bool, progres
         ) from None
 
 
-def _delayed(function: Any) -> Any:
+def _delayed(function: Callable[..., A]) -> Any:
     from dask.delayed import delayed
 
     return delayed(function, pure=False)
 
 
-def _bare(part: Any) -> Any:
+def _bare(part: Part) -> Part:
     """The part without its Dask partition, which reaches the worker computed."""
-    return part.computed(None) if hasattr(part, "partition") else part
+    return part.computed(None) if isinstance(part, DelayedPart) else part
 
 
-def _fold_there(selection, number, part, make, rows, counting, block=None) -> Any:
-    return _fold(selection, number, part if block is None else part.computed(block), make, rows, counting)
+def _fold_there(
+    selection: Selection,
+    number: int,
+    part: Part,
+    make: Callable[[], A],
+    rows: int,
+    counting: bool,
+    block: object = None,
+) -> A:
+    read = part.computed(block) if isinstance(part, DelayedPart) and block is not None else part
+    return _fold(selection, number, read, make, rows, counting)
 
 
 @contextmanager
-def connected(client: Any, source: Source | None = None) -> Iterator[Any]:
+def connected(client: object, source: Source | None = None) -> Iterator[Any]:
     """A Dask client from a client, a cluster or a scheduler address; None stays None.
 
     A Dask collection may live on the cluster of the session's own client, which is then taken.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from queue import Queue
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from onehidden.data.table import shorten
 if TYPE_CHECKING:
     import pyarrow as pa
 
+T = TypeVar("T")
 BATCH_ROWS = 1 << 15
 _PART_SHIFT = 40  # a row's number: its part above, its place in the part below
 
@@ -112,7 +113,7 @@ class Selection:
         return Batch(np.ascontiguousarray(values[:d].T), y, weight, row, dropped, faults)
 
 
-def _as_float(column: Any, name: str, where: str) -> np.ndarray:
+def _as_float(column: pa.Array | pa.ChunkedArray, name: str, where: str) -> np.ndarray:
     import pyarrow as pa
 
     kind = column.type
@@ -177,7 +178,7 @@ class Source:
             yield from prefetched(self.selection.batches(number, part, int(rows)))
 
 
-def prefetched(items: Iterator[Any], depth: int = 2) -> Iterator[Any]:
+def prefetched(items: Iterator[T], depth: int = 2) -> Iterator[T]:
     """The same items, made in a thread of their own up to ``depth`` ahead; its errors arrive here."""
     queue: Queue = Queue(maxsize=depth)
     end, closed = object(), []

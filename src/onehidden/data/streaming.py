@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,18 +24,26 @@ from onehidden.data.parts import (
 from onehidden.data.source import Part, Selection, Source
 from onehidden.data.table import shorten
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from dask.delayed import Delayed
+
+    from onehidden.data.opening import Target
+
 _COMFORTABLE = 0.25  # share of the machine's memory that a table may fill before it is streamed
 
 
 class _Found:
     """What opening a container yields: parts, names, kinds of the columns, rows, a fingerprint."""
 
-    def __init__(self, parts: list[Any], names: list[str], numeric: list[bool], rows: int, mark: str) -> None:
+    def __init__(
+        self, parts: Sequence[Part], names: list[str], numeric: list[bool], rows: int, mark: str
+    ) -> None:
         self.parts, self.names, self.numeric, self.rows, self.mark = parts, names, numeric, rows, mark
 
 
 def open_source(
-    source: Any, target: Any, columns: Sequence[str] | None, weight: str | None, nulls: str
+    source: object, target: Target, columns: Sequence[str] | None, weight: str | None, nulls: str
 ) -> Source:
     """A ``Source`` over a path, a Dask collection or a table in memory."""
     if isinstance(source, Path):
@@ -57,7 +65,14 @@ def open_source(
     return Source(parts, selection, found.rows, mark)
 
 
-def _select(found: _Found, target, columns, weight, nulls, where: str) -> Selection:
+def _select(
+    found: _Found,
+    target: str | None,
+    columns: Sequence[str] | None,
+    weight: str | None,
+    nulls: str,
+    where: str,
+) -> Selection:
     repeated = [name for name, count in Counter(found.names).items() if count > 1]
     if repeated:
         raise ValueError(f"{where} has more than one column called {shorten(repeated)}: rename them")
@@ -126,14 +141,14 @@ def _stamp(path: Path) -> str:
     return f"{path.name}:{state.st_size}:{state.st_mtime_ns}"
 
 
-def _is_number(kind: Any) -> bool:
+def _is_number(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
     numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     return numeric or pa.types.is_boolean(kind) or pa.types.is_null(kind)
 
 
-def _of_schema(schema: Any) -> tuple[list[str], list[bool]]:
+def _of_schema(schema: pa.Schema) -> tuple[list[str], list[bool]]:
     return list(schema.names), [_is_number(field.type) for field in schema]
 
 
@@ -202,7 +217,7 @@ def _npy(path: Path) -> _Found:
     return _Found(parts, list(names), [True] * len(names), len(array), _stamp(path))
 
 
-def _file(path: Path, target: Any) -> tuple[_Found, Any]:
+def _file(path: Path, target: Target) -> tuple[_Found, Target]:
     from onehidden.data.files import kind_of, read
 
     kind = kind_of(path)
@@ -212,7 +227,7 @@ def _file(path: Path, target: Any) -> tuple[_Found, Any]:
     return found, target
 
 
-def _table(source: Any, target: Any) -> tuple[_Found, Any]:
+def _table(source: object, target: Target) -> tuple[_Found, Target]:
     """Columns in memory, streamed in slices without another copy of the whole."""
     from onehidden.data.opening import as_arrow
 
@@ -227,7 +242,7 @@ def _table(source: Any, target: Any) -> tuple[_Found, Any]:
     return _Found(parts, names, numeric, rows, digest.hexdigest()), target
 
 
-def _plain(column: Any) -> np.ndarray:
+def _plain(column: pa.ChunkedArray) -> np.ndarray:
     import pyarrow as pa
 
     if pa.types.is_null(column.type):
@@ -237,25 +252,26 @@ def _plain(column: Any) -> np.ndarray:
     return column.cast(pa.float64(), safe=False).to_numpy()
 
 
-def is_dask(source: Any) -> bool:
+def is_dask(source: object) -> bool:
     """Whether the source is a Dask DataFrame or Array, or a pair of arrays with one."""
     if isinstance(source, tuple):
         return any(is_dask(one) for one in source)
     return type(source).__module__.split(".")[0] == "dask" and hasattr(source, "__dask_graph__")
 
 
-def _dask(source: Any, target: Any) -> tuple[_Found, Any]:
+def _dask(source: object, target: Target) -> tuple[_Found, Target]:
     import dask.array as da
     from dask.base import tokenize
 
-    if hasattr(source, "to_delayed") and hasattr(source, "columns"):
-        names = [str(name) for name in source.columns]
-        target = str(target) if target in list(source.columns) else target  # a name before a place
-        numeric = [dtype.kind in "biuf" for dtype in source.dtypes]
-        rows = len(source)
-        parts = [DelayedPart(part, tuple(names)) for part in source.to_delayed()]
-        return _Found(parts, names, numeric, rows, tokenize(source)), target
-    X, y = source if isinstance(source, tuple) else (source, None)
+    held: Any = source
+    if hasattr(held, "to_delayed") and hasattr(held, "columns"):
+        names = [str(name) for name in held.columns]
+        target = str(target) if target in list(held.columns) else target  # a name before a place
+        numeric = [dtype.kind in "biuf" for dtype in held.dtypes]
+        rows = len(held)
+        parts = [DelayedPart(part, tuple(names)) for part in held.to_delayed()]
+        return _Found(parts, names, numeric, rows, tokenize(held)), target
+    X, y = held if isinstance(held, tuple) else (held, None)
     X = X if hasattr(X, "__dask_graph__") else da.from_array(np.asarray(X))
     if X.ndim != 2:
         raise ValueError(f"the Dask array must be a matrix of n rows and d columns, got shape {X.shape}")
@@ -276,7 +292,7 @@ def _dask(source: Any, target: Any) -> tuple[_Found, Any]:
     return _Found(parts, names, [True] * len(names), int(X.shape[0]), tokenize(X, y)), target
 
 
-def _beside(left: Any, right: Any) -> Any:
+def _beside(left: Delayed, right: Delayed) -> Delayed:
     """Two delayed blocks as the columns of one."""
     from dask.delayed import delayed
 

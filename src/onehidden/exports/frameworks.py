@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def to_torch(net: OneHiddenNet) -> Any:
             self.hidden = torch.nn.Linear(net.n_inputs, net.n_hidden, dtype=torch.float64)
             self.readout = torch.nn.Linear(net.n_hidden, 1, dtype=torch.float64)
 
-        def forward(self, x: Any) -> Any:
+        def forward(self, x: object) -> object:
             return self.readout(g(self.hidden(x))).squeeze(-1)
 
     module = OneHiddenModule()
@@ -45,7 +46,7 @@ def to_torch(net: OneHiddenNet) -> Any:
     return module
 
 
-def _torch_activation(torch: Any, name: str) -> Callable[[Any], Any]:
+def _torch_activation(torch: ModuleType, name: str) -> Callable[[Any], Any]:
     functional = torch.nn.functional
     return {
         "relu": torch.relu,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from onehidden.activations import LEAKY_SLOPE
 
@@ -56,7 +58,7 @@ def to_onnx(net: OneHiddenNet, path: str | Path) -> None:
 class _Graph:
     """Nodes and constants under construction; every method returns the name of a tensor."""
 
-    def __init__(self, onnx: Any) -> None:
+    def __init__(self, onnx: ModuleType) -> None:
         self._onnx = onnx
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
@@ -66,7 +68,7 @@ class _Graph:
         self.nodes.append(self._onnx.helper.make_node(op, list(inputs), [name]))
         return name
 
-    def constant(self, value: Any) -> str:
+    def constant(self, value: npt.ArrayLike) -> str:
         name = f"c{len(self.constants)}"
         array = np.array(value, dtype=np.float64, order="C")
         self.constants.append(self._onnx.numpy_helper.from_array(array, name))

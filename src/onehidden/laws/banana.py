@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from math import log, pi
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from onehidden.laws.base import as_dimension
 from onehidden.laws.transformed import FromLogDensity
@@ -33,7 +35,7 @@ class Banana(FromLogDensity):
         self.bend, self.pairs = float(bend), int(pairs)
         straight, bent = slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2)
 
-        def log_density(x):
+        def log_density(x: jax.Array) -> jax.Array:
             # The map z -> x has unit Jacobian.
             z = x.at[bent].add(-bend * (x[straight] ** 2 - 1))
             return -0.5 * jnp.sum(z**2) - 0.5 * d * log(2 * pi)
@@ -46,11 +48,11 @@ class Banana(FromLogDensity):
         super().__init__(log_density, d, sampler)
 
     @property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Float[np.ndarray, " d"]:
         return np.zeros(self.n_inputs)
 
     @property
-    def cov(self) -> np.ndarray:
+    def cov(self) -> Float[np.ndarray, "d d"]:
         variance = np.ones(self.n_inputs)
         variance[1 : 2 * self.pairs : 2] += 2 * self.bend**2
         return np.diag(variance)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
 
 from onehidden.laws.partitions import score_entry, score_tensor
 
@@ -31,7 +32,9 @@ class ScoreFunction:
     n_inputs: int
     valid_order: float = float("inf")
 
-    def score(self, X: Any, order: int, subspace: Any = None) -> np.ndarray:
+    def score(
+        self, X: npt.ArrayLike, order: int, subspace: npt.ArrayLike | None = None
+    ) -> Float[np.ndarray, "n ..."]:
         """S_m at the rows of X, contracted with the columns of ``subspace`` where one is given.
 
         Parameters
@@ -59,7 +62,7 @@ class ScoreFunction:
             out[rows] = self._tensor(X[rows], order, V)
         return out
 
-    def contract(self, X: Any, *directions: Any) -> np.ndarray:
+    def contract(self, X: npt.ArrayLike, *directions: npt.ArrayLike) -> Float[np.ndarray, " n"]:
         """S_m(u, v, …) at the rows of X, one direction an argument, m = their number; (n,)."""
         self._must_be_ready()
         X = as_points(X, self.n_inputs)
@@ -87,17 +90,23 @@ class ScoreFunction:
         if not hasattr(self, "n_inputs"):
             raise ValueError(f"this {type(self).__name__} has not been fitted: call .fit(X) first")
 
-    def _tensor(self, X: np.ndarray, order: int, V: np.ndarray) -> np.ndarray:
+    def _tensor(
+        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
+    ) -> Float[np.ndarray, "n ..."]:
         return score_tensor(self._log_derivatives(X, order, V))
 
-    def _entry(self, X: np.ndarray, V: np.ndarray, index: Sequence[int]) -> np.ndarray:
+    def _entry(
+        self, X: Float[np.ndarray, "n d"], V: Float[np.ndarray, "d r"], index: Sequence[int]
+    ) -> Float[np.ndarray, " n"]:
         return score_entry(self._log_derivatives(X, len(index), V), index)
 
-    def _log_derivatives(self, X: np.ndarray, order: int, V: np.ndarray) -> list[np.ndarray | None]:
+    def _log_derivatives(
+        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
+    ) -> list[np.ndarray | None]:
         """G_1 … G_order contracted with V: G_j is (n, r, …, r), None where it vanishes."""
         raise TypeError(f"{type(self).__name__} defines no derivatives")
 
-    def laplacian(self, X: Any) -> np.ndarray:
+    def laplacian(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
         """The divergence of ∇log f, (n,): what held-out score matching adds to ½|∇log f|²."""
         X = as_points(X, self.n_inputs)
         d = self.n_inputs
@@ -112,25 +121,25 @@ class Law(ScoreFunction):
     """A score whose law is known: it can also be sampled and has a density."""
 
     @property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Float[np.ndarray, " d"]:
         """E[x], (d,)."""
         raise TypeError(f"{type(self).__name__} does not know its mean")
 
     @property
-    def cov(self) -> np.ndarray:
+    def cov(self) -> Float[np.ndarray, "d d"]:
         """Cov[x], (d, d)."""
         raise TypeError(f"{type(self).__name__} does not know its covariance")
 
-    def sample(self, n: int, seed: int) -> np.ndarray:
+    def sample(self, n: int, seed: int) -> Float[np.ndarray, "n d"]:
         """n independent rows, (n, d)."""
         raise TypeError(f"{type(self).__name__} cannot be sampled")
 
-    def log_density(self, X: Any) -> np.ndarray:
+    def log_density(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
         """log f at the rows of X, (n,)."""
         raise TypeError(f"{type(self).__name__} has no density")
 
 
-def as_points(X: Any, d: int | None = None) -> np.ndarray:
+def as_points(X: npt.ArrayLike, d: int | None = None) -> Float[np.ndarray, "n d"]:
     """X as a finite float64 (n, d) matrix, or one sentence on what is wrong with it."""
     try:
         X = np.ascontiguousarray(np.asarray(X, dtype=float))
@@ -146,7 +155,9 @@ def as_points(X: Any, d: int | None = None) -> np.ndarray:
     return X
 
 
-def as_spd(cov: Any, d: int, name: str = "cov") -> tuple[np.ndarray, np.ndarray]:
+def as_spd(
+    cov: npt.ArrayLike, d: int, name: str = "cov"
+) -> tuple[Float[np.ndarray, "d d"], Float[np.ndarray, "d d"]]:
     """A symmetric positive definite (d, d) matrix and its Cholesky root."""
     cov = np.array(cov, dtype=float)
     if cov.shape != (d, d) or not np.all(np.isfinite(cov)) or not np.allclose(cov, cov.T, rtol=1e-10):
@@ -157,13 +168,13 @@ def as_spd(cov: Any, d: int, name: str = "cov") -> tuple[np.ndarray, np.ndarray]
         raise ValueError(f"{name} must be positive definite: drop dependent columns") from None
 
 
-def as_dimension(d: Any) -> int:
+def as_dimension(d: float) -> int:
     if int(d) != d or d < 1:
         raise ValueError(f"the number of inputs must be a positive integer, got {d}")
     return int(d)
 
 
-def _as_matrix(V: Any, d: int) -> np.ndarray:
+def _as_matrix(V: npt.ArrayLike, d: int) -> Float[np.ndarray, "d r"]:
     V = np.asarray(V, dtype=float)
     if V.ndim != 2 or V.shape[0] != d or V.shape[1] < 1:
         raise ValueError(f"subspace must be a ({d}, r) matrix with r >= 1 columns, got shape {V.shape}")
@@ -180,7 +191,7 @@ def _blocks(n: int, width: int) -> list[slice]:
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
 
-def require_valid_orders(score: Any, orders: Iterable[int]) -> None:
+def require_valid_orders(score: object, orders: Iterable[int]) -> None:
     """Refuse orders at which a law says that its formula is no score (Laplace beyond 1, uniform at all)."""
     limit = getattr(score, "valid_order", float("inf"))
     who = type(getattr(score, "score_of_x", score)).__name__

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
 
 from onehidden.laws.base import Law, as_points, as_spd
 from onehidden.laws.partitions import score_entry, score_tensor
@@ -21,7 +22,7 @@ class Gaussian(Law):
     cov : (d, d), positive definite; a number stands for that multiple of the identity.
     """
 
-    def __init__(self, mean: Any, cov: Any = 1.0) -> None:
+    def __init__(self, mean: npt.ArrayLike, cov: npt.ArrayLike = 1.0) -> None:
         centre = np.atleast_1d(np.array(mean, dtype=float))
         if centre.ndim != 1 or not np.all(np.isfinite(centre)):
             raise ValueError(f"mean must be a finite vector, got shape {centre.shape}")
@@ -37,22 +38,24 @@ class Gaussian(Law):
         self._inverse_root = inverse_root
 
     @property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Float[np.ndarray, " d"]:
         return self._mean
 
     @property
-    def cov(self) -> np.ndarray:
+    def cov(self) -> Float[np.ndarray, "d d"]:
         return self._cov
 
-    def sample(self, n: int, seed: int) -> np.ndarray:
+    def sample(self, n: int, seed: int) -> Float[np.ndarray, "n d"]:
         z = stream(seed, "law", type(self).__name__).standard_normal((n, self.n_inputs))
         return self._mean + z @ self._root.T
 
-    def log_density(self, X: Any) -> np.ndarray:
+    def log_density(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
         z = (as_points(X, self.n_inputs) - self._mean) @ self._inverse_root.T
         return self._log_norm - 0.5 * np.sum(z**2, axis=1)
 
-    def _log_derivatives(self, X: np.ndarray, order: int, V: np.ndarray) -> list[np.ndarray | None]:
+    def _log_derivatives(
+        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
+    ) -> list[np.ndarray | None]:
         PV = self._precision @ V
         G: list[np.ndarray | None] = [(self._mean - X) @ PV]
         if order >= 2:
@@ -75,7 +78,7 @@ class GaussianMixture(Law):
     covs : (K, d, d) full covariances, or (d, d) shared by all.
     """
 
-    def __init__(self, weights: Any, means: Any, covs: Any) -> None:
+    def __init__(self, weights: npt.ArrayLike, means: npt.ArrayLike, covs: npt.ArrayLike) -> None:
         weights = np.array(weights, dtype=float)
         means = np.array(means, dtype=float)
         covs = np.array(covs, dtype=float)
@@ -94,21 +97,21 @@ class GaussianMixture(Law):
         self.components = tuple(Gaussian(m, c) for m, c in zip(means, covs, strict=True))
 
     @property
-    def means(self) -> np.ndarray:
+    def means(self) -> Float[np.ndarray, "K d"]:
         """(K, d) means of the components."""
         return np.stack([c.mean for c in self.components])
 
     @property
-    def covs(self) -> np.ndarray:
+    def covs(self) -> Float[np.ndarray, "K d d"]:
         """(K, d, d) covariances of the components."""
         return np.stack([c.cov for c in self.components])
 
     @property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Float[np.ndarray, " d"]:
         return self.weights @ self.means
 
     @property
-    def cov(self) -> np.ndarray:
+    def cov(self) -> Float[np.ndarray, "d d"]:
         centre = self.mean
         return sum(
             (
@@ -118,7 +121,7 @@ class GaussianMixture(Law):
             start=np.zeros((self.n_inputs, self.n_inputs)),
         )
 
-    def sample(self, n: int, seed: int) -> np.ndarray:
+    def sample(self, n: int, seed: int) -> Float[np.ndarray, "n d"]:
         rng = stream(seed, "law", type(self).__name__)
         label = rng.choice(len(self.weights), size=n, p=self.weights)
         z = rng.standard_normal((n, self.n_inputs))
@@ -128,23 +131,25 @@ class GaussianMixture(Law):
             out[mine] = component.mean + z[mine] @ component._root.T
         return out
 
-    def log_density(self, X: Any) -> np.ndarray:
+    def log_density(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
         joint = self._log_joint(as_points(X, self.n_inputs))
         top = joint.max(axis=1)
         return top + np.log(np.exp(joint - top[:, None]).sum(axis=1))
 
-    def posterior(self, X: Any) -> np.ndarray:
+    def posterior(self, X: npt.ArrayLike) -> Float[np.ndarray, "n K"]:
         """P(component | x), (n, K), in log space."""
         joint = self._log_joint(as_points(X, self.n_inputs))
         weight = np.exp(np.maximum(joint - joint.max(axis=1, keepdims=True), -700.0))
         return weight / weight.sum(axis=1, keepdims=True)
 
-    def _log_joint(self, X: np.ndarray) -> np.ndarray:
+    def _log_joint(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n K"]:
         return np.stack(
             [np.log(w) + c.log_density(X) for w, c in zip(self.weights, self.components, strict=True)], axis=1
         )
 
-    def _tensor(self, X: np.ndarray, order: int, V: np.ndarray) -> np.ndarray:
+    def _tensor(
+        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
+    ) -> Float[np.ndarray, "n ..."]:
         # ∇^m f / f = Σ_c p_c ∇^m f_c / f_c: no cancellation between derivatives of log f.
         share = self.posterior(X)
         total = np.zeros((len(X),) + (V.shape[1],) * order)
@@ -153,14 +158,18 @@ class GaussianMixture(Law):
             total += share[:, c].reshape((-1,) + (1,) * order) * part
         return total
 
-    def _entry(self, X: np.ndarray, V: np.ndarray, index: Sequence[int]) -> np.ndarray:
+    def _entry(
+        self, X: Float[np.ndarray, "n d"], V: Float[np.ndarray, "d r"], index: Sequence[int]
+    ) -> Float[np.ndarray, " n"]:
         share = self.posterior(X)
         total = np.zeros(len(X))
         for c, component in enumerate(self.components):
             total += share[:, c] * score_entry(component._log_derivatives(X, len(index), V), index)
         return total
 
-    def _log_derivatives(self, X: np.ndarray, order: int, V: np.ndarray) -> list[np.ndarray | None]:
+    def _log_derivatives(
+        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
+    ) -> list[np.ndarray | None]:
         if order > 2:
             raise ValueError("a mixture gives its scores directly; derivatives of log f only to order 2")
         S1 = self._tensor(X, 1, V)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
+from jaxtyping import Float
 
 Partition = tuple[tuple[int, ...], ...]
 _LETTERS = "abcdefghijklm"
@@ -27,7 +28,7 @@ def set_partitions(order: int, largest: int | None = None) -> tuple[Partition, .
     return tuple(grown)
 
 
-def score_tensor(G: Sequence[np.ndarray | None]) -> np.ndarray:
+def score_tensor(G: Sequence[Float[np.ndarray, "n ..."] | None]) -> Float[np.ndarray, "n ..."]:
     """S_m from G_1, …, G_m with every axis open: G_j is (n, r, …, r) or None for zero.
 
     (8) of [GMOV] with the symmetrisation written out: (-1)^m S_m is the sum over set partitions of the m
@@ -48,7 +49,9 @@ def score_tensor(G: Sequence[np.ndarray | None]) -> np.ndarray:
     return total if order % 2 == 0 else -total
 
 
-def score_entry(G: Sequence[np.ndarray | None], index: Sequence[int]) -> np.ndarray:
+def score_entry(
+    G: Sequence[Float[np.ndarray, "n ..."] | None], index: Sequence[int]
+) -> Float[np.ndarray, " n"]:
     """One entry (i_1, …, i_m) of S_m, (n,): a polynomial in entries of the G_j, no tensor of order m."""
     order = len(index)
     total = np.zeros(_rows(G))

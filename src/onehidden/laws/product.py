@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import ceil, factorial, gamma, lgamma, log, pi
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
 
 from onehidden.laws.base import Law, as_dimension, as_points
 from onehidden.streams import stream
@@ -26,26 +27,28 @@ class ProductLaw(Law):
         self.scale = float(scale)
 
     @property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Float[np.ndarray, " d"]:
         return np.zeros(self.n_inputs)
 
     @property
-    def cov(self) -> np.ndarray:
+    def cov(self) -> Float[np.ndarray, "d d"]:
         return self.scale**2 * self._line_variance() * np.eye(self.n_inputs)
 
-    def sample(self, n: int, seed: int) -> np.ndarray:
+    def sample(self, n: int, seed: int) -> Float[np.ndarray, "n d"]:
         return self.scale * self._line_sample(stream(seed, "law", type(self).__name__), (n, self.n_inputs))
 
-    def log_density(self, X: Any) -> np.ndarray:
+    def log_density(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
         t = as_points(X, self.n_inputs) / self.scale
         return np.sum(self._line_log_density(t), axis=1) - self.n_inputs * log(self.scale)
 
-    def log_derivatives(self, X: Any) -> tuple[np.ndarray, ...]:
+    def log_derivatives(self, X: npt.ArrayLike) -> tuple[Float[np.ndarray, "n d"], ...]:
         """Derivatives 1–4 of log f in each coordinate, four (n, d) arrays: all there is to a product law."""
         t = as_points(X, self.n_inputs) / self.scale
         return tuple(self._line_derivative(t, j) / self.scale**j for j in range(1, 5))
 
-    def _log_derivatives(self, X: np.ndarray, order: int, V: np.ndarray) -> list[np.ndarray | None]:
+    def _log_derivatives(
+        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
+    ) -> list[np.ndarray | None]:
         t = X / self.scale
         return [
             power_sum(self._line_derivative(t, j) / self.scale**j, V, j) if self._has(j) or j == 1 else None
@@ -69,7 +72,7 @@ class ProductLaw(Law):
         raise TypeError(f"{type(self).__name__} defines no variance")
 
 
-def power_sum(L: np.ndarray, V: np.ndarray, j: int) -> np.ndarray:
+def power_sum(L: Float[np.ndarray, "n d"], V: Float[np.ndarray, "d r"], j: int) -> Float[np.ndarray, "n ..."]:
     """Σ_i L_i V_i^{⊗j}, (n, r, …, r): the diagonal tensor diag(L) of order j contracted with V (d, r)."""
     d, r = V.shape
     if r == d and np.array_equal(V, np.eye(d)):

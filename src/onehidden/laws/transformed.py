@@ -9,6 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
 
 from onehidden.laws.base import Law, as_points, as_spd
 from onehidden.laws.partitions import chain
@@ -26,7 +28,7 @@ class Affine(Law):
     shift : (d,); zero when None.
     """
 
-    def __init__(self, law: Law, matrix: Any, shift: Any = None) -> None:
+    def __init__(self, law: Law, matrix: npt.ArrayLike, shift: npt.ArrayLike | None = None) -> None:
         d = law.n_inputs
         self.matrix = np.array(matrix, dtype=float)
         self.shift = np.zeros(d) if shift is None else np.array(shift, dtype=float)
@@ -44,29 +46,35 @@ class Affine(Law):
         self._log_volume = float(np.linalg.slogdet(self.matrix)[1])
 
     @property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Float[np.ndarray, " d"]:
         return self.matrix @ self.law.mean + self.shift
 
     @property
-    def cov(self) -> np.ndarray:
+    def cov(self) -> Float[np.ndarray, "d d"]:
         return self.matrix @ self.law.cov @ self.matrix.T
 
-    def sample(self, n: int, seed: int) -> np.ndarray:
+    def sample(self, n: int, seed: int) -> Float[np.ndarray, "n d"]:
         return self.law.sample(n, seed) @ self.matrix.T + self.shift
 
-    def log_density(self, X: Any) -> np.ndarray:
+    def log_density(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
         return self.law.log_density(self._back(as_points(X, self.n_inputs))) - self._log_volume
 
-    def _back(self, X: np.ndarray) -> np.ndarray:
+    def _back(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
         return (X - self.shift) @ self._inverse.T
 
-    def _tensor(self, X: np.ndarray, order: int, V: np.ndarray) -> np.ndarray:
+    def _tensor(
+        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
+    ) -> Float[np.ndarray, "n ..."]:
         return self.law._tensor(self._back(X), order, self._inverse @ V)
 
-    def _entry(self, X: np.ndarray, V: np.ndarray, index: Sequence[int]) -> np.ndarray:
+    def _entry(
+        self, X: Float[np.ndarray, "n d"], V: Float[np.ndarray, "d r"], index: Sequence[int]
+    ) -> Float[np.ndarray, " n"]:
         return self.law._entry(self._back(X), self._inverse @ V, index)
 
-    def _log_derivatives(self, X: np.ndarray, order: int, V: np.ndarray) -> list[np.ndarray | None]:
+    def _log_derivatives(
+        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
+    ) -> list[np.ndarray | None]:
         return self.law._log_derivatives(self._back(X), order, self._inverse @ V)
 
 
@@ -83,9 +91,9 @@ class Elliptical(Law):
 
     def __init__(
         self,
-        radial: Callable[[Any], Any],
-        mean: Any,
-        scatter: Any,
+        radial: Callable[[jax.Array], jax.Array],
+        mean: npt.ArrayLike,
+        scatter: npt.ArrayLike,
         radius: Callable[[np.random.Generator, int], np.ndarray] | None = None,
     ) -> None:
         self._mean = np.atleast_1d(np.array(mean, dtype=float))
@@ -97,10 +105,10 @@ class Elliptical(Law):
         self._compiled: dict[int, Callable[..., Any]] = {}
 
     @property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Float[np.ndarray, " d"]:
         return self._mean
 
-    def sample(self, n: int, seed: int) -> np.ndarray:
+    def sample(self, n: int, seed: int) -> Float[np.ndarray, "n d"]:
         if self._radius is None:
             raise ValueError("this elliptical law was given no radius sampler: pass radius=(rng, n) -> radii")
         rng = stream(seed, "law", type(self).__name__)
@@ -108,14 +116,14 @@ class Elliptical(Law):
         z *= (self._radius(rng, n) / np.linalg.norm(z, axis=1))[:, None]
         return self._mean + z @ self._root.T
 
-    def log_density(self, X: Any) -> np.ndarray:
+    def log_density(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
         X = as_points(X, self.n_inputs)
         return self._phi(np.sum((X - self._mean) @ self._precision * (X - self._mean), axis=1), 0) - np.sum(
             np.log(np.diag(self._root))
         )
 
     @in_double
-    def _phi(self, Q: np.ndarray, k: int) -> np.ndarray:
+    def _phi(self, Q: Float[np.ndarray, " n"], k: int) -> Float[np.ndarray, " n"]:
         """The k-th derivative of the radial log-density."""
         if k not in self._compiled:
             fn = self._radial
@@ -124,7 +132,9 @@ class Elliptical(Law):
             self._compiled[k] = jax.jit(jax.vmap(fn))
         return np.asarray(self._compiled[k](Q), dtype=float)
 
-    def _log_derivatives(self, X: np.ndarray, order: int, V: np.ndarray) -> list[np.ndarray | None]:
+    def _log_derivatives(
+        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
+    ) -> list[np.ndarray | None]:
         centred = X - self._mean
         PV = self._precision @ V
         Q = np.sum(centred @ self._precision * centred, axis=1)
@@ -136,7 +146,7 @@ class Elliptical(Law):
 class MultivariateT(Elliptical):
     """Multivariate Student t: one heavy-tailed scale shared by all coordinates."""
 
-    def __init__(self, mean: Any, scatter: Any, df: float) -> None:
+    def __init__(self, mean: npt.ArrayLike, scatter: npt.ArrayLike, df: float) -> None:
         if not (np.isfinite(df) and df > 0):
             raise ValueError(f"df must be a positive number, got {df}")
         d = len(np.atleast_1d(mean))
@@ -150,7 +160,7 @@ class MultivariateT(Elliptical):
         )
 
     @property
-    def cov(self) -> np.ndarray:
+    def cov(self) -> Float[np.ndarray, "d d"]:
         return self.scatter * (self.df / (self.df - 2) if self.df > 2 else float("inf"))
 
 
@@ -165,7 +175,10 @@ class FromLogDensity(Law):
     """
 
     def __init__(
-        self, fn: Callable[[Any], Any], d: int, sampler: Callable[[int, int], np.ndarray] | None = None
+        self,
+        fn: Callable[[jax.Array], jax.Array],
+        d: int,
+        sampler: Callable[[int, int], np.ndarray] | None = None,
     ) -> None:
         self.n_inputs = int(d)
         self._fn = fn
@@ -181,22 +194,24 @@ class FromLogDensity(Law):
         if shape != ():
             raise ValueError(f"fn must return one number for one x, it returned shape {shape}")
 
-    def sample(self, n: int, seed: int) -> np.ndarray:
+    def sample(self, n: int, seed: int) -> Float[np.ndarray, "n d"]:
         if self._sampler is None:
             raise ValueError("this law was given no sampler: pass sampler=(n, seed) -> (n, d)")
         return self._sampler(n, seed)
 
-    def log_density(self, X: Any) -> np.ndarray:
+    def log_density(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
         return self._call(0, as_points(X, self.n_inputs), np.zeros((self.n_inputs, 1)))[0]
 
-    def _log_derivatives(self, X: np.ndarray, order: int, V: np.ndarray) -> list[np.ndarray | None]:
+    def _log_derivatives(
+        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
+    ) -> list[np.ndarray | None]:
         return list(self._call(order, X, V)[1:])
 
     @in_double
     def _call(self, order: int, X: np.ndarray, V: np.ndarray) -> list[np.ndarray]:
         if order not in self._compiled:
 
-            def derivatives(x: Any, V: Any) -> list[Any]:
+            def derivatives(x: jax.Array, V: jax.Array) -> list[jax.Array]:
                 # Differentiating t -> fn(x + V t) keeps every tensor at r^j.
                 fn = lambda t: self._fn(x + V @ t)  # noqa: E731
                 out = []

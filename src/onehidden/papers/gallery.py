@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from onehidden.report import as_html
 from onehidden.report.blocks import Block, Figure, Grid, Paragraph, Report, Section, Verdict
 from onehidden.report.numbers import seconds, short
 from onehidden.streams import stream
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
 
 PAPERS = {
     "[GMOV]": "Gao, Makkuva, Oh, Viswanath: Learning one-hidden-layer neural networks under general input "
@@ -100,11 +103,11 @@ def _section(entry: Entry) -> Section:
     return Section(_plain_id(entry.name), f"{entry.name}: {result.title}", tuple(blocks))
 
 
-def _draw_light(figure: Any, draw: Any) -> None:
+def _draw_light(figure: Canvas, draw: Callable[[Canvas], None]) -> None:
     """The picture with its areas and clouds as small images: as vectors they are most of the page."""
     draw(figure)
     for axes in figure.axes:
-        for part in (*axes.collections, *(line for line in axes.lines if len(line.get_xdata()) > 2000)):
+        for part in (*axes.collections, *(line for line in axes.lines if np.size(line.get_xdata()) > 2000)):
             part.set_rasterized(True)
 
 
@@ -113,7 +116,7 @@ def _plain_id(name: str) -> str:
     return name.replace(".", "-")
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     return short(value) if isinstance(value, (float, np.floating)) else str(value)
@@ -156,7 +159,7 @@ def _landscape_section(surfaces: dict[str, Surface]) -> Section:
     return Section("landscapes", "Three landscapes", (Paragraph(text), figure, grid))
 
 
-def _draw(figure: Any, surfaces: dict[str, Surface]) -> None:
+def _draw(figure: Canvas, surfaces: dict[str, Surface]) -> None:
     for axes, (name, surface) in zip(figure.subplots(1, len(surfaces)), surfaces.items(), strict=True):
         # An image instead of hundreds of contour paths: the page stays small.
         mesh = axes.pcolormesh(

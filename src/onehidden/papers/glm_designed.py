@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from onehidden.papers.fresh import FreshSampler, random_rows, rotation
 from onehidden.papers.record import Reproduction
 from onehidden.solvers.stochastic import adam, cosine_decay, descend
 from onehidden.streams import derived_seed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 REACHED = 0.1
 
@@ -68,7 +71,7 @@ def fig4(full: bool = False, seed: int = 0) -> Reproduction:
     )
 
 
-def draw_errors(figure: Any, traces: dict[str, tuple[np.ndarray, list[float]]]) -> None:
+def draw_errors(figure: Figure, traces: dict[str, tuple[np.ndarray, list[float]]]) -> None:
     """Honest error against steps, one curve a run."""
     axes = figure.subplots()
     for label, (steps, errors) in traces.items():

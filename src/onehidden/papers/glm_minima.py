@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from onehidden.papers.fresh import random_rows, rotation
 from onehidden.papers.record import Reproduction
 from onehidden.solvers.saddle_free import saddle_free_newton
 from onehidden.streams import derived_seed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 C = 0.01
 SPURIOUS = np.array([[1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, np.sqrt(0.5), np.sqrt(0.5)]], float)
@@ -119,11 +122,11 @@ def _stationary_on_support(G: GaussianDesigned, teacher: OneHiddenNet) -> np.nda
     return root(along, np.ones(4), tol=1e-14).x[:, None] * SPURIOUS
 
 
-def _draw_surface(figure: Any) -> None:
+def _draw_surface(figure: Figure) -> None:
     angle_surface(GaussianDesigned(0.12, 100.0), OneHiddenNet(np.eye(2), np.ones(2))).draw(figure.subplots())
 
 
-def _draw_slice(figure: Any) -> None:
+def _draw_slice(figure: Figure) -> None:
     teacher = OneHiddenNet(np.eye(4), [1, 2.5, 2.5, 2.5])
     down = landscape(GaussianDesigned(1.0, 10.0), SPURIOUS, teacher, tau=0.0).direction
     other = np.zeros((4, 4))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from onehidden.papers.fresh import FreshSampler, random_rows, rotation
 from onehidden.papers.record import Reproduction
 from onehidden.solvers.stochastic import Descent, adam, descend, sgd, staircase
 from onehidden.streams import derived_seed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # An honest error below this is the truth; the papers' runs stay above .1.
 REACHED = 0.05
@@ -71,7 +74,9 @@ def _figure(name: str, activation: str, method: str, full: bool, seed: int) -> R
     )
 
 
-def _descend(loss: Any, teacher: OneHiddenNet, B: np.ndarray, method: str, steps: int, seed: int) -> Descent:
+def _descend(
+    loss: SquaredLoss, teacher: OneHiddenNet, B: np.ndarray, method: str, steps: int, seed: int
+) -> Descent:
     rule = sgd if method == "sgd" else adam
     return descend(
         loss.value_and_grad,
@@ -83,7 +88,7 @@ def _descend(loss: Any, teacher: OneHiddenNet, B: np.ndarray, method: str, steps
     )
 
 
-def _draw(figure: Any, runs: dict[str, tuple[Descent, OneHiddenNet]]) -> None:
+def _draw(figure: Figure, runs: dict[str, tuple[Descent, OneHiddenNet]]) -> None:
     left, right = figure.subplots(1, 2)
     for index, (label, (run, teacher)) in enumerate(runs.items()):
         for i in range(len(run.values)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from onehidden.objectives import GaussianDesigned, HermiteLoss, Objective, Squar
 from onehidden.papers.fresh import random_rows, rotation
 from onehidden.papers.record import Reproduction
 from onehidden.streams import derived_seed, stream
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 COLUMNS = ("formula", "value", "Monte Carlo", "standard error", "deviation in standard errors", "agrees")
 # Four standard errors: a true formula fails once in 16 000.
@@ -100,7 +103,7 @@ def _compare(
     title: str,
     objective: Objective,
     teacher: OneHiddenNet,
-    params: Any,
+    params: np.ndarray | tuple[np.ndarray, np.ndarray],
     formulas: list[tuple[str, float]],
     right: int,
     full: bool,
@@ -153,7 +156,7 @@ def _unsquared(loss: HermiteLoss, params: tuple[np.ndarray, np.ndarray], teacher
     return total
 
 
-def _draw(figure: Any, rows: list[tuple[Any, ...]]) -> None:
+def _draw(figure: Figure, rows: list[tuple[str, float, float, float, float, bool]]) -> None:
     axes = figure.subplots()
     axes.barh(
         [row[0] for row in rows], [row[4] for row in rows], color=["C2" if row[5] else "C3" for row in rows]

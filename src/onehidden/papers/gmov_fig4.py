@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onehidden.lab.surfaces import Surface, angle_surface
-from onehidden.matching import match
+from onehidden.matching import Match, match
 from onehidden.network import OneHiddenNet
 from onehidden.objectives import ScoreDesigned, unit_rows
 from onehidden.papers.fresh import random_rows
 from onehidden.papers.record import Reproduction
 from onehidden.solvers.stochastic import adam, descend
 from onehidden.streams import derived_seed, stream
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Sources = dict[str, Callable[[np.ndarray], Any]]
 # From μ = 1 on two rows on one unit are a local minimum; the paper has 30, its theorem at most 0.01.
@@ -115,14 +118,14 @@ def _inputs(law: str, n: int, seed: int, trial: int) -> tuple[np.ndarray, Source
     return X, out
 
 
-def _run(objective: ScoreDesigned, source: Any, A: np.ndarray, start: np.ndarray) -> tuple[Any, Surface]:
+def _run(objective: ScoreDesigned, source: object, A: np.ndarray, start: np.ndarray) -> tuple[Match, Surface]:
     run = descend(
         objective.value_and_grad, start, optimiser=adam(0.02), steps=800, data=source, project=unit_rows,
     )  # fmt: skip
     return match(run.params[0], A), angle_surface(objective, source, size=61)
 
 
-def _verdict(rows: list[tuple[Any, ...]]) -> str:
+def _verdict(rows: list[tuple]) -> str:
     honest = {(row[0], row[1]): row[6] for row in rows}
     estimated = [
         honest.get((f"{law}, A* = I", "L, estimated score"), 1.0) for law in ("N(0, I)", "mixture ±1")
@@ -135,7 +138,7 @@ def _verdict(rows: list[tuple[Any, ...]]) -> str:
     return "reproduced" if exact <= REACHED < without else "explained by a control"
 
 
-def _draw(figure: Any, surfaces: dict[str, Surface]) -> None:
+def _draw(figure: Figure, surfaces: dict[str, Surface]) -> None:
     chosen = [name for name in surfaces if "A* = I" in name][:6]
     for axes, name in zip(np.ravel(figure.subplots(2, 3)), chosen, strict=False):
         surfaces[name].draw(axes)

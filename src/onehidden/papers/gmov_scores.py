@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from onehidden.laws import Gaussian, GaussianMixture, Law
 from onehidden.papers.parallel import map_cells
 from onehidden.papers.record import Reproduction
 from onehidden.streams import derived_seed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SIZES = (128, 256, 512, 1024, 2048, 4096, 8192)
 PERCENTILES = (5, 25, 50, 75, 95)
@@ -111,7 +115,7 @@ def trial_errors(name: str, who: str, n: int, trial: int, seed: int) -> tuple[np
     return np.array(second), np.array(fourth)
 
 
-def slope(medians: Any) -> float:
+def slope(medians: npt.ArrayLike) -> float:
     """Least-squares slope of log error against log n."""
     return float(np.polyfit(np.log(SIZES), np.log(medians), 1)[0])
 
@@ -160,8 +164,8 @@ def _notes(name: str, medians: dict[tuple[str, int], np.ndarray], full: bool) ->
     return tuple(notes)
 
 
-def _picture(name: str, medians: dict[tuple[str, int], np.ndarray]) -> Callable[[Any], None]:
-    def draw(figure: Any) -> None:
+def _picture(name: str, medians: dict[tuple[str, int], np.ndarray]) -> Callable[[Figure], None]:
+    def draw(figure: Figure) -> None:
         axes = figure.subplots(1, 2)
         for ax, (order, quantity) in zip(axes, QUANTITIES.items(), strict=True):
             ax.loglog(SIZES, REPORTED[name][order], "k--", label="reported")

@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TypeVar
 
+R = TypeVar("R")
 _JOBS: ContextVar[int] = ContextVar("jobs", default=1)
 
 
@@ -23,7 +24,7 @@ def workers(jobs: int) -> Iterator[None]:
         _JOBS.reset(token)
 
 
-def map_cells(function: Callable[..., Any], cells: Iterable[tuple[Any, ...]]) -> list[Any]:
+def map_cells(function: Callable[..., R], cells: Iterable[tuple[object, ...]]) -> list[R]:
     """[function(*cell) for each cell], in order; same answers whatever the number of processes."""
     cells = list(cells)
     jobs = min(_JOBS.get(), len(cells))

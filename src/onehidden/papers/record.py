@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 VERDICTS = ("reproduced", "reproduced after correction", "not reproduced", "explained by a control")
 
@@ -29,7 +32,7 @@ class Reproduction:
     rows: tuple[tuple[Any, ...], ...]
     verdict: str
     notes: tuple[str, ...] = ()
-    draw: Callable[[Any], None] | None = None
+    draw: Callable[[Figure], None] | None = None
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from onehidden.papers.conditioned import conditioned_teacher
 from onehidden.papers.parallel import map_cells
 from onehidden.papers.record import Reproduction
 from onehidden.streams import stream
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 K, KAPPA, SUCCESS, NOISE = 5, 2.0, 1e-3, 0.1
 EFFICIENT = 1.1  # of the Cramér–Rao value
@@ -46,7 +49,7 @@ def run_grid(full: bool = False, seed: int = 0) -> Reproduction:
             rate = float(np.mean(errors[a, b] <= SUCCESS))
             rows.append((ratio, d, reported, rate, float(np.max(errors[a, b])), trials))
 
-    def draw(figure: Any) -> None:
+    def draw(figure: Figure) -> None:
         axes = figure.subplots()
         for d in dimensions:
             axes.plot(ratios, [r[3] for r in rows if r[1] == d], "o-", label=f"ours, d = {d}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from onehidden.papers.conditioned import conditioned_teacher
 from onehidden.papers.parallel import map_cells
 from onehidden.papers.record import Reproduction
 from onehidden.streams import stream
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 K, KAPPA, ACTIVATION, SUCCESS = 5, 2.0, "squared_relu", 0.01
 DIMENSIONS = (10, 20, 30, 40, 50, 60, 70, 80, 90)
@@ -38,11 +41,11 @@ def run(full: bool = False, seed: int = 0) -> Reproduction:
             reported = REPORTED[n][DIMENSIONS.index(d)] if n in REPORTED else "–"
             rows.append((n, d, reported, float(rates[a, b]), float(np.max(errors[a, b])), trials))
 
-    def draw(figure: Any) -> None:
+    def draw(figure: Figure) -> None:
         axes = figure.subplots()
         image = axes.imshow(rates, origin="lower", vmin=0, vmax=1, cmap="gray", aspect="auto")
-        axes.set_xticks(range(len(dimensions)), dimensions)
-        axes.set_yticks(range(len(sizes)), sizes)
+        axes.set_xticks(range(len(dimensions)), [str(d) for d in dimensions])
+        axes.set_yticks(range(len(sizes)), [str(n) for n in sizes])
         axes.set_xlabel("d")
         axes.set_ylabel("n")
         figure.colorbar(image, label="success rate")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from onehidden.lab.gradient import Descent, descend, linear_rate
 from onehidden.papers.conditioned import conditioned_teacher
 from onehidden.papers.record import Reproduction
 from onehidden.streams import stream
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 D, K, KAPPA, N, STEPS = 10, 3, 2.0, 4000, 4000
 RADIUS = 0.05  # of σ_k: inside the convex region of every activation here
@@ -31,7 +34,7 @@ def run(full: bool = False, seed: int = 0) -> Reproduction:
         curves[name] = path.distances
         rows.append((name, low, high, bound, rate, float(path.distances[-1] / path.distances[0]), holds))
 
-    def draw(figure: Any) -> None:
+    def draw(figure: Figure) -> None:
         axes = figure.subplots()
         for name, distances in curves.items():
             axes.semilogy(distances, label=name)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onehidden import activations
 from onehidden.papers.record import Reproduction
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SIGMAS = (0.1, 1.0, 10.0)
 # As printed. Squared ReLU: the slides print .27 σ; the definition scales as σ².
@@ -48,7 +51,7 @@ def run(full: bool = False, seed: int = 0) -> Reproduction:
                 fits &= abs(value - printed) <= PRINTED_DIGITS * abs(printed) + 1e-12
             rows.append((name, sigma, printed, float(value), float(raw)))
 
-    def draw(figure: Any) -> None:
+    def draw(figure: Figure) -> None:
         axes = figure.subplots()
         sigma = np.geomspace(0.01, 100, 81)
         for name in ("relu", "leaky_relu", "squared_relu", "tanh", "sigmoid", "erf"):

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, log2
-from typing import Any
 
 import numpy as np
 
@@ -116,7 +115,7 @@ def _on_table(name: str, table: RealInputs, g: str, k: int) -> Problem:
     )  # fmt: skip
 
 
-def cutting(table: Any) -> TeacherBiases:
+def cutting(table: RealInputs) -> TeacherBiases:
     """Biases that put every unit's hyperplane between the 20 and 80 % quantiles of the projected rows."""
 
     def draw(rng: np.random.Generator, weights: np.ndarray) -> np.ndarray:

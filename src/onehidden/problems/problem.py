@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -19,6 +19,12 @@ TeacherBiases = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 def scattered(rng: np.random.Generator, weights: np.ndarray) -> np.ndarray:
     """Biases of a normal law with standard deviation ½."""
     return 0.5 * rng.standard_normal(len(weights))
+
+
+class Inputs(Protocol):
+    """Where inputs come from: a law or a real table."""
+
+    def sample(self, n: int, seed: int) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class Problem:
 
     name: str
     title: str
-    law: Any = field(repr=False)
+    law: Inputs = field(repr=False)
     n_inputs: int
     n_hidden: int
     activation: str

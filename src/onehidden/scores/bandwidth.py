@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 
 from onehidden.scores.local_gaussian import LocalFit, local_moments, prepare
 from onehidden.scores.sample import draw_rows
@@ -27,9 +28,9 @@ class Trial:
 
 
 def held_out_likelihood(
-    Z: np.ndarray,
+    Z: Float[np.ndarray, "n d"],
     fit: Callable[[np.ndarray, np.ndarray, bool], LocalFit],
-    grid: np.ndarray,
+    grid: Float[np.ndarray, " g"],
     label: str,
     seed: int,
     points: int = 1000,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
 
 from onehidden.laws.base import ScoreFunction
 from onehidden.laws.product import power_sum
@@ -23,7 +24,7 @@ class Line:
     Outside the middle 99.8 % of the sample the log-density continues as a parabola.
     """
 
-    def __init__(self, t: np.ndarray, degree: int, reach: float | None, seed: int) -> None:
+    def __init__(self, t: Float[np.ndarray, " n"], degree: int, reach: float | None, seed: int) -> None:
         self.low, self.high = np.quantile(t, [0.001, 0.999])
         self.grid = np.linspace(self.low, self.high, _GRID_POINTS)
         self.reach = self._choose(t, degree, seed) if reach is None else reach
@@ -58,7 +59,7 @@ class Line:
             best = max(best, (value, reach))
         return best[1]
 
-    def derivative(self, t: np.ndarray, j: int) -> np.ndarray:
+    def derivative(self, t: Float[np.ndarray, " n"], j: int) -> Float[np.ndarray, " n"]:
         """j-th derivative of the log-density at t."""
         if j > len(self._splines):
             return np.zeros_like(t)
@@ -90,7 +91,7 @@ class IndependentScore(ScoreFunction):
             raise ValueError(f"unmix must be 'ica' or 'none', got {unmix!r}")
         self.degree, self.unmix, self.seed = degree, unmix, seed
 
-    def fit(self, X: Any) -> IndependentScore:
+    def fit(self, X: npt.ArrayLike) -> IndependentScore:
         X = check_sample(X)
         self.n_inputs = X.shape[1]
         self._coordinates = coordinates(X, "full" if self.unmix == "ica" else "diagonal")
@@ -100,7 +101,7 @@ class IndependentScore(ScoreFunction):
         self.lines_ = [Line(S[:, j], self.degree, None, self.seed) for j in range(self.n_inputs)]
         return self
 
-    def _ica(self, Z: np.ndarray) -> np.ndarray:
+    def _ica(self, Z: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d d"]:
         from sklearn.decomposition import FastICA
         from sklearn.exceptions import ConvergenceWarning
 
@@ -116,7 +117,9 @@ class IndependentScore(ScoreFunction):
         U, _, Vt = np.linalg.svd(ica.components_)  # orthogonal to rounding
         return (U @ Vt).T
 
-    def _log_derivatives(self, X: np.ndarray, order: int, V: np.ndarray) -> list[np.ndarray | None]:
+    def _log_derivatives(
+        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
+    ) -> list[np.ndarray | None]:
         S = self._coordinates.points(X) @ self._rotation
         U = self._rotation.T @ self._coordinates.directions(V)
         G: list[np.ndarray | None] = []

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from onehidden.precision import in_double
 
 CURVATURES = ("full", "diagonal", "spherical", "none")
+# B and F of ``prepare``, and the places of the upper triangle.
+Tiles = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]
 
 
 class LocalFit(NamedTuple):
@@ -44,7 +47,7 @@ def _sums(Q: jax.Array, h: jax.Array, B: jax.Array, F: jax.Array) -> jax.Array:
     """
     A = _left(Q, h)
 
-    def one(total, tile):
+    def one(total: jax.Array, tile: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         Bt, Ft = tile
         return total + _weights(A, Bt) @ Ft, None
 
@@ -62,7 +65,7 @@ def _weights(A: jax.Array, B: jax.Array) -> jax.Array:
     return jnp.exp(jnp.clip(A @ B, -700.0, 0.0))
 
 
-def prepare(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
+def prepare(Z: Float[np.ndarray, "n d"]) -> Tiles:
     """Data in tiles: B = (z, 1, |z|²/2) transposed, and F = 1, z, z⊗z (upper triangle); padding has F = 0."""
     n, d = Z.shape
     upper = np.triu_indices(d)
@@ -76,7 +79,9 @@ def prepare(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np
 
 
 @in_double
-def local_moments(data, Q: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def local_moments(
+    data: Tiles, Q: Float[np.ndarray, "q d"], h: Float[np.ndarray, " q"]
+) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q d"], Float[np.ndarray, "q d d"]]:
     """M_0 (q,), the local mean minus x (q, d) and the local covariance (q, d, d)."""
     B, F, upper = data
     q = len(Q)
@@ -92,7 +97,9 @@ def local_moments(data, Q: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.nd
     return _centred(np.concatenate([np.asarray(part) for part in parts])[:q], Q, upper)
 
 
-def _centred(M: np.ndarray, Q: np.ndarray, upper: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _centred(
+    M: np.ndarray, Q: np.ndarray, upper: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mass, mean minus query and covariance from the raw sums."""
     q, d = Q.shape
     mass = M[:, 0]
@@ -104,7 +111,12 @@ def _centred(M: np.ndarray, Q: np.ndarray, upper: Any) -> tuple[np.ndarray, np.n
 
 
 def gaussian_fit(
-    data, n: int, Q: np.ndarray, h: np.ndarray, curvature: str = "full", leave_out: bool = False
+    data: Tiles,
+    n: int,
+    Q: Float[np.ndarray, "q d"],
+    h: Float[np.ndarray, " q"],
+    curvature: str = "full",
+    leave_out: bool = False,
 ) -> LocalFit:
     """(14)–(15) of [GMOV]: â_1 = C⁻¹m̄, Â_2 = h⁻²I - C⁻¹, with C restricted where asked.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import comb
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
 
 from onehidden.laws.base import ScoreFunction, as_points
 from onehidden.scores.bandwidth import Trial, held_out_likelihood, pick
@@ -80,7 +81,7 @@ class LocalLikelihood(ScoreFunction):
         self.curvature, self.seed = curvature, seed
         self.trials: tuple[Trial, ...] = ()
 
-    def fit(self, X: Any) -> LocalLikelihood:
+    def fit(self, X: npt.ArrayLike) -> LocalLikelihood:
         """Keep the sample and choose what is on "auto"; returns itself."""
         X = check_sample(X)
         self.n_samples, self.n_inputs = X.shape
@@ -160,6 +161,7 @@ class LocalLikelihood(ScoreFunction):
     def _fit_at(self, Q: np.ndarray, h: np.ndarray, leave_out: bool = False) -> LocalFit:
         if self._closed:
             curvature = "none" if self.degree == 1 else self.curvature_
+            assert self._data is not None
             fit = gaussian_fit(self._data, self.n_samples, Q, h, curvature, leave_out)
             return fit._replace(derivatives=fit.derivatives[: self.degree])
         return polynomial_fit(self._Z, Q, h, self.degree, self.kernel, leave_out)
@@ -195,11 +197,13 @@ class LocalLikelihood(ScoreFunction):
         for j, part in enumerate(derivatives[1:], start=2):
             part[rows] = -back @ precision @ back.T if j == 2 else 0.0
 
-    def diagnostics(self, X: Any) -> Diagnostics:
+    def diagnostics(self, X: npt.ArrayLike) -> Diagnostics:
         """Flags, bandwidths and neighbours of each query."""
         return self._local(as_points(X, self.n_inputs))[1]
 
-    def _log_derivatives(self, X: np.ndarray, order: int, V: np.ndarray) -> list[np.ndarray | None]:
+    def _log_derivatives(
+        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
+    ) -> list[np.ndarray | None]:
         derivatives, _ = self._local(X)
         U = self._coordinates.directions(V)
         G: list[np.ndarray | None] = []
@@ -213,7 +217,7 @@ class LocalLikelihood(ScoreFunction):
             G.append(part)
         return G
 
-    def laplacian(self, X: Any) -> np.ndarray:
+    def laplacian(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
         """Divergence of x -> â_1(x) itself (not of the plugged-in Â_2) by central differences, (n,)."""
         X = as_points(X, self.n_inputs)
         V = np.linalg.inv(self._coordinates.matrix).T  # columns: unit steps of the working coordinates

@@ -21,9 +21,10 @@ REACH = {"gaussian": 3.0, "tricube": 1.0, "epanechnikov": 1.0}
 _NODES = {1: 24, 2: 13, 3: 7, 4: 5}
 MAX_INPUTS = max(_NODES)
 _STEPS = 30
+_State = tuple[int | jax.Array, jax.Array, jax.Array]  # step, coefficients, worst relative gradient
 
 
-def _factor(kernel: str, t):
+def _factor(kernel: str, t: jax.Array) -> jax.Array:
     """One-dimensional kernel at t in units of its reach, |t| <= 1."""
     inside = jnp.abs(t) <= 1
     if kernel == "gaussian":
@@ -41,7 +42,7 @@ def exponents(d: int, degree: int) -> tuple[tuple[int, ...], ...]:
     return tuple(index for j in range(degree + 1) for index in combinations_with_replacement(range(d), j))
 
 
-def _monomials(t, index: tuple[tuple[int, ...], ...]):
+def _monomials(t: jax.Array, index: tuple[tuple[int, ...], ...]) -> jax.Array:
     """Each monomial at t (…, d), without the factorials; (…, p)."""
     columns = []
     for one in index:
@@ -64,11 +65,13 @@ def _quadrature(d: int, degree: int, kernel: str) -> tuple[np.ndarray, np.ndarra
 
 
 @partial(jax.jit, static_argnames=("degree", "kernel"))
-def _local_sums(Q, reach, Z, weight, degree: int, kernel: str):
+def _local_sums(
+    Q: jax.Array, reach: jax.Array, Z: jax.Array, weight: jax.Array, degree: int, kernel: str
+) -> jax.Array:
     """Σ_i K(t_i) φ(t_i), t = (z - x)/reach, for one tile of queries; Z (t, s, d), weight (t, s)."""
     index = exponents(Q.shape[1], degree)
 
-    def one(total, tile):
+    def one(total: jax.Array, tile: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         Zt, wt = tile
         t = (Zt[None] - Q[:, None]) / reach[:, None, None]
         K = jnp.prod(_factor(kernel, t), axis=-1) * wt[None]
@@ -79,7 +82,7 @@ def _local_sums(Q, reach, Z, weight, degree: int, kernel: str):
 
 
 @jax.jit
-def _newton(b, Phi, weight):
+def _newton(b: jax.Array, Phi: jax.Array, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Maximise ⟨b, c⟩ - ∫K exp⟨c, φ⟩ for each row of b; returns c and the final gradient, relative.
 
     All rows move together through matrix products. The step is full near the answer and damped by the
@@ -91,21 +94,21 @@ def _newton(b, Phi, weight):
     mass = jnp.maximum(b[:, 0], 1e-300)
     start = jnp.zeros_like(b).at[:, 0].set(jnp.log(mass / weight.sum()))
 
-    def density(c):
+    def density(c: jax.Array) -> jax.Array:
         return jnp.exp(jnp.minimum(c @ Phi.T, 600.0)) * weight
 
-    def objective(c):
+    def objective(c: jax.Array) -> jax.Array:
         value = jnp.sum(b * c, axis=1) - density(c).sum(axis=1)
         return jnp.where(jnp.isfinite(value), value, -jnp.inf)
 
-    def gradient(c):
+    def gradient(c: jax.Array) -> jax.Array:
         return b - density(c) @ Phi
 
-    def unfinished(state):
+    def unfinished(state: _State) -> jax.Array:
         i, c, worst = state
         return (i < _STEPS) & jnp.any(worst > 1e-13) & jnp.any(jnp.isfinite(c))
 
-    def body(state):
+    def body(state: _State) -> _State:
         i, c, _ = state
         weights = density(c)
         g = b - weights @ Phi

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float, Int
 
 from onehidden.laws.base import as_points
 from onehidden.streams import stream
 
 
-def check_sample(X: Any) -> np.ndarray:
+def check_sample(X: npt.ArrayLike) -> Float[np.ndarray, "n d"]:
     """X as an (n, d) matrix of samples of a continuous law, or one sentence on why it is not."""
     X = as_points(X)
     n, d = X.shape
@@ -38,13 +39,13 @@ def check_sample(X: Any) -> np.ndarray:
 class Coordinates:
     """z = (x - centre) @ matrix; directions go along with ``matrix.T @ V``."""
 
-    centre: np.ndarray
-    matrix: np.ndarray
+    centre: Float[np.ndarray, " d"]
+    matrix: Float[np.ndarray, "d d"]
 
-    def points(self, X: np.ndarray) -> np.ndarray:
+    def points(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
         return (X - self.centre) @ self.matrix
 
-    def directions(self, V: np.ndarray) -> np.ndarray:
+    def directions(self, V: Float[np.ndarray, "d r"]) -> Float[np.ndarray, "d r"]:
         return self.matrix.T @ V
 
     @property
@@ -53,7 +54,7 @@ class Coordinates:
         return float(np.linalg.slogdet(self.matrix)[1])
 
 
-def coordinates(X: np.ndarray, kind: str) -> Coordinates:
+def coordinates(X: Float[np.ndarray, "n d"], kind: str) -> Coordinates:
     """Where an isotropic kernel fits: ``full`` whitening, ``diagonal``, ``spherical`` or ``none``."""
     d = X.shape[1]
     centre = X.mean(axis=0)
@@ -67,7 +68,7 @@ def coordinates(X: np.ndarray, kind: str) -> Coordinates:
     return Coordinates(centre, np.linalg.inv(np.linalg.cholesky(cov)).T)
 
 
-def draw_rows(X: np.ndarray, limit: int, seed: int) -> np.ndarray:
+def draw_rows(X: Float[np.ndarray, "n d"], limit: int, seed: int) -> Int[np.ndarray, " rows"]:
     """Sorted indices of at most ``limit`` rows, drawn without replacement."""
     if len(X) <= limit:
         return np.arange(len(X))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
 
 from onehidden.laws.base import ScoreFunction
 from onehidden.scores.independent import IndependentScore
@@ -44,13 +46,13 @@ class Candidate:
     reason: str
 
 
-def score_matching(score: ScoreFunction, X: Any) -> np.ndarray:
+def score_matching(score: ScoreFunction, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
     """Hyvärinen's ½|∇log f|² + Δlog f at each row, (n,): its mean needs no normalising constant."""
     first = score.score(X, 1)
     return 0.5 * np.sum(first**2, axis=1) + score.laplacian(X)
 
 
-def select(X: Any, *, candidates: Any = None, seed: int = 0) -> ScoreFunction:
+def select(X: npt.ArrayLike, *, candidates: Iterable[str] | None = None, seed: int = 0) -> ScoreFunction:
     """The estimator of lowest held-out score matching, refitted to all of X.
 
     A third of the rows is held out. Losses are compared in standardised columns, so units do not matter;
@@ -87,7 +89,7 @@ def select(X: Any, *, candidates: Any = None, seed: int = 0) -> ScoreFunction:
     return result
 
 
-def _without_ties(X: np.ndarray, seed: int) -> np.ndarray:
+def _without_ties(X: Float[np.ndarray, "n d"], seed: int) -> Float[np.ndarray, "n d"]:
     """Rounded columns blurred over their grid: a density that sits on ties has an unbounded loss."""
     X = X.copy()
     rng = stream(seed, "scores", "blur")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
 
 from onehidden.laws.base import ScoreFunction
 from onehidden.laws.gaussian import Gaussian, GaussianMixture
@@ -14,26 +17,40 @@ from onehidden.scores.sample import check_sample, coordinates, draw_rows
 from onehidden.streams import derived_seed
 
 
+class _FittedMixture(Protocol):
+    """What is read of scikit-learn's mixture: the shape of its covariances says how they are stored."""
+
+    covariances_: np.ndarray
+    covariance_type: str
+    n_components: int
+
+
 class LawScore(ScoreFunction):
     """An estimator whose answer is a law with exact scores; ``law_`` after ``fit``."""
 
     law_: Any
 
-    def _adopt(self, law: Any) -> None:
+    def _adopt(self, law: Gaussian | GaussianMixture) -> None:
         self.law_ = law
         self.n_inputs = law.n_inputs
 
-    def log_density(self, X: Any) -> np.ndarray:
+    def log_density(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
         """log of the fitted density at the rows of X, (n,)."""
         return self.law_.log_density(X)
 
-    def _tensor(self, X, order, V):
+    def _tensor(
+        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
+    ) -> Float[np.ndarray, "n ..."]:
         return self.law_._tensor(X, order, V)
 
-    def _entry(self, X, V, index):
+    def _entry(
+        self, X: Float[np.ndarray, "n d"], V: Float[np.ndarray, "d r"], index: Sequence[int]
+    ) -> Float[np.ndarray, " n"]:
         return self.law_._entry(X, V, index)
 
-    def _log_derivatives(self, X, order, V):
+    def _log_derivatives(
+        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
+    ) -> list[np.ndarray | None]:
         return self.law_._log_derivatives(X, order, V)
 
 
@@ -52,7 +69,7 @@ class GaussianScore(LawScore):
             raise ValueError(f"covariance must be one of {self._SHAPES} or 'auto', got {covariance!r}")
         self.covariance = covariance
 
-    def fit(self, X: Any) -> GaussianScore:
+    def fit(self, X: npt.ArrayLike) -> GaussianScore:
         X = check_sample(X)
         n, d = X.shape
         centred = X - X.mean(axis=0)
@@ -102,7 +119,7 @@ class MixtureScore(LawScore):
         self.components, self.covariance = components, covariance
         self.max_components, self.seed = max_components, seed
 
-    def fit(self, X: Any) -> MixtureScore:
+    def fit(self, X: npt.ArrayLike) -> MixtureScore:
         X = check_sample(X)
         shapes = self._SHAPES if self.covariance == "auto" else (self.covariance,)
         best = None
@@ -132,7 +149,7 @@ class MixtureScore(LawScore):
             return list(range(1, self.max_components + 1))
         return [int(self.components)]
 
-    def _em(self, X: np.ndarray, K: int, shape: str) -> Any:
+    def _em(self, X: Float[np.ndarray, "n d"], K: int, shape: str) -> Any:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.mixture import GaussianMixture as EM
 
@@ -150,7 +167,7 @@ class MixtureScore(LawScore):
             ).fit(X)
 
 
-def _full(model: Any, d: int) -> np.ndarray:
+def _full(model: _FittedMixture, d: int) -> Float[np.ndarray, "K d d"]:
     """The (K, d, d) covariances of a scikit-learn mixture of any type."""
     covs = model.covariances_
     if model.covariance_type == "spherical":
@@ -181,7 +198,7 @@ class KernelDensityScore(ScoreFunction):
             raise ValueError(f"bandwidth must be positive, got {bandwidth}")
         self.bandwidth, self.seed = bandwidth, seed
 
-    def fit(self, X: Any) -> KernelDensityScore:
+    def fit(self, X: npt.ArrayLike) -> KernelDensityScore:
         X = check_sample(X)
         n, self.n_inputs = X.shape
         self._coordinates = coordinates(X, "full")
@@ -200,7 +217,9 @@ class KernelDensityScore(ScoreFunction):
         self.bandwidth_ = best[1]
         return self
 
-    def _tensor(self, X: np.ndarray, order: int, V: np.ndarray) -> np.ndarray:
+    def _tensor(
+        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
+    ) -> Float[np.ndarray, "n ..."]:
         from onehidden.laws.partitions import score_tensor
 
         U = self._coordinates.directions(V)
@@ -215,10 +234,14 @@ class KernelDensityScore(ScoreFunction):
             out[i] = np.tensordot(w, score_tensor(G), axes=(0, 0))
         return out
 
-    def _entry(self, X, V, index):
+    def _entry(
+        self, X: Float[np.ndarray, "n d"], V: Float[np.ndarray, "d r"], index: Sequence[int]
+    ) -> Float[np.ndarray, " n"]:
         return self._tensor(X, len(index), V)[(slice(None), *index)]
 
-    def _log_derivatives(self, X, order, V):
+    def _log_derivatives(
+        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
+    ) -> list[np.ndarray | None]:
         if order > 2:
             raise ValueError("a kernel density gives its scores directly; derivatives of log f to order 2")
         S1 = self._tensor(X, 1, V)
@@ -227,7 +250,9 @@ class KernelDensityScore(ScoreFunction):
             G.append(self._tensor(X, 2, V) - S1[:, :, None] * S1[:, None, :])
         return G
 
-    def _weights(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _weights(
+        self, q: Float[np.ndarray, " d"]
+    ) -> tuple[Float[np.ndarray, " kept"], Float[np.ndarray, "kept d"]]:
         """Posterior weights of the samples that matter at a query, and their scaled offsets x - X_i."""
         t = (q - self._Z) / self.bandwidth_
         e = -0.5 * np.sum(t**2, axis=1)

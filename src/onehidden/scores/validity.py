@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
 
 from onehidden.checks import Check, at_most
 from onehidden.laws.base import ScoreFunction, as_points
@@ -16,7 +17,7 @@ _Z_LIMIT = 4.0
 
 def validity(
     score: ScoreFunction,
-    X: Any,
+    X: npt.ArrayLike,
     *,
     orders: Sequence[int] = (1, 2, 3, 4),
     directions: int = 4,
@@ -59,7 +60,7 @@ def validity(
     return checks
 
 
-def _z_value(difference: np.ndarray) -> tuple[float, float]:
+def _z_value(difference: Float[np.ndarray, " n"]) -> tuple[float, float]:
     """|mean| over its standard error, and |mean|; a constant other than zero is infinitely significant."""
     centre = abs(float(difference.mean()))
     error = float(difference.std(ddof=1)) / np.sqrt(len(difference))
@@ -81,14 +82,14 @@ def _falling(p: int, m: int) -> float:
     return float(np.prod([p - i for i in range(m)]))
 
 
-def _directions(d: int, count: int, seed: int) -> np.ndarray:
+def _directions(d: int, count: int, seed: int) -> Float[np.ndarray, "u d"]:
     axes = np.eye(d)[: min(2, d)]
     extra = stream(seed, "scores", "directions").standard_normal((max(0, count - len(axes)), d))
     extra /= np.linalg.norm(extra, axis=1, keepdims=True)
     return np.concatenate([axes, extra])
 
 
-def _root(centred: np.ndarray) -> np.ndarray:
+def _root(centred: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d d"]:
     """Cholesky root of the sample covariance."""
     try:
         return np.linalg.cholesky(np.atleast_2d(np.cov(centred.T)))
