@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
+import optax
 import pytest
 
 # int32 + float32, float32 + float64: what JAX would promote silently is an error here.
@@ -15,3 +18,22 @@ def _precision_does_not_leak():
     assert not jax.config.jax_enable_x64, "a test before this one left double precision switched on"
     yield
     assert not jax.config.jax_enable_x64, "this test left double precision switched on"
+
+
+def _leniently(make):
+    """An optax transformation whose own arithmetic, which mixes types, runs under JAX's usual rules."""
+
+    @functools.wraps(make)
+    def made(*args, **settings):
+        inner = make(*args, **settings)
+
+        def update(*values):
+            with jax.numpy_dtype_promotion("standard"):
+                return inner.update(*values)
+
+        return optax.GradientTransformation(inner.init, update)
+
+    return made
+
+
+optax.adam, optax.sgd = _leniently(optax.adam), _leniently(optax.sgd)

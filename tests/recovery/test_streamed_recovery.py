@@ -11,22 +11,12 @@ import pytest
 from test_streams import one_sentence, write_folder
 
 import onehidden as oh
-from onehidden import activations, data
+from onehidden import data
 from onehidden.checks import Check
 from onehidden.data.rare import WANTED, RareRows
 from onehidden.data.reduction import connected, reduce
 from onehidden.data.survey import hashed
-from onehidden.objectives import normal_equations
-from onehidden.fit.in_memory import NetworkFit
-from onehidden.fit.normal_equations import NormalEquations
-from onehidden.fit.form import Form, residuals_and_jacobian
-from onehidden.fit.triangle import Triangle
-from onehidden.precision import double
-from onehidden.fit.coordinates import whitened
-from onehidden.fit.streamed import StreamedFit
-from onehidden.fit.samples import Samples
 from onehidden.recovery.streamed import recover_source
-from onehidden.solvers import LevenbergMarquardt
 
 D, K, N = 5, 2, 12_000
 
@@ -47,98 +37,6 @@ def problem(noise=0.0, n=N, seed=0):
 
 def folder_of(path, X, y, **options):
     return write_folder(path, {**{f"x{j}": X[:, j] for j in range(X.shape[1])}, "y": y}, **options)
-
-
-FORMS = [
-    Form(activations.get("relu"), 4, 3),
-    Form(activations.get("tanh"), 3, 4, bias=True),
-    Form(activations.get("softplus"), 3, 2, bias=True, skip=True, symmetrised=True),
-    Form(activations.get("gelu"), 2, 3, intercept=False),
-]
-
-
-@pytest.mark.parametrize("pairs", [False, True])
-@pytest.mark.parametrize("form", FORMS)
-def test_normal_equations_match_the_jacobian_written_out(form, pairs, monkeypatch):
-    monkeypatch.setattr(normal_equations, "by_pairs", lambda form: pairs)
-    rng = np.random.default_rng(1)
-    X, y, w = rng.standard_normal((700, form.d)), rng.standard_normal(700), rng.uniform(0, 2, 700)
-    theta = rng.standard_normal(form.size)
-    with double():
-        r, J = (np.asarray(v) for v in residuals_and_jacobian(form, theta, X, y, np.sqrt(w)))
-    one = NormalEquations(form, theta).update(X[:300], y[:300], w[:300])
-    other = NormalEquations(form, theta).update(X[300:], y[300:], w[300:])
-    for hessian, gradient, loss in (
-        NormalEquations(form, theta).update(X, y, w).result(),
-        other.merge(one).result(),
-    ):
-        np.testing.assert_allclose(hessian, J.T @ J, atol=1e-12 * np.abs(J.T @ J).max())
-        np.testing.assert_allclose(gradient, J.T @ r, atol=1e-12 * np.abs(J.T @ r).max())
-        assert loss == pytest.approx(r @ r, rel=1e-12)
-    upper, projected = Triangle(form, theta).update(X[:300], y[:300], w[:300]).merge(
-        Triangle(form, theta).update(X[300:], y[300:], w[300:])
-    ).result()  # fmt: skip
-    np.testing.assert_allclose(upper.T @ upper, J.T @ J, atol=1e-12 * np.abs(J.T @ J).max())
-    np.testing.assert_allclose(upper.T @ projected, J.T @ r, atol=1e-12 * np.abs(J.T @ r).max())
-
-
-def test_normal_equations_of_large_fits_take_the_table_of_pairs():
-    form = Form(activations.get("relu"), 30, 30)
-    assert normal_equations.by_pairs(form)
-    assert not normal_equations.by_pairs(Form(activations.get("relu"), 200, 5))
-    rng = np.random.default_rng(2)
-    X, y, theta = rng.standard_normal((500, 30)), rng.standard_normal(500), rng.standard_normal(form.size)
-    fit = NetworkFit(form, X, y)
-    hessian, gradient, _ = fit.normal_equations(theta)
-    upper, projected = fit.triangle(theta)
-    np.testing.assert_allclose(hessian, upper.T @ upper, atol=1e-11 * np.abs(hessian).max())
-    np.testing.assert_allclose(gradient, upper.T @ projected, atol=1e-11 * np.abs(gradient).max())
-    roughly, same, _ = fit.normal_equations(theta, rough=True)
-    scale = np.sqrt(np.diag(hessian))
-    error = np.max(np.abs(roughly - hessian) / np.outer(scale, scale))
-    assert 1e-12 < error < 1e-5  # single precision, and safe where the damping is 1e-4 of the diagonal
-    np.testing.assert_array_equal(same, gradient)
-
-
-def test_rough_normal_equations_lead_to_the_same_answer():
-    """Single precision only steers: the descent ends at the truth to rounding, in about as many steps."""
-    form = Form(activations.get("relu"), 24, 20)
-    rng = np.random.default_rng(5)
-    X, truth = rng.standard_normal((3000, 24)), rng.standard_normal(form.size)
-    weights, output, _, _, constant = form.unpack(truth)
-    y = np.maximum(X @ weights.T, 0) @ output + constant
-    assert normal_equations.by_pairs(form)
-    asked = []
-
-    class Exactly(NetworkFit):
-        def normal_equations(self, theta, rough=False):
-            asked.append(rough)
-            return super().normal_equations(theta)
-
-    start = truth + 0.03 * rng.standard_normal(form.size)
-    solver = LevenbergMarquardt(floor=1e-26 * 3000)
-    found, exactly = (solver.solve(kind(form, X, y), start) for kind in (NetworkFit, Exactly))
-    assert True in asked
-    assert False in asked
-    assert max(found.loss, exactly.loss) < 1e-22
-    assert abs(found.steps - exactly.steps) <= 2
-
-
-def test_passes_do_not_depend_on_batch_size_or_number_of_parts(tmp_path):
-    X, y, net = problem(noise=0.3, n=5000)
-    one = data.open(folder_of(tmp_path / "one", X, y, files=1, group=5000), target="y")
-    many = data.open(folder_of(tmp_path / "many", X, y, files=23, group=50), target="y")
-    assert len(many.parts) == 23
-    around = whitened(Samples(X, y))
-    form = Form(net.activation, D, K)
-    theta = np.random.default_rng(3).standard_normal(form.size)
-    expected = NetworkFit(form, around.inputs(X), around.target(y)).normal_equations(theta)
-    for source in (one, many):
-        fit = StreamedFit(form, source, around, len(X), float(len(X)))
-        for found, wanted in zip(fit.normal_equations(theta), expected, strict=True):
-            assert np.abs(found - wanted).max() < 1e-10 * np.abs(wanted).max()
-        assert fit.loss(theta) == fit.normal_equations(theta)[2]
-        assert fit.passes == 1  # an accepted step costs one pass, not two
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.2])

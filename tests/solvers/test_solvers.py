@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from onehidden import activations
-from onehidden.fit.in_memory import NetworkFit
 from onehidden.fit.form import Form, residuals, residuals_and_jacobian
+from onehidden.fit.in_memory import NetworkFit
+from onehidden.fit.polish import descend
 from onehidden.precision import double
-from onehidden.solvers import LevenbergMarquardt, Status, levenberg
+from onehidden.run import Run
+from onehidden.solvers import LevenbergMarquardt, Status
 
 
 def setup(name="tanh", n=300, d=3, k=2, noise=0.0, **free):
@@ -34,21 +36,6 @@ def test_jacobian_matches_automatic_differentiation(name, free):
         r, J = residuals_and_jacobian(form, theta, X, y, np.ones(20))
         np.testing.assert_allclose(J, expected, rtol=1e-11, atol=1e-12)
         np.testing.assert_allclose(r, residuals(form, theta, X, y, np.ones(20)), atol=1e-15)
-
-
-def test_batched_normal_equations_equal_the_whole(monkeypatch):
-    form, X, y, truth = setup(n=1000)
-    whole = NetworkFit(form, X, y + 1)
-    monkeypatch.setattr("onehidden.fit.in_memory._BATCH_BYTES", 1)
-    parts = NetworkFit(form, X, y + 1)
-    assert len(parts._batches) == 4
-    assert len(whole._batches) == 1
-    for a, b in zip(whole.normal_equations(truth), parts.normal_equations(truth), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-10)
-    upper, projected = parts.triangle(truth)
-    hessian, gradient, _ = whole.normal_equations(truth)
-    np.testing.assert_allclose(upper.T @ upper, hessian, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(upper.T @ projected, gradient, rtol=1e-9, atol=1e-10)
 
 
 def test_exact_data_are_fitted_to_rounding():
@@ -111,10 +98,30 @@ def test_time_and_step_limits_are_statuses_with_a_message():
     form, X, y, truth = setup()
     fit = NetworkFit(form, X, y)
     assert LevenbergMarquardt(max_steps=1).solve(fit, truth + 0.5).status is Status.STEP_LIMIT
-    stopped = LevenbergMarquardt().solve(fit, truth + 0.5, stop=lambda: True)
+    late = Run(max_seconds=1e-9)
+    stopped = descend(LevenbergMarquardt(), fit, truth + 0.5, late, "late", fit.n)
     assert stopped.status is Status.OUT_OF_TIME
     assert "seconds" in stopped.status.value
-    assert levenberg.LevenbergMarquardt().solve(fit, np.full(form.size, np.nan)).status is Status.NOT_FINITE
+    assert LevenbergMarquardt().solve(fit, np.full(form.size, np.nan)).status is Status.NOT_FINITE
+
+
+def test_a_descent_goes_on_from_a_kept_state_to_the_same_end():
+    form, X, y, truth = setup(noise=0.1)
+    fit, solver = NetworkFit(form, X, y), LevenbergMarquardt(max_steps=30)
+    start = truth + 0.3 * np.random.default_rng(2).standard_normal(form.size)
+    whole = solver.solve(fit, start)
+    states = list(solver.states(fit, solver.init(fit, start)))
+    assert [state.steps for state in states][:3] == [1, 2, 3]
+    kept = {name: np.asarray(value) for name, value in states[2].to_arrays().items()}
+    resumed = solver.init(fit, start, kept)
+    assert not solver.done(resumed)
+    *_, last = solver.states(fit, resumed)
+    np.testing.assert_array_equal(last.theta, whole.theta)
+    assert last.trace == whole.trace
+    assert last.status is whole.status
+    ended = {name: np.asarray(value) for name, value in last.to_arrays().items()}
+    assert solver.done(solver.init(fit, start, ended))
+    assert np.abs(states[2].theta - whole.theta).max() > 1e-6  # the state itself is not the end
 
 
 def test_descent_ends_when_two_steps_in_a_row_gain_too_little():

@@ -1,0 +1,132 @@
+"""Sums over rows: normal equations and triangles, however the rows are cut, held or streamed."""
+
+import numpy as np
+import pytest
+from helpers import normal, planted, teacher, write_folder
+
+from onehidden import activations, data
+from onehidden.fit import in_memory, normal_equations
+from onehidden.fit.form import Form, residuals_and_jacobian
+from onehidden.fit.in_memory import NetworkFit
+from onehidden.fit.normal_equations import NormalEquations
+from onehidden.fit.rounding import Rounding
+from onehidden.fit.streamed import StreamedRows
+from onehidden.fit.triangle import Triangle
+from onehidden.precision import double
+from onehidden.solvers import LevenbergMarquardt
+
+FORMS = [
+    Form(activations.get("relu"), 4, 3),
+    Form(activations.get("tanh"), 3, 4, bias=True),
+    Form(activations.get("softplus"), 3, 2, bias=True, skip=True, symmetrised=True),
+    Form(activations.get("gelu"), 2, 3, intercept=False),
+]
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_normal_equations_match_the_jacobian_written_out(form, pairs, monkeypatch):
+    monkeypatch.setattr(normal_equations, "by_pairs", lambda form: pairs)
+    rng = np.random.default_rng(1)
+    X, y, w = rng.standard_normal((700, form.d)), rng.standard_normal(700), rng.uniform(0, 2, 700)
+    theta = rng.standard_normal(form.size)
+    with double():
+        r, J = (np.asarray(v) for v in residuals_and_jacobian(form, theta, X, y, np.sqrt(w)))
+    one = NormalEquations(form, theta).update(X[:300], y[:300], w[:300])
+    other = NormalEquations(form, theta).update(X[300:], y[300:], w[300:])
+    for hessian, gradient, loss in (
+        NormalEquations(form, theta).update(X, y, w).result(),
+        other.merge(one).result(),
+    ):
+        np.testing.assert_allclose(hessian, J.T @ J, atol=1e-12 * np.abs(J.T @ J).max())
+        np.testing.assert_allclose(gradient, J.T @ r, atol=1e-12 * np.abs(J.T @ r).max())
+        assert loss == pytest.approx(r @ r, rel=1e-12)
+    upper, projected = Triangle(form, theta).update(X[:300], y[:300], w[:300]).merge(
+        Triangle(form, theta).update(X[300:], y[300:], w[300:])
+    ).result()  # fmt: skip
+    np.testing.assert_allclose(upper.T @ upper, J.T @ J, atol=1e-12 * np.abs(J.T @ J).max())
+    np.testing.assert_allclose(upper.T @ projected, J.T @ r, atol=1e-12 * np.abs(J.T @ r).max())
+
+
+def test_normal_equations_of_large_fits_take_the_table_of_pairs():
+    form = Form(activations.get("relu"), 30, 30)
+    assert normal_equations.by_pairs(form)
+    assert not normal_equations.by_pairs(Form(activations.get("relu"), 200, 5))
+    rng = np.random.default_rng(2)
+    X, y, theta = rng.standard_normal((500, 30)), rng.standard_normal(500), rng.standard_normal(form.size)
+    fit = NetworkFit(form, X, y)
+    hessian, gradient, _ = fit.normal_equations(theta)
+    upper, projected = fit.triangle(theta)
+    np.testing.assert_allclose(hessian, upper.T @ upper, atol=1e-11 * np.abs(hessian).max())
+    np.testing.assert_allclose(gradient, upper.T @ projected, atol=1e-11 * np.abs(gradient).max())
+    roughly, same, _ = fit.normal_equations(theta, rough=True)
+    scale = np.sqrt(np.diag(hessian))
+    error = np.max(np.abs(roughly - hessian) / np.outer(scale, scale))
+    assert 1e-12 < error < 1e-5  # single precision, and safe where the damping is 1e-4 of the diagonal
+    np.testing.assert_array_equal(same, gradient)
+
+
+def test_rough_normal_equations_lead_to_the_same_answer():
+    """Single precision only steers: the descent ends at the truth to rounding, in about as many steps."""
+    form = Form(activations.get("relu"), 24, 20)
+    rng = np.random.default_rng(5)
+    X, truth = rng.standard_normal((3000, 24)), rng.standard_normal(form.size)
+    weights, output, _, _, constant = form.unpack(truth)
+    y = np.maximum(X @ weights.T, 0) @ output + constant
+    assert normal_equations.by_pairs(form)
+    asked = []
+
+    class Exactly(NetworkFit):
+        def normal_equations(self, theta, rough=False):
+            asked.append(rough)
+            return super().normal_equations(theta)
+
+    start = truth + 0.03 * rng.standard_normal(form.size)
+    solver = LevenbergMarquardt(floor=1e-26 * 3000)
+    found, exactly = (solver.solve(kind(form, X, y), start) for kind in (NetworkFit, Exactly))
+    assert True in asked
+    assert False in asked
+    assert max(found.loss, exactly.loss) < 1e-22
+    assert abs(found.steps - exactly.steps) <= 2
+
+
+def test_batches_of_any_size_add_up_to_the_whole(monkeypatch):
+    net = teacher("tanh", d=3, k=2)
+    form, X = Form(net.activation, 3, 2), normal(1000, 3)
+    truth, y = form.pack(net.weights, net.output), net.predict(X)
+    whole = NetworkFit(form, X, y + 1)
+    shapes = set()
+
+    def watched(form, theta, x, *rest):
+        shapes.add(len(x))
+        return residuals_and_jacobian(form, theta, x, *rest)
+
+    monkeypatch.setattr(in_memory, "_BATCH_BYTES", 1)
+    monkeypatch.setattr(in_memory, "residuals_and_jacobian", watched)
+    parts = NetworkFit(form, X, y + 1)
+    found = parts.normal_equations(truth)
+    assert shapes == {250}  # four batches of one shape
+    for a, b in zip(whole.normal_equations(truth), found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-10)
+    upper, projected = parts.triangle(truth)
+    hessian, gradient, _ = whole.normal_equations(truth)
+    np.testing.assert_allclose(upper.T @ upper, hessian, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(upper.T @ projected, gradient, rtol=1e-9, atol=1e-10)
+
+
+def test_passes_do_not_depend_on_batch_size_or_number_of_parts(tmp_path):
+    net, X = teacher(k=2, output=[1.0, -2.0]), normal(5000)
+    problem = planted(net, X, noise=0.3)
+    columns = {**{f"x{j}": X[:, j] for j in range(5)}, "y": problem.samples.y}
+    one = data.open(write_folder(tmp_path / "one", columns, files=1, group=5000), target="y")
+    many = data.open(write_folder(tmp_path / "many", columns, files=23, group=50), target="y")
+    assert len(many.parts) == 23
+    theta = np.random.default_rng(3).standard_normal(problem.form.size)
+    expected = problem.sums.normal_equations(theta)
+    for source in (one, many):
+        rows = StreamedRows(source, len(X), float(len(X)), Rounding())
+        fit = problem.with_rows(rows).sums
+        for found, wanted in zip(fit.normal_equations(theta), expected, strict=True):
+            assert np.abs(found - wanted).max() < 1e-10 * np.abs(wanted).max()
+        assert fit.loss(theta) == fit.normal_equations(theta)[2]
+        assert fit.passes == 1  # an accepted step costs one pass, not two
