@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -59,7 +59,7 @@ Stage = Callable[[Certificate, Problem, Run], Certificate]
 
 
 def held_against_all(
-    certificate: Certificate, problem: Problem, run: Run, met: list[Polished], errors: str
+    certificate: Certificate, problem: Problem, run: Run, met: Sequence[Polished], errors: str
 ) -> Certificate:
     """The certificate of the best of an answer, its other sides and the other minima met, after all comparisons.
 
@@ -86,7 +86,7 @@ def held_against_all(
 
 
 def _with_sides(
-    certificate: Certificate, problem: Problem, run: Run, met: list[Polished], errors: str
+    certificate: Certificate, problem: Problem, run: Run, met: Sequence[Polished], errors: str
 ) -> Certificate:
     """Held against other turns of the units, each finished, and other minima; the best is the answer."""
     own = Polished(certificate.network, certificate.mean_square)
@@ -110,6 +110,8 @@ def _with_sides(
     for kind, other in answers:
         if other is not best:
             units = differing_units(certificate.network, other.network, problem, best.mean_square)
+            if not units:  # kinked units have many small minima next to each other: one answer
+                continue
             gap = behind(best.mean_square, other.mean_square, problem.n)
             where = "on their other side" if kind is Kind.SIDES else "elsewhere"
             found.append(Alternative(kind, f"{named(units)} {where}", gap, other.network, units))
@@ -151,18 +153,21 @@ def _with_larger(certificate: Certificate, problem: Problem, run: Run) -> Certif
     return certificate.held([check], []).remarked(seen)
 
 
-def _with_smaller(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
-    """Held against a linear function, and against one unit fewer."""
+def beyond_linear(problem: Problem, run: Run) -> FurtherUnit:
+    """One unit instead of a linear function."""
     samples = problem.samples
     Z, y = problem.begin.inputs(samples.X), problem.begin.target(samples.y)
-    design = problem.weighted(np.column_stack([np.ones(len(Z)), Z]))
-    target = problem.weighted(y)
+    design, target = problem.weighted(np.column_stack([np.ones(len(Z)), Z])), problem.weighted(y)
     solved = np.linalg.lstsq(design, target, rcond=None)[0]
-    linear = further_unit(
+    return further_unit(
         design, design @ solved - target, Z, problem.activation, problem.form.bias,
         run.seed_of("instead of a linear function"), variance=1.0,
     )  # fmt: skip
-    checks = [_smaller_check(linear, Kind.LINEAR, None)]
+
+
+def _with_smaller(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
+    """Held against a linear function, and against one unit fewer."""
+    checks = [_smaller_check(beyond_linear(problem, run), Kind.LINEAR, None)]
     open_: dict[int, tuple[Cause, str]] = {}
     if not checks[0].passed:
         why = "a linear function explains these rows as well"

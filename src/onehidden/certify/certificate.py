@@ -9,13 +9,15 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden.certify.adequacy import Adequacy, adequacy
-from onehidden.certify.compare import Alternative
+from onehidden.certify.compare import Alternative, Kind
 from onehidden.certify.dependence import dependence_p_value
 from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.local_fit import LocalFit, local_fit
 from onehidden.certify.patterns import CountPatterns, Patterns, rows_needed
+from onehidden.certify.shared_units import named
 from onehidden.certify.spread import SpreadTest
 from onehidden.certify.status import Status
+from onehidden.certify.ties import EXACT, ties
 from onehidden.certify.units import (
     CLEAR_OF_ZERO,
     NOTHING,
@@ -200,7 +202,7 @@ def certify(
     units = unit_verdicts(local.network, local.inner, patterns, deviations, local.blind, exact, noun, nothing)
     scale = problem.end.scale
     of_noise = [*_repeated_rows(problem), _spread_check(equal_p, errors, robust), *_dependence(local)]
-    return Certificate(
+    certificate = Certificate(
         local.network,
         (
             _fit_check(local, missed),
@@ -221,6 +223,31 @@ def certify(
         grain=problem.rows.rounding.grain if problem.rows.rounding.coarse else 0.0,
         missed=missed,
     )
+    return with_ties(certificate, problem) if exact else certificate
+
+
+def with_ties(certificate: Certificate, problem: Problem) -> Certificate:
+    """Held against every other choice of sides: a search of all sets of units that could be turned together.
+
+    No Jacobian sees these ties; a fit to rounding is unique only if there are none.
+    """
+    network, around = certificate.network, problem.around
+    tolerance = EXACT if not certificate.grain else 100 * problem.rows.rounding.exact
+    spread = around.unwhiten.T
+    found = ties(
+        network, centre=around.shift, spread=spread, intercept=problem.form.intercept, tolerance=tolerance
+    )
+    if not found.complete and not found.sets:
+        reason = f"whether units can be turned around could not be settled: {found.reason}"
+        return certificate.held([not_asked(Kind.SIDES.value, 0.0, reason, About.UNITS)], [])
+    alternatives, open_ = [], {}
+    for units, other in zip(found.sets, found.networks, strict=True):
+        label = f"{named(units)} on {'its' if len(units) == 1 else 'their'} other side"
+        alternatives.append(Alternative(Kind.SIDES, label, 0.0, other, units))
+        open_ |= {i: (Cause.TIE, f"the network with {label} computes the same function") for i in units}
+    advice = "sets of units that can be turned around together without changing the function"
+    check = at_most(Kind.SIDES.value, float(len(found.sets)), 0.0, f"{advice}: {found.reason}", About.UNITS)
+    return certificate.held([check], alternatives).with_open(open_)
 
 
 def _counters(inner: OneHiddenNet) -> Together:

@@ -56,7 +56,7 @@ class Alternative:
 _FALLS_BEHIND = {
     Kind.SIDES: (About.UNITS, "the next best choice of which side each unit is on"),
     Kind.MINIMUM: (About.UNITS, "the next best network with other units that a start came to"),
-    Kind.CHOICE: (About.FIT, "the runner-up among activations, by held-out likelihood,"),
+    Kind.CHOICE: (About.NOTE, "the runner-up among activations, by held-out likelihood,"),
 }
 
 

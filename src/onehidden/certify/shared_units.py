@@ -38,8 +38,6 @@ def _units(net: OneHiddenNet, X: np.ndarray) -> np.ndarray:
 
 def named(units: tuple[int, ...]) -> str:
     """Units in words."""
-    if not units:
-        return "all units nearly"
     numbers = [str(i + 1) for i in units]
     if len(numbers) == 1:
         return f"unit {numbers[0]}"

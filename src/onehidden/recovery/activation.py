@@ -12,7 +12,8 @@ from onehidden.certify.compare import Alternative, Kind, falls_behind, not_compa
 from onehidden.certify.halves import fit_halves
 from onehidden.certify.status import Status
 from onehidden.fit.problem import Problem
-from onehidden.recovery.search import Found
+from onehidden.options import Options
+from onehidden.recovery.search import Found, compared
 from onehidden.run import Run
 
 _SCOUTS = 2  # candidates looked at for each activation at first
@@ -21,7 +22,7 @@ _FINALISTS = 3
 Find = Callable[[Problem, Run, int | None], Found]
 
 
-def choose_activation(problem: Problem, run: Run, find: Find) -> Found:
+def choose_activation(problem: Problem, options: Options, run: Run, find: Find) -> Found:
     """The answer under the activation with the largest held-out likelihood.
 
     A short search under each activation, then a full one under the best few; a certified exact answer ends
@@ -45,7 +46,11 @@ def choose_activation(problem: Problem, run: Run, find: Find) -> Found:
         scouted[name] = find(rival, run.at("activation", name, "full"), None)
     outside = {name: _held_out(problem, scouted[name], run.at("held out", name)) for name in best}
     chosen = min(outside, key=lambda name: outside[name])
-    return _with_rivals(chosen, scouted[chosen], outside, problem)
+    found = scouted[chosen]
+    own = problem.with_activation(activations.get(chosen)).with_width(found.certificate.network.n_hidden)
+    if not found.certificate.finished:
+        found = compared(found, own, options, run.at("chosen"))
+    return _with_rivals(chosen, found, outside, problem)
 
 
 def rivals(intercept: bool) -> list[str]:
@@ -72,12 +77,14 @@ def _with_rivals(chosen: str, found: Found, outside: dict[str, float], problem: 
     rivals_ = [
         Alternative(Kind.CHOICE, name, n * float(np.log(outside[name] / outside[chosen]))) for name in others
     ]
-    if rivals_:
-        check = falls_behind(rivals_, Kind.CHOICE)
-    else:
+    if not rivals_:
         check = not_compared(Kind.CHOICE, f"only {chosen} was tried: allow more time")
+        return replace(found, certificate=certificate.held([check], []))
+    ties = [one.label for one in rivals_ if one.close]
+    if ties:
+        certificate = certificate.remarked(f"held-out rows do not tell {chosen} from {' or '.join(ties)}")
     if chosen == "tanh":
         certificate = certificate.remarked(
             "sigmoid units are the same family as tanh: g(t) = (1 + tanh(t/2))/2"
         )
-    return replace(found, certificate=certificate.held([check], rivals_))
+    return replace(found, certificate=certificate.held([falls_behind(rivals_, Kind.CHOICE)], rivals_))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from onehidden.certify.alternatives import held_against_all
+from onehidden.certify.alternatives import beyond_linear, held_against_all
 from onehidden.certify.certificate import Certificate, certify
 from onehidden.checks import About, at_least
 from onehidden.fit.polish import Polished, polish
@@ -21,15 +21,18 @@ from onehidden.starts.repair import repaired
 _STUDENTS = ("wide-and-prune", "thinning")
 _OFTEN = 8  # starts that may share a lowest loss which students missed before that is called the lowest
 _TOGETHER = 0.5  # n log(loss) within which two answers share the lowest loss
+_NONE_P = 0.05  # p-value of a unit beyond a linear function from which one is looked for no longer than ...
+_FEW = 2  # ... so many starts
 _SMALL = 600  # weights up to which every unit is repaired three times
 
 
 @dataclass(frozen=True)
 class Found:
-    """The answer of a search and the start it came from."""
+    """The answer of a search, the start it came from, and the other answers met on the way."""
 
     certificate: Certificate
     origin: str
+    met: tuple[Polished, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,14 @@ class Tried:
 
 
 def search(problem: Problem, options: Options, run: Run, tries: int | None = None) -> Found:
-    """Try starts until one answer is certain or none are left; the best is held against alternatives.
+    """Try starts until one answer is certain or none are left; ``compared`` holds it against alternatives.
 
     ``tries`` bounds the candidates looked at.
     """
     tried: list[Tried] = []
     n = problem.n
+    if problem.k == 1 and _no_unit(problem, run):
+        tries = _FEW if tries is None else min(tries, _FEW)
     for turn, candidate in enumerate(islice(proposals(problem, options.start, run), tries)):
         for number, attempt in enumerate(_with_repair(problem, candidate, run.at("candidate", turn))):
             one = _finished(problem, attempt, turn, tried, options, run.at("candidate", turn, "finish", number))
@@ -65,11 +70,24 @@ def search(problem: Problem, options: Options, run: Run, tries: int | None = Non
     best = min(tried, key=lambda one: one.answer.mean_square)
     certificate = best.certificate
     assert certificate is not None
-    if not certificate.final:
-        certificate = _with_agreement(certificate, tried, n)
-        met = [one.answer for one in tried if one is not best]
-        certificate = held_against_all(certificate, problem, run, met, options.errors)
-    return Found(certificate, best.origin)
+    if certificate.final:
+        return Found(certificate, best.origin)
+    met = tuple(one.answer for one in tried if one is not best)
+    return Found(_with_agreement(certificate, tried, n), best.origin, met)
+
+
+def _no_unit(problem: Problem, run: Run) -> bool:
+    """Whether no one unit explains more than a linear function does: the search for it has nothing to find."""
+    asked = beyond_linear(problem, run)
+    return asked.asked and asked.p_value > _NONE_P
+
+
+def compared(found: Found, problem: Problem, options: Options, run: Run) -> Found:
+    """The answer after it was held against alternatives; a fit to rounding needs none."""
+    if found.certificate.final:
+        return found
+    certificate = held_against_all(found.certificate, problem, run, found.met, options.errors)
+    return replace(found, certificate=certificate)
 
 
 def _finished(

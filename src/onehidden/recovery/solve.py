@@ -11,7 +11,7 @@ from onehidden.fit.samples import Samples
 from onehidden.options import Options
 from onehidden.recovery.activation import choose_activation
 from onehidden.recovery.constant import constant_answer
-from onehidden.recovery.search import Found, search
+from onehidden.recovery.search import Found, compared, search
 from onehidden.recovery.width import choose_width
 from onehidden.run import Run
 
@@ -30,11 +30,13 @@ def solve(problem: Problem, options: Options, run: Run) -> Found:
     """The answer to a problem whose rows are in memory."""
 
     def find(problem: Problem, run: Run, tries: int | None) -> Found:
-        look = choose_width if options.hidden is None else search
-        return look(problem, options, run, tries)
+        if options.hidden is None:
+            return choose_width(problem, options, run, tries)
+        return search(problem, options, run, tries)
 
     if problem.around.scale == 0:
         return constant_answer(problem)
     if options.activation == "auto":
-        return choose_activation(problem, run, find)
-    return find(problem, run, None)
+        return choose_activation(problem, options, run, find)
+    found = find(problem, run, None)
+    return found if options.hidden is None else compared(found, problem, options, run)

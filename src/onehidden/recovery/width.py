@@ -1,4 +1,4 @@
-"""The number of units from the data: a wide student for a guess, finished fits to decide."""
+"""The number of units from the data: a wide student for a guess, the criterion to come near, tests to decide."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from onehidden.checks import About
 from onehidden.fit.problem import Problem
 from onehidden.options import Options
-from onehidden.recovery.search import Found, search
+from onehidden.recovery.search import Found, compared, search
 from onehidden.run import Run
 from onehidden.starts.candidate import fixed_columns, search_form, unit_columns
 from onehidden.starts.prune import elimination_losses
@@ -21,10 +21,11 @@ _TRIES = 4  # candidates looked at for each width on the way
 
 
 def choose_width(problem: Problem, options: Options, run: Run, tries: int | None = None) -> Found:
-    """The finished fit with the smallest Bayesian information criterion, climbing from a guess.
+    """The width that stands against one unit more and one fewer, looked for from a guess.
 
-    A fit to rounding ends the climb when its parameters are all determined: one unit fewer cannot fit,
-    one more would be undetermined.
+    A fit to rounding ends the climb when its parameters are all determined: one unit fewer cannot fit, one more
+    would be undetermined. With noise every width visited is held against its neighbours by tests that charge a
+    unit for its direction; the information criterion decides where no width stands.
     """
     one = problem.with_width(1)
     n, each = problem.n, one.form.freedom  # free parameters of one unit
@@ -34,7 +35,9 @@ def choose_width(problem: Problem, options: Options, run: Run, tries: int | None
 
     def at(k: int) -> Found:
         if k not in fits:
-            fits[k] = search(problem.with_width(k), options, run.at("width", k), looked)
+            there, here = problem.with_width(k), run.at("width", k)
+            found = search(there, options, here, looked)
+            fits[k] = found if tries is not None else compared(found, there, options, here)
         return fits[k]
 
     k = guess_width(one, run.at("width scout"), most)
@@ -43,7 +46,7 @@ def choose_width(problem: Problem, options: Options, run: Run, tries: int | None
     while k not in visited and not run.expired():
         visited.add(k)
         certificate = at(k).certificate
-        if certificate.exact and not certificate.undetermined:
+        if certificate.status.certified:
             break
         if certificate.exact or certificate.undetermined:
             k = max(1, k - 1)
@@ -80,9 +83,7 @@ def _criterion(found: Found, problem: Problem) -> float:
 
 
 def _best(fits: dict[int, Found], problem: Problem) -> Found:
-    """The answer among the widths: an exact one, else one that stands, else the least criterion."""
+    """The answer among the widths: one that stands, else the least criterion."""
     ranked = sorted(fits, key=lambda k: _criterion(fits[k], problem))
-    done = {k: found.certificate for k, found in fits.items()}
-    exact = [k for k in ranked if done[k].exact and not done[k].undetermined]
-    standing = [k for k in ranked if done[k].status.certified]
-    return fits[(exact or standing or ranked)[0]]
+    standing = [k for k in ranked if fits[k].certificate.status.certified]
+    return fits[(standing or ranked)[0]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from onehidden.network import OneHiddenNet
-from onehidden.objectives.residuals import Form
+from onehidden.fit.form import Form
 
 EXHAUSTIVE = 14  # units up to which every pattern of turns is looked at
 
