@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from onehidden.data.parts import DelayedPart
 from onehidden.data.source import BATCH_ROWS, Batch, Part, Selection, Source, prefetched
@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 _ARITY = 8  # accumulators merged together: few are alive at once, and the tree is shallow
 
 
+S = TypeVar("S")
+
+
+@runtime_checkable
 class Accumulator(Protocol):
     """A reduction over samples."""
 
     def update(self, batch: Batch) -> object: ...
 
-    def merge(self, other: Self) -> object: ...
+    def merge(self: S, other: S) -> object: ...
 
     def result(self) -> object: ...
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from queue import Queue
 from threading import Thread
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -42,6 +42,7 @@ class Batch:
         return len(self.X)
 
 
+@runtime_checkable
 class Part(Protocol):
     """A piece of the data that one worker reads by itself; it must pickle."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -21,6 +21,7 @@ def scattered(rng: np.random.Generator, weights: np.ndarray) -> np.ndarray:
     return 0.5 * rng.standard_normal(len(weights))
 
 
+@runtime_checkable
 class Inputs(Protocol):
     """Where inputs come from: a law or a real table."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,6 +17,7 @@ MAX_POINTS = 1500  # drawn points; the eye sees no more and the page stays small
 MAX_ROWS = 200_000  # rows that figures of the fit are computed from
 
 
+@runtime_checkable
 class Recovered(Protocol):
     """What a report needs of a recovery; whatever else it has is shown, too."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from onehidden.scores.sample import check_sample, coordinates, draw_rows
 from onehidden.streams import derived_seed
 
 
+@runtime_checkable
 class _FittedMixture(Protocol):
     """What is read of scikit-learn's mixture: the shape of its covariances says how they are stored."""
 
