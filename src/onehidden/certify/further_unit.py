@@ -100,7 +100,7 @@ def further_unit(
     Notes
     -----
     Size at .01 and .001, 720 runs each: equal noise .010 and 0, t_3 .007 and .003, sd exp(.8 x_1) .024 and
-    .004, where an information criterion asks for a unit in .26; power: ``benchmarks/results/further_unit.md``.
+    .004, where a criterion asks for a unit in .26 (power: ``benchmarks/results/further_unit.md``).
     The search is random: a p-value moves with the seed, at times by a factor of ten.
 
     Directions are searched on as many random rows as the effort allows (all of 10 000 with 20 inputs and 20
