@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 class About(enum.StrEnum):
     """What a question is about; verdicts follow from this, never from a name.
 
-    FIT : whether the network misses something. UNITS : whether its units are determined. COLUMNS : whether the
-    inputs are independent. SEARCH : whether a better answer may have been missed. ERRORS : whether the standard
-    errors hold. DATA : whether the samples can carry an answer at all. NOTE : told, decides nothing.
+    FIT : whether the network misses something. UNITS : whether its units are determined. COLUMNS : whether
+    the inputs are independent. SEARCH : whether a better answer may have been missed. ERRORS : whether the
+    standard errors hold. DATA : whether the samples can carry an answer at all. NOTE : told, decides nothing.
     """
 
     FIT = "fit"
@@ -47,7 +47,7 @@ class Check:
     asked: bool = True
 
     def to_dict(self) -> dict[str, object]:
-        return asdict(self) | {"about": str(self.about)}
+        return {**asdict(self), "about": str(self.about)}
 
 
 def at_most(name: str, value: float, threshold: float, advice: str, about: About = About.NOTE) -> Check:
