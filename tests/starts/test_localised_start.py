@@ -2,22 +2,20 @@
 
 import numpy as np
 import pytest
+from helpers import EXACT
 from scipy.integrate import quad
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import norm
 
 import onehidden as oh
-from onehidden.laws import Gaussian, GaussianMixture, standard_normal
-from onehidden.moments import score_moments
-from onehidden.fit.coordinates import whitened
 from onehidden.fit.input_model import InputModel
 from onehidden.fit.samples import Samples
+from onehidden.laws import Gaussian, GaussianMixture, standard_normal
+from onehidden.moments import score_moments
+from onehidden.moments.components import as_mixture, component_moments, fit_mixture
 from onehidden.starts.landscape import landscape_start
 from onehidden.starts.localised import localised_start, localised_tensors
-from onehidden.moments.components import as_mixture, component_moments, fit_mixture
 from onehidden.starts.orthogonal_frame import shared_frame
-
-EXACT = 1e-8
 
 
 def two_clusters(d):
@@ -266,7 +264,7 @@ def test_mixture_is_fitted_with_the_weights_of_the_rows():
 
 
 def _model(X, score="auto"):
-    around = whitened(Samples(X, X[:, 0], None))
+    around = Samples(X, X[:, 0]).coordinates(bias=True)
     return InputModel(around.inputs(X), score, 0, around), around
 
 

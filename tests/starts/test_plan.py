@@ -1,0 +1,84 @@
+"""The plan: which starts in which order, by what the samples can pay for."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import normal, planted, teacher
+
+import onehidden as oh
+from onehidden import activations
+from onehidden.fit.coordinates import Coordinates
+from onehidden.fit.form import Form
+from onehidden.fit.problem import Problem
+from onehidden.fit.samples import Samples
+from onehidden.starts import Random, Thinned, Wide
+from onehidden.starts.plan import NAMES, further_restarts, plan, students
+
+
+def empty(d, k, n):
+    """A problem of this size; its rows say nothing."""
+    around = Coordinates(np.eye(d), np.eye(d), np.zeros(d), 0.0, 1.0, np.zeros((d, 0)))
+    return Problem(Samples(np.zeros((n, d)), np.zeros(n)), Form(activations.get("relu"), d, k), around)
+
+
+@pytest.mark.parametrize(
+    ("d", "k", "n", "on_cpu", "kinds"),
+    [
+        (20, 20, 1000, True, "TTWWWW"),  # few samples: thinned students first
+        (20, 20, 10_000, True, "WWWWT"),
+        (50, 50, 8192, True, "WWWW"),  # too long for a CPU
+        (50, 50, 10_000, True, "TWWWW"),  # one thinned student, on batches
+        (50, 50, 16_384, True, "WWWW"),
+        (50, 50, 8192, False, "TTWWWW"),
+        (50, 50, 16_384, False, "WTT"),
+    ],
+)
+def test_the_ladder_of_students_follows_the_samples_a_parameter(d, k, n, on_cpu, kinds):
+    assert "".join(type(s).__name__[0] for s in students(empty(d, k, n), on_cpu)) == kinds
+
+
+def test_thinning_goes_over_to_batches_where_all_rows_cost_too_much():
+    small, large = empty(20, 20, 1000), empty(50, 50, 10_000)
+    assert [s.batch for s in students(small, on_cpu=True)[:2]] == [None, None]
+    first = students(large, on_cpu=True)[0]
+    assert isinstance(first, Thinned)
+    assert first.batch is not None
+    assert replace(first, batch=None).work(large) > 4 * first.work(large)
+    assert replace(first, batch=None) not in students(large, on_cpu=True)
+    assert students(large, on_cpu=False)[0].batch is None
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "auto"])
+def test_a_start_by_name_is_that_start_alone(name):
+    legs = plan(empty(5, 3, 2000), name)
+    assert legs
+    allowed = {name, "thinned"} if name == "wide" else {name}  # the ladder of students ends with thinned ones
+    assert {leg.start.name for leg in legs} <= allowed
+
+
+def test_a_list_of_starts_is_tried_in_its_order():
+    legs = plan(empty(5, 3, 2000), ["random", Wide(64), Random(7, first=3)])
+    assert [leg.start for leg in legs][-2:] == [Wide(64), Random(7, first=3)]
+    assert legs[0].start.name == "random"
+
+
+def test_the_race_ends_with_further_restarts_that_draw_anew():
+    problem = empty(4, 10, 150)
+    legs = plan(problem, "auto")
+    first = next(leg.start for leg in legs if isinstance(leg.start, Random))
+    last = legs[-1].start
+    assert isinstance(last, Random)
+    assert last.first == first.first + first.restarts
+    assert last.restarts == further_restarts(problem) > 0
+    assert legs[-1].hope < 1
+    assert further_restarts(empty(50, 50, 10_000)) == 0  # where a step costs much, none
+
+
+@pytest.mark.parametrize("start", [oh.starts.Random(20), [oh.starts.Random(2), "wide"]])
+def test_recover_takes_starts_as_objects_and_lists(start):
+    net = teacher(k=2)
+    problem = planted(net, normal(1200))
+    r = oh.recover(problem.samples.X, problem.samples.y, 2, bias=False, start=start)
+    assert r.status == "exact"
+    assert oh.match(r.network, net).max_error < 1e-8
