@@ -218,7 +218,9 @@ def _with_activations(certificate: Certificate, problem: Problem, run: Run) -> C
         (ahead if judged.verdict == "second" else ties).append(name)
     advice = "activations that explain these rows better than the one assumed, row by row at level .01"
     better = f"{advice}: {', '.join(ahead)}" if ahead else advice
-    check = replace(at_least(Kind.ACTIVATION.value, -float(len(ahead)), 0.0, better, About.FIT), value=float(len(ahead)))
+    check = replace(
+        at_least(Kind.ACTIVATION.value, -float(len(ahead)), 0.0, better, About.FIT), value=float(len(ahead))
+    )
     held = certificate.held([check], found)
     return held.remarked(f"they do not tell {g.name} from {' or '.join(ties)}") if ties else held
 

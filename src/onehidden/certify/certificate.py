@@ -36,7 +36,9 @@ from onehidden.run import Run
 
 MISSED_P = 0.01  # a right answer is said to miss something once in a hundred, whatever the noise
 DEPENDENT_P = 1e-3  # independent rows are called dependent once in a thousand
-SPREAD_P = 0.05  # robust errors are right for equal noise, too: the usual level costs a little width in 1 of 20
+SPREAD_P = (
+    0.05  # robust errors are right for equal noise, too: the usual level costs a little width in 1 of 20
+)
 
 
 @dataclass(frozen=True)
@@ -267,7 +269,9 @@ def _fit_check(local: LocalFit, missed: Adequacy | None) -> Check:
         rms = float(np.sqrt(local.mean_square))
         return at_most("fit", rms, bound, "the network reproduces y to rounding", About.FIT)
     if not missed.asked:
-        return not_asked("fit", MISSED_P, f"whether something is missed could not be asked: {missed.reason}", About.FIT)
+        return not_asked(
+            "fit", MISSED_P, f"whether something is missed could not be asked: {missed.reason}", About.FIT
+        )
     return at_least(
         "fit",
         missed.p_value,
@@ -347,9 +351,7 @@ def _local_checks(
     return found
 
 
-def _weakest_unit(
-    local: LocalFit, patterns: Patterns, errors: ParameterRecord, nothing: float
-) -> Check:
+def _weakest_unit(local: LocalFit, patterns: Patterns, errors: ParameterRecord, nothing: float) -> Check:
     """A unit that adds nothing has no direction to recover: each must stand clear of zero."""
     advice = "a unit that adds nothing to y has no direction to speak of"
     if local.exact:

@@ -13,8 +13,12 @@ from onehidden.network import OneHiddenNet
 # Difference in n log(loss) below which the data do not tell two answers of the same size apart: a likelihood
 # ratio of e^3, and two standard deviations of that difference between two minima that are equally good.
 TIE = 6.0
-MORE_P = 0.01  # one unit more is asked for, though there is none, once in a hundred
-FEWER_P = 1e-3  # a unit that is not there is taken for one that is once in a thousand
+# One unit more is asked for, though there is none, in .2 % (equal noise) to .6 % (noise of sd exp(.8 x_1)).
+MORE_P = 2e-3
+# A unit that is not there is taken for one that is in 1 to 2 %; at 1e-3 a unit of a fifth of the signal is missed
+# half the time with ten rows a parameter and noise of half the signal.
+FEWER_P = 1e-2
+LINEAR_P = 1e-3  # a linear function, or nothing at all, is taken for a unit: 0 of 360 samples of pure noise
 
 
 class Kind(enum.StrEnum):
@@ -89,7 +93,7 @@ def asks_for_all(p_value: float, kind: Kind, dropped: int | None = None) -> Chec
     return at_most(
         kind.value,
         p_value,
-        FEWER_P,
+        LINEAR_P if kind is Kind.LINEAR else FEWER_P,
         f"p-value of what {smaller}, fitted again, leaves for a unit to explain; above the bound {smaller} "
         "explains these rows as well",
         About.UNITS,

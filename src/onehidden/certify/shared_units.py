@@ -21,7 +21,7 @@ def differing_units(
     """
     from scipy.optimize import linear_sum_assignment
 
-    X = problem.samples.X[: _ROWS]
+    X = problem.samples.X[:_ROWS]
     here, there = (_units(net, X) / problem.end.scale for net in (network, other))
     # Constants are the intercept's.
     here, there = here - here.mean(axis=0), there - there.mean(axis=0)

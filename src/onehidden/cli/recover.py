@@ -108,8 +108,8 @@ def command(
 
     from onehidden import data
     from onehidden.cli import progress, runs
-    from onehidden.options import checked_options
     from onehidden.recovery import recover
+    from onehidden.recovery.options import checked_options
 
     # Before the file is read: a table of gigabytes is no place to learn of a wrong name.
     asked: dict[str, Any] = {

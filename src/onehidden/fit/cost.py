@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onehidden.fit.normal_equations import WRITE, by_pairs
 from onehidden.fit.form import Form
+from onehidden.fit.normal_equations import WRITE, by_pairs
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onehidden.fit.normal_equations import NormalEquations, by_pairs
 from onehidden.fit.form import Form, residuals, residuals_and_jacobian
+from onehidden.fit.normal_equations import NormalEquations, by_pairs
 from onehidden.fit.triangle import stacked_triangle
 from onehidden.precision import in_double
 
@@ -66,7 +66,9 @@ class NetworkFit:
     def jacobian(self, theta: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
         """(m, p) the weighted Jacobian of some rows."""
         X, y, root = self._samples
-        return np.asarray(residuals_and_jacobian(self.form, jnp.asarray(theta), X[rows], y[rows], root[rows])[1])
+        return np.asarray(
+            residuals_and_jacobian(self.form, jnp.asarray(theta), X[rows], y[rows], root[rows])[1]
+        )
 
     @in_double
     def triangle(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from jaxtyping import Float
 
 from onehidden.laws.partitions import score_entry, score_tensor
+from onehidden.refused import Refused
 
 MAX_ORDER = 8
 # A dense tensor beyond this many numbers is a mistake, not a wish.
@@ -197,7 +198,7 @@ def require_valid_orders(score: object, orders: Iterable[int]) -> None:
     who = type(getattr(score, "score_of_x", score)).__name__
     beyond = [m for m in orders if m > limit]
     if beyond:
-        raise ValueError(
+        raise Refused(
             f"{who} has no score of order {beyond[0]}: its density is not smooth and "
             f"Stein's identity holds up to order {limit:g} only; use a smooth stand-in of equal variance, "
             "such as Logistic, or an estimated score"

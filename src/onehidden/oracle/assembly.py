@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from onehidden.network import OneHiddenNet
-from onehidden.fit.in_memory import NetworkFit
 from onehidden.fit.form import Form
+from onehidden.fit.in_memory import NetworkFit
+from onehidden.fit.rounding import Rounding
+from onehidden.network import OneHiddenNet
 from onehidden.oracle import design
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.signs import solve_signs
 from onehidden.oracle.tails import Tail, values
 from onehidden.oracle.units import Units
-from onehidden.fit.rounding import Rounding
 from onehidden.solvers import LevenbergMarquardt
 
 NEAR = 1e-2  # a network off by less than this share of std(y) is worth finishing

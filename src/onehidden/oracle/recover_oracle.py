@@ -11,12 +11,10 @@ import numpy.typing as npt
 from onehidden import data
 from onehidden.activations import Activation
 from onehidden.certify.certificate import Certificate
-from onehidden.certify.status import Status
 from onehidden.checks import About, at_most
 from onehidden.fit.form import Form
 from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet
-from onehidden.options import Options, check_positive, checked_options
 from onehidden.oracle import design
 from onehidden.oracle.assembly import Region, typical
 from onehidden.oracle.box import BlackBox
@@ -25,6 +23,7 @@ from onehidden.oracle.finish import finish, normalised, tested
 from onehidden.oracle.survey import networks
 from onehidden.oracle.tails import Tail, tail_of
 from onehidden.precision import in_double
+from onehidden.recovery.options import Options, check_positive, checked_options
 from onehidden.recovery.outcome import record
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.solve import problem_of, solve

@@ -12,7 +12,7 @@ from onehidden.certify.compare import Alternative, Kind, falls_behind, not_compa
 from onehidden.certify.halves import fit_halves
 from onehidden.certify.status import Status
 from onehidden.fit.problem import Problem
-from onehidden.options import Options
+from onehidden.recovery.options import Options
 from onehidden.recovery.search import Found, compared
 from onehidden.run import Run
 

@@ -8,6 +8,7 @@ from types import MethodType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -37,10 +38,10 @@ class _ScoreParameterAndMethod:
     ``get_params`` reads the parameter.
     """
 
-    def __get__(self, instance: Any, owner: type) -> Any:
+    def __get__(self, instance: RegressorMixin | None, owner: type) -> Any:
         return RegressorMixin.score if instance is None else MethodType(RegressorMixin.score, instance)
 
-    def __set__(self, instance: Any, value: Any) -> None:
+    def __set__(self, instance: RegressorMixin, value: object) -> None:
         vars(instance)["score"] = value
 
 
@@ -69,7 +70,7 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         bias: bool = True,
         score: str = "auto",
         start: str = "auto",
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         max_seconds: float | None = None,
     ) -> None:
         self.n_hidden = n_hidden
@@ -84,7 +85,9 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         """Parameters by name; ``score`` is the input model, not the method."""
         return {**super().get_params(deep), "score": vars(self)["score"]}
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OneHiddenRegressor:
+    def fit(
+        self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> OneHiddenRegressor:
         """Recover the network; a doubtful answer is kept and announced by a ``ConvergenceWarning``.
 
         There is always a model to predict with: constant columns get weight zero, units that the rows
@@ -153,7 +156,7 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         )  # fmt: skip
         return with_all_columns(found, columns, d), trouble
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: npt.ArrayLike) -> np.ndarray:
         """The recovered network at the rows of X."""
         check_is_fitted(self)
         return self.network_.predict(validate_data(self, X, dtype=np.float64, reset=False))

@@ -11,7 +11,7 @@ from onehidden.certify.certificate import Certificate
 from onehidden.fit.input_model import InputModel
 from onehidden.fit.problem import Problem
 from onehidden.fit.rows import Rows
-from onehidden.options import Options
+from onehidden.recovery.options import Options
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import Found
 from onehidden.run import Run

@@ -151,7 +151,13 @@ class Recovery:
             "versions": self.versions,
         }
 
-    def report(self, path_html: str | Path, X: Any = None, y: Any = None, truth: Any = None) -> None:
+    def report(
+        self,
+        path_html: str | Path,
+        X: npt.ArrayLike | None = None,
+        y: npt.ArrayLike | None = None,
+        truth: OneHiddenNet | None = None,
+    ) -> None:
         """Write the report as one HTML page; samples add ridge functions, a true network a comparison."""
         from onehidden.report import render_html
 
@@ -232,7 +238,7 @@ def _must_be_sound(data: dict[str, Any], network: OneHiddenNet) -> None:
 _NAMES = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """A value as JSON can hold it: arrays as lists, numbers that are not finite as text."""
     if isinstance(value, np.ndarray):
         return [plain(v) for v in value.tolist()]
@@ -256,7 +262,12 @@ def _checks(records: list[dict[str, Any]]) -> list[Check]:
 
 def _plain_unit(unit: UnitVerdict) -> dict[str, object]:
     """A unit's verdict; its parameters and errors stand with the network's."""
-    return {"share": plain(unit.share), "status": str(unit.status), "reason": unit.reason, "index": unit.index}
+    return {
+        "share": plain(unit.share),
+        "status": str(unit.status),
+        "reason": unit.reason,
+        "index": unit.index,
+    }
 
 
 def _unit(record: dict[str, Any], network: OneHiddenNet, error: dict[str, Any]) -> UnitVerdict:
@@ -285,15 +296,15 @@ def _alternative(record: dict[str, Any], network: OneHiddenNet) -> Alternative:
     return Alternative(Kind(record["kind"]), str(record["label"]), _number(record["behind"]), net)
 
 
-def _number(value: Any) -> float:
+def _number(value: float | str) -> float:
     return _NAMES[value] if isinstance(value, str) else float(value)
 
 
-def _restored(value: Any) -> Any:
+def _restored(value: object) -> Any:
     return _NAMES.get(value, value) if isinstance(value, str) else value
 
 
-def _array(values: Any) -> np.ndarray:
+def _array(values: npt.ArrayLike) -> np.ndarray:
     if isinstance(values, list):
         return np.array([_array(v) if isinstance(v, list) else _number(v) for v in values], dtype=float)
     return np.asarray(values, float)

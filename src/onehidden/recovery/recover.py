@@ -13,8 +13,8 @@ from onehidden.fit.form import Form
 from onehidden.fit.samples import Samples, checked_samples
 from onehidden.journal import fingerprint, open_journal
 from onehidden.moments.score_protocol import Score
-from onehidden.options import Options, check_inputs, checked_options
 from onehidden.precision import in_double
+from onehidden.recovery.options import Options, check_inputs, checked_options
 from onehidden.recovery.outcome import recorded
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.solve import problem_of, solve

@@ -11,7 +11,7 @@ from onehidden.certify.certificate import Certificate, certify
 from onehidden.checks import About, at_least
 from onehidden.fit.polish import Polished, polish
 from onehidden.fit.problem import Problem
-from onehidden.options import Options
+from onehidden.recovery.options import Options
 from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate
@@ -56,7 +56,9 @@ def search(problem: Problem, options: Options, run: Run, tries: int | None = Non
         tries = _FEW if tries is None else min(tries, _FEW)
     for turn, candidate in enumerate(islice(proposals(problem, options.start, run), tries)):
         for number, attempt in enumerate(_with_repair(problem, candidate, run.at("candidate", turn))):
-            one = _finished(problem, attempt, turn, tried, options, run.at("candidate", turn, "finish", number))
+            one = _finished(
+                problem, attempt, turn, tried, options, run.at("candidate", turn, "finish", number)
+            )
             tried.append(one)
             if run.expired() or (one.certificate is not None and one.certificate.clear):
                 break

@@ -8,9 +8,9 @@ from onehidden.fit.coordinates import WhitenedScore
 from onehidden.fit.input_model import InputModel
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
-from onehidden.options import Options
 from onehidden.recovery.activation import choose_activation
 from onehidden.recovery.constant import constant_answer
+from onehidden.recovery.options import Options
 from onehidden.recovery.search import Found, compared, search
 from onehidden.recovery.width import choose_width
 from onehidden.run import Run

@@ -30,7 +30,7 @@ from onehidden.fit.rounding import rounding_of
 from onehidden.fit.samples import checked_samples
 from onehidden.fit.streamed import StreamedRows
 from onehidden.journal import open_journal
-from onehidden.options import Options
+from onehidden.recovery.options import Options
 from onehidden.recovery.outcome import record
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import Found

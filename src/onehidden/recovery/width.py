@@ -8,7 +8,7 @@ import numpy as np
 
 from onehidden.checks import About
 from onehidden.fit.problem import Problem
-from onehidden.options import Options
+from onehidden.recovery.options import Options
 from onehidden.recovery.search import Found, compared, search
 from onehidden.run import Run
 from onehidden.starts.candidate import fixed_columns, search_form, unit_columns

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from jaxtyping import Float, Int
 
 from onehidden.laws.base import as_points
+from onehidden.refused import Refused
 from onehidden.streams import stream
 
 
@@ -19,19 +20,19 @@ def check_sample(X: npt.ArrayLike) -> Float[np.ndarray, "n d"]:
     if d == 0:
         raise ValueError("X has no columns")
     if n < d + 2:
-        raise ValueError(f"a score of {d} inputs needs at least {d + 2} rows, got {n}")
+        raise Refused(f"a score of {d} inputs needs at least {d + 2} rows, got {n}")
     spread = np.ptp(X, axis=0)
     flat = np.flatnonzero(spread <= 1e-12 * np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny))
     if len(flat):
-        raise ValueError(f"column {flat[0]} of X is constant: it has no density; drop it")
+        raise Refused(f"column {flat[0]} of X is constant: it has no density; drop it")
     distinct = len(np.unique(X, axis=0))
     if distinct < max(d + 2, n / 2):
-        raise ValueError(
+        raise Refused(
             f"X has {n} rows but only {distinct} distinct: a score needs a continuous law; drop duplicates"
         )
     standard = (X - X.mean(axis=0)) / X.std(axis=0)
     if np.linalg.eigvalsh(standard.T @ standard / n)[0] < 1e-10:
-        raise ValueError("the columns of X are linearly dependent: drop some or project first")
+        raise Refused("the columns of X are linearly dependent: drop some or project first")
     return X
 
 

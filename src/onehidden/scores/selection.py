@@ -11,6 +11,7 @@ import numpy.typing as npt
 from jaxtyping import Float
 
 from onehidden.laws.base import ScoreFunction
+from onehidden.refused import Refused
 from onehidden.scores.independent import IndependentScore
 from onehidden.scores.local_likelihood import LocalLikelihood
 from onehidden.scores.sample import check_sample
@@ -77,7 +78,7 @@ def select(X: npt.ArrayLike, *, candidates: Iterable[str] | None = None, seed: i
     held = order[: max(1, min(n // 3, _SCORED))]
     train = order[len(held) :]
     if len(train) < d + 2:
-        raise ValueError(f"select needs at least {(3 * (d + 2)) // 2 + 1} rows for {d} inputs, got {n}")
+        raise Refused(f"select needs at least {(3 * (d + 2)) // 2 + 1} rows for {d} inputs, got {n}")
     losses = {}
     for name in names:
         fitted = CANDIDATES[name](seed).fit(scaled[train])

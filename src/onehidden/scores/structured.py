@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from onehidden.laws.base import ScoreFunction
 from onehidden.laws.gaussian import Gaussian, GaussianMixture
+from onehidden.refused import Refused
 from onehidden.scores.local_gaussian import local_moments, prepare
 from onehidden.scores.sample import check_sample, coordinates, draw_rows
 from onehidden.streams import derived_seed
@@ -139,7 +140,7 @@ class MixtureScore(LawScore):
                 if worse >= 2 and K > 2:  # the criterion rises: more components only cost time
                     break
         if best is None:
-            raise ValueError(f"{self.components} components need more than {len(X)} rows")
+            raise Refused(f"{self.components} components need more than {len(X)} rows")
         model = best[1]
         self.covariance_, self.components_ = model.covariance_type, model.n_components
         self._adopt(GaussianMixture(model.weights_, model.means_, _full(model, X.shape[1])))

@@ -175,11 +175,11 @@ class LevenbergMarquardt:
         self, problem: LeastSquares, theta: Vector, report: Callable[[int, float], object] | None = None
     ) -> Solution:
         """Minimise from theta to the end; ``report(step, loss)`` is told after each step."""
-        state = self.init(problem, theta)
-        for state in self.states(problem, state):
+        last = self.init(problem, theta)
+        for last in self.states(problem, last):  # noqa: B020
             if report is not None:
-                report(state.steps, state.loss)
-        return solution(state)
+                report(last.steps, last.loss)
+        return solution(last)
 
     def _ended(self, state: State, drop: float = 1.0) -> State:
         """The state with its status, if it is the last; ``drop`` is the share by which the loss just fell."""

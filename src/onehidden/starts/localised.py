@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from onehidden.laws import GaussianMixture
 from onehidden.moments.components import (
@@ -30,6 +30,7 @@ from onehidden.moments.components import (
     variance_of,
 )
 from onehidden.precision import in_double
+from onehidden.refused import Refused
 from onehidden.starts.joint_diagonalisation import best_weights, joint_decompose, projected
 from onehidden.starts.orthogonal_frame import shared_frame
 
@@ -60,12 +61,12 @@ class LocalisedStart:
 
 
 def localised_start(
-    X: Any,
-    y: Any,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
     hidden: int,
     *,
-    law: Any = None,
-    weight: Any = None,
+    law: object = None,
+    weight: npt.ArrayLike | None = None,
     orders: Sequence[int] = (2, 3, 4),
     rows: str = "any",
     seed: int = 0,
@@ -153,14 +154,14 @@ class LocalisedTensors:
         """W (r, k) with W' M W = ± I for the mean M of the matrices, and (k, r) rows that lead back."""
         matrices = [(t, 1 / v) for t, v in zip(self.tensors, self.variances, strict=True) if t.ndim == 2]
         if not matrices:
-            raise ValueError("no moment of order 2 stands out of its noise: rows='whitened' needs one")
+            raise Refused("no moment of order 2 stands out of its noise: rows='whitened' needs one")
         value, vector = np.linalg.eigh(sum(p * t for t, p in matrices) / sum(p for _, p in matrices))
         top = np.argsort(-np.abs(value))[: self.hidden]
         value, vector = value[top], vector[:, top]
         # The root mean square eigenvalue of noise alone: weaker ones would be blown up beyond use.
         noise = np.sqrt(len(matrices[0][0]) / sum(p for _, p in matrices) / 2)
         if np.any(np.sign(value) != np.sign(value[0])) or np.min(np.abs(value)) < noise:
-            raise ValueError(
+            raise Refused(
                 "the moments of order 2 are indefinite or as small as their noise in some direction: "
                 "use rows='any'"
             )
@@ -178,12 +179,12 @@ class LocalisedTensors:
 
 @in_double
 def localised_tensors(
-    X: Any,
-    y: Any,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
     hidden: int,
     *,
-    law: Any = None,
-    weight: Any = None,
+    law: object = None,
+    weight: npt.ArrayLike | None = None,
     orders: Sequence[int] = (2, 3, 4),
     seed: int = 0,
 ) -> LocalisedTensors:
@@ -194,7 +195,7 @@ def localised_tensors(
     if law.n_inputs != X.shape[1]:
         raise ValueError(f"the mixture is one of {law.n_inputs} inputs, but X has {X.shape[1]} columns")
     if len(law.weights) < 2:
-        raise ValueError(
+        raise Refused(
             "the input law is one Gaussian component, whose localised moments are the ordinary ones: use "
             "start='tensor'"
         )
@@ -228,13 +229,15 @@ def _must_determine(tensors: list[np.ndarray], variances: np.ndarray, best: floa
     beside = float(np.sum(np.linalg.svd(rows, compute_uv=False)[1:] ** 2))
     freedom = (len(rows) - 1) * rows.shape[1]
     if len(rows) < 2 or beside < freedom + SIGNAL * np.sqrt(2 * freedom):
-        raise ValueError(
+        raise Refused(
             "the moments of order 2 of all components are multiples of one matrix, which does not determine "
             "the units, and no higher order stands out of its noise: give more samples"
         )
 
 
-def _checked(X: Any, y: Any, hidden: int, weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def _checked(
+    X: npt.ArrayLike, y: npt.ArrayLike, hidden: int, weight: npt.ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     X, y = np.asarray(X, float), np.asarray(y, float)
     if X.ndim != 2 or y.shape != (len(X),):
         raise ValueError(f"expected X (n, d) and y (n,), got shapes {X.shape} and {y.shape}")
@@ -242,7 +245,7 @@ def _checked(X: Any, y: Any, hidden: int, weight: Any) -> tuple[np.ndarray, np.n
         raise ValueError("X and y must be finite: they hold NaN or infinity")
     most = min(X.shape[1], LARGEST_SIDE)
     if not 1 <= hidden <= most:
-        raise ValueError(
+        raise Refused(
             f"hidden = {hidden} is outside 1 … {most}: the tensors of {X.shape[1]} inputs show no more "
             f"directions, and none beyond {LARGEST_SIDE} are decomposed; use start='wide'"
         )

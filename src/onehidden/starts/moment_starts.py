@@ -202,9 +202,7 @@ def _decomposed(problem: Problem, tensors: LocalisedTensors, rows: str, run: Run
             return directions, np.zeros(problem.k)
         count = min(problem.n, max(1000, _UNIT_ENTRIES // problem.k))
         some = problem.take(run.rng("rows of lengths and biases").permutation(problem.n)[:count])
-        net = fit_units(
-            some.Z, some.y, directions, problem.activation, bias=problem.bias, weight=some.weight
-        )
+        net = fit_units(some.Z, some.y, directions, problem.activation, bias=problem.bias, weight=some.weight)
     except (Refused, np.linalg.LinAlgError):
         return None
     return net.weights, net.bias

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from onehidden.network import OneHiddenNet
 from onehidden.fit.form import Form
+from onehidden.network import OneHiddenNet
 
 EXHAUSTIVE = 14  # units up to which every pattern of turns is looked at
 

@@ -23,7 +23,10 @@ NAMES = ("auto", "random", "tensor", "localised", "landscape", "wide", "thinned"
 _CHEAP = 450  # parameters up to which random restarts come first: 50–100 ms each, one to five suffice (k = 5)
 _FEW = 5  # samples a parameter below which only thinned students keep the units (d = k = 50, n = 8192) ...
 _TOO_FEW = 3.75  # ... and below which those have to see all rows at every step (n = 10 000 is 3.9)
-_SCARCE, _MANY = 300, 8  # parameters and units from which random restarts then come last (d = k = 20, n = 1000)
+_SCARCE, _MANY = (
+    300,
+    8,
+)  # parameters and units from which random restarts then come last (d = k = 20, n = 1000)
 _CPU_WORK = 3e13  # operations of a round worth waiting for on a CPU: some minutes on two cores
 _BATCH = 1024  # rows a step of a thinned student for which all rows cost more
 _RESTARTS = 4  # random restarts in their turn
@@ -156,9 +159,7 @@ def proposals(problem: Problem, start: str | Start | Sequence[str | Start], run:
         raise refusal
 
 
-def _span(
-    problem: Problem, start: str | Start | Sequence[str | Start]
-) -> Float[np.ndarray, "d k"] | None:
+def _span(problem: Problem, start: str | Start | Sequence[str | Start]) -> Float[np.ndarray, "d k"] | None:
     """The span of the units where T_2 shows it; the race does not choose an input model for this alone."""
     inputs = input_model(problem)
     if start in ("random", "wide", "thinned") or (start == "auto" and (inputs.gaussian or inputs.given)):

@@ -119,7 +119,6 @@ def _gaussian_validity(subject: Subject) -> list[Check]:
     from onehidden import laws, scores
 
     X = subject.X[thin(len(subject.X), VALIDITY_ROWS)]
-    try:
-        return scores.validity(laws.Gaussian(X.mean(axis=0), np.atleast_2d(np.cov(X.T))), X)
-    except ValueError:  # too few rows, or columns that depend on each other
-        return []
+    if len(X) <= X.shape[1] + 1 or np.linalg.matrix_rank(X - X.mean(axis=0)) < X.shape[1]:
+        return []  # too few rows, or columns that depend on each other
+    return scores.validity(laws.Gaussian(X.mean(axis=0), np.atleast_2d(np.cov(X.T))), X)
