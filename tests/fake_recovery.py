@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from onehidden.checks import Check, at_least, at_most
+from onehidden.certify.units import UnitVerdict
+from onehidden.checks import About, Check, at_least, at_most
 from onehidden.network import OneHiddenNet
 
 HOSTILE = "<script>alert(1)</script>"
@@ -27,6 +28,7 @@ class FakeRecovery:
     network: OneHiddenNet
     status: str = "converged: the gradient vanished and the fit is at the noise level"
     converged: bool = True
+    message: str = ""
     loss: float = 0.0101
     noise_variance: float = 0.0102
     seconds: float = 3.21
@@ -38,6 +40,7 @@ class FakeRecovery:
     feature_names: tuple[str, ...] | None = None
     options: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    units: tuple[UnitVerdict, ...] = ()
 
     def interval(self, level: float = 0.95):
         from scipy.stats import norm
@@ -84,9 +87,9 @@ def fake(found: OneHiddenNet, names: tuple[str, ...] | None = None, good: bool =
     trace += [Step("wide student", 100 * i, 1.7 * 0.93**i + 0.05, 0.1 + 0.02 * i) for i in range(60)]
     trace += [Step("Levenberg–Marquardt", i, 0.06 * 0.4**i + 0.0101, 1.4 + 0.05 * i) for i in range(14)]
     checks = (
-        at_most("fit against noise", 1.02, 1.1, "The residual is what the noise alone would leave."),
-        at_most("gradient", 3.1e-12, 1e-8, "The search ended at a stationary point."),
-        at_least("smallest curvature", 0.021, 1e-6, "Every direction is determined by the data."),
+        at_most("fit against noise", 1.02, 1.1, "The residual is what noise alone would leave.", About.FIT),
+        at_most("gradient", 3.1e-12, 1e-8, "The search ended at a stationary point.", About.SEARCH),
+        at_least("smallest curvature", 0.021, 1e-6, "The data determine every direction.", About.UNITS),
         at_least(
             "identifiability",
             1e-13 if not good else 0.4,
@@ -94,12 +97,14 @@ def fake(found: OneHiddenNet, names: tuple[str, ...] | None = None, good: bool =
             "The Jacobian has full rank."
             if good
             else "Two units point the same way: ask for fewer units or more data.",
+            About.UNITS,
         ),
     )
     return FakeRecovery(
         found,
         status="converged" if good else "stopped: no further progress",
         converged=good,
+        message="what is left looks like noise" if good else "two units are parallel",
         checks=checks,
         standard_errors=errors,
         trace=tuple(trace),

@@ -77,11 +77,11 @@ def test_run_folders_are_checked_reported_and_predicted_from(table, tmp_path):
         np.testing.assert_allclose(values, truth["y"], atol=1e-9)
 
 
-def test_a_doubtful_answer_exits_with_one(table, tmp_path):
+def test_an_answer_that_is_not_certified_exits_with_one(table, tmp_path):
     folder, _ = table
     done = run("recover", folder / "t.csv", "--hidden", 1, "--start", "random", "--out", tmp_path / "run")
     assert done.returncode == 1
-    assert "doubtful" in done.stdout
+    assert "approximate: the data show more than the network explains" in done.stdout
 
 
 def test_problems_are_listed():

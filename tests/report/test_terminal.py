@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,9 +13,12 @@ from click.testing import CliRunner
 from fake_recovery import HOSTILE, fake, problem
 
 from onehidden import data
+from onehidden.certify.units import UnitStatus, UnitVerdict
+from onehidden.checks import About, at_least, not_asked
 from onehidden.cli import cli, tables
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
+from onehidden.report.marks import Mark, tally
 
 NAMES = (HOSTILE, "age", "[red]dose[/red]", "bmi", "$x$", "sys_bp")
 
@@ -55,12 +60,45 @@ def test_checks_put_failures_first_with_advice():
     assert "no checks" in _printed(tables.checks(fake(found).__class__(found)))
 
 
-def test_status_says_recovered_only_when_all_is_well():
+def test_questions_that_were_not_asked_have_neither_passed_nor_failed():
     *_, found = problem()
-    assert _printed(tables.status(fake(found))).startswith("recovered: converged")
+    asked = replace(
+        fake(found),
+        checks=(
+            at_least("well", 2.0, 1.0, "fine", About.FIT),
+            at_least("aside", 0.0, 1.0, "told, decides nothing"),
+            not_asked("one unit more", 6.0, "too few rows", About.FIT),
+        ),
+    )
+    lines = [line.split("  ")[0].strip() for line in _printed(tables.checks(asked), 140).splitlines()]
+    assert [word for word in lines if word in set(Mark)] == ["not asked", "noted", "passed"]
+    assert tally(asked.checks) == "of 3 checks 1 passed, 1 noted, 1 not asked"
+    assert tally(fake(found).checks) == "all 4 checks passed"
+
+
+def test_status_is_one_word_and_its_sentence():
+    *_, found = problem()
+    assert _printed(tables.status(fake(found))).strip() == "converged: what is left looks like noise"
     doubtful = _printed(tables.status(fake(found, good=False)))
-    assert doubtful.startswith("doubtful")
-    assert "identifiability" in doubtful
+    assert doubtful.strip() == "stopped: no further progress: two units are parallel"
+    assert "identifiability" not in doubtful
+
+
+def test_numbers_that_the_data_leave_open_are_shown_as_such():
+    *_, found = problem()
+    recovery = fake(found, NAMES)
+    recovery.standard_errors.weights[0, 1] = np.inf
+    lost = UnitVerdict(
+        2, found.weights[2], 0.0, 1.0, (np.ones(6), 1.0, 1.0), 0.1, UnitStatus.UNDETERMINED, "no row tells"
+    )
+    text = _printed(tables.units(replace(recovery, units=(lost,))), 120)
+    assert "inf" not in text
+    assert text.count("undetermined") == 2
+    assert "undetermined: no row tells" in text
+    _, third = re.split(r"^ *3 ", text, flags=re.MULTILINE)
+    third, _ = re.split(r"^ *4 ", third, flags=re.MULTILINE)
+    assert "±" not in third
+    assert "±" in text.replace(third, "")
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid", "abs", "squared_relu"])
