@@ -1,9 +1,9 @@
 """The journal: results of finished steps on disk, so that a killed run goes on where it was.
 
-Steps have names ("width/3/random/2/descent"). What a step computes follows from its name once the samples, the
-options and the version are the same; those are pinned in ``checkpoint.json`` when the folder is opened, so a
-name is all that a result needs. Results are written whole or not at all. The rest is computed anew, which costs
-little and gives the same numbers: the answer is that of a run that was never killed.
+Steps have names ("width/3/random/2/descent"). What a step computes follows from its name once the samples,
+the options and the version are the same; those are pinned in ``checkpoint.json`` when the folder is opened,
+so a name is all that a result needs. Results are written whole or not at all. The rest is computed anew,
+which costs little and gives the same numbers: the answer is that of a run that was never killed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Journal:
         return None
 
     def keep(self, step: str, values: Mapping[str, npt.ArrayLike], passing: bool = False) -> None:
-        """Remember a step; ``passing`` marks a state on the way, skipped when one was written a moment ago."""
+        """Remember a step; ``passing`` marks a state on the way, skipped if one was written a moment ago."""
 
 
 FORGETFUL = Journal()

@@ -1,7 +1,7 @@
 """One run: its random streams, its clock, its progress, its journal; the one context that numerics are given.
 
-The one place of the numerics that reads the clock. Everything is asked by name: ``run.rng("restart", 3)`` is a
-random stream, ``run.at("random", 3)`` the same run at a step of that name.
+The one place of the numerics that reads the clock. Everything is asked by name: ``run.rng("restart", 3)`` is
+a random stream, ``run.at("random", 3)`` the same run at a step of that name.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ from onehidden.starts.repair import units_by_cost, with_one_fewer
 _TURNS = 8  # other orientations finished and compared
 _RIVALS = 300  # parameters up to which every activation is tried ...
 _NEAR_RIVALS = 1500  # ... and up to which near relatives are
-# Squared distance of two fits, in units of the noise variance, below which they are one minimum: descents that
-# end within 1e-4 of n log(loss) are less than 1e-3 apart, different minima 1 and more.
+# Squared distance of two fits, in units of the noise variance, below which they are one minimum: descents
+# that end within 1e-4 of n log(loss) are less than 1e-3 apart, different minima 1 and more.
 _SAME = 0.1
 
 # Activations that noise can hide behind one another; the first fits the data of the others best.
@@ -61,7 +61,7 @@ Stage = Callable[[Certificate, Problem, Run], Certificate]
 def held_against_all(
     certificate: Certificate, problem: Problem, run: Run, met: Sequence[Polished], errors: str
 ) -> Certificate:
-    """The certificate of the best of an answer, its other sides and the other minima met, after all comparisons.
+    """The certificate of the best of an answer, its other sides and the other minima met, all compared.
 
     Comparisons are made as long as they can matter; one that time cut short is not counted as made.
 

@@ -297,9 +297,9 @@ def _dependence(local: LocalFit) -> list[Check]:
             "independent rows",
             p_value,
             DEPENDENT_P,
-            "p-value of residuals that do not depend on those of the rows before; below the bound neighbouring "
-            "rows are not independent evidence and the standard errors are too small: thin the rows out, or "
-            "shuffle them if their order means nothing",
+            "p-value of residuals that do not depend on those of the rows before; below the bound "
+            "neighbouring rows are not independent evidence and the standard errors are too small: thin the "
+            "rows out, or shuffle them if their order means nothing",
             About.ERRORS,
         )
     ]
@@ -367,16 +367,16 @@ def _switched(patterns: Patterns, d: int) -> list[Check]:
             "switched units",
             float(np.min(patterns.beyond)),
             1.0,
-            "fewest rows on the lesser side of a unit; with none it acts as a polynomial and could be another "
-            "unit, or none",
+            "fewest rows on the lesser side of a unit; with none it acts as a polynomial and could be "
+            "another unit, or none",
             About.UNITS,
         ),
         at_least(
             "units apart",
             float(patterns.closest()[0]),
             float(rows_needed(d)),
-            "fewest rows that see one of two units switch and not the other, against the numbers of an affine "
-            "function; below, other units fit these rows as well",
+            "fewest rows that see one of two units switch and not the other, against the numbers of an "
+            "affine function; below, other units fit these rows as well",
             About.NOTE,  # the units concerned are named one by one
         ),
     ]

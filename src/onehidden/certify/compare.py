@@ -15,8 +15,8 @@ from onehidden.network import OneHiddenNet
 TIE = 6.0
 # One unit more is asked for, though there is none, in .2 % (equal noise) to .6 % (noise of sd exp(.8 x_1)).
 MORE_P = 2e-3
-# A unit that is not there is taken for one that is in 1 to 2 %; at 1e-3 a unit of a fifth of the signal is missed
-# half the time with ten rows a parameter and noise of half the signal.
+# A unit that is not there is taken for one that is in 1 to 2 %; at 1e-3 a unit of a fifth of the signal is
+# missed half the time with ten rows a parameter and noise of half the signal.
 FEWER_P = 1e-2
 LINEAR_P = 1e-3  # a linear function, or nothing at all, is taken for a unit: 0 of 360 samples of pure noise
 
@@ -81,8 +81,9 @@ def asks_for_no_more(p_value: float, detectable: float) -> Check:
         Kind.MORE.value,
         p_value,
         MORE_P,
-        "p-value of a further unit that explains so much of the residuals by chance; below the bound the data "
-        f"ask for more units (one weaker than {detectable:.2g} of the variance of y would not have been seen)",
+        "p-value of a further unit that explains so much of the residuals by chance; below the bound the "
+        f"data ask for more units (one weaker than {detectable:.2g} of the variance of y would not have been "
+        "seen)",
         About.FIT,
     )
 

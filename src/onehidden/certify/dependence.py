@@ -15,8 +15,8 @@ def dependence_p_value(
     """p-value of residuals that are uncorrelated in the order of the rows; None where that cannot be asked.
 
     Each lag's sum of r_t r_(t+l) is divided by the root of the sum of r_t² r_(t+l)², which holds for noise of
-    unequal size, too; their squares add up to a chi-square law with one degree of freedom a lag. Rows sorted by
-    y have dependent residuals whatever made them: there the order says nothing.
+    unequal size, too; their squares add up to a chi-square law with one degree of freedom a lag. Rows sorted
+    by y have dependent residuals whatever made them: there the order says nothing.
     """
     from scipy.special import chdtrc
 

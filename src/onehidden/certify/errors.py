@@ -1,4 +1,4 @@
-"""Standard errors of every parameter: classical, or a sandwich that does not ask noise to be equal everywhere."""
+"""Standard errors of every parameter: classical, or a sandwich that lets noise differ from row to row."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ def differing_units(
 ) -> tuple[int, ...]:
     """Units of ``network`` that ``other`` does not have, units paired so that they differ least.
 
-    Two units are one if sum_n (w g - w' g')² over the rows is within what noise of this mean square, in units of
-    var(y), moves a unit of d + 2 parameters by.
+    Two units are one if sum_n (w g - w' g')² over the rows is within what noise of this mean square, in units
+    of var(y), moves a unit of d + 2 parameters by.
     """
     from scipy.optimize import linear_sum_assignment
 

@@ -11,8 +11,8 @@ from onehidden.network import OneHiddenNet
 class SpreadTest:
     """Accumulator of the regression of r² on (1, p, p², |z|²), p the prediction.
 
-    n R² of that regression is chi-square with 3 degrees of freedom whatever the kurtosis of r, if the spread of
-    the residuals does not depend on p and |z|.
+    n R² of that regression is chi-square with 3 degrees of freedom whatever the kurtosis of r, if the spread
+    of the residuals does not depend on p and |z|.
 
     Parameters
     ----------

@@ -10,7 +10,8 @@ class Status(enum.StrEnum):
 
     EXACT : every row is reproduced to rounding, and no other network of this form does it.
     CONSISTENT : what is left looks like noise, and the units are determined.
-    APPROXIMATE : the data show more than the network, whose units are well determined as the best of their number.
+    APPROXIMATE : the data show more than the network, whose units are well determined as the best of their
+        number.
     DOUBTFUL : not to be used as it stands.
     NOT_IDENTIFIABLE : the data cannot tell some of it, whatever the search.
     """

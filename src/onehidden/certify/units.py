@@ -98,7 +98,8 @@ def unit_verdicts(
         lost = not exact and abs(network.output[i]) < CLEAR_OF_ZERO * errors.output[i]
         unit = UnitVerdict(
             i, network.weights[i], float(network.bias[i]), float(network.output[i]),
-            (errors.weights[i], float(errors.bias[i]), float(errors.output[i])), float(patterns.spread[i] ** 2),
+            (errors.weights[i], float(errors.bias[i]), float(errors.output[i])),
+            float(patterns.spread[i] ** 2),
         )  # fmt: skip
         if patterns.spread[i] < least:
             unit = unit.undetermined(Cause.NOTHING, f"unit {i + 1} adds nothing to y")

@@ -1,4 +1,4 @@
-"""The least-squares problem of a network: rows, form, coordinates, normal equations; polish() is the finish."""
+"""The least-squares problem of a network: rows, form, coordinates, normal equations; polish() ends it."""
 
 from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.form import Form

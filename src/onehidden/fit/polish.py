@@ -1,4 +1,7 @@
-"""polish(): Levenberg–Marquardt in all parameters to the end; the only finish, whoever asks and wherever rows are."""
+"""polish(): Levenberg–Marquardt in all parameters to the end.
+
+The only finish, whoever asks and wherever the rows are.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The problem: which rows, which parameters are free, in which coordinates; what starts and finishes are given."""
+"""The problem: which rows, which parameters are free, in which coordinates.
+
+It is what starts and finishes are given.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,8 @@ class Problem:
     """A least-squares problem of a network.
 
     Two coordinate systems belong to it. Searches look at whitened inputs Z, centred (``begin``); there the
-    units may need biases even when the answer has none. The finish runs where the free parameters are those of
-    the answer (``end``).
+    units may need biases even when the answer has none. The finish runs where the free parameters are those
+    of the answer (``end``).
 
     Attributes
     ----------

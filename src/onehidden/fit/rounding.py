@@ -17,8 +17,8 @@ class Rounding:
     Attributes
     ----------
     level : max|y| / std(y), at least 1.
-    grain : relative rounding of y: eps, or more for a function that computes in single precision. y is known to
-        grain times level.
+    grain : relative rounding of y: eps, or more for a function that computes in single precision. y is known
+        to grain times level.
     """
 
     level: float = 1.0

@@ -50,7 +50,7 @@ def dead_check(hidden: int | None, found: int, faint: list[str]) -> Check:
 
 
 def faintest_check(share: np.ndarray) -> Check:
-    """The faintest unit, told: a black box is asked where a unit switches, so a faint one has fewer digits."""
+    """The faintest unit: a black box is asked where a unit switches, so a faint one has fewer digits."""
     faint = [f"{s:.1e}" for s in share if s < FAINT]
     advice = "smallest contribution of a unit, as a share of std(y)"
     if faint:

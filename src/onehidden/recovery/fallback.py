@@ -98,8 +98,8 @@ def plain_fit(rows: Rows, columns: np.ndarray, reason: str) -> Recovery:
     check = at_least("samples per parameter", len(rows.y) / (d + 2), 4.0, reason, About.DATA)
     check = replace(check, passed=False)  # whichever reason it was, no hidden unit was looked for
     return Recovery(
-        network=net, status=Status.NOT_IDENTIFIABLE, message=reason, loss=loss, noise_variance=loss, seconds=0.0,
-        checks=[check], standard_errors=unknown, trace=[], curvature=np.zeros(0), signal={},
+        network=net, status=Status.NOT_IDENTIFIABLE, message=reason, loss=loss, noise_variance=loss,
+        seconds=0.0, checks=[check], standard_errors=unknown, trace=[], curvature=np.zeros(0), signal={},
         origin="plain fit", n_samples=len(rows.y), feature_names=tuple(f"x{j}" for j in range(d)), options={},
         versions={},
     )  # fmt: skip

@@ -79,7 +79,7 @@ def search(problem: Problem, options: Options, run: Run, tries: int | None = Non
 
 
 def _no_unit(problem: Problem, run: Run) -> bool:
-    """Whether no one unit explains more than a linear function does: the search for it has nothing to find."""
+    """Whether no one unit explains more than a linear function does: a search has nothing to find."""
     asked = beyond_linear(problem, run)
     return asked.asked and asked.p_value > _NONE_P
 

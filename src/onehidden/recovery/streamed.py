@@ -50,7 +50,7 @@ def recover_source(
     client: object,
     checkpoint: object,
 ) -> Recovery:
-    """The recovery of all rows of a source; ``y`` and ``sample_weight`` must be None, the source holds them."""
+    """The recovery of all rows of a source, which holds ``y`` and ``sample_weight``: both must be None."""
     if y is not None or source.target_name is None:
         raise ValueError("a source holds its target: open it with target=NAME and leave y out")
     if sample_weight is not None:
@@ -161,7 +161,8 @@ def _certificate(
 ) -> Certificate:
     """All rows asked about the network itself; what only the sample could be asked is carried over.
 
-    A fit of all rows to rounding needs none of the sample's comparisons; those that passed are told all the same.
+    A fit of all rows to rounding needs none of the sample's comparisons; those that passed are told all the
+    same.
     """
     sample = first.certificate
     compared = [_on_the_sample(check, rows) for check in sample.compared if check.passed or not own.exact]

@@ -1,4 +1,4 @@
-"""The number of units from the data: a wide student for a guess, the criterion to come near, tests to decide."""
+"""The number of units: a wide student for a guess, the criterion to come near, tests to decide."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _TRIES = 4  # candidates looked at for each width on the way
 def choose_width(problem: Problem, options: Options, run: Run, tries: int | None = None) -> Found:
     """The width that stands against one unit more and one fewer, looked for from a guess.
 
-    A fit to rounding ends the climb when its parameters are all determined: one unit fewer cannot fit, one more
-    would be undetermined. With noise every width visited is held against its neighbours by tests that charge a
-    unit for its direction; the information criterion decides where no width stands.
+    A fit to rounding ends the climb when its parameters are all determined: one unit fewer cannot fit, one
+    more would be undetermined. With noise every width visited is held against its neighbours by tests that
+    charge a unit for its direction; the information criterion decides where no width stands.
     """
     one = problem.with_width(1)
     n, each = problem.n, one.form.freedom  # free parameters of one unit

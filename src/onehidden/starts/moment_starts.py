@@ -100,8 +100,8 @@ class Landscape:
         basis = span(problem)
         if basis is None and problem.d > _LARGEST_FOURTH:
             raise Refused(
-                f"the landscape start forms T_4 in at most {_LARGEST_FOURTH} coordinates, got {problem.d} and "
-                "no clear span of the units: use start='tensor' or start='wide'"
+                f"the landscape start forms T_4 in at most {_LARGEST_FOURTH} coordinates, got {problem.d} "
+                "and no clear span of the units: use start='tensor' or start='wide'"
             )
         moments = input_model(problem).hear(
             score_moments(
@@ -194,7 +194,7 @@ def _ranked_units(problem: Problem, tensors: LocalisedTensors, copies: int, run:
 
 
 def _decomposed(problem: Problem, tensors: LocalisedTensors, rows: str, run: Run) -> Units | None:
-    """Rows of a fitting length and orientation, and biases; None where the tensors lack what this way needs."""
+    """Rows of fitting length and orientation, and biases; None where the tensors lack what this needs."""
     try:
         directions = tensors.start(rows, run.seed).directions
         form = search_form(problem)
