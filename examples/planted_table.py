@@ -20,7 +20,7 @@ teacher = oh.OneHiddenNet(weights, output=[1.0, -1.5], bias=[0.2, -0.3], interce
 rng = np.random.default_rng(0)
 for noise in (0.0, 0.05):
     y = teacher.predict(inputs) + noise * rng.standard_normal(len(inputs))
-    r = oh.recover(inputs, y, hidden=2, bias=True)
+    r = oh.recover(inputs, y, hidden=2)
     match = oh.match(r.network, teacher)
     print(f"noise {noise}: {r.status}, worst row off by {match.max_error:.1e}")
     assert r.converged, r.message

@@ -25,7 +25,7 @@ stimuli = rng.multivariate_normal(np.zeros(PIXELS), correlation, TRIALS)
 response = neuron.predict(stimuli) + 0.05 * rng.standard_normal(TRIALS)
 
 average = stimuli.T @ (response - response.mean()) / TRIALS  # what reverse correlation would show
-r = oh.recover(stimuli, response, hidden=SUBUNITS, bias=True)
+r = oh.recover(stimuli, response, hidden=SUBUNITS)
 match = oh.match(r.network, neuron)
 
 print(f"status: {r.status}; noise {np.sqrt(r.noise_variance):.3f} (true 0.050)")

@@ -1,6 +1,7 @@
 """Commands: data to stdout, talk to stderr, exit code from the verdict, one sentence for bad input."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import pytest
 from pyarrow import csv, parquet
 
 import onehidden as oh
+from onehidden.starts.plan import NAMES
 
 
 def run(*arguments, cwd=None):
@@ -82,6 +84,13 @@ def test_an_answer_that_is_not_certified_exits_with_one(table, tmp_path):
     done = run("recover", folder / "t.csv", "--hidden", 1, "--start", "random", "--out", tmp_path / "run")
     assert done.returncode == 1
     assert "approximate: the data show more than the network explains" in done.stdout
+
+
+def test_help_names_every_start():
+    text = " ".join(run("recover", "--help").stdout.split())
+    for name in NAMES:
+        assert re.search(rf"\b{name}\b", text[text.index("--start") :]), name
+    assert "--no-bias" in text
 
 
 def test_problems_are_listed():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import inspect
 import io
 import re
 import shlex
@@ -126,7 +127,7 @@ def test_the_demo_in_the_readme_is_what_the_demo_prints(desk):
     # An error of rounding may also be exactly zero.
     printed, shown = (re.sub(r"(?<![\d.])0(?![\d.])", "ε", masked(text)) for text in (printed, shown))
     assert printed == shown
-    assert printed != masked(shown.replace("recovered", "doubtful"))
+    assert printed != masked(shown.replace("exact", "doubtful"))
     assert page.index("make demo") < page.index("found against true")
 
 
@@ -150,6 +151,39 @@ def test_every_equation_of_the_theory_page_has_its_line():
         assert any(name.split(".")[-1] in row for row in text[line - 1 : line + 4]), name
     with pytest.raises(ValueError, match="no such object"):
         settings.implementation("nowhere.at_all")
+
+
+def documented(page: Path) -> list[tuple[str, list[str]]]:
+    """(module, members) of every directive of a reference page; no members: all that the module exports."""
+    found = re.findall(
+        r"^\.\. auto(?:module|class):: (\S+)\n   :members:(.*)$",
+        page.read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    return [(name, [one.strip() for one in members.split(",") if one.strip()]) for name, members in found]
+
+
+def test_the_reference_lists_public_names_alone():
+    entries = documented(ROOT / "docs" / "api.md")
+    assert len(entries) > 12
+    rooms = {name.removeprefix("onehidden.") for name, members in entries if not members}
+    for room in rooms:  # what the room exports is what the page shows
+        assert importlib.import_module(f"onehidden.{room}").__all__
+    for name, members in entries:
+        assert not any(part.startswith("_") for part in (*name.split("."), *members))
+    shown = {one for _, members in entries for one in members}
+    shown |= {one for room in rooms for one in importlib.import_module(f"onehidden.{room}").__all__}
+    at_the_top = {name for name in oh.__all__ if not inspect.ismodule(getattr(oh, name))}
+    assert at_the_top <= shown
+    assert "polish" not in shown  # a step of the library, not a promise to its users
+
+
+def test_the_way_of_a_sample_names_files_that_are_there():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    files = re.findall(r"^\d+\. `([\w/]+\.py)`", page, re.MULTILINE)
+    assert len(files) == 10
+    for file in files:
+        assert (ROOT / "src" / "onehidden" / file).is_file(), file
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from onehidden.report.numbers import seconds, short
 from onehidden.report.subject import Subject, field_of, thin
 
 VALIDITY_ROWS = 20_000  # rows that the identities of the input model are tested on
+NO_LAW = ("auto", "gaussian")  # what ``score`` is called where the caller brought no law
 NOISE_LEVEL = 3.0  # |z| that noise alone rarely passes
 
 
@@ -94,7 +95,8 @@ def score_validity(subject: Subject) -> Section | None:
     """What the inputs were taken for, and whether it holds on the data, by Stein's identities."""
     model = str(subject.get("input_model", "not needed"))
     made = list(subject.get("score_checks", ()))
-    if not made and model.startswith(("not needed", "Gaussian")):
+    # An estimated model has checks of its own; without any, the inputs were taken for Gaussian or not looked at.
+    if not made and dict(subject.get("options", {})).get("score", "auto") in NO_LAW:
         made = _gaussian_validity(subject)
     if not made:
         return None  # a law of the caller's own is not in the run: `onehidden.scores.validity` tests it
