@@ -73,8 +73,8 @@ def trial(name: str, seed: int, noise: float, how: str, n: int, max_seconds: flo
 
 def evidence(X: np.ndarray, y: np.ndarray, loss: float, truth: oh.OneHiddenNet, bias: bool) -> float:
     """n log(loss / loss of the fit with the true activation): below about 6 the samples cannot tell."""
-    from onehidden.objectives.fit import NetworkFit
-    from onehidden.objectives.residuals import Form
+    from onehidden.fit.form import Form
+    from onehidden.fit.in_memory import NetworkFit
     from onehidden.solvers import LevenbergMarquardt
 
     form = Form(truth.activation, truth.n_inputs, truth.n_hidden, bias)

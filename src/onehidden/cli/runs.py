@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from onehidden.network import OneHiddenNet
     from onehidden.recovery import Recovery
 
@@ -48,7 +50,13 @@ def must_differ(out: Path | None, *inputs: Path) -> None:
             raise ValueError(f"{out} is the input itself: name another file with --out")
 
 
-def write(recovery: Recovery, folder: Path, X: object, y: object, truth: OneHiddenNet | None = None) -> None:
+def write(
+    recovery: Recovery,
+    folder: Path,
+    X: npt.ArrayLike | None,
+    y: npt.ArrayLike | None,
+    truth: OneHiddenNet | None = None,
+) -> None:
     """model.safetensors, recovery.json, report.html."""
     recovery.save(folder)
     recovery.report(folder / "report.html", X=X, y=y, truth=truth)

@@ -95,7 +95,7 @@ def score_validity(subject: Subject) -> Section | None:
     """What the inputs were taken for, and whether it holds on the data, by Stein's identities."""
     model = str(subject.get("input_model", "not needed"))
     made = list(subject.get("score_checks", ()))
-    # An estimated model has checks of its own; without any, the inputs were taken for Gaussian or not looked at.
+    # An estimated model has checks of its own; without, inputs were taken for Gaussian or not looked at.
     if not made and dict(subject.get("options", {})).get("score", "auto") in NO_LAW:
         made = _gaussian_validity(subject)
     if not made:
