@@ -1,5 +1,6 @@
 """Checkpoints: a killed run goes on and gives the same answer; nothing is half-written."""
 
+import itertools
 import json
 import os
 import signal
@@ -10,16 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_streams import one_sentence
+from helpers import normal, one_sentence, planted, teacher
 
 import onehidden as oh
-from onehidden.fit.in_memory import NetworkFit
-from onehidden.fit.form import Form
-from onehidden.journal import Checkpoint, digest, open_checkpoint, write_whole
-from onehidden.fit.coordinates import whitened
-from onehidden.fit.streamed import StreamedFit
-from onehidden.fit.samples import Samples
-from onehidden.solvers import LevenbergMarquardt
+from onehidden import journal
+from onehidden.journal import Folder
+from onehidden.run import Run
+from onehidden.starts import Wide
+from onehidden.starts.candidate import search_form
+from onehidden.starts.wide import train
 
 SCRIPT = """
 import sys, time, numpy as np, onehidden as oh
@@ -38,10 +38,8 @@ print(r.network.weights.tobytes().hex(), r.network.output.tobytes().hex(), r.sta
 
 
 def problem(n=1500):
-    rng = np.random.default_rng(5)
-    net = oh.OneHiddenNet(np.linalg.qr(rng.standard_normal((4, 2)))[0].T, [1.0, -1.0])
-    X = rng.standard_normal((n, 4))
-    return X, net.predict(X) + 0.1 * rng.standard_normal(n)
+    X = normal(n, 4, seed=5)
+    return X, teacher(d=4, k=2).predict(X) + 0.1 * np.random.default_rng(6).standard_normal(n)
 
 
 class Cut(Exception):
@@ -50,15 +48,15 @@ class Cut(Exception):
 
 def cut_after(monkeypatch, writes):
     """Let ``writes`` results reach the disk, then cut the run off in the middle of the next one."""
-    count, keep = [0], Checkpoint.keep
+    count, keep = [0], Folder.keep
 
-    def counting(self, values, *key, passing=False):
+    def counting(self, step, values, passing=False):
         count[0] += 1
         if count[0] > writes:
             raise Cut
-        keep(self, values, *key)  # every state on the way, too
+        keep(self, step, values)  # every state on the way, too
 
-    monkeypatch.setattr(Checkpoint, "keep", counting)
+    monkeypatch.setattr(Folder, "keep", counting)
     return count
 
 
@@ -87,46 +85,34 @@ def test_a_run_cut_off_anywhere_goes_on_to_the_same_answer(streamed, tmp_path, m
 
 
 def test_the_wide_student_goes_on_between_chunks(tmp_path, monkeypatch):
-    from onehidden.starts.wide import WideAndPrune, train
+    problem = planted(teacher(d=4, k=2), normal(600, 4))
+    form, settings = search_form(problem, 16), Wide(16, steps=4000, batch=64)
 
-    X, y = problem(600)
-    form, settings = Form(oh.activations.get("relu"), 4, 16), WideAndPrune(16, steps=4000, batch=64)
-    plain = train(form, settings, X, y, 0)
-    memo = Checkpoint(tmp_path)
-    monkeypatch.setattr("onehidden.journal._PAUSE", 0.0)
-    taken = []
-    train(form, settings, X, y, 0, lambda: len(taken) >= 2, lambda s, f: taken.append(s), memo=memo)
+    def trained(run, step="student", **begin):
+        return train(form, settings, problem, run.at(step), "student", **begin)
+
+    plain = trained(Run())
+    monkeypatch.setattr(journal.time, "monotonic", lambda ticks=itertools.count(): 10.0 * next(ticks) + 10)
+    heard = []
+
+    def cut(record):
+        heard.append(record.step)
+        if len(heard) == 2:
+            raise Cut
+
+    with pytest.raises(Cut):
+        trained(Run(journal=Folder(tmp_path), listener=cut))
     steps = []
-    again = train(form, settings, X, y, 0, None, lambda s, f: steps.append(s), memo=memo)
+    again = trained(Run(journal=Folder(tmp_path), listener=lambda record: steps.append(record.step)))
+    assert heard == [1000, 2000]
     assert steps == [3000, 4000]
     np.testing.assert_array_equal(again, plain)
-    assert not np.array_equal(train(form, settings, X, y, 1, memo=memo), plain)
-    # rounds of thinning differ in where they begin and in the shares of the decay alone
-    assert not np.array_equal(train(form, settings, X, y, 0, memo=memo, begin=plain), plain)
-    assert not np.array_equal(train(form, settings, X, y, 0, memo=memo, share=np.full(16, 9.0)), plain)
-
-
-def test_descents_of_other_data_or_form_are_not_continued(tmp_path, monkeypatch):
-    monkeypatch.setattr("onehidden.journal._PAUSE", 0.0)
-    X, y = problem(600)
-    relu, tanh = (Form(oh.activations.get(name), 4, 2) for name in ("relu", "tanh"))
-    weight = np.linspace(0.5, 1.5, len(y))
-    fits = [NetworkFit(relu, X, y), NetworkFit(relu, X, -y), NetworkFit(relu, X[:, ::-1], y)]
-    fits += [NetworkFit(tanh, X, y), NetworkFit(relu, X, y, weight)]
-    for source, around in (((X, y), whitened(Samples(X, y))), ((X, -y), whitened(Samples(X, -y)))):
-        fits.append(StreamedFit(relu, oh.data.open(source, stream=True), around, len(y), float(len(y))))
-    theta = np.random.default_rng(0).standard_normal(relu.size)
-    solver, memo = LevenbergMarquardt(max_steps=30), Checkpoint(tmp_path)
-    plain = [solver.solve(fit, theta) for fit in fits]
-    for fit in fits:  # cut off after two steps, each leaves its state in one folder
-        taken = []
-        solver.solve(fit, theta, lambda: len(taken) >= 2, lambda s, f: taken.append(s), memo)  # noqa: B023
-    for fit, expected in zip(fits, plain, strict=True):
-        steps = []
-        again = solver.solve(fit, theta, None, lambda s, f: steps.append(s), memo)  # noqa: B023
-        assert steps[0] == 3
-        np.testing.assert_array_equal(again.theta, expected.theta)
-        assert again.trace == expected.trace
+    # another step of the same run, or one that begins elsewhere, is another result
+    run = Run(journal=Folder(tmp_path))
+    share = np.full(16, 9.0)
+    assert not np.array_equal(trained(run, "round 2", begin=plain), plain)
+    assert not np.array_equal(trained(run, "round 3", share=share), plain)
+    assert not np.array_equal(trained(Run(1)), plain)
 
 
 def test_a_checkpoint_belongs_to_its_data_and_options(tmp_path):
@@ -136,46 +122,13 @@ def test_a_checkpoint_belongs_to_its_data_and_options(tmp_path):
     for words, samples, options in (
         ("other data", (X, -y), {"hidden": 1}),
         ("another hidden", (X, y), {"hidden": 2}),
-        ("another bias and seed", (X, y), {"hidden": 1, "bias": True, "seed": 3}),
+        ("another bias and seed", (X, y), {"hidden": 1, "bias": False, "seed": 3}),
+        ("another start", (X, y), {"hidden": 1, "start": oh.starts.Random(50)}),
     ):
         with pytest.raises(ValueError) as error:
             oh.recover(*samples, checkpoint=tmp_path / "c", **options)
         one_sentence(error, words)
     oh.recover(X, y, 1, checkpoint=tmp_path / "c", max_seconds=1000)  # a budget is no part of the answer
-
-
-def test_unusable_checkpoint_folders_are_one_sentence(tmp_path):
-    (tmp_path / "file").write_text("")
-    (tmp_path / "other").mkdir()
-    np.savez(tmp_path / "other" / "mine.npz", a=1)
-    (tmp_path / "torn").mkdir()
-    (tmp_path / "torn" / "checkpoint.json").write_text("{")
-    for name, words in (("file", "is a file"), ("other", "no checkpoint.json"), ("torn", "cannot use")):
-        with pytest.raises(ValueError) as error:
-            open_checkpoint(tmp_path / name, "s", {})
-        one_sentence(error, words)
-
-
-def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    write_whole(tmp_path / "a", b"old")
-
-    def torn(one, other):
-        raise OSError("disk full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", torn)
-        with pytest.raises(OSError):
-            write_whole(tmp_path / "a", b"new")
-    assert (tmp_path / "a").read_bytes() == b"old"
-    assert [p.name for p in tmp_path.iterdir()] == ["a"]
-
-
-def test_digests_tell_records_apart():
-    law = oh.laws.Gaussian(np.zeros(2), np.eye(2))
-    same = oh.laws.Gaussian(np.zeros(2), np.eye(2))
-    assert digest(law) == digest(same)
-    others = [oh.laws.Gaussian(np.ones(2), np.eye(2)), law, None, 1, 1.0, "1", [1], np.ones(1), {"a": 1}]
-    assert len({digest(other) for other in others}) == len(others)
 
 
 @pytest.mark.slow
@@ -204,24 +157,19 @@ def test_ten_kills_at_random_moments_leave_ten_equal_answers(kind, tmp_path):
         time.sleep(rng.uniform(0, length))
         run.send_signal(signal.SIGKILL)
         run.wait()
-        for left in folder.glob("*.json"):
+        for left in folder.rglob("*.json"):
             json.loads(left.read_text())
         again = start(folder)
         assert again.communicate()[0].splitlines()[1] + "\n" == expected
 
 
-def test_a_damaged_checkpoint_is_one_sentence(tmp_path):
-    memo = open_checkpoint(tmp_path / "c", np.arange(3.0), {})
-    memo.keep({"a": np.arange(4)}, "stage", 1)
-    path = next((tmp_path / "c").glob("*.npz"))
-    path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(ValueError, match="damaged"):
-        memo.recall("stage", 1)
-
-
-def test_functions_of_one_name_are_told_apart_by_what_they_do():
-    laws = [oh.laws.FromLogDensity(lambda x, s=s: -s * (x @ x), 2) for s in (1.0, 2.0)]
-    assert digest(laws[0]) != digest(laws[1])
-    before = digest(laws[0])
-    laws[0].score(np.zeros((1, 2)), 1)
-    assert digest(laws[0]) == before
+def test_a_law_is_known_by_what_it_says_of_the_rows(tmp_path):
+    """Functions of one name are told apart; one that was used is the same as before."""
+    X = problem(300)[0]
+    y = np.maximum(X[:, 0], 0)
+    laws = [oh.laws.FromLogDensity(lambda x, s=s: -s * (x @ x), 4) for s in (1.0, 2.0)]
+    oh.recover(X, y, 1, score=laws[0], checkpoint=tmp_path / "c")
+    oh.recover(X, y, 1, score=laws[0], checkpoint=tmp_path / "c")
+    with pytest.raises(ValueError) as error:
+        oh.recover(X, y, 1, score=laws[1], checkpoint=tmp_path / "c")
+    one_sentence(error, "another score")
