@@ -12,7 +12,7 @@ BASE = [
     "activation_properties", "network", "matching", "exports",
 ]  # fmt: skip
 LINE = [
-    "data", "laws", "scores", "moments", "solvers", "fit", "starts", "certify", "options", "recovery",
+    "data", "laws", "scores", "moments", "solvers", "fit", "starts", "certify", "recovery",
     "oracle", "report", "cli",
 ]  # fmt: skip
 # Rooms beside the line: what they may enter beyond the base.

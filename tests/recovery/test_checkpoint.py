@@ -92,7 +92,8 @@ def test_the_wide_student_goes_on_between_chunks(tmp_path, monkeypatch):
         return train(form, settings, problem, run.at(step), "student", **begin)
 
     plain = trained(Run())
-    monkeypatch.setattr(journal.time, "monotonic", lambda ticks=itertools.count(): 10.0 * next(ticks) + 10)
+    ticks = itertools.count(10, 10)  # ten seconds between any two looks at the clock: every state is written
+    monkeypatch.setattr(journal.time, "monotonic", lambda: float(next(ticks)))
     heard = []
 
     def cut(record):
