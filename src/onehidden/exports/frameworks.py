@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onehidden.activations import LEAKY_SLOPE
+from onehidden.exports.slope import slope_below
 
 if TYPE_CHECKING:
     from onehidden.network import OneHiddenNet
@@ -24,7 +24,7 @@ def to_torch(net: OneHiddenNet) -> Any:
         torch = importlib.import_module("torch")
     except ImportError:
         raise ValueError("to_torch needs PyTorch, which is not installed: pip install torch") from None
-    g = _torch_activation(torch, net.activation.name)
+    g = _torch_activation(torch, net.activation.name, slope_below(net))
 
     class OneHiddenModule(torch.nn.Module):
         """y = c + sum_i w_i g(<a_i, x> + b_i)."""
@@ -46,11 +46,11 @@ def to_torch(net: OneHiddenNet) -> Any:
     return module
 
 
-def _torch_activation(torch: ModuleType, name: str) -> Callable[[Any], Any]:
+def _torch_activation(torch: ModuleType, name: str, below: float) -> Callable[[Any], Any]:
     functional = torch.nn.functional
     return {
         "relu": torch.relu,
-        "leaky_relu": lambda z: functional.leaky_relu(z, LEAKY_SLOPE),
+        "leaky_relu": lambda z: functional.leaky_relu(z, below),
         "squared_relu": lambda z: torch.relu(z) ** 2,
         "cubed_relu": lambda z: torch.relu(z) ** 3,
         "sigmoid": torch.sigmoid,

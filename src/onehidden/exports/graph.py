@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from onehidden.activations import LEAKY_SLOPE
+from onehidden.exports.slope import slope_below
 
 if TYPE_CHECKING:
     from onehidden.network import OneHiddenNet
@@ -33,7 +33,7 @@ def to_onnx(net: OneHiddenNet, path: str | Path) -> None:
             "writing ONNX needs the package onnx, which is not installed: pip install 'onehidden[onnx]'"
         ) from None
     helper, double = onnx.helper, onnx.TensorProto.DOUBLE
-    graph = _Graph(onnx)
+    graph = _Graph(onnx, slope_below(net))
     z = graph.add("Add", graph.add("MatMul", "X", graph.constant(net.weights.T)), graph.constant(net.bias))
     hidden = _ACTIVATIONS[net.activation.name](graph, z)
     out = graph.add("MatMul", hidden, graph.constant(net.output))
@@ -56,10 +56,13 @@ def to_onnx(net: OneHiddenNet, path: str | Path) -> None:
 
 
 class _Graph:
-    """Nodes and constants under construction; every method returns the name of a tensor."""
+    """Nodes and constants under construction; every method returns the name of a tensor.
 
-    def __init__(self, onnx: ModuleType) -> None:
-        self._onnx = onnx
+    ``below`` is the slope of the activation below zero, where it has one.
+    """
+
+    def __init__(self, onnx: ModuleType, below: float) -> None:
+        self._onnx, self.below = onnx, below
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
@@ -137,7 +140,7 @@ def _gelu(graph: _Graph, z: str) -> str:
 
 _ACTIVATIONS: dict[str, Callable[[_Graph, str], str]] = {
     "relu": _power(1),
-    "leaky_relu": lambda graph, z: graph.add("Max", z, graph.scaled(LEAKY_SLOPE, z)),
+    "leaky_relu": lambda graph, z: graph.add("Max", z, graph.scaled(graph.below, z)),
     "squared_relu": _power(2),
     "cubed_relu": _power(3),
     "sigmoid": lambda graph, z: graph.add("Sigmoid", z),

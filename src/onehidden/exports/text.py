@@ -6,14 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from onehidden.activations import LEAKY_SLOPE
+from onehidden.exports.slope import slope_below
 
 if TYPE_CHECKING:
     from onehidden.network import OneHiddenNet
 
+# SLOPE stands for the slope below zero of the network's own activation.
 _PYTHON = {
     "relu": "max(z, 0.0)",
-    "leaky_relu": f"z if z > 0 else {LEAKY_SLOPE!r} * z",
+    "leaky_relu": "z if z > 0 else SLOPE * z",
     "squared_relu": "max(z, 0.0) ** 2",
     "cubed_relu": "max(z, 0.0) ** 3",
     "sigmoid": "1.0 / (1.0 + math.exp(-z)) if z > 0 else math.exp(z) / (1.0 + math.exp(z))",
@@ -28,7 +29,7 @@ _PYTHON = {
 
 _LATEX = {
     "relu": r"\max(t, 0)",
-    "leaky_relu": rf"\max(t, {LEAKY_SLOPE}\,t)",
+    "leaky_relu": r"\max(t, SLOPE\,t)",
     "squared_relu": r"\max(t, 0)^2",
     "cubed_relu": r"\max(t, 0)^3",
     "sigmoid": r"\frac{1}{1 + e^{-t}}",
@@ -65,7 +66,7 @@ C = {net.intercept!r}
 
 def g(z):
     """{net.activation.name}."""
-    return {_PYTHON[net.activation.name]}
+    return {_spelt_out(_PYTHON, net)}
 
 
 def predict(x):
@@ -81,7 +82,7 @@ def to_latex(net: OneHiddenNet, feature_names: Sequence[str] | None = None, digi
     """The formula in LaTeX (amsmath): written out unit by unit, or as matrices when it is large."""
     if digits < 1:
         raise ValueError(f"digits must be 1 or more, got {digits}")
-    where = rf"\qquad g(t) = {_LATEX[net.activation.name]}"
+    where = rf"\qquad g(t) = {_spelt_out(_LATEX, net)}"
     if net.weights.size > _WRITTEN_OUT:
         body = _matrices(net, digits)
     else:
@@ -91,6 +92,11 @@ def to_latex(net: OneHiddenNet, feature_names: Sequence[str] | None = None, digi
             symbols = [rf"\text{{{_escape(name)}}}" for name in _feature_names(net, feature_names)]
         body = _written_out(net, symbols, digits)
     return f"\\[\n\\begin{{aligned}}\n{body} \\\\\n&{where}\n\\end{{aligned}}\n\\]\n"
+
+
+def _spelt_out(formulas: dict[str, str], net: OneHiddenNet) -> str:
+    """The formula of the network's activation."""
+    return formulas[net.activation.name].replace("SLOPE", repr(slope_below(net)))
 
 
 def _written_out(net: OneHiddenNet, symbols: list[str], digits: int) -> str:
