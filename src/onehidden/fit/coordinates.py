@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 from jaxtyping import Float
 
 from onehidden.moments.score_protocol import Score
@@ -90,11 +91,13 @@ class WhitenedScore:
     def valid_order(self) -> float:
         return getattr(self.score_of_x, "valid_order", float("inf"))
 
-    def score(self, Z: np.ndarray, order: int, subspace: np.ndarray | None = None) -> np.ndarray:
-        """S_m at the rows of Z contracted with the columns of ``subspace``, (n, r, …, r)."""
-        X = Z @ self.coordinates.unwhiten + self.coordinates.shift
+    def score(self, X: npt.ArrayLike, order: int, subspace: npt.ArrayLike | None = None) -> np.ndarray:
+        """S_m at rows z contracted with the columns of ``subspace``, (n, r, …, r)."""
+        X = np.asarray(X) @ self.coordinates.unwhiten + self.coordinates.shift
         basis = self.coordinates.unwhiten.T
-        return self.score_of_x.score(X, order, subspace=basis if subspace is None else basis @ subspace)
+        return self.score_of_x.score(
+            X, order, subspace=basis if subspace is None else basis @ np.asarray(subspace)
+        )
 
 
 def whitened(

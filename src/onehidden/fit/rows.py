@@ -26,6 +26,7 @@ class Accumulator(Protocol):
         y: Float[np.ndarray, " n"],
         weight: Float[np.ndarray, " n"] | None,
         row: Int[np.ndarray, " n"],
+        /,
     ) -> object:
         """Add rows: inputs, target, weights of mean one over all rows, and the numbers that name the rows."""
         ...

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from jaxtyping import Float, Int
 
 from onehidden import data
@@ -51,9 +50,13 @@ class Samples:
         """(n,) weights of sum one."""
         return np.full(len(self.y), 1 / len(self.y)) if self.weight is None else self.weight / len(self.y)
 
-    @cached_property
+    @property
     def rounding(self) -> Rounding:
         """How coarsely y is known."""
+        return self._rounding
+
+    @cached_property
+    def _rounding(self) -> Rounding:
         level = float(self.share @ self.y)
         spread = float(np.sqrt(self.share @ (self.y - level) ** 2))
         return rounding_of(float(np.max(np.abs(self.y))), spread, self.grain)
@@ -108,9 +111,7 @@ def checked_samples(X: object, y: object, sample_weight: object) -> Samples:
     return Samples(matrix, target, weight, names or tuple(f"x{j}" for j in range(matrix.shape[1])))
 
 
-def _weighted_rows(
-    X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: object
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _weighted_rows(X: object, y: object, sample_weight: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The rows of positive weight; weights are brought to mean one."""
     matrix, target = data.check_arrays(X, y)
     assert target is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from types import MethodType
 from typing import Any
@@ -28,6 +29,8 @@ from onehidden.recovery.fallback import (
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import recover
 
+# scikit-learn has no annotations, and a checker takes the defaults' types for those of X and y.
+_validated: Callable[..., Any] = validate_data
 _FEW = 300  # rows below which a fitted input model is worse than the Gaussian
 
 
@@ -99,18 +102,18 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         y : (n,) target.
         sample_weight : (n,) weights; a row of weight 2 counts as two rows, one of weight 0 as none.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        matrix, target = _validated(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         weight = None
         if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            weight = _check_sample_weight(sample_weight, matrix, dtype=np.float64, ensure_non_negative=True)
             if not np.any(weight > 0):  # scikit-learn before 1.8 lets it through
                 raise ValueError("sample_weight is zero for every row: give some row a positive weight")
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = 0 if seed is None else int(check_random_state(seed).randint(2**31 - 1))
-        rows = canonical_rows(X, np.asarray(y, dtype=np.float64), weight, max(int(seed), 0))
+        rows = canonical_rows(matrix, np.asarray(target, dtype=np.float64), weight, max(int(seed), 0))
         found, trouble = self._recovered(rows, varying_columns(rows.X), int(seed))
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(matrix.shape[1])])
         self.recovery_ = replace(found, feature_names=tuple(str(name) for name in names))
         self.network_ = self.recovery_.network
         if not self.recovery_.converged:
@@ -159,4 +162,4 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
     def predict(self, X: npt.ArrayLike) -> np.ndarray:
         """The recovered network at the rows of X."""
         check_is_fitted(self)
-        return self.network_.predict(validate_data(self, X, dtype=np.float64, reset=False))
+        return self.network_.predict(_validated(self, X, dtype=np.float64, reset=False))

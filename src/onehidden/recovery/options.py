@@ -75,32 +75,49 @@ def _named(start: str | Start | Sequence[str | Start]) -> str:
     return start.name if isinstance(start, Start) else ", ".join(_named(one) for one in start)
 
 
-def checked_options(**asked: object) -> Options:
+def checked_options(
+    *,
+    hidden: int | None = None,
+    activation: str | Activation = "relu",
+    bias: bool = True,
+    intercept: bool = True,
+    score: str | Score = "auto",
+    start: str | Start | Sequence[str | Start] = "auto",
+    seed: int = 0,
+    max_seconds: float | None = None,
+    errors: str = "auto",
+    progress: bool | Progress = False,
+) -> Options:
     """Options from what a caller gave; one sentence for what cannot be.
 
     Numbers of NumPy's types are taken for Python's own.
     """
-    values = {"hidden": None, "max_seconds": None} | asked
-    _check_whole("seed", values.get("seed", 0), 0)
-    if values["hidden"] is not None:
-        _check_whole("hidden", values["hidden"], 1)
-        values["hidden"] = int(values["hidden"])  # type: ignore[call-overload]
-    check_positive("max_seconds", values["max_seconds"])
-    for name in ("bias", "intercept"):
-        check_switch(name, values.get(name, True))
-        values[name] = bool(values.get(name, True))
-    progress = values.get("progress", False)
+    _check_whole("seed", seed, 0)
+    if hidden is not None:
+        _check_whole("hidden", hidden, 1)
+    check_positive("max_seconds", max_seconds)
+    check_switch("bias", bias)
+    check_switch("intercept", intercept)
     if not (isinstance(progress, bool) or callable(progress)):
         raise ValueError(f"progress must be True, False or a function, got {progress!r}")
-    errors = values.get("errors", "auto")
     if errors not in ERRORS:
         raise ValueError(f"errors must be one of {', '.join(ERRORS)}, got {errors!r}")
-    _check_start(values.get("start", "auto"))
-    _check_score(values.get("score", "auto"))
-    if values.get("activation", "relu") != "auto":
-        activations.get(values.get("activation", "relu"))  # type: ignore[arg-type]
-    values["seed"] = int(values.get("seed", 0))  # type: ignore[call-overload]
-    return Options(**values)  # type: ignore[arg-type]
+    _check_start(start)
+    _check_score(score)
+    if activation != "auto":
+        activations.get(activation)
+    return Options(
+        hidden=None if hidden is None else int(hidden),
+        activation=activation,
+        bias=bool(bias),
+        intercept=bool(intercept),
+        score=score,
+        start=start,
+        seed=int(seed),
+        max_seconds=max_seconds,
+        errors=errors,
+        progress=progress,
+    )
 
 
 def _check_whole(name: str, value: object, least: int) -> None:
@@ -114,8 +131,10 @@ def _check_whole(name: str, value: object, least: int) -> None:
 
 def check_positive(name: str, value: object) -> None:
     """A positive number, or None."""
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if value is not None and not (number and 0 < value < float("inf")):  # type: ignore[operator]
+    if value is None:
+        return
+    number = float(value) if isinstance(value, (int, float, np.integer, np.floating)) else 0.0
+    if isinstance(value, bool) or not 0 < number < float("inf"):
         raise ValueError(f"{name} must be a positive number or None, got {value!r}")
 
 

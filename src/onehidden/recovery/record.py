@@ -257,7 +257,7 @@ def _plain_checks(checks: list[Check]) -> list[dict[str, Any]]:
 
 def _checks(records: list[dict[str, Any]]) -> list[Check]:
     found = [{key: _restored(v) for key, v in record.items()} for record in records]
-    return [Check(**record | {"about": About(record.get("about", About.NOTE))}) for record in found]
+    return [Check(**{**one, "about": About(one.get("about", About.NOTE))}) for one in found]
 
 
 def _plain_unit(unit: UnitVerdict) -> dict[str, object]:

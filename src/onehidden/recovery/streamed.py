@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +94,7 @@ def survey(source: Source, sample: int, client: object, run: Run) -> Summary:
     if kept is not None:
         names, counts = kept.pop("fault_names").tolist(), kept.pop("fault_counts").tolist()
         w = kept.pop("w")
-        plain = {k: v if v.ndim else v.item() for k, v in kept.items()}
+        plain: dict[str, Any] = {k: v if v.ndim else v.item() for k, v in kept.items()}
         return Summary(**plain, faults=dict(zip(names, counts, strict=True)), w=w if len(w) else None)
     seed, progress = run.seed_of("rows of the sample"), _twentieths(run, "first pass")
 

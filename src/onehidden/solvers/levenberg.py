@@ -116,11 +116,19 @@ class LevenbergMarquardt:
         else:
             theta, damping = kept["theta"], float(kept["damping"])
             hessian, gradient, loss = problem.normal_equations(theta, damping > _ROUGH)
-            counts = {name: int(kept[name]) for name in ("steps", "crawling", "idle")}
             state = State(
-                theta, hessian, gradient, loss, damping, float(kept["growth"]), **counts,
-                polish=bool(kept["polish"]), trace=tuple(kept["trace"].tolist()),
-            )  # fmt: skip
+                theta,
+                hessian,
+                gradient,
+                loss,
+                damping,
+                float(kept["growth"]),
+                int(kept["steps"]),
+                int(kept["crawling"]),
+                int(kept["idle"]),
+                bool(kept["polish"]),
+                tuple(kept["trace"].tolist()),
+            )
             if str(kept["status"]):
                 return replace(state, status=Status[str(kept["status"])])
         return self._ended(state)
@@ -148,7 +156,7 @@ class LevenbergMarquardt:
             return replace(state, damping=damping, growth=2 * state.growth, polish=polish, status=status)
         gain = (loss - trial) / predicted if predicted > 0 else -1.0
         drop = (loss - trial) / max(loss, np.finfo(float).tiny)
-        damping = max(damping * max(1 / 9, 1 - (2 * gain - 1) ** 3), self.least)
+        damping = float(max(damping * max(1 / 9, 1 - (2 * gain - 1) ** 3), self.least))
         hessian, gradient, found = problem.normal_equations(state.theta + step, damping > _ROUGH)
         taken = State(
             state.theta + step,
