@@ -14,6 +14,7 @@ from fake_recovery import problem
 from safetensors.numpy import save_file
 
 import onehidden as oh
+from onehidden.certify import Status
 from onehidden.checks import at_most
 from onehidden.cli import _COMMANDS, main
 from onehidden.recovery.record import ParameterRecord
@@ -30,7 +31,7 @@ def folder(tmp_path_factory):
     np.savetxt(home / "t.csv", rows, delimiter=",", header="a,b,c,y", comments="")
     errors = ParameterRecord(np.ones((2, 3)), np.ones(2), np.ones(2), 1.0)
     recovery = oh.Recovery(
-        found, "consistent", "fits", 0.1, 0.1, 1.0, [at_most("fit", 0.0, 1.0, "fine")], errors, [],
+        found, Status.CONSISTENT, "fits", 0.1, 0.1, 1.0, [at_most("fit", 0.0, 1.0, "fine")], errors, [],
         np.ones(3), {}, "test", 60, ("a", "b", "c"), {}, {},
     )  # fmt: skip
     recovery.save(home / "run")
