@@ -50,7 +50,7 @@ class Staged:
             return candidate if not better else Candidate(NET, better[0], "repair", NET.weights, NET.bias)
 
         def polish(network, problem, run):
-            kind, number = run.path[-2:]
+            number = run.path[-1]
             answer = answers[self.looked - 1]
             return Polished(network, answer[min(number, len(answer) - 2) + 1])
 
