@@ -8,7 +8,7 @@ from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
 
 _ROWS = 4000  # rows that tell units apart
-_SPREAD = 4.0  # times what the d + 2 parameters of a unit move it by on average: two standard deviations
+_SPREAD = 8.0  # times what the d + 2 parameters of a unit move it by on average: two fits differ by 2 of it
 
 
 def differing_units(

@@ -14,16 +14,47 @@ from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.starts.candidate import complete, search_fit, search_form
-from onehidden.starts.orientation import EXHAUSTIVE, all_turns, skip_columns, turned
+from onehidden.starts.orientation import all_turns, skip_columns, turned
 
+_ALL = 10  # units up to which every pattern of turns is looked at
 _TRIPLES = 24  # beyond, patterns that differ from the best in at most three, or two
 _BEARABLE = 30.0  # chi-square above the best pattern's beyond which one is out of the question
 
 
 def other_sides(problem: Problem, network: OneHiddenNet, most: int, run: Run) -> list[OneHiddenNet]:
     """Networks in x with some units of ``network`` turned around that the data might bear."""
+    reflection = problem.activation.reflection
+    if reflection is None or reflection.degree <= 0:
+        return []
+    if reflection.degree > 1:
+        return _by_refit(problem, network, most)
     found = other_orientations(problem, problem.begin.inward(network), most, run)
     return [problem.begin.outward(net) for net in found]
+
+
+def _by_refit(problem: Problem, network: OneHiddenNet, most: int) -> list[OneHiddenNet]:
+    """Patterns of turns by the loss they leave once the outputs are fitted again; powers of ReLU.
+
+    A turned unit leaves a polynomial of its degree behind, which no linear part absorbs: where a set of units
+    can be turned at all, their outputs alone make up for it.
+    """
+    samples = problem.samples
+    t = samples.X @ network.weights.T + network.bias
+    here, there = network.activation(t), network.activation(-t)
+    y, one = problem.weighted(samples.y), np.ones((len(t), 1))
+    found = []
+    for signs in _patterns(network.n_hidden):
+        design = problem.weighted(np.column_stack([np.where(signs > 0, here, there), one]))
+        solved = np.linalg.lstsq(design, y, rcond=1e-10)[0]
+        found.append((float(np.sum((design @ solved - y) ** 2)), signs, solved))
+    found.sort(key=lambda candidate: candidate[0])
+    return [
+        OneHiddenNet(
+            network.weights * signs[:, None], solved[:-1], network.bias * signs, float(solved[-1]),
+            network.activation,
+        )
+        for _, signs, solved in found[:most]
+    ]  # fmt: skip
 
 
 def other_orientations(problem: Problem, net: OneHiddenNet, most: int, run: Run) -> list[OneHiddenNet]:
@@ -58,7 +89,7 @@ def other_orientations(problem: Problem, net: OneHiddenNet, most: int, run: Run)
 
 def _patterns(k: int) -> Float[np.ndarray, "m k"]:
     """(P, k) turns, the pattern of no turn left out."""
-    if k <= EXHAUSTIVE:
+    if k <= _ALL:
         return all_turns(k)[1:]
     flips = [c for size in range(1, 4 if k <= _TRIPLES else 3) for c in combinations(range(k), size)]
     patterns = np.ones((len(flips), k))

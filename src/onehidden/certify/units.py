@@ -14,7 +14,7 @@ from onehidden.network import OneHiddenNet
 
 _PARALLEL = 1e-8  # 1 - |cosine| of (weights, bias) below which two units are one
 NOTHING = 1e-7  # share of std(y) below which a unit of an exact fit adds nothing
-CLEAR_OF_ZERO = 3.0  # |w| in standard errors below which a unit cannot be told from nothing
+CLEAR_OF_ZERO = 2.0  # |w| in standard errors: with fewer its own size is not known to a half
 
 
 class UnitStatus(enum.StrEnum):

@@ -92,8 +92,14 @@ def _approximate(evidence: Evidence) -> str:
 
 
 def _doubt(failed: list[Check]) -> str:
-    decisive = [check for check in failed if check.about is not About.NOTE]
-    return f"check failed: {', '.join(check.name for check in decisive)}; {decisive[0].advice}"
+    """The most decisive question that failed, in words; then the names of the others."""
+    order = [About.DATA, About.SEARCH, About.FIT, About.UNITS, About.ERRORS]
+    decisive = sorted(
+        (check for check in failed if check.about in order), key=lambda check: order.index(check.about)
+    )
+    others = ", ".join(check.name for check in decisive[1:])
+    also = f"; {others} failed, too" if others else ""
+    return f"check failed: {decisive[0].name}; {decisive[0].advice}{also}"
 
 
 def _plural(noun: str) -> str:
@@ -110,4 +116,5 @@ def _sentence(reasons: list[str], evidence: Evidence) -> str:
     sound = [unit for unit in evidence.units if unit.status == UnitStatus.DETERMINED]
     if not sound or len(sound) == len(evidence.units):
         return text
-    return f"{text}; the other {len(sound)} of {len(evidence.units)} units are determined"
+    stand = "the other unit is" if len(sound) == 1 else f"the other {len(sound)} units are"
+    return f"{text}; {stand} determined"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from scipy.linalg import qr, solve_triangular
 from scipy.sparse.csgraph import connected_components
 
@@ -157,7 +157,15 @@ def _search(
     return True, "all sets were searched", np.unique(np.concatenate(found), axis=0)
 
 
-def _confirmed(matrix, tolerance, law, fixed, free, chosen, pairs) -> np.ndarray:
+def _confirmed(
+    matrix: Float[np.ndarray, "m k"],
+    tolerance: float,
+    law: Float[np.ndarray, "f r"],
+    fixed: Int[np.ndarray, " f"],
+    free: Int[np.ndarray, " r"],
+    chosen: Float[np.ndarray, "s r"],
+    pairs: Sequence[tuple[int, int]],
+) -> Bool[np.ndarray, "t k"]:
     """The rows s of 0/1 vectors with these free entries that do sum to zero."""
     forced = chosen @ law.T
     entries = np.round(forced)

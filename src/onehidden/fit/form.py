@@ -13,6 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
 
 from onehidden.activations import Activation
 
@@ -53,7 +55,14 @@ class Form:
     def slope(self, t: jax.Array) -> jax.Array:
         return self.activation.symmetrised_slope(t) if self.symmetrised else self.activation.slope(t)
 
-    def pack(self, weights, output, bias=None, beta=None, intercept=0.0) -> np.ndarray:
+    def pack(
+        self,
+        weights: npt.ArrayLike,
+        output: npt.ArrayLike,
+        bias: npt.ArrayLike | None = None,
+        beta: npt.ArrayLike | None = None,
+        intercept: npt.ArrayLike = 0.0,
+    ) -> Float[np.ndarray, " p"]:
         """Parameter vector from its parts; parts that are not free are dropped."""
         parts = [np.asarray(weights, float).ravel(), np.asarray(output, float)]
         if self.bias:

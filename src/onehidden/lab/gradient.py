@@ -127,8 +127,8 @@ def linear_rate(values: np.ndarray) -> float:
     The first fifth (not yet linear) and everything within 10⁴ roundings of zero are left out.
     """
     values = np.asarray(values, float)
-    floor = max(float(np.max(values)) * 1e-26, 1e-28)
-    below = np.flatnonzero(values <= floor)
+    least = max(float(np.max(values)) * 1e-26, 1e-28)
+    below = np.flatnonzero(values <= least)
     end = int(below[0]) if len(below) else len(values)
     start = end // 5
     if end - start < 5 or not values[end - 1] < 0.1 * values[0]:

@@ -111,7 +111,7 @@ def _lanczos(fn: Callable, x: jax.Array, source: object) -> tuple[float, float, 
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     @jax.jit
-    def product(point, data, v):
+    def product(point: jax.Array, data: object, v: jax.Array) -> jax.Array:
         return jax.jvp(lambda p: jax.grad(fn)(p, data), (point,), (v,))[1]
 
     def apply(v: np.ndarray) -> np.ndarray:

@@ -67,8 +67,18 @@ def perturbed_descent(
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _run(value_and_grad, steps, wait, starts, keys, data, rate, threshold, radius):
-    def step(carry, _):
+def _run(
+    value_and_grad: Callable[..., tuple[jax.Array, jax.Array]],
+    steps: int,
+    wait: int,
+    starts: jax.Array,
+    keys: jax.Array,
+    data: object,
+    rate: float,
+    threshold: float,
+    radius: float,
+) -> tuple[jax.Array, ...]:
+    def step(carry: tuple[jax.Array, ...], _: None) -> tuple[tuple[jax.Array, ...], None]:
         x, key, since, pushes, best, best_value, best_norm = carry
         value, gradient = value_and_grad(x, data)
         norm = jnp.sqrt(jnp.sum(gradient**2))
@@ -85,8 +95,9 @@ def _run(value_and_grad, steps, wait, starts, keys, data, rate, threshold, radiu
         since = jnp.where(push, 0, since + 1)
         return (x, key, since, pushes + push, best, best_value, best_norm), None
 
-    def one(x, key):
-        init = (x, key, wait, 0, x, jnp.inf, jnp.inf)
+    def one(x: jax.Array, key: jax.Array) -> tuple[jax.Array, ...]:
+        none = jnp.asarray(jnp.inf)
+        init = (x, key, jnp.asarray(wait), jnp.asarray(0), x, none, none)
         carry, _ = jax.lax.scan(step, init, None, length=steps)
         x, _, _, pushes, best, best_value, best_norm = carry
         value, gradient = value_and_grad(x, data)

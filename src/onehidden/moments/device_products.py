@@ -12,7 +12,9 @@ from onehidden.moments.packing import sorted_indices
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def device_sums(blocks: tuple[tuple[int, ...], ...], order: int, weight, scores) -> jax.Array:
+def device_sums(
+    blocks: tuple[tuple[int, ...], ...], order: int, weight: jax.Array, scores: tuple[jax.Array, ...]
+) -> jax.Array:
     """The flat store of a ``_Layout`` with these blocks for one batch, scores (r, n) and weight (n,)."""
     s1, s2, s3, s4 = scores
     r = len(s1)
@@ -35,6 +37,8 @@ def device_sums(blocks: tuple[tuple[int, ...], ...], order: int, weight, scores)
     return jnp.concatenate([*products, ((beside * weight) @ s1.T).ravel(), last @ weight])
 
 
-def _with_squares(first, square, second, j: np.ndarray, i: np.ndarray) -> jax.Array:
+def _with_squares(
+    first: jax.Array, square: jax.Array, second: jax.Array, j: np.ndarray, i: np.ndarray
+) -> jax.Array:
     """Rows first_j second_i, and square_j where i = j."""
     return jnp.where((i == j)[:, None], square[j], first[j] * second[i])

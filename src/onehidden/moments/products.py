@@ -99,7 +99,7 @@ class ProductSums:
         self._store, self._packed = np.zeros(size), 0.0
 
     def update(self, weight: Array, scores: Scores) -> ProductSums:
-        s1, s2, s3, s4 = scores
+        s1, s2 = scores[:2]
         if isinstance(s1, jax.Array):
             blocks = _layout(self.r, self.order).blocks if self.order > 2 else ()
             self._store = self._store + device_sums(blocks, self.order, *_padded(weight, scores))
@@ -113,7 +113,7 @@ class ProductSums:
             table[np.diag_indices(self.r)] = s2 @ weight
             self._store += table.ravel()
         else:
-            self._update_blocks(weight, s1, s2, s3, s4)
+            self._update_blocks(*(np.asarray(v) for v in (weight, *scores)))
         return self
 
     def __getstate__(self) -> dict[str, object]:
@@ -140,7 +140,9 @@ class ProductSums:
             pick = _layout(self.r, self.order).pick
         return np.asarray(self._store)[pick] + self._packed
 
-    def _update_blocks(self, weight, s1, s2, s3, s4) -> None:
+    def _update_blocks(
+        self, weight: np.ndarray, s1: np.ndarray, s2: np.ndarray, s3: np.ndarray, s4: np.ndarray
+    ) -> None:
         r, plan = self.r, _layout(self.r, self.order)
         last, beside = (s3, s2) if self.order == 3 else (s4, s3)
         self._store[plan.triple : plan.triple + r * r] += ((beside * weight) @ s1.T).ravel()
@@ -154,7 +156,16 @@ class ProductSums:
             part = slice(at, at + columns)
             self._slab(plan, weight[part], s1[:, part], s2[:, part], left, right, product)
 
-    def _slab(self, plan: _Layout, weight, s1, s2, left, right, product) -> None:
+    def _slab(
+        self,
+        plan: _Layout,
+        weight: np.ndarray,
+        s1: np.ndarray,
+        s2: np.ndarray,
+        left: np.ndarray,
+        right: np.ndarray | None,
+        product: np.ndarray,
+    ) -> None:
         if len(weight) < left.shape[1]:
             left, right = (
                 left[:, : len(weight)].copy(),

@@ -7,19 +7,17 @@ size n × k is ever written to memory. The Gaussian gradient is written out: wit
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
-from onehidden.objectives.sources import GaussianBatch, Mixture, ProductBatch
+from onehidden.objectives.sources import GaussianBatch, Mixture, ProductBatch, Quartics
 
 _CACHE_BLOCK, _WHOLE = 2048, 1 << 20
 _ROWS = {GaussianBatch: ("X", "y"), ProductBatch: ("G1", "G2", "y")}
 
 
 def quartic_value_and_grad(
-    source: Any, B: jax.Array, total: float, diagonal: float
+    source: Quartics, B: jax.Array, total: float, diagonal: float
 ) -> tuple[jax.Array, jax.Array]:
     """Value and gradient in B; any source, blocked where it holds samples."""
     if isinstance(source, Mixture):
@@ -40,7 +38,9 @@ def combine(quartic: tuple[jax.Array, jax.Array], total: float, diagonal: float)
     return total * quartic[0] - diagonal * jnp.sum(quartic[1])
 
 
-def _over_samples(source: Any, B: jax.Array, total: float, diagonal: float) -> tuple[jax.Array, jax.Array]:
+def _over_samples(
+    source: GaussianBatch | ProductBatch, B: jax.Array, total: float, diagonal: float
+) -> tuple[jax.Array, jax.Array]:
     n = source.y.shape[0]
     one = _gaussian_block if isinstance(source, GaussianBatch) else _product_block
     rows = [getattr(source, name) for name in _ROWS[type(source)]]
@@ -51,7 +51,9 @@ def _over_samples(source: Any, B: jax.Array, total: float, diagonal: float) -> t
     if blocks > 1:
         head = [a[: blocks * size].reshape(blocks, size, *a.shape[1:]) for a in rows]
 
-        def step(carry, block):
+        def step(
+            carry: tuple[jax.Array, jax.Array], block: tuple[jax.Array, ...]
+        ) -> tuple[tuple[jax.Array, jax.Array], None]:
             v, g = one(B, total, diagonal, *block)
             return (carry[0] + v, carry[1] + g), None
 
@@ -63,7 +65,9 @@ def _over_samples(source: Any, B: jax.Array, total: float, diagonal: float) -> t
     return value / n, gradient / n
 
 
-def _gaussian_block(B, total, diagonal, X, y):
+def _gaussian_block(
+    B: jax.Array, total: float, diagonal: float, X: jax.Array, y: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     Z = X @ B.T
     square = Z**2
     s = jnp.sum(square, axis=1)
@@ -71,7 +75,9 @@ def _gaussian_block(B, total, diagonal, X, y):
     return value, (4 * y[:, None] * Z * (total * s[:, None] - diagonal * square)).T @ X
 
 
-def _product_block(B, total, diagonal, G1, G2, y):
+def _product_block(
+    B: jax.Array, total: float, diagonal: float, G1: jax.Array, G2: jax.Array, y: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     g = G1 @ B.T
     square = g**2
     s, own = jnp.sum(square, axis=1), G2 @ (B**2).T

@@ -285,6 +285,8 @@ def _powers(B: jax.Array, order: int) -> jax.Array:
     return out
 
 
+Quartics = GaussianBatch | ProductBatch | Mixture | Tensors | RankOne  # what knows score moments
+Source = Quartics | PlainBatch
 SOURCES = (GaussianBatch, ProductBatch, Mixture, Tensors, RankOne, PlainBatch)
 for _source in SOURCES:
     jax.tree_util.register_dataclass(_source, list(_source.__dataclass_fields__), [])

@@ -8,6 +8,7 @@ strength. Lines moved sideways by h e_j move the root by -h a_j / alpha, which g
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.lines import Line, Zones
@@ -101,7 +102,15 @@ def kink_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
     )
 
 
-def _is_sharp(box, line, zones, sides, left, change, root) -> np.ndarray:
+def _is_sharp(
+    box: BlackBox,
+    line: Line,
+    zones: Zones,
+    sides: _Sides,
+    left: Float[np.ndarray, "m c"],
+    change: Float[np.ndarray, "m c"],
+    root: Float[np.ndarray, " m"],
+) -> Float[np.ndarray, " m"]:
     """Worst distance in the zone from P_L before the switch and P_L + change after it."""
     t = zones.low[:, None] + (zones.high - zones.low)[:, None] * np.linspace(0.02, 0.98, 17)
     s = (t - sides.center[:, None]) / sides.unit[:, None]
@@ -111,7 +120,17 @@ def _is_sharp(box, line, zones, sides, left, change, root) -> np.ndarray:
     return np.max(np.abs(box.ask(line.at(t)) - told), axis=1)
 
 
-def _width(box, line, zones, sides, left, right, root, strength, tail) -> tuple[np.ndarray, np.ndarray]:
+def _width(
+    box: BlackBox,
+    line: Line,
+    zones: Zones,
+    sides: _Sides,
+    left: Float[np.ndarray, "m c"],
+    right: Float[np.ndarray, "m c"],
+    root: Float[np.ndarray, " m"],
+    strength: Float[np.ndarray, " m"],
+    tail: Tail,
+) -> tuple[Float[np.ndarray, " m"], Bool[np.ndarray, " m"]]:
     """alpha of each unit from the excess of the function over its asymptotes, and whether g explains it.
 
     The excess at distance tau is (strength / alpha) E(alpha tau), E that of g: one unknown.
@@ -146,7 +165,15 @@ def _width(box, line, zones, sides, left, right, root, strength, tail) -> tuple[
     return slope, fits
 
 
-def _normals(box, line, sides, rows, root, change, noise) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _normals(
+    box: BlackBox,
+    line: Line,
+    sides: _Sides,
+    rows: Int[np.ndarray, " r"],
+    root: Float[np.ndarray, " m"],
+    change: Float[np.ndarray, "m c"],
+    noise: Float[np.ndarray, " m"],
+) -> tuple[Float[np.ndarray, "r d"], Bool[np.ndarray, " r"], Float[np.ndarray, " r"]]:
     """(r, d) a / alpha of the units ``rows`` from lines moved sideways; whether it was found; its error."""
     d, q = box.d, sides.degree
     basis = np.linalg.svd(line.direction[None])[2][1:]  # (d - 1, d) across the line

@@ -77,6 +77,9 @@ class Recovery:
     r_squared: float = float("nan")
     linear_r_squared: float = float("nan")
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "status", Status(self.status))
+
     @property
     def converged(self) -> bool:
         return self.status.certified

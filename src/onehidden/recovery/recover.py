@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy.typing as npt
 
-from onehidden import __version__, data
+from onehidden import __version__, data, threads
 from onehidden.activations import Activation
 from onehidden.fit.form import Form
 from onehidden.fit.samples import Samples, checked_samples
@@ -87,7 +87,8 @@ def recover(
     if options.hidden is not None:
         _enough_samples(problem.form, len(samples))
     run = replace(run, journal=open_journal(checkpoint, *_pins(samples, options), __version__))
-    return recorded(solve(problem, options, run), problem, options, run)
+    with threads.fit_for(problem.form.size):
+        return recorded(solve(problem, options, run), problem, options, run)
 
 
 def _pins(samples: Samples, options: Options) -> tuple[str, dict[str, object]]:

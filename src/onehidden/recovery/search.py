@@ -8,6 +8,8 @@ from itertools import islice
 
 from onehidden.certify.alternatives import beyond_linear, held_against_all
 from onehidden.certify.certificate import Certificate, certify
+from onehidden.certify.compare import TIE, behind
+from onehidden.certify.shared_units import differing_units
 from onehidden.checks import About, at_least
 from onehidden.fit.polish import Polished, polish
 from onehidden.fit.problem import Problem
@@ -17,12 +19,15 @@ from onehidden.run import Run
 from onehidden.starts.candidate import Candidate
 from onehidden.starts.plan import proposals
 from onehidden.starts.repair import repaired
+from onehidden.starts.start import descent_work
 
 _STUDENTS = ("wide-and-prune", "thinning")
 _OFTEN = 8  # starts that may share a lowest loss which students missed before that is called the lowest
 _TOGETHER = 0.5  # n log(loss) within which two answers share the lowest loss
+_EQUAL = 1e-3  # n log(loss) within which two descents have ended in one minimum
 _NONE_P = 0.05  # p-value of a unit beyond a linear function from which one is looked for no longer than ...
 _FEW = 2  # ... so many starts
+_CHEAP, _RESTARTS = 1e9, 8  # operations that all starts may take (a tenth of a second), and starts at most
 _SMALL = 600  # weights up to which every unit is repaired three times
 
 
@@ -51,7 +56,6 @@ def search(problem: Problem, options: Options, run: Run, tries: int | None = Non
     ``tries`` bounds the candidates looked at.
     """
     tried: list[Tried] = []
-    n = problem.n
     if problem.k == 1 and _no_unit(problem, run):
         tries = _FEW if tries is None else min(tries, _FEW)
     for turn, candidate in enumerate(islice(proposals(problem, options.start, run), tries)):
@@ -62,7 +66,7 @@ def search(problem: Problem, options: Options, run: Run, tries: int | None = Non
             tried.append(one)
             if run.expired() or (one.certificate is not None and one.certificate.clear):
                 break
-        if _ended(tried, n) or run.expired():
+        if _ended(tried, problem) or run.expired():
             break
     if not tried:
         raise Refused(
@@ -75,7 +79,7 @@ def search(problem: Problem, options: Options, run: Run, tries: int | None = Non
     if certificate.final:
         return Found(certificate, best.origin)
     met = tuple(one.answer for one in tried if one is not best)
-    return Found(_with_agreement(certificate, tried, n), best.origin, met)
+    return Found(_with_agreement(certificate, tried, problem), best.origin, met)
 
 
 def _no_unit(problem: Problem, run: Run) -> bool:
@@ -98,11 +102,21 @@ def _finished(
     """The candidate after the finish; certified where no answer so far is better."""
     answer = polish(problem.begin.outward(candidate.network), problem, run)
     lowest = min((one.answer.mean_square for one in tried), default=float("inf"))
-    certificate = None
-    if answer.mean_square <= lowest * (1 + _TOGETHER / problem.n):
+    certificate = _known(answer, tried, problem.n)
+    if certificate is None and answer.mean_square <= lowest * (1 + _TOGETHER / problem.n):
         certificate = certify(answer.network, problem, run, options.errors)
         run.report(f"certified {certificate.status}", 0, answer.mean_square)
     return Tried(answer, candidate.origin, turn, certificate)
+
+
+def _known(answer: Polished, tried: list[Tried], n: int) -> Certificate | None:
+    """The certificate of an answer that another start came to as well: their losses agree to a thousandth."""
+    for one in tried:
+        if one.certificate is not None and n * abs(answer.mean_square - one.answer.mean_square) <= (
+            _EQUAL * one.answer.mean_square
+        ):
+            return one.certificate
+    return None
 
 
 def _with_repair(problem: Problem, candidate: Candidate, run: Run) -> Iterator[Candidate]:
@@ -114,7 +128,7 @@ def _with_repair(problem: Problem, candidate: Candidate, run: Run) -> Iterator[C
         yield better
 
 
-def _ended(tried: list[Tried], n: int) -> bool:
+def _ended(tried: list[Tried], problem: Problem) -> bool:
     """Whether another start has nothing to add.
 
     A fit to rounding cannot be bettered, even where it is not unique; with noise, two starts that come to the
@@ -125,9 +139,13 @@ def _ended(tried: list[Tried], n: int) -> bool:
     last = tried[-1].certificate
     if last is not None and last.final:
         return True
-    lowest = _lowest(tried, n)
+    lowest = _lowest(tried, problem)
     clear = [one for one in lowest if one.certificate is not None and one.certificate.clear]
-    if _starts(clear) > 1:
+    if _starts(clear) > 1 and _starts(tried) >= _worth(problem):
+        return True
+    # What fails may be a matter of the samples: units left open, where nothing is missed, stay open.
+    complete = [one for one in lowest if one.certificate is not None and not one.certificate.failed(About.FIT)]
+    if _starts(complete) > 2 and _starts(tried) >= _worth(problem):
         return True
     if not any(one.origin in _STUDENTS for one in tried):
         return False
@@ -139,17 +157,32 @@ def _starts(found: list[Tried]) -> int:
     return len({one.turn for one in found})
 
 
-def _lowest(tried: list[Tried], n: int) -> list[Tried]:
-    """The answers that share the lowest loss."""
-    best = min(one.answer.mean_square for one in tried)
-    return [one for one in tried if n * (one.answer.mean_square - best) <= _TOGETHER * best]
+def _worth(problem: Problem) -> int:
+    """Starts that are worth their time before two that agree end the search with noise: more where one is cheap."""
+    return int(min(max(_CHEAP / descent_work(problem), 2), _RESTARTS))
 
 
-def _with_agreement(certificate: Certificate, tried: list[Tried], n: int) -> Certificate:
+def _lowest(tried: list[Tried], problem: Problem) -> list[Tried]:
+    """The answers that share the lowest loss, or the units of the lowest and nearly its loss.
+
+    Kinked units have many small minima next to each other: losses differ, the units do not.
+    """
+    best = min(tried, key=lambda one: one.answer.mean_square).answer
+
+    def same(one: Polished) -> bool:
+        gap = behind(best.mean_square, one.mean_square, problem.n)
+        if gap <= _TOGETHER or gap > TIE:
+            return gap <= _TOGETHER
+        return not differing_units(best.network, one.network, problem, best.mean_square)
+
+    return [one for one in tried if same(one.answer)]
+
+
+def _with_agreement(certificate: Certificate, tried: list[Tried], problem: Problem) -> Certificate:
     """With noise, an answer must have been reached more than once."""
     check = at_least(
         "agreement",
-        float(_starts(_lowest(tried, n))),
+        float(_starts(_lowest(tried, problem))),
         2.0,
         "starts that came to this answer; with noise a single one may be a local minimum: allow more time",
         About.SEARCH,

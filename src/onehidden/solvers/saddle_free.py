@@ -14,10 +14,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from onehidden.precision import in_double
 
 _BISECTIONS = 40
+
+Look = tuple[jax.Array, ...]  # value, gradient, eigenvalues, eigenvectors, |gradient|, whether it is the end
+Carry = tuple[jax.Array, jax.Array, jax.Array, jax.Array, Look]  # point, key, radius, steps, look
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,8 @@ class NewtonDescent:
 @in_double
 def saddle_free_newton(
     function: Callable[[Any, Any], jax.Array],
-    starts: Any,
-    data: Any,
+    starts: npt.ArrayLike,
+    data: object,
     *,
     steps: int = 200,
     tolerance: float = 1e-11,
@@ -60,19 +64,27 @@ def saddle_free_newton(
     tolerance : on |∇| and on −λ_min, relative to the largest curvature.
     radius : first trust radius.
     """
-    starts = jnp.asarray(np.asarray(starts, float))
-    keys = jax.random.split(jax.random.key(seed), len(starts))
-    out = _run(function, int(steps), starts, keys, data, tolerance, radius)
+    points = jnp.asarray(np.asarray(starts, float))
+    keys = jax.random.split(jax.random.key(seed), len(points))
+    out = _run(function, int(steps), points, keys, data, tolerance, radius)
     return NewtonDescent(*(np.asarray(part) for part in out))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _run(function, steps, starts, keys, data, tolerance, radius):
+def _run(
+    function: Callable[[Any, Any], jax.Array],
+    steps: int,
+    starts: jax.Array,
+    keys: jax.Array,
+    data: object,
+    tolerance: float,
+    radius: float,
+) -> tuple[jax.Array, ...]:
     shape = starts.shape[1:]
     f = lambda x: function(x.reshape(shape), data)  # noqa: E731
     eye = jnp.eye(int(np.prod(shape)))
 
-    def look(x):
+    def look(x: jax.Array) -> Look:
         gradient, curve = jax.linearize(jax.grad(f), x)
         H = jax.vmap(curve)(eye)
         eigenvalues, vectors = jnp.linalg.eigh((H + H.T) / 2)
@@ -81,11 +93,11 @@ def _run(function, steps, starts, keys, data, tolerance, radius):
         done = (norm <= scale) & (eigenvalues[0] >= -scale)
         return f(x), gradient, eigenvalues, vectors, norm, done
 
-    def advance(carry):
+    def advance(carry: Carry) -> Carry:
         x, key, delta, count, (value, gradient, eigenvalues, vectors, _, _) = carry
         key, now = jax.random.split(key)
         step = _trust_step(
-            vectors.T @ gradient, eigenvalues, delta, jax.random.rademacher(now, ()), tolerance
+            vectors.T @ gradient, eigenvalues, delta, jax.random.rademacher(now, (), float), tolerance
         )
         predicted = step @ (vectors.T @ gradient) + 0.5 * jnp.sum(eigenvalues * step**2)
         new = x + vectors @ step
@@ -97,13 +109,13 @@ def _run(function, steps, starts, keys, data, tolerance, radius):
         x = jnp.where(good, new, x)
         return x, key, jnp.minimum(delta, 10.0), count + 1, look(x)
 
-    def going(carry):
+    def going(carry: Carry) -> jax.Array:
         return (carry[3] < steps) & ~carry[4][5] & (carry[2] > 1e-15)
 
-    def one(x, key):
+    def one(x: jax.Array, key: jax.Array) -> tuple[jax.Array, ...]:
         x = x.ravel()
         x, _, _, count, (value, _, eigenvalues, _, norm, done) = jax.lax.while_loop(
-            going, advance, (x, key, jnp.asarray(radius), 0, look(x))
+            going, advance, (x, key, jnp.asarray(radius), jnp.asarray(0), look(x))
         )
         return x.reshape(shape), value, norm, eigenvalues[0], count, done
 
@@ -111,14 +123,16 @@ def _run(function, steps, starts, keys, data, tolerance, radius):
     return jax.lax.map(lambda pair: one(*pair), (starts, keys))
 
 
-def _trust_step(g, eigenvalues, delta, sign, tolerance):
+def _trust_step(
+    g: jax.Array, eigenvalues: jax.Array, delta: jax.Array, sign: jax.Array, tolerance: float
+) -> jax.Array:
     """−g_i/(|λ_i| + ν), ν ≥ 0 such that |step| ≤ delta, and a push along the way down where g has none."""
     size = jnp.max(jnp.abs(eigenvalues))
     floor = tolerance * (1 + size)
     absolute = jnp.maximum(jnp.abs(eigenvalues), floor)
     length = lambda nu: jnp.sqrt(jnp.sum((g / (absolute + nu)) ** 2))  # noqa: E731
 
-    def bisect(_, bounds):
+    def bisect(_: int, bounds: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         low, high = bounds
         middle = jnp.sqrt(low * high)
         return jnp.where(length(middle) > delta, middle, low), jnp.where(length(middle) > delta, high, middle)

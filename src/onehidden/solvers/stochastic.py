@@ -10,11 +10,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 import optax
 
 from onehidden.precision import in_double
 
-Schedule = Callable[[jax.Array], jax.Array]
+Schedule = optax.Schedule
+Params = optax.Params  # arrays, or a tree of them
+Carry = tuple[Params, optax.OptState, jax.Array]  # parameters, state of the optimiser, key
 
 
 @dataclass(frozen=True)
@@ -48,19 +51,19 @@ def adam(rate: float | Schedule) -> optax.GradientTransformation:
 @cache
 def cosine_decay(rate: float, steps: int) -> Schedule:
     """From ``rate`` to zero along half a cosine; one object a setting."""
-    return optax.cosine_decay_schedule(rate, steps)  # type: ignore[return-value]
+    return optax.cosine_decay_schedule(rate, steps)
 
 
 @cache
 def staircase(rate: float, steps: int) -> Schedule:
     """``rate`` for half the run, then divided by 4 at every eighth: the schedule of [GLM] Section 4."""
-    return optax.piecewise_constant_schedule(rate, {steps * i // 8: 0.25 for i in range(4, 8)})  # type: ignore[return-value]
+    return optax.piecewise_constant_schedule(rate, {steps * i // 8: 0.25 for i in range(4, 8)})
 
 
 _KEPT: dict[Any, optax.GradientTransformation] = {}
 
 
-def _optimiser(kind: str, rate: Any, momentum: float | None) -> optax.GradientTransformation:
+def _optimiser(kind: str, rate: float | Schedule, momentum: float | None) -> optax.GradientTransformation:
     key = (kind, rate, momentum)
     if key not in _KEPT:
         _KEPT[key] = optax.sgd(rate, momentum) if kind == "sgd" else optax.adam(rate)
@@ -70,12 +73,12 @@ def _optimiser(kind: str, rate: Any, momentum: float | None) -> optax.GradientTr
 @in_double
 def descend(
     value_and_grad: Callable[[Any, Any], tuple[jax.Array, Any]],
-    starts: Any,
+    starts: npt.ArrayLike | tuple[npt.ArrayLike, ...],
     *,
     optimiser: optax.GradientTransformation,
     steps: int,
-    data: Any = None,
-    sampler: Callable[[jax.Array], Any] | None = None,
+    data: object = None,
+    sampler: Callable[[jax.Array], object] | None = None,
     project: Callable[[Any], Any] | None = None,
     seed: int = 0,
     record_every: int | None = None,
@@ -98,11 +101,11 @@ def descend(
         raise ValueError(f"steps must be at least 1, got {steps}")
     every = max(1, steps // 100) if record_every is None else int(record_every)
     rounds = -(-steps // every)
-    starts = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, float)), starts)
-    count = jax.tree.leaves(starts)[0].shape[0]
+    points = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, float)), starts)
+    count = jax.tree.leaves(points)[0].shape[0]
     keys = jax.random.split(jax.random.key(seed), count)
     params, values, path = _run(
-        value_and_grad, optimiser, sampler, project, every, rounds, starts, keys, data
+        value_and_grad, optimiser, sampler, project, every, rounds, points, keys, data
     )
     return Descent(
         jax.tree.map(np.asarray, params),
@@ -113,8 +116,18 @@ def descend(
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3, 4, 5))
-def _run(value_and_grad, optimiser, sampler, project, every, rounds, starts, keys, data):
-    def step(carry, _):
+def _run(
+    value_and_grad: Callable[[Any, Any], tuple[jax.Array, Any]],
+    optimiser: optax.GradientTransformation,
+    sampler: Callable[[jax.Array], object] | None,
+    project: Callable[[Any], Any] | None,
+    every: int,
+    rounds: int,
+    starts: Params,
+    keys: jax.Array,
+    data: object,
+) -> tuple[Params, jax.Array, Params]:
+    def step(carry: Carry, _: None) -> tuple[Carry, jax.Array]:
         params, state, key = carry
         key, now = jax.random.split(key)
         value, gradient = value_and_grad(params, data if sampler is None else sampler(now))
@@ -122,11 +135,11 @@ def _run(value_and_grad, optimiser, sampler, project, every, rounds, starts, key
         params = optax.apply_updates(params, updates)
         return (params if project is None else project(params), state, key), value
 
-    def block(carry, _):
+    def block(carry: Carry, _: None) -> tuple[Carry, tuple[jax.Array, Params]]:
         carry, values = jax.lax.scan(step, carry, None, length=every)
         return carry, (values[-1], carry[0])
 
-    def one(params, key):
+    def one(params: Params, key: jax.Array) -> tuple[Params, jax.Array, Params]:
         carry = (params, optimiser.init(params), key)
         (params, _, _), (values, path) = jax.lax.scan(block, carry, None, length=rounds)
         return params, values, path

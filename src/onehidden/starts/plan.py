@@ -15,7 +15,7 @@ from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, lift
 from onehidden.starts.moment_starts import Landscape, Localised, Tensor, input_model, span
 from onehidden.starts.restarts import Random
-from onehidden.starts.start import Start
+from onehidden.starts.start import Start, descent_work
 from onehidden.starts.thinning import Thinned
 from onehidden.starts.wide import Wide
 
@@ -29,8 +29,9 @@ _SCARCE, _MANY = (
 )  # parameters and units from which random restarts then come last (d = k = 20, n = 1000)
 _CPU_WORK = 3e13  # operations of a round worth waiting for on a CPU: some minutes on two cores
 _BATCH = 1024  # rows a step of a thinned student for which all rows cost more
-_RESTARTS = 4  # random restarts in their turn
+_RESTARTS, _CHEAP_RESTARTS = 4, 8  # random restarts in their turn, and where one takes a tenth of a second
 _MORE, _MORE_WORK = 60, 1e9  # further restarts at the end: many units in few dimensions need one in fifty
+_CHEAP_WORK = 3e8  # operations of such a descent
 _HOPELESS = 0.1  # share of var(y) which, left over by the best start, more of them will hardly explain
 _COPIES = 40  # perturbed copies of a start that was asked for by name
 
@@ -81,14 +82,15 @@ def _race(problem: Problem, inner: Problem) -> list[Leg]:
 
     Where there are clusters it sees more than the tensors of the whole law, the average of its own.
     """
-    random = [Leg(Random(_RESTARTS), inside=True)]
+    count = _CHEAP_RESTARTS if descent_work(inner) <= _CHEAP_WORK else _RESTARTS
+    random = [Leg(Random(count), inside=True)]
     localised, tensor = [Leg(Localised())], [Leg(Tensor())]
     wide = [Leg(one, inside=True) for one in students(inner)]
     bound = _SCARCE if few_samples(inner) and inner.k >= _MANY else _CHEAP
     cheap = inner.k * (inner.d + 1) <= bound
     order = [random, localised, tensor, wide] if cheap else [localised, wide, random, tensor]
     whole = [Leg(one, if_span=True) for one in students(problem)]  # the span itself may have been wrong
-    further = [Leg(Random(further_restarts(problem), _RESTARTS), hope=_HOPELESS)]
+    further = [Leg(Random(further_restarts(problem), count), hope=_HOPELESS)]
     return [leg for legs in [*order, whole, further] for leg in legs]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +31,7 @@ from onehidden.starts.candidate import (
 from onehidden.starts.prune import eliminate_backwards, merge_parallel
 from onehidden.starts.start import descent_work
 
+Carry = tuple[Any, optax.OptState]  # parameters, as optax hands them back, and the state of the optimiser
 _CHUNK = 1000  # steps between looks at the clock
 
 
@@ -156,17 +158,26 @@ def _there(form: Form, theta: np.ndarray) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _run_chunk(form, schedule, batch, theta, state, masks, rows, starts):
+def _run_chunk(
+    form: Form,
+    schedule: tuple[float, int],
+    batch: int,
+    theta: jax.Array,
+    state: optax.OptState,
+    masks: tuple[jax.Array, jax.Array],
+    rows: tuple[jax.Array, ...],
+    starts: jax.Array,
+) -> tuple[jax.Array, optax.OptState, jax.Array]:
     """A thousand Adam steps on contiguous slices of the shuffled rows."""
     decay, moving = masks
     optimiser = optax.adam(optax.cosine_decay_schedule(*schedule))
 
-    def objective(theta, i):
+    def objective(theta: jax.Array, i: jax.Array) -> tuple[jax.Array, jax.Array]:
         r = residuals(form, theta, *(jax.lax.dynamic_slice_in_dim(v, i, batch) for v in rows))
         fit = jnp.mean(r**2)
         return 0.5 * fit + 0.5 * jnp.sum(decay * theta**2), fit
 
-    def step(carry, i):
+    def step(carry: Carry, i: jax.Array) -> tuple[Carry, jax.Array]:
         theta, state = carry
         (_, fit), gradient = jax.value_and_grad(objective, has_aux=True)(theta, i)
         update, state = optimiser.update(moving * gradient, state)
