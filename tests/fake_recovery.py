@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from helpers import teacher
 
 from onehidden.certify.units import UnitVerdict
 from onehidden.checks import About, Check, at_least, at_most
@@ -60,12 +61,9 @@ def problem(
     k: int = 4, d: int = 6, n: int = 3000, activation: str = "relu", noise: float = 0.1, seed: int = 0
 ):
     """(X, y, truth, found): found is the truth, slightly off and in another order."""
-    rng = np.random.default_rng(seed)
-    A = rng.standard_normal((k, d))
-    A /= np.linalg.norm(A, axis=1, keepdims=True)
-    w = rng.choice([-1.0, 1.0], k) * rng.uniform(0.5, 2, k)
-    b = 0.4 * rng.standard_normal(k)
-    truth = OneHiddenNet(A, w, b, 0.3, activation)
+    truth = teacher(activation, d, k, seed, rows="uneven", output="uneven", bias=0.4, intercept=0.3)
+    A, w, b = truth.weights, truth.output, truth.bias
+    rng = np.random.default_rng([seed, 1])
     X = rng.standard_normal((n, d))
     y = truth.predict(X) + noise * rng.standard_normal(n)
     order = rng.permutation(k)

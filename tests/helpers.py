@@ -25,7 +25,7 @@ def teacher(
     seed: int = 0,
     *,
     rows: str = "orthonormal",
-    output=None,
+    output: np.ndarray | list[float] | str | None = None,
     bias: float = 0.0,
     intercept: float = 0.0,
 ) -> OneHiddenNet:
@@ -33,18 +33,23 @@ def teacher(
 
     Parameters
     ----------
-    rows : "orthonormal", or "gaussian" for independent standard normal entries.
-    output : (k,) outputs; 1, -1, 1, … when None.
+    rows : "orthonormal"; "gaussian" for independent standard normal entries; "uneven" for such rows of
+        length about one, some longer and some shorter.
+    output : (k,) outputs; 1, -1, 1, … when None; "uneven" for random signs and sizes.
     bias : standard deviation of the biases.
     """
     rng = np.random.default_rng(seed)
-    A = (
-        np.linalg.qr(rng.standard_normal((d, k)))[0].T
-        if rows == "orthonormal"
-        else rng.standard_normal((k, d))
-    )
-    w = np.where(np.arange(k) % 2, -1.0, 1.0) if output is None else np.asarray(output, float)
-    return OneHiddenNet(A, w, bias * rng.standard_normal(k) if bias else None, intercept, activation)
+    if rows == "orthonormal":
+        A = np.linalg.qr(rng.standard_normal((d, k)))[0].T
+    else:
+        A = rng.standard_normal((k, d))
+    if rows == "uneven":
+        A = A / np.sqrt(d) * np.exp(0.4 * rng.standard_normal((k, 1)))
+    if output is None:
+        output = np.where(np.arange(k) % 2, -1.0, 1.0)
+    elif isinstance(output, str):
+        output = rng.choice([-1.0, 1.0], k) * rng.uniform(0.5, 1.5, k)
+    return OneHiddenNet(A, output, bias * rng.standard_normal(k) if bias else None, intercept, activation)
 
 
 def normal(n: int, d: int = 5, seed: int = 1) -> np.ndarray:

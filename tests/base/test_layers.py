@@ -9,7 +9,7 @@ from helpers import ROOT
 SOURCE = ROOT / "src" / "onehidden"
 BASE = [
     "streams", "journal", "run", "refused", "precision", "checks", "quadrature", "activations",
-    "activation_properties", "network", "matching", "exports",
+    "activation_properties", "network", "matching", "exports", "threads",
 ]  # fmt: skip
 LINE = [
     "data", "laws", "scores", "moments", "solvers", "fit", "starts", "certify", "recovery",

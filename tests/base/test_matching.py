@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from helpers import teacher
 
 from onehidden import OneHiddenNet, activations, match
 
 
-def net(name, seed=0, k=6, d=4):
-    rng = np.random.default_rng(seed)
-    return OneHiddenNet(
-        rng.standard_normal((k, d)), rng.uniform(0.5, 2, k), rng.standard_normal(k), 0.3, name
+def net(name):
+    return teacher(
+        name, 4, 6, rows="gaussian", output=[0.5, 2.0, 1.1, 0.8, 1.7, 1.3], bias=1.0, intercept=0.3
     )
 
 

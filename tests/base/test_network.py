@@ -4,20 +4,14 @@ import json
 
 import numpy as np
 import pytest
+from helpers import teacher
 from safetensors.numpy import save_file
 
 from onehidden import OneHiddenNet, activations
 
 
-def random_net(name, seed=0, k=5, d=3):
-    rng = np.random.default_rng(seed)
-    return OneHiddenNet(
-        rng.standard_normal((k, d)),
-        rng.standard_normal(k),
-        rng.standard_normal(k),
-        rng.standard_normal(),
-        name,
-    )
+def random_net(name):
+    return teacher(name, 3, 5, rows="gaussian", output="uneven", bias=1.0, intercept=0.6)
 
 
 X = np.random.default_rng(9).standard_normal((200, 3))

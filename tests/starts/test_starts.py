@@ -3,9 +3,9 @@
 import jax
 import numpy as np
 import pytest
-from helpers import EXACT, normal, planted, teacher, worst_error
+from helpers import EXACT, normal, planted, problem_of, teacher, worst_error
 
-from onehidden import match
+from onehidden import activations, match
 from onehidden.fit.form import Form
 from onehidden.laws import standard_normal as standard_law
 from onehidden.moments import score_moments
@@ -94,6 +94,14 @@ def test_wide_and_prune_reaches_the_truth(name):
         (candidate,) = Wide(48, steps=4000).propose(problem, Run())
     assert worst_error(problem.begin.outward(candidate.network), net) < EXACT
     assert candidate.loss < 1e-14  # a search ends near the digits, the finish takes the rest
+
+
+def test_a_wide_student_of_too_few_directions_still_gives_all_units():
+    X = normal(400, 2)
+    problem = problem_of(X, np.maximum(X[:, 0], 0), activations.get("relu"), 3, True)
+    with double():
+        (found,) = Wide(2, steps=1000).propose(problem, Run())
+    assert found.network.n_hidden == 3
 
 
 def test_every_start_is_a_choice_with_a_name_and_its_work():
