@@ -93,7 +93,7 @@ def _run(
         direction *= radius * jax.random.uniform(b) ** (1 / x.size) / jnp.sqrt(jnp.sum(direction**2))
         x = jnp.where(push, x + direction, x - rate * gradient)
         since = jnp.where(push, 0, since + 1)
-        return (x, key, since, pushes + push, best, best_value, best_norm), None
+        return (x, key, since, jnp.where(push, pushes + 1, pushes), best, best_value, best_norm), None
 
     def one(x: jax.Array, key: jax.Array) -> tuple[jax.Array, ...]:
         none = jnp.asarray(jnp.inf)
