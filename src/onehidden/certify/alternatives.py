@@ -184,9 +184,9 @@ def beyond_linear(problem: Problem, run: Run) -> FurtherUnit:
 def _with_smaller(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
     """Held against a linear function, and against one unit fewer.
 
-    Either the smaller model leaves something for a unit to explain, tested with random signs; or the answer is
-    better row by row and by more than log(n) for each parameter of its units: where a model is far off, what it
-    leaves is no noise, and its random signs have little power.
+    Either the smaller model leaves something for a unit to explain, tested with random signs; or the answer
+    is better row by row and by more than log(n) for each parameter of its units: where a model is far off,
+    what it leaves is no noise, and its random signs have little power.
     """
     own, n = _row_losses(problem, certificate.network), problem.n
     of_unit = (problem.form.freedom - problem.form.intercept) / problem.k * float(np.log(n))

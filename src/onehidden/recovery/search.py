@@ -144,7 +144,9 @@ def _ended(tried: list[Tried], problem: Problem) -> bool:
     if _starts(clear) > 1 and _starts(tried) >= _worth(problem):
         return True
     # What fails may be a matter of the samples: units left open, where nothing is missed, stay open.
-    complete = [one for one in lowest if one.certificate is not None and not one.certificate.failed(About.FIT)]
+    complete = [
+        one for one in lowest if one.certificate is not None and not one.certificate.failed(About.FIT)
+    ]
     if _starts(complete) > 2 and _starts(tried) >= _worth(problem):
         return True
     if not any(one.origin in _STUDENTS for one in tried):
@@ -158,7 +160,10 @@ def _starts(found: list[Tried]) -> int:
 
 
 def _worth(problem: Problem) -> int:
-    """Starts that are worth their time before two that agree end the search with noise: more where one is cheap."""
+    """Starts that are worth their time before two that agree end the search with noise.
+
+    They are more where one is cheap.
+    """
     return int(min(max(_CHEAP / descent_work(problem), 2), _RESTARTS))
 
 
