@@ -1,8 +1,14 @@
 """Streams: named, repeatable, independent."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from helpers import problem_of
 
+import onehidden as oh
+from onehidden.run import Run
+from onehidden.starts import Random, restarts
 from onehidden.streams import derived_seed, stream
 
 
@@ -36,3 +42,31 @@ def test_streams_of_one_seed_are_uncorrelated():
 def test_a_stream_without_a_name_is_refused():
     with pytest.raises(ValueError, match="name"):
         stream(0)
+
+
+@pytest.mark.parametrize("name", ["demo", "gaussian-relu-signs", "gaussian-relu-biased", "iris-relu-3"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_search_is_never_handed_the_teacher_of_its_own_seed(name, seed, monkeypatch):
+    """Teachers, data and solvers share no stream: restarts begin as far from the truth as any random rows."""
+    X, y, net = oh.problems.get(name).sample(None if name.startswith("iris") else 500, seed)
+    problem = problem_of(X, y, net.activation, net.n_hidden, bool(np.any(net.bias)))
+    truth = problem.begin.inward(net).weights
+    drawn = []
+
+    def begun(problem, form, theta, run, origin, max_steps):
+        drawn.append(form.unpack(theta)[0])
+        return SimpleNamespace()
+
+    monkeypatch.setattr(restarts, "refine", begun)
+    list(Random(8).propose(problem, Run(seed)))
+    assert len(drawn) == 8
+    for rows in drawn:
+        assert closest_angle(rows, truth) > 1e-3
+    # what must fail: the rows of the teacher, however scaled and wherever they stand
+    assert closest_angle(2.0 * truth[::-1], truth) < 1e-6
+
+
+def closest_angle(rows, truth):
+    """The least over pairs of the sine between a row and a true one."""
+    a, b = (m / np.linalg.norm(m, axis=1, keepdims=True) for m in (rows, truth))
+    return float(np.sqrt(np.maximum(1 - (a @ b.T) ** 2, 0)).min())

@@ -8,6 +8,7 @@ import pty
 import subprocess
 import sys
 
+import click
 import numpy as np
 import pytest
 from fake_recovery import problem
@@ -16,7 +17,7 @@ from safetensors.numpy import save_file
 import onehidden as oh
 from onehidden.certify import Status
 from onehidden.checks import at_most
-from onehidden.cli import _COMMANDS, main
+from onehidden.cli import cli, main
 from onehidden.recovery.record import ParameterRecord
 
 JUNK = bytes(range(256)) * 40
@@ -144,7 +145,7 @@ def test_the_unexpected_is_a_sentence_too(folder, monkeypatch, capsys):
     assert "Traceback" in call(monkeypatch, capsys, ["check", str(folder / "run")])[2]
 
 
-@pytest.mark.parametrize("name", _COMMANDS)
+@pytest.mark.parametrize("name", cli.list_commands(click.Context(cli)))
 def test_every_command_helps_with_examples_and_speaks_json(name, monkeypatch, capsys):
     code, out, _ = call(monkeypatch, capsys, [name, "--help"])
     assert code == 0
