@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from onehidden.fit.coordinates import Coordinates
-from onehidden.fit.form import Form, residuals_and_jacobian
+from onehidden.fit.form import Form, jacobian_pieces
+from onehidden.fit.rows import Inputs, Numbers, Summed, Target, Weight
 from onehidden.precision import in_double
 
 ERRORS = ("auto", "classical", "robust")
@@ -26,7 +26,7 @@ class ParameterRecord:
     intercept: float
 
 
-class LeverageScatter:
+class LeverageScatter(Summed):
     """Accumulator of sum_i (r_i / (1 - h_i))² J_i' J_i, the middle of the HC3 sandwich.
 
     A row of leverage h_i = J_i C J_i' draws the fit towards itself, and its residual is too small by 1 - h_i.
@@ -37,6 +37,8 @@ class LeverageScatter:
     covariance : (p, p) C, the pseudo-inverse of J'J.
     """
 
+    summed = ("_total",)
+
     def __init__(
         self, form: Form, theta: Float[np.ndarray, " p"], covariance: Float[np.ndarray, "p p"]
     ) -> None:
@@ -44,26 +46,11 @@ class LeverageScatter:
         self._total = np.zeros((form.size, form.size))
 
     @in_double
-    def update(
-        self,
-        Z: Float[np.ndarray, "n d"],
-        y: Float[np.ndarray, " n"],
-        weight: Float[np.ndarray, " n"] | None,
-        row: Int[np.ndarray, " n"],
-    ) -> LeverageScatter:
-        root = np.ones(len(y)) if weight is None else np.sqrt(weight)
-        step, theta = max(256, _BYTES // (8 * self._form.size)), jnp.asarray(self._theta)
-        for at in range(0, len(y), step):
-            part = slice(at, at + step)
-            r, J = residuals_and_jacobian(self._form, theta, Z[part], y[part], root[part])
-            r, J = np.asarray(r), np.asarray(J)
+    def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> LeverageScatter:
+        for r, J in jacobian_pieces(self._form, self._theta, Z, y, weight, _BYTES):
             leverage = np.einsum("np,np->n", J @ self._covariance, J)
             J = J * (r / np.maximum(1 - leverage, 1e-3))[:, None]
             self._total += J.T @ J
-        return self
-
-    def merge(self, other: LeverageScatter) -> LeverageScatter:
-        self._total += other._total
         return self
 
     def result(self) -> Float[np.ndarray, "p p"]:

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from onehidden.certify.looks import Look
 from onehidden.fit.form import Form, residuals_and_jacobian
+from onehidden.fit.rows import Inputs, Numbers, Target, Weight
 from onehidden.precision import in_double
 from onehidden.streams import stream
 
@@ -71,13 +72,7 @@ class Total:
         self.sums: list[np.ndarray] = []
 
     @in_double
-    def update(
-        self,
-        Z: Float[np.ndarray, "n d"],
-        y: Float[np.ndarray, " n"],
-        weight: Float[np.ndarray, " n"] | None = None,
-        row: Int[np.ndarray, " n"] | None = None,
-    ) -> Total:
+    def update(self, Z: Inputs, y: Target, weight: Weight = None, row: Numbers = None) -> Total:
         """Add rows; their numbers do not matter."""
         for block in self.view.blocks(Z, y, weight):
             self._add(self.terms(block))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from onehidden.fit.rows import Inputs, Numbers, Summed, Target, Weight
 from onehidden.network import OneHiddenNet
 
 _MARGIN = 2  # rows beyond the parameters of an affine function: with none to spare any two units fit
@@ -40,8 +41,10 @@ class Patterns:
         return int(self.apart[i, j]), (int(min(i, j)), int(max(i, j)))
 
 
-class CountPatterns:
+class CountPatterns(Summed):
     """Accumulator of ``Patterns`` for a network in the coordinates of the rows."""
+
+    summed = ("n", "_both", "_below", "_sum", "_square")
 
     def __init__(self, network: OneHiddenNet) -> None:
         k = network.n_hidden
@@ -50,13 +53,7 @@ class CountPatterns:
         self._below = np.zeros(k, np.int64)
         self._sum, self._square = np.zeros(k), np.zeros(k)
 
-    def update(
-        self,
-        Z: Float[np.ndarray, "n d"],
-        y: Float[np.ndarray, " n"],
-        weight: Float[np.ndarray, " n"] | None,
-        row: Int[np.ndarray, " n"],
-    ) -> CountPatterns:
+    def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> CountPatterns:
         net = self.network
         t = Z @ net.weights.T + net.bias
         on = np.column_stack([t > 0, np.ones(len(t), bool)]).astype(float)
@@ -66,11 +63,6 @@ class CountPatterns:
         self._sum += units.sum(axis=0)
         self._square += np.sum(units**2, axis=0)
         self.n += len(Z)
-        return self
-
-    def merge(self, other: CountPatterns) -> CountPatterns:
-        for name in ("n", "_both", "_below", "_sum", "_square"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
 
     def result(self) -> Patterns:

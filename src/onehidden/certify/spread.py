@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float, Int
 
+from onehidden.fit.rows import Inputs, Numbers, Summed, Target, Weight
 from onehidden.network import OneHiddenNet
 
 
-class SpreadTest:
+class SpreadTest(Summed):
     """Accumulator of the regression of r² on (1, p, p², |z|²), p the prediction.
 
     n R² of that regression is chi-square with 3 degrees of freedom whatever the kurtosis of r, if the spread
@@ -19,18 +19,14 @@ class SpreadTest:
     network : in the coordinates of the rows; its target has unit variance.
     """
 
+    summed = ("n", "_gram", "_cross", "_squares", "_fourths")
+
     def __init__(self, network: OneHiddenNet) -> None:
         self.network, self.n = network, 0
         self._gram, self._cross = np.zeros((4, 4)), np.zeros(4)
         self._squares = self._fourths = 0.0
 
-    def update(
-        self,
-        Z: Float[np.ndarray, "n d"],
-        y: Float[np.ndarray, " n"],
-        weight: Float[np.ndarray, " n"] | None,
-        row: Int[np.ndarray, " n"],
-    ) -> SpreadTest:
+    def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> SpreadTest:
         p = self.network.predict(Z)
         square = (p - y) ** 2 * (1.0 if weight is None else weight)
         design = np.column_stack([np.ones(len(p)), p, p**2, np.mean(Z**2, axis=1)])
@@ -39,11 +35,6 @@ class SpreadTest:
         self._squares += float(np.sum(square))
         self._fourths += float(np.sum(square**2))
         self.n += len(p)
-        return self
-
-    def merge(self, other: SpreadTest) -> SpreadTest:
-        for name in ("n", "_gram", "_cross", "_squares", "_fourths"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
 
     def result(self) -> float:

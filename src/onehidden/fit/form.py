@@ -6,6 +6,7 @@ skip beta is used only by orientation-free searches, and b, c may be held at zer
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -117,3 +118,20 @@ def residuals_and_jacobian(
         blocks.append(jnp.ones((len(x), 1), x.dtype))
     jacobian = jnp.concatenate(blocks, axis=1) * root_weight[:, None]
     return root_weight * (prediction - y), jacobian
+
+
+def jacobian_pieces(
+    form: Form,
+    theta: Float[np.ndarray, " p"],
+    X: Float[np.ndarray, "n d"],
+    y: Float[np.ndarray, " n"],
+    weight: Float[np.ndarray, " n"] | None,
+    most: int,
+) -> Iterator[tuple[Float[np.ndarray, " m"], Float[np.ndarray, "m p"]]]:
+    """The residuals and their Jacobian piece by piece, each of about ``most`` bytes."""
+    root = np.ones(len(y)) if weight is None else np.sqrt(weight)
+    rows, point = max(256, most // (8 * form.size)), jnp.asarray(theta)
+    for at in range(0, len(y), rows):
+        part = slice(at, at + rows)
+        r, J = residuals_and_jacobian(form, point, X[part], y[part], root[part])
+        yield np.asarray(r), np.asarray(J)

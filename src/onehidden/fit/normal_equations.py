@@ -12,9 +12,9 @@ from functools import lru_cache, partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
 
 from onehidden.fit.form import Form, residuals_and_jacobian
+from onehidden.fit.rows import Inputs, Numbers, Target, Weight
 from onehidden.precision import in_double
 
 _ENTRIES = 1 << 20  # entries of the largest table held at a time
@@ -51,13 +51,7 @@ class NormalEquations:
             self._hessian, self._gradient = np.zeros((form.size, form.size)), np.zeros(form.size)
 
     @in_double
-    def update(
-        self,
-        X: Float[np.ndarray, "n d"],
-        y: Float[np.ndarray, " n"],
-        weight: Float[np.ndarray, " n"] | None = None,
-        row: Int[np.ndarray, " n"] | None = None,
-    ) -> NormalEquations:
+    def update(self, X: Inputs, y: Target, weight: Weight = None, row: Numbers = None) -> NormalEquations:
         """Add rows X (n, d), targets y (n,) and weights (n,), one each when None."""
         root = np.ones(len(y)) if weight is None else np.sqrt(weight)
         self.n += len(y)
@@ -143,36 +137,6 @@ class NormalEquations:
             self._towards += (r * s) @ x.T
             self._output += u @ r
             self._loss += float(r @ r)
-
-
-class GradientScatter:
-    """Accumulator of the sum of r_i^2 J_i' J_i: normal equations with the squared residuals as weights."""
-
-    def __init__(self, form: Form, theta: np.ndarray) -> None:
-        self._sums = NormalEquations(form, theta)
-
-    @in_double
-    def update(
-        self,
-        X: Float[np.ndarray, "n d"],
-        y: Float[np.ndarray, " n"],
-        weight: Float[np.ndarray, " n"] | None = None,
-        row: Int[np.ndarray, " n"] | None = None,
-    ) -> GradientScatter:
-        weight = np.ones(len(y)) if weight is None else weight
-        form, theta = self._sums.form, self._sums.theta
-        weights, output, bias, beta, intercept = form.unpack(theta)
-        units = np.asarray(form.g(jnp.asarray(X @ weights.T + bias)))
-        r = units @ output + intercept + X @ beta - y
-        self._sums.update(X, y, (weight * r) ** 2)
-        return self
-
-    def merge(self, other: GradientScatter) -> GradientScatter:
-        self._sums.merge(other._sums)
-        return self
-
-    def result(self) -> np.ndarray:
-        return self._sums.result()[0]
 
 
 def _padded(rows: int, x: np.ndarray, y: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -7,7 +7,7 @@ in which the rows are to be seen, and hears sums.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, Self, TypeVar
+from typing import ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -16,22 +16,31 @@ from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.form import Form
 from onehidden.fit.rounding import Rounding
 
+Inputs = Float[np.ndarray, "n d"]
+Target = Float[np.ndarray, " n"]
+Weight = Float[np.ndarray, " n"] | None
+Numbers = Int[np.ndarray, " n"] | None
+
 
 class Accumulator(Protocol):
     """A sum over rows seen in some coordinates."""
 
-    def update(
-        self,
-        Z: Float[np.ndarray, "n d"],
-        y: Float[np.ndarray, " n"],
-        weight: Float[np.ndarray, " n"] | None,
-        row: Int[np.ndarray, " n"],
-        /,
-    ) -> object:
+    def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers, /) -> object:
         """Add rows: inputs, target, weights of mean one over all rows, and the numbers that name the rows."""
         ...
 
     def merge(self, other: Self) -> object: ...
+
+
+class Summed:
+    """An accumulator whose attributes named in ``summed`` add up."""
+
+    summed: ClassVar[tuple[str, ...]]
+
+    def merge(self, other: Self) -> Self:
+        for name in self.summed:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
 
 
 A = TypeVar("A", bound=Accumulator)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-from jaxtyping import Float, Int
-
-from onehidden.fit.rows import Accumulator
+from onehidden.fit.rows import Accumulator, Inputs, Numbers, Target, Weight
 
 
 class Together:
@@ -14,13 +11,7 @@ class Together:
     def __init__(self, *parts: Accumulator) -> None:
         self.parts = parts
 
-    def update(
-        self,
-        Z: Float[np.ndarray, "n d"],
-        y: Float[np.ndarray, " n"],
-        weight: Float[np.ndarray, " n"] | None,
-        row: Int[np.ndarray, " n"],
-    ) -> Together:
+    def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> Together:
         for part in self.parts:
             part.update(Z, y, weight, row)
         return self

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
 
-from onehidden.fit.form import Form, residuals_and_jacobian
+from onehidden.fit.form import Form, jacobian_pieces
+from onehidden.fit.rows import Inputs, Numbers, Target, Weight
 from onehidden.precision import in_double
 
 _BYTES = 64 << 20  # one piece of the Jacobian
@@ -20,20 +19,9 @@ class Triangle:
         self._upper, self._projected = np.zeros((0, form.size)), np.zeros(0)
 
     @in_double
-    def update(
-        self,
-        X: Float[np.ndarray, "n d"],
-        y: Float[np.ndarray, " n"],
-        weight: Float[np.ndarray, " n"] | None = None,
-        row: Int[np.ndarray, " n"] | None = None,
-    ) -> Triangle:
-        root = np.ones(len(y)) if weight is None else np.sqrt(weight)
-        rows = max(256, _BYTES // (8 * self.form.size))
-        theta = jnp.asarray(self.theta)
-        for at in range(0, len(y), rows):
-            part = slice(at, at + rows)
-            r, J = residuals_and_jacobian(self.form, theta, X[part], y[part], root[part])
-            self._stack(np.asarray(J), np.asarray(r))
+    def update(self, X: Inputs, y: Target, weight: Weight = None, row: Numbers = None) -> Triangle:
+        for r, J in jacobian_pieces(self.form, self.theta, X, y, weight, _BYTES):
+            self._stack(J, r)
         return self
 
     def merge(self, other: Triangle) -> Triangle:
