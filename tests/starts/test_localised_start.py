@@ -13,6 +13,7 @@ from onehidden.fit.samples import Samples
 from onehidden.laws import Gaussian, GaussianMixture, standard_normal
 from onehidden.moments import score_moments
 from onehidden.moments.components import as_mixture, component_moments, fit_mixture
+from onehidden.starts import Refused
 from onehidden.starts.landscape import landscape_start
 from onehidden.starts.localised import localised_start, localised_tensors
 from onehidden.starts.orthogonal_frame import shared_frame
@@ -122,7 +123,7 @@ def test_weights_count_rows():
             assert np.abs(wrong[m] - other[m]).max() > np.abs(other[m]).max()
     start = localised_start(X, y, d, law=law, weight=weight)
     assert cosines(start.directions, np.eye(d)).min() > 0.95
-    with pytest.raises(ValueError, match="noise"):
+    with pytest.raises(Refused, match="noise"):
         localised_start(X, y, d, law=law)
 
 
@@ -133,7 +134,7 @@ def test_components_without_rows_are_left_out():
     start = localised_start(X, y, 4, law=law, weight=(X.sum(axis=1) > -10).astype(float))
     assert {c for c, _ in start.signals} == {0}
     assert cosines(start.directions, np.eye(4)).min() > 0.9
-    with pytest.raises(ValueError, match="stands out of its noise"):
+    with pytest.raises(Refused, match="stands out of its noise"):
         localised_start(X[:20], y[:20], 4, law=law)
 
 
@@ -202,14 +203,14 @@ def test_multiples_of_one_matrix_are_refused():
     law = two_clusters(4)
     X = law.sample(20_000, 0)
     y = oh.OneHiddenNet(rotation(4), np.ones(4)).predict(X)
-    with pytest.raises(ValueError, match="multiples of one matrix"):
+    with pytest.raises(Refused, match="multiples of one matrix"):
         localised_start(X, y, 4, law=law, orders=(2,))
 
 
 def test_no_signal_is_refused():
     law = two_clusters(3)
     X = law.sample(500, 0)
-    with pytest.raises(ValueError, match="stands out of its noise"):
+    with pytest.raises(Refused, match="stands out of its noise"):
         localised_start(X, np.random.default_rng(0).standard_normal(500), 2, law=law, orders=(2, 3))
 
 
@@ -217,11 +218,11 @@ def test_one_component_is_refused_in_one_sentence():
     X = standard_normal(4).sample(3000, 0)
     y = oh.OneHiddenNet(np.eye(4), np.ones(4)).predict(X)
     for law in (None, standard_normal(4), GaussianMixture([1.0], np.zeros((1, 4)), np.eye(4))):
-        with pytest.raises(ValueError, match="one Gaussian component") as caught:
+        with pytest.raises(Refused, match="one Gaussian component") as caught:
             localised_start(X, y, 4, law=law)
         assert "\n" not in str(caught.value)
     for score in ("auto", "gaussian", standard_normal(4)):
-        with pytest.raises(ValueError, match="one Gaussian component"):
+        with pytest.raises(Refused, match="one Gaussian component"):
             oh.recover(X, y, 4, start="localised", score=score)
 
 
