@@ -95,7 +95,7 @@ def test_units_are_named_and_those_that_stand_are_counted():
     status, message = verdict(evidence(exact=True, open_=[1]))
     assert status == "not identifiable"
     assert "unit 2 adds nothing to y" in message
-    assert "the other 2 of 3 units are determined" in message
+    assert "the other 2" in message
 
 
 @pytest.mark.parametrize("name", ["linear", "quadratic"])
