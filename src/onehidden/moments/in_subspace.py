@@ -15,6 +15,7 @@ from jaxtyping import Float
 from onehidden.moments.packing import pack, z_of_norm
 from onehidden.moments.score_protocol import Score
 from onehidden.moments.streaming import MomentPass
+from onehidden.moments.weighting import Weight
 from onehidden.precision import in_double
 from onehidden.streams import stream
 
@@ -51,12 +52,7 @@ class Moment:
 
 
 def moments_inside(
-    X: Samples,
-    y: Values,
-    V: Basis,
-    orders: Iterable[int],
-    score: Score | None = None,
-    weight: Values | None = None,
+    X: Samples, y: Values, V: Basis, orders: Iterable[int], score: Score | None = None, weight: Weight = None
 ) -> dict[int, Moment]:
     """mean of y S_m(V, …, V) for every order asked, in one pass, with the variance of each entry.
 
@@ -73,24 +69,14 @@ def moments_inside(
 
 
 def moment(
-    X: Samples,
-    y: Values,
-    V: Basis,
-    order: int,
-    score: Score | None = None,
-    weight: Values | None = None,
+    X: Samples, y: Values, V: Basis, order: int, score: Score | None = None, weight: Weight = None
 ) -> Moment:
     """``moments_inside`` of one order."""
     return moments_inside(X, y, V, (order,), score, weight)[order]
 
 
 def cross(
-    X: Samples,
-    y: Values,
-    V: Basis,
-    order: int,
-    score: Score | None = None,
-    weight: Values | None = None,
+    X: Samples, y: Values, V: Basis, order: int, score: Score | None = None, weight: Weight = None
 ) -> Float[np.ndarray, "d _"]:
     """(d, k^(m-1)) mean of y S_m(·, V, …, V) for order 2 or 3: one free index, the others inside V."""
     if order not in (2, 3):

@@ -7,6 +7,8 @@ strength. Lines moved sideways by h e_j move the root by -h a_j / alpha, which g
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -56,6 +58,31 @@ class _Sides:
             return -change[..., q - 1] / (q * change[..., q])
 
 
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What a line shows of the switches in its zones.
+
+    Attributes
+    ----------
+    box, line, zones, sides : where was asked.
+    left, right : (m, q + 1) coefficients of P_L and P_R.
+    root : (m,) place of each switch in (t - center) / unit.
+    """
+
+    box: BlackBox
+    line: Line
+    zones: Zones
+    sides: _Sides
+    left: Float[np.ndarray, "m c"]
+    right: Float[np.ndarray, "m c"]
+    root: Float[np.ndarray, " m"]
+
+    @property
+    def change(self) -> Float[np.ndarray, "m c"]:
+        """Of the polynomial."""
+        return self.right - self.left
+
+
 def kink_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
     """Units whose switch is alone in its zone."""
     d, q, m = box.d, tail.degree, len(zones.low)
@@ -73,16 +100,17 @@ def kink_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
     root = np.where(good, root, 0.0)
     strength = change[:, q] / sides.unit**q / tail.jump  # w alpha^q
     place = sides.center + root * sides.unit
+    seen = _Seen(box, line, zones, sides, left, right, root)
     if tail.sharp:
         slope = np.ones(m)
-        good &= _is_sharp(box, line, zones, sides, left, change, root) <= noise
+        good &= _is_sharp(seen) <= noise
     else:
-        slope, fits = _width(box, line, zones, sides, left, right, root, strength, tail)
+        slope, fits = _width(seen, strength, tail)
         good &= fits
     rows = np.flatnonzero(good)
     if len(rows) == 0:
         return none(d)
-    normal, found, error = _normals(box, line, sides, rows, root, change, noise)
+    normal, found, error = _normals(seen, rows, noise)
     # A row must be known well enough to be told from others, and its bias seen from this distance.
     far = np.maximum(np.linalg.norm(line.at(place[rows]), axis=1), 1.0)
     found &= (error < row_error(box)) & (error * far * slope[rows] < BIAS_ERROR)
@@ -102,47 +130,33 @@ def kink_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
     )
 
 
-def _is_sharp(
-    box: BlackBox,
-    line: Line,
-    zones: Zones,
-    sides: _Sides,
-    left: Float[np.ndarray, "m c"],
-    change: Float[np.ndarray, "m c"],
-    root: Float[np.ndarray, " m"],
-) -> Float[np.ndarray, " m"]:
+def _is_sharp(seen: _Seen) -> Float[np.ndarray, " m"]:
     """Worst distance in the zone from P_L before the switch and P_L + change after it."""
+    zones, sides = seen.zones, seen.sides
     t = zones.low[:, None] + (zones.high - zones.low)[:, None] * np.linspace(0.02, 0.98, 17)
     s = (t - sides.center[:, None]) / sides.unit[:, None]
     powers = s[:, :, None] ** np.arange(sides.degree + 1)
-    told = np.einsum("mnc,mc->mn", powers, left)
-    told += np.where(s > root[:, None], np.einsum("mnc,mc->mn", powers, change), 0.0)
-    return np.max(np.abs(box.ask(line.at(t)) - told), axis=1)
+    told = np.einsum("mnc,mc->mn", powers, seen.left)
+    told += np.where(s > seen.root[:, None], np.einsum("mnc,mc->mn", powers, seen.change), 0.0)
+    return np.max(np.abs(seen.box.ask(seen.line.at(t)) - told), axis=1)
 
 
 def _width(
-    box: BlackBox,
-    line: Line,
-    zones: Zones,
-    sides: _Sides,
-    left: Float[np.ndarray, "m c"],
-    right: Float[np.ndarray, "m c"],
-    root: Float[np.ndarray, " m"],
-    strength: Float[np.ndarray, " m"],
-    tail: Tail,
+    seen: _Seen, strength: Float[np.ndarray, " m"], tail: Tail
 ) -> tuple[Float[np.ndarray, " m"], Bool[np.ndarray, " m"]]:
     """alpha of each unit from the excess of the function over its asymptotes, and whether g explains it.
 
     The excess at distance tau is (strength / alpha) E(alpha tau), E that of g: one unknown.
     """
+    zones, sides = seen.zones, seen.sides
     size = 0.5 * (zones.high - zones.low)
     step = np.geomspace(1e-7, 1, 90)
     tau = np.concatenate([-step[::-1], step]) * size[:, None]
-    t = (sides.center + root * sides.unit)[:, None] + tau
+    t = (sides.center + seen.root * sides.unit)[:, None] + tau
     s = (t - sides.center[:, None]) / sides.unit[:, None]
     powers = s[:, :, None] ** np.arange(2)
-    sided = np.where((tau > 0)[:, :, None], right[:, None, :], left[:, None, :])
-    excess = box.ask(line.at(t)) - np.sum(powers * sided, axis=2)
+    sided = np.where((tau > 0)[:, :, None], seen.right[:, None, :], seen.left[:, None, :])
+    excess = seen.box.ask(seen.line.at(t)) - np.sum(powers * sided, axis=2)
     slope, fits = np.ones(len(size)), np.zeros(len(size), bool)
 
     def told(alpha: np.ndarray, i: int) -> np.ndarray:
@@ -166,15 +180,10 @@ def _width(
 
 
 def _normals(
-    box: BlackBox,
-    line: Line,
-    sides: _Sides,
-    rows: Int[np.ndarray, " r"],
-    root: Float[np.ndarray, " m"],
-    change: Float[np.ndarray, "m c"],
-    noise: Float[np.ndarray, " m"],
+    seen: _Seen, rows: Int[np.ndarray, " r"], noise: Float[np.ndarray, " m"]
 ) -> tuple[Float[np.ndarray, "r d"], Bool[np.ndarray, " r"], Float[np.ndarray, " r"]]:
     """(r, d) a / alpha of the units ``rows`` from lines moved sideways; whether it was found; its error."""
+    box, line, sides, root, change = seen.box, seen.line, seen.sides, seen.root, seen.change
     d, q = box.d, sides.degree
     basis = np.linalg.svd(line.direction[None])[2][1:]  # (d - 1, d) across the line
     tilt = np.full((len(rows), d - 1), np.nan)
