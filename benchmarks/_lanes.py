@@ -43,6 +43,13 @@ def run(function: Callable[..., Row], cells: Sequence[Cell], shape: Callable[[Ce
     return [rows[cell] for cell in cells]
 
 
+def measured(
+    function: Callable[..., Row], cells: Sequence[Cell], shape: Callable[[Cell], Hashable]
+) -> list[tuple[Cell, Row]]:
+    """Every cell with its row."""
+    return list(zip(cells, run(function, cells, shape), strict=True))
+
+
 def groups(cells: Sequence[Cell], shape: Callable[[Cell], Hashable]) -> list[list[Cell]]:
     """Cells of one shape, at most eight at a time, in the order in which the shapes are first met."""
     by_shape: dict[Hashable, list[Cell]] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import onehidden as oh
-from benchmarks import _pool, _truth
+from benchmarks import _lanes, _pool, _truth
 from benchmarks._table import Table
 from benchmarks.catalogue import STATUSES, summary
 
@@ -20,7 +20,7 @@ def main(quick: bool) -> list[str]:
     table = Table("table", "n", "d", "k", "runs", *STATUSES, "right", "false certificates", "longest s")
     widths, seeds = ((3,), 1) if quick else ((3, 5, 10), 10)
     cells = [(name, k, seed) for name in oh.problems.TABLES for k in widths for seed in range(seeds)]
-    measured = _pool.run(cell, cells, remark=lambda _, row: row["false"])
+    measured = _lanes.measured(cell, cells, lambda c: c[:2])
     for name, inputs in oh.problems.TABLES.items():
         for k in widths:
             rows = [row for c, row in measured if c[:2] == (name, k)]

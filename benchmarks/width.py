@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks import _pool, _truth
+from benchmarks import _lanes, _pool, _truth
 from benchmarks._table import Table
 
 N, D = 10_000, 20
@@ -14,7 +14,7 @@ SECONDS = 300.0
 def main(quick: bool) -> list[str]:
     widths, seeds = ((2, 5), range(1)) if quick else (range(2, 11), range(10))
     cells = [(k, noise, seed) for noise in (0.0, 0.1) for k in widths for seed in seeds]
-    measured = _pool.run(cell, cells, remark=lambda _, row: row["false"])
+    measured = _lanes.measured(cell, cells, lambda c: c[0])
     table = Table("noise / std y", "k", "right k", "certified", "widths found", "false", "longest s")
     for noise in (0.0, 0.1):
         for k in [*widths, None]:

@@ -21,9 +21,10 @@ from onehidden.certify.compare import (
 )
 from onehidden.certify.further_unit import FurtherUnit, further_unit
 from onehidden.certify.halves import fit_halves, half_sample_checks
+from onehidden.certify.local_fit import local_fit
 from onehidden.certify.shared_units import differing_units, named
 from onehidden.certify.status import Status
-from onehidden.certify.turns import other_sides
+from onehidden.certify.turns import other_sides, unseen_turns
 from onehidden.certify.units import Cause
 from onehidden.certify.vuong import freedom_trace, vuong
 from onehidden.checks import About, Check, at_least
@@ -33,14 +34,14 @@ from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, search_form
-from onehidden.starts.repair import units_by_cost, with_one_fewer
+from onehidden.starts.repair import units_by_cost, with_one_fewer, with_one_more
 
+_CHARGE = (
+    1.5  # times log(n) a parameter: at 1.0 an information criterion asks for a unit in 13 % of pure noise
+)
 _TURNS = 8  # other orientations finished and compared
 _RIVALS = 300  # parameters up to which every activation is tried ...
 _NEAR_RIVALS = 1500  # ... and up to which near relatives are
-# Squared distance of two fits, in units of the noise variance, below which they are one minimum: descents
-# that end within 1e-4 of n log(loss) are less than 1e-3 apart, different minima 1 and more.
-_SAME = 0.1
 
 # Activations that noise can hide behind one another; the first fits the data of the others best.
 NEAR = {
@@ -55,6 +56,7 @@ NEAR = {
     "cubed_relu": ("squared_relu",),
 }
 
+RowLosses = tuple[Float[np.ndarray, " n"], float]
 Stage = Callable[[Certificate, Problem, Run], Certificate]
 
 
@@ -98,24 +100,25 @@ def _with_sides(
         others.append((Kind.SIDES, polish(net, problem, run.at("turn", number))))
     # Far behind is out of the question: only what is near is told from the answer by its units.
     near = [(kind, one) for kind, one in others if behind(own.mean_square, one.mean_square, problem.n) < 30]
-    answers = [(Kind.MINIMUM, own)]
-    for kind, other in near:
-        if not any(_same(other.network, one.network, problem, own.mean_square) for _, one in answers):
-            answers.append((kind, other))
-    best = min((one for _, one in answers), key=lambda one: one.mean_square)
+    best = min((own, *(one for _, one in near)), key=lambda one: one.mean_square)
     if best is not own:
         kept = certificate.compared
         certificate = replace(certify(best.network, problem, run, errors), compared=kept)
-    found = []
-    for kind, other in answers:
-        if other is not best:
-            units = differing_units(certificate.network, other.network, problem, best.mean_square)
-            if not units:  # kinked units have many small minima next to each other: one answer
-                continue
+    found: list[Alternative] = []
+    for kind, other in [(Kind.MINIMUM, own), *near]:
+        # Kinked units have many small minima next to each other: with the same units they are one answer.
+        units = differing_units(certificate.network, other.network, problem, best.mean_square)
+        if units and not any(_alike(one, other, problem, best.mean_square) for one in found):
             gap = behind(best.mean_square, other.mean_square, problem.n)
             where = "on their other side" if kind is Kind.SIDES else "elsewhere"
             found.append(Alternative(kind, f"{named(units)} {where}", gap, other.network, units))
-    checks = [falls_behind(found, Kind.MINIMUM), *([falls_behind(found, Kind.SIDES)] if turned else [])]
+    local = local_fit(certificate.network, problem)
+    for units, gap, net in unseen_turns(local, local.covariance(True)):
+        if differing_units(certificate.network, net, problem, best.mean_square):
+            found.append(Alternative(Kind.SIDES, f"{named(units)} on their other side", gap, net, units))
+    reflection = problem.activation.reflection
+    sided = reflection is not None and reflection.degree > 0
+    checks = [falls_behind(found, Kind.MINIMUM), *([falls_behind(found, Kind.SIDES)] if sided else [])]
     reasons = {}
     for one in found:
         if one.close:
@@ -140,11 +143,10 @@ def _by_detours(network: OneHiddenNet, problem: Problem, run: Run) -> list[Polis
     return found
 
 
-def _same(a: OneHiddenNet, b: OneHiddenNet, problem: Problem, mean_square: float) -> bool:
-    """Whether two networks are one minimum, by what they predict: units of measurement do not matter."""
-    X = problem.samples.X
-    gap = float(np.sum(((a.predict(X) - b.predict(X)) / problem.end.scale) ** 2))
-    return gap <= _SAME * mean_square
+def _alike(one: Alternative, other: Polished, problem: Problem, mean_square: float) -> bool:
+    """Whether an alternative has the units of another network."""
+    assert one.network is not None
+    return not differing_units(one.network, other.network, problem, mean_square)
 
 
 def _asked_for_more(problem: Problem, network: OneHiddenNet, run: Run) -> FurtherUnit:
@@ -158,15 +160,36 @@ def _asked_for_more(problem: Problem, network: OneHiddenNet, run: Run) -> Furthe
 
 
 def _with_larger(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
-    """Held against one unit more; an answer known to miss something need not be."""
+    """Held against one unit more; an answer known to miss something need not be.
+
+    As with smaller models, either random signs tell, or the larger network, fitted, is clearly better.
+    """
     if certificate.prospect is Status.APPROXIMATE:
         return certificate
     found = _asked_for_more(problem, certificate.network, run)
     if not found.asked:
         return certificate.held([not_compared(Kind.MORE, found.reason)], [])
+    net = problem.begin.inward(certificate.network)
+    start = Candidate(net, certificate.mean_square, "answer", net.weights, net.bias)
+    wider = problem.with_width(problem.k + 1)
+    more = problem.begin.outward(with_one_more(problem, start, run.at("more")).network)
+    more = polish(more, wider, run.at("more", "finish"), rough=True).network
+    clearly = _clearly_better(_row_losses(wider, more), _row_losses(problem, certificate.network), problem, 1)
     check = asks_for_no_more(found.p_value, found.detectable)
+    check = replace(check, passed=check.passed and not clearly)
     seen = f"a further unit weaker than {found.detectable:.2g} of the variance of y would not have been seen"
     return certificate.held([check], []).remarked(seen)
+
+
+def _clearly_better(own: RowLosses, rival: RowLosses, problem: Problem, units: int) -> bool:
+    """Whether a network is better than one with so many units fewer by far more than its parameters cost.
+
+    Row by row (Vuong), and by half again as much as log(n) for each parameter of its further units.
+    """
+    n = problem.n
+    each = (problem.form.freedom - problem.form.intercept) / problem.k * float(np.log(n))
+    gain = n * float(np.log(np.sum(rival[0] ** 2) / np.sum(own[0] ** 2)))
+    return gain > _CHARGE * units * each and vuong(*_pair(own, rival)).verdict == "first"
 
 
 def beyond_linear(problem: Problem, run: Run) -> FurtherUnit:
@@ -258,9 +281,6 @@ def _with_activations(certificate: Certificate, problem: Problem, run: Run) -> C
     )
     held = certificate.held([check], found)
     return held.remarked(f"they do not tell {g.name} from {' or '.join(ties)}") if ties else held
-
-
-RowLosses = tuple[Float[np.ndarray, " n"], float]
 
 
 def _row_losses(problem: Problem, network: OneHiddenNet) -> RowLosses:

@@ -35,7 +35,9 @@ from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 
 MISSED_P = 0.01  # a right answer is said to miss something once in a hundred, whatever the noise
-DEPENDENT_P = 1e-3  # independent rows are called dependent once in a thousand
+DEPENDENT_P = 0.01  # independent rows are called dependent once in a hundred
+# Parameters up to which "auto" takes the larger of both errors where the spread looks equal.
+_BOTH = 1000
 SPREAD_P = (
     0.05  # robust errors are right for equal noise, too: the usual level costs a little width in 1 of 20
 )
@@ -200,6 +202,8 @@ def certify(
     missed = None if local.exact else _adequacy(local, run)
     robust = not local.exact and (errors == "robust" or (errors == "auto" and equal_p < SPREAD_P))
     deviations = local.errors(local.covariance(robust))
+    if errors == "auto" and not (robust or local.exact) and problem.form.size <= _BOTH:
+        deviations = deviations.at_least(local.errors(local.covariance(True)))
     exact = local.exact
     units = unit_verdicts(local.network, local.inner, patterns, deviations, local.blind, exact, noun, nothing)
     scale = problem.end.scale

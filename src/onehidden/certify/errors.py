@@ -25,6 +25,15 @@ class ParameterRecord:
     bias: Float[np.ndarray, " k"]
     intercept: float
 
+    def at_least(self, other: ParameterRecord) -> ParameterRecord:
+        """The larger of both, parameter by parameter: a few rows do not tell equal noise from unequal."""
+        return ParameterRecord(
+            np.maximum(self.weights, other.weights),
+            np.maximum(self.output, other.output),
+            np.maximum(self.bias, other.bias),
+            max(self.intercept, other.intercept),
+        )
+
 
 class LeverageScatter(Summed):
     """Accumulator of sum_i (r_i / (1 - h_i))² J_i' J_i, the middle of the HC3 sandwich.

@@ -7,6 +7,9 @@ from itertools import combinations
 import numpy as np
 from jaxtyping import Float
 
+from onehidden.certify.local_fit import LocalFit
+from onehidden.certify.ties import turned as turn
+from onehidden.certify.ties import turned_polynomial
 from onehidden.fit.form import Form
 from onehidden.fit.polish import descend
 from onehidden.fit.problem import Problem
@@ -16,6 +19,8 @@ from onehidden.solvers import LevenbergMarquardt
 from onehidden.starts.candidate import complete, search_fit, search_form
 from onehidden.starts.orientation import all_turns, skip_columns, turned
 
+_UNTOLD = 1e-3  # p-value of a turn that changes nothing above which it is not excluded
+_MOST_PARAMETERS = 300  # of a network whose turns are all looked at
 _ALL = 10  # units up to which every pattern of turns is looked at
 _TRIPLES = 24  # beyond, patterns that differ from the best in at most three, or two
 _BEARABLE = 30.0  # chi-square above the best pattern's beyond which one is out of the question
@@ -27,34 +32,44 @@ def other_sides(problem: Problem, network: OneHiddenNet, most: int, run: Run) ->
     if reflection is None or reflection.degree <= 0:
         return []
     if reflection.degree > 1:
-        return _by_refit(problem, network, most)
+        return []  # told by ``unseen_turns``
     found = other_orientations(problem, problem.begin.inward(network), most, run)
     return [problem.begin.outward(net) for net in found]
 
 
-def _by_refit(problem: Problem, network: OneHiddenNet, most: int) -> list[OneHiddenNet]:
-    """Patterns of turns by the loss they leave once the outputs are fitted again; powers of ReLU.
+def unseen_turns(
+    local: LocalFit, covariance: Float[np.ndarray, "p p"]
+) -> list[tuple[tuple[int, ...], float, OneHiddenNet]]:
+    """Sets of units whose turning leaves a polynomial that the data cannot tell from zero; powers of ReLU.
 
-    A turned unit leaves a polynomial of its degree behind, which no linear part absorbs: where a set of units
-    can be turned at all, their outputs alone make up for it.
+    Turning a set S changes the function by a polynomial of the degree of g, with coefficients v(theta) of
+    covariance V; v' V^+ v is chi-square with rank(V) degrees of freedom where that is nothing. Returned are
+    sets of a p-value above ``_UNTOLD``, the statistic beyond its degrees of freedom, and the network turned.
     """
-    samples = problem.samples
-    t = samples.X @ network.weights.T + network.bias
-    here, there = network.activation(t), network.activation(-t)
-    y, one = problem.weighted(samples.y), np.ones((len(t), 1))
+    from scipy.special import chdtrc
+
+    form, inner = local.problem.form, local.inner
+    reflection = form.activation.reflection
+    if reflection is None or reflection.degree < 2 or form.size > _MOST_PARAMETERS:
+        return []
+    k, d = form.k, form.d
+    free = np.concatenate(
+        [np.ones(k * d + k, bool), np.full(k, form.bias), np.full(1, form.intercept)]
+    )  # columns of the Jacobian as ``Form.pack`` orders them
     found = []
-    for signs in _patterns(network.n_hidden):
-        design = problem.weighted(np.column_stack([np.where(signs > 0, here, there), one]))
-        solved = np.linalg.lstsq(design, y, rcond=1e-10)[0]
-        found.append((float(np.sum((design @ solved - y) ** 2)), signs, solved))
-    found.sort(key=lambda candidate: candidate[0])
-    return [
-        OneHiddenNet(
-            network.weights * signs[:, None], solved[:-1], network.bias * signs, float(solved[-1]),
-            network.activation,
-        )
-        for _, signs, solved in found[:most]
-    ]  # fmt: skip
+    for signs in _patterns(k):
+        units = tuple(int(i) for i in np.flatnonzero(signs < 0))
+        v, J = turned_polynomial(inner, units, 1 if form.intercept else 0)
+        J = J[:, free]
+        value, vector = np.linalg.eigh(J @ covariance @ J.T)
+        kept = value > 1e-10 * max(float(value[-1]), np.finfo(float).tiny)
+        statistic = float(np.sum((vector[:, kept].T @ v) ** 2 / value[kept]))
+        rank = int(kept.sum())
+        if chdtrc(rank, statistic) > _UNTOLD:
+            centre = np.zeros(d)
+            net = local.problem.end.outward(turn(inner, units, centre, form.intercept))
+            found.append((units, max(statistic - rank, 0.0), net.canonical()))
+    return found
 
 
 def other_orientations(problem: Problem, net: OneHiddenNet, most: int, run: Run) -> list[OneHiddenNet]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from onehidden.network import OneHiddenNet
 from onehidden.objectives.sources import SOURCES, RankOne, Tensors
@@ -45,7 +46,7 @@ class Objective:
         return params
 
     @in_double
-    def prepare(self, data: Any) -> Any:
+    def prepare(self, data: object) -> Any:
         """The source behind a batch (X, y), score moments (``data[m]``) or an already prepared source."""
         if isinstance(data, SOURCES):
             return data
@@ -61,13 +62,13 @@ class Objective:
         )
 
     @in_double
-    def value(self, params: Any, data: Any) -> float:
+    def value(self, params: Any, data: object) -> float:
         """The objective at ``params`` on a batch (X, y) or on moments."""
         source = self.prepare(data)
         return float(_value(self, _as_double(params), source))
 
     @in_double
-    def gradient(self, params: Any, data: Any) -> Any:
+    def gradient(self, params: Any, data: object) -> Any:
         """The gradient, of the shape of ``params``."""
         source = self.prepare(data)
         gradient = _value_and_grad(self, _as_double(params), source)[1]
@@ -103,7 +104,7 @@ def _as_double(params: Any) -> Any:
     return B
 
 
-def _checked_batch(data: Any) -> tuple[np.ndarray, np.ndarray]:
+def _checked_batch(data: Sequence[npt.ArrayLike]) -> tuple[np.ndarray, np.ndarray]:
     if len(data) != 2:
         raise ValueError(f"a batch is a pair (X, y), got {len(data)} things")
     X, y = (np.asarray(part, float) for part in data)

@@ -13,13 +13,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from onehidden import activations
 from onehidden.objectives.base import Objective, positive
 from onehidden.objectives.blocked import combine, quartic_value_and_grad
 from onehidden.objectives.scoring import source_of
 from onehidden.objectives.signal import kappa, require_signal, symmetric_blind
-from onehidden.objectives.sources import GaussianBatch
+from onehidden.objectives.sources import GaussianBatch, Quartics
 
 # The universal constant of [GLM] Theorem 2.3: "c = 0.01 suffices".
 THEOREM_C = 0.01
@@ -36,15 +37,15 @@ class _Quartic(Objective):
         """c₁ and c₂ of ε {c₁ Σ_jl H_jl − c₂ Σ_j H_jj}, sign included."""
         raise TypeError("a quartic objective defines its two weights")
 
-    def function(self, params: jax.Array, source: Any) -> jax.Array:
+    def function(self, params: jax.Array, source: Quartics) -> jax.Array:
         return combine(source.quartic(params), *self._weights()) + _norm_penalty(params, self.lam)
 
-    def value_and_grad(self, params: jax.Array, source: Any) -> tuple[jax.Array, jax.Array]:
+    def value_and_grad(self, params: jax.Array, source: Quartics) -> tuple[jax.Array, jax.Array]:
         value, gradient = quartic_value_and_grad(source, params, *self._weights())
         excess = jnp.sum(params**2, axis=1) - 1
         return value + self.lam * jnp.sum(excess**2), gradient + 4 * self.lam * excess[:, None] * params
 
-    def tau(self, coefficients: Any, d: int) -> float:
+    def tau(self, coefficients: npt.ArrayLike, d: int) -> float:
         """The curvature every saddle must go below, τ of the theorem.
 
         Parameters
@@ -140,11 +141,11 @@ class PairwiseQuartic(Objective):
     def __post_init__(self) -> None:
         require_signal(self.activation, 4, "P'")
 
-    def function(self, params: jax.Array, source: Any) -> jax.Array:
+    def function(self, params: jax.Array, source: Quartics) -> jax.Array:
         weight = 1 / kappa(activations.get(self.activation), 4)
         return combine(source.quartic(params), weight, weight)
 
-    def value_and_grad(self, params: jax.Array, source: Any) -> tuple[jax.Array, jax.Array]:
+    def value_and_grad(self, params: jax.Array, source: Quartics) -> tuple[jax.Array, jax.Array]:
         weight = 1 / kappa(activations.get(self.activation), 4)
         return quartic_value_and_grad(source, params, weight, weight)
 

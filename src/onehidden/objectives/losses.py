@@ -16,7 +16,7 @@ from onehidden.objectives.base import Objective
 from onehidden.objectives.designed import unit_rows
 from onehidden.objectives.pair_kernel import pair_kernel
 from onehidden.objectives.signal import seeing_orders, sigma, unit_coefficients
-from onehidden.objectives.sources import PlainBatch, RankOne, Tensors
+from onehidden.objectives.sources import PlainBatch, Quartics, RankOne, Source, Tensors
 
 
 def _split(params: Any) -> tuple[Any, Any]:
@@ -43,7 +43,7 @@ class SquaredLoss(Objective):
     def from_batch(self, X: jax.Array, y: jax.Array) -> PlainBatch:
         return PlainBatch(X, y)
 
-    def prepare(self, data: Any) -> Any:
+    def prepare(self, data: object) -> Any:
         source = super().prepare(data)
         if not isinstance(source, PlainBatch):
             raise ValueError(
@@ -107,7 +107,7 @@ class HermiteLoss(Objective):
             return (g(z) + g(-z)) / 2
         return sum((s * _hermite(m, z) for m, s in self._sigma().items()), jnp.zeros_like(z))
 
-    def function(self, params: Any, source: Any) -> jax.Array:
+    def function(self, params: Any, source: Source) -> jax.Array:
         a, B = _split(params)
         if isinstance(source, PlainBatch):
             return jnp.mean((source.y - self._student(source.X @ B.T) @ a) ** 2)
@@ -121,7 +121,7 @@ class HermiteLoss(Objective):
     def from_batch(self, X: jax.Array, y: jax.Array) -> PlainBatch:
         return PlainBatch(X, y)
 
-    def prepare(self, data: Any) -> Any:
+    def prepare(self, data: object) -> Any:
         if self.orders == "even" and not isinstance(data, tuple | list | PlainBatch):
             raise ValueError('orders="even" holds infinitely many orders: pass a batch (X, y) or name orders')
         return super().prepare(data)
@@ -160,7 +160,7 @@ def _hermite(order: int, z: jax.Array) -> jax.Array:
     return current
 
 
-def _norm_squared(source: Any, m: int) -> jax.Array:
+def _norm_squared(source: Quartics, m: int) -> jax.Array:
     """|T_m|²_F."""
     if isinstance(source, Tensors):
         return jnp.sum(source.T[m] ** 2)

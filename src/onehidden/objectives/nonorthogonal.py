@@ -14,6 +14,7 @@ from onehidden.objectives.base import Objective, positive
 from onehidden.objectives.blocked import combine
 from onehidden.objectives.scoring import source_of
 from onehidden.objectives.signal import kappa, require_signal
+from onehidden.objectives.sources import Quartics
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,13 @@ class NonOrthogonal(Objective):
             require_signal(self.activation, 2, "F")
             object.__setattr__(self, "scale", kappa(activations.get(self.activation), 2))
 
-    def function(self, params: jax.Array, source: Any) -> jax.Array:
+    def function(self, params: jax.Array, source: Quartics) -> jax.Array:
         assert self.sign is not None
         value = combine(source.quartic(params), self.sign / 2, self.sign * (0.5 + self.mu / 24))
         value += self.lam * jnp.sum(self._squared_excess(params, source))
         return value + self.delta / 2 * jnp.sum(params**2)
 
-    def _squared_excess(self, B: jax.Array, source: Any) -> jax.Array:
+    def _squared_excess(self, B: jax.Array, source: Quartics) -> jax.Array:
         """(N_2 − 1)², (k,)."""
         assert self.scale is not None
         if not (self.unbiased and hasattr(source, "quadratic_samples")):

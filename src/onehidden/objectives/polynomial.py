@@ -13,6 +13,7 @@ from onehidden import activations
 from onehidden.objectives.base import Objective
 from onehidden.objectives.scoring import source_of
 from onehidden.objectives.signal import kappa, require_signal
+from onehidden.objectives.sources import Quartics
 
 HIGHEST_ORDER = 8
 
@@ -79,7 +80,7 @@ class FromPolynomial(Objective):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "orders", tuple(orders))
 
-    def function(self, params: jax.Array, source: Any) -> jax.Array:
+    def function(self, params: jax.Array, source: Quartics) -> jax.Array:
         k = params.shape[0]
         table = np.array(self.coefficients)
         value = self.lam * jnp.sum((jnp.sum(params**2, axis=1) - 1) ** 2)
