@@ -14,7 +14,7 @@ from onehidden.objectives.base import Objective, positive
 from onehidden.objectives.blocked import combine
 from onehidden.objectives.scoring import source_of
 from onehidden.objectives.signal import kappa, require_signal
-from onehidden.objectives.sources import Quartics
+from onehidden.objectives.sources import Quartics, RankOne, Tensors
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class NonOrthogonal(Objective):
     def _squared_excess(self, B: jax.Array, source: Quartics) -> jax.Array:
         """(N_2 − 1)², (k,)."""
         assert self.scale is not None
-        if not (self.unbiased and hasattr(source, "quadratic_samples")):
+        if not self.unbiased or isinstance(source, Tensors | RankOne):  # which hold no samples
             return (source.quadratic(B) / self.scale - 1) ** 2
         terms = source.quadratic_samples(B) / self.scale - 1
         n = terms.shape[0]
