@@ -143,7 +143,7 @@ def _step(t: jax.Array) -> jax.Array:
     return 0.5 * (1 + jnp.sign(t))
 
 
-_HALF_SQRT_PI = 0.5 * np.sqrt(np.pi)
+_HALF_SQRT_PI = float(0.5 * np.sqrt(np.pi))
 _EVEN, _ODD = Reflection(+1), Reflection(-1)
 
 _ALL = (

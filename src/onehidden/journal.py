@@ -61,7 +61,7 @@ class Folder(Journal):
         if not path.is_file():
             return None
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 return {name: archive[name] for name in archive.files}
         except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path} is damaged ({error}): delete it and start again") from None

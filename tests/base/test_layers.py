@@ -20,7 +20,7 @@ BESIDE = {
     "objectives": LINE[: LINE.index("starts")],
     "problems": LINE[: LINE.index("report")],
     "lab": [*LINE[: LINE.index("report")], "objectives", "problems"],
-    "papers": [*LINE[: LINE.index("report")], "objectives", "problems", "lab"],
+    "papers": [*LINE[: LINE.index("cli")], "objectives", "problems", "lab"],  # they draw through the report
 }
 # What the rooms of the line may enter beside it.
 DOORS = {

@@ -35,13 +35,15 @@ from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, search_form
 from onehidden.starts.repair import units_by_cost, with_one_fewer, with_one_more
+from onehidden.starts.start import descent_work
 
 _CHARGE = (
     1.5  # times log(n) a parameter: at 1.0 an information criterion asks for a unit in 13 % of pure noise
 )
 _TURNS = 8  # other orientations finished and compared
-_RIVALS = 300  # parameters up to which every activation is tried ...
-_NEAR_RIVALS = 1500  # ... and up to which near relatives are
+# Operations of a descent (n = 10 000 and 110 parameters take 1.5e10, a few seconds) up to which relatives of
+# the activation are fitted, for their own sake and as a detour.
+_WORTH = 2e10
 
 # Activations that noise can hide behind one another; the first fits the data of the others best.
 NEAR = {
@@ -133,8 +135,9 @@ def _by_detours(network: OneHiddenNet, problem: Problem, run: Run) -> list[Polis
     Measured where two starts had agreed on a wrong minimum (ReLU, ten rows a parameter, noise of half the
     signal): the detour by softplus or GELU found the better one in three of four.
     """
+    smooth = [name for name in NEAR.get(problem.activation.name, ()) if not activations.get(name).kinked][:1]
     found = []
-    for name in NEAR.get(problem.activation.name, ()) if problem.form.size <= _NEAR_RIVALS else ():
+    for name in smooth if descent_work(problem) <= _WORTH else ():
         if run.expired():
             break
         relative = problem.with_activation(activations.get(name))
@@ -254,9 +257,11 @@ def _with_activations(certificate: Certificate, problem: Problem, run: Run) -> C
     """
     if certificate.prospect is Status.APPROXIMATE:
         return certificate
-    g, size = problem.activation, problem.form.size
+    g, work = problem.activation, descent_work(problem)
+    if work > _WORTH:
+        return certificate
     every = [name for name in activations.names() if not activations.get(name).polynomial]
-    names = every if size <= _RIVALS else NEAR.get(g.name, ()) if size <= _NEAR_RIVALS else ()
+    names = every if problem.k == 1 else NEAR.get(g.name, ())  # one unit is easily taken for another
     same = {g.name, *({"sigmoid", "tanh"} if g.name in ("sigmoid", "tanh") else ())}
     own = _row_losses(problem, certificate.network)
     ties, found, ahead = [], [], []

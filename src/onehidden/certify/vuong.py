@@ -40,9 +40,13 @@ def freedom_trace(jacobian: Float[np.ndarray, "n p"], residual: Float[np.ndarray
     With equal noise it is near the rank of J; a model that bends to noisy rows is charged more. The residuals
     are taken before the fit shrank them, r^2 / (1 - h).
     """
-    length = np.sqrt(np.sum(jacobian**2, axis=0))
-    U, size, _ = np.linalg.svd(jacobian / np.where(length > 0, length, 1), full_matrices=False)
-    h = np.minimum(np.sum(U[:, size > 1e-10 * size.max(initial=0.0)] ** 2, axis=1), 0.99)
+    gram = jacobian.T @ jacobian
+    length = np.sqrt(np.diag(gram))
+    length = np.where(length > 0, length, 1)
+    size, axes = np.linalg.eigh(gram / np.outer(length, length))
+    kept = size > 1e-10 * max(float(size[-1]), np.finfo(float).tiny)
+    root = axes[:, kept] / np.sqrt(size[kept]) / length[:, None]
+    h = np.minimum(np.sum((jacobian @ root) ** 2, axis=1), 0.99)
     square = residual**2 / (1 - h)
     mean = float(np.mean(square))
     return float(np.sum(h * square)) / mean if mean > 0 else float(np.sum(h))

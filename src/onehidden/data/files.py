@@ -172,11 +172,12 @@ def _arrow(path: Path, head: bytes, kind: str) -> pa.Table:
 
 def _npz(path: Path, head: bytes, kind: str) -> dict[str, np.ndarray]:
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            raise ValueError("it holds one bare array, as npy files do")
-        with loaded as archive:
-            return {name: archive[name] for name in archive.files}
+        with path.open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                raise ValueError("it holds one bare array, as npy files do")
+            with loaded as archive:
+                return {name: archive[name] for name in archive.files}
     except Exception as error:
         raise _pickled_or_unreadable(path, kind, error) from None
 

@@ -73,7 +73,7 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         bias: bool = True,
         score: str = "auto",
         start: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
+        random_state: object = None,
         max_seconds: float | None = None,
     ) -> None:
         self.n_hidden = n_hidden

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from onehidden.certify.status import Status
 from onehidden.checks import About
 from onehidden.fit.problem import Problem
 from onehidden.recovery.options import Options
@@ -35,18 +36,21 @@ def choose_width(problem: Problem, options: Options, run: Run, tries: int | None
 
     def at(k: int) -> Found:
         if k not in fits:
-            there, here = problem.with_width(k), run.at("width", k)
-            found = search(there, options, here, looked)
-            fits[k] = found if tries is not None else compared(found, there, options, here)
+            fits[k] = search(problem.with_width(k), options, run.at("width", k), looked)
         return fits[k]
+
+    def hold(k: int) -> None:
+        fits[k] = compared(at(k), problem.with_width(k), options, run.at("width", k))
 
     k = guess_width(one, run.at("width scout"), most)
     at(k)  # whatever the clock says: an answer is owed
     visited: set[int] = set()
     while k not in visited and not run.expired():
         visited.add(k)
+        if at(k).certificate.prospect is Status.CONSISTENT and tries is None:
+            hold(k)
         certificate = at(k).certificate
-        if certificate.status.certified:
+        if certificate.status.certified or certificate.prospect is Status.CONSISTENT:
             break
         if certificate.exact or certificate.undetermined:
             k = max(1, k - 1)
@@ -54,7 +58,10 @@ def choose_width(problem: Problem, options: Options, run: Run, tries: int | None
             if len(visited) > _WORSE and _worsening(fits, visited, problem):
                 break
             k = min(most, k + 1)
-    return _best(fits, problem)
+    best = _best(fits, problem)
+    if tries is None and not fits[best].certificate.finished:
+        hold(best)  # what misses something may still be the best of its kind
+    return fits[best]
 
 
 def _worsening(fits: dict[int, Found], visited: set[int], problem: Problem) -> bool:
@@ -82,8 +89,8 @@ def _criterion(found: Found, problem: Problem) -> float:
     return problem.n * float(np.log(mean_square)) + found.certificate.freedom * float(np.log(problem.n))
 
 
-def _best(fits: dict[int, Found], problem: Problem) -> Found:
-    """The answer among the widths: one that stands, else the least criterion."""
+def _best(fits: dict[int, Found], problem: Problem) -> int:
+    """The width of the answer: one that stands, else the least criterion."""
     ranked = sorted(fits, key=lambda k: _criterion(fits[k], problem))
     standing = [k for k in ranked if fits[k].certificate.status.certified]
-    return fits[(standing or ranked)[0]]
+    return (standing or ranked)[0]

@@ -216,7 +216,7 @@ def localised_tensors(
 def _must_determine(tensors: list[np.ndarray], variances: np.ndarray, best: float) -> None:
     """One matrix does not determine its components, nor do several that are multiples of one."""
     if not tensors:
-        raise ValueError(
+        raise Refused(
             f"no component has a moment that stands out of its noise (largest z = {best:.1f}, needed "
             f"{SIGNAL:g}): give more samples"
         )
