@@ -180,7 +180,11 @@ def _with_larger(certificate: Certificate, problem: Problem, run: Run) -> Certif
     clearly = _clearly_better(_row_losses(wider, more), _row_losses(problem, certificate.network), problem, 1)
     check = asks_for_no_more(found.p_value, found.detectable)
     check = replace(check, passed=check.passed and not clearly)
-    seen = f"a further unit weaker than {found.detectable:.2g} of the variance of y would not have been seen"
+    units = "unit" if problem.k == 1 else "units"
+    seen = (
+        f"at least {problem.k} {units}: a further one weaker than {found.detectable:.2g} of the variance of y "
+        "would not have been seen"
+    )
     return certificate.held([check], []).remarked(seen)
 
 

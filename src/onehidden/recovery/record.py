@@ -88,6 +88,12 @@ class Recovery:
         """The mean of y at the rows of X."""
         return self.network.predict(X)
 
+    def summary(self) -> str:
+        """The answer as a table: the verdict, the fit, and every unit with its standard errors."""
+        from onehidden.recovery.summary import summary
+
+        return summary(self)
+
     def interval(self, level: float = 0.95) -> tuple[ParameterRecord, ParameterRecord]:
         """Lower and upper ends of the confidence interval of every parameter, by quantiles of Student's t."""
         from scipy.special import stdtrit
