@@ -12,6 +12,7 @@ from onehidden.certify.adequacy import Adequacy, adequacy
 from onehidden.certify.compare import Alternative, Kind
 from onehidden.certify.dependence import dependence_p_value
 from onehidden.certify.errors import ParameterRecord
+from onehidden.certify.lattice import distinct_rows, lattice_gap
 from onehidden.certify.local_fit import LocalFit, local_fit
 from onehidden.certify.patterns import CountPatterns, Patterns, rows_needed
 from onehidden.certify.shared_units import named
@@ -36,6 +37,7 @@ from onehidden.run import Run
 
 MISSED_P = 0.01  # a right answer is said to miss something once in a hundred, whatever the noise
 DEPENDENT_P = 0.01  # independent rows are called dependent once in a hundred
+_LATTICE = 0.5  # share of distinct rows up to which inputs are looked at as a lattice
 # Parameters up to which "auto" takes the larger of both errors where the spread looks equal.
 _BOTH = 1000
 SPREAD_P = (
@@ -107,8 +109,8 @@ class Certificate:
 
     @property
     def units(self) -> tuple[UnitVerdict, ...]:
-        """The verdict on each unit; none is better than the whole where the whole is doubtful."""
-        if self.status != Status.DOUBTFUL:
+        """The verdict on each unit; none stands where the whole is doubtful or was not compared."""
+        if self.status != Status.DOUBTFUL and (self.exact or self.finished):
             return self.open_units
         return tuple(
             unit if unit.status == UnitStatus.UNDETERMINED else replace(unit, status=UnitStatus.DOUBTFUL)
@@ -229,7 +231,49 @@ def certify(
         grain=problem.rows.rounding.grain if problem.rows.rounding.coarse else 0.0,
         missed=missed,
     )
-    return with_ties(certificate, problem) if exact else certificate
+    if not exact:
+        return certificate
+    certificate = certificate.with_open(_steps(local)).asked(*_lattice_check(local))
+    return with_ties(certificate, problem)
+
+
+def _steps(local: LocalFit) -> dict[int, tuple[Cause, str]]:
+    """Units of a fit to rounding that are steps on these rows: steeper ones reproduce them as well.
+
+    The Jacobian of a saturated unit is small but, each column brought to its own scale, of full rank.
+    """
+    form, problem = local.problem.form, local.problem
+    if form.activation.homogeneity is not None:
+        return {}
+    weights, output, bias, _, constant = form.unpack(local.theta)
+    found = {}
+    for i in range(form.k):
+        scale = np.where(np.arange(form.k) == i, 2.0, 1.0)
+        steeper = form.pack(weights * scale[:, None], output, bias * scale, None, float(constant))
+        if problem.rows.rounding.reproduces(problem.sums.loss(steeper) / local.n):
+            found[i] = Cause.BLIND, f"unit {i + 1} is a step on these rows: steeper ones fit as well"
+    return found
+
+
+def _lattice_check(local: LocalFit) -> list[Check]:
+    """Asked of kinked units where rows in memory repeat each other: whether the rows hold the kinks."""
+    problem = local.problem
+    if not isinstance(problem.rows, Samples) or not problem.form.activation.kinked:
+        return []
+    X = problem.rows.X
+    if len(distinct_rows(X)) > _LATTICE * len(X):
+        return []
+    gap = lattice_gap(local.network, X, bias=problem.form.bias, intercept=problem.form.intercept)
+    return [
+        at_least(
+            "kinks held by distinct rows",
+            float(gap.apart if gap.absorbed == 0 else -gap.absorbed),
+            float(gap.needed),
+            "fewest distinct rows that tell two units apart, or less the directions in which units imitate a "
+            "linear function; below the bound kinks can lie elsewhere in the gaps of a lattice",
+            About.UNITS,
+        )
+    ]
 
 
 def with_ties(certificate: Certificate, problem: Problem) -> Certificate:
@@ -424,7 +468,7 @@ def _spread_check(p_value: float, errors: str, robust: bool) -> Check:
         )
     used = "sandwich" if robust else "classical"
     return at_least(
-        "equal spread", p_value, 0.0, f"p-value of noise as large everywhere; standard errors are {used}"
+        "equal spread", p_value, SPREAD_P, f"p-value of noise as large everywhere; standard errors are {used}"
     )
 
 

@@ -95,9 +95,20 @@ def asks_for_all(p_value: float, kind: Kind, dropped: int | None = None) -> Chec
         kind.value,
         p_value,
         LINEAR_P if kind is Kind.LINEAR else FEWER_P,
-        f"p-value of what {smaller}, fitted again, leaves for a unit to explain; above the bound {smaller} "
-        "explains these rows as well",
+        f"p-value of what {smaller}, fitted again, leaves for a unit to explain; above the bound these rows "
+        f"do not rule out {smaller}",
         About.UNITS,
+    )
+
+
+def agreement(starts: int) -> Check:
+    """The check that more than one start came to an answer."""
+    return at_least(
+        "agreement",
+        float(starts),
+        2.0,
+        "starts that came to this answer; with noise a single one may be a local minimum: allow more time",
+        About.SEARCH,
     )
 
 

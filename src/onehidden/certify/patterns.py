@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from onehidden.fit.rows import Inputs, Numbers, Summed, Target, Weight
 from onehidden.network import OneHiddenNet
 
+_ON_KINK = 1e-9  # of the largest argument of a unit: a row nearer to its kink may lie on either side
 _MARGIN = 2  # rows beyond the parameters of an affine function: with none to spare any two units fit
 
 
@@ -56,9 +57,11 @@ class CountPatterns(Summed):
     def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> CountPatterns:
         net = self.network
         t = Z @ net.weights.T + net.bias
-        on = np.column_stack([t > 0, np.ones(len(t), bool)]).astype(float)
+        # A row on the kink itself, but for rounding, is on neither side.
+        edge = _ON_KINK * np.max(np.abs(t), axis=0, initial=0.0)
+        on = np.column_stack([t > edge, np.ones(len(t), bool)]).astype(float)
         self._both += np.rint(on.T @ on).astype(np.int64)
-        self._below += np.sum(t < 0, axis=0)
+        self._below += np.sum(t < -edge, axis=0)
         units = net.activation(t)
         self._sum += units.sum(axis=0)
         self._square += np.sum(units**2, axis=0)

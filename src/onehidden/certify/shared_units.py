@@ -7,6 +7,7 @@ import numpy as np
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
 
+_TRACE = 1e-8  # of a unit's own sum of squares: descents that ended at rounding differ by less
 _ROWS = 4000  # rows that tell units apart
 _SPREAD = 8.0  # times what the d + 2 parameters of a unit move it by on average: two fits differ by 2 of it
 
@@ -21,7 +22,7 @@ def differing_units(
     """
     from scipy.optimize import linear_sum_assignment
 
-    X = problem.samples.X[:_ROWS]
+    X = problem.samples.X[np.linspace(0, problem.n - 1, min(problem.n, _ROWS)).astype(int)]
     here, there = (_units(net, X) / problem.end.scale for net in (network, other))
     # Constants are the intercept's.
     here, there = here - here.mean(axis=0), there - there.mean(axis=0)
@@ -29,7 +30,9 @@ def differing_units(
     mine, theirs = linear_sum_assignment(apart)
     share = len(X) / problem.n
     bound = _SPREAD * (problem.d + 2) * mean_square * share
-    return tuple(int(i) for i, j in zip(mine, theirs, strict=True) if apart[i, j] > bound)
+    # What descents leave open of a unit where there is hardly any noise.
+    bounds = np.maximum(bound, _TRACE * np.sum(here**2, axis=0))
+    return tuple(int(i) for i, j in zip(mine, theirs, strict=True) if apart[i, j] > bounds[i])
 
 
 def _units(net: OneHiddenNet, X: np.ndarray) -> np.ndarray:

@@ -29,29 +29,30 @@ _BEARABLE = 30.0  # chi-square above the best pattern's beyond which one is out 
 def other_sides(problem: Problem, network: OneHiddenNet, most: int, run: Run) -> list[OneHiddenNet]:
     """Networks in x with some units of ``network`` turned around that the data might bear."""
     reflection = problem.activation.reflection
-    if reflection is None or reflection.degree <= 0:
-        return []
-    if reflection.degree > 1:
-        return []  # told by ``unseen_turns``
+    if reflection is None or reflection.degree != 1:
+        return []  # nothing to tell, or told by ``unseen_turns``
     found = other_orientations(problem, problem.begin.inward(network), most, run)
     return [problem.begin.outward(net) for net in found]
 
 
 def unseen_turns(
     local: LocalFit, covariance: Float[np.ndarray, "p p"]
-) -> list[tuple[tuple[int, ...], float, OneHiddenNet]]:
+) -> list[tuple[tuple[int, ...], float, OneHiddenNet]] | None:
     """Sets of units whose turning leaves a polynomial that the data cannot tell from zero; powers of ReLU.
 
     Turning a set S changes the function by a polynomial of the degree of g, with coefficients v(theta) of
     covariance V; v' V^+ v is chi-square with rank(V) degrees of freedom where that is nothing. Returned are
-    sets of a p-value above ``_UNTOLD``, the statistic beyond its degrees of freedom, and the network turned.
+    sets of a p-value above ``_UNTOLD``, the statistic beyond its degrees of freedom, and the network turned;
+    None where there are too many to ask.
     """
     from scipy.special import chdtrc
 
     form, inner = local.problem.form, local.inner
     reflection = form.activation.reflection
-    if reflection is None or reflection.degree < 2 or form.size > _MOST_PARAMETERS:
+    if reflection is None or reflection.degree < 2:
         return []
+    if form.size > _MOST_PARAMETERS:
+        return None
     k, d = form.k, form.d
     free = np.concatenate(
         [np.ones(k * d + k, bool), np.full(k, form.bias), np.full(1, form.intercept)]

@@ -114,7 +114,8 @@ def _sentence(reasons: list[str], evidence: Evidence) -> str:
     more = len(reasons) - _NAMED
     text = "; ".join(reasons[:_NAMED]) + (f"; and {more} more" if more > 0 else "")
     sound = [unit for unit in evidence.units if unit.status == UnitStatus.DETERMINED]
-    if not sound or len(sound) == len(evidence.units):
+    compared = evidence.exact or evidence.finished
+    if not sound or len(sound) == len(evidence.units) or not compared:
         return text
     stand = "the other unit is" if len(sound) == 1 else f"the other {len(sound)} units are"
     return f"{text}; {stand} determined"

@@ -16,6 +16,7 @@ from onehidden.fit.form import Form
 from onehidden.fit.in_memory import NetworkFit
 from onehidden.fit.rounding import EPS, Rounding, rounding_of
 from onehidden.fit.rows import A
+from onehidden.journal import fingerprint
 
 _BLOCK_ENTRIES = 1 << 20  # numbers of Z in one block of a fold: 8 MiB
 
@@ -60,6 +61,11 @@ class Samples:
         level = float(self.share @ self.y)
         spread = float(np.sqrt(self.share @ (self.y - level) ** 2))
         return rounding_of(float(np.max(np.abs(self.y))), spread, self.grain)
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when the data change."""
+        return fingerprint(self.X, self.y, self.weight)
 
     def coordinates(self, bias: bool) -> Coordinates:
         """Whitened coordinates; without biases, about the origin where that shows more directions."""

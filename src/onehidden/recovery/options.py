@@ -11,10 +11,12 @@ from onehidden import activations
 from onehidden.activations import Activation
 from onehidden.certify.errors import ERRORS
 from onehidden.fit.form import Form
+from onehidden.journal import fingerprint
 from onehidden.moments.score_protocol import Score
 from onehidden.run import Progress
 from onehidden.starts.plan import NAMES as STARTS
 from onehidden.starts.start import Start
+from onehidden.streams import stream
 
 SCORES = ("auto", "gaussian")
 
@@ -67,6 +69,14 @@ class Options:
         found["score"] = self.score if isinstance(self.score, str) else type(self.score).__name__
         found["start"] = self.start_name
         return found
+
+    def pins(self, d: int) -> dict[str, object]:
+        """What a checkpoint belongs to beside its data; functions are known by what they say."""
+        at = stream(0, "points that tell laws apart").standard_normal((16, d))
+        said = [self.g(at)]
+        if not isinstance(self.score, str):
+            said.append(np.asarray(self.score.score(at, 1), float))
+        return self.plain() | {"start": repr(self.start), "functions": fingerprint(*said)}
 
 
 def _named(start: str | Start | Sequence[str | Start]) -> str:

@@ -10,11 +10,11 @@ import numpy.typing as npt
 from onehidden import __version__, data, threads
 from onehidden.activations import Activation
 from onehidden.fit.form import Form
-from onehidden.fit.samples import Samples, checked_samples
-from onehidden.journal import fingerprint, open_journal
+from onehidden.fit.samples import checked_samples
+from onehidden.journal import open_journal
 from onehidden.moments.score_protocol import Score
 from onehidden.precision import in_double
-from onehidden.recovery.options import Options, check_inputs, checked_options
+from onehidden.recovery.options import check_inputs, checked_options
 from onehidden.recovery.outcome import recorded
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.solve import problem_of, solve
@@ -82,23 +82,15 @@ def recover(
     if client is not None:
         raise ValueError("a client reads a streamed source: open the data with data.open(…, stream=True)")
     samples = checked_samples(X, y, sample_weight)
-    check_inputs(options, samples.X.shape[1])
+    d = samples.X.shape[1]
+    check_inputs(options, d)
     problem = problem_of(samples, options)
     if options.hidden is not None:
         _enough_samples(problem.form, len(samples))
-    run = replace(run, journal=open_journal(checkpoint, *_pins(samples, options), __version__))
-    with threads.fit_for(problem.form.size):
+    run = replace(run, journal=open_journal(checkpoint, samples.fingerprint, options.pins(d), __version__))
+    units = 8 if options.hidden is None else options.hidden  # of a width that is to be found: a few
+    with threads.fit_for(problem.with_width(units).form.size):
         return recorded(solve(problem, options, run), problem, options, run)
-
-
-def _pins(samples: Samples, options: Options) -> tuple[str, dict[str, object]]:
-    """What a checkpoint belongs to: the samples, and the options; a law is known by what it says of them."""
-    plain = options.plain()
-    if not isinstance(options.score, str):
-        said = options.score.score(samples.X[:16], 1)
-        plain["score"] = f"{plain['score']} {fingerprint(said)}"
-    plain["start"] = repr(options.start)
-    return fingerprint(samples.X, samples.y, samples.weight), plain
 
 
 def _enough_samples(form: Form, n: int) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+import numpy as np
+
 from onehidden.certify.alternatives import beyond_linear, held_against_all
 from onehidden.certify.certificate import Certificate, certify
-from onehidden.certify.compare import TIE, behind
+from onehidden.certify.compare import TIE, agreement, behind
 from onehidden.certify.shared_units import differing_units
-from onehidden.checks import About, at_least
+from onehidden.checks import About
 from onehidden.fit.polish import Polished, polish
 from onehidden.fit.problem import Problem
 from onehidden.recovery.options import Options
@@ -21,7 +23,6 @@ from onehidden.starts.plan import proposals
 from onehidden.starts.repair import repaired
 from onehidden.starts.start import descent_work
 
-_STUDENTS = ("wide-and-prune", "thinning")
 _OFTEN = 8  # starts that may share a lowest loss which students missed before that is called the lowest
 _TOGETHER = 0.5  # n log(loss) within which two answers share the lowest loss
 _EQUAL = 1e-3  # n log(loss) within which two descents have ended in one minimum
@@ -48,6 +49,7 @@ class Tried:
     origin: str
     turn: int
     certificate: Certificate | None
+    student: bool = False
 
 
 def search(problem: Problem, options: Options, run: Run, tries: int | None = None) -> Found:
@@ -73,7 +75,7 @@ def search(problem: Problem, options: Options, run: Run, tries: int | None = Non
             f"the start {options.start_name!r} found nothing to begin from: no score moment of order 3 or 4 "
             "carries signal here; use start='auto'"
         )
-    best = min(tried, key=lambda one: one.answer.mean_square)
+    best = min(tried, key=lambda one: (not np.isfinite(one.answer.mean_square), one.answer.mean_square))
     certificate = best.certificate
     assert certificate is not None
     if certificate.final:
@@ -106,7 +108,7 @@ def _finished(
     if certificate is None and answer.mean_square <= lowest * (1 + _TOGETHER / problem.n):
         certificate = certify(answer.network, problem, run, options.errors)
         run.report(f"certified {certificate.status}", 0, answer.mean_square)
-    return Tried(answer, candidate.origin, turn, certificate)
+    return Tried(answer, candidate.origin, turn, certificate, candidate.student)
 
 
 def _known(answer: Polished, tried: list[Tried], n: int) -> Certificate | None:
@@ -149,9 +151,9 @@ def _ended(tried: list[Tried], problem: Problem) -> bool:
     ]
     if _starts(complete) > 2 and _starts(tried) >= _worth(problem):
         return True
-    if not any(one.origin in _STUDENTS for one in tried):
+    if not any(one.student for one in tried):
         return False
-    return _starts(lowest) > (2 if any(one.origin in _STUDENTS for one in lowest) else _OFTEN)
+    return _starts(lowest) > (2 if any(one.student for one in lowest) else _OFTEN)
 
 
 def _starts(found: list[Tried]) -> int:
@@ -185,11 +187,4 @@ def _lowest(tried: list[Tried], problem: Problem) -> list[Tried]:
 
 def _with_agreement(certificate: Certificate, tried: list[Tried], problem: Problem) -> Certificate:
     """With noise, an answer must have been reached more than once."""
-    check = at_least(
-        "agreement",
-        float(_starts(_lowest(tried, problem))),
-        2.0,
-        "starts that came to this answer; with noise a single one may be a local minimum: allow more time",
-        About.SEARCH,
-    )
-    return certificate.held([check], [])
+    return certificate.held([agreement(_starts(_lowest(tried, problem)))], [])

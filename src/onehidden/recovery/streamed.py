@@ -31,6 +31,7 @@ from onehidden.fit.rounding import rounding_of
 from onehidden.fit.samples import checked_samples
 from onehidden.fit.streamed import StreamedRows
 from onehidden.journal import open_journal
+from onehidden.matching import match
 from onehidden.recovery.options import Options
 from onehidden.recovery.outcome import record
 from onehidden.recovery.record import Recovery
@@ -56,8 +57,7 @@ def recover_source(
         raise ValueError("a source holds its target: open it with target=NAME and leave y out")
     if sample_weight is not None:
         raise ValueError("a source holds its weights: open it with weight=NAME and leave sample_weight out")
-    plain = options.plain()
-    pins = plain | {"start": repr(options.start)}
+    plain, pins = options.plain(), options.pins(source.n_inputs)
     run = replace(run, journal=open_journal(checkpoint, source.fingerprint, pins, __version__))
     with connected(client, source) as cluster:
         summary = survey(source, sample_size(options.form(source.n_inputs), source.n_rows), cluster, run)
@@ -162,19 +162,32 @@ def _certificate(
 ) -> Certificate:
     """All rows asked about the network itself; what only the sample could be asked is carried over.
 
-    A fit of all rows to rounding needs none of the sample's comparisons; those that passed are told all the
-    same.
+    A fit of all rows to rounding needs none of the sample's comparisons.
     """
     sample = first.certificate
-    compared = [_on_the_sample(check, rows) for check in sample.compared if check.passed or not own.exact]
+    own = own.asked(*_same_law(own, sample, rows))
+    own = replace(own, open_units=_named_columns(own.open_units, rare_column_reasons(summary, names)))
+    if own.exact:
+        return own
     return replace(
-        own.asked(*_same_law(own, sample, rows)),
-        compared=tuple(compared),
+        own.with_open(_open_in_the_sample(own, sample)),
+        compared=tuple(_on_the_sample(check, rows) for check in sample.compared),
         alternatives=sample.alternatives,
         finished=sample.finished,
+        stable=sample.stable,
         remarks=tuple(f"on a sample of {rows} rows {remark}" for remark in sample.remarks),
-        open_units=_named_columns(own.open_units, rare_column_reasons(summary, names)),
     )
+
+
+def _open_in_the_sample(own: Certificate, sample: Certificate) -> dict[int, tuple[Cause, str]]:
+    """Units that the sample's comparisons left open, as all rows number them."""
+    place = match(own.network, sample.network).permutation
+    told = (Cause.RIVAL, Cause.SPARE)
+    return {
+        int(place[unit.index]): (unit.cause, unit.reason)
+        for unit in sample.open_units
+        if unit.cause is not None and unit.cause in told
+    }
 
 
 def _named_columns(units: tuple[UnitVerdict, ...], columns: list[str]) -> tuple[UnitVerdict, ...]:

@@ -11,11 +11,11 @@ from onehidden.certify.units import UnitStatus, UnitVerdict
 if TYPE_CHECKING:
     from onehidden.recovery.record import Recovery
 
-_INPUTS = 6  # weights shown of a unit: those with the largest effect
+_INPUTS = 6  # weights shown of a unit: the largest
 
 
 def summary(recovery: Recovery) -> str:
-    """The verdict, the fit, then a block for each unit; what is undetermined is said, not printed as digits."""
+    """The verdict, the fit, then a block for each unit; what is undetermined is said so."""
     net = recovery.network
     lines = [
         f"{recovery.status}: {recovery.message}",
@@ -40,7 +40,9 @@ def _unit(unit: UnitVerdict, names: tuple[str, ...]) -> list[str]:
         return [head]
     weights, bias, output = unit.errors
     strongest = np.argsort(-np.abs(unit.weights))[:_INPUTS]
-    shown = [f"  {names[j]:<16} {_number(float(unit.weights[j]), float(weights[j]))}" for j in sorted(strongest)]
+    shown = [
+        f"  {names[j]:<16} {_number(float(unit.weights[j]), float(weights[j]))}" for j in sorted(strongest)
+    ]
     more = len(unit.weights) - len(shown)
     return [
         f"{head}, share {unit.share:.2g} of the variance of y",

@@ -35,6 +35,7 @@ class Candidate:
     loss : mean squared residual in the search form, that is before orientations are rounded to signs.
     origin : the start.
     weights, bias : (k, d), (k,) hyperplanes of the search form.
+    student : whether a wide student found it: what those miss, random restarts hardly find.
     """
 
     network: OneHiddenNet
@@ -42,6 +43,7 @@ class Candidate:
     origin: str
     weights: Rows = field(repr=False)
     bias: Vector = field(repr=False)
+    student: bool = False
 
 
 def search_form(problem: Problem, k: int | None = None) -> Form:

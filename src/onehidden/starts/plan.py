@@ -164,6 +164,8 @@ def proposals(problem: Problem, start: str | Start | Sequence[str | Start], run:
 def _span(problem: Problem, start: str | Start | Sequence[str | Start]) -> Float[np.ndarray, "d k"] | None:
     """The span of the units where T_2 shows it; the race does not choose an input model for this alone."""
     inputs = input_model(problem)
-    if start in ("random", "wide", "thinned") or (start == "auto" and (inputs.gaussian or inputs.given)):
+    asked = list(start) if isinstance(start, (list, tuple)) else [start]
+    inside = any(isinstance(one, str) and one in ("random", "wide", "thinned") for one in asked)
+    if inside or ("auto" in asked and (inputs.gaussian or inputs.given)):
         return span(problem)
     return None

@@ -7,7 +7,7 @@ orientation-free: it uses the even part of g and a linear skip, and orientations
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -77,7 +77,8 @@ def refined_best(
 ) -> Candidate:
     """The k units of a student that matter most, refined."""
     weights, bias = prune(form, theta, problem, run)
-    return refine_in_two(problem, search_form(problem, len(weights)), weights, bias, run, origin)
+    found = refine_in_two(problem, search_form(problem, len(weights)), weights, bias, run, origin)
+    return replace(found, student=True)
 
 
 def train(

@@ -160,8 +160,8 @@ def intervals(subject: Subject) -> Section | None:
         (4.4, float(np.clip(0.9 + 0.22 * len(shown), 1.4, 7.5))),
     )
     lead = Paragraph(
-        "Intervals come from the Fisher information at the solution: they are right when the model is, and "
-        "when the noise has the same variance everywhere."
+        "Intervals come from the standard errors, whose kind the check of equal spread names: they are right "
+        "when the model is and the rows are independent."
     )
     return Section("intervals", "Intervals", (lead, figure, Grid(tuple(columns), tuple(rows))))
 
