@@ -43,7 +43,7 @@ class Staged:
         def proposals(problem, start, run):
             for origin, loss, *_ in answers:
                 self.looked += 1
-                yield Candidate(NET, loss, origin, NET.weights, NET.bias)
+                yield Candidate(NET, loss, origin, NET.weights, NET.bias, origin != RESTART)
 
         def repaired(problem, candidate, rounds, run):
             _, _, *better = answers[self.looked - 1]

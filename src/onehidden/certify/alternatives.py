@@ -38,8 +38,8 @@ from onehidden.starts.candidate import Candidate, search_form
 from onehidden.starts.repair import units_by_cost, with_one_fewer, with_one_more
 from onehidden.starts.start import descent_work
 
-# Times log(n) a parameter that a larger network must gain: to be kept, and to be asked for. At 1.0 a criterion
-# alone asks for a unit in 13 % of pure noise; better row by row as well, it did in 1 of 190.
+# Times log(n) a parameter that a larger network must gain: to be kept, and to be asked for. At 1.0 the
+# criterion alone asks for a unit in 13 % of pure noise; better row by row as well, it did in 1 of 190.
 _TO_KEEP, _TO_ASK = 1.0, 1.5
 _TURNS = 8  # other orientations finished and compared
 # Operations of a descent (n = 10 000 and 110 parameters take 1.5e10, a few seconds) up to which relatives of

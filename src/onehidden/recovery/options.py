@@ -73,10 +73,11 @@ class Options:
     def pins(self, d: int) -> dict[str, object]:
         """What a checkpoint belongs to beside its data; functions are known by what they say."""
         at = stream(0, "points that tell laws apart").standard_normal((16, d))
-        said = [self.g(at)]
+        plain = self.plain() | {"start": repr(self.start)}
+        plain["activation"] = f"{plain['activation']} {fingerprint(self.g(at))}"
         if not isinstance(self.score, str):
-            said.append(np.asarray(self.score.score(at, 1), float))
-        return self.plain() | {"start": repr(self.start), "functions": fingerprint(*said)}
+            plain["score"] = f"{plain['score']} {fingerprint(np.asarray(self.score.score(at, 1), float))}"
+        return plain
 
 
 def _named(start: str | Start | Sequence[str | Start]) -> str:
