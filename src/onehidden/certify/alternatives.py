@@ -81,13 +81,21 @@ def held_against_all(
 
     stages: tuple[Stage, ...] = (with_sides, _with_smaller, _with_larger, _with_activations, _with_halves)
     for number, stage in enumerate(stages):
-        if certificate.prospect not in (Status.CONSISTENT, Status.APPROXIMATE) or run.expired():
+        if not _worth_comparing(certificate) or run.expired():
             return certificate
         examined = stage(certificate, problem, run.at("comparison", number))
         if run.expired():  # a comparison cut short says nothing
             return certificate
         certificate = examined
     return certificate.completed()
+
+
+def _worth_comparing(certificate: Certificate) -> bool:
+    """Whether an answer may stand, or some of its units beside others that the rows leave open."""
+    prospect = certificate.prospect
+    if prospect is Status.NOT_IDENTIFIABLE and not certificate.failed(About.COLUMNS):
+        return any(unit.cause is None for unit in certificate.open_units)
+    return prospect in (Status.CONSISTENT, Status.APPROXIMATE)
 
 
 def _with_sides(
@@ -121,9 +129,9 @@ def _with_sides(
     sided = reflection is not None and reflection.degree > 0
     local = local_fit(certificate.network, problem)
     turns = unseen_turns(local, local.covariance(True)) if sided else []
-    for units, gap, net in turns or []:
+    for units, net in turns or []:
         if differing_units(certificate.network, net, problem, best.mean_square):
-            found.append(Alternative(Kind.SIDES, f"{named(units)} on their other side", gap, net, units))
+            found.append(Alternative(Kind.SIDES, f"{named(units)} on their other side", 0.0, net, units))
     checks = [falls_behind(found, Kind.MINIMUM)]
     if sided and turns is None:
         checks.append(not_compared(Kind.SIDES, "too many parameters for all turns of powers of ReLU"))

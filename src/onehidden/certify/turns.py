@@ -37,13 +37,12 @@ def other_sides(problem: Problem, network: OneHiddenNet, most: int, run: Run) ->
 
 def unseen_turns(
     local: LocalFit, covariance: Float[np.ndarray, "p p"]
-) -> list[tuple[tuple[int, ...], float, OneHiddenNet]] | None:
+) -> list[tuple[tuple[int, ...], OneHiddenNet]] | None:
     """Sets of units whose turning leaves a polynomial that the data cannot tell from zero; powers of ReLU.
 
     Turning a set S changes the function by a polynomial of the degree of g, with coefficients v(theta) of
-    covariance V; v' V^+ v is chi-square with rank(V) degrees of freedom where that is nothing. Returned are
-    sets of a p-value above ``_UNTOLD``, the statistic beyond its degrees of freedom, and the network turned;
-    None where there are too many to ask.
+    covariance V; v' V^-1 v is at most chi-square with len(v) degrees of freedom where that is nothing. Sets of
+    a p-value above ``_UNTOLD`` are told, with the network turned; None where there are too many to ask.
     """
     from scipy.special import chdtrc
 
@@ -62,14 +61,16 @@ def unseen_turns(
         units = tuple(int(i) for i in np.flatnonzero(signs < 0))
         v, J = turned_polynomial(inner, units, 1 if form.intercept else 0)
         J = J[:, free]
-        value, vector = np.linalg.eigh(J @ covariance @ J.T)
-        kept = value > 1e-10 * max(float(value[-1]), np.finfo(float).tiny)
-        statistic = float(np.sum((vector[:, kept].T @ v) ** 2 / value[kept]))
-        rank = int(kept.sum())
+        # What V does not know are squares of the errors of rows: parallel units have little else.
+        rows = [np.trace(covariance[i * d : i * d + d, i * d : i * d + d]) for i in units]
+        squares = float(np.sum(np.abs(inner.output[list(units)]) * rows)) ** 2
+        spread = J @ covariance @ J.T
+        statistic = float(v @ np.linalg.solve(spread + squares * np.eye(len(v)), v))
+        rank = len(v)
         if chdtrc(rank, statistic) > _UNTOLD:
             centre = np.zeros(d)
             net = local.problem.end.outward(turn(inner, units, centre, form.intercept))
-            found.append((units, max(statistic - rank, 0.0), net.canonical()))
+            found.append((units, net.canonical()))
     return found
 
 
