@@ -226,7 +226,7 @@ def test_one_width_or_activation_tried_is_no_comparison():
     assert not r.converged
 
 
-@pytest.mark.parametrize("seed", [318, 376])
+@pytest.mark.parametrize("seed", [318, pytest.param(376, marks=pytest.mark.slow)])
 def test_two_units_that_few_samples_tell_apart_are_never_called_exact(seed):
     """Where hardly a sample tells two units of the truth apart, others fit every sample with full rank."""
     X, y, truth = oh.problems.get("iris-relu-5").sample(None, seed)

@@ -41,8 +41,8 @@ def unseen_turns(
     """Sets of units whose turning leaves a polynomial that the data cannot tell from zero; powers of ReLU.
 
     Turning a set S changes the function by a polynomial of the degree of g, with coefficients v(theta) of
-    covariance V; v' V^-1 v is at most chi-square with len(v) degrees of freedom where that is nothing. Sets of
-    a p-value above ``_UNTOLD`` are told, with the network turned; None where there are too many to ask.
+    covariance V; v' V^-1 v is at most chi-square with len(v) degrees of freedom where that is nothing. Sets
+    of a p-value above ``_UNTOLD`` are told, with the network turned; None where there are too many to ask.
     """
     from scipy.special import chdtrc
 
