@@ -42,6 +42,7 @@ def test_known_noise_levels_as_weights_shrink_the_errors():
     assert np.max(np.abs(z)) < 5
 
 
+@pytest.mark.slow
 def test_unequal_spread_brings_sandwich_errors_of_the_right_size():
     net, z = teacher(), {"robust": [], "classical": []}
     for seed in range(12):
