@@ -301,6 +301,9 @@ def _with_activations(certificate: Certificate, problem: Problem, run: Run) -> C
         return certificate.held([not_asked(Kind.ACTIVATION.value, 0.0, untried)], [])
     every = [name for name in activations.names() if not activations.get(name).polynomial]
     names = every if problem.k == 1 else NEAR.get(g.name, ())  # one unit is easily taken for another
+    if not names:
+        untried = f"no relatives of {g.name} are known that noise could hide behind it"
+        return certificate.held([not_asked(Kind.ACTIVATION.value, 0.0, untried)], [])
     same = {g.name, *({"sigmoid", "tanh"} if g.name in ("sigmoid", "tanh") else ())}
     own = _row_losses(problem, certificate.network)
     ties, found, ahead = [], [], []

@@ -339,7 +339,8 @@ def _dependence(local: LocalFit) -> list[Check]:
     residual = root * (local.network.predict(problem.rows.X) - problem.rows.y)
     p_value = dependence_p_value(residual, problem.rows.y)
     if p_value is None:
-        return []
+        why = "the order of the rows says nothing: they are few, or sorted by y"
+        return [not_asked("independent rows", DEPENDENT_P, why)]
     return [
         at_least(
             "independent rows",
