@@ -16,7 +16,8 @@ from benchmarks._table import Table
 from onehidden import activations
 from onehidden.activations import Activation
 from onehidden.certify.further_unit import FurtherUnit, further_unit
-from onehidden.certify.vuong import freedom_trace, vuong
+from onehidden.certify.tangent import Tangent
+from onehidden.certify.vuong import vuong
 from onehidden.streams import stream
 
 NOISES = ("equal", "unequal", "t3")
@@ -155,7 +156,8 @@ def vuong_cell(kind: str, noise: str, runs: int) -> dict[str, Any]:
         y = one * Z[:, 1] + other * Z[:, 1 + p] + errors(draw, Z, noise)
         sides = [np.column_stack([np.ones(n), part]) for part in (Z[:, 1 : 1 + p], Z[:, 1 + p :])]
         a, b = (y - J @ np.linalg.lstsq(J, y, rcond=None)[0] for J in sides)
-        verdicts.append(vuong(a, b, freedom_trace(sides[0], a), freedom_trace(sides[1], b)).verdict)
+        freedoms = [Tangent.of(J, len(J)).freedom(r) for J, r in zip(sides, (a, b), strict=True)]
+        verdicts.append(vuong(a, b, *freedoms).verdict)
     return {v: verdicts.count(v) / runs for v in ("first", "second", "tie")}
 
 

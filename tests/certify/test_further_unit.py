@@ -6,8 +6,9 @@ from scipy.stats import binom
 
 from onehidden import activations
 from onehidden.certify.further_unit import further_unit
+from onehidden.certify.tangent import Tangent
 from onehidden.certify.unit_search import Rows, Whitening, best_units
-from onehidden.certify.vuong import freedom_trace, vuong
+from onehidden.certify.vuong import vuong
 from onehidden.streams import stream
 
 NOISES = ("equal", "unequal", "t3")
@@ -117,7 +118,8 @@ def test_search_does_no_worse_than_the_planted_direction():
     e = f - f.mean() + 0.5 * draw.standard_normal(500)
     e -= e.mean()
     span = np.full((500, 1), 500**-0.5, np.float32)
-    rows = Rows(Whitening.of(Z, True)(Z), span, e[:, None].astype(np.float32), np.ones(500, np.float32))
+    ones = np.ones(500, np.float32)
+    rows = Rows(Whitening.of(Z, True)(Z), span, e[:, None].astype(np.float32), ones, ones)
     found = best_units(rows, activations.get("relu"), True, stream(0, "test"))
     centred = f - f.mean()
     planted = (centred @ e) ** 2 / (centred @ centred)
@@ -152,8 +154,8 @@ def test_freedom_is_the_rank_under_equal_noise_and_more_where_noise_follows_leve
     J = np.column_stack([np.ones(4000), draw.standard_normal((4000, 4)), np.zeros(4000)])
     r = draw.standard_normal(4000)
     # sum h r^2 has the standard deviation sqrt(2 sum h^2), about sqrt(2 p (p + 2) / n): .13
-    assert freedom_trace(J, r) == pytest.approx(5, abs=0.5)
-    assert freedom_trace(J, r * np.exp(0.8 * J[:, 1])) > 6
+    assert Tangent.of(J, len(J)).freedom(r) == pytest.approx(5, abs=0.5)
+    assert Tangent.of(J, len(J)).freedom(r * np.exp(0.8 * J[:, 1])) > 6
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -167,7 +169,8 @@ def test_equal_rivals_tie_and_a_better_one_wins(noise):
             y = Z[:, 1] + weight * Z[:, 2] + e
             sides = [np.column_stack([np.ones(400), Z[:, j]]) for j in (1, 2)]
             a, b = (y - J @ np.linalg.lstsq(J, y, rcond=None)[0] for J in sides)
-            verdict = vuong(a, b, freedom_trace(sides[0], a), freedom_trace(sides[1], b)).verdict
+            freedoms = [Tangent.of(J, 400).freedom(r) for J, r in zip(sides, (a, b), strict=True)]
+            verdict = vuong(a, b, *freedoms).verdict
             ties, wins = ties + (weight == 1 and verdict == "tie"), wins + (weight < 1 and verdict == "first")
     assert runs - ties <= binom.isf(1e-3, runs, 0.015)
     assert wins > 0.8 * runs
@@ -182,3 +185,21 @@ def test_comparison_changes_sign_with_its_order():
     assert vuong(a, a, 3, 3).verdict == "tie"
     with pytest.raises(ValueError, match="same rows"):
         vuong(a, b[:-1], 3, 5)
+
+
+def test_a_weighted_row_counts_as_so_many_rows():
+    draw = stream(11, "test", "weights")
+    Z = draw.standard_normal((300, 4))
+    y = Z[:, 1] + 0.4 * np.maximum(Z[:, 0] + 0.5, 0) + 0.3 * draw.standard_normal(300)
+    weight = draw.integers(1, 4, 300)
+    root = np.sqrt(weight)
+    J = np.column_stack([np.ones(300), Z])
+    r = y - J @ np.linalg.lstsq(J * root[:, None], y * root, rcond=None)[0]
+    weighted = further_unit(J * root[:, None], r * root, Z, "relu", True, 0, root=root)
+    many = np.repeat(np.arange(300), weight)
+    repeated = further_unit(J[many], r[many], Z[many], "relu", True, 0)
+    # The same unit is best for both; one that forgot the weights of its own values points elsewhere.
+    unit = np.append(weighted.direction, weighted.bias)
+    same = np.append(repeated.direction, repeated.bias)
+    cosine = unit @ same / np.linalg.norm(unit) / np.linalg.norm(same)
+    assert cosine > 0.98

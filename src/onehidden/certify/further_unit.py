@@ -8,19 +8,18 @@ search: neither the law of the supremum nor that of the noise is needed, only it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int8
 from scipy.special import gammaincc, gammainccinv, ndtri
 
 from onehidden import activations
 from onehidden.activations import Activation
-from onehidden.certify.unit_search import STEPS, Rows, Whitening, best_units
+from onehidden.certify.tangent import RowsOfJacobian, Tangent, blocks, leverages
+from onehidden.certify.unit_search import STEPS, Found, Rows, Whitening, best_units
 from onehidden.streams import Seed, stream
-
-RowsOfJacobian = Callable[[slice | np.ndarray], Float[np.ndarray, "m p"]]
 
 LEVEL = 1e-3  # of a further unit that counts as seen, in ``detectable``
 _POWER = 0.9  # with which a unit of that size is seen
@@ -33,7 +32,6 @@ _FEWEST = 20  # rows beyond the rank of the model, and twice the unit's own para
 _ROUNDING = 1e-11  # residuals of this share of sd(y) are those of an exact fit
 EFFORT = 1e11  # operations, two or three seconds on one core
 _MANY = 100_000  # rows from which half the draws are made
-_BLOCK = 1 << 20  # numbers in one block of the Jacobian
 # The largest scores of 4000 draws (d = 3, 8, 15; equal, unequal, t_3 noise; ReLU, tanh) have .65 to 1.5
 # times, in the middle 1.2 times the skewness of a gamma law of their mean and deviation. That law's .01 is
 # exceeded by .006 to .013 of them, its .001 by up to .0027; a Gumbel law's by .002 to .01, and up to .001.
@@ -72,6 +70,7 @@ def further_unit(
     bias: bool,
     seed: Seed,
     *,
+    root: Float[np.ndarray, " n"] | None = None,
     variance: float | None = None,
     draws: int = 199,
     effort: float = EFFORT,
@@ -93,6 +92,7 @@ def further_unit(
     Z : (n, d) inputs, in any units.
     activation, bias : of the further unit.
     seed : names the signs and the random units.
+    root : (n,) roots of the rows' weights, where Jacobian and residuals are those of a weighted fit.
     variance : var(y), for the shares; without it, shares are of the residuals' mean square.
     draws : sign vectors; half of them from 100 000 rows on.
     effort : operations that a search may take; it decides on how many rows directions are searched.
@@ -109,7 +109,8 @@ def further_unit(
     """
     g, n = activations.get(activation), len(residual)
     residual, Z = np.asarray(residual, float), np.asarray(Z, float)
-    if len(Z) != n or Z.ndim != 2:
+    root = np.ones(n) if root is None else np.asarray(root, float)
+    if len(Z) != n or Z.ndim != 2 or len(root) != n:
         raise ValueError(f"expected inputs of shape ({n}, d) beside {n} residuals, got {Z.shape}")
     if draws < 19:
         raise ValueError(f"the law of the draws needs at least 19 of them, got {draws}")
@@ -123,39 +124,58 @@ def further_unit(
     if n > most:  # even J'J would take longer than the question is worth
         kept = np.sort(stream(seed, "further unit", "rows").choice(n, most, replace=False))
         some = (lambda rows: of_rows(kept[rows])), residual[kept], Z[kept]
-        return further_unit(*some, g, bias, seed, variance=total, draws=draws, effort=effort)
-    model = _Model.of(of_rows, n)
+        return further_unit(*some, g, bias, seed, root=root[kept], variance=total, draws=draws, effort=effort)
+    model = Tangent.of(of_rows, n)
     needed = max(_FEWEST, 2 * (d + 1 + bias))
     if n - model.rank < needed:
         return _not_asked(d, f"{n} rows leave {n - model.rank} beyond the model's own, {needed} are needed")
-
-    unit = residual / np.sqrt(mean_square)
     signs = stream(seed, "further unit", "signs").integers(0, 2, (n, draws // (1 + (n > _MANY))), np.int8)
     signs = np.column_stack([np.ones(n, np.int8), 2 * signs - 1])
-    whiten = Whitening.of(Z, bias)
-    # Two projections and two products for each number; the rest moves memory, as dear as 400 operations.
-    of_a_row = signs.shape[1] * (STEPS + 3) * (8 * model.rank + 4 * d + 400)
-    most = max(int(effort / of_a_row), 4 * model.rank, 2000)
-    draw = stream(seed, "further unit", "search")
-    rows = np.arange(n) if n <= most else np.sort(draw.choice(n, most, replace=False))
-    part = model if n <= most else _Model.of(lambda chosen: model.jacobian(rows[chosen]), len(rows))
-    found = best_units(_seen_rows(part, unit[rows], signs[rows], whiten(Z[rows])), g, bias, draw)
+    data = _Data(model, residual / np.sqrt(mean_square), signs, Z, root)
+    found = _searched(data, g, bias, effort, stream(seed, "further unit", "search"))
     if not np.any(found.score > 0):
         return _not_asked(d, "a further unit adds nothing that the model cannot move to itself")
-    a, b = whiten.unit(found.theta)
-    score, explained = found.score, found.explained
-    if len(rows) < n:
-        score, explained = _statistics(model, unit, signs, lambda block: g(Z[block] @ a + b))
-
-    if not np.std(score[1:]) > 0:
+    if not np.std(found.score[1:]) > 0:
         return _not_asked(d, "too few residuals differ from zero: their signs do not matter")
 
-    law, share = _Law.of(score[1:]), mean_square / total
-    gain = share * max(0.0, float(explained[0] - np.mean(explained[1:]))) / n
+    law, share = _Law.of(found.score[1:]), mean_square / total
+    gain = share * max(0.0, float(found.explained[0] - np.mean(found.explained[1:]))) / n
     # What is seen is that of the rows searched: a unit must be found there to be seen at all.
     needed_score = (np.sqrt(law.quantile(LEVEL)) + ndtri(_POWER)) ** 2
     detectable = min(1.0, share * needed_score / found.seen) if found.seen > 0 else 1.0
-    return FurtherUnit(law.p_value(score[0]), gain, a[:, 0], float(b[0]), float(detectable), True)
+    a, b = found.theta[:-1, 0], float(found.theta[-1, 0])
+    return FurtherUnit(law.p_value(found.score[0]), gain, a, b, float(detectable), True)
+
+
+@dataclass(frozen=True)
+class _Data:
+    """What the question is put to: the smaller model, its residuals of mean square one, and sign vectors."""
+
+    model: Tangent
+    unit: Float[np.ndarray, " n"]
+    signs: Int8[np.ndarray, "n c"]
+    Z: Float[np.ndarray, "n d"]
+    root: Float[np.ndarray, " n"]
+
+    def of_rows(self, rows: np.ndarray) -> _Data:
+        part = Tangent.of(lambda chosen: self.model.jacobian(rows[chosen]), len(rows))
+        return _Data(part, self.unit[rows], self.signs[rows], self.Z[rows], self.root[rows])
+
+
+def _searched(data: _Data, g: Activation, bias: bool, effort: float, draw: np.random.Generator) -> Found:
+    """The best unit of each sign vector, on z: searched on the rows the effort allows, scored on all."""
+    (n, d), model, whiten = data.Z.shape, data.model, Whitening.of(data.Z, bias)
+    # Two projections and two products for each number; the rest moves memory, as dear as 400 operations.
+    of_a_row = data.signs.shape[1] * (STEPS + 3) * (8 * model.rank + 4 * d + 400)
+    most = max(int(effort / of_a_row), 4 * model.rank, 2000)
+    part = data if n <= most else data.of_rows(np.sort(draw.choice(n, most, replace=False)))
+    found = best_units(_seen_rows(part, whiten(part.Z)), g, bias, draw)
+    a, b = whiten.unit(found.theta)
+    found = replace(found, theta=np.vstack([a, b]))
+    if part is data or not np.any(found.score > 0):
+        return found
+    values = _statistics(data, lambda block: data.root[block, None] * g(data.Z[block] @ a + b))
+    return replace(found, score=values[0], explained=values[1])
 
 
 def _not_asked(d: int, reason: str) -> FurtherUnit:
@@ -184,40 +204,6 @@ class _Law:
         return self.mean + self.deviation * (at - self.shape) / np.sqrt(self.shape)
 
 
-@dataclass(frozen=True)
-class _Model:
-    """The smaller model's tangent space: J of any rows, and the orthonormal basis Q = J ``to_basis``."""
-
-    jacobian: RowsOfJacobian
-    n: int
-    to_basis: Float[np.ndarray, "p r"]
-
-    @classmethod
-    def of(cls, jacobian: RowsOfJacobian, n: int) -> _Model:
-        p = jacobian(slice(0, 1)).shape[1]
-        gram = np.zeros((p, p))
-        for block in _blocks(n, p):
-            J = np.asarray(jacobian(block), float)
-            gram += J.T @ J
-        length = np.sqrt(np.diag(gram))
-        length = np.where(length > 0, length, 1)
-        size, axes = np.linalg.eigh(gram / np.outer(length, length))
-        kept = size > 1e-10 * max(float(size[-1]), np.finfo(float).tiny) if p else size > 0
-        return cls(jacobian, n, axes[:, kept] / np.sqrt(size[kept]) / length[:, None])
-
-    @property
-    def rank(self) -> int:
-        return self.to_basis.shape[1]
-
-    def basis(self, rows: slice | np.ndarray) -> Float[np.ndarray, "m r"]:
-        return np.asarray(self.jacobian(rows), float) @ self.to_basis
-
-
-def _blocks(n: int, columns: int) -> Iterator[slice]:
-    rows = max(256, _BLOCK // max(columns, 1))
-    return (slice(i, min(i + rows, n)) for i in range(0, n, rows))
-
-
 def _drawn(unit: np.ndarray, signs: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Errors (m, c) before their projection, residual first, and r^2 / (1 - h)^2.
 
@@ -225,32 +211,33 @@ def _drawn(unit: np.ndarray, signs: np.ndarray, Q: np.ndarray) -> tuple[np.ndarr
     noise by the root. Linear null, n = 400, d = 8, level .01, 600 runs: .017 with noise of sd exp(.8 x_1) and
     .010 with equal noise; with the root .023 and .010.
     """
-    left = 1 - np.minimum(np.sum(Q**2, axis=1), 0.99)
+    left = 1 - leverages(Q)
     errors = signs * (unit / left)[:, None]
     errors[:, 0] = unit
     return errors, (unit / left) ** 2
 
 
-def _seen_rows(model: _Model, unit: np.ndarray, signs: np.ndarray, inputs: np.ndarray) -> Rows:
-    Q = model.basis(slice(0, model.n))
-    errors, square = _drawn(unit, signs, Q)
+def _seen_rows(data: _Data, inputs: np.ndarray) -> Rows:
+    Q = data.model.basis(slice(0, data.model.n))
+    errors, square = _drawn(data.unit, data.signs, Q)
     errors -= Q @ (Q.T @ errors)
     spread = (1 - _OWN) * square.mean() + _OWN * square
-    return Rows(inputs, *(np.ascontiguousarray(v, np.float32) for v in (Q, errors, spread)))
+    return Rows(inputs, *(np.ascontiguousarray(v, np.float32) for v in (Q, errors, spread, data.root)))
 
 
 def _statistics(
-    model: _Model, unit: np.ndarray, signs: np.ndarray, values: Callable[[slice], np.ndarray]
+    data: _Data, values: Callable[[slice], np.ndarray]
 ) -> tuple[Float[np.ndarray, " c"], Float[np.ndarray, " c"]]:
     """Score and explained sum of squares of each vector's own unit over all rows, in double precision."""
+    model, unit, signs = data.model, data.unit, data.signs
     c, columns = signs.shape[1], max(signs.shape[1], model.rank)
     along_e, along_f = np.zeros((model.rank, c)), np.zeros((model.rank, c))
-    for block in _blocks(model.n, columns):
+    for block in blocks(model.n, columns):
         Q = model.basis(block)
         along_e += Q.T @ _drawn(unit[block], signs[block], Q)[0]
         along_f += Q.T @ values(block)
     product, size, own, mean = np.zeros(c), np.zeros(c), np.zeros(c), 0.0
-    for block in _blocks(model.n, columns):
+    for block in blocks(model.n, columns):
         Q = model.basis(block)
         errors, square = _drawn(unit[block], signs[block], Q)
         f = values(block) - Q @ along_f

@@ -36,12 +36,20 @@ class Rows:
     span : (m, r) orthonormal basis of what the smaller model can move to.
     errors : (m, c) error vectors orthogonal to it; the first is the observed one.
     spread : (m,) the size of each squared error, the same for every vector.
+    root : (m,) roots of the rows' weights.
     """
 
     inputs: Float32[np.ndarray, "m q1"]
     span: Float32[np.ndarray, "m r"]
     errors: Float32[np.ndarray, "m c"]
     spread: Float32[np.ndarray, " m"]
+    root: Float32[np.ndarray, " m"]
+
+    def values(self, g: Activation, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(m, c) weighted values and slopes of units (q + 1, c)."""
+        t = jnp.asarray(self.inputs @ theta)
+        root = self.root[:, None]
+        return root * np.asarray(g.fn(t), np.float32), root * np.asarray(g.slope(t), np.float32)
 
     def beyond(self, f: Float32[np.ndarray, "m c"]) -> Float32[np.ndarray, "m c"]:
         """f less its projection on the span."""
@@ -81,13 +89,13 @@ class Found:
 
     Attributes
     ----------
-    theta : (q + 1, c) units on whitened inputs, the bias last.
+    theta : (q + 1, c) units on the inputs searched, the bias last.
     score, explained : (c,) their scores, and (f~'e)^2 / f~'f~, the sums of squares they explain.
     seen : lower quantile over random units of (f~'f~)^2 / (sum_i f~_i^2 s_i var f), the score that a unit
         adds for each unit of its own variance.
     """
 
-    theta: Float32[np.ndarray, "q1 c"]
+    theta: Float[np.ndarray, "q1 c"]
     score: Float[np.ndarray, " c"]
     explained: Float[np.ndarray, " c"]
     seen: float
@@ -99,7 +107,7 @@ def best_units(rows: Rows, g: Activation, bias: bool, draw: np.random.Generator)
     The score of a unit with values f, f~ beyond the span, is (f~'e)^2 / sum_i f~_i^2 s_i with the spread s.
     """
     theta = _random_units(rows.inputs, g, bias, draw)
-    f = _values(g, rows.inputs @ theta)[0]
+    f = rows.values(g, theta)[0]
     beyond = rows.beyond(f)
     size, scatter = _sizes(f, beyond, rows.spread)
     score = (beyond.T @ rows.errors) ** 2 / scatter[:, None]
@@ -123,11 +131,6 @@ def _random_units(
     return np.vstack([a, b]).astype(np.float32)
 
 
-def _values(g: Activation, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    single = jnp.asarray(t)
-    return np.asarray(g.fn(single), np.float32), np.asarray(g.slope(single), np.float32)
-
-
 def _sizes(f: np.ndarray, beyond: np.ndarray, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """f~'f~ and sum_i f~_i^2 s_i; the second is infinite for a unit within the span: its score is nothing."""
     square = beyond**2
@@ -142,7 +145,7 @@ def _ascend(rows: Rows, g: Activation, bias: bool, theta: Float32[np.ndarray, "q
     kept, best, uphill = at, np.full(at.shape[1], -1.0, np.float32), np.zeros_like(at)
     step, explained = np.full(at.shape[1], 0.3, np.float32), np.zeros_like(best)
     for _ in range(STEPS + 1):
-        f, slope = _values(g, rows.inputs @ at)
+        f, slope = rows.values(g, at)
         beyond = rows.beyond(f)
         size, scatter = _sizes(f, beyond, rows.spread)
         product = np.sum(beyond * rows.errors, axis=0)

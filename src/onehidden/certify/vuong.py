@@ -34,24 +34,6 @@ class Vuong:
     verdict: Literal["first", "second", "tie"]
 
 
-def freedom_trace(jacobian: Float[np.ndarray, "n p"], residual: Float[np.ndarray, " n"]) -> float:
-    r"""tr(H^-1 S), Takeuchi's number of parameters: :math:`\sum_i h_i r_i^2 / \overline{r^2}`, h leverages.
-
-    With equal noise it is near the rank of J; a model that bends to noisy rows is charged more. The residuals
-    are taken before the fit shrank them, r^2 / (1 - h).
-    """
-    gram = jacobian.T @ jacobian
-    length = np.sqrt(np.diag(gram))
-    length = np.where(length > 0, length, 1)
-    size, axes = np.linalg.eigh(gram / np.outer(length, length))
-    kept = size > 1e-10 * max(float(size[-1]), np.finfo(float).tiny)
-    root = axes[:, kept] / np.sqrt(size[kept]) / length[:, None]
-    h = np.minimum(np.sum((jacobian @ root) ** 2, axis=1), 0.99)
-    square = residual**2 / (1 - h)
-    mean = float(np.mean(square))
-    return float(np.sum(h * square)) / mean if mean > 0 else float(np.sum(h))
-
-
 def vuong(
     residual_a: Float[np.ndarray, " n"],
     residual_b: Float[np.ndarray, " n"],
@@ -65,7 +47,7 @@ def vuong(
         \mathrm{se}^2 = \sum_i (m_i - \bar m)^2, \quad
         m_i = \frac{r_{b,i}^2}{2 s_b^2} - \frac{r_{a,i}^2}{2 s_a^2},
 
-    with t = tr(H^-1 S) of each (``freedom_trace``). Models whose functions coincide have differences of the
+    with t = tr(H^-1 S) of each (``Tangent.freedom``). Models whose functions coincide have differences of the
     order of their freedoms, not of sqrt(n): there the charge, not the normal law, decides, and the simpler
     one may be called better. Measured in ``benchmarks/results/further_unit.md``.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from onehidden.certify.certificate import Certificate, certify
+from onehidden.certify.certificate import Certificate
+from onehidden.certify.questions import certify
 from onehidden.checks import About, at_most
 from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.form import Form

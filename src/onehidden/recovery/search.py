@@ -8,9 +8,11 @@ from itertools import islice
 
 import numpy as np
 
-from onehidden.certify.alternatives import beyond_linear, held_against_all
-from onehidden.certify.certificate import Certificate, certify
+from onehidden.certify.alternatives import held_against_all
+from onehidden.certify.certificate import Certificate
 from onehidden.certify.compare import TIE, agreement, behind
+from onehidden.certify.other_widths import beyond_linear
+from onehidden.certify.questions import certify
 from onehidden.certify.shared_units import differing_units
 from onehidden.checks import About
 from onehidden.fit.polish import Polished, polish

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from onehidden import __version__
-from onehidden.certify.certificate import Certificate, certify
+from onehidden.certify.certificate import Certificate
+from onehidden.certify.questions import certify
 from onehidden.certify.units import Cause, UnitVerdict
 from onehidden.checks import About, Check, at_most
 from onehidden.data.rare import RareRows, rare_column_reasons, rare_columns, with_rare_rows

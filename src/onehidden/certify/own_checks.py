@@ -1,0 +1,199 @@
+"""Each question to an answer alone as a check: its value, its bound, what it means."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onehidden.certify.adequacy import Adequacy
+from onehidden.certify.dependence import dependence_p_value
+from onehidden.certify.errors import ParameterRecord
+from onehidden.certify.local_fit import LocalFit
+from onehidden.certify.patterns import Patterns, rows_needed
+from onehidden.certify.units import CLEAR_OF_ZERO
+from onehidden.checks import About, Check, at_least, at_most, not_asked
+from onehidden.fit.problem import Problem
+from onehidden.fit.samples import Samples
+
+MISSED_P = 0.01  # a right answer is said to miss something once in a hundred, whatever the noise
+DEPENDENT_P = 0.01  # independent rows are called dependent once in a hundred
+# Robust errors are right for equal noise, too: the usual level costs a little width in 1 of 20.
+SPREAD_P = 0.05
+
+
+def fit_check(local: LocalFit, missed: Adequacy | None) -> Check:
+    if missed is None:
+        bound = local.problem.rows.rounding.exact
+        rms = float(np.sqrt(local.mean_square))
+        return at_most("fit", rms, bound, "the network reproduces y to rounding", About.FIT)
+    if not missed.asked:
+        return not_asked(
+            "fit", MISSED_P, f"whether something is missed could not be asked: {missed.reason}", About.FIT
+        )
+    return at_least(
+        "fit",
+        missed.p_value,
+        MISSED_P,
+        "p-value of noise as the only thing left in the residuals; below the bound the network misses "
+        "something: more units, another activation, biases, or another start",
+        About.FIT,
+    )
+
+
+def order_checks(local: LocalFit) -> list[Check]:
+    """Asked of rows in memory, whose order is known."""
+    problem = local.problem
+    if not isinstance(problem.rows, Samples):
+        return []
+    root = 1.0 if problem.rows.weight is None else np.sqrt(problem.rows.weight)
+    residual = root * (local.network.predict(problem.rows.X) - problem.rows.y)
+    p_value = dependence_p_value(residual, problem.rows.y)
+    if p_value is None:
+        why = "the order of the rows says nothing: they are few, or sorted by y"
+        return [not_asked("independent rows", DEPENDENT_P, why)]
+    return [
+        at_least(
+            "independent rows",
+            p_value,
+            DEPENDENT_P,
+            "p-value of residuals that do not depend on those of the rows before; below the bound "
+            "neighbouring rows are not independent evidence and the standard errors are too small: thin the "
+            "rows out, or shuffle them if their order means nothing",
+            About.ERRORS,
+        )
+    ]
+
+
+def local_checks(local: LocalFit, patterns: Patterns, errors: ParameterRecord, nothing: float) -> list[Check]:
+    bend, exact, form = local.bend, local.exact, local.problem.form
+    found = [
+        at_most(
+            "gradient",
+            local.cosine,
+            _gradient_bound(local.n, form.activation.kinked),
+            "largest cosine between the residuals and a column of the Jacobian, against a twentieth of a "
+            "standard error; if above, the descent has not ended: allow more time",
+            About.SEARCH,
+        ),
+        at_least(
+            "smallest curvature",
+            float(bend.values[0] / max(bend.values[-1], np.finfo(float).tiny)),
+            1e-10,
+            "the flattest direction of the loss against the steepest; below the bound some combination of "
+            "parameters is not determined by these rows",
+            About.UNITS,
+        ),
+        at_least(
+            "identifiability",
+            float(bend.rank),
+            float(bend.freedom),
+            "rank of the Jacobian against the number of free parameters; a gap means that different networks "
+            "fit these rows equally well",
+            About.UNITS,
+        ),
+        _weakest_unit(local, patterns, errors, nothing),
+    ]
+    if form.activation.homogeneity is not None:
+        found += _switched(patterns, form.d)
+    found.append(
+        at_least(
+            "samples per parameter",
+            local.n / bend.freedom,
+            1.0 if exact else 4.0,
+            "fewer samples than parameters cannot tell networks apart; with noise, fewer than four each "
+            "cannot tell noise from a wrong network",
+            About.DATA,
+        )
+    )
+    return found
+
+
+def _weakest_unit(local: LocalFit, patterns: Patterns, errors: ParameterRecord, nothing: float) -> Check:
+    """A unit that adds nothing has no direction to recover: each must stand clear of zero."""
+    advice = "a unit that adds nothing to y has no direction to speak of"
+    if local.exact:
+        return at_least("weakest unit", float(np.min(patterns.spread)), nothing, advice, About.UNITS)
+    in_errors = np.abs(local.network.output) / np.maximum(errors.output, np.finfo(float).tiny)
+    return at_least("weakest unit", float(np.min(in_errors)), CLEAR_OF_ZERO, advice, About.UNITS)
+
+
+def _switched(patterns: Patterns, d: int) -> list[Check]:
+    """A homogeneous unit that all rows see from one side is a polynomial there, whatever the rank says."""
+    return [
+        at_least(
+            "switched units",
+            float(np.min(patterns.beyond)),
+            1.0,
+            "fewest rows on the lesser side of a unit; with none it acts as a polynomial and could be "
+            "another unit, or none",
+            About.UNITS,
+        ),
+        at_least(
+            "units apart",
+            float(patterns.closest()[0]),
+            float(rows_needed(d)),
+            "fewest rows that see one of two units switch and not the other, against the numbers of an "
+            "affine function; below, other units fit these rows as well",
+            About.NOTE,  # the units concerned are named one by one
+        ),
+    ]
+
+
+def _gradient_bound(n: int, kinked: bool) -> float:
+    """A twentieth of a standard error; at a kink the gradient jumps by whole rows, about 1/n each."""
+    return max(0.05 / np.sqrt(n), 20 / n if kinked else 0.0)
+
+
+def repeated_rows(problem: Problem) -> list[Check]:
+    """Asked of rows in memory: whole rows, noise and all, that are copies of another."""
+    if not isinstance(problem.rows, Samples):
+        return []
+    rows = problem.rows
+    table = np.ascontiguousarray(np.column_stack([rows.X, rows.y]))
+    keys = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
+    copies = 1 - len(set(map(hash, map(bytes, keys)))) / len(rows)
+    return [
+        at_most(
+            "repeated rows",
+            copies,
+            0.02,
+            "share of rows that are copies of another, noise and all; copies are no evidence: drop them or "
+            "give each distinct row its count as sample_weight",
+            About.DATA,
+        )
+    ]
+
+
+def spread_check(p_value: float, errors: str, robust: bool) -> Check:
+    """Whether the noise is as large everywhere; only classical errors need it to be."""
+    if errors == "classical":
+        return at_least(
+            "equal spread",
+            p_value,
+            SPREAD_P / 50,
+            "p-value of noise as large everywhere; below the bound the standard errors are wrong: use "
+            "errors='robust', or sample_weight if you know where the noise is large",
+            About.ERRORS,
+        )
+    used = "sandwich" if robust else "classical"
+    return at_least(
+        "equal spread", p_value, SPREAD_P, f"p-value of noise as large everywhere; standard errors are {used}"
+    )
+
+
+def columns_check(problem: Problem) -> list[Check]:
+    """Whether the columns of X are independent, asked where they are not."""
+    coordinates, names = problem.end, problem.rows.names
+    if coordinates.null.shape[1] == 0:
+        return []
+    size = np.abs(coordinates.null).max(axis=1) * coordinates.unwhiten.std(axis=0)
+    involved = np.flatnonzero(size > 1e-6 * size.max())
+    named = ", ".join(names[j] for j in involved[:4]) + (" and others" if len(involved) > 4 else "")
+    return [
+        at_least(
+            "independent columns",
+            float(coordinates.rank),
+            float(len(coordinates.shift)),
+            f"the columns {named} are linearly dependent: their weights cannot be told apart; leave one out",
+            About.COLUMNS,
+        )
+    ]
