@@ -8,19 +8,21 @@ which costs little and gives the same numbers: the answer is that of a run that 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
 import os
 import re
-import tempfile
 import time
-import zipfile
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
+from onehidden.whole import write_whole
 
 FORMAT_VERSION = 3
 _PAUSE = 2.0  # seconds between states written on the way through a step
@@ -49,9 +51,10 @@ class Folder(Journal):
 
     remembers = True
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, lock: Lock | None = None) -> None:
         self.folder, self._written = folder, 0.0
         self._asked: set[str] = set()
+        self._lock = lock  # held as long as the journal lives
 
     def recall(self, step: str) -> Values | None:
         # Two steps of one name would read each other's results: that is a mistake of the program.
@@ -63,8 +66,9 @@ class Folder(Journal):
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 return {name: archive[name] for name in archive.files}
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{path} is damaged ({error}): delete it and start again") from None
+        except Exception as error:  # whatever zip and header meet first in a damaged file
+            line = " ".join(str(error).split())[:120]
+            raise ValueError(f"{path} is damaged ({line}): delete it and start again") from None
 
     def keep(self, step: str, values: Mapping[str, npt.ArrayLike], passing: bool = False) -> None:
         if passing and time.monotonic() - self._written < _PAUSE:
@@ -106,41 +110,73 @@ def open_journal(folder: object, samples: str, options: Mapping[str, object], ve
     }
     try:
         path.mkdir(parents=True, exist_ok=True)
+        lock = locked(path)
         card = path / "checkpoint.json"
         if not card.exists():
             if any(path.glob("**/*.npz")):
                 raise ValueError(f"{path} holds npz files but no checkpoint.json: name an empty folder")
             write_whole(card, json.dumps(mine, indent=1).encode())
-            return Folder(path)
+            return Folder(path, lock)
         kept = json.loads(card.read_text())
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"cannot use the checkpoint {path}: {error}") from None
+        why = error.strerror or error if isinstance(error, OSError) else error
+        raise ValueError(f"cannot use the checkpoint {path}: {why}") from None
+    kept = kept if isinstance(kept, dict) else {}
     if (kept.get("format_version"), kept.get("version")) != (FORMAT_VERSION, version):
         raise ValueError(f"{path} was written by another version: delete it or name another folder")
     if kept.get("samples") != samples:
         raise ValueError(f"the checkpoint {path} belongs to other data: delete it or name another folder")
-    then = kept.get("options", {})
+    then = kept.get("options")
+    then = then if isinstance(then, dict) else {}
     changed = sorted(name for name in mine["options"] if then.get(name) != mine["options"][name])
     if changed:
         raise ValueError(
             f"the checkpoint {path} was made with another {' and '.join(changed)}: use the same, delete it "
             "or name another folder"
         )
-    return Folder(path)
+    return Folder(path, lock)
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """The file whole or not at all: written beside, then moved into place."""
-    handle, beside = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
+class Lock:
+    """The right of one process to a folder; given back when it is no longer held, or the process ends."""
+
+    def __init__(self, handle: int) -> None:
+        self.release = weakref.finalize(self, os.close, handle)
+
+
+_LOCKS: weakref.WeakValueDictionary[str, Lock] = weakref.WeakValueDictionary()
+
+
+def locked(folder: Path) -> Lock | None:
+    """The lock of a folder; another process that has it is one sentence. None where locks are not to be had.
+
+    POSIX record locks belong to a process and are lost with the first handle it closes, so that the journals
+    of one process share one.
+    """
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
+        import fcntl
+    except ImportError:
+        return None
+    name = str(folder.resolve())
+    held = _LOCKS.get(name)
+    if held is not None:
+        return held
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        owner = os.read(handle, 32).decode("ascii", "replace").strip()
+        os.close(handle)
+        if error.errno not in (errno.EACCES, errno.EAGAIN):
+            return None  # a file system without locks
+        by = f" (process {owner})" if owner.isdigit() else ""
+        raise ValueError(
+            f"the checkpoint {folder} is in use by another run{by}: wait for it, or name another folder"
+        ) from None
+    os.truncate(handle, 0)
+    os.write(handle, f"{os.getpid()}\n".encode())
+    lock = _LOCKS[name] = Lock(handle)
+    return lock
 
 
 def fingerprint(*values: np.ndarray | str | int | float | None) -> str:

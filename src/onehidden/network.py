@@ -14,8 +14,9 @@ from jaxtyping import Float
 
 from onehidden import activations
 from onehidden.activations import Activation
+from onehidden.journal import fingerprint
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # from 2 on with a digest of the numbers
 _MARK = "onehidden"
 
 
@@ -131,12 +132,16 @@ class OneHiddenNet:
 
         if not isinstance(path, (str, Path)) or not Path(path).parent.is_dir():
             raise ValueError(f"cannot save to {path!r}: name a file in a folder that exists")
-        header = {"format_version": FORMAT_VERSION, "activation": self.activation.name}
         tensors = {
             "weights": self.weights,
             "bias": self.bias,
             "output": self.output,
             "intercept": np.array([self.intercept]),
+        }
+        header = {
+            "format_version": FORMAT_VERSION,
+            "activation": self.activation.name,
+            "digest": fingerprint(self.activation.name, *(tensors[name] for name in sorted(tensors))),
         }
         save_file(tensors, str(path), metadata={_MARK: json.dumps(header)})
 
@@ -151,7 +156,7 @@ class OneHiddenNet:
             with safe_open(str(path), framework="numpy") as file:
                 header = json.loads((file.metadata() or {}).get(_MARK, "null"))
                 tensors = {name: file.get_tensor(name) for name in file.keys()}
-        except (SafetensorError, OSError, json.JSONDecodeError) as error:
+        except (SafetensorError, OSError, ValueError) as error:
             raise ValueError(f"{path} is not a onehidden model file: {error}") from None
         if not isinstance(header, dict) or not {"weights", "bias", "output", "intercept"} <= tensors.keys():
             raise ValueError(f"{path} is a safetensors file, but not of a onehidden model")
@@ -161,13 +166,17 @@ class OneHiddenNet:
                 f"{path} has model format {version}, this version reads up to {FORMAT_VERSION}: upgrade "
                 "onehidden"
             )
+        told = str(header.get("activation"))
+        digest = fingerprint(told, *(tensors[name] for name in sorted(tensors)))
+        if header.get("digest", digest if version < 2 else None) != digest:
+            raise ValueError(f"{path} is damaged: its numbers are not those that were saved")
         try:
             return cls(
                 tensors["weights"],
                 tensors["output"],
                 tensors["bias"],
                 tensors["intercept"],
-                str(header.get("activation")),
+                told,
             )
         except ValueError as error:
             raise ValueError(f"{path} is damaged: {error}") from None

@@ -7,8 +7,9 @@ import pytest
 from helpers import one_sentence
 
 from onehidden import journal
-from onehidden.journal import FORGETFUL, Folder, fingerprint, open_journal, write_whole
+from onehidden.journal import FORGETFUL, Folder, fingerprint, open_journal
 from onehidden.run import Run
+from onehidden.whole import write_whole
 
 
 def opened(path, samples="s", options=None, version="1"):

@@ -8,7 +8,7 @@ from helpers import ROOT
 
 SOURCE = ROOT / "src" / "onehidden"
 BASE = [
-    "streams", "journal", "run", "refused", "precision", "checks", "quadrature", "activations",
+    "streams", "whole", "journal", "run", "refused", "precision", "checks", "quadrature", "activations",
     "activation_properties", "network", "matching", "exports", "threads",
 ]  # fmt: skip
 LINE = [

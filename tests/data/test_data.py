@@ -225,8 +225,9 @@ def test_damaged_file_is_read_or_refused_in_one_sentence(kind, tmp_path):
 
 def test_text_named_parquet_and_spreadsheets_are_refused(tmp_path):
     (tmp_path / "a.parquet").write_text("a,b\n1,2\n")
-    (tmp_path / "a.xlsx").write_bytes(b"PK\x03\x04 something")
-    for name, word in (("a.parquet", "Parquet"), ("a.xlsx", "CSV")):
+    for name in ("a.xlsx", "a.ods"):
+        (tmp_path / name).write_bytes(b"PK\x03\x04 something")
+    for name, word in (("a.parquet", "Parquet"), ("a.xlsx", "Excel sheet"), ("a.ods", "CSV")):
         with pytest.raises(ValueError) as error:
             data.open(tmp_path / name)
         _is_one_sentence(error, word)

@@ -168,7 +168,7 @@ def broken_folder(path, fault):
     [
         ("lacks", ("differ", "lacks 'x2'")),
         ("extra", ("differ", "has 'z'")),
-        ("text", ("'x2' holds numbers in 0.parquet only",)),
+        ("text", ("'x2' holds numbers in 0.parquet and text in 9.parquet",)),
         ("truncated", ("cannot be read as Parquet", "9.parquet")),
     ],
 )

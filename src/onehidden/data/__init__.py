@@ -5,7 +5,7 @@ from __future__ import annotations
 from onehidden.data.arrays import check_arrays
 from onehidden.data.opening import open
 from onehidden.data.reduction import reduce
-from onehidden.data.source import Batch, Source
-from onehidden.data.table import Table
+from onehidden.data.source import Source
+from onehidden.data.table import Batch, Table
 
 __all__ = ["Batch", "Source", "Table", "check_arrays", "open", "reduce"]

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from onehidden.data.varying import varying
+
 
 def check_arrays(
     X: object, y: object = None, feature_names: Sequence[str] | None = None
@@ -22,11 +24,12 @@ def check_arrays(
     Raises
     ------
     ValueError with one sentence: wrong or mismatched shapes, NaN or infinity, complex numbers, text,
-    Python objects, sparse matrices, constant columns.
+    Python objects, sparse matrices, constant columns, pandas objects whose indices differ.
     """
     from onehidden.data.opening import is_frame
     from onehidden.data.opening import open as open_table
 
+    must_be_aligned(X, y)
     if is_frame(X):
         table = open_table(X, stream=False)
         X, feature_names = table.X, feature_names or table.feature_names
@@ -49,6 +52,26 @@ def check_arrays(
     target = None if y is None else _target(y, n)
     _must_vary(matrix, names)
     return matrix, target
+
+
+def must_be_aligned(X: object, y: object, called: str = "y") -> None:
+    """Refuse pandas objects whose rows have other labels: by place they would be paired wrongly."""
+    one, other = _labels(X), _labels(y)
+    if one is None or other is None or len(one) != len(other) or one.equals(other):
+        return
+    place = int(np.argmax(np.asarray(one != other)))
+    same = "the same labels in another order" if set(one) == set(other) else "other labels"
+    raise ValueError(
+        f"the index of {called} has {same} than that of X (first at row {place}: {other[place]!r} beside "
+        f"{one[place]!r}): align them, as {called}.loc[X.index], or give {called}.to_numpy() if they "
+        "are in order"
+    )
+
+
+def _labels(values: object) -> Any:
+    """The index of a pandas object, None of anything else."""
+    held: Any = values
+    return held.index if type(held).__module__.split(".")[0] == "pandas" and hasattr(held, "iloc") else None
 
 
 def as_real(values: object, who: str) -> np.ndarray:
@@ -133,9 +156,7 @@ def _must_vary(X: np.ndarray, names: list[str] | None) -> None:
     if len(X) == 1:
         raise ValueError("X must have at least 2 rows, got 1: nothing can be learnt from a single sample")
     low, high = X.min(axis=0), X.max(axis=0)
-    # A spread at the level of rounding is no spread: no weight on such a column can be told from a bias.
-    rounding = 8 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
-    flat = np.flatnonzero(high <= low + rounding)
+    flat = np.flatnonzero(~varying(low, high))
     if flat.size:
         are, first, them = ("is", "its value is", "it") if flat.size == 1 else ("are", "the first is", "them")
         raise ValueError(

@@ -1,161 +1,211 @@
-"""From named columns to a Table: selection, types and missing values, each fault one sentence."""
+"""From named columns to numbers: types, gaps and categories, each fault one sentence."""
 
 from __future__ import annotations
 
-import difflib
-from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onehidden.data.features import Feature, Kind, as_text, choose, kind_of, learnt_levels, must_be_choosable
+from onehidden.data.request import Request
 from onehidden.data.table import Table, read_only, shorten
+from onehidden.data.varying import varying
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+GAPS = "fill the gaps, or leave those rows out with nulls='drop' (--nulls drop)"
 
-def build(
-    table: pa.Table,
-    target: str | None,
-    columns: Sequence[str] | None,
-    where: str,
-    weight: str | None = None,
-    nulls: str = "refuse",
-) -> Table:
-    """Select, convert and verify the columns of an Arrow table.
 
-    Parameters
-    ----------
-    table : the columns as read.
-    target : name of the target column, or None.
-    columns : names of the feature columns; every column but the target when None.
-    where : how the source is called in messages.
-    weight : name of the column of weights, or None.
-    nulls : "refuse" rows with missing or infinite values, or "drop" them.
-    """
+def build(table: pa.Table, request: Request, where: str) -> Table:
+    """Select, convert and verify the columns of an Arrow table, called ``where`` in messages."""
     names = list(table.column_names)
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise ValueError(
-            f"{where} has more than one column called {shorten(repeated)}: rename them so that each name "
-            "is used once"
-        )
-    if target is not None:
-        must_exist(target, names, where, "target column")
-    if weight is not None:
-        must_exist(weight, names, where, "weight column")
-        if weight == target:
-            raise ValueError(f"{weight!r} cannot be both the target and the weight: name two columns")
-    features = choose_features([name for name in names if name != weight], target, columns, where)
+    kinds = {name: kind_of(table.schema.field(name).type) for name in set(names) if names.count(name) == 1}
+    given = request.one_hot if isinstance(request.one_hot, Mapping) else {}
+    must_be_choosable(names, request, where, [f"{c}={level}" for c in given for level in given[c][1:]])
     if table.num_rows == 0:
         raise ValueError(f"{where} has column names but no rows: give a table with data in it")
-    wanted = [*features, *(name for name in (target, weight) if name is not None)]
-    _must_be_numeric(table, wanted, where)
-    X = np.empty((table.num_rows, len(features)))
-    faults: list[str] = []
-    for j, name in enumerate(features):
-        X[:, j] = _values(table, name, faults)
-    y = None if target is None else _values(table, target, faults)
-    w = None if weight is None else _values(table, weight, faults)
-    if faults and nulls == "drop":
+    text = text_columns(names, kinds, request) if request.one_hot is True else []
+    levels = learnt_levels([table], text, where) if request.one_hot is True else given
+    chosen = choose(names, kinds, request, levels)
+    others = [name for name in (request.target, request.weight) if name is not None]
+    must_be_numeric(chosen.features, others, kinds, where, lambda name: table.column(name))
+    X = np.empty((table.num_rows, len(chosen.features)))
+    faults: dict[str, str] = {}
+    for j, feature in enumerate(chosen.features):
+        X[:, j] = values_of(feature, table.column(feature.column), chosen.levels, where)
+        _count_gaps(X[:, j], feature.column, table, faults)
+    y, w = (
+        None if name is None else _column(table, name, faults) for name in (request.target, request.weight)
+    )
+    kept = None
+    if faults and request.nulls == "drop":
         good = np.isfinite(X).all(axis=1)
         for values in (y, w):
             good &= True if values is None else np.isfinite(values)
         if not good.any():
-            raise ValueError(
-                f"{where} has no row without missing or infinite values: {', '.join(faults[:5])}"
-            )
+            said = ", ".join(list(faults.values())[:5])
+            raise ValueError(f"{where} has no row without missing or infinite values: {said}")
         X, y, w = X[good], y if y is None else y[good], w if w is None else w[good]
+        kept = np.flatnonzero(good)
     elif faults:
-        more = f"; {len(faults) - 5} more columns too" if len(faults) > 5 else ""
-        raise ValueError(
-            f"{where} must hold finite numbers only, but {', '.join(faults[:5])}{more}: drop those rows or "
-            "fill the gaps first"
-        )
+        said = list(faults.values())
+        more = f"; {len(said) - 5} more columns too" if len(said) > 5 else ""
+        raise ValueError(f"{where} must hold finite numbers only, but {', '.join(said[:5])}{more}: {GAPS}")
     if w is not None and np.any(w < 0):
-        raise ValueError(f"{where} has negative weights in column {weight!r}: give numbers from 0 on")
+        raise ValueError(f"{where} has negative weights in column {request.weight!r}: give numbers from 0 on")
+    notes = list(chosen.notes())
+    features = [feature.name for feature in chosen.features]
+    if kept is not None:
+        notes.append(f"{table.num_rows - len(kept)} of {table.num_rows} rows with gaps were left out")
+    if request.constant == "drop":
+        good = varying(X.min(axis=0), X.max(axis=0))
+        flat = [name for name, varies in zip(features, good, strict=True) if not varies]
+        if flat:
+            notes.append(constant_note(flat))
+            X, features = np.ascontiguousarray(X[:, good]), [n for n in features if n not in set(flat)]
+        must_have_features(features, where)
     return Table(
-        read_only(X),
-        None if y is None else read_only(y),
-        tuple(features),
-        target,
-        None if w is None else read_only(w),
-        weight,
+        read_only(X), None if y is None else read_only(y), tuple(features), request.target,
+        None if w is None else read_only(w), request.weight, chosen.levels, tuple(notes), kept,
+        table.num_rows,
+    )  # fmt: skip
+
+
+def constant_note(flat: Sequence[str]) -> str:
+    """What is said of features that were left out because they do not vary."""
+    if len(flat) == 1:
+        return f"column {shorten(flat)} is constant and was left out"
+    return f"columns {shorten(flat)} are constant and were left out"
+
+
+def must_have_features(features: Sequence[object], where: str) -> None:
+    """At least one feature must be left."""
+    if not features:
+        raise ValueError(f"{where} has no feature that varies: give a table with at least one")
+
+
+def text_columns(names: Sequence[str], kinds: Mapping[str, Kind], request: Request) -> list[str]:
+    """The text columns among the features asked for."""
+    other = {request.target, request.weight, *request.drop}
+    asked = [name for name in names if name not in other] if request.columns is None else request.columns
+    return [name for name in asked if kinds.get(name) is Kind.TEXT]
+
+
+def values_of(
+    feature: Feature,
+    column: pa.Array | pa.ChunkedArray,
+    levels: Mapping[str, Sequence[str]],
+    where: str,
+) -> np.ndarray:
+    """The numbers of a feature; NaN where the column has a gap."""
+    if feature.level is None:
+        return numbers(column, feature.name, where)
+    import pyarrow as pa
+    import pyarrow.compute
+
+    compute: Any = pyarrow.compute  # its functions are made when it is imported: no checker sees them
+    try:
+        text = as_text(column)
+    except pa.ArrowException:
+        raise ValueError(f"{where} must have text in column {feature.column!r}, got {column.type}") from None
+    known = compute.is_in(text, value_set=pa.array(levels[feature.column], pa.string()))
+    strange = compute.and_kleene(compute.is_valid(text), compute.invert(known))
+    if compute.any(strange).as_py():
+        first = text.filter(strange)[0].as_py()
+        raise ValueError(
+            f"{where} holds {first[:40]!r} in column {feature.column!r}, whose categories are "
+            f"{shorten(list(levels[feature.column]))}: use one of them"
+        )
+    flag = compute.equal(text, feature.level).cast(pa.float64())
+    return flag.to_numpy(zero_copy_only=False)
+
+
+def numbers(column: pa.Array | pa.ChunkedArray, name: str, where: str) -> np.ndarray:
+    """A column of numbers as float64, NaN at gaps."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_null(kind):
+        return np.full(len(column), np.nan)
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    try:
+        column = column.cast(pa.float64(), safe=False)
+    except pa.ArrowException:
+        raise ValueError(
+            f"{where} must have numeric columns, but {name!r} is of type {kind} in one of its parts"
+        ) from None
+    return column.to_numpy(zero_copy_only=False)
+
+
+def must_be_numeric(
+    features: Sequence[Feature],
+    others: Sequence[str],
+    kinds: Mapping[str, Kind],
+    where: str,
+    column_of: Callable[[str], pa.ChunkedArray | None],
+) -> None:
+    """Text, dates and the rest are refused with what can be done about them.
+
+    ``column_of`` gives the column of a name, to show one of its values, or None where they are not at hand.
+    """
+    wanted = [feature.column for feature in features if feature.level is None]
+    bad = [name for name in [*wanted, *others] if kinds[name] is not Kind.NUMBER]
+    if not bad:
+        return
+    shown = [f"{name!r} ({_shown(kinds[name], column_of(name))})" for name in bad[:5]]
+    more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
+    cure = _cure(bad, others, kinds, column_of(bad[0]))
+    raise ValueError(
+        f"{where} must have numeric columns, but {', '.join(shown)}{more} "
+        f"{'is' if len(bad) == 1 else 'are'} not: {cure}"
     )
 
 
-def choose_features(
-    names: list[str], target: str | None, columns: Sequence[str] | None, where: str
-) -> list[str]:
-    """The feature columns: those listed, or all but the target."""
-    if columns is None:
-        features = [name for name in names if name != target]
-        if not features:
-            held = "no columns" if target is None else f"only the target {target!r}"
-            raise ValueError(f"{where} holds {held}: at least one feature column is needed beside the target")
-        nameless = [i for i, name in enumerate(names) if name.strip() == ""]
-        if nameless:
-            raise ValueError(
-                f"{where} has no name for column {nameless[0] + 1}, which is how a saved row index looks: "
-                "name it, save without the index, or list the feature columns to use"
-            )
-        return features
-    if isinstance(columns, str):
-        raise ValueError(f"columns must be a list of names, got the text {columns!r}: write [{columns!r}]")
-    features = [str(name) for name in columns]
-    if not features:
-        raise ValueError("columns must name at least one feature column, got an empty list")
-    for name in features:
-        must_exist(name, names, where, "column")
-    if target in features:
-        raise ValueError(f"{target!r} cannot be both the target and a feature: take it out of columns")
-    twice = [name for name, count in Counter(features).items() if count > 1]
-    if twice:
-        raise ValueError(f"columns names {shorten(twice)} more than once: list each feature once")
-    return features
+def _cure(
+    bad: list[str], others: Sequence[str], kinds: Mapping[str, Kind], column: pa.ChunkedArray | None
+) -> str:
+    first = bad[0]
+    if first in others:
+        return "give numbers there, or name another column"
+    out = f"leave {'it' if len(bad) == 1 else 'them'} out with drop={bad[:5]!r} (--drop {first})"
+    if kinds[first] is Kind.DATE:
+        return f"turn dates into numbers, such as days since the first, or {out}"
+    if kinds[first] is not Kind.TEXT:
+        return out
+    present = [] if column is None else _texts(column)
+    counted = [text for text in present if _is_number(text)]
+    if any(re.fullmatch(r"[-+]?\d+,\d+", text) for text in present):
+        return f"read decimal commas with decimal=',' (--decimal ,), or {out}"
+    if 2 * len(counted) > len(present):
+        odd = next((text for text in present if not _is_number(text)), "…")
+        return f"name what stands for a gap with na=[{odd[:20]!r}] (--na {odd[:20]!r}), or {out}"
+    return f"make columns of categories with one_hot=True (--one-hot), or {out}"
 
 
-def must_exist(name: str, names: list[str], where: str, role: str) -> None:
-    """A missing column is refused with those it may have meant."""
-    if name in names:
-        return
-    folded = {other.strip().casefold(): other for other in reversed(names)}
-    near = [folded[k] for k in difflib.get_close_matches(name.strip().casefold(), folded, 3, 0.6)]
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose one of {shorten(names, 8)}"
-    raise ValueError(f"{where} has no {role} {name!r}: {hint}")
+def _texts(column: pa.ChunkedArray) -> list[str]:
+    try:
+        return [value for value in as_text(column.slice(0, 1000)).to_pylist() if value is not None]
+    except (UnicodeDecodeError, ValueError):
+        return []
 
 
-def _must_be_numeric(table: pa.Table, wanted: list[str], where: str) -> None:
-    import pyarrow as pa
-
-    bad = []
-    for name in wanted:
-        kind = table.schema.field(name).type
-        numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        if not (numeric or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
-            bad.append(f"{name!r} ({_example(table, name)})")
-    if bad:
-        more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
-        raise ValueError(
-            f"{where} must have numeric columns, but {', '.join(bad[:5])}{more} "
-            f"{'is' if len(bad) == 1 else 'are'} not: encode as numbers, or list the feature columns to use"
-        )
-
-
-def _example(table: pa.Table, name: str) -> str:
-    """The first present value that is no number, else the type: what to look for in the file."""
-    column = table.column(name)
-    for scalar in column.slice(0, 10_000):
+def _shown(kind: Kind, column: pa.ChunkedArray | None) -> str:
+    """The first present value that is no number, else the kind: what to look for in the file."""
+    for scalar in () if column is None else column.slice(0, 10_000):
         try:
             value = scalar.as_py()
-        except UnicodeDecodeError:
+        except (UnicodeDecodeError, ValueError):
             return "text that is not UTF-8"
         if value is None or _is_number(value):
             continue
         text = str(value)
-        return f"for example {text if len(text) <= 30 else text[:27] + '...'!r}"
-    return f"of type {column.type}"
+        text = text if len(text) <= 30 else text[:27] + "..."
+        return f"{'dates, ' if kind is Kind.DATE else ''}for example {text!r}"
+    return kind.value
 
 
 def _is_number(value: object) -> bool:
@@ -166,23 +216,23 @@ def _is_number(value: object) -> bool:
     return True
 
 
-def _values(table: pa.Table, name: str, faults: list[str]) -> np.ndarray:
-    """The column as float64; what is missing or infinite in it is added to ``faults``."""
-    import pyarrow as pa
-
-    column = table.column(name)
-    if pa.types.is_null(column.type):
-        faults.append(f"column {name!r} is empty")
-        return np.full(len(column), np.nan)
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
-    values = column.cast(pa.float64(), safe=False).to_numpy()
-    bad = ~np.isfinite(values)
-    if bad.any():
-        infinite = int(np.isinf(values).sum())
-        missing = int(bad.sum()) - infinite
-        parts = [f"{count} {what}" for count, what in ((missing, "missing"), (infinite, "infinite")) if count]
-        first = int(np.argmax(bad)) + 1
-        plural = "value" if missing + infinite == 1 else "values"
-        faults.append(f"column {name!r} has {' and '.join(parts)} {plural} (first at row {first})")
+def _column(table: pa.Table, name: str, faults: dict[str, str]) -> np.ndarray:
+    values = numbers(table.column(name), name, "the table")
+    _count_gaps(values, name, table, faults)
     return values
+
+
+def _count_gaps(values: np.ndarray, name: str, table: pa.Table, faults: dict[str, str]) -> None:
+    """What is missing or infinite in a column, added to ``faults`` once a column."""
+    bad = ~np.isfinite(values)
+    if name in faults or not bad.any():
+        return
+    if table.column(name).null_count == len(values):
+        faults[name] = f"column {name!r} is empty"
+        return
+    infinite = int(np.isinf(values).sum())
+    missing = int(bad.sum()) - infinite
+    parts = [f"{count} {what}" for count, what in ((missing, "missing"), (infinite, "infinite")) if count]
+    plural = "value" if missing + infinite == 1 else "values"
+    first = int(np.argmax(bad)) + 1
+    faults[name] = f"column {name!r} has {' and '.join(parts)} {plural} (first at row {first})"

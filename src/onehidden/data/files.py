@@ -1,88 +1,92 @@
-"""Files to Arrow tables: CSV, Parquet, Feather, npz and npy; what cannot be read is one sentence.
-
-Readers of damaged files raise whatever their parser met first (tokenizer, zip and decoding errors among
-them), so every failure inside a reader is caught here and said in our words.
-"""
+"""Files to Arrow tables: CSV, Parquet, Feather, Excel, npz and npy; what cannot be read is one sentence."""
 
 from __future__ import annotations
 
-import gzip
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onehidden.data.faults import Unusable, unreadable
+from onehidden.data.request import Dialect
+from onehidden.data.size import must_be_plausible, rows_of_messages, unpacked_zip
+from onehidden.data.written import written
+
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow import parquet as pq
 
 _BY_SUFFIX = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".feather": "feather",
-    ".arrow": "feather",
-    ".ipc": "feather",
+    **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".feather", ".arrow", ".arrows", ".ipc"), "feather"),
+    ".xlsx": "xlsx",
     ".npz": "npz",
     ".npy": "npy",
 }
-_CALLED = {
-    "csv": "CSV",
-    "parquet": "Parquet",
-    "feather": "Feather",
-    "npz": "npz",
+CALLED = {
+    "csv": "CSV", "parquet": "Parquet", "feather": "Feather", "xlsx": "an Excel sheet", "npz": "npz",
     "npy": "npy",
-}
+}  # fmt: skip
 _BY_MAGIC = (
     (b"PAR1", "parquet"),
     (b"ARROW1", "feather"),
-    (b"FEA1", "feather"),
     (b"\x93NUMPY", "npy"),
     (b"PK\x03\x04", "npz"),
 )
-_DELIMITERS = (",", ";", "\t", "|")
+
+_PLAIN = Dialect()
 
 
-def read(path: Path) -> pa.Table | dict[str, np.ndarray] | np.ndarray:
-    """The table of a file, or the arrays of an npz or npy."""
-    head = _head(path)
-    kind = _kind(path, head)
-    return {"csv": _csv, "parquet": _arrow, "feather": _arrow, "npz": _npz, "npy": _npy}[kind](
-        path, head, kind
-    )
+def read(
+    path: Path, dialect: Dialect = _PLAIN
+) -> tuple[pa.Table | dict[str, np.ndarray] | np.ndarray, tuple[str, ...]]:
+    """The table of a file, or the arrays of an npz or npy; and what had to be guessed, a sentence each."""
+    kind = kind_of(path)
+    with unreadable(str(path), CALLED[kind]):
+        if kind == "csv":
+            return _csv(path, dialect)
+        if kind == "xlsx":
+            from onehidden.data.sheets import read_sheet
+
+            return read_sheet(path, dialect)
+        return {"parquet": _arrow, "feather": _arrow, "npz": _npz, "npy": _npy}[kind](path, kind), ()
 
 
 def kind_of(path: Path) -> str:
-    """csv, parquet, feather, npz or npy, by suffix, else by content."""
+    """csv, parquet, feather, xlsx, npz or npy, by suffix, else by content."""
     return _kind(path, _head(path))
 
 
 def _head(path: Path) -> bytes:
     if path.is_dir():
-        raise ValueError(f"{path} is a folder: give one CSV, Parquet, Feather, npz or npy file")
+        raise Unusable(f"{path} is a folder: give one CSV, Parquet, Feather, npz or npy file")
     if not path.exists():
-        raise ValueError(f"no file at {path}: check the path{_neighbours(path)}")
+        raise Unusable(f"no file at {path}: check the path{_neighbours(path)}")
     try:
         with path.open("rb") as file:
-            head = file.read(1 << 16)
+            head = file.read(1 << 10)
     except OSError as error:
-        raise ValueError(f"cannot read {path}: {error.strerror or error}; check its permissions") from None
+        raise Unusable(f"cannot read {path}: {error.strerror or error}; check its permissions") from None
     if not head:
-        raise ValueError(f"{path} is empty: give a file with a header line and rows")
+        raise Unusable(f"{path} is empty: give a file with a header line and rows")
     return head
 
 
 def _kind(path: Path, head: bytes) -> str:
     suffixes = [s.lower() for s in path.suffixes]
-    if suffixes[-1:] == [".gz"]:
+    packed = suffixes[-1:] == [".gz"]
+    if packed:
         suffixes.pop()
     suffix = suffixes[-1] if suffixes else ""
-    if suffix in (".xls", ".xlsx", ".ods"):
-        raise ValueError(f"{path} is a spreadsheet: save the sheet as CSV and give that file")
-    if suffix in _BY_SUFFIX:
-        return _BY_SUFFIX[suffix]
-    return next((kind for magic, kind in _BY_MAGIC if head.startswith(magic)), "csv")
+    if suffix in (".xls", ".ods"):
+        raise Unusable(f"{path} is a spreadsheet: save the sheet as CSV or .xlsx and give that file")
+    found = _BY_SUFFIX.get(suffix)
+    if packed and found not in (None, "csv"):
+        raise Unusable(f"{path} is packed: unpack it first (gunzip {path.name})")
+    return found or next((kind for magic, kind in _BY_MAGIC if head.startswith(magic)), "csv")
 
 
 def _neighbours(path: Path) -> str:
@@ -97,52 +101,19 @@ def _neighbours(path: Path) -> str:
     return f" (there is {' and '.join(near)})" if near else ""
 
 
-def _unreadable(path: Path, kind: str, why: object) -> ValueError:
-    line = " ".join(str(why).split())
-    line = line if len(line) <= 160 else line[:157] + "..."
-    return ValueError(
-        f"{path} cannot be read as {_CALLED[kind]} ({line}): it may be damaged, cut short or misnamed"
-    )
-
-
-def csv_delimiter(path: Path) -> str:
-    """What separates the columns; a file that is not text is refused."""
-    return _delimiter(path, _head(path), "csv")
-
-
-def _delimiter(path: Path, head: bytes, kind: str) -> str:
-    if path.suffix.lower() == ".gz":
-        try:
-            with gzip.open(path) as file:
-                head = file.read(1 << 16)
-        except (OSError, EOFError) as error:
-            raise _unreadable(path, kind, error) from None
-    if b"\x00" in head:
-        raise ValueError(
-            f"{path} is a binary file, not UTF-8 text: expected CSV with a header line; "
-            "save it as CSV, Parquet, Feather or npz"
-        )
-    first = head.decode("utf-8-sig", "replace").splitlines()[0]
-    return max(_DELIMITERS, key=lambda mark: (first.count(mark), mark == ","))
-
-
-def _csv(path: Path, head: bytes, kind: str) -> pa.Table:
+def _csv(path: Path, dialect: Dialect) -> tuple[pa.Table, tuple[str, ...]]:
     from pyarrow import csv
 
-    delimiter = _delimiter(path, head, kind)
-    try:
-        table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
-        names = table.column_names  # decoded here, so that a name outside UTF-8 is caught too
-    except Exception as error:
-        raise _unreadable(path, kind, error) from None
-    must_be_names(path, names)
-    return table
+    how, notes = written(path, dialect)
+    table = csv.read_csv(path, how.read(), how.parse(), how.convert())
+    must_be_names(path, table.column_names)  # decoded here, so that a name outside UTF-8 is caught too
+    return table, notes
 
 
 def must_be_names(path: Path, names: list[str]) -> None:
     """A first line of numbers is data, not a header."""
     if _all_numbers(names) and not _are_counted(names):
-        raise ValueError(f"{path} starts with numbers, not with column names: add a header line")
+        raise Unusable(f"{path} starts with numbers, not with column names: add a header line")
 
 
 def _all_numbers(names: list[str]) -> bool:
@@ -158,40 +129,74 @@ def _are_counted(names: list[str]) -> bool:
     return len(names) > 1 and list(names) in counts
 
 
-def _arrow(path: Path, head: bytes, kind: str) -> pa.Table:
-    from pyarrow import feather, parquet
+def _arrow(path: Path, kind: str) -> pa.Table:
+    from pyarrow import parquet
 
-    try:
+    if kind == "parquet":
         # One file, never a dataset: a folder name with '=' in it must not add a column.
-        table = parquet.ParquetFile(path).read() if kind == "parquet" else feather.read_table(path)
-        _ = table.column_names
-        return table
-    except Exception as error:
-        raise _unreadable(path, kind, error) from None
+        file = parquet.ParquetFile(path)
+        must_be_plausible(path, path.stat().st_size, unpacked_parquet(file.metadata))
+        table = file.read()
+    else:
+        table = _ipc(path)
+    table.validate()
+    _ = table.column_names
+    return table
 
 
-def _npz(path: Path, head: bytes, kind: str) -> dict[str, np.ndarray]:
-    try:
-        with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                raise ValueError("it holds one bare array, as npy files do")
-            with loaded as archive:
-                return {name: archive[name] for name in archive.files}
-    except Exception as error:
-        raise _pickled_or_unreadable(path, kind, error) from None
+def unpacked_parquet(metadata: pq.FileMetaData) -> int:
+    """Bytes of the numbers of a Parquet file once they are held; strings count as pointers."""
+    return 8 * metadata.num_rows * metadata.num_columns
 
 
-def _npy(path: Path, head: bytes, kind: str) -> np.ndarray:
-    try:
+def _ipc(path: Path) -> pa.Table:
+    """An Arrow file of either form: with a footer (Feather), or as it was streamed."""
+    import pyarrow as pa
+    from pyarrow import feather
+
+    if has_footer(path):
+        must_unpack_plausibly(path)
+        return feather.read_table(path)
+    must_unpack_plausibly(path, skip=0)
+    with pa.memory_map(str(path)) as file:
+        return pa.ipc.open_stream(file).read_all()
+
+
+def has_footer(path: Path) -> bool:
+    """Whether an Arrow file can be read at any place, not from its beginning alone."""
+    return _head(path).startswith(b"ARROW1")
+
+
+def must_unpack_plausibly(path: Path, skip: int = 8) -> None:
+    """Refuse an Arrow file whose batches claim more rows than its bytes can hold; ``skip`` its magic."""
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as file:
+        file.seek(skip)
+        must_be_plausible(path, path.stat().st_size, 8 * rows_of_messages(file))
+
+
+def _npz(path: Path, kind: str) -> dict[str, np.ndarray]:
+    with path.open("rb") as file, _no_objects(path):
+        must_be_plausible(path, path.stat().st_size, unpacked_zip(path))
+        with np.load(file, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+
+
+def _npy(path: Path, kind: str) -> np.ndarray:
+    with _no_objects(path):
         return np.asarray(np.lib.format.open_memmap(path, mode="r"))
-    except Exception as error:
-        raise _pickled_or_unreadable(path, kind, error) from None
 
 
-def _pickled_or_unreadable(path: Path, kind: str, error: Exception) -> ValueError:
-    if "Python objects" in str(error) or "allow_pickle" in str(error):
-        return ValueError(
-            f"{path} holds Python objects, not plain numbers: save numeric arrays (X.astype(float)) instead"
-        )
-    return _unreadable(path, kind, error)
+@contextmanager
+def _no_objects(path: Path) -> Iterator[None]:
+    """Arrays of Python objects would have to be unpickled, which runs what is in the file: never done."""
+    try:
+        yield
+    except ValueError as error:
+        if "Python objects" in str(error) or "allow_pickle" in str(error):
+            raise Unusable(
+                f"{path} holds Python objects, not plain numbers: save numeric arrays (X.astype(float)) "
+                "instead"
+            ) from None
+        raise

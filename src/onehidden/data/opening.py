@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
-from onehidden.data.arrays import as_real
+from onehidden.data.arrays import as_real, must_be_aligned
 from onehidden.data.columns import build
+from onehidden.data.request import Reading, requested
 from onehidden.data.source import Source
 from onehidden.data.table import Table
 
@@ -26,9 +28,8 @@ def open(
     target: str | int | None = None,
     columns: Sequence[str] | None = None,
     *,
-    weight: str | None = None,
-    nulls: str = "refuse",
     stream: Literal[False],
+    **reading: Unpack[Reading],
 ) -> Table: ...
 
 
@@ -38,9 +39,8 @@ def open(
     target: str | int | None = None,
     columns: Sequence[str] | None = None,
     *,
-    weight: str | None = None,
-    nulls: str = "refuse",
     stream: bool | None = None,
+    **reading: Unpack[Reading],
 ) -> Table | Source: ...
 
 
@@ -49,9 +49,8 @@ def open(
     target: str | int | None = None,
     columns: Sequence[str] | None = None,
     *,
-    weight: str | None = None,
-    nulls: str = "refuse",
     stream: bool | None = None,
+    **reading: Unpack[Reading],
 ) -> Table | Source:
     """Read samples from a file, a folder, a table, arrays or a Dask collection.
 
@@ -64,10 +63,17 @@ def open(
     target : name of the target column (for arrays without names also its index); None for no target,
         except that the ``y`` of an npz file or of a pair is taken.
     columns : feature columns to use, in this order; all but the target and the weight when None.
-    weight : name of a column of weights, from 0 on.
-    nulls : "refuse" samples with missing or infinite values, or "drop" those rows.
     stream : True never holds the data whole; False always does; None streams folders, Dask collections and
         files that would fill more than a quarter of the memory.
+    weight : name of a column of weights, from 0 on.
+    nulls : "refuse" samples with missing or infinite values, or "drop" those rows.
+    drop : columns that are no features.
+    one_hot : True makes of each text column one indicator a category, but for the most frequent, the base; a
+        dict names the categories of each such column, the base first (``levels`` of an earlier opening).
+    constant : "keep" features that do not vary, or "drop" them.
+    encoding : of a CSV file; UTF-8 without it, or cp1252 where the bytes are no UTF-8.
+    decimal : the mark before decimals in a CSV file, "." or ",".
+    na : texts of a CSV file or a sheet that stand for a missing value, beside "NA", "n/a", "?", "-" and such.
 
     Returns
     -------
@@ -77,34 +83,35 @@ def open(
     ------
     ValueError with one sentence when the source cannot be used as it is.
     """
-    if nulls not in ("refuse", "drop"):
-        raise ValueError(f"nulls must be 'refuse' or 'drop', got {nulls!r}")
     if stream not in (None, True, False):
         raise ValueError(f"stream must be True, False or None, got {stream!r}")
-    weight = None if weight is None else str(weight)  # as all names
     if isinstance(source, Source):
-        if target is None and columns is None and weight is None:
+        if target is None and columns is None and not reading:
             return source
         raise ValueError("a Source has chosen its columns already: open the data themselves once more")
     if isinstance(source, Table):
-        if target is None and columns is None and weight is None and not stream:
+        if target is None and columns is None and not reading and not stream:
             return source
         target = source.target_name if target is None else target
-        weight = source.weight_name if weight is None else weight
+        if reading.get("weight") is None:
+            reading["weight"] = source.weight_name
         source = _columns_of(source)
     if isinstance(source, str | os.PathLike):
         source = Path(source)
+    request = requested(None if target is None else str(target), columns, reading)
     if _is_streamed(source, stream):
         from onehidden.data.streaming import open_source
 
-        return open_source(source, target, columns, weight, nulls)
+        return open_source(source, target, request)
     where = str(source) if isinstance(source, Path) else "the table"
+    notes: tuple[str, ...] = ()
     if isinstance(source, Path):
         from onehidden.data import files
 
-        source = files.read(source)
+        source, notes = files.read(source, request.dialect)
     table, target = as_arrow(source, target, where)
-    return build(table, None if target is None else str(target), columns, where, weight, nulls)
+    built = build(table, replace(request, target=None if target is None else str(target)), where)
+    return replace(built, notes=(*notes, *built.notes))
 
 
 def _is_streamed(source: object, stream: bool | None) -> bool:
@@ -123,6 +130,7 @@ def _is_streamed(source: object, stream: bool | None) -> bool:
 def as_arrow(source: object, target: Target, where: str) -> tuple[pa.Table, Target]:
     """Whatever is held in memory as named columns, and the name of the target among them."""
     if isinstance(source, tuple) and len(source) == 2:
+        must_be_aligned(*source)
         source = {"X": source[0], "y": source[1]}
     if isinstance(source, Mapping):
         return _from_mapping(source, target, where)

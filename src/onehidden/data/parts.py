@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from onehidden.data.faults import unreadable
+from onehidden.data.written import Written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,26 +74,23 @@ class CsvPart:
     """One CSV file, read in blocks; its columns are numbers or the file is refused."""
 
     path: str
-    delimiter: str
+    how: Written
     booleans: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
 
     def tables(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
         from pyarrow import csv
 
-        convert = csv.ConvertOptions(
+        types = {name: pa.string() if name in self.texts else pa.float64() for name in columns}
+        convert = self.how.convert(
             include_columns=columns,
-            column_types={name: pa.float64() for name in columns if name not in self.booleans},
+            column_types={name: kind for name, kind in types.items() if name not in self.booleans},
         )
         # About 12 characters a number: blocks of roughly the rows asked for.
         block = int(min(max(rows * 12 * (len(columns) + 1), 1 << 16), 1 << 25))
         with unreadable(self.path, "CSV"):
-            reader = csv.open_csv(
-                self.path,
-                csv.ReadOptions(block_size=block, use_threads=False),
-                csv.ParseOptions(delimiter=self.delimiter),
-                convert,
-            )
+            reader = csv.open_csv(self.path, self.how.read(block, threads=False), self.how.parse(), convert)
         while True:
             with unreadable(self.path, "CSV"):
                 try:
@@ -110,7 +109,7 @@ class ArrayPart:
     start: int
     stop: int
     path: str | None = None
-    columns: tuple[np.ndarray, ...] = ()
+    columns: tuple[np.ndarray | pa.ChunkedArray, ...] = ()
 
     def tables(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -128,9 +127,7 @@ class ArrayPart:
             else:
                 block = np.array(matrix[part], dtype=float)  # one read of whole rows
                 arrays = [block[:, place[name]] for name in columns]
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(np.ascontiguousarray(a, dtype=float)) for a in arrays], names=columns
-            )
+            yield pa.RecordBatch.from_arrays([_held(a) for a in arrays], names=columns)
 
     def __getstate__(self) -> dict[str, Any]:
         """Only the rows of this part travel to a worker."""
@@ -143,6 +140,14 @@ class ArrayPart:
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             object.__setattr__(self, name, value)
+
+
+def _held(column: np.ndarray | pa.ChunkedArray) -> pa.Array:
+    import pyarrow as pa
+
+    if isinstance(column, np.ndarray):
+        return pa.array(np.ascontiguousarray(column, dtype=float))
+    return column.combine_chunks()
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,34 +179,3 @@ class DelayedPart:
     def computed(self, block: object) -> DelayedPart:
         """The part with its partition in hand: what a worker reads."""
         return DelayedPart(block, self.names)
-
-
-class unreadable:
-    """Whatever a parser met first, said in our words."""
-
-    def __init__(self, path: str, kind: str) -> None:
-        self.path, self.kind = path, kind
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None or not isinstance(error, Exception) or _ours(error):
-            return
-        line = " ".join(str(error).split())
-        line = line if len(line) <= 160 else line[:157] + "..."
-        raise ValueError(
-            f"{self.path} cannot be read as {self.kind} ({line}): it may be damaged, cut short or misnamed"
-        ) from None
-
-
-def _ours(error: BaseException) -> bool:
-    """Arrow's own errors derive from ValueError too."""
-    import pyarrow as pa
-
-    return isinstance(error, ValueError) and not isinstance(error, pa.ArrowException)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from onehidden.data.source import Batch
 from onehidden.data.survey import Summary, hashed
+from onehidden.data.table import Batch
 
 _MOST = 8192  # rows kept for all columns together
 WANTED = 64  # rows in which a column should leave its usual value: as many as units have weights on it

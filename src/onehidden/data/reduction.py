@@ -13,7 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from onehidden.data.parts import DelayedPart
-from onehidden.data.source import BATCH_ROWS, Batch, Part, Selection, Source, prefetched
+from onehidden.data.source import BATCH_ROWS, Part, Selection, Source, prefetched
+from onehidden.data.table import Batch
 
 if TYPE_CHECKING:
     from distributed import Client

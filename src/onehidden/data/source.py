@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from onehidden.data.table import shorten
+from onehidden.data.columns import GAPS, numbers, values_of
+from onehidden.data.features import Feature
+from onehidden.data.table import Batch, shorten
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,28 +20,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 BATCH_ROWS = 1 << 15
 _PART_SHIFT = 40  # a row's number: its part above, its place in the part below
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Some rows of a source, finite float64.
-
-    Attributes
-    ----------
-    X, y, weight : (n, d), (n,) or None, (n,) or None.
-    row : (n,) numbers that name each row for good, whatever the batches.
-    dropped : rows left out for missing or infinite values, and ``faults``: how many in each column.
-    """
-
-    X: np.ndarray
-    y: np.ndarray | None
-    weight: np.ndarray | None
-    row: np.ndarray
-    dropped: int = 0
-    faults: dict[str, int] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.X)
 
 
 @runtime_checkable
@@ -55,15 +35,23 @@ class Part(Protocol):
 class Selection:
     """What to take from every part, and what to do about gaps ("refuse" or "drop")."""
 
-    features: tuple[str, ...]
+    features: tuple[Feature, ...]
     target: str | None
     weight: str | None
     nulls: str
     where: str
+    levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the features."""
+        return tuple(feature.name for feature in self.features)
 
     @property
     def columns(self) -> list[str]:
-        return [*self.features, *(name for name in (self.target, self.weight) if name is not None)]
+        """The columns to read, each once."""
+        used = dict.fromkeys(feature.column for feature in self.features)
+        return [*used, *(name for name in (self.target, self.weight) if name is not None)]
 
     def batches(self, number: int, part: Part, rows: int, counting: bool = False) -> Iterator[Batch]:
         """The batches of one part; with ``counting`` gaps are dropped and counted whatever ``nulls`` says."""
@@ -84,21 +72,25 @@ class Selection:
         rows = f"{dropped} rows hold" if total is None else f"{dropped} of {total} rows hold"
         return (
             f"{self.where} must hold finite numbers only, but {rows} missing or infinite values in "
-            f"{', '.join(held[:5])}{more}: fill the gaps, or leave those rows out with nulls='drop'"
+            f"{', '.join(held[:5])}{more}: {GAPS}"
         )
 
     def _batch(self, table: pa.RecordBatch | pa.Table, first: int) -> Batch:
-        n = table.num_rows
-        values = np.empty((len(self.columns), n))
-        for j, name in enumerate(self.columns):
-            values[j] = _as_float(table.column(name), name, self.where)
+        n, levels = table.num_rows, dict(self.levels)
+        others = [name for name in (self.target, self.weight) if name is not None]
+        columns = [feature.column for feature in self.features] + others
+        values = np.empty((len(columns), n))
+        for j, feature in enumerate(self.features):
+            values[j] = values_of(feature, table.column(feature.column), levels, self.where)
+        for j, name in enumerate(others, start=len(self.features)):
+            values[j] = numbers(table.column(name), name, self.where)
         row = np.arange(first, first + n, dtype=np.int64)
         bad = ~np.isfinite(values)
         dropped, faults = 0, {}
         if bad.any():
             good = ~bad.any(axis=0)
             counts = bad.sum(axis=1)
-            faults = {name: int(c) for name, c in zip(self.columns, counts, strict=True) if c}
+            faults = {name: int(c) for name, c in zip(columns, counts, strict=True) if c}
             dropped, values, row = n - int(good.sum()), values[:, good], row[good]
         if self.weight is not None and np.any(values[-1] == 0):  # such rows do not count at all
             counts = values[-1] != 0
@@ -111,24 +103,7 @@ class Selection:
                 f"{self.where} has negative weights in column {self.weight!r}: weights count samples, give "
                 "numbers from 0 on"
             )
-        return Batch(np.ascontiguousarray(values[:d].T), y, weight, row, dropped, faults)
-
-
-def _as_float(column: pa.Array | pa.ChunkedArray, name: str, where: str) -> np.ndarray:
-    import pyarrow as pa
-
-    kind = column.type
-    if pa.types.is_null(kind):
-        return np.full(len(column), np.nan)
-    if pa.types.is_boolean(kind):
-        column = column.cast(pa.int8())
-    try:
-        column = column.cast(pa.float64(), safe=False)
-    except pa.ArrowException:
-        raise ValueError(
-            f"{where} must have numeric columns, but {name!r} is of type {kind} in one of its parts"
-        ) from None
-    return column.to_numpy(zero_copy_only=False) if hasattr(column, "buffers") else column.to_numpy()
+        return Batch(np.ascontiguousarray(values[:d].T), y, weight, row, dropped, faults, first)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,16 +116,23 @@ class Source:
     selection : features, target, weight column and the rule for gaps.
     n_rows : rows before any are dropped.
     fingerprint : changes when the data change, as far as names, sizes and dates tell.
+    notes : what was done to the columns on the way, a sentence each.
     """
 
     parts: tuple[Part, ...] = field(repr=False)
     selection: Selection
     n_rows: int
     fingerprint: str = field(repr=False)
+    notes: tuple[str, ...] = ()
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        return self.selection.features
+        return self.selection.names
+
+    @property
+    def levels(self) -> dict[str, tuple[str, ...]]:
+        """The categories of each text column that became indicators, the base first."""
+        return dict(self.selection.levels)
 
     @property
     def target_name(self) -> str | None:

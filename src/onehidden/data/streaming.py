@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onehidden.data.columns import choose_features, must_exist
+from onehidden.data.columns import constant_note, must_be_numeric, must_have_features, text_columns
+from onehidden.data.faults import unreadable
+from onehidden.data.features import Kind, choose, kind_of, learnt_levels, must_be_choosable
 from onehidden.data.parts import (
     PART_ROWS,
     ArrayPart,
@@ -19,10 +21,12 @@ from onehidden.data.parts import (
     FeatherPart,
     ParquetPart,
     slices,
-    unreadable,
 )
-from onehidden.data.source import Part, Selection, Source
+from onehidden.data.request import Dialect, Request
+from onehidden.data.size import COMFORTABLE, RATIO, memory, must_be_plausible
+from onehidden.data.source import BATCH_ROWS, Part, Selection, Source
 from onehidden.data.table import shorten
+from onehidden.data.varying import varying
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,25 +34,26 @@ if TYPE_CHECKING:
 
     from onehidden.data.opening import Target
 
-_COMFORTABLE = 0.25  # share of the machine's memory that a table may fill before it is streamed
 
-
+@dataclass(frozen=True)
 class _Found:
-    """What opening a container yields: parts, names, kinds of the columns, rows, a fingerprint."""
+    """What opening a container yields: parts, names, kinds of the columns, rows, a fingerprint, notes."""
 
-    def __init__(
-        self, parts: Sequence[Part], names: list[str], numeric: list[bool], rows: int, mark: str
-    ) -> None:
-        self.parts, self.names, self.numeric, self.rows, self.mark = parts, names, numeric, rows, mark
+    parts: Sequence[Part]
+    names: list[str]
+    kinds: list[Kind]
+    rows: int
+    mark: str
+    notes: tuple[str, ...] = ()
 
 
-def open_source(
-    source: object, target: Target, columns: Sequence[str] | None, weight: str | None, nulls: str
-) -> Source:
+def open_source(source: object, target: Target, request: Request) -> Source:
     """A ``Source`` over a path, a Dask collection or a table in memory."""
     if isinstance(source, Path):
         where = str(source)
-        found, target = (_folder(source), target) if source.is_dir() else _file(source, target)
+        found, target = (
+            (_folder(source), target) if source.is_dir() else _file(source, target, request.dialect)
+        )
     elif is_dask(source):
         where, (found, target) = "the Dask collection", _dask(source, target)
     else:
@@ -57,41 +62,66 @@ def open_source(
         if not -len(found.names) <= target < len(found.names):
             raise ValueError(f"{where} has no column {target}: it has {len(found.names)}, counted from 0")
         target = found.names[int(target)]
-    selection = _select(found, None if target is None else str(target), columns, weight, nulls, where)
+    selection, notes = _select(found, replace(request, target=None if target is None else str(target)), where)
     if found.rows == 0:
         raise ValueError(f"{where} has column names but no rows: give a table with data in it")
+    if request.constant == "drop":
+        flat = _constant_features(found.parts, selection)
+        if flat:
+            notes = (*notes, constant_note(flat))
+            left = tuple(one for one in selection.features if one.name not in flat)
+            selection = replace(selection, features=left)
+            must_have_features(left, where)
     mark = hashlib.sha256(f"{found.mark}|{selection}".encode()).hexdigest()
     parts: tuple[Part, ...] = tuple(found.parts)
-    return Source(parts, selection, found.rows, mark)
+    return Source(parts, selection, found.rows, mark, notes)
 
 
-def _select(
-    found: _Found,
-    target: str | None,
-    columns: Sequence[str] | None,
-    weight: str | None,
-    nulls: str,
-    where: str,
-) -> Selection:
-    repeated = [name for name, count in Counter(found.names).items() if count > 1]
-    if repeated:
-        raise ValueError(f"{where} has more than one column called {shorten(repeated)}: rename them")
-    for name, role in ((target, "target column"), (weight, "weight column")):
-        if name is not None:
-            must_exist(name, found.names, where, role)
-    if weight is not None and weight == target:
-        raise ValueError(f"{weight!r} cannot be both the target and the weight: name two columns")
-    names = [name for name in found.names if name != weight]
-    features = choose_features(names, target, columns, where)
-    selection = Selection(tuple(features), target, weight, nulls, where)
-    kinds = dict(zip(found.names, found.numeric, strict=True))
-    text = [name for name in selection.columns if not kinds[name]]
-    if text:
-        raise ValueError(
-            f"{where} must have numeric columns, but {shorten(text)} {'is' if len(text) == 1 else 'are'} "
-            "not: encode as numbers, or list the feature columns to use"
-        )
-    return selection
+def _select(found: _Found, request: Request, where: str) -> tuple[Selection, tuple[str, ...]]:
+    kinds = dict(zip(found.names, found.kinds, strict=True))
+    given = request.one_hot if isinstance(request.one_hot, Mapping) else {}
+    must_be_choosable(found.names, request, where, [f"{c}={level}" for c in given for level in given[c][1:]])
+    text = text_columns(found.names, kinds, request) if request.one_hot is True else []
+    tables = (table for part in found.parts for table in part.tables(text, BATCH_ROWS))
+    levels = learnt_levels(tables, text, where) if request.one_hot is True else given
+    chosen = choose(found.names, kinds, request, levels)
+    others = [name for name in (request.target, request.weight) if name is not None]
+    must_be_numeric(chosen.features, others, kinds, where, lambda name: _first(found.parts, name))
+    selection = Selection(
+        chosen.features, request.target, request.weight, request.nulls, where, tuple(chosen.levels.items())
+    )
+    return selection, (*found.notes, *chosen.notes())
+
+
+def _first(parts: Sequence[Part], name: str) -> pa.ChunkedArray | None:
+    """Some values of a column, to show in a message; None where reading them fails."""
+    import pyarrow as pa
+
+    try:
+        return pa.chunked_array([next(iter(parts[0].tables([name], 1000))).column(name)])
+    except (ValueError, StopIteration, IndexError, TypeError):
+        return None
+
+
+def _constant_features(parts: Sequence[Part], selection: Selection) -> list[str]:
+    """Features that never vary: those that do not in the first rows are followed until they do."""
+    left, first = list(selection.features), None
+    for number, part in enumerate(parts):
+        here = replace(selection, features=tuple(left), target=None, weight=None)
+        for batch in here.batches(number, part, BATCH_ROWS, counting=True):
+            if not len(batch):
+                continue
+            names = [one.name for one in here.features]
+            held = {name: batch.X[:, j] for j, name in enumerate(names)}
+            first = {name: float(column[0]) for name, column in held.items()} if first is None else first
+            ends = [
+                (min(first[n.name], held[n.name].min()), max(first[n.name], held[n.name].max())) for n in left
+            ]
+            low, high = (np.array(end) for end in zip(*ends, strict=True))
+            left = [one for one, varies in zip(left, varying(low, high), strict=True) if not varies]
+            if not left:
+                return []
+    return [one.name for one in left]
 
 
 def _folder(path: Path) -> _Found:
@@ -111,7 +141,7 @@ def _folder(path: Path) -> _Found:
     rows, mark, first, kinds = 0, [], None, None
     for file in files:
         found = _parquet(file)
-        here = dict(zip(found.names, found.numeric, strict=True))
+        here = dict(zip(found.names, found.kinds, strict=True))
         if kinds is None or first is None:
             kinds, first = here, (file, found)
         elif here != kinds:
@@ -122,18 +152,20 @@ def _folder(path: Path) -> _Found:
         rows += found.rows
         mark.append(found.mark)
     assert first is not None
-    return _Found(parts, first[1].names, first[1].numeric, rows, "|".join(mark))
+    return _Found(parts, first[1].names, first[1].kinds, rows, "|".join(mark))
 
 
-def _difference(one: Path, kinds: dict[str, bool], other: Path, here: dict[str, bool]) -> str:
+def _difference(one: Path, kinds: dict[str, Kind], other: Path, here: dict[str, Kind]) -> str:
     lacking, extra = [n for n in kinds if n not in here], [n for n in here if n not in kinds]
     if lacking:
         return f"{other.name} lacks {shorten(lacking)}, which {one.name} has; give all files the same columns"
     if extra:
         return f"{other.name} has {shorten(extra)}, which {one.name} lacks; give all files the same columns"
     name = next(n for n in kinds if kinds[n] != here[n])
-    which = one.name if kinds[name] else other.name
-    return f"{name!r} holds numbers in {which} only; give it one type in all files"
+    this, that = (one, other) if kinds[name] is Kind.NUMBER else (other, one)
+    held = {one: kinds[name], other: here[name]}
+    what = f"{held[this].value} in {this.name} and {held[that].value} in {that.name}"
+    return f"{name!r} holds {what}; give it one type in all files"
 
 
 def _stamp(path: Path) -> str:
@@ -141,23 +173,19 @@ def _stamp(path: Path) -> str:
     return f"{path.name}:{state.st_size}:{state.st_mtime_ns}"
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    return numeric or pa.types.is_boolean(kind) or pa.types.is_null(kind)
-
-
-def _of_schema(schema: pa.Schema) -> tuple[list[str], list[bool]]:
-    return list(schema.names), [_is_number(field.type) for field in schema]
+def _of_schema(schema: pa.Schema) -> tuple[list[str], list[Kind]]:
+    return list(schema.names), [kind_of(field.type) for field in schema]
 
 
 def _parquet(path: Path) -> _Found:
     from pyarrow import parquet
 
+    from onehidden.data.files import unpacked_parquet
+
     with unreadable(str(path), "Parquet"):
         with parquet.ParquetFile(path) as file:
-            names, numeric = _of_schema(file.schema_arrow)
+            names, kinds = _of_schema(file.schema_arrow)
+            must_be_plausible(path, path.stat().st_size, unpacked_parquet(file.metadata))
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
     parts, group, held = [], [], 0
     for i, size in enumerate(sizes):
@@ -168,15 +196,18 @@ def _parquet(path: Path) -> _Found:
         held += size
     if group:
         parts.append(ParquetPart(str(path), tuple(group)))
-    return _Found(parts, names, numeric, sum(sizes), _stamp(path))
+    return _Found(parts, names, kinds, sum(sizes), _stamp(path))
 
 
 def _feather(path: Path) -> _Found:
     import pyarrow as pa
 
+    from onehidden.data.files import must_unpack_plausibly
+
     with unreadable(str(path), "Feather"):
+        must_unpack_plausibly(path)
         file = pa.ipc.open_file(pa.memory_map(str(path)))
-        names, numeric = _of_schema(file.schema)
+        names, kinds = _of_schema(file.schema)
         sizes = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
     parts, first, held = [], 0, 0
     for i, size in enumerate(sizes):
@@ -184,47 +215,46 @@ def _feather(path: Path) -> _Found:
         if held >= PART_ROWS or i == len(sizes) - 1:
             parts.append(FeatherPart(str(path), first, i + 1))
             first, held = i + 1, 0
-    return _Found(parts, names, numeric, sum(sizes), _stamp(path))
+    return _Found(parts, names, kinds, sum(sizes), _stamp(path))
 
 
-def _csv(path: Path) -> _Found:
+def _csv(path: Path, dialect: Dialect) -> _Found:
     from pyarrow import csv
 
-    from onehidden.data.files import csv_delimiter, must_be_names
+    from onehidden.data.files import must_be_names
+    from onehidden.data.written import written
 
-    delimiter = csv_delimiter(path)
-    parse = csv.ParseOptions(delimiter=delimiter)
     with unreadable(str(path), "CSV"):
-        with csv.open_csv(path, parse_options=parse) as reader:
-            names, numeric = _of_schema(reader.schema)
+        how, notes = written(path, dialect)
+        with csv.open_csv(path, how.read(), how.parse(), how.convert()) as reader:
+            names, kinds = _of_schema(reader.schema)
             booleans = tuple(field.name for field in reader.schema if str(field.type) == "bool")
         must_be_names(path, names)
         # One pass over the first column counts the rows: a line may hold a quoted line break.
-        count = csv.ConvertOptions(include_columns=names[:1])
-        with csv.open_csv(path, csv.ReadOptions(block_size=1 << 24), parse, count) as reader:
+        count = how.convert(include_columns=names[:1])
+        with csv.open_csv(path, how.read(1 << 24), how.parse(), count) as reader:
             rows = sum(batch.num_rows for batch in reader)
-    return _Found([CsvPart(str(path), delimiter, booleans)], names, numeric, rows, _stamp(path))
+    texts = tuple(name for name, kind in zip(names, kinds, strict=True) if kind is Kind.TEXT)
+    return _Found([CsvPart(str(path), how, booleans, texts)], names, kinds, rows, _stamp(path), notes)
 
 
-def _npy(path: Path) -> _Found:
-    from onehidden.data.files import read
+def _file(path: Path, target: Target, dialect: Dialect) -> tuple[_Found, Target]:
+    from onehidden.data import files
 
-    array = read(path)
-    if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "biuf":
-        raise ValueError(f"{path} must hold one matrix of numbers, n rows and d columns, to be streamed")
-    names = tuple(f"x{j}" for j in range(array.shape[1]))
-    parts = [ArrayPart(names, a, b, path=str(path)) for a, b in slices(len(array), PART_ROWS)]
-    return _Found(parts, list(names), [True] * len(names), len(array), _stamp(path))
-
-
-def _file(path: Path, target: Target) -> tuple[_Found, Target]:
-    from onehidden.data.files import kind_of, read
-
-    kind = kind_of(path)
-    if kind == "npz":
-        return _table(read(path), target)
-    found = {"parquet": _parquet, "feather": _feather, "csv": _csv, "npy": _npy}[kind](path)
-    return found, target
+    kind = files.kind_of(path)
+    if kind == "parquet":
+        return _parquet(path), target
+    if kind == "csv":
+        return _csv(path, dialect), target
+    if kind == "feather" and files.has_footer(path):
+        return _feather(path), target
+    held, notes = files.read(path, dialect)
+    if isinstance(held, np.ndarray) and held.ndim == 2 and held.dtype.kind in "biuf":
+        names = tuple(f"x{j}" for j in range(held.shape[1]))
+        parts = [ArrayPart(names, a, b, path=str(path)) for a, b in slices(len(held), PART_ROWS)]
+        return _Found(parts, list(names), [Kind.NUMBER] * len(names), len(held), _stamp(path)), target
+    found, target = _table(held, target)
+    return replace(found, notes=notes), target
 
 
 def _table(source: object, target: Target) -> tuple[_Found, Target]:
@@ -232,24 +262,30 @@ def _table(source: object, target: Target) -> tuple[_Found, Target]:
     from onehidden.data.opening import as_arrow
 
     table, target = as_arrow(source, target, "the table")
-    names, numeric = _of_schema(table.schema)
-    columns = tuple(_plain(table.column(j)) if good else np.zeros(0) for j, good in enumerate(numeric))
+    names, kinds = _of_schema(table.schema)
+    columns = tuple(_plain(table.column(j), kind) for j, kind in enumerate(kinds))
     rows = table.num_rows
     parts = [ArrayPart(tuple(names), a, b, columns=columns) for a, b in slices(rows, PART_ROWS)]
     digest = hashlib.sha256()
     for column in columns:
-        digest.update(np.ascontiguousarray(column).tobytes())
-    return _Found(parts, names, numeric, rows, digest.hexdigest()), target
+        held = column if isinstance(column, np.ndarray) else np.array(column.to_pylist(), dtype=str)
+        digest.update(np.ascontiguousarray(held).tobytes())
+    return _Found(parts, names, kinds, rows, digest.hexdigest()), target
 
 
-def _plain(column: pa.ChunkedArray) -> np.ndarray:
+def _plain(column: pa.ChunkedArray, kind: Kind) -> np.ndarray | pa.ChunkedArray:
     import pyarrow as pa
 
+    if kind is not Kind.NUMBER:
+        return column
     if pa.types.is_null(column.type):
         return np.full(len(column), np.nan)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     return column.cast(pa.float64(), safe=False).to_numpy()
+
+
+_KINDS = {**dict.fromkeys("biuf", Kind.NUMBER), **dict.fromkeys("mM", Kind.DATE)}  # of NumPy's kinds
 
 
 def is_dask(source: object) -> bool:
@@ -267,10 +303,10 @@ def _dask(source: object, target: Target) -> tuple[_Found, Target]:
     if hasattr(held, "to_delayed") and hasattr(held, "columns"):
         names = [str(name) for name in held.columns]
         target = str(target) if target in list(held.columns) else target  # a name before a place
-        numeric = [dtype.kind in "biuf" for dtype in held.dtypes]
+        kinds = [_KINDS.get(dtype.kind, Kind.TEXT) for dtype in held.dtypes]
         rows = len(held)
         parts = [DelayedPart(part, tuple(names)) for part in held.to_delayed()]
-        return _Found(parts, names, numeric, rows, tokenize(held)), target
+        return _Found(parts, names, kinds, rows, tokenize(held)), target
     X, y = held if isinstance(held, tuple) else (held, None)
     X = X if hasattr(X, "__dask_graph__") else da.from_array(np.asarray(X))
     if X.ndim != 2:
@@ -289,7 +325,7 @@ def _dask(source: object, target: Target) -> tuple[_Found, Target]:
         other = y.rechunk((X.chunks[0],)).to_delayed().ravel()
         blocks = [_beside(a, b) for a, b in zip(blocks, other, strict=True)]
     parts = [DelayedPart(block, tuple(names)) for block in blocks]
-    return _Found(parts, names, [True] * len(names), int(X.shape[0]), tokenize(X, y)), target
+    return _Found(parts, names, [Kind.NUMBER] * len(names), int(X.shape[0]), tokenize(X, y)), target
 
 
 def _beside(left: Delayed, right: Delayed) -> Delayed:
@@ -301,18 +337,16 @@ def _beside(left: Delayed, right: Delayed) -> Delayed:
 
 def too_large(path: Path) -> bool:
     """Whether the table of a file would fill more of the memory than is comfortable."""
-    import os
-
     from onehidden.data.files import kind_of
 
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        size = path.stat().st_size
-    except (OSError, ValueError, AttributeError):
-        return False
-    if size < _COMFORTABLE * memory / 8:  # no compression makes a small file a large table
-        return False
-    if kind_of(path) == "parquet":
+    size, room = path.stat().st_size, COMFORTABLE * memory()
+    kind = kind_of(path)
+    if kind == "parquet":
         found = _parquet(path)
-        size = 8 * found.rows * len(found.names)
-    return size > _COMFORTABLE * memory
+        return 8 * found.rows * len(found.names) > room
+    if path.suffix.lower() == ".gz" and size > room / RATIO:
+        from onehidden.data.written import blocks
+
+        with unreadable(str(path), "CSV"):
+            size = sum(len(block) for block in blocks(path))
+    return size > room

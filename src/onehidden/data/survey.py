@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from onehidden.data.source import Batch, Selection
+from onehidden.data.source import Selection
+from onehidden.data.table import Batch
+from onehidden.data.varying import varying
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,14 +160,12 @@ def must_be_usable(summary: Summary, selection: Selection) -> None:
     """Gaps where they are refused, and constant columns: one sentence each."""
     if summary.dropped and selection.nulls == "refuse":
         raise ValueError(selection.refusal(summary.dropped, summary.n + summary.dropped, summary.faults))
-    # A spread at the level of rounding is no spread: no weight on such a column can be told from a bias.
-    size = np.maximum(np.abs(summary.low), np.abs(summary.high))
-    flat = np.flatnonzero(summary.high <= summary.low + 8 * np.finfo(float).eps * size)
+    flat = np.flatnonzero(~varying(summary.low, summary.high))
     if flat.size:
-        name = selection.features[flat[0]]
+        name = selection.names[flat[0]]
         raise ValueError(
-            f"column {name!r} is constant ({summary.low[flat[0]]:g}): leave it out, and use bias=True for "
-            "constant terms"
+            f"column {name!r} is constant ({summary.low[flat[0]]:g}): leave it out with constant='drop', and "
+            "use bias=True for constant terms"
         )
 
 

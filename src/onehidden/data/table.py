@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some rows of a source, finite float64.
+
+    Attributes
+    ----------
+    X, y, weight : (n, d), (n,) or None, (n,) or None.
+    row : (n,) numbers that name each row for good, whatever the batches; they begin at ``first``.
+    dropped : rows left out for missing or infinite values, and ``faults``: how many in each column.
+    """
+
+    X: np.ndarray
+    y: np.ndarray | None
+    weight: np.ndarray | None
+    row: np.ndarray
+    dropped: int = 0
+    faults: dict[str, int] = field(default_factory=dict)
+    first: int = 0
+
+    def __len__(self) -> int:
+        return len(self.X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,6 +42,9 @@ class Table:
     feature_names : d names, in the order of X's columns.
     target_name : name of y, or None.
     weight : (n,) weights of the rows, from 0 on, or None; ``weight_name`` their column.
+    levels : the categories of each text column that became indicators, the base first.
+    notes : what was done to the columns on the way, a sentence each.
+    row, n_read : (n,) the places of the rows among the n_read that were read; None where all were kept.
     """
 
     X: np.ndarray
@@ -26,6 +53,10 @@ class Table:
     target_name: str | None = None
     weight: np.ndarray | None = None
     weight_name: str | None = None
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    row: np.ndarray | None = field(default=None, repr=False)
+    n_read: int | None = None
 
     @property
     def n_rows(self) -> int:
@@ -39,6 +70,12 @@ class Table:
         target = "no target" if self.target_name is None else f"target {self.target_name!r}"
         return f"Table({self.n_rows} rows, {self.n_inputs} features, {target})"
 
+    def batches(self) -> Iterator[Batch]:
+        """All rows at once: what a streamed source gives in pieces."""
+        row = np.arange(self.n_rows) if self.row is None else self.row
+        read = self.n_rows if self.n_read is None else self.n_read
+        yield Batch(self.X, self.y, self.weight, row, read - self.n_rows)
+
 
 def read_only(array: np.ndarray) -> np.ndarray:
     """A view that cannot be written through; the caller's own array stays as it was."""
@@ -47,7 +84,8 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def shorten(names: list[str], limit: int = 5) -> str:
-    """At most ``limit`` quoted names, and how many were left out."""
-    shown = ", ".join(repr(name) for name in names[:limit])
+def shorten(names: Sequence[str], limit: int = 5) -> str:
+    """At most ``limit`` quoted names, none of them long, and how many were left out."""
+    cut = [name if len(name) <= 60 else name[:57] + "..." for name in names[:limit]]
+    shown = ", ".join(repr(name) for name in cut)
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"

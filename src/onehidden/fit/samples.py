@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from onehidden import data
-from onehidden.data.arrays import as_real
+from onehidden.data.arrays import as_real, must_be_aligned
 from onehidden.fit.coordinates import Coordinates, whitened
 from onehidden.fit.form import Form
 from onehidden.fit.in_memory import NetworkFit
@@ -111,6 +111,8 @@ def checked_samples(X: object, y: object, sample_weight: object) -> Samples:
         raise ValueError("recover needs the target: recover(X, y, …)")
     weight = None
     if sample_weight is not None:
+        must_be_aligned(X, y)
+        must_be_aligned(X, sample_weight, "sample_weight")
         X, y, weight = _weighted_rows(X, y, sample_weight)
     matrix, target = data.check_arrays(X, y, feature_names=names or None)
     assert target is not None

@@ -1,0 +1,207 @@
+"""Features: which numbers are made of which columns, and the categories of text columns."""
+
+from __future__ import annotations
+
+import difflib
+import enum
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onehidden.data.request import Request
+from onehidden.data.table import shorten
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Categories of one column at most: each is an input with weights of its own in every unit. More of them are
+# names or codes of single rows.
+MOST_LEVELS = 100
+
+
+class Kind(enum.Enum):
+    """What a column holds."""
+
+    NUMBER = "numbers"
+    TEXT = "text"
+    DATE = "dates"
+    OTHER = "something else"
+
+
+def kind_of(kind: pa.DataType) -> Kind:
+    """The kind of an Arrow type; a dictionary is a text column whatever its codes."""
+    from pyarrow import types
+
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return Kind.NUMBER
+    if types.is_boolean(kind) or types.is_null(kind):
+        return Kind.NUMBER
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return Kind.TEXT
+    if types.is_dictionary(kind):
+        return Kind.TEXT
+    return Kind.DATE if types.is_temporal(kind) else Kind.OTHER
+
+
+@dataclass(frozen=True)
+class Feature:
+    """An input: the numbers of a column, or with ``level`` 1 where the column holds that text, else 0."""
+
+    name: str
+    column: str
+    level: str | None = None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The features, and of every text column among them its categories, the base first."""
+
+    features: tuple[Feature, ...]
+    levels: Mapping[str, tuple[str, ...]]
+
+    def notes(self) -> Iterator[str]:
+        """What was made of text columns, a sentence each."""
+        used = {feature.column for feature in self.features}
+        for column, (base, *others) in self.levels.items():
+            if not others:
+                yield f"column {column!r} is {base!r} in every row and was left out"
+            elif column in used:
+                yield f"column {column!r} became {shorten(others)} against the base {base!r}"
+
+
+def choose(
+    names: Sequence[str], kinds: Mapping[str, Kind], request: Request, levels: Mapping[str, Sequence[str]]
+) -> Chosen:
+    """The features that a request asks for; ``levels`` are the categories of columns to encode."""
+    known = {column: tuple(map(str, found)) for column, found in levels.items()}
+    made = {column: _indicators(column, found) for column, found in known.items()}
+    single = {one.name: one for many in made.values() for one in many}
+    features: list[Feature] = []
+    for name in wanted_columns(names, request, tuple(single)):
+        if name in made:
+            features += made[name]
+        else:
+            features.append(single[name] if name in single and name not in names else Feature(name, name))
+    twice = [name for name, count in Counter(one.name for one in features).items() if count > 1]
+    if twice:
+        raise ValueError(f"two features would be called {shorten(twice)}: rename the column")
+    must_be_plain([one.name for one in features], "the features")
+    return Chosen(tuple(features), known)
+
+
+def wanted_columns(names: Sequence[str], request: Request, made: Sequence[str] = ()) -> list[str]:
+    """The columns a request asks for by name, or all that are left; ``made`` may be asked for too."""
+    other = {request.target, request.weight, *request.drop}
+    if request.columns is None:
+        return [name for name in names if name not in other]
+    return list(request.columns)
+
+
+def _indicators(column: str, levels: tuple[str, ...]) -> list[Feature]:
+    return [Feature(f"{column}={level}", column, level) for level in levels[1:]]
+
+
+def must_be_choosable(names: Sequence[str], request: Request, where: str, made: Sequence[str] = ()) -> None:
+    """One sentence for columns that are missing, nameless, named twice or asked for in two roles."""
+    must_be_plain(names, where)
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(
+            f"{where} has more than one column called {shorten(repeated)}: rename them so that each name "
+            "is used once"
+        )
+    for name, role in ((request.target, "target column"), (request.weight, "weight column")):
+        if name is not None:
+            must_exist(name, names, where, role)
+    for name in request.drop:
+        must_exist(name, names, where, "column to leave out called")
+    if request.columns is None:
+        left = wanted_columns(names, request)
+        if not left:
+            held = "no columns" if request.target is None else f"only the target {request.target!r}"
+            more = " beside what is left out" if request.drop else ""
+            raise ValueError(
+                f"{where} holds {held}{more}: at least one feature column is needed beside the target"
+            )
+        nameless = [i for i, name in enumerate(names) if name.strip() == "" and name in left]
+        if nameless:
+            raise ValueError(
+                f"{where} has no name for column {nameless[0] + 1}, which is how a saved row index looks: "
+                "name it, save without the index, or list the feature columns to use"
+            )
+        return
+    if not request.columns:
+        raise ValueError("columns must name at least one feature column, got an empty list")
+    for name in request.columns:
+        must_exist(name, [*names, *made], where, "column")
+    for name, role in ((request.target, "the target"), (request.weight, "the weight")):
+        if name in request.columns:
+            raise ValueError(f"{name!r} cannot be both {role} and a feature: take it out of columns")
+    if set(request.drop) & set(request.columns):
+        both = sorted(set(request.drop) & set(request.columns))
+        raise ValueError(f"columns and drop both name {shorten(both)}: take it out of one of them")
+    twice = [name for name, count in Counter(request.columns).items() if count > 1]
+    if twice:
+        raise ValueError(f"columns names {shorten(twice)} more than once: list each feature once")
+
+
+def must_exist(name: str, names: Sequence[str], where: str, role: str) -> None:
+    """A missing column is refused with those it may have meant."""
+    if name in names:
+        return
+    folded = {other.strip().casefold(): other for other in reversed(names)}
+    near = [folded[k] for k in difflib.get_close_matches(name.strip().casefold(), folded, 3, 0.6)]
+    near += [other for other in names if "," in other and name in (w.strip() for w in other.split(","))][:1]
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose one of {shorten(names, 8)}"
+    raise ValueError(f"{where} has no {role} {name!r}: {hint}")
+
+
+def must_be_plain(names: Sequence[str], where: str) -> None:
+    """Names that steer a terminal, or turn the direction of the text around them, are refused."""
+    for name in names:
+        if any(_steers(mark) for mark in name):
+            raise ValueError(
+                f"{where} has a column name with control characters, {shorten([name[:60]])}: rename it"
+            )
+
+
+def _steers(mark: str) -> bool:
+    if mark in "\t\r\n" or mark.isprintable():
+        return False
+    return unicodedata.category(mark) in ("Cc", "Cs") or unicodedata.bidirectional(mark) in (
+        "LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI",
+    )  # fmt: skip
+
+
+def learnt_levels(
+    tables: Iterable[pa.RecordBatch | pa.Table], columns: Sequence[str], where: str
+) -> dict[str, tuple[str, ...]]:
+    """The categories of text columns: the most frequent first, which is the base, then by name."""
+    counts: dict[str, Counter[str]] = {column: Counter() for column in columns}
+    for table in tables if columns else ():
+        for column, counter in counts.items():
+            for pair in as_text(table.column(column)).value_counts().to_pylist():
+                if pair["values"] is not None:
+                    counter[pair["values"]] += pair["counts"]
+            if len(counter) > MOST_LEVELS:
+                raise ValueError(
+                    f"{where} has more than {MOST_LEVELS} different texts in column {column!r}: leave it out "
+                    f"with drop=[{column!r}] (--drop), or join its categories into fewer"
+                )
+    empty = [column for column, counter in counts.items() if not counter]
+    if empty:
+        raise ValueError(f"{where} has only missing values in column {empty[0]!r}: leave it out")
+    found = {}
+    for column, counter in counts.items():
+        base = min(counter, key=lambda level: (-counter[level], level))
+        found[column] = (base, *sorted(level for level in counter if level != base))
+    return found
+
+
+def as_text(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """A text column as plain strings."""
+    import pyarrow as pa
+
+    return column if pa.types.is_string(column.type) else column.cast(pa.string())
