@@ -8,7 +8,7 @@ ONE_THREAD := NPROC=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 .PHONY: demo test test-all lint bench reproduce docs clean
 
 demo: $(VENV)/.ready
-	$(BIN)/onehidden demo --out $(OUT)
+	$(BIN)/onehidden demo --out $(OUT) --force
 
 test: $(VENV)/.ready-test
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist worksteal

@@ -119,3 +119,19 @@ def fake(found: OneHiddenNet, names: tuple[str, ...] | None = None, good: bool =
         },
         versions={"onehidden": "0.1.0", "jax": "0.10.2", "numpy": "2.4.6", "python": "3.11.9"},
     )
+
+
+def saved_run(folder, network: OneHiddenNet, names, options: dict[str, Any] | None = None, n: int = 60):
+    """A run folder with a consistent answer, as a command would leave it."""
+    from onehidden.certify import Status
+    from onehidden.certify.errors import ParameterRecord
+    from onehidden.recovery import Recovery
+
+    k, d = network.weights.shape
+    errors = ParameterRecord(np.ones((k, d)), np.ones(k), np.ones(k), 1.0)
+    recovery = Recovery(
+        network, Status.CONSISTENT, "fits", 0.1, 0.1, 1.0, [at_most("fit", 0.0, 1.0, "fine")], errors, [],
+        np.ones(3), {}, "test", n, tuple(names), options or {}, {},
+    )  # fmt: skip
+    recovery.save(folder)
+    return recovery

@@ -7,8 +7,10 @@ a random stream, ``run.at("random", 3)`` the same run at a step of that name.
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -68,12 +70,18 @@ class Run:
         return time.perf_counter() - self.began
 
     def expired(self) -> bool:
-        """Whether the time is up."""
-        return self.max_seconds is not None and self.seconds() > self.max_seconds
+        """Whether the time is up, or somebody has asked to stop."""
+        return self.left() <= 0.0
 
     def left(self) -> float:
-        """Seconds that remain; infinite without a budget."""
+        """Seconds that remain; infinite without a budget, none once somebody has asked to stop."""
+        if any(stop.is_set() for stop in _STOPS):
+            return 0.0
         return float("inf") if self.max_seconds is None else max(self.max_seconds - self.seconds(), 0.0)
+
+    def within(self, share: float) -> Run:
+        """The same run with so much of its time."""
+        return self if self.max_seconds is None else replace(self, max_seconds=share * self.max_seconds)
 
     def report(self, stage: str, step: int, loss: float) -> None:
         """Add a record to the trace and tell the listener."""
@@ -108,6 +116,20 @@ class Run:
     @property
     def _step(self) -> str:
         return "/".join(str(word) for word in self.path) or "whole"
+
+
+_STOPS: list[threading.Event] = []
+
+
+@contextmanager
+def stoppable() -> Iterator[threading.Event]:
+    """A scope with an event that, once set, ends every run in it as a spent budget does."""
+    stop = threading.Event()
+    _STOPS.append(stop)
+    try:
+        yield stop
+    finally:
+        _STOPS.remove(stop)
 
 
 def print_line(record: TraceRecord) -> None:

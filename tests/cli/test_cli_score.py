@@ -62,11 +62,11 @@ def test_npz_goes_in_and_out(tmp_path, run):
 @pytest.mark.parametrize(
     ("rows", "args", "sentence"),
     [
-        (np.column_stack([X[:, 0], np.ones(400)]), (), "constant"),
+        (np.ones((400, 2)), (), "no feature that varies"),
         (X[:3], (), "at least 4 rows"),
         (np.where(X == X[0, 0], np.nan, X), (), "missing value"),
         (X, ("--out", "x.txt"), "parquet"),
-        (X, ("--drop", "z"), "no column 'z'"),
+        (X, ("--drop", "z"), "no column to leave out called 'z'"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_two(tmp_path, run, rows, args, sentence):

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from fake_recovery import HOSTILE, fake, problem
+from fake_recovery import HOSTILE, fake, problem, saved_run
 
 from onehidden import data
 from onehidden.certify.units import UnitStatus, UnitVerdict
@@ -32,27 +32,20 @@ def _printed(part, width: int = 100) -> str:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_units_show_every_name_and_error_as_text(width):
+def test_the_first_screen_shows_names_and_errors_as_text(width):
+    from rich.console import Console
+
     *_, found = problem()
     found = OneHiddenNet(found.weights, [1.53, *found.output[1:]], found.bias, 0.301)
     recovery = fake(found, NAMES)
     recovery.standard_errors.output[0] = 0.0137
-    text = _printed(tables.units(recovery), width)
+    stream = io.StringIO()
+    tables.show(recovery, Console(file=stream, width=width))
+    text = stream.getvalue()
     for name in NAMES:
-        assert text.count(name) == found.n_hidden
-    assert "1.530 ± 0.014" in text
-    assert "bias b" in text
+        assert text.count(name) == 2 * found.n_hidden  # in the formula and beside its effect
+    assert "w 1.530 ± 0.014" in text
     assert max(map(len, text.splitlines())) <= width
-
-
-def test_units_without_errors_names_or_biases_still_print():
-    net = OneHiddenNet(np.eye(3), np.ones(3))
-    recovery = fake(net)
-    object.__setattr__(recovery, "standard_errors", None)
-    text = _printed(tables.units(recovery))
-    assert "x2 1" in text
-    assert "±" not in text
-    assert "bias" not in text
 
 
 def test_checks_put_failures_first_with_advice():
@@ -85,23 +78,6 @@ def test_status_is_one_word_and_its_sentence():
     doubtful = _printed(tables.status(fake(found, good=False)))
     assert doubtful.strip() == "stopped: no further progress: two units are parallel"
     assert "identifiability" not in doubtful
-
-
-def test_numbers_that_the_data_leave_open_are_shown_as_such():
-    *_, found = problem()
-    recovery = fake(found, NAMES)
-    recovery.standard_errors.weights[0, 1] = np.inf
-    lost = UnitVerdict(
-        2, found.weights[2], 0.0, 1.0, (np.ones(6), 1.0, 1.0), 0.1, UnitStatus.UNDETERMINED, "no row tells"
-    )
-    text = _printed(tables.units(replace(recovery, units=(lost,))), 120)
-    assert "inf" not in text
-    assert text.count("undetermined") == 2
-    assert "undetermined: no row tells" in text
-    _, third = re.split(r"^ *3 ", text, flags=re.MULTILINE)
-    third, _ = re.split(r"^ *4 ", third, flags=re.MULTILINE)
-    assert "±" not in third
-    assert "±" in text.replace(third, "")
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid", "abs", "squared_relu"])
@@ -143,11 +119,8 @@ def test_true_unit_without_partner_is_shown():
 @pytest.fixture
 def run(tmp_path):
     X, y, _, found = problem(n=40)
-    folder = tmp_path / "run"
-    folder.mkdir()
-    found.save(folder / "model.safetensors")
     names = [f"f{j}" for j in range(6)]
-    (folder / "result.json").write_text(json.dumps({"feature_names": names}))
+    saved_run(tmp_path / "run", found, names)
     header = ",".join(["y", *names[::-1]])
     np.savetxt(
         tmp_path / "rows.csv", np.column_stack([y, X[:, ::-1]]), delimiter=",", header=header, comments=""

@@ -105,8 +105,13 @@ def _failed(sentence: str) -> int:
 def _one_line(error: object) -> str:
     if isinstance(error, OSError) and error.strerror:
         named = f"{error.filename}: " if error.filename is not None else ""
-        return f"{named}{error.strerror}"
-    return " ".join(str(error).split())
+        return _shown(f"{named}{error.strerror}")
+    return _shown(" ".join(str(error).split()))
+
+
+def _shown(text: str) -> str:
+    """The text without anything that steers a terminal: names of files and columns come from others."""
+    return "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in text)
 
 
 def _where_to_look(error: click.ClickException) -> str:

@@ -28,8 +28,9 @@ TOLERANCE = 1e-8
 @click.option(
     "--out", type=click.Path(path_type=Path), default="demo-run", show_default=True, help="Run folder."
 )
+@click.option("--force", is_flag=True, help="Give up a run that the folder holds.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on stdout.")
-def command(problem: str, rows: int | None, seed: int, out: Path, as_json: bool) -> int:
+def command(problem: str, rows: int | None, seed: int, out: Path, force: bool, as_json: bool) -> int:
     """Recover a built-in hidden layer, compare it with the truth, write a page."""
     from dataclasses import replace
 
@@ -39,7 +40,7 @@ def command(problem: str, rows: int | None, seed: int, out: Path, as_json: bool)
     from onehidden.recovery import recover
 
     chosen = problems.get(problem)
-    folder = runs.free_folder(out)
+    folder = runs.free_folder(out, force)
     X, y, truth = chosen.sample(rows, seed)
     with progress.live(first=chosen.title) as listener:
         recovery = recover(
@@ -73,5 +74,4 @@ def _show(recovery: Recovery, truth: OneHiddenNet, errors: Match) -> None:
 
     console = Console()
     console.print(tables.found_against_true(recovery.network, truth, errors))
-    console.print(tables.checks(recovery))
-    console.print(tables.status(recovery))
+    tables.show(recovery, console)

@@ -16,6 +16,7 @@ from onehidden.cli import examples
 @click.option("--json", "as_json", is_flag=True, help="As JSON on stdout.")
 def command(pattern: str, as_json: bool) -> int:
     """List the catalogue of problems with known truth; PATTERN keeps some, as 'laplace-*' or '*-biased'."""
+    import shutil
     from fnmatch import fnmatchcase
 
     from onehidden import problems
@@ -27,11 +28,9 @@ def command(pattern: str, as_json: bool) -> int:
         keys = ("name", "title", "n_inputs", "n_hidden", "activation", "n", "bias", "noise", "tags")
         click.echo(json.dumps([{key: getattr(p, key) for key in keys} for p in rows], indent=2))
         return 0
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("name", "what it is", "n", "tags")
+    # A name on a line of its own: it is there to be typed, whole whatever the width of the terminal.
     for p in rows:
-        table.add_row(p.name, p.title, str(p.n), ", ".join(p.tags))
-    Console().print(table)
+        about = f"{p.title}; {p.n} samples; {', '.join(p.tags)}"
+        click.echo(p.name)
+        click.echo(click.wrap_text(about, shutil.get_terminal_size().columns, "    ", "    "))
     return 0

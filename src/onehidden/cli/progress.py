@@ -1,7 +1,10 @@
-"""Progress on stderr: one live line on a terminal (stage, loss, elapsed, left), nothing otherwise."""
+"""Progress on stderr: one live line on a terminal (stage, loss, elapsed), a line now and then in a pipe."""
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -9,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from onehidden.run import TraceRecord
 
+EVERY = 5.0  # seconds between lines in a pipe: a log of an hour has 720
+
 
 @contextmanager
 def live(max_seconds: float | None = None, first: str = "starting …") -> Iterator[Any]:
-    """A listener for ``recover(progress=…)`` that keeps one line up to date; False off a terminal."""
+    """A listener for ``recover(progress=…)`` that keeps one line up to date."""
     with _line(first, max_seconds) as say:
-        if say is None:
-            yield False
-            return
 
         def hear(record: TraceRecord) -> None:
             say(f"{record.stage}: step {record.step}, loss {record.loss:.2e}")
@@ -25,20 +27,21 @@ def live(max_seconds: float | None = None, first: str = "starting …") -> Itera
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """A line that says what is being worked on and for how long."""
-    with _line(what, None):
-        yield
+def waiting(what: str) -> Iterator[Callable[[str], None]]:
+    """A line that says what is being worked on and for how long; the text may be changed."""
+    with _line(what, None) as say:
+        yield say
 
 
 @contextmanager
-def _line(first: str, max_seconds: float | None) -> Iterator[Callable[[str], None] | None]:
+def _line(first: str, max_seconds: float | None) -> Iterator[Callable[[str], None]]:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield None
+        with _now_and_then(first) as say:
+            yield say
         return
     columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()]
     if max_seconds is not None:
@@ -47,3 +50,24 @@ def _line(first: str, max_seconds: float | None) -> Iterator[Callable[[str], Non
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(first, total=None)
         yield lambda text: bar.update(task, description=text)
+
+
+@contextmanager
+def _now_and_then(first: str) -> Iterator[Callable[[str], None]]:
+    """The last text every few seconds, by a clock of its own; nothing of what is over sooner."""
+    began, said, done = time.monotonic(), [first], threading.Event()
+
+    def work() -> None:
+        while not done.wait(EVERY):
+            print(f"{time.monotonic() - began:7.0f} s  {said[0]}", file=sys.stderr, flush=True)
+
+    def say(text: str) -> None:
+        said[0] = text
+
+    clock = threading.Thread(target=work, daemon=True)
+    clock.start()
+    try:
+        yield say
+    finally:
+        done.set()
+        clock.join()

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from onehidden.cli import examples
+from onehidden.cli import examples, reading
 
 
 def _activations(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -32,19 +32,13 @@ def _starts(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> 
         "onehidden recover data.parquet --target y --hidden 5 --activation tanh",
         "onehidden recover folder-of-parquet --target y --checkpoint kept",
         "onehidden recover data.csv --target y --columns age,bmi --out my-run --json",
+        "onehidden recover daten.csv --target y --decimal , --one-hot --drop id --nulls drop",
     ),
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--target", default="y", show_default=True, help="Column to explain.")
-@click.option("--columns", help="Feature columns, comma-separated; all but the target without it.")
 @click.option("--weight", help="Column of weights: how much each row counts.")
-@click.option(
-    "--nulls",
-    type=click.Choice(["refuse", "drop"]),
-    default="refuse",
-    show_default=True,
-    help="What to do about rows with missing values.",
-)
+@reading.options()
 @click.option("--hidden", type=int, help="Number of units; chosen from the data without it.")
 @click.option(
     "--activation",
@@ -73,6 +67,7 @@ def _starts(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> 
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Run folder [default: FILE's name with -run added]."
 )
+@click.option("--force", is_flag=True, help="Give up a run that the folder holds.")
 @click.option(
     "--checkpoint", type=click.Path(path_type=Path), help="Folder that lets a killed run go on where it was."
 )
@@ -81,9 +76,7 @@ def _starts(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> 
 def command(
     file: Path,
     target: str,
-    columns: str | None,
     weight: str | None,
-    nulls: str,
     hidden: int | None,
     activation: str,
     bias: bool,
@@ -94,20 +87,22 @@ def command(
     seed: int,
     max_seconds: float | None,
     out: Path | None,
+    force: bool,
     checkpoint: Path | None,
     scheduler: str | None,
     as_json: bool,
+    **typed: Any,
 ) -> int:
     """Recover the hidden layer behind a table (CSV, Parquet, Feather, npz, a folder of Parquet files).
 
     Prints the units with their standard errors, the checks with advice and the status, and writes a run
     folder: model.safetensors, recovery.json, report.html. Exit code 0 when the status is exact or consistent,
-    else 1.
+    else 1. Ctrl-C ends the search: the best answer so far is written and shown (exit code 130).
     """
     from dataclasses import replace
 
     from onehidden import data
-    from onehidden.cli import progress, runs
+    from onehidden.cli import interrupts, progress, runs
     from onehidden.recovery import recover
     from onehidden.recovery.options import checked_options
 
@@ -117,18 +112,18 @@ def command(
         "start": start, "errors": errors, "seed": seed, "max_seconds": max_seconds,
     }  # fmt: skip
     checked_options(**asked)
-    chosen = [name.strip() for name in columns.split(",")] if columns else None
+    folder = runs.free_folder(out or Path(f"{file.stem}-run"), force)
+    how = reading.given(**typed, weight=weight)
     # Workers read parts: with a scheduler even a small file is opened as a stream of them.
-    table = data.open(
-        file, target=target, columns=chosen, weight=weight, nulls=nulls, stream=True if scheduler else None
-    )
-    folder = runs.free_folder(out or Path(f"{file.stem}-run"))
+    table = data.open(file, target=target, **how, constant="drop", stream=True if scheduler else None)
+    reading.say(table)
     what = f"{table.n_rows} rows, {table.n_inputs} features, target {target!r}"
-    with progress.live(max_seconds, what) as listener:
+    with progress.live(max_seconds, what) as listener, interrupts.gentle() as stopped:
         recovery = recover(table, **asked, progress=listener, checkpoint=checkpoint, client=scheduler)
-    given = {"columns": chosen, "weight": weight, "nulls": None if nulls == "refuse" else nulls}
-    source = {"source": str(file), "target": target}
-    source |= {name: value for name, value in given.items() if value is not None}
+    if stopped.is_set():
+        recovery = replace(recovery, message=f"stopped by hand, the best answer so far: {recovery.message}")
+    levels = {"one_hot": {name: list(found) for name, found in table.levels.items()}} if table.levels else {}
+    source = {"source": str(file), "target": target, **how, **levels}
     recovery = replace(recovery, options={**recovery.options, **source})
     held = (table.X, table.y) if isinstance(table, data.Table) else (None, None)
     runs.write(recovery, folder, *held)
@@ -137,4 +132,6 @@ def command(
     else:
         runs.show(recovery)
     click.echo(f"{what}; run written to {folder}", err=True)
+    if stopped.is_set():
+        return 130
     return 0 if recovery.converged else 1

@@ -32,12 +32,14 @@ def _names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> l
 @click.command(
     name="reproduce",
     epilog=examples(
+        "onehidden reproduce   # what there is",
         "onehidden reproduce glm-fig4",
         "onehidden reproduce all --jobs 2 --out reproductions   # the gallery: reproductions/index.html",
         "onehidden reproduce all --quick",
     ),
 )
-@click.argument("name", default="all", shell_complete=_names)
+@click.argument("name", required=False, shell_complete=_names)
+@click.option("--list", "listed", is_flag=True, help="List what there is; so does no NAME.")
 @click.option(
     "--full", is_flag=True, help="The papers' own sizes; the default takes minutes for all of them."
 )
@@ -52,14 +54,27 @@ def _names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> l
     help="Folder for pictures and page [default: reproductions with all, none with a NAME].",
 )
 @click.option("--json", "as_json", is_flag=True, help="Rows as JSON on stdout.")
-def command(name: str, full: bool, quick: bool, jobs: int, seed: int, out: Path | None, as_json: bool) -> int:
+def command(
+    name: str | None,
+    listed: bool,
+    full: bool,
+    quick: bool,
+    jobs: int,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
+) -> int:
     """Rerun a figure or table of the papers: reported, ours, controls, verdict.
 
-    With all, writes one page with every one of them and the landscapes of three objectives.
+    NAME is one of the list; with all, writes one page with every one of them and the landscapes of three
+    objectives.
     """
     from onehidden import papers
     from onehidden.cli import runs
 
+    if listed or name is None:
+        _list(as_json)
+        return 0
     if full and quick:
         raise ValueError("--full and --quick exclude each other: choose one")
     chosen = [one for one in papers.names() if not (quick and one in SLOW)] if name == "all" else [name]
@@ -69,7 +84,9 @@ def command(name: str, full: bool, quick: bool, jobs: int, seed: int, out: Path 
         out = Path("reproductions")
     if out is not None:
         runs.free_file(out / PAGE)
-    entries = [_run(one, full, jobs, seed) for one in chosen]
+    entries = []
+    for place, one in enumerate(chosen, start=1):
+        entries.append(_run(one, full, jobs, seed, f"{place} of {len(chosen)}, " if len(chosen) > 1 else ""))
     for entry in entries:
         if not as_json:
             _print(entry)
@@ -91,7 +108,25 @@ def command(name: str, full: bool, quick: bool, jobs: int, seed: int, out: Path 
     return 0 if good else 1
 
 
-def _run(name: str, full: bool, jobs: int, seed: int) -> Entry:
+def _list(as_json: bool) -> None:
+    """Every name with what it is, one a line."""
+    from onehidden import papers
+
+    about = {name: _about(papers.get(name)) for name in papers.names()}
+    if as_json:
+        click.echo(json.dumps([{"name": name, "about": text} for name, text in about.items()], indent=2))
+        return
+    width = max(len(name) for name in about)
+    for name, text in about.items():
+        click.echo(f"{name:<{width}}  {text}{' (slow)' if name in SLOW else ''}")
+
+
+def _about(reproduction: object) -> str:
+    """The first sentence of what a reproduction says of itself."""
+    return " ".join((reproduction.__doc__ or "").strip().split("\n\n")[0].split())
+
+
+def _run(name: str, full: bool, jobs: int, seed: int, place: str) -> Entry:
     """One reproduction; what breaks becomes a line of the page, and the others go on."""
     from onehidden import papers
     from onehidden.cli import progress
@@ -101,12 +136,12 @@ def _run(name: str, full: bool, jobs: int, seed: int) -> Entry:
     begun = time.perf_counter()
     fault, result = "", None
     try:
-        with progress.waiting(name), parallel.workers(jobs):
+        with progress.waiting(f"{place}{name}"), parallel.workers(jobs):
             result = papers.get(name)(full=full, seed=seed)
     except Exception as error:
         fault = f"{type(error).__name__}: {' '.join(str(error).split())}"
     spent = time.perf_counter() - begun
-    click.echo(f"{name}: {result.verdict if result else fault}, {spent:.1f} s", err=True)
+    click.echo(f"{place}{name}: {result.verdict if result else fault}, {spent:.1f} s", err=True)
     return Entry(name, result, spent, fault)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from onehidden.whole import whole_folder
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -12,34 +15,43 @@ if TYPE_CHECKING:
     from onehidden.network import OneHiddenNet
     from onehidden.recovery import Recovery
 
+OURS = ("model.safetensors", "recovery.json", "report.*", "units.*")  # what a run folder may hold
 
-def free_folder(folder: Path) -> Path:
-    """The folder, if it can be a run folder; said before any work is done."""
+
+def free_folder(folder: Path, force: bool = False) -> Path:
+    """The folder, if it can be a run folder; said before any work is done. ``force`` gives up a run there."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: name a folder for the run with --out")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "recovery.json").exists():
+    held = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    strange = [name for name in held if not any(fnmatchcase(name, ours) for ours in OURS)]
+    if held and ("recovery.json" not in held or strange):
         raise ValueError(f"{folder} holds other files: name another folder for the run with --out")
+    if held and not force:
+        raise ValueError(f"{folder} holds a run already: name another with --out, or give it up with --force")
     _must_be_writable(folder)
     return folder
 
 
-def free_file(file: Path, suffixes: tuple[str, ...] = ()) -> Path:
-    """The file, if it can be written; said before any work is done."""
+def free_file(file: Path, suffixes: tuple[str, ...] = (), force: bool = True) -> Path:
+    """The file, if it can be written; said before any work is done. ``force`` gives up one that is there."""
     if suffixes and file.suffix.lower() not in suffixes:
         raise ValueError(f"cannot write {file}: its name must end in {', '.join(suffixes)}")
     if file.is_dir():
         raise ValueError(f"{file} is a folder: give the name of the file to write")
+    if file.exists() and not force:
+        raise ValueError(f"{file} is there already: name another with --out, or give it up with --force")
     _must_be_writable(file)
     return file
 
 
 def _must_be_writable(path: Path) -> None:
-    parent = path
+    """What is written is written beside and moved into place: the folder around it must be open to that."""
+    parent = path.absolute().parent
     while not parent.exists():
         parent = parent.parent
-    stuck = parent != path and not parent.is_dir()
     system = str(path.resolve()).startswith(("/proc/", "/sys/", "/dev/"))
-    if stuck or system or not os.access(parent, os.W_OK):
+    closed = path.exists() and not os.access(path, os.W_OK)
+    if system or closed or not parent.is_dir() or not os.access(parent, os.W_OK):
         raise ValueError(f"cannot write to {path}: name another place with --out")
 
 
@@ -57,9 +69,10 @@ def write(
     y: npt.ArrayLike | None,
     truth: OneHiddenNet | None = None,
 ) -> None:
-    """model.safetensors, recovery.json, report.html."""
-    recovery.save(folder)
-    recovery.report(folder / "report.html", X=X, y=y, truth=truth)
+    """model.safetensors, recovery.json, report.html: all of them or none."""
+    with whole_folder(folder) as beside:
+        recovery.save(beside)
+        recovery.report(beside / "report.html", X=X, y=y, truth=truth)
 
 
 def show(recovery: Recovery) -> None:

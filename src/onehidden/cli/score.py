@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from onehidden.cli import examples
+from onehidden.cli import examples, reading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,30 +34,41 @@ if TYPE_CHECKING:
     type=click.Choice(["select", "gaussian", "mixture", "independent", "local", "kernel"]),
     help="select: the best by held-out score matching.",
 )
-@click.option("--drop", multiple=True, metavar="COLUMN", help="A column that is not an input (repeatable).")
+@reading.options()
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="FILE.parquet or FILE.npz.")
+@click.option("--force", is_flag=True, help="Replace the file that is written.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The summary as JSON on stdout.")
 def command(
-    file: Path, order: int, estimator: str, drop: tuple[str, ...], out: Path | None, seed: int, as_json: bool
+    file: Path,
+    order: int,
+    estimator: str,
+    out: Path | None,
+    force: bool,
+    seed: int,
+    as_json: bool,
+    **typed: Any,
 ) -> int:
     """Estimate the score functions S_1 … S_m of the law of a table and write them row by row."""
-    from onehidden import scores
+    from onehidden import data, scores
     from onehidden.cli import progress, runs
     from onehidden.recovery.record import plain
+    from onehidden.whole import whole_file
 
     out = file.with_name(f"{file.stem}.scores.parquet") if out is None else out
     runs.must_differ(out, file)
-    runs.free_file(out, (".parquet", ".npz"))
+    runs.free_file(out, (".parquet", ".npz"), force)
     if seed < 0:
         raise ValueError(f"--seed must be 0 or more, got {seed}")
-    X, names = _read(file, drop)
+    table = data.open(file, **reading.given(**typed), constant="drop", stream=False)
+    reading.say(table)
+    X, names = data.check_arrays(table.X, feature_names=table.feature_names)[0], list(table.feature_names)
     with progress.waiting(f"{len(X)} rows, {len(names)} inputs: fitting ({estimator})"):
         fitted = _fit(estimator, X, seed)
     values = _evaluate(fitted, X, order)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    _write(out, values, names)
     checks = scores.validity(fitted, X, orders=range(1, order + 1))
+    with whole_file(out) as beside:
+        _write(beside, values, names)
     summary = {
         "out": str(out),
         "rows": len(X),
@@ -78,20 +89,6 @@ def command(
             word = "passed" if check.passed else "failed"
             click.echo(f"  {word}  {check.name}: {check.value:.2f} standard errors; {check.advice}")
     return 0 if all(check.passed for check in checks) else 1
-
-
-def _read(file: Path, drop: tuple[str, ...]):
-    """The matrix of inputs of a file and its column names, without the dropped ones."""
-    from onehidden import data
-
-    table = data.open(file, stream=False)
-    missing = [name for name in drop if name not in table.feature_names]
-    if missing:
-        raise ValueError(f"no column {missing[0]!r} to drop: the table has {', '.join(table.feature_names)}")
-    kept = [j for j, name in enumerate(table.feature_names) if name not in drop]
-    if not kept:
-        raise ValueError("every column was dropped: leave at least one input")
-    return data.check_arrays(table.X[:, kept])[0], [table.feature_names[j] for j in kept]
 
 
 def _fit(estimator: str, X: np.ndarray, seed: int) -> ScoreFunction:
