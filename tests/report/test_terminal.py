@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +12,6 @@ from click.testing import CliRunner
 from fake_recovery import HOSTILE, fake, problem, saved_run
 
 from onehidden import data
-from onehidden.certify.units import UnitStatus, UnitVerdict
 from onehidden.checks import About, at_least, not_asked
 from onehidden.cli import cli, tables
 from onehidden.matching import match

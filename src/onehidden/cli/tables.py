@@ -1,4 +1,4 @@
-"""Tables for the terminal: the units found, the checks, and found against true."""
+"""What the terminal shows: the first screen, the checks, and found against true."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onehidden.report.marks import Mark, by_urgency, left_open, mark, number, standing
+from onehidden.report.marks import Mark, by_urgency, mark
 from onehidden.report.numbers import short
 
 if TYPE_CHECKING:
@@ -17,47 +17,22 @@ if TYPE_CHECKING:
     from onehidden.network import OneHiddenNet
     from onehidden.recovery import Recovery
 
-FEW_UNITS, STRONGEST, STRONGEST_OF_MANY = 10, 6, 3  # features named a unit, in a short and in a long table
 MAX_UNITS = 60
+_LINES = {"TITLE": "bold", "GOOD": "bold green", "DOUBT": "bold red", "FORMULA": "cyan", "QUIET": "dim"}
 _STYLES = {Mark.FAILED: "bold red", Mark.NOT_ASKED: "yellow", Mark.NOTED: "default", Mark.PASSED: "green"}
 
 
 def show(recovery: Recovery, console: Console) -> None:
-    """Print units, checks and status: everything a terminal user needs to judge the answer."""
-    for part in (units(recovery), checks(recovery), status(recovery)):
-        console.print(part)
+    """Print the first screen: everything a terminal user needs to judge the answer."""
+    from rich.text import Text
 
+    from onehidden.report.as_text import lines
+    from onehidden.report.screen import screen
+    from onehidden.report.subject import gather
 
-def units(recovery: Recovery) -> RenderableType:
-    """One row a unit: output, bias and weights by feature name, ± one standard error, or undetermined."""
-    net, errors = recovery.network, getattr(recovery, "standard_errors", None)
-    names = getattr(recovery, "feature_names", None) or [f"x{j}" for j in range(net.n_inputs)]
-    verdicts = {unit.index: unit for unit in getattr(recovery, "units", ())}
-    has_bias = bool(np.any(net.bias != 0))
-    title = f"{net.n_hidden} {net.activation.name} unit{'s' * (net.n_hidden != 1)}, intercept "
-    title += number(net.intercept, None if errors is None else float(errors.intercept))
-    title += "" if errors is None else " (± one standard error)"
-    limit = STRONGEST if net.n_hidden <= FEW_UNITS else STRONGEST_OF_MANY
-    largest = (
-        f"largest {limit} of {net.n_inputs} weights" if net.n_inputs > limit else "weights, largest first"
-    )
-    # A line a weight in one column: a column a feature would be cut on a narrow terminal.
-    table = _table(["unit", "output w", *(["bias b"] if has_bias else [])], [largest])
-    for i in range(min(net.n_hidden, MAX_UNITS)):
-        unit = verdicts.get(i)
-        row = [str(i + 1), number(net.output[i], _error(errors, "output", i), unit)]
-        if has_bias:
-            row.append(number(net.bias[i], _error(errors, "bias", i), unit))
-        order = np.argsort(-np.abs(net.weights[i]), kind="stable")[:limit].tolist()
-        cells = [
-            f"{names[j]} {number(net.weights[i, j], _error(errors, 'weights', (i, j)), unit)}" for j in order
-        ]
-        if unit is not None and left_open(unit):
-            cells.insert(0, standing(unit))
-        _add(table, [*row, "\n".join(" ".join(cell.split()) for cell in cells)])
-    if net.n_hidden > MAX_UNITS:
-        table.caption = f"{net.n_hidden - MAX_UNITS} more units in the model file"
-    return _titled(title, table)
+    for kind, line in lines(screen(gather(recovery)), console.width):
+        # Text, not markup: a feature called [red] must be shown, not obeyed.
+        console.print(Text(line, style=_LINES.get(kind.name, "")), soft_wrap=True)
 
 
 def checks(recovery: Recovery) -> RenderableType:
@@ -153,12 +128,8 @@ def _canonical_bias(unit: OneHiddenNet) -> float:
     return float(unit.bias[0]) / _length(unit)
 
 
-def _error(errors: object, name: str, index: int | tuple[int, int]) -> float | None:
-    return None if errors is None else float(np.asarray(getattr(errors, name))[index])
-
-
-def _table(numbers: list[str], words: list[str] | None = None) -> Table:
-    """Columns of numbers, which stay whole, then columns of words, which fold."""
+def _table(numbers: list[str]) -> Table:
+    """Columns of numbers, which stay whole."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -166,8 +137,6 @@ def _table(numbers: list[str], words: list[str] | None = None) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for head in numbers:
         table.add_column(Text(head), justify="right", no_wrap=True)
-    for head in words or []:
-        table.add_column(Text(head), overflow="fold")
     return table
 
 

@@ -60,7 +60,7 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
     Attributes
     ----------
     recovery_ : the ``Recovery`` with status, checks and standard errors.
-    network_ : the recovered ``OneHiddenNet``.
+    network_ : the recovered ``OneHiddenNet``; ``predict`` uses as much of it as rows left out speak for.
     n_features_in_, feature_names_in_ : as scikit-learn defines them.
     """
 
@@ -118,6 +118,9 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         self.network_ = self.recovery_.network
         if not self.recovery_.converged:
             trouble.insert(0, f"the answer is {self.recovery_.status}: {self.recovery_.message}")
+            guard = self.recovery_.prediction
+            if guard is not None and guard.message != self.recovery_.message:
+                trouble.append(guard.message)
         if trouble:
             warnings.warn("; ".join(trouble), ConvergenceWarning, stacklevel=2)
         return self
@@ -160,6 +163,6 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         return with_all_columns(found, columns, d), trouble
 
     def predict(self, X: npt.ArrayLike) -> np.ndarray:
-        """The recovered network at the rows of X."""
+        """The mean of y at the rows of X: the network, or what did no worse than ridge on rows left out."""
         check_is_fitted(self)
-        return self.network_.predict(_validated(self, X, dtype=np.float64, reset=False))
+        return self.recovery_.predict(_validated(self, X, dtype=np.float64, reset=False))

@@ -12,6 +12,8 @@ from onehidden.checks import About, at_least
 from onehidden.fit.coordinates import DEPENDENT
 from onehidden.fit.form import Form
 from onehidden.network import OneHiddenNet
+from onehidden.recovery.line import Affine, measures, ridge_line
+from onehidden.recovery.prediction import Prediction
 from onehidden.recovery.record import Recovery
 from onehidden.streams import stream
 
@@ -82,18 +84,16 @@ def affordable_units(form: Form, n: int) -> int:
 def plain_fit(rows: Rows, columns: np.ndarray, reason: str) -> Recovery:
     """The mean of y, or ridge regression where y and some column vary, as a network of one linear unit."""
     d = rows.X.shape[1]
-    slope, intercept = np.zeros(d), rows.mean
-    if len(columns) and len(rows.y) > 2 and np.ptp(rows.y) > 0:
-        from sklearn.linear_model import RidgeCV
-
-        used = rows.X[:, columns]
-        centre, spread = used.mean(axis=0), used.std(axis=0)
-        ridge = RidgeCV(np.logspace(-3, 3, 13)).fit((used - centre) / spread, rows.y, rows.weight)
-        slope[columns] = ridge.coef_ / spread
-        intercept = float(ridge.intercept_ - slope[columns] @ centre)
-    net = OneHiddenNet(slope[None], [1.0], intercept=intercept, activation="linear")
+    line, nothing, explained = Affine(np.zeros(d), rows.mean), Affine(np.zeros(d), 0.0), 0.0
+    variance = float(np.average((rows.y - rows.mean) ** 2, weights=rows.weight))
+    if len(columns) and len(rows.y) > 2 and variance > 0:
+        short, outside = ridge_line(rows.X[:, columns], rows.y, rows.weight)
+        line = short.on(columns, d)
+        explained = 1 - float(np.average(outside**2, weights=rows.weight)) / variance
+    net = OneHiddenNet(line.slope[None], [1.0], intercept=line.level, activation="linear")
     residual = rows.y - net.predict(rows.X)
     loss = float(np.average(residual**2, weights=rows.weight))
+    fitted = 1 - loss / variance if variance > 0 else float("nan")
     unknown = ParameterRecord(np.full((1, d), np.inf), np.full(1, np.inf), np.full(1, np.inf), np.inf)
     check = at_least("samples per parameter", len(rows.y) / (d + 2), 4.0, reason, About.DATA)
     check = replace(check, passed=False)  # whichever reason it was, no hidden unit was looked for
@@ -101,7 +101,9 @@ def plain_fit(rows: Rows, columns: np.ndarray, reason: str) -> Recovery:
         network=net, status=Status.NOT_IDENTIFIABLE, message=reason, loss=loss, noise_variance=loss,
         seconds=0.0, checks=[check], standard_errors=unknown, trace=[], curvature=np.zeros(0), signal={},
         origin="plain fit", n_samples=len(rows.y), feature_names=tuple(f"x{j}" for j in range(d)), options={},
-        versions={},
+        versions={}, r_squared=fitted,
+        prediction=Prediction(0.0, line, nothing, (), 0.0, 0.0, explained, explained, reason),
+        **measures(rows.X, rows.y, rows.weight),
     )  # fmt: skip
 
 
@@ -117,4 +119,10 @@ def with_all_columns(found: Recovery, columns: np.ndarray, d: int) -> Recovery:
         replace(unit, weights=weights[unit.index], errors=(unknown[unit.index], *unit.errors[1:]))
         for unit in found.units
     )
-    return replace(found, network=wide, standard_errors=replace(errors, weights=unknown), units=units)
+    mean, spread = np.zeros(d), np.zeros(d)
+    mean[columns], spread[columns] = found.input_mean, found.input_spread
+    return replace(
+        found, network=wide, standard_errors=replace(errors, weights=unknown), units=units,
+        input_mean=mean, input_spread=spread,
+        prediction=None if found.prediction is None else found.prediction.on(columns, d),
+    )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,16 +12,34 @@ from onehidden.certify.certificate import Certificate
 from onehidden.fit.input_model import InputModel
 from onehidden.fit.problem import Problem
 from onehidden.fit.rows import Rows
+from onehidden.network import OneHiddenNet
+from onehidden.recovery.guard import guarded
+from onehidden.recovery.line import measures
 from onehidden.recovery.options import Options
+from onehidden.recovery.prediction import Prediction
 from onehidden.recovery.record import Recovery
-from onehidden.recovery.search import Found
+from onehidden.recovery.search import Found, search
 from onehidden.run import Run
+
+_TRIES = 2  # candidates that a search without some of the rows looks at
 
 
 def recorded(found: Found, problem: Problem, options: Options, run: Run) -> Recovery:
     """The record of an answer."""
-    inputs = problem.inputs
-    return record(found.certificate, found.origin, problem.rows, inputs, options.plain(), run)
+    held = held_against_ridge(found.certificate, problem, options, run)
+    rows, plain = problem.rows, options.plain()
+    return record(found.certificate, found.origin, rows, problem.inputs, plain, run, held=held)
+
+
+def held_against_ridge(
+    certificate: Certificate, problem: Problem, options: Options, run: Run
+) -> tuple[Problem, Prediction]:
+    """The rows in memory, and what to predict with; a search anew looks at few candidates, and quietly."""
+
+    def refit(part: Problem, run: Run) -> OneHiddenNet:
+        return search(part, options, replace(run, listener=False, trace=[]), _TRIES).certificate.network
+
+    return problem, guarded(certificate, problem, refit, run)
 
 
 def record(
@@ -31,9 +50,15 @@ def record(
     options: dict[str, object],
     run: Run,
     queries: int = 0,
+    held: tuple[Problem, Prediction] | None = None,
 ) -> Recovery:
-    """The record of a certificate; ``inputs`` is the input model, where one was asked for."""
+    """The record of a certificate; ``inputs`` is the input model, where one was asked for.
+
+    ``held`` are rows in memory, all or a sample of them, and what to predict with as it was found on them.
+    """
     explained = 1 - certificate.mean_square
+    samples, prediction = (None, None) if held is None else (held[0].samples, held[1])
+    measured = {} if samples is None else measures(samples.X, samples.y, samples.weight)
     return Recovery(
         network=certificate.network,
         status=certificate.status,
@@ -59,6 +84,8 @@ def record(
         freedom=certificate.freedom,
         left_over=certificate.left_over,
         r_squared=explained,
+        prediction=prediction,
+        **measured,
     )
 
 

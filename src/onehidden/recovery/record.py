@@ -16,6 +16,7 @@ from onehidden.certify.status import Status
 from onehidden.certify.units import UnitStatus, UnitVerdict
 from onehidden.checks import About, Check
 from onehidden.network import OneHiddenNet
+from onehidden.recovery.prediction import Prediction
 from onehidden.run import TraceRecord
 
 FORMAT_VERSION = 2
@@ -48,7 +49,11 @@ class Recovery:
     alternatives : other answers that the data do not tell from this one, with how far they fall behind.
     freedom : free parameters; n_samples less these are the degrees of freedom of the intervals.
     left_over : share of var(y) that the data show to be missed; 0 if none.
-    r_squared, linear_r_squared : share of var(y) explained, and by the best linear function.
+    r_squared, linear_r_squared : share of var(y) explained on the rows that were fitted, and by the best
+        linear function on the same rows.
+    prediction : what predictions are made with, and how they do on rows left out; the network where None.
+    input_mean, input_spread, target_spread : means and standard deviations of the inputs, (d,), and of y:
+        what a standardised effect is measured in. Empty where they were not kept.
     """
 
     network: OneHiddenNet
@@ -76,6 +81,10 @@ class Recovery:
     left_over: float = 0.0
     r_squared: float = float("nan")
     linear_r_squared: float = float("nan")
+    prediction: Prediction | None = field(repr=False, default=None)
+    input_mean: np.ndarray = field(repr=False, default_factory=lambda: np.zeros(0))
+    input_spread: np.ndarray = field(repr=False, default_factory=lambda: np.zeros(0))
+    target_spread: float = field(repr=False, default=float("nan"))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "status", Status(self.status))
@@ -85,14 +94,48 @@ class Recovery:
         return self.status.certified
 
     def predict(self, X: npt.ArrayLike) -> np.ndarray:
-        """The mean of y at the rows of X."""
-        return self.network.predict(X)
+        """The mean of y at the rows of X: by the network, or by what ``prediction`` says did no worse.
+
+        On rows that were left out of the fit these are no worse than ridge regression's; ``network.predict``
+        is the network itself.
+        """
+        X = np.asarray(X, dtype=float)
+        if self.prediction is None or X.ndim != 2 or X.shape[1] != self.network.n_inputs:
+            return self.network.predict(X)
+        return self.prediction.predict(self.network, X)
+
+    @property
+    def held_out_r_squared(self) -> float:
+        """Share of var(y) that ``predict`` explains on rows left out of the fit; NaN if not known."""
+        return float("nan") if self.prediction is None else self.prediction.r_squared
+
+    @property
+    def held_out_linear_r_squared(self) -> float:
+        """Share of var(y) that ridge regression explains on rows left out of the fit."""
+        return float("nan") if self.prediction is None else self.prediction.linear_r_squared
 
     def summary(self) -> str:
-        """The answer as a table: the verdict, the fit, and every unit with its standard errors."""
-        from onehidden.recovery.summary import summary
+        """The answer as a table: the verdict, the formula, the fit, and every unit with its errors."""
+        from onehidden.report.as_text import summary
 
         return summary(self)
+
+    def __str__(self) -> str:
+        from onehidden.report.as_text import first_lines
+
+        return first_lines(self)
+
+    def _repr_html_(self) -> str:
+        """The first screen as a notebook shows it."""
+        from onehidden.report.as_notebook import fragment
+
+        return fragment(self)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame, one row a number: unit, what it is, estimate, error, standardised effect."""
+        from onehidden.report.frame import to_frame
+
+        return to_frame(self)
 
     def interval(self, level: float = 0.95) -> tuple[ParameterRecord, ParameterRecord]:
         """Lower and upper ends of the confidence interval of every parameter, by quantiles of Student's t."""
@@ -153,6 +196,10 @@ class Recovery:
             "left_over": plain(self.left_over),
             "r_squared": plain(self.r_squared),
             "linear_r_squared": plain(self.linear_r_squared),
+            "prediction": None if self.prediction is None else _plain_values(self.prediction.to_dict()),
+            "input_mean": plain(self.input_mean),
+            "input_spread": plain(self.input_spread),
+            "target_spread": plain(self.target_spread),
             "units": [_plain_unit(unit) for unit in self.units],
             "alternatives": [_plain_alternative(one) for one in self.alternatives],
             "feature_names": list(self.feature_names),
@@ -223,6 +270,10 @@ def load_recovery(directory: str | Path) -> Recovery:
             left_over=_number(data.get("left_over", 0.0)),
             r_squared=_number(data.get("r_squared", "nan")),
             linear_r_squared=_number(data.get("linear_r_squared", "nan")),
+            prediction=_prediction(data.get("prediction"), network),
+            input_mean=_array(data.get("input_mean", [])),
+            input_spread=_array(data.get("input_spread", [])),
+            target_spread=_number(data.get("target_spread", "nan")),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{path} is damaged or does not belong to its model: {error}") from None
@@ -258,6 +309,16 @@ def plain(value: object) -> object:
     if isinstance(value, float) and not np.isfinite(value):
         return str(value)
     return value
+
+
+def _plain_values(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: plain(value) for key, value in record.items()}
+
+
+def _prediction(record: dict[str, Any] | None, network: OneHiddenNet) -> Prediction | None:
+    if record is None:
+        return None
+    return Prediction.from_dict({key: _restored(value) for key, value in record.items()}, network)
 
 
 def _plain_checks(checks: list[Check]) -> list[dict[str, Any]]:

@@ -34,7 +34,7 @@ from onehidden.fit.streamed import StreamedRows
 from onehidden.journal import open_journal
 from onehidden.matching import match
 from onehidden.recovery.options import Options
-from onehidden.recovery.outcome import record
+from onehidden.recovery.outcome import held_against_ridge, record
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import Found
 from onehidden.recovery.solve import problem_of, solve
@@ -79,7 +79,8 @@ def recover_source(
         own = certify(network, problem, run, options.errors)
     certificate = _certificate(own, first, summary, samples.n, source.feature_names)
     run.report(f"certified {certificate.status}", 0, certificate.mean_square)
-    return record(certificate, first.origin, rows, sampled.inputs, plain, run)
+    held = held_against_ridge(certificate, sampled, options, run)
+    return record(certificate, first.origin, rows, sampled.inputs, plain, run, held=held)
 
 
 def sample_size(form: Form, rows: int) -> int:

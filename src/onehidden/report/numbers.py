@@ -54,6 +54,11 @@ def seconds(value: float | None) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def plural(count: int, noun: str) -> str:
+    """The noun as it stands behind this number."""
+    return noun if count == 1 else f"{noun}s"
+
+
 def percent(level: float) -> str:
     return f"{100 * level:g} %"
 

@@ -55,6 +55,14 @@ class Subject:
         return float(np.asarray(getattr(self.errors, name))[index])
 
     @property
+    def spread(self) -> np.ndarray | None:
+        """(d,) standard deviations of the inputs: of those fitted, else of the rows given."""
+        kept = np.asarray(self.get("input_spread", ()), dtype=float)
+        if kept.shape == (self.net.n_inputs,):
+            return kept
+        return None if self.X is None else self.X.std(axis=0)
+
+    @property
     def has_bias(self) -> bool:
         return bool(np.any(self.net.bias != 0))
 
@@ -63,7 +71,7 @@ def gather(
     recovery: Recovered, X: object = None, y: object = None, truth: OneHiddenNet | None = None
 ) -> Subject:
     """Validate the pieces and take a fixed, evenly spaced subsample of the rows."""
-    net = recovery.network
+    net = one_output(recovery.network)
     names = getattr(recovery, "feature_names", None) or [f"x{j}" for j in range(net.n_inputs)]
     if len(names) != net.n_inputs:
         raise ValueError(f"feature_names must have one name an input ({net.n_inputs}), got {len(names)}")
@@ -89,6 +97,14 @@ def gather(
         truth,
         None if truth is None else match(net, truth),
     )
+
+
+def one_output(net: OneHiddenNet, which: int = 0) -> OneHiddenNet:
+    """One output of a network that may have several."""
+    if np.ndim(net.output) == 1:
+        return net
+    level = float(np.asarray(net.intercept)[which])
+    return OneHiddenNet(net.weights, net.output[:, which], net.bias, level, net.activation)
 
 
 def thin(n: int, limit: int = MAX_POINTS) -> np.ndarray:

@@ -1,0 +1,62 @@
+"""The network written out with its numbers and the names of the columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onehidden.report.effects import Effects
+from onehidden.report.marks import left_open
+from onehidden.report.numbers import short
+from onehidden.report.subject import Subject
+
+_WRITTEN = {"relu": "max(0, {})", "abs": "|{}|", "linear": "({})", "quadratic": "({})²"}
+_DIGITS = 3
+_WHOLE = 1e6  # numbers below it are written without a power of ten
+
+
+def formula(subject: Subject, found: Effects, most_units: int, most_inputs: int) -> tuple[str, ...]:
+    """A line for y and the constant, then one for each unit; long ones are cut, and say so.
+
+    Where only w and the length of a together are determined and g has degree one, w stands inside: the
+    numbers are then slopes of y. A unit that the data leave open is marked with a question mark.
+    """
+    net = subject.net
+    target = str(dict(subject.get("options", {})).get("target", "y"))
+    lines = [f"{target} ≈ {_figure(float(net.intercept))}"]
+    inside = net.activation.homogeneity == 1
+    for i in range(min(net.n_hidden, most_units)):
+        scale = abs(net.output[i]) if inside else 1.0
+        chosen = found.largest(i, most_inputs)
+        terms = [(scale * float(net.weights[i, j]), subject.names[j]) for j in chosen]
+        terms = [(value, name) for value, name in terms if value != 0]
+        body = _sum(terms, scale * float(net.bias[i]), len(chosen) < net.n_inputs)
+        unit = _WRITTEN.get(net.activation.name, net.activation.name + "({})").format(body)
+        sign = "−" if net.output[i] < 0 else "+"
+        factor = "" if inside else f"{_figure(abs(float(net.output[i])))} "
+        mark = "   (?)" if left_open(subject.unit(i)) else ""
+        lines.append(f"{sign} {factor}{unit}{mark}")
+    if net.n_hidden > most_units:
+        lines.append(f"+ … ({net.n_hidden - most_units} more units)")
+    return tuple(lines)
+
+
+def _figure(value: float) -> str:
+    """A number of a formula: three digits, or the whole number where that has more."""
+    if 10**_DIGITS <= abs(value) < _WHOLE:
+        return short(round(value), 7)
+    return short(value, _DIGITS)
+
+
+def _sum(terms: list[tuple[float, str]], constant: float, cut: bool) -> str:
+    """A sum of numbers times names, then the constant."""
+    text = ""
+    for value, name in [*terms, (constant, "")]:
+        if value == 0 or not np.isfinite(value):
+            continue
+        sign = ("−" if value < 0 else "") if not text else (" − " if value < 0 else " + ")
+        if not name and cut:
+            text += " + …"
+        text += sign + _figure(abs(value)) + (f" {name}" if name else "")
+    if cut and constant == 0:
+        text += " + …"
+    return text or "0"

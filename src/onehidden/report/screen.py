@@ -1,0 +1,181 @@
+"""The first screen: what a reader learns before anything else, the same on every medium.
+
+The sentence; the formula with its numbers; how well it fits beside a linear function; each unit by the
+effects of its inputs; what failed, and the one thing to do next.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from onehidden.certify.status import Status
+from onehidden.checks import About, Check
+from onehidden.report.effects import Effects, effects
+from onehidden.report.formula import formula
+from onehidden.report.marks import Mark, by_urgency, left_open, mark, number
+from onehidden.report.numbers import plural, short
+from onehidden.report.subject import Subject
+
+MOST_INPUTS = 6  # of a unit that are named, the strongest
+MOST_UNITS = 12  # that are shown one by one
+
+
+@dataclass(frozen=True)
+class UnitLine:
+    """A unit in words: its number, what it adds, its verdict, and (input, effect) of its strongest inputs."""
+
+    index: int
+    share: str
+    output: str
+    verdict: str
+    open: bool
+    inputs: tuple[tuple[str, str], ...]
+    more: int
+
+
+@dataclass(frozen=True)
+class Screen:
+    """The first screen, before it is set as text, on a terminal or as a page."""
+
+    title: str
+    status: str
+    message: str
+    good: bool
+    formula: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    predictions: str
+    head: str
+    units: tuple[UnitLine, ...]
+    more_units: int
+    failed: tuple[Check, ...]
+    passed: str
+    advice: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.status}: {self.message}" if self.message else self.status
+
+
+def screen(subject: Subject) -> Screen:
+    """The first screen of a recovery."""
+    found = effects(subject)
+    strongest = _by_share(subject)[:MOST_UNITS]
+    checks = by_urgency(subject.get("checks", ()))
+    guard = subject.get("prediction")
+    return Screen(
+        title=title(subject),
+        status=str(subject.get("status", "no status")),
+        message=str(subject.get("message", "")),
+        good=bool(subject.get("converged", False)),
+        formula=formula(subject, found, MOST_UNITS, MOST_INPUTS),
+        facts=facts(subject),
+        predictions="" if guard is None or guard.alone else guard.message,
+        head=found.head,
+        units=tuple(_unit(subject, found, i) for i in strongest),
+        more_units=subject.net.n_hidden - len(strongest),
+        failed=tuple(check for check in checks if mark(check) in (Mark.FAILED, Mark.NOT_ASKED)),
+        passed=_passed(checks),
+        advice=next_step(subject, checks),
+    )
+
+
+def title(subject: Subject) -> str:
+    """What was found, of what, in which file."""
+    net, options = subject.net, dict(subject.get("options", {}))
+    what = f"{net.n_hidden} {net.activation.name} {plural(net.n_hidden, 'unit')}"
+    target, source = options.get("target"), options.get("source")
+    what += f" behind {target}" if target else ""
+    return what + (f" in {str(source).rstrip('/').rpartition('/')[2]}" if source else "")
+
+
+def facts(subject: Subject) -> tuple[tuple[str, str], ...]:
+    """The fit beside that of a linear function; on rows left out where some were."""
+    found: list[tuple[str, str]] = []
+    for label, name in (("R²", "r_squared"), ("R² of a linear fit", "linear_r_squared")):
+        value = subject.get(name, math.nan)
+        found += [(label, explained(value))] if math.isfinite(value) else []
+    guard = subject.get("prediction")
+    if guard is not None and math.isfinite(guard.r_squared):
+        found.append(("R² on rows left out", explained(guard.r_squared)))
+        found.append(("… of ridge regression", explained(guard.linear_r_squared)))
+    noise = subject.get("noise_variance")
+    if noise is not None:
+        found.append(("noise sd", short(float(np.sqrt(max(noise, 0.0))), 3)))
+    rows = subject.get("n_samples", subject.n_rows)
+    if rows:
+        found.append(("rows", f"{rows:,}".replace(",", " ")))
+    if subject.get("freedom"):
+        found.append(("free parameters", str(subject.get("freedom"))))
+    return tuple(found)
+
+
+def explained(value: float) -> str:
+    """R² in three digits; near one, 1 - R² is what can still be read."""
+    left = 1 - value
+    return short(value, 3) if left >= 1e-3 else f"1 − {max(left, 0.0):.0e}"
+
+
+def _by_share(subject: Subject) -> list[int]:
+    """The units, those that add most first."""
+    units = [subject.unit(i) for i in range(subject.net.n_hidden)]
+    share = [0.0 if unit is None or not np.isfinite(unit.share) else unit.share for unit in units]
+    return np.argsort(-np.array(share), kind="stable").tolist()
+
+
+def _unit(subject: Subject, found: Effects, i: int) -> UnitLine:
+    unit, net = subject.unit(i), subject.net
+    named = []
+    for j in found.largest(i, MOST_INPUTS):
+        error = None if found.errors is None else float(found.errors[i, j])
+        named.append((subject.names[j], number(float(found.values[i, j]), error, unit)))
+    verdict = "" if unit is None else str(unit.status)
+    if unit is not None and unit.reason and unit.reason != subject.get("message"):
+        verdict += f" ({unit.reason})"
+    return UnitLine(
+        index=i,
+        share="" if unit is None else f"{short(100 * unit.share, 2)} % of var(y)",
+        output=number(float(net.output[i]), subject.error("output", i), unit),
+        verdict=verdict,
+        open=left_open(unit),
+        inputs=tuple(named),
+        more=net.n_inputs - len(named),
+    )
+
+
+def _passed(checks: list[Check]) -> str:
+    passed = sum(mark(check) is Mark.PASSED for check in checks)
+    noted = sum(mark(check) is Mark.NOTED for check in checks)
+    text = f"{passed} {plural(passed, 'check')} passed"
+    return text + (f", {noted} noted" if noted else "")
+
+
+# The first that applies; what stands first makes the later ones moot.
+_STEPS = (
+    (About.COLUMNS, "leave out columns that others determine"),
+    (About.SEARCH, "allow more time, or give another start"),
+    (About.DATA, "bring more rows, or ask for fewer units"),
+    (About.FIT, "ask for one unit more, or let activation='auto' choose another"),
+    (About.UNITS, "ask for one unit fewer, or bring more rows"),
+    (About.ERRORS, "ask for errors='robust'"),
+)
+
+
+def next_step(subject: Subject, checks: list[Check]) -> str:
+    """The one thing to do next; nothing where the answer stands."""
+    if subject.get("status") in (Status.EXACT, Status.CONSISTENT):
+        return ""
+    unmet = [check for check in checks if not check.passed]
+    if any(not check.asked and check.about is not About.NOTE for check in unmet) and not any(
+        check.asked and check.about is not About.NOTE for check in unmet
+    ):
+        return "allow more time: a question could not be asked"
+    kinds = {check.about for check in unmet}
+    single = subject.net.n_hidden == 1
+    for about, step in _STEPS:
+        if about in kinds:
+            # One unit cannot become fewer: what it shows is then no more than a linear function.
+            return "bring more rows" if single and about in (About.UNITS, About.DATA) else step
+    return ""

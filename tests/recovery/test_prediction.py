@@ -1,0 +1,147 @@
+"""Predictions: never worse than ridge regression on rows left out, and what was done is said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import onehidden as oh
+from onehidden.fit.polish import polish
+from onehidden.fit.samples import checked_samples
+from onehidden.precision import in_double
+from onehidden.recovery.guard import leverage_residuals, without_anecdotes
+from onehidden.recovery.line import measures, ridge_line
+from onehidden.recovery.options import checked_options
+from onehidden.recovery.solve import problem_of
+from onehidden.run import Run
+
+
+def _rows(n=80, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d)), rng
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_residuals_of_rows_left_out_are_those_of_ridge_fitted_without_them(weighted):
+    X, rng = _rows(14, 3)
+    y = X @ [1.0, -0.5, 0.0] + rng.standard_normal(14)
+    v = rng.uniform(0.5, 2.0, 14) if weighted else np.ones(14)
+    line, outside = ridge_line(X, y, v if weighted else None)
+    centre = np.average(X, axis=0, weights=v)
+    Z = (X - centre) / np.sqrt(np.average((X - centre) ** 2, axis=0, weights=v))
+    D = np.column_stack([np.ones(14), Z])
+
+    def without(strength, i=None):
+        u = np.where(np.arange(14) == i, 0.0, v)
+        return np.linalg.solve(D.T @ (D * u[:, None]) + np.diag([0, *[strength] * 3]), D.T @ (u * y))
+
+    brute = {
+        strength: np.array([y[i] - D[i] @ without(strength, i) for i in range(14)])
+        for strength in np.logspace(-3, 3, 13)
+    }
+    best = min(brute, key=lambda strength: float(v @ brute[strength] ** 2))
+    np.testing.assert_allclose(outside, brute[best], rtol=1e-10)
+    np.testing.assert_allclose(line(X), D @ without(best), rtol=1e-10)
+
+
+def test_a_column_that_does_not_vary_has_no_slope():
+    X, rng = _rows(30)
+    line, _ = ridge_line(np.column_stack([X, np.full(30, 1e6)]), X[:, 0] + 0.1 * rng.standard_normal(30))
+    assert line.slope[2] == 0
+    assert np.all(np.isfinite(line.slope))
+
+
+@in_double
+def test_leverage_foresees_what_a_fit_without_the_row_predicts():
+    X, rng = _rows()
+    net = oh.OneHiddenNet([[1.0, 0.5]], [2.0], [0.3], 0.5, "tanh")
+    y = net.predict(X) + 0.05 * rng.standard_normal(80)
+    problem = problem_of(checked_samples(X, y, None), checked_options(hidden=1, activation="tanh"))
+    fitted = polish(net, problem, Run()).network
+    foreseen = leverage_residuals(fitted, problem)
+    plain = y - fitted.predict(X)
+    for i in np.argsort(-np.abs(foreseen / plain))[:3]:  # rows that draw the fit most towards themselves
+        rest = np.delete(np.arange(80), i)
+        again = polish(fitted, problem.take(rest), Run()).network
+        left = y[i] - again.predict(X[i : i + 1])[0]
+        # To first order: of the change that leaving the row out makes, a tenth may be missed.
+        assert abs(foreseen[i] - left) < 0.1 * abs(left - plain[i]) + 1e-4
+        assert abs(left) > abs(plain[i])
+
+
+def test_a_unit_that_three_rows_bend_predicts_as_a_linear_function():
+    X, _ = _rows()
+    edge = np.sort(X[:, 0])[-3] - 1e-3
+    net = oh.OneHiddenNet([[1.0, 0.0], [0.6, 0.8]], [50.0, 1.0], [-edge, 0.2], 0.5)
+    kept = without_anecdotes(net, X)
+    assert kept.linear == (0,)
+    far = np.array([[10.0, 0.0]])
+    assert abs(kept.predict(far)[0]) < 0.2 * abs(net.predict(far)[0])
+    both = without_anecdotes(oh.OneHiddenNet(net.weights, net.output, [0.0, 0.2], 0.5), X)
+    assert both.linear == ()
+    np.testing.assert_allclose(both.predict(X), both.network.predict(X), rtol=1e-12)
+
+
+def test_measures_hold_the_fit_of_a_linear_function():
+    X, rng = _rows()
+    y = X @ [1.0, 2.0] + rng.standard_normal(80)
+    v = rng.uniform(0.5, 2.0, 80)
+    from sklearn.linear_model import LinearRegression
+
+    found = measures(X, y, v)
+    model = LinearRegression().fit(X, y, v)
+    assert found["linear_r_squared"] == pytest.approx(model.score(X, y, v), rel=1e-10)
+    np.testing.assert_allclose(found["input_mean"], np.average(X, axis=0, weights=v))
+
+
+@pytest.fixture(scope="module")
+def linear():
+    """A linear table, on which a unit has nothing to add."""
+    X, rng = _rows()
+    y = X @ [1.0, -2.0] + rng.standard_normal(80)
+    return X, y, oh.recover(X, y, 1, start="random")
+
+
+def test_on_a_linear_table_predictions_are_ridge_regression(linear):
+    X, y, r = linear
+    assert not r.converged
+    assert r.prediction.share < 0.2
+    line, outside = ridge_line(X, y)
+    np.testing.assert_allclose(r.predict(X), line(X), atol=0.2 * np.std(y - line(X)))
+    assert r.held_out_linear_r_squared == pytest.approx(1 - np.mean(outside**2) / np.var(y))
+    assert r.held_out_r_squared >= r.held_out_linear_r_squared
+    assert r.linear_r_squared > r.held_out_linear_r_squared
+    assert "ridge regression" in r.prediction.message
+
+
+def test_predictions_survive_saving(linear, tmp_path):
+    X, _, r = linear
+    r.save(tmp_path)
+    again = oh.load_recovery(tmp_path)
+    np.testing.assert_array_equal(again.predict(X), r.predict(X))
+    assert again.held_out_r_squared == r.held_out_r_squared
+    np.testing.assert_array_equal(again.input_spread, r.input_spread)
+
+
+def test_a_network_that_reproduces_the_rows_predicts_as_it_stands():
+    X, _ = _rows()
+    truth = oh.OneHiddenNet([[1.0, 0.4]], [2.0], [0.1], 0.5)
+    r = oh.recover(X, truth.predict(X), 1, start="random")
+    assert r.status == "exact"
+    assert r.prediction.alone
+    far = 100 * X
+    np.testing.assert_array_equal(r.predict(far), r.network.predict(far))
+    assert r.held_out_r_squared == pytest.approx(1.0)
+    assert r.held_out_linear_r_squared < 0.99
+
+
+def test_the_estimator_predicts_so_too_and_says_it(linear):
+    X, y, _ = linear
+    padded = np.insert(X, 1, 7.0, axis=1)
+    model = oh.OneHiddenRegressor(n_hidden=1, start="random")
+    with pytest.warns(ConvergenceWarning, match="ridge regression"):
+        model.fit(padded, y)
+    np.testing.assert_array_equal(model.predict(padded), model.recovery_.predict(padded))
+    line, _ = ridge_line(X, y)
+    np.testing.assert_allclose(model.predict(padded), line(X), atol=0.2 * np.std(y - line(X)))

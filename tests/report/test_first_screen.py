@@ -1,0 +1,130 @@
+"""The first screen: one builder; sentence, formula, fit, effects, what failed and what to do next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fake_recovery import HOSTILE, fake
+
+from onehidden.certify.units import Cause, UnitVerdict
+from onehidden.network import OneHiddenNet
+from onehidden.report.as_notebook import fragment
+from onehidden.report.as_text import first_lines, summary
+from onehidden.report.effects import effects
+from onehidden.report.frame import COLUMNS, rows, to_csv, to_frame
+from onehidden.report.screen import explained, screen
+from onehidden.report.subject import gather
+
+NAMES = ("age", "dose", HOSTILE)
+
+
+def _recovery(good=True):
+    net = OneHiddenNet([[0.6, 0.0, -0.8], [0.0, 1.0, 0.0]], [2.0, -0.5], [0.1, 0.0], 3.0)
+    made = fake(net, NAMES, good)
+    units = tuple(
+        UnitVerdict(
+            i, net.weights[i], float(net.bias[i]), float(net.output[i]),
+            (made.standard_errors.weights[i], 0.01, 0.01), (0.8, 0.1)[i],
+        )
+        for i in range(2)
+    )  # fmt: skip
+    object.__setattr__(made, "units", units)
+    object.__setattr__(made, "input_spread", np.array([1.0, 100.0, 0.1]))
+    object.__setattr__(made, "r_squared", 0.9123)
+    object.__setattr__(made, "linear_r_squared", 0.7)
+    return made
+
+
+def test_inputs_stand_in_the_order_of_their_standardised_effects():
+    made = _recovery()
+    found = effects(gather(made))
+    np.testing.assert_allclose(found.values, [[1.2, 0.0, -0.16], [0.0, -50.0, 0.0]])
+    shown = screen(gather(made))
+    assert [name for name, _ in shown.units[0].inputs][:2] == ["age", HOSTILE]  # raw weights say otherwise
+    # The error of a product of independent factors, in the same measure.
+    weight, output = made.standard_errors.weights[0, 0], made.standard_errors.output[0]
+    assert found.errors[0, 0] == pytest.approx(np.hypot(2.0 * weight, 0.6 * output))
+
+
+def test_the_formula_has_the_numbers_of_the_network():
+    shown = screen(gather(_recovery()))
+    assert shown.formula[0] == "y ≈ 3"
+    assert shown.formula[1] == f"+ max(0, 1.2 age − 1.6 {HOSTILE} + 0.2)"
+    assert shown.formula[2].startswith("− max(0, 0.5 dose")
+
+
+def test_a_sigmoid_keeps_its_output_outside():
+    net = OneHiddenNet([[2.0, 0.0, 0.0]], [-3.0], [0.0], 0.0, "sigmoid")
+    assert screen(gather(fake(net, NAMES))).formula[1] == "− 3 sigmoid(2 age)"
+
+
+def test_a_unit_left_open_is_marked_and_has_no_error():
+    made = _recovery()
+    open_ = made.units[0].undetermined(Cause.KINK, "only 4 samples lie beyond the kink of unit 1")
+    object.__setattr__(made, "units", (open_, made.units[1]))
+    shown = screen(gather(made))
+    assert shown.formula[1].endswith("(?)")
+    assert not shown.formula[2].endswith("(?)")
+    assert "±" not in shown.units[0].output + "".join(value for _, value in shown.units[0].inputs)
+    assert "only 4 samples" in shown.units[0].verdict
+    table = [row for row in rows(made) if row[0] == 1]
+    assert all(np.isinf(row[3]) for row in table)
+    assert all(np.isfinite(row[3]) for row in rows(made) if row[0] == 2)
+
+
+@pytest.mark.parametrize(
+    ("good", "step"), [(True, ""), (False, "ask for one unit fewer, or bring more rows")]
+)
+def test_what_to_do_next_follows_from_what_failed(good, step):
+    made = _recovery(good)
+    object.__setattr__(made, "status", "consistent" if good else "not identifiable")
+    shown = screen(gather(made))
+    assert shown.advice == step
+    assert (shown.failed == ()) is good
+    text = first_lines(made)
+    assert ("next:" in text) is not good
+    assert "checks passed" in text
+
+
+def test_text_page_and_notebook_tell_the_same():
+    made = _recovery()
+    shown = screen(gather(made))
+    text, html, long = first_lines(made), fragment(made), summary(made)
+    assert long.startswith(text)
+    assert "R² 0.912" in text
+    assert "R² of a linear fit 0.7" in text
+    assert "0.912" in html
+    assert "<script" not in html
+    assert HOSTILE in text
+    assert all(line in text for line in shown.formula)
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_one_unit_is_a_unit_and_terminal_escapes_are_not_obeyed():
+    net = OneHiddenNet([[1.0, 0.0]], [1.0])
+    made = replace(fake(net, ("a\x1b[31mb", "c")), options={"target": "y\x1b]0;x", "source": "d/f.csv"})
+    text = first_lines(made)
+    assert text.startswith("1 relu unit behind y")
+    assert "in f.csv" in text
+    assert "\x1b" not in text
+    assert "\x1b" not in summary(made)
+
+
+def test_every_number_is_a_row_of_the_frame_and_of_the_file():
+    made = _recovery()
+    frame = to_frame(made)
+    assert list(frame.columns) == list(COLUMNS)
+    assert len(frame) == 1 + 2 * (2 + 3)
+    weights = frame[(frame["unit"] == 1) & (frame["parameter"] == "age")]
+    assert float(weights["effect_of_one_sd"].iloc[0]) == pytest.approx(1.2)
+    formula = replace(made, feature_names=("=1+1", "dose", "c"))
+    text = to_csv(formula)
+    assert "'=1+1" in text
+    assert text.count("\n") == 1 + len(frame)
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.91234, "0.912"), (1 - 1e-9, "1 − 1e-09"), (-0.5, "−0.5")])
+def test_near_one_what_is_missing_is_shown(value, text):
+    assert explained(value) == text
