@@ -139,6 +139,23 @@ def test_check_streams_a_folder(streamed, call):
     np.testing.assert_allclose(json.loads(out)["data"]["mean_squared_error"], error, rtol=1e-12)
 
 
+def test_report_draws_a_folder_from_a_sample(streamed, tmp_path, call, monkeypatch):
+    monkeypatch.setattr("onehidden.cli.report.ROWS", 1000)
+    code, _, err = call("report", "run", "--data", "rows", "--nulls", "drop", "--out", "page.html")
+    assert code == 0, err
+    assert (tmp_path / "page.html").stat().st_size > 10_000
+    code, _, err = call("report", "run", "--data", "rows", "--out", "other.html")
+    assert code == 2
+    assert "--nulls drop" in err
+    assert not (tmp_path / "other.html").exists()
+    inputs, y = oh.data.sampled(oh.data.open("rows", target="y", nulls="drop"), 1000)
+    assert inputs.shape == (1000, 3)
+    assert y is not None
+    assert len(np.unique(y)) == 1000
+    again = oh.data.sampled(oh.data.open("rows", target="y", nulls="drop"), 1000)[1]
+    np.testing.assert_array_equal(y, again)
+
+
 def test_names_with_commas_are_typed_in_quotes(tmp_path, call):
     net = oh.OneHiddenNet([[1.0, -0.5]], [2.0], [0.1], 0.3)
     net.save(tmp_path / "m.safetensors")

@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from onehidden.cli import examples
+from onehidden.cli import examples, reading
+
+ROWS = 20_000  # of a streamed table that pictures are drawn from: more dots cover each other
 
 
 @click.command(
     name="report",
     epilog=examples(
-        "onehidden report data-run --data data.csv --target y",
+        "onehidden report data-run --data data.csv",
         "onehidden report data-run --out data-run/report.md",
     ),
 )
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--data", "file", type=click.Path(path_type=Path), help="The table, for figures of the fit.")
-@click.option("--target", default="y", show_default=True, help="Target column of the table.")
+@click.option("--target", help="Target column of the table [default: the run's].")
+@reading.options("nulls", "na", "decimal", "encoding")
 @click.option(
     "--out", type=click.Path(path_type=Path), help=".html, .md or .json [default: RUN/report.html]."
 )
 @click.option("--json", "as_json", is_flag=True, help="The sections as JSON on stdout; no file is written.")
-def command(run: Path, file: Path | None, target: str, out: Path | None, as_json: bool) -> int:
-    """Write the report of a run folder as HTML, Markdown or JSON."""
+def command(
+    run: Path, file: Path | None, target: str | None, out: Path | None, as_json: bool, **typed: Any
+) -> int:
+    """Write the report of a run folder as HTML, Markdown or JSON.
+
+    Of a folder of Parquet files, which is streamed, pictures are drawn from 20 000 rows.
+    """
     from onehidden import data, report
     from onehidden.cli import runs
     from onehidden.recovery import load_recovery
+    from onehidden.whole import whole_file
 
     recovery = load_recovery(run)
     path = out or run / "report.html"
@@ -37,11 +47,13 @@ def command(run: Path, file: Path | None, target: str, out: Path | None, as_json
         runs.must_differ(path, *(() if file is None else (file,)))
     X = y = None
     if file is not None:
-        table = data.open(file, target=target, columns=list(recovery.feature_names), stream=False)
-        X, y = table.X, table.y
+        named = target or str(recovery.options.get("target", "y"))
+        how = reading.as_recovered(recovery, reading.given(**typed))
+        X, y = data.sampled(data.open(file, target=named, **how), ROWS)
     if as_json:
         click.echo(report.as_json_text(recovery, X=X, y=y))
         return 0
-    writers[path.suffix](recovery, path, X=X, y=y)
+    with whole_file(path) as beside:
+        writers[path.suffix](recovery, beside, X=X, y=y)
     click.echo(f"report written to {path}", err=True)
     return 0
