@@ -20,9 +20,10 @@ class Match:
     permutation : (k*,) index of the found unit paired with each true one; -1 where none was left.
     signs : (k*,) +1 or -1: how the found unit must be turned.
     max_error : worst row, |a_i - s a*_i| / |a*_i|; rows compared at unit norm where g is homogeneous.
-    output_error : worst output weight, relative to the true one (arrays: 0).
+    output_error : worst output weight, relative to the true one, or to the largest of a unit where there are
+        several outputs (arrays: 0).
     bias_error : worst hidden bias, relative to max(|a*_i|, |b*_i|).
-    intercept_error : |c - c*| relative to max(1, |c*|), after the signs are applied.
+    intercept_error : |c - c*| relative to max(1, |c*|), after the signs are applied; the worst output.
     printed_error, honest_error : the papers' e(Q) with min, and with max.
     """
 
@@ -49,6 +50,8 @@ def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLi
         ours, theirs = found.activation.name, truth.activation.name
         if ours != theirs:
             raise ValueError(f"cannot match a {ours} network with a {theirs} network")
+        if found.n_outputs != truth.n_outputs:
+            raise ValueError(f"networks of {found.n_outputs} and {truth.n_outputs} outputs cannot be matched")
     A, b, w, c = _parts(found)
     A0, b0, w0, c0 = _parts(truth)
     if A.shape[1] != A0.shape[1]:
@@ -82,16 +85,17 @@ def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLi
 
     turned = signs < 0
     P, Pb, Pw = A[permutation] * signs[:, None], b[permutation] * signs, w[permutation]
-    c = c + shift * float(np.sum(Pw[turned]))
-    Pw = np.where(turned, parity * Pw, Pw)
+    c = c + shift * np.sum(Pw[turned], axis=0)
+    Pw = np.where(turned[:, None], parity * Pw, Pw)
     largest = max(float(np.max(np.abs(w0))), np.finfo(float).tiny)
+    own = np.max(np.abs(w0), axis=1)
     return Match(
         permutation,
         signs,
         max_error=float(np.max(np.linalg.norm(P - A0, axis=1) / scale)),
-        output_error=float(np.max(np.abs(Pw - w0) / np.where(w0 == 0, largest, np.abs(w0)))),
+        output_error=float(np.max(np.max(np.abs(Pw - w0), axis=1) / np.where(own == 0, largest, own))),
         bias_error=float(np.max(np.abs(Pb - b0) / np.maximum(scale, np.abs(b0)))),
-        intercept_error=abs(c - c0) / max(1.0, abs(c0)),
+        intercept_error=float(np.max(np.abs(c - c0) / np.maximum(1.0, np.abs(c0)))),
         printed_error=printed,
         honest_error=honest,
     )
@@ -99,40 +103,43 @@ def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLi
 
 def _parts(
     net: OneHiddenNet | npt.ArrayLike,
-) -> tuple[Float[np.ndarray, "k d"], Float[np.ndarray, " k"], Float[np.ndarray, " k"], float]:
-    """Rows, biases, outputs, intercept; unit rows where g is homogeneous; outputs 1 for plain arrays."""
+) -> tuple[
+    Float[np.ndarray, "k d"], Float[np.ndarray, " k"], Float[np.ndarray, "k q"], Float[np.ndarray, " q"]
+]:
+    """Rows, biases, outputs, intercepts; unit rows where g is homogeneous; one output 0 for plain arrays."""
     if isinstance(net, OneHiddenNet):
-        A, b, w = net.weights, net.bias, net.output
+        A, b, w = net.weights, net.bias, net.output.reshape(net.n_hidden, net.n_outputs)
         if net.activation.homogeneity is not None:
             norm = np.linalg.norm(A, axis=1)
             norm = np.where(norm > 0, norm, 1.0)
-            A, b, w = A / norm[:, None], b / norm, w * norm**net.activation.homogeneity
-        return A, b, w, net.intercept
+            A, b, w = A / norm[:, None], b / norm, w * (norm**net.activation.homogeneity)[:, None]
+        return A, b, w, np.array(net.intercept).reshape(-1)
     rows = np.asarray(net, dtype=float)
     if rows.ndim != 2:
         raise ValueError(f"expected a (k, d) matrix of rows, got shape {rows.shape}")
     if not np.all(np.isfinite(rows)):
         raise ValueError("the rows to match must be finite: they hold NaN or infinity")
-    return rows, np.zeros(len(rows)), np.zeros(len(rows)), 0.0
+    return rows, np.zeros(len(rows)), np.zeros((len(rows), 1)), np.zeros(1)
 
 
 def _distance(
     sign: int,
     A: Float[np.ndarray, "k d"],
     b: Float[np.ndarray, " k"],
-    w: Float[np.ndarray, " k"],
+    w: Float[np.ndarray, "k q"],
     A0: Float[np.ndarray, "K d"],
     b0: Float[np.ndarray, " K"],
-    w0: Float[np.ndarray, " K"],
+    w0: Float[np.ndarray, "K q"],
     scale: Float[np.ndarray, " K"],
     parity: int,
 ) -> Float[np.ndarray, "K k"]:
     """(k*, k) distance of every found unit, turned by sign, from every true one."""
-    rows = np.linalg.norm(sign * A[None] - A0[:, None], axis=2) / scale[:, None]
+    # One true unit at a time: all differences at once would be K k d numbers.
+    rows = np.stack([np.linalg.norm(sign * A - one, axis=1) for one in A0]) / scale[:, None]
     bias = np.abs(sign * b[None] - b0[:, None]) / np.maximum(scale, np.abs(b0))[:, None]
     turned = w if sign > 0 else parity * w
     largest = max(float(np.max(np.abs(w0))), np.finfo(float).tiny)
-    return rows + bias + np.abs(turned[None] - w0[:, None]) / largest
+    return rows + bias + np.max(np.abs(turned[None] - w0[:, None]), axis=2) / largest
 
 
 def _papers_errors(A: Float[np.ndarray, "k d"], A0: Float[np.ndarray, "K d"]) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""OneHiddenNet: y = c + sum_i w_i g(<a_i, x> + b_i), as an immutable record."""
+"""OneHiddenNet: y = c + sum_i w_i g(<a_i, x> + b_i), one output or several, as an immutable record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onehidden import activations
 from onehidden.activations import Activation
 from onehidden.journal import fingerprint
 
-FORMAT_VERSION = 2  # from 2 on with a digest of the numbers
+FORMAT_VERSION = 2  # from 2 on with a digest of the numbers, and several outputs
 _MARK = "onehidden"
 
 
@@ -27,16 +27,16 @@ class OneHiddenNet:
     Parameters
     ----------
     weights : (k, d) rows a_i.
-    output : (k,) output weights w_i.
+    output : (k,) output weights w_i; (k, q) for q outputs over one hidden layer.
     bias : (k,) hidden biases b_i; zeros when None.
-    intercept : c.
+    intercept : c; (q,) for q outputs, one number for all of them allowed.
     activation : a name of ``activations.names()`` or an ``Activation``.
     """
 
     weights: Float[np.ndarray, "k d"]
     bias: Float[np.ndarray, " k"]
-    output: Float[np.ndarray, " k"]
-    intercept: float
+    output: Float[np.ndarray, " k"] | Float[np.ndarray, "k q"]
+    intercept: Any  # a float; (q,) where there are several outputs
     activation: Activation
 
     def __init__(
@@ -54,22 +54,30 @@ class OneHiddenNet:
         output = _numbers("output", output)
         bias = np.zeros(k) if bias is None else _numbers("bias", bias)
         intercept = _numbers("intercept", intercept)
-        if intercept.shape not in ((), (1,)):
+        several = output.ndim == 2 and len(output) == k and output.shape[1] > 0
+        if several and intercept.shape in ((), (1,), output.shape[1:]):
+            intercept = np.array(np.broadcast_to(intercept, output.shape[1:]))
+        elif several:
+            q = output.shape[1]
+            raise ValueError(
+                f"intercept must be one number or {q}, one an output, got shape {intercept.shape}"
+            )
+        elif intercept.shape not in ((), (1,)):
             raise ValueError(f"intercept must be one number, got shape {intercept.shape}")
         for name, vector in (("output", output), ("bias", bias)):
-            if vector.shape != (k,):
+            if vector.shape != (k,) and not (several and vector is output):
                 raise ValueError(f"{name} must have one entry a row of weights ({k}), got {vector.shape}")
         for name, values in zip(
             ("weights", "output", "bias", "intercept"), (weights, output, bias, intercept), strict=True
         ):
             if not np.all(np.isfinite(values)):
                 raise ValueError(f"{name} must be finite: it holds NaN or infinity")
-        for array in (weights, output, bias):
+        for array in (weights, output, bias, intercept):
             array.setflags(write=False)
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "bias", bias)
         object.__setattr__(self, "output", output)
-        object.__setattr__(self, "intercept", float(intercept.reshape(())))
+        object.__setattr__(self, "intercept", intercept if several else float(intercept.reshape(())))
         object.__setattr__(self, "activation", activations.get(activation))
 
     @property
@@ -80,8 +88,15 @@ class OneHiddenNet:
     def n_inputs(self) -> int:
         return self.weights.shape[1]
 
+    @property
+    def n_outputs(self) -> int:
+        return 1 if self.output.ndim == 1 else self.output.shape[1]
+
     def __repr__(self) -> str:
-        return f"OneHiddenNet({self.n_hidden} {self.activation.name} units of {self.n_inputs} inputs)"
+        several = "" if self.output.ndim == 1 else f", {self.n_outputs} outputs"
+        return (
+            f"OneHiddenNet({self.n_hidden} {self.activation.name} units of {self.n_inputs} inputs{several})"
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OneHiddenNet) and all(
@@ -89,13 +104,14 @@ class OneHiddenNet:
         )
 
     def __hash__(self) -> int:
-        return hash((self.weights.tobytes(), self.output.tobytes(), self.bias.tobytes(), self.intercept))
+        level = self.intercept.tobytes() if isinstance(self.intercept, np.ndarray) else self.intercept
+        return hash((self.weights.tobytes(), self.output.tobytes(), self.bias.tobytes(), level))
 
     def _fields(self) -> tuple[Any, ...]:
         return self.weights, self.bias, self.output, self.intercept, self.activation.name
 
-    def predict(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
-        """The network at the rows of X, (n, d) -> (n,)."""
+    def predict(self, X: npt.ArrayLike) -> np.ndarray:
+        """The network at the rows of X, (n, d) -> (n,), or (n, q) for q outputs."""
         X = np.asarray(X, dtype=float)
         if X.ndim != 2 or X.shape[1] != self.n_inputs:
             raise ValueError(f"X must be (n, {self.n_inputs}), got shape {X.shape}")
@@ -105,23 +121,24 @@ class OneHiddenNet:
         """The representative of this function's symmetry class: unit rows, fixed signs, sorted units.
 
         Rows have unit norm where g is homogeneous; where turning a unit around changes nothing but w and
-        c (odd, even, sigmoid) the sign makes w, or for even g the largest weight, positive.
+        c (odd, even, sigmoid) the sign makes w (of several outputs the largest), or for even g the largest
+        weight, positive.
         """
         A, b, w, c = self.weights.copy(), self.bias.copy(), self.output.copy(), self.intercept
         g = self.activation
         if g.homogeneity is not None:
             norm = np.linalg.norm(A, axis=1)
             scale = np.where(norm > 0, norm, 1.0)
-            A, b, w = A / scale[:, None], b / scale, w * scale**g.homogeneity
+            A, b, w = A / scale[:, None], b / scale, (w.T * scale**g.homogeneity).T
         if g.sign_free:
             assert g.reflection is not None
             if g.reflection.parity < 0:
-                turn = w < 0
+                turn = w < 0 if w.ndim == 1 else w[np.arange(len(w)), np.argmax(np.abs(w), axis=1)] < 0
             else:
                 turn = A[np.arange(len(A)), np.argmax(np.abs(A), axis=1)] < 0
-            c += float(sum(g.reflection.polynomial[:1])) * float(np.sum(w[turn]))
+            c = c + float(sum(g.reflection.polynomial[:1])) * np.sum(w[turn], axis=0)
             sign = np.where(turn, -1.0, 1.0)
-            A, b, w = A * sign[:, None], b * sign, np.where(turn, g.reflection.parity * w, w)
+            A, b, w = A * sign[:, None], b * sign, np.where(turn, g.reflection.parity * w.T, w.T).T
         keys = np.round(np.column_stack([w, A, b]), 9) + 0.0
         order = np.lexsort(keys.T[::-1])[::-1]
         return OneHiddenNet(A[order], w[order], b[order], c, g)
@@ -136,7 +153,7 @@ class OneHiddenNet:
             "weights": self.weights,
             "bias": self.bias,
             "output": self.output,
-            "intercept": np.array([self.intercept]),
+            "intercept": np.array(self.intercept).reshape(-1),
         }
         header = {
             "format_version": FORMAT_VERSION,

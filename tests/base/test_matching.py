@@ -83,3 +83,21 @@ def test_mixed_or_foreign_arguments_are_refused():
         match(net("relu"), net("tanh"))
     with pytest.raises(ValueError, match="different length"):
         match(np.eye(3), np.eye(4))
+
+
+def test_networks_of_several_outputs_are_matched_up_to_order_and_sign():
+    rng = np.random.default_rng(3)
+    truth = OneHiddenNet(
+        rng.standard_normal((4, 3)), rng.standard_normal((4, 2)), rng.standard_normal(4), 0.5, "tanh"
+    )
+    order, sign = rng.permutation(4), np.array([1.0, -1.0, -1.0, 1.0])
+    weights, output, bias = (part[order] for part in (truth.weights, truth.output, truth.bias))
+    turned = OneHiddenNet(
+        weights * sign[:, None], output * sign[:, None], bias * sign, truth.intercept, "tanh"
+    )
+    m = match(turned, truth)
+    assert max(m.max_error, m.output_error, m.bias_error, m.intercept_error) < 1e-14
+    off = OneHiddenNet(weights, output + np.array([0.0, 0.1]), bias, truth.intercept, "tanh")
+    assert match(off, truth).output_error > 0.01
+    with pytest.raises(ValueError, match="outputs"):
+        match(OneHiddenNet(weights, output[:, 0], bias, 0.5, "tanh"), truth)

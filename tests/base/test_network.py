@@ -99,3 +99,24 @@ def test_networks_are_immutable_and_checked():
             OneHiddenNet(*arguments)
     with pytest.raises(ValueError, match=r"\(n, 3\)"):
         net.predict(np.ones((4, 2)))
+
+
+def several(name="relu", q=3):
+    rng = np.random.default_rng(7)
+    weights, bias = rng.standard_normal((4, 5)), rng.standard_normal(4)
+    return OneHiddenNet(weights, rng.standard_normal((4, q)), bias, rng.standard_normal(q), name)
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh", "sigmoid", "abs"])
+def test_several_outputs_are_the_columns_one_by_one_and_survive_canonical_form_and_disk(name, tmp_path):
+    net, X = several(name), np.random.default_rng(8).standard_normal((50, 5))
+    columns = [
+        OneHiddenNet(net.weights, net.output[:, j], net.bias, net.intercept[j], name).predict(X)
+        for j in range(3)
+    ]
+    assert np.allclose(net.predict(X), np.column_stack(columns), rtol=0, atol=1e-14)
+    assert np.allclose(net.canonical().predict(X), net.predict(X), rtol=0, atol=1e-13)
+    net.save(tmp_path / "net.safetensors")
+    assert OneHiddenNet.load(tmp_path / "net.safetensors") == net
+    with pytest.raises(ValueError, match="one an output"):
+        OneHiddenNet(net.weights, net.output, net.bias, [1.0, 2.0], name)
