@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -26,22 +27,26 @@ NAMES = (
     "$\\frac{1}{0}$",
     "\u65e5\u672c\u8a9e {{ 7*7 }}",
 )
-SECTIONS = [
-    "summary",
-    "checks",
-    "units",
+FIRST = ["summary", "ridge", "observed"]
+DETAILS = [
     "matched",
-    "ridge",
-    "observed",
+    "checks",
+    "dependence",
+    "residuals",
+    "units",
+    "intervals",
     "trace",
     "curvature",
     "signal",
-    "validity",
-    "intervals",
     "reproduce",
     "cite",
 ]
-FIGURES = {"weights", "matched", "observed", "trace", "curvature", "signal", "outputs", "ridge-1", "ridge-4"}
+SECTIONS = FIRST + DETAILS
+FIGURES = {
+    "weights", "matched", "observed", "residuals", "trace", "curvature", "signal", "effects", "ridge-1",
+    "ridge-4", "residual-1", "input-1",
+}  # fmt: skip
+N_FIGURES = 8 + 4 + 4 + 6  # single ones, units twice, inputs
 
 
 class _Page(HTMLParser):
@@ -83,13 +88,18 @@ def test_html_has_every_section_and_figure_in_order(pages):
     page = _Page((pages / "r.html").read_text())
     assert [name for name in page.ids if name in SECTIONS] == SECTIONS
     assert {f"figure-{name}" for name in FIGURES} <= set(page.ids)
-    assert page.tags.count("svg") == 7 + 4
+    assert page.tags.count("svg") == N_FIGURES
     assert len(page.ids) == len(set(page.ids))
 
 
 def test_html_verdict_comes_first(pages):
     text = (pages / "r.html").read_text()
-    assert text.index('class="verdict good"') < text.index('class="facts"') < text.index('id="checks"')
+    places = [
+        text.index(one) for one in ('class="verdict good"', 'class="formula"', 'class="facts"', 'id="ridge"')
+    ]
+    assert places == sorted(places)
+    assert text.index('id="observed"') < text.index("<details>") < text.index('id="checks"')
+    assert text.count("<details>") == len(DETAILS)
 
 
 def test_html_shows_hostile_names_as_text(pages):
@@ -115,7 +125,7 @@ def test_html_fetches_nothing(pages):
 def test_html_of_a_large_network_stays_small(tmp_path):
     X, y, truth, found = problem(50, 50, 5000)
     path = report.render_html(fake(found, good=False), tmp_path / "big.html", X, y, truth)
-    assert 100_000 < path.stat().st_size < 3_000_000
+    assert 100_000 < path.stat().st_size < 1_000_000
     assert 'class="verdict doubt"' in path.read_text()
 
 
@@ -129,7 +139,17 @@ def test_json_is_strict_and_carries_the_numbers(pages):
     *_, found = problem()
     np.testing.assert_array_equal(tree["network"]["weights"], found.weights)
     kinds = {block["kind"] for s in tree["sections"] for block in s["blocks"]}
-    assert kinds == {"verdict", "facts", "paragraph", "checks", "grid", "figure", "gallery", "code"}
+    assert kinds == {
+        "verdict",
+        "formula",
+        "facts",
+        "paragraph",
+        "checks",
+        "grid",
+        "figure",
+        "gallery",
+        "code",
+    }
     trace = next(s for s in tree["sections"] if s["name"] == "trace")["blocks"][0]["data"]
     assert len(trace["loss"]) == 79
 
@@ -149,12 +169,57 @@ def test_markdown_has_the_same_sections_and_writes_its_figures(pages):
     assert len(titles) == len(SECTIONS)
     assert all(title in html for title in titles)
     links = re.findall(r"^!\[.*\]\((.+)\)$", text, re.MULTILINE)
-    assert len(links) == 11
+    assert len(links) == N_FIGURES
     for link in links:
         assert (pages / link).read_text().startswith("<?xml")
     assert "<script" not in text
     assert "<img" not in text
     assert r"\*\*bmi\*\* \| \`x\` \[a\](b)" in text
+
+
+def test_a_page_says_whether_it_was_drawn_with_samples(pages, tmp_path):
+    *_, found = problem()
+    bare = report.render_html(FakeRecovery(found), tmp_path / "bare.html")
+    assert report.drawn_with_samples(pages / "r.html")
+    assert not report.drawn_with_samples(bare)
+    assert not report.drawn_with_samples(tmp_path / "none.html")
+    assert not report.drawn_with_samples(pages / "r.md")
+
+
+def test_a_network_of_several_outputs_shows_them_all(tmp_path):
+    X, y, _, found = problem()
+    outputs = np.column_stack([found.output, -2 * found.output])
+    several = type(found)(found.weights, outputs, found.bias, [0.3, 0.1])
+    made = fake(found, NAMES)
+    wide = made.standard_errors
+    wide.output, wide.intercept = np.column_stack([wide.output, wide.output]), np.array([0.1, 0.2])
+    object.__setattr__(made, "network", several)
+    page = _Page(report.render_html(made, tmp_path / "two.html", X, np.column_stack([y, y])).read_text())
+    assert "4 relu units of 2 outputs" in page.text
+    assert "w of output 2" in page.text
+    assert numbers.short(-2 * found.output[0]) in page.text
+
+
+def test_a_model_of_the_inputs_that_was_not_used_is_not_judged(tmp_path):
+    *_, found = problem()
+    made = fake(found)
+    failed = replace(made.checks[3], passed=False)
+    object.__setattr__(made, "score_checks", [failed])
+    unused = _Page(report.render_html(made, tmp_path / "a.html").read_text())
+    object.__setattr__(made, "input_model", "a mixture of 3 Gaussians")
+    used = report.render_html(made, tmp_path / "b.html").read_text()
+    assert "validity" not in unused.ids
+    assert "validity" in _Page(used).ids
+    assert 'class="doubt"' not in used  # noted, not failed: the answer does not rest on it
+
+
+def test_every_weight_has_an_interval_in_the_picture_however_many(tmp_path):
+    X, y, _, found = problem(10, 200, 2500)
+    tree = json.loads(report.render_json(fake(found), tmp_path / "a.json", X, y).read_text())
+    blocks = next(s for s in tree["sections"] if s["name"] == "intervals")["blocks"]
+    assert len(blocks[1]["data"]["reach"]) == found.weights.size
+    assert len(blocks[2]["rows"]) < found.weights.size
+    assert "units.csv" in blocks[2]["note"]
 
 
 def test_report_of_a_bare_recovery_leaves_sections_out(tmp_path):
@@ -254,6 +319,8 @@ def test_browser_opens_the_page_quietly(pages, tmp_path):
         assert seen["requests"] == []
         assert seen["hidden_figures"] == 0
         assert seen["figures"] >= 11
+        assert seen["before_details"] < 3 * 900 or seen["view_width"] < 1000
+        assert seen["dark_ground"] != seen["light_ground"]
         assert seen["page_width"] <= seen["view_width"]
         assert seen["dialogs"] == 0
         assert seen["printed_navigation"] == "none"
@@ -278,8 +345,14 @@ with sync_playwright() as play:
             page.on("pageerror", lambda e: troubles.append(str(e)))
             page.on("dialog", lambda d: (dialogs.append(d.message), d.dismiss()))
             page.on("request", lambda r: requests.append(r.url))
+            before = "document.querySelector('nav').getBoundingClientRect().top"
+            ground = "getComputedStyle(document.body).backgroundColor"
             address = pathlib.Path(file).resolve().as_uri()
             page.goto(address)
+            above, light = page.evaluate(before), page.evaluate(ground)
+            page.emulate_media(color_scheme="dark")
+            dark = page.evaluate(ground)
+            page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
             sizes = page.evaluate(
                 "[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect())"
                 ".map(r => [r.width, r.height])"
@@ -301,6 +374,9 @@ with sync_playwright() as play:
             navigation = page.evaluate("getComputedStyle(document.querySelector('nav')).display")
             out.append({
                 "text": text,
+                "before_details": above,
+                "light_ground": light,
+                "dark_ground": dark,
                 "printed_navigation": navigation,
                 "cut_when_printed": cut,
                 "troubles": troubles,

@@ -12,6 +12,7 @@ from onehidden.cli import examples, reading
 
 if TYPE_CHECKING:
     from onehidden.network import OneHiddenNet
+    from onehidden.recovery import Recovery
 
 MODEL_NAME = "model.safetensors"
 
@@ -48,15 +49,15 @@ def command(
     runs.must_differ(out, file, model)
     if out is not None:
         runs.free_file(out, predictions.FORMATS, force)
-    net, saved = _opened(model)
+    made_with, inputs, saved = _opened(model)
     how = {**saved, **reading.given(**typed)}
     table = data.open(file, target=target, **how)
-    if table.n_inputs != net.n_inputs:
+    if table.n_inputs != inputs:
         raise ValueError(
-            f"the model takes {net.n_inputs} features but {file} has {table.n_inputs}: name the target with "
+            f"the model takes {inputs} features but {file} has {table.n_inputs}: name the target with "
             "--target, or the features with --columns"
         )
-    made = predictions.Predictions(net, table)
+    made = predictions.Predictions(made_with, table)
     if out is not None:
         count = predictions.write(made, out)
         click.echo(f"{count} predictions in {out}", err=True)
@@ -73,16 +74,18 @@ def command(
     return 0
 
 
-def _opened(model: Path) -> tuple[OneHiddenNet, dict[str, Any]]:
-    """The network, and how a run folder says that a table is to be read for it."""
+def _opened(model: Path) -> tuple[OneHiddenNet | Recovery, int, dict[str, Any]]:
+    """What predicts, from how many inputs, and how a run folder says that a table is to be read for it."""
     from onehidden.network import OneHiddenNet
     from onehidden.recovery import load_recovery
 
     if not model.is_dir():
-        return OneHiddenNet.load(model), {}
+        net = OneHiddenNet.load(model)
+        return net, net.n_inputs, {}
     if not (model / MODEL_NAME).is_file():
         raise ValueError(f"{model} holds no {MODEL_NAME}: give a run folder or a .safetensors file")
     if not (model / "recovery.json").is_file():
-        return OneHiddenNet.load(model / MODEL_NAME), {}
+        net = OneHiddenNet.load(model / MODEL_NAME)
+        return net, net.n_inputs, {}
     recovery = load_recovery(model)
-    return recovery.network, reading.as_recovered(recovery, {})
+    return recovery, recovery.network.n_inputs, reading.as_recovered(recovery, {})

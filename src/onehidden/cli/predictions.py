@@ -14,6 +14,7 @@ from onehidden.whole import whole_file
 if TYPE_CHECKING:
     from onehidden.data import Source, Table
     from onehidden.network import OneHiddenNet
+    from onehidden.recovery import Recovery
 
 FORMATS = (".csv", ".parquet", ".feather", ".npz", ".npy")
 
@@ -53,7 +54,7 @@ class Error:
 class Predictions:
     """Blocks of predictions in the order of the rows, NaN at gaps; ``error`` fills on the way."""
 
-    def __init__(self, net: OneHiddenNet, table: Table | Source) -> None:
+    def __init__(self, net: OneHiddenNet | Recovery, table: Table | Source) -> None:
         self.net, self.table = net, table
         self.error, self.gaps = Error(), 0
 

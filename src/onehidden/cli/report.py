@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from onehidden.cli import examples, reading
+
+if TYPE_CHECKING:
+    from onehidden.recovery import Recovery
 
 ROWS = 20_000  # of a streamed table that pictures are drawn from: more dots cover each other
 
@@ -32,6 +35,8 @@ def command(
 ) -> int:
     """Write the report of a run folder as HTML, Markdown or JSON.
 
+    The table of the run is read again if it is where it was. A page with figures of the fit is not replaced
+    by one without.
     Of a folder of Parquet files, which is streamed, pictures are drawn from 20 000 rows.
     """
     from onehidden import data, report
@@ -40,11 +45,17 @@ def command(
     from onehidden.whole import whole_file
 
     recovery = load_recovery(run)
+    file = file or _own_table(recovery)
     path = out or run / "report.html"
     writers = {".html": report.render_html, ".md": report.render_markdown, ".json": report.render_json}
     if not as_json:
         runs.free_file(path, tuple(writers))
         runs.must_differ(path, *(() if file is None else (file,)))
+        if file is None and report.drawn_with_samples(path):
+            raise ValueError(
+                f"{path} was drawn with its samples, and this page would not be: give them with --data, or "
+                "name another page with --out"
+            )
     X = y = None
     if file is not None:
         named = target or str(recovery.options.get("target", "y"))
@@ -57,3 +68,9 @@ def command(
         writers[path.suffix](recovery, beside, X=X, y=y)
     click.echo(f"report written to {path}", err=True)
     return 0
+
+
+def _own_table(recovery: Recovery) -> Path | None:
+    """The table that the run was made from, if it is still where it was."""
+    source = recovery.options.get("source")
+    return Path(str(source)) if source is not None and Path(str(source)).exists() else None

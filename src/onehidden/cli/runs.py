@@ -69,10 +69,13 @@ def write(
     y: npt.ArrayLike | None,
     truth: OneHiddenNet | None = None,
 ) -> None:
-    """model.safetensors, recovery.json, report.html: all of them or none."""
+    """model.safetensors, recovery.json, report.html, units.csv: all of them or none."""
+    from onehidden.report.frame import to_csv
+
     with whole_folder(folder) as beside:
         recovery.save(beside)
         recovery.report(beside / "report.html", X=X, y=y, truth=truth)
+        (beside / "units.csv").write_text(to_csv(recovery), encoding="utf-8")
 
 
 def show(recovery: Recovery) -> None:

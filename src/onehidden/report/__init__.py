@@ -10,7 +10,7 @@ from onehidden.network import OneHiddenNet
 if TYPE_CHECKING:
     from onehidden.report.subject import Recovered
 
-__all__ = ["as_json_text", "render_html", "render_json", "render_markdown"]
+__all__ = ["as_json_text", "drawn_with_samples", "render_html", "render_json", "render_markdown"]
 
 
 def render_html(
@@ -72,6 +72,15 @@ def as_json_text(
     from onehidden.report import as_json, sections
 
     return as_json.render(sections.build(recovery, X, y, truth))
+
+
+def drawn_with_samples(path: str | Path) -> bool:
+    """Whether a page that is there holds figures of the fit; a page of another kind, or none, does not."""
+    path = Path(path)
+    if path.suffix.lower() not in (".html", ".htm") or not path.is_file():
+        return False
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return '<meta name="onehidden-samples" content="yes">' in file.read(4000)
 
 
 def _write(path: str | Path, text: str) -> Path:

@@ -35,7 +35,8 @@ def _block(block: Block) -> dict[str, Any]:
     if isinstance(block, Figure):
         return {"kind": "figure", "name": block.name, "caption": block.caption, "data": block.data}
     fields = {f.name: getattr(block, f.name) for f in dataclasses.fields(block)}
-    fields.pop("wordy", None)
+    for look in ("wordy", "stacks"):
+        fields.pop(look, None)
     return {"kind": type(block).__name__.lower(), **fields}
 
 

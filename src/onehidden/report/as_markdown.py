@@ -10,6 +10,7 @@ from onehidden.report.blocks import (
     Code,
     Facts,
     Figure,
+    Formula,
     Gallery,
     Grid,
     Paragraph,
@@ -64,6 +65,8 @@ def _block(block: Block, folder: str, figures: dict[str, str]) -> str:
     if isinstance(block, Code):
         # Four backticks, in case the code holds three.
         return f"````{block.language}\n{block.text}\n````"
+    if isinstance(block, Formula):
+        return "  \n".join(escape(line) for line in block.lines)  # two blanks break a line
     if isinstance(block, Gallery):
         return "\n\n".join(_block(figure, folder, figures) for figure in block.figures)
     return _figure(block, folder, figures)

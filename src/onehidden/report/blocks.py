@@ -46,6 +46,7 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
     wordy: frozenset[int] = frozenset()  # columns of words, set to the left; the others hold numbers
+    stacks: bool = False  # whether a narrow page may set the cells of a row below one another
 
 
 @dataclass(frozen=True)
@@ -67,19 +68,29 @@ class Gallery:
 
 
 @dataclass(frozen=True)
+class Formula:
+    """The network written out, a line a unit."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Code:
     text: str
     language: str
 
 
-Block = Verdict | Paragraph | Facts | Checks | Grid | Figure | Gallery | Code
+Block = Verdict | Paragraph | Facts | Checks | Grid | Figure | Gallery | Formula | Code
 
 
 @dataclass(frozen=True)
 class Section:
+    """A chapter; one of ``detail`` is folded away until it is asked for."""
+
     name: str
     title: str
     blocks: tuple[Block, ...]
+    detail: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,3 +98,4 @@ class Report:
     title: str
     sections: tuple[Section, ...]
     network: dict[str, Any] = field(default_factory=dict)
+    samples: bool = False  # whether it was made with the rows at hand

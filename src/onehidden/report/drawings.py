@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onehidden.report.numbers import short
-from onehidden.report.style import BLUE, CYCLE, GREEN, INK, MUTED, ORANGE, RED, RULE, plain
+from onehidden.report.style import BLUE, CYCLE, GREEN, INK, MUTED, RED, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,56 +51,30 @@ def _frame(axes: Axes, rows: Sequence[str], columns: Sequence[str]) -> None:
         spine.set_visible(False)
 
 
-def ridge(
-    figure: Figure, t: np.ndarray, curve: tuple[np.ndarray, np.ndarray], parts: np.ndarray | None
+def trace(
+    figure: Figure, stages: Sequence[str], losses: np.ndarray, clock: np.ndarray, steps: np.ndarray
 ) -> None:
-    """One unit's contribution w g(t) over its argument, with partial residuals behind it."""
-    # A fixed frame: solving for the margins of a dozen small figures would take most of the time of a page.
-    figure.set_layout_engine("none")
-    axes = figure.add_axes((0.14, 0.21, 0.84, 0.77))
-    if parts is not None:
-        # Dots become one small image: as vectors they are thousands of elements and the page opens slowly.
-        axes.scatter(t, parts, s=3, color=BLUE, alpha=0.28, linewidths=0, rasterized=True)
-    axes.plot(*curve, color=ORANGE)
-    axes.axhline(0, color=RULE, lw=0.7, zorder=0)
-    axes.set_xlabel("⟨a, x⟩ + b")
-
-
-def observed(figure: Figure, predicted: np.ndarray, y: np.ndarray) -> None:
+    """Loss over time, a colour a stage, logarithmic; the legend stands beside the picture."""
     axes = figure.add_subplot()
-    low, high = min(predicted.min(), y.min()), max(predicted.max(), y.max())
-    axes.plot([low, high], [low, high], color=MUTED, lw=0.9, zorder=0)
-    axes.scatter(predicted, y, s=6, color=BLUE, alpha=0.35, linewidths=0, rasterized=True)
-    axes.set_xlabel("predicted")
-    axes.set_ylabel("observed")
-
-
-def trace(figure: Figure, stages: Sequence[str], losses: np.ndarray) -> None:
-    """Loss over recorded steps, a colour a stage, logarithmic."""
-    axes = figure.add_subplot()
-    order = list(dict.fromkeys(stages))
     labels = np.array(stages)
-    steps = np.arange(len(losses))
-    for i, stage in enumerate(order):
+    few = len(losses) <= 150
+    for i, stage in enumerate(dict.fromkeys(stages)):
         mine = labels == stage
-        # Gaps are not joined: a stage that is entered twice shows as two pieces.
-        values = np.where(mine, losses, np.nan)
+        colour = MUTED if stage == "other" else CYCLE[i % len(CYCLE)]
+        # Gaps are not joined: a stage that is entered twice, or begins anew, shows as two pieces.
+        at = np.flatnonzero(mine)
+        breaks = np.flatnonzero((np.diff(at) > 1) | (np.diff(steps[at]) <= 0)) + 1
+        times, values = (np.insert(one[at].astype(float), breaks, np.nan) for one in (clock, losses))
+        alone = stage == "other" or mine.sum() < 3
         axes.plot(
-            steps,
-            values,
-            color=CYCLE[i % len(CYCLE)],
-            label=plain(stage, 30),
-            marker="o" if len(losses) <= 150 else None,
-            ms=2.5,
-        )
+            times, values, linestyle="none" if alone else "-", color=colour, label=plain(stage, 30),
+            marker="o" if few or alone else None, ms=2.2,
+        )  # fmt: skip
     axes.set_yscale("log")
     axes.grid(True, axis="y")
-    axes.set_xlabel("recorded step")
+    axes.set_xlabel("seconds")
     axes.set_ylabel("loss")
-    if len(order) > 1:
-        axes.legend(loc="upper right")
-    else:
-        axes.set_title(plain(order[0], 30), loc="left", color=MUTED)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), borderaxespad=0)
 
 
 def spectrum(figure: Figure, values: np.ndarray) -> None:
@@ -144,17 +118,3 @@ def signal(figure: Figure, orders: Sequence[int], z: np.ndarray, threshold: floa
     axes.set_yticks(range(len(z)), [f"order {m}" for m in orders])
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("|z| = size of the moment over its standard error")
-
-
-def whiskers(
-    figure: Figure, labels: Sequence[str], centre: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> None:
-    axes = figure.add_subplot()
-    place = np.arange(len(labels))
-    axes.axvline(0, color=RULE, lw=0.9, zorder=0)
-    axes.hlines(place, low, high, color=BLUE, lw=1.6)
-    axes.plot(centre, place, "o", color=BLUE, ms=4)
-    axes.set_yticks(place, [plain(label) for label in labels])
-    axes.set_ylim(len(labels) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
-    axes.set_xlabel("output weight w")

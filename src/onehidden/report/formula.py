@@ -22,14 +22,18 @@ def formula(subject: Subject, found: Effects, most_units: int, most_inputs: int)
     """
     net = subject.net
     target = str(dict(subject.get("options", {})).get("target", "y"))
-    lines = [f"{target} ≈ {_figure(float(net.intercept))}"]
+    level = float(net.intercept)
+    # Rounding is no number: what is far below all the rest is left out.
+    tiny = 1e-12 * max(float(np.max(np.abs(net.output[:, None] * net.weights))), abs(level))
+    lines = [f"{target} ≈ {_figure(level if abs(level) > tiny else 0.0)}"]
     inside = net.activation.homogeneity == 1
     for i in range(min(net.n_hidden, most_units)):
         scale = abs(net.output[i]) if inside else 1.0
         chosen = found.largest(i, most_inputs)
         terms = [(scale * float(net.weights[i, j]), subject.names[j]) for j in chosen]
-        terms = [(value, name) for value, name in terms if value != 0]
-        body = _sum(terms, scale * float(net.bias[i]), len(chosen) < net.n_inputs)
+        terms = [(value, name) for value, name in terms if abs(value) > tiny]
+        bias = scale * float(net.bias[i])
+        body = _sum(terms, bias if abs(bias) > tiny else 0.0, len(chosen) < net.n_inputs)
         unit = _WRITTEN.get(net.activation.name, net.activation.name + "({})").format(body)
         sign = "−" if net.output[i] < 0 else "+"
         factor = "" if inside else f"{_figure(abs(float(net.output[i])))} "

@@ -27,6 +27,8 @@ def with_error(value: float, error: float | None) -> str:
     places = 1 - math.floor(math.log10(error))
     if 0 <= places <= 6 and abs(value) < 1e9:
         return _minus(f"{value:.{places}f} ± {error:.{places}f}")
+    if places < 0 and abs(value) < 1e6:  # whole numbers read better than powers of ten
+        return _minus(f"{value:.0f} ± {round(error, places):.0f}")
     if places > 6:  # tighter than anyone reads: the value in full, the error as a power
         return _minus(f"{value:.6f} ± {error:.0e}")
     return _minus(f"{value:.4g} ± {error:.2g}")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onehidden.certify.status import Status
+from onehidden.certify.units import UnitVerdict
 from onehidden.checks import About, Check
 from onehidden.report.effects import Effects, effects
 from onehidden.report.formula import formula
@@ -19,8 +20,10 @@ from onehidden.report.marks import Mark, by_urgency, left_open, mark, number
 from onehidden.report.numbers import plural, short
 from onehidden.report.subject import Subject
 
-MOST_INPUTS = 6  # of a unit that are named, the strongest
-MOST_UNITS = 12  # that are shown one by one
+FEW = 6  # units of which all is shown; of more, fewer inputs each
+MANY = 12  # units beyond which the strongest few are shown
+UNKNOWN = "?"  # stands for a number that the data leave open, where words would crowd the line
+_ROUNDING = 1e-9  # of a number: an error below it says nothing to a reader
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,9 @@ class Screen:
 def screen(subject: Subject) -> Screen:
     """The first screen of a recovery."""
     found = effects(subject)
-    strongest = _by_share(subject)[:MOST_UNITS]
+    k = subject.net.n_hidden
+    most_units, most_inputs = k if k <= MANY else FEW, 6 if k <= FEW else 3
+    strongest = _by_share(subject)[:most_units]
     checks = by_urgency(subject.get("checks", ()))
     guard = subject.get("prediction")
     return Screen(
@@ -70,11 +75,11 @@ def screen(subject: Subject) -> Screen:
         status=str(subject.get("status", "no status")),
         message=str(subject.get("message", "")),
         good=bool(subject.get("converged", False)),
-        formula=formula(subject, found, MOST_UNITS, MOST_INPUTS),
+        formula=formula(subject, found, most_units, most_inputs),
         facts=facts(subject),
         predictions="" if guard is None or guard.alone else guard.message,
         head=found.head,
-        units=tuple(_unit(subject, found, i) for i in strongest),
+        units=tuple(_unit(subject, found, i, most_inputs) for i in strongest),
         more_units=subject.net.n_hidden - len(strongest),
         failed=tuple(check for check in checks if mark(check) in (Mark.FAILED, Mark.NOT_ASKED)),
         passed=_passed(checks),
@@ -86,6 +91,7 @@ def title(subject: Subject) -> str:
     """What was found, of what, in which file."""
     net, options = subject.net, dict(subject.get("options", {}))
     what = f"{net.n_hidden} {net.activation.name} {plural(net.n_hidden, 'unit')}"
+    what += f" of {subject.n_outputs} outputs" if subject.n_outputs > 1 else ""
     target, source = options.get("target"), options.get("source")
     what += f" behind {target}" if target else ""
     return what + (f" in {str(source).rstrip('/').rpartition('/')[2]}" if source else "")
@@ -100,7 +106,7 @@ def facts(subject: Subject) -> tuple[tuple[str, str], ...]:
     guard = subject.get("prediction")
     if guard is not None and math.isfinite(guard.r_squared):
         found.append(("R² on rows left out", explained(guard.r_squared)))
-        found.append(("… of ridge regression", explained(guard.linear_r_squared)))
+        found.append(("R² of ridge on those", explained(guard.linear_r_squared)))
     noise = subject.get("noise_variance")
     if noise is not None:
         found.append(("noise sd", short(float(np.sqrt(max(noise, 0.0))), 3)))
@@ -115,7 +121,9 @@ def facts(subject: Subject) -> tuple[tuple[str, str], ...]:
 def explained(value: float) -> str:
     """R² in three digits; near one, 1 - R² is what can still be read."""
     left = 1 - value
-    return short(value, 3) if left >= 1e-3 else f"1 − {max(left, 0.0):.0e}"
+    if left < 1e-15:
+        return "1"
+    return short(value, 3) if left >= 1e-3 else f"1 − {left:.0e}"
 
 
 def _by_share(subject: Subject) -> list[int]:
@@ -125,24 +133,33 @@ def _by_share(subject: Subject) -> list[int]:
     return np.argsort(-np.array(share), kind="stable").tolist()
 
 
-def _unit(subject: Subject, found: Effects, i: int) -> UnitLine:
+def _unit(subject: Subject, found: Effects, i: int, most: int) -> UnitLine:
     unit, net = subject.unit(i), subject.net
     named = []
-    for j in found.largest(i, MOST_INPUTS):
+    for j in found.largest(i, most):
         error = None if found.errors is None else float(found.errors[i, j])
-        named.append((subject.names[j], number(float(found.values[i, j]), error, unit)))
+        named.append((subject.names[j], _effect(float(found.values[i, j]), error, unit)))
     verdict = "" if unit is None else str(unit.status)
     if unit is not None and unit.reason and unit.reason != subject.get("message"):
         verdict += f" ({unit.reason})"
     return UnitLine(
         index=i,
-        share="" if unit is None else f"{short(100 * unit.share, 2)} % of var(y)",
-        output=number(float(net.output[i]), subject.error("output", i), unit),
+        share="" if unit is None else f"{short(100 * unit.share, 2)} %",
+        output=_effect(float(net.output[i]), subject.error("output", i), unit),
         verdict=verdict,
         open=left_open(unit),
         inputs=tuple(named),
         more=net.n_inputs - len(named),
     )
+
+
+def _effect(value: float, error: float | None, unit: UnitVerdict | None) -> str:
+    """A number with its error; a question mark where it is open; alone where the error is rounding."""
+    if error is not None and not math.isfinite(error):
+        return UNKNOWN
+    if error is not None and error <= _ROUNDING * abs(value):
+        return short(value)
+    return number(value, error, unit)
 
 
 def _passed(checks: list[Check]) -> str:

@@ -13,7 +13,7 @@ from onehidden.report.blocks import Figure
 
 INK, MUTED, RULE = "#1f2933", "#5f6c7b", "#d9dee5"
 BLUE, ORANGE, GREEN, RED, PURPLE, TEAL = "#2c6aa8", "#c8641b", "#3a7d4f", "#b0362d", "#7a56a3", "#2a8a8a"
-CYCLE = (BLUE, ORANGE, GREEN, PURPLE, TEAL, RED)
+CYCLE = (BLUE, ORANGE, GREEN, PURPLE, TEAL, RED, "#8a6d1d", "#c2578f")
 
 _RC: dict[Any, Any] = {
     "font.size": 9,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -30,7 +31,8 @@ class Subject:
     """A recovery, its network and whatever helps to show it."""
 
     recovery: Recovered
-    net: OneHiddenNet
+    net: OneHiddenNet  # of several outputs the first
+    n_outputs: int
     names: tuple[str, ...]
     units: tuple[str, ...]
     errors: Any | None  # standard errors: weights, output, bias, intercept
@@ -77,7 +79,8 @@ def gather(
         raise ValueError(f"feature_names must have one name an input ({net.n_inputs}), got {len(names)}")
     n_rows, rows, values = None, None, None
     if X is not None:
-        rows, values = check_arrays(X, y)
+        given: Any = y
+        rows, values = check_arrays(X, np.asarray(given)[:, 0] if np.ndim(given) == 2 else given)
         if rows.shape[1] != net.n_inputs:
             raise ValueError(f"X must be (n, {net.n_inputs}) to fit the network, got shape {rows.shape}")
         n_rows = len(rows)
@@ -88,14 +91,15 @@ def gather(
     return Subject(
         recovery,
         net,
+        1 if np.ndim(recovery.network.output) == 1 else recovery.network.output.shape[1],
         tuple(str(name) for name in names),
         tuple(f"unit {i + 1}" for i in range(net.n_hidden)),
-        getattr(recovery, "standard_errors", None),
+        first_output(getattr(recovery, "standard_errors", None)),
         rows,
         values,
         n_rows,
         truth,
-        None if truth is None else match(net, truth),
+        None if truth is None else match(recovery.network, truth),
     )
 
 
@@ -105,6 +109,14 @@ def one_output(net: OneHiddenNet, which: int = 0) -> OneHiddenNet:
         return net
     level = float(np.asarray(net.intercept)[which])
     return OneHiddenNet(net.weights, net.output[:, which], net.bias, level, net.activation)
+
+
+def first_output(record: Any) -> Any:
+    """Numbers for each parameter, of several outputs those of the first; None where there are none."""
+    if record is None or np.ndim(record.output) == 1:
+        return record
+    first = {"output": np.asarray(record.output)[:, 0], "intercept": float(np.ravel(record.intercept)[0])}
+    return SimpleNamespace(weights=record.weights, bias=record.bias, **first)
 
 
 def thin(n: int, limit: int = MAX_POINTS) -> np.ndarray:

@@ -1,10 +1,11 @@
-"""The chapters of a report, in reading order: the answer, the units, the evidence, how to repeat it."""
+"""The chapters of a report, in reading order: the answer, how it meets the data; then the details, folded."""
 
 from __future__ import annotations
 
 from onehidden.network import OneHiddenNet
 from onehidden.report.blocks import Report
-from onehidden.report.sections import answer, evidence, fit, provenance, units
+from onehidden.report.screen import title
+from onehidden.report.sections import answer, evidence, fit, intervals, others, provenance, response, units
 from onehidden.report.subject import Recovered, gather
 
 
@@ -15,22 +16,25 @@ def build(
     subject = gather(recovery, X, y, truth)
     chapters = (
         answer.summary,
-        answer.checks,
-        units.table,
+        response.of_units,
+        fit.at_a_glance,
         units.matched,
-        fit.ridge_functions,
-        fit.observed_against_predicted,
+        answer.checks,
+        others.alternatives,
+        response.of_inputs,
+        fit.residuals_by_unit,
+        units.effects_map,
+        intervals.intervals,
         evidence.loss_trace,
         evidence.curvature,
         evidence.moment_signal,
         evidence.score_validity,
-        units.intervals,
         provenance.reproduce,
         provenance.cite,
     )
-    net = subject.net
+    net = recovery.network
     return Report(
-        title=f"Hidden layer of {net.n_hidden} {net.activation.name} units",
+        title=title(subject),
         sections=tuple(
             section for section in (chapter(subject) for chapter in chapters) if section is not None
         ),
@@ -45,4 +49,5 @@ def build(
             if subject.errors is None
             else {name: getattr(subject.errors, name) for name in ("weights", "bias", "output", "intercept")},
         },
+        samples=subject.X is not None,
     )

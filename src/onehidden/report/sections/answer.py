@@ -1,62 +1,77 @@
-"""The answer first: verdict, key figures, and what was checked."""
+"""The answer first: the first screen as a page shows it, and what was checked."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from onehidden.report.blocks import Block, Checks, Facts, Paragraph, Section, Verdict
-from onehidden.report.marks import by_urgency, left_open, tally
+from onehidden.report.blocks import Block, Checks, Facts, Formula, Grid, Paragraph, Section, Verdict
+from onehidden.report.marks import by_urgency, tally
 from onehidden.report.numbers import seconds, short
+from onehidden.report.screen import Screen, screen
 from onehidden.report.subject import Subject
 
-
-def verdict(subject: Subject) -> Verdict:
-    """The sentence that a reader may quote, then what it rests on."""
-    status, message = str(subject.get("status", "no status")), str(subject.get("message", ""))
-    headline = f"{status[:1].upper()}{status[1:]}" + (f": {message}." if message else ".")
-    units = f"{subject.net.n_hidden} {subject.net.activation.name} unit{'s' * (subject.net.n_hidden != 1)}"
-    open_ = sum(left_open(unit) for unit in subject.get("units", ()))
-    units += f", {open_} of them undetermined" if open_ else ""
-    detail = f"{units}; {tally(subject.get('checks', ()))}."
-    return Verdict(bool(subject.get("converged", False)), headline, detail)
+MAX_OUTPUTS, MAX_OUTPUT_UNITS = 6, 12  # columns and rows of the table of output weights
 
 
 def summary(subject: Subject) -> Section:
-    net = subject.net
-    facts = [("hidden units", str(net.n_hidden)), ("inputs", str(net.n_inputs))]
-    if subject.n_rows is not None:
-        facts.append(("samples", f"{subject.n_rows:,}".replace(",", " ")))
-    facts.append(("loss", short(subject.get("loss"), 3)))
-    noise = subject.get("noise_variance")
-    if noise is not None:
-        facts.append(("noise sd", short(float(np.sqrt(max(noise, 0.0))), 3)))
-    if subject.X is not None and subject.y is not None:
-        facts.append(("R²", _r_squared(subject)))
+    """Sentence, formula, fit, units; what failed and what to do next."""
+    shown = screen(subject)
+    facts = list(shown.facts)
     if subject.match is not None:
         facts.append(("worst unit error", short(subject.match.max_error, 2)))
         facts.append(("worst output error", short(subject.match.output_error, 2)))
     if subject.get("seconds") is not None:
         facts.append(("time", seconds(subject.get("seconds"))))
-    blocks: list[Block] = [verdict(subject), Facts(tuple(facts))]
-    blocks.append(
-        Paragraph(
-            "The model is y = c + Σ wᵢ g(⟨aᵢ, x⟩ + bᵢ) + noise with "
-            f"g = {net.activation.name} and c = {short(net.intercept)}."
-        )
-    )
+    blocks: list[Block] = [_verdict(shown), Formula(shown.formula), Facts(tuple(facts))]
+    if shown.predictions:
+        blocks.append(Paragraph(f"{_capital(shown.predictions)}."))
+    blocks.append(_units(shown))
+    if subject.n_outputs > 1:
+        blocks.append(_outputs(subject))
     return Section("summary", "Summary", tuple(blocks))
 
 
-def _r_squared(subject: Subject) -> str:
-    assert subject.X is not None
-    assert subject.y is not None
-    residual = subject.y - subject.net.predict(subject.X)
-    spread = float(np.var(subject.y))
-    if spread == 0:
-        return "–"
-    left = float(np.mean(residual**2)) / spread
-    # Near one, 1 - R² is what can still be read.
-    return f"{1 - left:.4f}" if left > 1e-4 else f"1 − {left:.0e}"
+def _verdict(shown: Screen) -> Verdict:
+    """The sentence that a reader may quote; then the next step, and the count of checks."""
+    failed = [check.name for check in shown.failed if check.asked]
+    detail = f"Failed: {', '.join(failed)}; {shown.passed}." if failed else f"{_capital(shown.passed)}."
+    if shown.advice:
+        detail += f" Next: {shown.advice}."
+    return Verdict(shown.good, f"{_capital(shown.sentence)}.", detail)
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _units(shown: Screen) -> Grid:
+    rows = []
+    for unit in shown.units:
+        named = ", ".join(f"{name} {value}" for name, value in unit.inputs)
+        named += f", and {unit.more} more" if unit.more else ""
+        rows.append((f"unit {unit.index + 1}", unit.share or "–", unit.output, named, unit.verdict or "–"))
+    notes = ["± is one standard error."]
+    if any(unit.open for unit in shown.units):
+        notes.append("Numbers without one, or a question mark, are undetermined: the data leave them open.")
+    if shown.more_units:
+        notes.append(f"{shown.more_units} more units under the details.")
+    columns = ("unit", "share of var(y)", "output w", f"{shown.head}, strongest first", "verdict")
+    return Grid(columns, tuple(rows), " ".join(notes), frozenset({3, 4}), stacks=True)
+
+
+def _outputs(subject: Subject) -> Grid:
+    """The output weights of every unit; all else on the page is about the first output."""
+    output = np.asarray(subject.recovery.network.output)
+    shown = min(subject.n_outputs, MAX_OUTPUTS)
+    columns = ("unit", *(f"w of output {j + 1}" for j in range(shown)))
+    rows = tuple(
+        (name, *(short(output[i, j]) for j in range(shown)))
+        for i, name in enumerate(subject.units[:MAX_OUTPUT_UNITS])
+    )
+    more = (
+        f" {subject.n_outputs - shown} more outputs in the model file." if shown < subject.n_outputs else ""
+    )
+    return Grid(columns, rows, f"Formula, effects and figures are those of output 1.{more}")
 
 
 def checks(subject: Subject) -> Section | None:
@@ -64,7 +79,7 @@ def checks(subject: Subject) -> Section | None:
     if not made:
         return None
     lead = Paragraph(
-        "Each line is a question asked of the answer: what was measured, the bound, and what to do. "
-        "A question that could not be asked has not passed; one that is noted decides nothing."
+        f"{_capital(tally(made))}. Each line is a question asked of the answer: what was measured, the bound "
+        "and what to do. A question that could not be asked has not passed; one noted decides nothing."
     )
-    return Section("checks", "Checks", (lead, Checks(tuple(by_urgency(made)))))
+    return Section("checks", "Checks", (lead, Checks(tuple(by_urgency(made)))), detail=True)

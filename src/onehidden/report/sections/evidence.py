@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from onehidden.checks import Check
+from onehidden.checks import About
 from onehidden.report import drawings
 from onehidden.report.blocks import Block, Checks, Figure, Grid, Paragraph, Section
 from onehidden.report.marks import by_urgency
 from onehidden.report.numbers import seconds, short
 from onehidden.report.subject import Subject, field_of, thin
 
-VALIDITY_ROWS = 20_000  # rows that the identities of the input model are tested on
-NO_LAW = ("auto", "gaussian")  # what ``score`` is called where the caller brought no law
+NOT_NEEDED = "not needed"  # the input model of a run in which no start asked for one
+MAX_STAGES = 7  # with a colour of their own
 NOISE_LEVEL = 3.0  # |z| that noise alone rarely passes
 
 
@@ -24,28 +25,34 @@ def loss_trace(subject: Subject) -> Section | None:
     stages = [str(field_of(record, "stage", 0)) for record in records]
     losses = np.array([float(field_of(record, "loss", 2)) for record in records])
     clock = np.array([float(field_of(record, "seconds", 3)) for record in records])
+    steps = np.array([float(field_of(record, "step", 1)) for record in records])
     finite = np.flatnonzero(np.isfinite(losses))
     if finite.size == 0:
         return None
     shown = finite[thin(finite.size, 2000)]
     # An exact fit has loss zero, which a logarithm cannot show: draw it at the smallest rounding level.
     heights = np.maximum(losses[shown], 1e-34)
+    labels = np.array(stages)
+    count = {stage: int(np.sum(labels == stage)) for stage in dict.fromkeys(stages)}
+    # A colour each for the stages that were long; marks that stand alone share one.
+    long = sorted(count, key=lambda stage: -count[stage])[:MAX_STAGES]
+    named = [stages[i] if stages[i] in long else "other" for i in shown]
     figure = Figure(
         "trace",
-        "Loss at each recorded step, a colour a stage.",
-        partial(drawings.trace, stages=[stages[i] for i in shown], losses=heights),
+        "Loss, as a share of var(y), over time; a colour a stage.",
+        partial(drawings.trace, stages=named, losses=heights, clock=clock[shown], steps=steps[shown]),
         {"stage": [stages[i] for i in shown], "loss": losses[shown], "seconds": clock[shown]},
+        (7.2, 2.8),
     )
-    labels = np.array(stages)
     rows = []
-    for stage in dict.fromkeys(stages):
+    for stage in count:
         mine = np.flatnonzero(labels == stage)
         spent = float(clock[mine].max() - clock[mine].min())
         rows.append(
             (stage, str(len(mine)), short(losses[mine[0]], 3), short(losses[mine[-1]], 3), seconds(spent))
         )
     grid = Grid(("stage", "records", "first loss", "last loss", "from first to last"), tuple(rows))
-    return Section("trace", "Loss trace", (figure, grid))
+    return Section("trace", "Loss trace", (figure, grid), detail=True)
 
 
 def curvature(subject: Subject) -> Section | None:
@@ -69,7 +76,7 @@ def curvature(subject: Subject) -> Section | None:
         partial(drawings.spectrum, values=values[shown]),
         {"eigenvalues": values},
     )
-    return Section("curvature", "Curvature", (figure,))
+    return Section("curvature", "Curvature", (figure,), detail=True)
 
 
 def moment_signal(subject: Subject) -> Section | None:
@@ -88,39 +95,25 @@ def moment_signal(subject: Subject) -> Section | None:
         (4.4, 1.1 + 0.33 * len(orders)),
     )
     blocks: tuple[Block, ...] = (figure,)
-    return Section("signal", "Moment signal", blocks)
+    return Section("signal", "Moment signal", blocks, detail=True)
 
 
 def score_validity(subject: Subject) -> Section | None:
-    """What the inputs were taken for, and whether it holds on the data, by Stein's identities."""
-    model = str(subject.get("input_model", "not needed"))
+    """What the inputs were taken for, where a start asked for it, and whether it holds on the data."""
+    model = str(subject.get("input_model", NOT_NEEDED))
     made = list(subject.get("score_checks", ()))
-    # An estimated model has checks of its own; without, inputs were taken for Gaussian or not looked at.
-    if not made and dict(subject.get("options", {})).get("score", "auto") in NO_LAW:
-        made = _gaussian_validity(subject)
-    if not made:
-        return None  # a law of the caller's own is not in the run: `onehidden.scores.validity` tests it
+    if model == NOT_NEEDED or not made:
+        return None  # a model that was not used has nothing to answer for
     off = sum(not check.passed for check in made)
-    assumed = {
-        "not needed": "No start needed an input model; held against a Gaussian of the same covariance, the"
-    }
-    said = assumed.get(model, f"Input model of the score moments: {model}. Its")
     verdict = (
         "all hold."
         if not off
-        else f"{off} of {len(made)} do not. The answer does not rest on them (the checks above "
-        "judge it), but starts from moments may mislead."
+        else f"{off} of {len(made)} do not. The answer does not rest on them (the checks judge it), but "
+        "starts from moments may mislead."
     )
-    lead = Paragraph(f"{said} identities E[q Sₘ] = E[∇ᵐ q], in standard errors: {verdict}")
-    return Section("validity", "Score validity", (lead, Checks(tuple(by_urgency(made)))))
-
-
-def _gaussian_validity(subject: Subject) -> list[Check]:
-    if subject.X is None:
-        return []
-    from onehidden import laws, scores
-
-    X = subject.X[thin(len(subject.X), VALIDITY_ROWS)]
-    if len(X) <= X.shape[1] + 1 or np.linalg.matrix_rank(X - X.mean(axis=0)) < X.shape[1]:
-        return []  # too few rows, or columns that depend on each other
-    return scores.validity(laws.Gaussian(X.mean(axis=0), np.atleast_2d(np.cov(X.T))), X)
+    lead = Paragraph(
+        f"Input model of the score moments: {model}. Its identities E[q Sₘ] = E[∇ᵐ q], in standard errors: "
+        f"{verdict}"
+    )
+    noted = tuple(replace(check, about=About.NOTE) for check in by_urgency(made))
+    return Section("validity", "Score validity", (lead, Checks(noted)), detail=True)

@@ -1,4 +1,4 @@
-"""How the network meets the data: each unit's ridge function, observed against predicted."""
+"""How the network meets the data: observed against predicted, and what is left over."""
 
 from __future__ import annotations
 
@@ -6,63 +6,61 @@ from functools import partial
 
 import numpy as np
 
-from onehidden.report import drawings
+from onehidden.report import curves
 from onehidden.report.blocks import Figure, Gallery, Paragraph, Section
-from onehidden.report.numbers import short
+from onehidden.report.sections.response import MAX_UNITS, binned
 from onehidden.report.subject import Subject, thin
 
-MAX_UNITS = 12
 
-
-def ridge_functions(subject: Subject) -> Section | None:
-    """w g(t) over t = <a, x> + b for the units that move y most, with partial residuals."""
-    if subject.X is None:
-        return None
-    net, X = subject.net, subject.X
-    keep = thin(len(X))
-    Z = X @ net.weights.T + net.bias
-    parts = net.activation(Z) * net.output
-    spread = np.std(parts, axis=0)
-    chosen = np.sort(np.argsort(-spread, kind="stable")[:MAX_UNITS])
-    residual = None if subject.y is None else (subject.y - parts.sum(axis=1) - net.intercept)[keep]
-    figures = []
-    for i in chosen.tolist():
-        t = Z[keep, i]
-        grid = np.linspace(t.min(), t.max(), 120)
-        curve = (grid, net.activation(grid) * net.output[i])
-        behind = None if residual is None else parts[keep, i] + residual
-        figures.append(
-            Figure(
-                f"ridge-{i + 1}",
-                f"{subject.units[i]}, w = {short(net.output[i], 3)}",
-                partial(drawings.ridge, t=t, curve=curve, parts=behind),
-                {"unit": i + 1, "argument": curve[0], "contribution": curve[1]},
-                (2.7, 2.0),
-            )
-        )
-    which = (
-        f"the {len(chosen)} units of {net.n_hidden} that move y most"
-        if len(chosen) < net.n_hidden
-        else "each unit"
-    )
-    text = f"The contribution w g(⟨a, x⟩ + b) of {which}, over the values its argument takes in the data"
-    text += "." if residual is None else "; dots are partial residuals (what the other units leave over)."
-    return Section("ridge", "Ridge functions", (Paragraph(text), Gallery(tuple(figures))))
-
-
-def observed_against_predicted(subject: Subject) -> Section | None:
+def at_a_glance(subject: Subject) -> Section | None:
+    """Observed against predicted, and residuals against predicted, side by side."""
     if subject.X is None or subject.y is None:
         return None
     keep = thin(len(subject.X))
-    predicted, y = subject.net.predict(subject.X[keep]), subject.y[keep]
-    caption = "Observed against predicted; the line is equality."
-    if len(keep) < (subject.n_rows or 0):
-        caption += f" {len(keep)} rows of {subject.n_rows}, evenly spaced."
-    figure = Figure(
+    predicted, y = subject.net.predict(subject.X), subject.y
+    residual = y - predicted
+    said = f" {len(keep)} rows of {subject.n_rows}." if len(keep) < (subject.n_rows or 0) else ""
+    observed = Figure(
         "observed",
-        caption,
-        partial(drawings.observed, predicted=predicted, y=y),
-        {"predicted": predicted, "observed": y},
-        (4.2, 3.4),
+        f"Observed against predicted; the line is equality.{said}",
+        partial(curves.observed, predicted=predicted[keep], y=y[keep]),
+        {"predicted": predicted[keep], "observed": y[keep]},
+        (3.6, 2.7),
     )
-    return Section("observed", "Observed against predicted", (figure,))
+    left = Figure(
+        "residuals",
+        "Residuals against predicted, with means and their 95 % intervals: a bend is something missed.",
+        partial(
+            curves.residuals, t=predicted[keep], residual=residual[keep],
+            means=binned(predicted, residual), label="predicted",
+        ),
+        {"predicted": predicted[keep], "residual": residual[keep]},
+        (3.6, 2.7),
+    )  # fmt: skip
+    return Section("observed", "Fit", (Gallery((observed, left)),))
+
+
+def residuals_by_unit(subject: Subject) -> Section | None:
+    """What is left over against the argument of each unit: a kink in the wrong place shows here."""
+    if subject.X is None or subject.y is None:
+        return None
+    net, keep = subject.net, thin(len(subject.X))
+    Z = subject.X @ net.weights.T + net.bias
+    parts = net.activation(Z) * net.output
+    residual = subject.y - parts.sum(axis=1) - net.intercept
+    chosen = np.sort(np.argsort(-np.std(parts, axis=0), kind="stable")[:MAX_UNITS])
+    figures = tuple(
+        Figure(
+            f"residual-{i + 1}",
+            subject.units[i],
+            partial(
+                curves.residuals, t=Z[keep, i], residual=residual[keep], means=binned(Z[:, i], residual),
+                label="⟨a, x⟩ + b",
+            ),
+            {"unit": i + 1, "argument": Z[keep, i], "residual": residual[keep]},
+            (2.7, 2.0),
+        )
+        for i in chosen.tolist()
+    )  # fmt: skip
+    text = "Residuals against the argument of each unit, with means and their 95 % intervals."
+    return Section("residuals", "Residuals by unit", (Paragraph(text), Gallery(figures)), detail=True)

@@ -30,7 +30,7 @@ def reproduce(subject: Subject) -> Section:
     if versions:
         rows = tuple((str(name), str(version)) for name, version in versions.items())
         blocks.append(Grid(("package", "version"), rows, wordy=frozenset({1})))
-    return Section("reproduce", "How to reproduce", tuple(blocks))
+    return Section("reproduce", "How to reproduce", tuple(blocks), detail=True)
 
 
 def _question(options: dict[str, Any], d: int) -> str:
@@ -84,4 +84,4 @@ def cite(subject: Subject) -> Section:
     version = dict(subject.get("versions", {})).get("onehidden", __version__)
     entry = f"onehidden, version {version}: recovery of the hidden layer behind data. Software.\n"
     lead = Paragraph("Name the software with its version, and the papers that its methods come from.")
-    return Section("cite", "How to cite", (lead, Code(entry + _PAPERS, "text")))
+    return Section("cite", "How to cite", (lead, Code(entry + _PAPERS, "text")), detail=True)
