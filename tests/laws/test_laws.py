@@ -12,6 +12,7 @@ from plain_scores import LogisticProduct
 from onehidden import laws
 from onehidden.laws.partitions import set_partitions
 from onehidden.precision import double
+from onehidden.refused import Refused
 from onehidden.scores import validity
 
 D = 3
@@ -184,6 +185,11 @@ def test_stein_identities_hold_for_exact_laws_and_fail_for_laplace():
     for name in ("E[S_2] = 0", "E[S_4] = 0", "E[q S_4] = E[∇^4 q], q of degree 4"):
         assert not checks[name].passed
         assert "smooth" in checks[name].advice
+    with pytest.raises(Refused, match="Laplace has no score of order 2"):
+        laws.Laplace(D).score(Y[:5], 2)
+    with pytest.raises(Refused, match="order 4"):
+        laws.Laplace(D).contract(Y[:5], *np.eye(D)[[0, 0, 0, 0]])
+    np.testing.assert_array_equal(laws.Laplace(D).score(Y[:5], 1), np.sign(Y[:5]))
     assert laws.Laplace(2).valid_order == 1
     assert laws.Uniform(2).valid_order == 0
     assert not validity(laws.Uniform(2), laws.Uniform(2).sample(5000, 0), orders=[1])[1].passed

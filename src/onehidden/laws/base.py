@@ -51,6 +51,7 @@ class ScoreFunction:
         self._must_be_ready()
         X = as_points(X, self.n_inputs)
         _check_order(order)
+        require_valid_orders(self, [order])
         V = np.eye(self.n_inputs) if subspace is None else _as_matrix(subspace, self.n_inputs)
         r = V.shape[1]
         if len(X) * r**order > _DENSE_LIMIT:
@@ -65,6 +66,12 @@ class ScoreFunction:
 
     def contract(self, X: npt.ArrayLike, *directions: npt.ArrayLike) -> Float[np.ndarray, " n"]:
         """S_m(u, v, …) at the rows of X, one direction an argument, m = their number; (n,)."""
+        self._must_be_ready()
+        require_valid_orders(self, [len(directions)])
+        return self.formula(X, *directions)
+
+    def formula(self, X: npt.ArrayLike, *directions: npt.ArrayLike) -> Float[np.ndarray, " n"]:
+        """What ``contract`` would give if the density were smooth; ``scores.validity`` judges it on data."""
         self._must_be_ready()
         X = as_points(X, self.n_inputs)
         _check_order(len(directions))

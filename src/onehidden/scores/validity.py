@@ -44,12 +44,14 @@ def validity(
     root = _root(X - mean)
     units = _directions(d, directions, seed)
     projections = np.linalg.solve(root, (X - mean).T).T @ units.T
+    # The formula is judged whether or not the law calls it a score.
+    contracted = getattr(score, "formula", score.contract)
     checks = []
     for m in orders:
         powers = sorted({0, m % 2 if m > 1 else 2, m})
         worst = dict.fromkeys(powers, (0.0, 0.0))
         for u, t in zip(units, projections.T, strict=True):
-            s = score.contract(X, *([root @ u] * m))
+            s = contracted(X, *([root @ u] * m))
             for p in powers:
                 right = _falling(p, m) * t ** max(p - m, 0)
                 worst[p] = max(worst[p], _z_value(t**p * s - right), key=lambda pair: pair[0])
