@@ -3,6 +3,7 @@
 from onehidden.refused import Refused
 from onehidden.starts.localised import LocalisedStart, localised_start
 from onehidden.starts.moment_starts import Landscape, Localised, Tensor
+from onehidden.starts.population import Manner, Population
 from onehidden.starts.restarts import Random
 from onehidden.starts.start import Start
 from onehidden.starts.thinning import Thinned
@@ -12,6 +13,8 @@ __all__ = [
     "Landscape",
     "Localised",
     "LocalisedStart",
+    "Manner",
+    "Population",
     "Random",
     "Refused",
     "Start",

@@ -1,4 +1,4 @@
-"""Many descents at once: Levenberg–Marquardt on the hyperplanes of a batch of networks, outputs projected out.
+"""Many descents at once: Levenberg–Marquardt on the hyperplanes of a batch of networks.
 
 Outputs, intercept and skip are least squares for any hyperplanes (variable projection), so that a network is
 its k hyperplanes (a_i, b_i) alone. With x~ = (z, 1) and s_i = w_i g'(t_i) the Jacobian has the columns
@@ -27,6 +27,7 @@ _FLAT = 1e-4  # of the mean diagonal of J'J, damped even where a unit has hardly
 
 Planes = Float[jax.Array, "P k e"]
 Losses = Float[jax.Array, " P"]
+Carry = tuple[jax.Array, jax.Array, jax.Array, "Seen"]  # hyperplanes, damping, its growth, what they say
 
 
 class Table(NamedTuple):
@@ -142,7 +143,6 @@ def descended(form: Form, rows: Table, planes: Planes, steps: jax.Array) -> tupl
     """The hyperplanes after so many steps each, with Nielsen's damping of their own, and what they say."""
     kind = rows.x.dtype
     count, n = len(planes), len(rows.y)
-    Carry = tuple[jax.Array, jax.Array, jax.Array, Seen]
 
     def step(_: jax.Array, carry: Carry) -> Carry:
         planes, damping, growth, seen = carry

@@ -16,82 +16,91 @@ from onehidden.fit.problem import Problem
 from onehidden.precision import single
 from onehidden.run import Run
 from onehidden.starts.descents import descend, member_bytes, table
-from onehidden.starts.offspring import draws, offspring, shared_units
+from onehidden.starts.offspring import drawn_units, mixed, own_units, pooled, shared_units
 
-_CPU_BYTES = 32 << 20  # of a batch on a CPU: more does not fit its caches (wine: 16 networks 400 us, 64 520)
+_CPU_BYTES = 16 << 20  # of a batch on a CPU: more leaves its caches (wine: 16 networks 400 us a step, 64 520)
 _GPU_SHARE = 0.2  # of an accelerator's memory: the compiler holds several copies
-_LARGEST = 1024  # networks of a batch: more do not fill an accelerator better
+_LARGEST = 512  # networks of a batch: more do not fill an accelerator better
 _LOOKED = 10  # networks next to the best whose units are held against its
+_APART = 1e-4  # share of the loss by which networks must differ to be two
 
 Planes = Float[np.ndarray, "P k e"]
+Numbers = Float[np.ndarray, " P"]
 
 
 class Herd(NamedTuple):
     """Networks as their hyperplanes (P, k, e) and mean squared residuals (P,), best first."""
 
     planes: Planes
-    loss: Float[np.ndarray, " P"]
+    loss: Numbers
 
     def best(self, count: int) -> Herd:
+        """The first so many."""
         return Herd(self.planes[:count], self.loss[:count])
 
+    def distinct(self, count: int) -> Herd:
+        """The best so many that end at losses of their own; fewer where there are fewer."""
+        kept = [0]
+        for i in range(1, len(self.loss)):
+            if len(kept) == count:
+                break
+            if self.loss[i] > (1 + _APART) * self.loss[kept[-1]]:
+                kept.append(i)
+        return Herd(self.planes[kept], self.loss[kept])
 
-def sorted_herd(planes: Planes, loss: Float[np.ndarray, " P"]) -> Herd:
-    """A herd, best first; what is not finite last."""
-    loss = np.where(np.isfinite(loss), loss, np.inf)
-    order = np.argsort(loss, kind="stable")
+    def joined(self, other: Herd) -> Herd:
+        """Both, best first."""
+        return herd_of(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
+
+
+def herd_of(planes: Planes, loss: Numbers) -> Herd:
+    """Networks, best first; those whose descent broke down are left out."""
+    order = np.argsort(np.where(np.isfinite(loss), loss, np.inf), kind="stable")
+    order = order[: max(int(np.sum(np.isfinite(loss))), 1)]
     return Herd(planes[order], loss[order])
 
 
 class Flock:
     """Descents and children of networks of one form over the rows of one problem, in float32."""
 
-    def __init__(self, problem: Problem, form: Form, members: int) -> None:
+    def __init__(self, problem: Problem, form: Form) -> None:
         self.form, self.n = form, problem.n
-        self.batch = min(batch_size(form, problem.n), members)
+        self.batch = batch_size(form, problem.n)
         with _narrow():
             self._rows = table(problem, form)
 
     def descended(self, planes: Planes, steps: int, run: Run) -> Herd:
-        """The networks after so many steps, best first; those that the clock left time for, at least some."""
+        """The networks after so many steps each: those that the clock left time for, at least some."""
 
-        def work(part: jax.Array) -> tuple[jax.Array, ...]:
-            return descend(self.form, self._rows, part, jnp.asarray(steps))
+        def work(some: jax.Array) -> tuple[jax.Array, ...]:
+            return descend(self.form, self._rows, some, jnp.asarray(steps))
 
-        planes, loss = self._batched(work, [planes], run)
-        return sorted_herd(planes, loss)
+        return herd_of(*self._batched(work, [planes.astype(np.float32)], run))
 
-    def bred(
-        self,
-        herd: Herd,
-        first: np.ndarray,
-        second: np.ndarray,
-        steps: int,
-        run: Run,
-        rng: np.random.Generator,
-    ) -> Herd:
-        """The herd after each of these pairs of its members had a child.
+    def pooled(self, herd: Herd, pairs: np.ndarray, run: Run, rng: np.random.Generator) -> Planes:
+        """Children (P, k, e) of pairs (P, 2) of members: the units of both that fit best together."""
+        return self._children(pooled, herd, pairs, drawn_units(rng, len(pairs), self.form.k), run)
 
-        A child takes the place of the parent it is more like, if it is better.
-        """
-        drawn = draws(rng, len(first), self.form.k)
-
-        def work(*parts: jax.Array) -> tuple[jax.Array, ...]:
-            return offspring(self.form, self._rows, *parts, jnp.asarray(steps))
-
-        planes, loss, like = self._batched(work, [herd.planes[first], herd.planes[second], drawn], run)
-        place = np.where(like[:, 0] >= like[:, 1], first[: len(like)], second[: len(like)])
-        after = Herd(herd.planes.copy(), herd.loss.copy())
-        for child in np.argsort(-loss):  # the best last: it stays
-            if loss[child] < after.loss[place[child]]:
-                after.planes[place[child]], after.loss[place[child]] = planes[child], loss[child]
-        return sorted_herd(*after)
+    def mixed(self, herd: Herd, pairs: np.ndarray, run: Run, rng: np.random.Generator) -> Planes:
+        """Children (P, k, e) of pairs (P, 2) of members: some units of one, the others' least like them."""
+        return self._children(mixed, herd, pairs, own_units(rng, len(pairs), self.form.k), run)
 
     def shared(self, herd: Herd) -> float:
         """How many units of the best network the next ones have, on average."""
         with _narrow():
-            near = jnp.asarray(herd.planes[: _LOOKED + 1], jnp.float32)
+            near = jnp.asarray(np.resize(herd.planes, (_LOOKED + 1, *herd.planes.shape[1:])), jnp.float32)
             return float(np.mean(np.asarray(shared_units(self.form, self._rows, near))[1:]))
+
+    def _children(
+        self,
+        make: Callable[..., jax.Array],
+        herd: Herd,
+        pairs: np.ndarray,
+        genes: np.ndarray,
+        run: Run,
+    ) -> Planes:
+        parents = [herd.planes[pairs[:, 0]], herd.planes[pairs[:, 1]], genes]
+        return self._batched(lambda *parts: (make(self.form, self._rows, *parts),), parts=parents, run=run)[0]
 
     def _batched(
         self, work: Callable[..., tuple[jax.Array, ...]], parts: list[np.ndarray], run: Run
@@ -102,10 +111,9 @@ class Flock:
             if at and run.expired():
                 break
             some = [part[at : at + self.batch] for part in parts]
-            count = len(some[0])
             with _narrow():
                 filled = [jnp.asarray(np.resize(part, (self.batch, *part.shape[1:]))) for part in some]
-                found.append([np.asarray(value)[:count] for value in work(*filled)])
+                found.append([np.asarray(value)[: len(some[0])] for value in work(*filled)])
         return tuple(np.concatenate(values) for values in zip(*found, strict=True))
 
 
@@ -121,6 +129,5 @@ def batch_size(form: Form, n: int) -> int:
     device = jax.devices()[0]
     room = _CPU_BYTES
     if device.platform != "cpu":
-        memory = (device.memory_stats() or {}).get("bytes_limit", 8 << 30)
-        room = int(_GPU_SHARE * memory)
+        room = int(_GPU_SHARE * (device.memory_stats() or {}).get("bytes_limit", 8 << 30))
     return int(np.clip(room // member_bytes(form, n), 1, _LARGEST))

@@ -1,9 +1,8 @@
 """Population: many networks of the width sought, descended together, whose units are bred with one another.
 
 Where samples are few a descent ends in one of very many minima. Those hold true units long before one of
-them holds all: children are made of the units of two parents that fit best together. A child takes the place
-of the parent it is more like, if it is better, and nothing else is selected (deterministic crowding): a
-population that keeps the best alone ends as copies of one network without a true unit.
+them holds all: children are made of the units of two parents, and descend for a while; the best that differ
+are the next parents.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from onehidden.fit.form import Form
 from onehidden.fit.problem import Problem
@@ -20,83 +18,99 @@ from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, complete, refine, search_form
 from onehidden.starts.descents import table_bytes
-from onehidden.starts.flock import Flock, Herd, sorted_herd
-from onehidden.starts.start import Start, descent_work
+from onehidden.starts.flock import Flock, Herd, Planes
+from onehidden.starts.start import Start
 
-_NEAR = 1e-6  # share of var(y) from which a member is finished in double precision: single cannot tell more
+_NEAR = 1e-6  # share of var(y) from which a member is finished in double precision: single tells little more
 _AGAIN = 0.1  # of the loss of the last one finished in vain that the next one must have
-_PATIENCE = 15  # generations in which the median must fall ...
-_WORTH = 1.0  # ... by so much of n log(loss); one whose median is that near its best has come together
+_PATIENCE = 10  # generations in which the best must fall ...
+_WORTH = 1.0  # ... by so much of n log(loss); parents whose median is that near the best have come together
+_FRESH = 0.3  # of the mixed children that have one unit of nobody's
 _ROWS = 8  # rows a parameter that are looked at; the others are for the finish
 _TABLE = 1 << 30  # bytes of the shared table at most
-_TYPICAL = 40  # generations until an answer: iris with k = 10 took 7 to 60, breast-cancer 33 to 63
+_LEAST, _EACH, _MOST = 128, 96, 2048  # members: at least, a unit, at most (k = 10: 960, k = 20: 1920)
+_PARENTS = 8  # one in so many of the members has children
+_FINISHED = 3  # members of a population without a fit to rounding that are refined on all rows
+_TYPICAL = 15  # generations until an answer: breast-cancer with k = 10 took 6 and 12, d = k = 20 took 8
 _SCALES = (1.0, 2.0, 0.5)  # lengths of random hyperplanes where these matter
 
-Planes = Float[np.ndarray, "P k e"]
+
+@dataclass(frozen=True)
+class Manner:
+    """How one population is bred.
+
+    Attributes
+    ----------
+    pooled : whether a child is what fits best together of the units of both parents, or a mixture of them at
+        random: the first finds an answer in a fifth of the steps where it does (breast-cancer, k = 10:
+        120 000 and 215 000 against 1 000 000), the second keeps more families alive (d = k = 20 at 1.5
+        samples a weight: exact after 8 generations, where the first ends without a true unit).
+    steps : of each descent. founder_steps : of those of the first generation.
+    """
+
+    pooled: bool = True
+    steps: int = 15
+    founder_steps: int = 30
+
+
+QUICK, PATIENT = Manner(), Manner(pooled=False, steps=60, founder_steps=60)
 
 
 @dataclass(frozen=True)
 class Population:
-    """Generations of networks whose units are mixed.
+    """Generations of networks whose units are bred with one another.
 
     Attributes
     ----------
-    members : networks of an island, an even number.
-    founders : random networks descended for each member at the beginning; the best stay.
-    steps : of each descent.
-    islands : populations one after another; from the second on, the better half of each meets that of the one
-        before.
-    generations : of an island at most.
-    guests : starts whose candidates, or candidates already there, that join the founders of every island.
+    members : networks of a population; None for 96 a unit, at least 128 and at most 2048.
+    manners : of the populations, one after another.
+    generations : of each at most.
+    guests : starts whose candidates, or candidates already there, that join every first generation.
     """
 
-    members: int = 128
-    founders: int = 4
-    steps: int = 15
-    islands: int = 3
-    generations: int = 300
+    members: int | None = None
+    manners: tuple[Manner, ...] = (QUICK, PATIENT)
+    generations: int = 100
     guests: tuple[Start | Candidate, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.members < 4 or self.members % 2:
-            raise ValueError(f"members must be an even number from 4 on, got {self.members}")
-        for name in ("founders", "steps", "islands", "generations"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        if self.members is not None and self.members < _PARENTS:
+            raise ValueError(f"members must be {_PARENTS} or more, or None, got {self.members}")
+        if self.generations < 1 or not self.manners:
+            raise ValueError("a population needs at least one manner and one generation")
 
     @property
     def name(self) -> str:
         return "population"
 
     def work(self, problem: Problem) -> float:
-        """Operations of one island until it typically ends."""
-        descents = self.members * (self.founders + _TYPICAL)
-        return descents * descent_work(_some_rows(problem, Run()), self.steps)
+        """Operations of the first population until it typically ends."""
+        p = problem.k * (problem.d + problem.bias)
+        rows = min(problem.n, _most_rows(problem))
+        steps = self.manners[0].founder_steps + _TYPICAL * self.manners[0].steps
+        # The table of pairs of inputs is shared: a quarter of J'J written out.
+        return self.size(problem) * steps * (0.5 * rows * p**2 + p**3 / 3)
+
+    def size(self, problem: Problem) -> int:
+        """Members of a population of this problem."""
+        return int(np.clip(_EACH * problem.k, _LEAST, _MOST)) if self.members is None else self.members
 
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
-        """The best network of each island, refined; a fit to rounding ends it."""
+        """The best network of each population, refined; a fit to rounding ends it."""
         form, few = search_form(problem), _some_rows(problem, run)
         if table_bytes(form, few.n) > _TABLE:
             raise Refused(
                 f"the population start holds all pairs of {problem.d} inputs on {few.n} rows, "
                 "more than a gigabyte here: use start='wide'"
             )
-        flock = Flock(few, form, self.members)
-        guests, before = self._guests(problem, form, run), None
-        for island in range(self.islands):
-            here = run.at("island", island)
-            if island and run.expired():
+        flock, guests = Flock(few, form), self._guests(problem, form, run)
+        for number, manner in enumerate(self.manners):
+            if number and run.expired():
                 return
-            herd = self._founded(flock, guests, here)
-            herd, found = self._evolved(problem, flock, herd, here)
-            if before is not None and found is None and not run.expired():
-                half = self.members // 2
-                both = zip(herd.best(half), before.best(half), strict=True)
-                herd = sorted_herd(*(np.concatenate(pair) for pair in both))
-                herd, found = self._evolved(problem, flock, herd, here.at("meeting"))
-            before = herd
-            yield self._refined(problem, form, herd, here) if found is None else found
-            if found is not None:
+            here = run.at("population", number)
+            found = self._evolved(problem, flock, manner, guests, here)
+            yield found
+            if problem.rows.rounding.found(found.loss):
                 return
 
     def _guests(self, problem: Problem, form: Form, run: Run) -> Planes:
@@ -104,55 +118,66 @@ class Population:
         met: list[Candidate] = []
         for number, one in enumerate(self.guests):
             met.extend([one] if isinstance(one, Candidate) else one.propose(problem, run.at("guest", number)))
-        planes = [_planes(form, one.weights, one.bias) for one in met]
-        return np.array(planes).reshape(-1, form.k, form.d + form.bias)
+        planes = [np.column_stack([one.weights, one.bias])[:, : form.d + form.bias] for one in met]
+        return np.array(planes, np.float32).reshape(-1, form.k, form.d + form.bias)
 
-    def _founded(self, flock: Flock, guests: Planes, run: Run) -> Herd:
-        """The best of random networks, after a descent, and the guests as they are."""
-        rng = run.rng("founders", *run.path)
-        fresh = _random(flock.form, rng, self.members * self.founders)
-        herd = flock.descended(fresh, self.steps, run)
-        if not len(guests):
-            return herd.best(self.members)
-        visiting = flock.descended(guests, 0, run)
-        stay = herd.best(max(self.members - len(guests), 0))
-        both = zip(stay, visiting.best(self.members), strict=True)
-        return sorted_herd(*(np.concatenate(pair) for pair in both))
-
-    def _evolved(self, problem: Problem, flock: Flock, herd: Herd, run: Run) -> tuple[Herd, Candidate | None]:
-        """The herd after its generations, and the fit to rounding that it came to, if it did."""
-        rng = run.rng("generations", *run.path)
-        medians: list[float] = []
+    def _evolved(self, problem: Problem, flock: Flock, manner: Manner, guests: Planes, run: Run) -> Candidate:
+        """The best network of one population."""
+        size, rng = self.size(problem), run.rng(*run.path)
+        fresh = _random(flock.form, rng, max(size - len(guests), 1))
+        herd = flock.descended(np.concatenate([guests, fresh]), manner.founder_steps, run)
+        bests: list[float] = []
         tried = np.inf  # loss of the last member that was finished in vain
-        size = len(herd.loss) // 2 * 2
         for generation in range(self.generations):
-            best, median = float(herd.loss[0]), float(np.median(herd.loss))
-            run.report(f"population, {flock.shared(herd):.1f} units shared", generation, best)
+            parents = herd.distinct(max(size // _PARENTS, 2))
+            best, median = float(parents.loss[0]), float(np.median(parents.loss))
+            shared = f"{flock.shared(parents):.1f} of {flock.form.k} units shared"
+            run.report(f"population, {shared}", generation, best)
             if best <= min(_NEAR, _AGAIN * tried):
-                found = self._refined(problem, flock.form, herd, run)
+                found = _refined(problem, flock.form, parents.best(1), run)
                 if problem.rows.rounding.found(found.loss):
-                    return herd, found
+                    return found
                 tried = best
-            medians.append(flock.n * np.log(max(median, 1e-300)))
-            still = len(medians) > _PATIENCE and medians[-_PATIENCE - 1] - medians[-1] < _WORTH
+            bests.append(flock.n * np.log(max(best, 1e-300)))
+            still = len(bests) > _PATIENCE and bests[-_PATIENCE - 1] - bests[-1] < _WORTH
             together = flock.n * np.log(max(median, 1e-300) / max(best, 1e-300)) < _WORTH
-            if still or together or run.expired() or size < 2:
+            if still or together or run.expired():
                 break
-            order = rng.permutation(size)
-            a, b = order[: size // 2], order[size // 2 :]
-            herd = flock.bred(herd, np.concatenate([a, b]), np.concatenate([b, a]), self.steps, run, rng)
-        return herd, None
-
-    def _refined(self, problem: Problem, form: Form, herd: Herd, run: Run) -> Candidate:
-        """The best member after a descent in double precision on all rows."""
-        plane = np.asarray(herd.planes[0], float)
-        weights, bias = plane[:, : form.d], plane[:, form.d] if form.bias else np.zeros(form.k)
-        theta = complete(problem, form, weights, bias)
-        return replace(refine(problem, form, theta, run, "population"), student=True)
+            pairs = _pairs(rng, size, len(parents.loss))
+            if manner.pooled:
+                children = flock.pooled(parents, pairs, run, rng)
+            else:
+                children = _with_strangers(flock.form, flock.mixed(parents, pairs, run, rng), rng)
+            herd = parents.joined(flock.descended(children, manner.steps, run))
+        return _refined(problem, flock.form, herd.distinct(_FINISHED), run)
 
 
-def _planes(form: Form, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    return np.column_stack([weights, bias]) if form.bias else weights
+def _refined(problem: Problem, form: Form, herd: Herd, run: Run) -> Candidate:
+    """The best of these members after a descent in double precision on all rows."""
+    best = None
+    for number, plane in enumerate(np.asarray(herd.planes, float)):
+        if best is not None and run.expired():
+            break
+        bias = plane[:, form.d] if form.bias else np.zeros(form.k)
+        theta = complete(problem, form, plane[:, : form.d], bias)
+        found = refine(problem, form, theta, run.at("member", number), "population")
+        best = found if best is None or found.loss < best.loss else best
+    assert best is not None
+    return replace(best, student=True)
+
+
+def _pairs(rng: np.random.Generator, count: int, parents: int) -> np.ndarray:
+    """(count, 2) pairs of different parents."""
+    first = rng.integers(parents, size=count)
+    return np.column_stack([first, (first + 1 + rng.integers(max(parents - 1, 1), size=count)) % parents])
+
+
+def _with_strangers(form: Form, children: Planes, rng: np.random.Generator) -> Planes:
+    """Some of the children with one of their units replaced by a random one."""
+    children = children.copy()
+    chosen = np.flatnonzero(rng.random(len(children)) < _FRESH)
+    children[chosen, rng.integers(form.k, size=len(chosen))] = _random(form, rng, len(chosen))[:, 0]
+    return children
 
 
 def _random(form: Form, rng: np.random.Generator, count: int) -> Planes:
@@ -167,7 +192,11 @@ def _random(form: Form, rng: np.random.Generator, count: int) -> Planes:
 
 def _some_rows(problem: Problem, run: Run) -> Problem:
     """The problem on as many rows as tell its minima apart."""
-    most = _ROWS * search_form(problem).size
+    most = _most_rows(problem)
     if problem.n <= most:
         return problem
     return problem.take(np.sort(run.rng("rows of a population").choice(problem.n, most, replace=False)))
+
+
+def _most_rows(problem: Problem) -> int:
+    return _ROWS * search_form(problem).size
