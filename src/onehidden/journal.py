@@ -24,7 +24,8 @@ import numpy.typing as npt
 
 from onehidden.whole import write_whole
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
+_SUFFIX, _DIGEST = ".step", 32  # a result is the digest of an npz archive, then the archive
 _PAUSE = 2.0  # seconds between states written on the way through a step
 
 Values = dict[str, np.ndarray]
@@ -63,12 +64,12 @@ class Folder(Journal):
         path = self._path(step)
         if not path.is_file():
             return None
-        try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                return {name: archive[name] for name in archive.files}
-        except Exception as error:  # whatever zip and header meet first in a damaged file
-            line = " ".join(str(error).split())[:120]
-            raise ValueError(f"{path} is damaged ({line}): delete it and start again") from None
+        content = path.read_bytes()
+        digest, held = content[:_DIGEST], content[_DIGEST:]
+        if hashlib.sha256(held).digest() != digest:
+            raise ValueError(f"{path} is damaged: delete it and start again")
+        with np.load(io.BytesIO(held), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
 
     def keep(self, step: str, values: Mapping[str, npt.ArrayLike], passing: bool = False) -> None:
         if passing and time.monotonic() - self._written < _PAUSE:
@@ -77,12 +78,13 @@ class Folder(Journal):
         np.savez(buffer, allow_pickle=False, **{name: np.asarray(value) for name, value in values.items()})
         path = self._path(step)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, buffer.getvalue())
+        held = buffer.getvalue()
+        write_whole(path, hashlib.sha256(held).digest() + held)
         self._written = time.monotonic()
 
     def _path(self, step: str) -> Path:
         words = [re.sub(r"[^A-Za-z0-9_.-]", "-", word) for word in step.split("/")]
-        return self.folder.joinpath(*words[:-1], f"{words[-1]}.npz")
+        return self.folder.joinpath(*words[:-1], f"{words[-1]}{_SUFFIX}")
 
 
 def open_journal(folder: object, samples: str, options: Mapping[str, object], version: str) -> Journal:
@@ -113,8 +115,8 @@ def open_journal(folder: object, samples: str, options: Mapping[str, object], ve
         lock = locked(path)
         card = path / "checkpoint.json"
         if not card.exists():
-            if any(path.glob("**/*.npz")):
-                raise ValueError(f"{path} holds npz files but no checkpoint.json: name an empty folder")
+            if any(path.glob(f"**/*{_SUFFIX}")):
+                raise ValueError(f"{path} holds results but no checkpoint.json: name an empty folder")
             write_whole(card, json.dumps(mine, indent=1).encode())
             return Folder(path, lock)
         kept = json.loads(card.read_text())

@@ -1,6 +1,8 @@
 """The journal: steps by name, written whole or not at all, for one set of samples and options."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -84,7 +86,7 @@ def test_a_journal_belongs_to_its_samples_options_and_version(tmp_path):
 def test_unusable_folders_are_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "other").mkdir()
-    np.savez(tmp_path / "other" / "mine.npz", a=1)
+    (tmp_path / "other" / "mine.step").write_bytes(b"")
     (tmp_path / "torn").mkdir()
     (tmp_path / "torn" / "checkpoint.json").write_text("{")
     for name, words in (("file", "is a file"), ("other", "no checkpoint.json"), ("torn", "cannot use")):
@@ -95,13 +97,35 @@ def test_unusable_folders_are_one_sentence(tmp_path):
         opened(3)
 
 
-def test_a_damaged_result_is_one_sentence(tmp_path):
+def test_a_result_altered_by_a_byte_is_one_sentence(tmp_path):
     opened(tmp_path).keep("stage/1", {"a": np.arange(4)})
-    path = next(tmp_path.rglob("*.npz"))
-    path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(ValueError) as error:
-        opened(tmp_path).recall("stage/1")
-    one_sentence(error, "damaged")
+    path = next(tmp_path.rglob("*.step"))
+    whole = path.read_bytes()
+    others = [whole[:40], b""] + [
+        whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :] for i in range(len(whole))
+    ]
+    for content in others:
+        path.write_bytes(content)
+        with pytest.raises(ValueError) as error:
+            opened(tmp_path).recall("stage/1")
+        one_sentence(error, "damaged")
+
+
+def test_a_folder_belongs_to_one_process(tmp_path):
+    script = (
+        "import sys; from onehidden.journal import open_journal\n"
+        "held = open_journal(sys.argv[1], 's', {}, '1'); print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == b"held\n"
+        with pytest.raises(ValueError) as error:
+            opened(tmp_path)
+        one_sentence(error, "in use by another run", str(first.pid))
+        first.kill()  # even a killed process gives it back
+    mine = opened(tmp_path)
+    assert opened(tmp_path) is not mine  # one process may open it twice
 
 
 def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):

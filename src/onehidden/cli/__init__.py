@@ -21,6 +21,9 @@ _COMMANDS = {
 }
 
 
+_LONGEST = 500  # characters of a sentence; beyond that somebody's name or text is shown in part
+
+
 class _Lazy(click.Group):
     """Imports the module of a command when the command is asked for, not before."""
 
@@ -110,7 +113,9 @@ def _one_line(error: object) -> str:
 
 
 def _shown(text: str) -> str:
-    """The text without anything that steers a terminal: names of files and columns come from others."""
+    """The text without anything that steers a terminal, of bounded length: names come from others."""
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
     return "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in text)
 
 

@@ -177,8 +177,11 @@ def _print(entry: Entry) -> None:
 def _draw(result: Reproduction, out: Path) -> None:
     import matplotlib.figure
 
+    from onehidden.whole import whole_file
+
     assert result.draw is not None
     out.mkdir(parents=True, exist_ok=True)
     figure = matplotlib.figure.Figure(figsize=(7, 4.5), layout="constrained")
     result.draw(figure)
-    figure.savefig(out / f"{result.name}.png", dpi=120)
+    with whole_file(out / f"{result.name}.png") as beside:
+        figure.savefig(beside, dpi=120)

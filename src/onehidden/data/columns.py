@@ -22,7 +22,7 @@ GAPS = "fill the gaps, or leave those rows out with nulls='drop' (--nulls drop)"
 def build(table: pa.Table, request: Request, where: str) -> Table:
     """Select, convert and verify the columns of an Arrow table, called ``where`` in messages."""
     names = list(table.column_names)
-    kinds = {name: kind_of(table.schema.field(name).type) for name in set(names) if names.count(name) == 1}
+    kinds = {field.name: kind_of(field.type) for field in table.schema}
     given = request.one_hot if isinstance(request.one_hot, Mapping) else {}
     must_be_choosable(names, request, where, [f"{c}={level}" for c in given for level in given[c][1:]])
     if table.num_rows == 0:
@@ -65,7 +65,8 @@ def build(table: pa.Table, request: Request, where: str) -> Table:
         flat = [name for name, varies in zip(features, good, strict=True) if not varies]
         if flat:
             notes.append(constant_note(flat))
-            X, features = np.ascontiguousarray(X[:, good]), [n for n in features if n not in set(flat)]
+            X = np.ascontiguousarray(X[:, good])
+            features = [name for name, varies in zip(features, good, strict=True) if varies]
         must_have_features(features, where)
     return Table(
         read_only(X), None if y is None else read_only(y), tuple(features), request.target,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onehidden.data.request import Request
+from onehidden.data.size import must_be_few
 from onehidden.data.table import shorten
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 # Categories of one column at most: each is an input with weights of its own in every unit. More of them are
 # names or codes of single rows.
 MOST_LEVELS = 100
+_COMPARED = 2000  # names that a missing one is held against: a comparison takes some ten microseconds
 
 
 class Kind(enum.Enum):
@@ -79,15 +81,18 @@ def choose(
     made = {column: _indicators(column, found) for column, found in known.items()}
     single = {one.name: one for many in made.values() for one in many}
     features: list[Feature] = []
+    held = set(names)
     for name in wanted_columns(names, request, tuple(single)):
         if name in made:
             features += made[name]
         else:
-            features.append(single[name] if name in single and name not in names else Feature(name, name))
+            features.append(single[name] if name in single and name not in held else Feature(name, name))
+    must_be_few(len(features), "the table")
     twice = [name for name, count in Counter(one.name for one in features).items() if count > 1]
     if twice:
         raise ValueError(f"two features would be called {shorten(twice)}: rename the column")
-    must_be_plain([one.name for one in features], "the features")
+    for column, found in known.items():
+        must_be_plain(found, f"column {column!r}", "a category")
     return Chosen(tuple(features), known)
 
 
@@ -134,8 +139,10 @@ def must_be_choosable(names: Sequence[str], request: Request, where: str, made: 
         return
     if not request.columns:
         raise ValueError("columns must name at least one feature column, got an empty list")
+    known = {*names, *made}
     for name in request.columns:
-        must_exist(name, [*names, *made], where, "column")
+        if name not in known:
+            must_exist(name, [*names, *made], where, "column")
     for name, role in ((request.target, "the target"), (request.weight, "the weight")):
         if name in request.columns:
             raise ValueError(f"{name!r} cannot be both {role} and a feature: take it out of columns")
@@ -151,20 +158,18 @@ def must_exist(name: str, names: Sequence[str], where: str, role: str) -> None:
     """A missing column is refused with those it may have meant."""
     if name in names:
         return
-    folded = {other.strip().casefold(): other for other in reversed(names)}
+    folded = {other.strip().casefold(): other for other in reversed(names[:_COMPARED])}
     near = [folded[k] for k in difflib.get_close_matches(name.strip().casefold(), folded, 3, 0.6)]
     near += [other for other in names if "," in other and name in (w.strip() for w in other.split(","))][:1]
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose one of {shorten(names, 8)}"
     raise ValueError(f"{where} has no {role} {name!r}: {hint}")
 
 
-def must_be_plain(names: Sequence[str], where: str) -> None:
+def must_be_plain(names: Sequence[str], where: str, what: str = "a column name") -> None:
     """Names that steer a terminal, or turn the direction of the text around them, are refused."""
     for name in names:
-        if any(_steers(mark) for mark in name):
-            raise ValueError(
-                f"{where} has a column name with control characters, {shorten([name[:60]])}: rename it"
-            )
+        if not name.isprintable() and any(_steers(mark) for mark in name):
+            raise ValueError(f"{where} has {what} with control characters, {shorten([name[:60]])}: rename it")
 
 
 def _steers(mark: str) -> bool:

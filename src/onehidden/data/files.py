@@ -65,6 +65,8 @@ def _head(path: Path) -> bytes:
         raise Unusable(f"{path} is a folder: give one CSV, Parquet, Feather, npz or npy file")
     if not path.exists():
         raise Unusable(f"no file at {path}: check the path{_neighbours(path)}")
+    if not path.is_file():
+        raise Unusable(f"{path} is no regular file: save the table to a file and give that")
     try:
         with path.open("rb") as file:
             head = file.read(1 << 10)
@@ -184,7 +186,7 @@ def _npz(path: Path, kind: str) -> dict[str, np.ndarray]:
 
 
 def _npy(path: Path, kind: str) -> np.ndarray:
-    with _no_objects(path):
+    with _no_objects(path), np.errstate(over="ignore"):  # shapes beyond all integers
         return np.asarray(np.lib.format.open_memmap(path, mode="r"))
 
 

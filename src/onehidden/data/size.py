@@ -19,6 +19,19 @@ LARGE, RATIO = 1 << 28, 200
 COMFORTABLE = 0.25  # share of the machine's memory that a table may fill before it is streamed
 
 
+# Columns that are read at most: a recovery holds a matrix of columns x columns, 3 GB for these.
+MOST_COLUMNS = 20_000
+
+
+def must_be_few(columns: int, where: str) -> None:
+    """Refuse more columns than a recovery can hold."""
+    if columns > MOST_COLUMNS:
+        raise Unusable(
+            f"{where} has {columns} columns, more than the {MOST_COLUMNS} that can be used: list those to "
+            "use, or save them to a file of their own"
+        )
+
+
 def memory() -> float:
     """Bytes of the machine; infinite where it does not say."""
     try:

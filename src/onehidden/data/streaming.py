@@ -69,7 +69,8 @@ def open_source(source: object, target: Target, request: Request) -> Source:
         flat = _constant_features(found.parts, selection)
         if flat:
             notes = (*notes, constant_note(flat))
-            left = tuple(one for one in selection.features if one.name not in flat)
+            gone = set(flat)
+            left = tuple(one for one in selection.features if one.name not in gone)
             selection = replace(selection, features=left)
             must_have_features(left, where)
     mark = hashlib.sha256(f"{found.mark}|{selection}".encode()).hexdigest()

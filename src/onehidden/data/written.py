@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from onehidden.data.faults import Unusable
 from onehidden.data.request import Dialect
-from onehidden.data.size import must_be_plausible
+from onehidden.data.size import must_be_few, must_be_plausible
 
 if TYPE_CHECKING:
     from pyarrow import csv
@@ -26,17 +28,21 @@ GAPS = ("?", "-", "--", "—", "–", ".", "None", "none", "missing")
 
 @dataclass(frozen=True)
 class Written:
-    """A text file as it is: everything that a reader of it must be told."""
+    """A text file as it is: all that a reader of it must be told; no line has more bytes than ``line``."""
 
     encoding: str
     delimiter: str
     decimal: str
     na: tuple[str, ...]
+    line: int
 
     def read(self, block: int = _BLOCK, threads: bool = True) -> csv.ReadOptions:
         from pyarrow import csv
 
-        return csv.ReadOptions(block_size=block, use_threads=threads, encoding=self.encoding)
+        # A line must fit into a block; as UTF-8, into which it is turned, it may grow by half.
+        return csv.ReadOptions(
+            block_size=max(block, 2 * self.line), use_threads=threads, encoding=self.encoding
+        )
 
     def parse(self) -> csv.ParseOptions:
         from pyarrow import csv
@@ -58,15 +64,17 @@ class Written:
 def written(path: Path, dialect: Dialect) -> tuple[Written, tuple[str, ...]]:
     """How a file is written, and what had to be guessed; a file that is not text is refused."""
     encoding, notes = _encoding(path, dialect)
+    longest = _longest_line(path)
     with _opened(path) as file:
-        head = codecs.getincrementaldecoder(encoding)("replace").decode(file.read(1 << 16))
+        head = codecs.getincrementaldecoder(encoding)("replace").decode(file.read(longest))
     lines = head.removeprefix("\ufeff").splitlines() or [""]
     first = re.sub(r'"[^"]*"', "", lines[0])  # a mark inside a quoted name separates nothing
     marks = _DELIMITERS[1:] + _DELIMITERS[:1] if dialect.decimal == "," else _DELIMITERS
     delimiter = max(marks, key=lambda mark: (first.count(mark), mark == marks[0]))
     if first.count(delimiter) == 0:
         delimiter = ","
-    return Written(encoding, delimiter, dialect.decimal, dialect.na), notes
+    must_be_few(first.count(delimiter) + 1, str(path))
+    return Written(encoding, delimiter, dialect.decimal, dialect.na, longest), notes
 
 
 def _opened(path: Path):
@@ -81,6 +89,19 @@ def blocks(path: Path) -> Iterator[bytes]:
             read += len(block)
             must_be_plausible(path, packed, read)
             yield block
+
+
+def _longest_line(path: Path) -> int:
+    """Bytes of the longest line."""
+    longest = since = 0  # bytes after the last line break so far
+    for block in blocks(path):
+        ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+        if len(ends):
+            longest = max(longest, since + int(ends[0]), int(np.diff(ends).max(initial=0)))
+            since = len(block) - int(ends[-1])
+        else:
+            since += len(block)
+    return min(max(longest, since) + 1, 1 << 29)
 
 
 def _encoding(path: Path, dialect: Dialect) -> tuple[str, tuple[str, ...]]:

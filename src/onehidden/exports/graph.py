@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onehidden.exports.slope import slope_below
+from onehidden.whole import write_whole
 
 if TYPE_CHECKING:
     from onehidden.network import OneHiddenNet
@@ -52,7 +53,7 @@ def to_onnx(net: OneHiddenNet, path: str | Path) -> None:
     )
     helper.set_model_props(model, {"activation": net.activation.name})
     onnx.checker.check_model(model, full_check=True)
-    Path(path).write_bytes(model.SerializeToString())
+    write_whole(Path(path), model.SerializeToString())
 
 
 class _Graph:
