@@ -5,6 +5,7 @@ import pytest
 from helpers import teacher
 
 from onehidden import activations
+from onehidden.certify.compare import Alternative, Kind, falls_behind
 from onehidden.certify.status import Status
 from onehidden.certify.units import Cause, UnitVerdict
 from onehidden.certify.verdict import Evidence, verdict
@@ -102,3 +103,12 @@ def test_units_are_named_and_those_that_stand_are_counted():
 def test_polynomial_activations_hide_their_units_whatever_the_checks_say(name):
     hidden = Evidence(activations.get(name), True, [], units())
     assert verdict(hidden)[0] == "not identifiable"
+
+
+def test_an_answer_is_told_from_another_row_by_row_where_rows_are_compared():
+    far_but_uncertain = Alternative(Kind.MINIMUM, "unit 1 elsewhere", 94.0, deviations=1.8)
+    near_but_certain = Alternative(Kind.MINIMUM, "unit 1 elsewhere", 5.0, deviations=3.0)
+    by_sums = Alternative(Kind.CHOICE, "tanh", 5.0)
+    assert [one.close for one in (far_but_uncertain, near_but_certain, by_sums)] == [True, False, True]
+    assert not falls_behind([far_but_uncertain, near_but_certain], Kind.MINIMUM).passed
+    assert falls_behind([near_but_certain], Kind.MINIMUM).passed

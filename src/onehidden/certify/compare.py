@@ -13,6 +13,10 @@ from onehidden.network import OneHiddenNet
 # Difference in n log(loss) below which the data do not tell two answers of the same size apart: a likelihood
 # ratio of e^3, and two standard deviations of that difference between two minima that are equally good.
 TIE = 6.0
+# The same where rows are compared, in standard deviations of the difference: an equally good answer is called
+# worse once in a hundred. Between minima near the truth that is 22 of n log(loss); where both are far from it
+# (few rows, unequal noise) one unit elsewhere gains more than that by chance.
+CLEAR = 2.33
 # One unit more is asked for, though there is none, in .2 % (equal noise) to .6 % (noise of sd exp(.8 x_1)).
 MORE_P = 2e-3
 # A unit that is not there is taken for one that is in 1 to 2 %; at 1e-3 a unit of a fifth of the signal is
@@ -41,6 +45,8 @@ class Alternative:
     ----------
     kind, label : what it is, and in words for a person ("3 units", "tanh", "unit 2 on its other side").
     behind : n log(loss) by which it falls behind the answer; negative when it is ahead.
+    deviations : the same row by row, in standard deviations of that difference, each charged its freedom;
+        NaN where rows were not compared.
     network : it, in x; None where it is no network.
     units : which units of the answer it does not share.
     """
@@ -50,11 +56,12 @@ class Alternative:
     behind: float
     network: OneHiddenNet | None = field(default=None, repr=False)
     units: tuple[int, ...] = ()
+    deviations: float = float("nan")
 
     @property
     def close(self) -> bool:
         """Whether the data do not tell it from the answer."""
-        return self.behind < TIE
+        return self.behind < TIE if np.isnan(self.deviations) else self.deviations < CLEAR
 
 
 _FALLS_BEHIND = {
@@ -68,11 +75,13 @@ def falls_behind(alternatives: list[Alternative], kind: Kind) -> Check:
     """The check that every alternative of one kind falls behind; none of them: none is close."""
     about, what = _FALLS_BEHIND[kind]
     mine = [one for one in alternatives if one.kind is kind]
-    closest = min(mine, key=lambda one: one.behind, default=None)
+    by_rows = kind is not Kind.CHOICE
+    closest = min(mine, key=lambda one: one.deviations if by_rows else one.behind, default=None)
     named = "there is none" if closest is None else f"closest: {closest.label}"
-    value = float("inf") if closest is None else closest.behind
-    advice = f"n log(loss) by which {what} falls behind; below the bound the data do not tell ({named})"
-    return at_least(kind.value, value, TIE, advice, about)
+    value = float("inf") if closest is None else closest.deviations if by_rows else closest.behind
+    measure = "standard deviations, row by row," if by_rows else "n log(loss)"
+    advice = f"{measure} by which {what} falls behind; below the bound the data do not tell ({named})"
+    return at_least(kind.value, value, CLEAR if by_rows else TIE, advice, about)
 
 
 def asks_for_no_more(p_value: float, detectable: float) -> Check:

@@ -11,6 +11,7 @@ from onehidden.certify.compare import Alternative, Kind, agreement, behind, fall
 from onehidden.certify.local_fit import local_fit
 from onehidden.certify.other_activations import NEAR, affordable, in_words_of
 from onehidden.certify.questions import certify
+from onehidden.certify.row_losses import RowLosses
 from onehidden.certify.shared_units import differing_units, named
 from onehidden.certify.turns import other_sides, unseen_turns
 from onehidden.certify.units import Cause
@@ -33,29 +34,33 @@ def with_sides(
         if run.expired():
             return certificate
         others.append((Kind.SIDES, polish(net, problem, run.at("turn", number))))
-    # Far behind is out of the question: only what is near is told from the answer by its units.
-    near = [(kind, one) for kind, one in others if behind(own.mean_square, one.mean_square, problem.n) < 30]
-    best = min((own, *(one for _, one in near)), key=lambda one: one.mean_square)
+    best = min((own, *(one for _, one in others)), key=lambda one: one.mean_square)
     if best is not own:
         # Starts that came to the old answer say nothing of another one.
         same = [one for one in met if not _differ(best, one, problem)]
         kept = (agreement(1 + len(same)),) if _differ(best, own, problem) else certificate.compared
         certificate = replace(certify(best.network, problem, run, errors), compared=kept)
     found: list[Alternative] = []
-    for kind, other in [(Kind.MINIMUM, own), *near]:
+    rows = RowLosses.of(problem, best.network)
+    for kind, other in sorted([(Kind.MINIMUM, own), *others], key=lambda one: one[1].mean_square):
         # Kinked units have many small minima next to each other: with the same units they are one answer.
         units = differing_units(certificate.network, other.network, problem, best.mean_square)
-        if units and not any(_alike(one, other, problem, best.mean_square) for one in found):
-            gap = behind(best.mean_square, other.mean_square, problem.n)
-            where = "on their other side" if kind is Kind.SIDES else "elsewhere"
-            found.append(Alternative(kind, f"{named(units)} {where}", gap, other.network, units))
+        if not units or any(_alike(one, other, problem, best.mean_square) for one in found):
+            continue
+        if run.expired():
+            return certificate
+        gap = behind(best.mean_square, other.mean_square, problem.n)
+        where = "on their other side" if kind is Kind.SIDES else "elsewhere"
+        away = rows.against(RowLosses.of(problem, other.network)).deviations
+        found.append(Alternative(kind, f"{named(units)} {where}", gap, other.network, units, away))
     reflection = problem.activation.reflection
     sided = reflection is not None and reflection.degree > 0
     local = local_fit(certificate.network, problem)
     turns = unseen_turns(local, local.covariance(True)) if sided else []
     for units, net in turns or []:
         if differing_units(certificate.network, net, problem, best.mean_square):
-            found.append(Alternative(Kind.SIDES, f"{named(units)} on their other side", 0.0, net, units))
+            label = f"{named(units)} on their other side"
+            found.append(Alternative(Kind.SIDES, label, 0.0, net, units, 0.0))
     checks = [falls_behind(found, Kind.MINIMUM)]
     if sided and turns is None:
         checks.append(not_compared(Kind.SIDES, "too many parameters for all turns of powers of ReLU"))

@@ -33,6 +33,13 @@ class Vuong:
     p_value: float
     verdict: Literal["first", "second", "tie"]
 
+    @property
+    def deviations(self) -> float:
+        """The gain in standard deviations of it; zero where there is neither."""
+        if self.standard_error > 0:
+            return self.gain / self.standard_error
+        return 0.0 if self.gain == 0 else float(np.copysign(np.inf, self.gain))
+
 
 def vuong(
     residual_a: Float[np.ndarray, " n"],

@@ -230,7 +230,7 @@ def load_recovery(directory: str | Path) -> Recovery:
         raise ValueError(f"no recovery.json in {folder}: give the folder of a finished run")
     try:
         data = json.loads(path.read_text())
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}") from None
     version = data.get("format_version") if isinstance(data, dict) else None
     if not isinstance(version, int) or version > FORMAT_VERSION:
@@ -283,6 +283,8 @@ def _must_be_sound(data: dict[str, Any], network: OneHiddenNet) -> None:
     """What a run says of itself must fit its model and its own verdict."""
     if not np.array_equal(_array(data["network"]["weights"]), network.weights):
         raise ValueError("its weights are not those of model.safetensors")
+    if len(data["feature_names"]) != network.n_inputs:
+        raise ValueError("it does not name one feature an input")
     if data["status"] not in list(Status):
         raise ValueError(f"unknown status {data['status']!r}")
     if not data["checks"] or not all(isinstance(c["passed"], bool) for c in data["checks"]):
@@ -355,7 +357,8 @@ def _plain_alternative(one: Alternative) -> dict[str, object]:
         "activation": net.activation.name, "weights": net.weights.tolist(), "output": net.output.tolist(),
         "bias": net.bias.tolist(), "intercept": net.intercept,
     }  # fmt: skip
-    return {"kind": str(one.kind), "label": one.label, "behind": plain(one.behind), "network": parts}
+    numbers = {"behind": plain(one.behind), "deviations": plain(one.deviations)}
+    return {"kind": str(one.kind), "label": one.label, **numbers, "network": parts}
 
 
 def _alternative(record: dict[str, Any], network: OneHiddenNet) -> Alternative:
@@ -363,7 +366,8 @@ def _alternative(record: dict[str, Any], network: OneHiddenNet) -> Alternative:
     net = None if parts is None else OneHiddenNet(**parts)
     if net is not None and net.n_inputs != network.n_inputs:
         raise ValueError("an alternative has other inputs than the network")
-    return Alternative(Kind(record["kind"]), str(record["label"]), _number(record["behind"]), net)
+    behind, deviations = _number(record["behind"]), _number(record.get("deviations", "nan"))
+    return Alternative(Kind(record["kind"]), str(record["label"]), behind, net, deviations=deviations)
 
 
 def _number(value: float | str) -> float:
