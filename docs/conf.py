@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,11 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "onehidden"
 html_copy_source = False
-myst_enable_extensions = ["deflist"]
+myst_enable_extensions = ["deflist", "dollarmath"]
+# Mathematics is set by the browser itself: no script, nothing fetched.
+html_math_renderer = "mathml"
+html_css_files = ["site.css"]
+html_static_path = ["_static"]
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
@@ -76,5 +81,49 @@ def _impl(role, rawtext, text, lineno, inliner, options=None, content=()):
     return [nodes.reference(rawtext, f"{inside}, line {line}", refuri=f"{page}#{anchor}", internal=True)], []
 
 
+_SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises")
+
+
+def described(lines: list[str]) -> list[str]:
+    """A docstring whose entries "name : what it is" have the description on a line of its own.
+
+    The house writes them on one line; read by the letter of the format, the description would be a type.
+    """
+    found: list[str] = []
+    inside = False
+    for number, line in enumerate(lines):
+        underlined = number + 1 < len(lines) and set(lines[number + 1].strip()) == {"-"}
+        if underlined:
+            inside = line.strip() in _SECTIONS
+        if "``" not in line:
+            line = line.replace("|", "\\|")  # a norm, not a substitution
+        name, colon, text = line.partition(" : ")
+        if inside and colon and not line.startswith(" ") and text:
+            # "d." alone would begin a list.
+            found += [name, "    " + re.sub(r"^(\w)\.", r"\1\\.", text)]
+        else:
+            found.append(line)
+    return found
+
+
+def _describe(app: Any, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    lines[:] = described(lines)
+
+
+def _mathml(block: bool) -> Any:
+    """A visitor that sets a formula as MathML."""
+
+    def visit(self: Any, node: Any) -> None:
+        from docutils import nodes
+        from docutils.utils.math import latex2mathml
+
+        self.body.append(latex2mathml.tex2mathml(node.astext(), as_block=block))
+        raise nodes.SkipNode
+
+    return visit
+
+
 def setup(app: Any) -> None:
     app.add_role("impl", _impl)
+    app.connect("autodoc-process-docstring", _describe, priority=400)  # before the format is read, at 500
+    app.add_html_math_renderer("mathml", (_mathml(False), None), (_mathml(True), None))

@@ -19,7 +19,10 @@ def main() -> None:
         left, right = figure.subfigures(1, 2, width_ratios=(1, 1.2))
         names = [str(i + 1) for i in range(50)]
         drawings.cosines(left, np.abs(paired @ truth.weights.T), names, names)
-        drawings.trace(right, [t.stage for t in r.trace], np.array([t.loss for t in r.trace]))
+        loss, clock, steps = (
+            np.array([getattr(t, one) for t in r.trace]) for one in ("loss", "seconds", "step")
+        )
+        drawings.trace(right, [t.stage for t in r.trace], np.maximum(loss, 1e-34), clock, steps)
         figure.savefig(Path(__file__).with_name("recovery.png"), dpi=110)
 
 

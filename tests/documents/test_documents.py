@@ -25,7 +25,7 @@ PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/ho
 BLOCK = re.compile(r"^```(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RUNNABLE = {"python", "console", "sh"}
 # Output follows its block; directives are Sphinx's; text alone is a picture of something, not a claim.
-KNOWN = RUNNABLE | {"text", "{toctree}", "{eval-rst}"}
+KNOWN = RUNNABLE | {"text", "{toctree}", "{eval-rst}", "{include}"}
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -138,44 +138,72 @@ def test_masking_keeps_what_matters():
 
 
 def test_every_equation_of_the_theory_page_has_its_line():
-    spec = importlib.util.spec_from_file_location("site_settings", ROOT / "docs" / "conf.py")
-    assert spec is not None
-    assert spec.loader is not None
-    settings = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(settings)
+    site = settings()
     names = re.findall(r"\{impl\}`([\w.]+)`", (ROOT / "docs" / "theory.md").read_text(encoding="utf-8"))
     assert len(names) > 40
     for name in names:
-        file, _, line = settings.implementation(name)
+        file, _, line = site.implementation(name)
         text = (ROOT / "src" / "onehidden" / file).read_text(encoding="utf-8").splitlines()
         assert any(name.split(".")[-1] in row for row in text[line - 1 : line + 4]), name
     with pytest.raises(ValueError, match="no such object"):
-        settings.implementation("nowhere.at_all")
+        site.implementation("nowhere.at_all")
 
 
-def documented(page: Path) -> list[tuple[str, list[str]]]:
-    """(module, members) of every directive of a reference page; no members: all that the module exports."""
-    found = re.findall(
-        r"^\.\. auto(?:module|class):: (\S+)\n   :members:(.*)$",
-        page.read_text(encoding="utf-8"),
-        re.MULTILINE,
-    )
-    return [(name, [one.strip() for one in members.split(",") if one.strip()]) for name, members in found]
+def documented(pages: list[Path]) -> tuple[list[tuple[str, list[str]]], set[str]]:
+    """(module, members) of every room of the reference, no members: all that it exports; and single names."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    rooms = re.findall(r"^\.\. automodule:: (\S+)\n   :members:(.*)$", text, re.MULTILINE)
+    alone = set(re.findall(r"^\.\. auto(?:class|function):: onehidden\.(\S+)$", text, re.MULTILINE))
+    return [
+        (name, [one.strip() for one in members.split(",") if one.strip()]) for name, members in rooms
+    ], alone
 
 
 def test_the_reference_lists_public_names_alone():
-    entries = documented(ROOT / "docs" / "api.md")
-    assert len(entries) > 12
+    pages = sorted((ROOT / "docs" / "api").glob("*.md"))
+    listed = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert all(f"api/{page.stem}\n" in listed for page in pages)
+    entries, alone = documented(pages)
+    assert len(entries) > 10
+    for name in alone:
+        room, _, last = name.rpartition(".")
+        assert hasattr(importlib.import_module(f"onehidden.{room}" if room else "onehidden"), last), name
     rooms = {name.removeprefix("onehidden.") for name, members in entries if not members}
     for room in rooms:  # what the room exports is what the page shows
         assert importlib.import_module(f"onehidden.{room}").__all__
     for name, members in entries:
         assert not any(part.startswith("_") for part in (*name.split("."), *members))
-    shown = {one for _, members in entries for one in members}
+    shown = {one for _, members in entries for one in members} | alone
     shown |= {one for room in rooms for one in importlib.import_module(f"onehidden.{room}").__all__}
     at_the_top = {name for name in oh.__all__ if not inspect.ismodule(getattr(oh, name))}
     assert at_the_top <= shown
     assert "polish" not in shown  # a step of the library, not a promise to its users
+
+
+def settings():
+    """The settings of the site."""
+    spec = importlib.util.spec_from_file_location("site_settings", ROOT / "docs" / "conf.py")
+    assert spec is not None
+    assert spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_descriptions_of_parameters_are_not_taken_for_types():
+    text = [
+        "One sentence, |x| : not an entry.",
+        "",
+        "Parameters",
+        "----------",
+        "X : (n, d) rows,",
+        "    more.",
+        "d : d.",
+    ]
+    assert settings().described(text) == [
+        "One sentence, \\|x\\| : not an entry.", "", "Parameters", "----------",
+        "X", "    (n, d) rows,", "    more.", "d", "    d\\.",
+    ]  # fmt: skip
 
 
 def test_the_way_of_a_sample_names_files_that_are_there():
