@@ -12,8 +12,8 @@ from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.form import Form
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
-from onehidden.starts import Random, Thinned, Wide
-from onehidden.starts.plan import NAMES, further_restarts, plan, students
+from onehidden.starts import Population, Random, Thinned, Wide
+from onehidden.starts.plan import NAMES, affordable, further_restarts, plan, students
 
 
 def empty(d, k, n):
@@ -47,6 +47,27 @@ def test_thinning_goes_over_to_batches_where_all_rows_cost_too_much():
     assert replace(first, batch=None).work(large) > 4 * first.work(large)
     assert replace(first, batch=None) not in students(large, on_cpu=True)
     assert students(large, on_cpu=False)[0].batch is None
+
+
+@pytest.mark.parametrize(
+    ("d", "k", "n", "before"),
+    [
+        (4, 10, 150, {"random", "localised", "tensor"}),  # few samples, few parameters: before students
+        (30, 10, 569, {"localised"}),  # too few for students
+        (30, 10, 900, {"localised", "thinned", "wide", "random", "tensor"}),  # enough for them
+        (5, 3, 2000, {"random", "localised", "tensor", "wide", "thinned"}),  # plenty: at the end
+    ],
+)
+def test_a_population_comes_before_students_where_those_find_nothing(d, k, n, before):
+    names = [leg.start.name for leg in plan(empty(d, k, n), "auto")]
+    assert set(names[: names.index("population")]) == before
+
+
+def test_a_population_too_large_for_the_machine_is_left_out():
+    large = empty(50, 50, 8192)
+    assert not affordable(Population(), large, on_cpu=True)
+    assert affordable(Population(), empty(20, 20, 600), on_cpu=False)
+    assert "population" not in {leg.start.name for leg in plan(large, "auto")}
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "auto"])

@@ -207,7 +207,7 @@ def _places(form: Form) -> np.ndarray:
 
 def _pair_numbers(m: int) -> np.ndarray:
     """(m, m) number of the pair (i, j) in lexicographic order."""
-    number = np.zeros((m, m), int)
+    number = np.zeros((m, m), np.int32)
     i, j = np.triu_indices(m)
-    number[i, j] = number[j, i] = np.arange(len(i))
+    number[i, j] = number[j, i] = np.arange(len(i), dtype=np.int32)
     return number

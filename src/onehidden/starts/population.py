@@ -103,7 +103,7 @@ class Population:
                 f"the population start holds all pairs of {problem.d} inputs on {few.n} rows, "
                 "more than a gigabyte here: use start='wide'"
             )
-        flock, guests = Flock(few, form), self._guests(problem, form, run)
+        flock, guests = Flock(few, form, self.size(problem)), self._guests(problem, form, run)
         for number, manner in enumerate(self.manners):
             if number and run.expired():
                 return
