@@ -62,16 +62,13 @@ def test_a_run_remembers_how_its_columns_were_made(tmp_path, call):
     np.testing.assert_allclose(found.network.weights[0] * found.network.output[0], [1.5, -1.2], atol=1e-8)
     # Other rows: no categories, no decimal mark and no columns need be named again.
     german(tmp_path / "neu.csv", range(20), y=False)
-    code, out, err = call("predict", "run", "neu.csv", "--nulls", "drop", "--json")
+    code, out, err = call("predict", "run", "neu.csv", "--json")
     assert code == 0, err
     values = json.loads(out)["predictions"]
     assert values[2] is None  # the row with a gap keeps its place
     np.testing.assert_allclose([v for v in values if v is not None], TRUE[:20], atol=1e-8)
-    code, out, err = call("predict", "run", "neu.csv")
-    assert code == 2
-    assert "--nulls drop" in err
-    assert out == ""
-    code, out, _ = call("check", "run", "--data", "daten.csv", "--nulls", "drop", "--json")
+    assert "1 rows with gaps" in err
+    code, out, _ = call("check", "run", "--data", "daten.csv", "--json")
     assert code == 0
     assert json.loads(out)["data"]["rows"] == N
     assert json.loads(out)["data"]["mean_squared_error"] < 1e-20

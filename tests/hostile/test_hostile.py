@@ -7,6 +7,7 @@ import random
 import pytest
 from hostile.case import home
 from hostile.generator import cases
+from hostile.killing import WRITERS, kills
 from hostile.meeting import Met, command, forked, meet, prepared
 
 from onehidden.cli import main
@@ -51,3 +52,10 @@ def test_every_hostile_input_is_one_sentence_within_the_memory(tmp_path):
         if met.fault:
             faults[case.name] = (met.fault, met.err)
     assert faults == {}
+
+
+@pytest.mark.slow
+def test_killed_commands_leave_the_whole_or_nothing_and_can_be_repeated(tmp_path):
+    prepared()
+    found = kills(len(WRITERS), tmp_path, seed=7)
+    assert {name: wrong for name, wrong in found.items() if any(wrong)} == {}

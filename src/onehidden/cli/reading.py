@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from onehidden.recovery import Recovery
 
 F = TypeVar("F", bound=Callable[..., Any])
-SAVED = ("one_hot", "encoding", "decimal", "na")  # what a later file is read with as well
+SAVED = ("one_hot", "nulls", "encoding", "decimal", "na")  # what a later file is read with as well
 
 
 def _listed(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> list[str]:

@@ -95,10 +95,12 @@ def command(
     if out is not None and name == "all":
         from onehidden.cli import progress
         from onehidden.papers import gallery
+        from onehidden.whole import whole_file
 
         with progress.waiting("drawing the page"):
-            page = gallery.write_gallery(entries, out / PAGE, _settings(full, quick, seed), seed)
-        click.echo(f"open {page} in a browser", err=True)
+            with whole_file(out / PAGE) as beside:
+                gallery.write_gallery(entries, beside, _settings(full, quick, seed), seed)
+        click.echo(f"open {out / PAGE} in a browser", err=True)
     if as_json:
         records = [
             {"name": e.name, "fault": e.fault} if e.result is None else e.result.to_dict() for e in entries
