@@ -5,7 +5,7 @@ OUT ?= demo-run
 # Each of the test processes has a core; more threads would only wait for one another.
 ONE_THREAD := NPROC=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-all lint bench reproduce docs clean
+.PHONY: demo test test-all lint bench reproduce docs release clean
 
 demo: $(VENV)/.ready
 	$(BIN)/onehidden demo --out $(OUT) --force
@@ -30,6 +30,19 @@ reproduce: $(VENV)/.ready
 docs: $(VENV)/.ready-docs
 	$(BIN)/python -m sphinx -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html in a browser"
+
+# A wheel and an sdist; each Python there is installs the wheel into an empty environment and tries it.
+release: $(VENV)/.ready-test
+	rm -rf dist build/smoke
+	$(BIN)/python -m hatchling build -d dist
+	for one in python3.11 python3.12 python3.13; do \
+	  if command -v $$one > /dev/null; then \
+	    for built in dist/*.whl dist/*.tar.gz; do \
+	      rm -rf build/smoke && $$one -m venv build/smoke && build/smoke/bin/pip install --quiet $$built && \
+	      build/smoke/bin/python tests/smoke.py || exit 1; \
+	    done; \
+	  fi; \
+	done
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -148,6 +148,21 @@ def test_predict_writes_every_format_and_json(run):
     np.testing.assert_allclose(json.loads(result.stdout)["predictions"], net.predict(X), atol=1e-12)
 
 
+def test_a_page_with_samples_is_not_replaced_by_one_without(run):
+    folder, _, _ = run
+    page, rows = folder / "run" / "report.html", str(folder / "rows.csv")
+    drawn = CliRunner().invoke(cli, ["report", str(folder / "run"), "--data", rows, "--target", "y"])
+    assert drawn.exit_code == 0, drawn.output
+    before = page.read_bytes()
+    refused = CliRunner().invoke(cli, ["report", str(folder / "run")])
+    assert isinstance(refused.exception, ValueError)
+    assert "give them with --data" in str(refused.exception)
+    assert page.read_bytes() == before
+    other = CliRunner().invoke(cli, ["report", str(folder / "run"), "--out", str(folder / "bare.html")])
+    assert other.exit_code == 0
+    assert len((folder / "bare.html").read_bytes()) < len(before)
+
+
 def test_predict_compares_with_a_known_target(run):
     folder, *_ = run
     result = CliRunner().invoke(
