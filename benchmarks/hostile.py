@@ -1,7 +1,7 @@
 """Hostile inputs and kills: ``python -m benchmarks hostile``, with ``--quick`` the cheap ones and six kills.
 
 Every input of ``tests/hostile`` meets its command in a process of its own: one sentence, exit code 2, nothing
-on stdout, nothing left, less than 2 GiB. Then commands that write are killed (SIGKILL) at random moments: what
+on stdout, nothing left, less than 2 GiB. Then commands that write are killed at random moments: what
 is there must be the old, the whole or nothing, and the command must be repeatable with the same answer.
 """
 

@@ -123,7 +123,7 @@ def command(
     if stopped.is_set():
         recovery = replace(recovery, message=f"stopped by hand, the best answer so far: {recovery.message}")
     levels = {"one_hot": {name: list(found) for name, found in table.levels.items()}} if table.levels else {}
-    source = {"source": str(file), "target": target, **how, **levels}
+    source = {"source": str(file), "target": target, "constant": "drop", **how, **levels}
     recovery = replace(recovery, options={**recovery.options, **source})
     held = (table.X, table.y) if isinstance(table, data.Table) else (None, None)
     runs.write(recovery, folder, *held)

@@ -8,7 +8,7 @@ from typing import Any
 from onehidden.report.blocks import Block, Code, Grid, Paragraph, Section
 from onehidden.report.subject import Subject
 
-_READING = ("columns", "weight", "nulls")
+_READING = ("columns", "weight", "nulls", "drop", "one_hot", "constant", "encoding", "decimal", "na")
 _FLAGS = ("hidden", "activation", "bias", "intercept", "score", "start", "errors", "seed", "max_seconds")
 
 
@@ -57,10 +57,8 @@ def _command(options: dict[str, Any]) -> str | None:
     if source is None or target is None:
         return None
     words = ["onehidden", "recover", str(source), "--target", str(target)]
-    if "columns" in options:
-        words += ["--columns", ",".join(str(name) for name in options["columns"])]
-    for name in ("weight", "nulls"):
-        words += [f"--{name}", str(options[name])] if name in options else []
+    for name in _READING:
+        words += _typed(name, options[name]) if name in options else []
     for name in _FLAGS:
         value, flag = options.get(name), name.replace("_", "-")
         if isinstance(value, bool):
@@ -68,6 +66,19 @@ def _command(options: dict[str, Any]) -> str | None:
         elif value is not None:
             words += [f"--{flag}", str(value)]
     return shlex.join(words)
+
+
+def _typed(name: str, value: Any) -> list[str]:
+    """How an option of reading is typed; the command leaves constant columns out by itself."""
+    flag = f"--{name.replace('_', '-')}"
+    if name == "constant":
+        return []
+    if name == "columns":
+        quoted = ('"' + n.replace('"', '""') + '"' if "," in n or '"' in n else n for n in map(str, value))
+        return [flag, ",".join(quoted)]
+    if isinstance(value, (dict, bool)):
+        return [flag]
+    return [word for one in (value if isinstance(value, list) else [value]) for word in (flag, str(one))]
 
 
 _PAPERS = """\
