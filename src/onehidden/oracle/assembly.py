@@ -33,9 +33,11 @@ class Region:
 
 
 def typical(box: BlackBox, count: int, rng: np.random.Generator) -> Region:
-    """Gaussian queries, within reach."""
-    U = np.clip(rng.standard_normal((count, box.d)), -box.reach, box.reach)
-    return Region(U, box.ask(U))
+    """Typical queries that were answered."""
+    U = box.typical(count, rng)
+    y = box.ask(U)
+    good = np.isfinite(y)
+    return Region(U[good], y[good])
 
 
 def assemble(

@@ -2,104 +2,233 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float, Int
 
-EPS = float(np.finfo(float).eps)
+from onehidden.oracle.answers import finite
+from onehidden.oracle.domain import Domain
+from onehidden.oracle.grain import EPS, Grain, third_differences
+from onehidden.run import Run
+
+_CHUNK = 32 << 20  # bytes of one array handed to fn where the caller sets no batch
+_LAST = 3400  # queries of the last look
+_TOLD = 1 << 16  # queries between two lines of progress
+
+
+class Spent(Exception):
+    """The queries or the seconds that a caller allowed are used up; what was found until then stands."""
 
 
 class BlackBox:
     """A function of x seen through u = (x - center) / scale.
 
+    A box of q outputs is looked at through one mixture of them, in which no unit is silent unless it is in
+    all; ``answers`` gives them all. Rows outside of what fn understands (NaN, or an error) are NaN here.
+
     Parameters
     ----------
-    fn : (n, d) -> (n,).
+    fn : (n, d) -> (n,) or (n, q).
     center, scale : (d,) the region of typical x.
-    reach : largest |u_j| that may be asked for.
+    domain : where questions may lie; anywhere when None.
+    batch : most rows of one call of fn.
+    max_queries : rows that may be asked in all.
+    run : the clock, and who is told of progress.
 
     Attributes
     ----------
     queries : rows asked so far.
-    rounding : relative size of the function's own rounding, at least that of float64.
+    grain : how coarsely it answers; level : largest |mixture| over the typical region.
+    mix : (q,) the weights of the mixture. units : (q,) what the outputs are measured in.
+    reading : from what fn returns to values (probabilities become log-odds).
+    reach : largest |u_j| that the domain allows in all directions.
+    known : a function of u, (n, d) -> (n, q), taken off every answer: what is left is looked at alone.
     """
 
     def __init__(
-        self, fn: Callable[[np.ndarray], Any], center: np.ndarray, scale: np.ndarray, reach: float = np.inf
+        self,
+        fn: Callable[[np.ndarray], npt.ArrayLike],
+        center: Float[np.ndarray, " d"],
+        scale: Float[np.ndarray, " d"],
+        domain: Domain | None = None,
+        batch: int | None = None,
+        max_queries: int | None = None,
+        run: Run | None = None,
     ) -> None:
-        self._fn, self.center, self.scale, self.reach = fn, center, scale, reach
-        self.queries, self.rounding = 0, EPS
+        self._fn, self.center, self.scale = fn, center, scale
+        self.domain = Domain.everywhere(len(center)) if domain is None else domain
+        self._batch, self._most, self._run = batch, max_queries, run
+        self.queries, self._told, self._outputs = 0, 0, 0
+        self.grain, self.level, self.mix, self.units = Grain(), 1.0, np.ones(1), np.ones(1)
+        self.reading: Callable[[np.ndarray], np.ndarray] | None = None
+        self.reach = self._reach()
+        self._held, self._timed = 0, True
+        self.known: Callable[[np.ndarray], np.ndarray] | None = None
 
     @property
     def d(self) -> int:
         return len(self.center)
 
-    def inputs(self, U: np.ndarray) -> np.ndarray:
+    @property
+    def q(self) -> int:
+        return len(self.mix)
+
+    @property
+    def rounding(self) -> float:
+        """Relative size of the error of an answer of typical size, at least the rounding of float64."""
+        return max(EPS, float(self.grain.at(self.level)) / max(self.level, np.finfo(float).tiny))
+
+    def _reach(self) -> float:
+        """How far every u_j may go in both directions."""
+        room = np.minimum(self.domain.high - self.center, self.center - self.domain.low) / self.scale
+        return float(np.min(room[room > 0], initial=np.inf))
+
+    def keep_within(self, reach: float) -> None:
+        """No question farther than this from the centre, in scales."""
+        around = reach * self.scale
+        self.domain = self.domain.narrowed(self.center - around, self.center + around)
+        self.reach = self._reach()
+
+    def noise_at(self, U: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+        """Standard error of an answer at rows of u: answers grow with the distance."""
+        return self.grain.at(self.level * np.maximum(1.0, np.linalg.norm(U, axis=-1) / np.sqrt(self.d)))
+
+    def margin(self, U: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+        """How far every coordinate of rows of u may move."""
+        if not self.domain.bounded:
+            return np.full(len(U), np.inf)
+        X = self.inputs(U)
+        return np.min(np.minimum(self.domain.high - X, X - self.domain.low) / self.scale, axis=1)
+
+    def typical(self, count: int, rng: np.random.Generator, spread: float = 1.0) -> Float[np.ndarray, "n d"]:
+        """Rows of u, normal around the centre; what would leave the domain lies anywhere inside it."""
+        U = spread * rng.standard_normal((count, self.d))
+        if not self.domain.bounded and not self.domain.whole:
+            return U
+        low, high = (
+            (self.domain.low - self.center) / self.scale,
+            (self.domain.high - self.center) / self.scale,
+        )
+        low, high = np.maximum(low, -3.0 * spread), np.minimum(high, 3.0 * spread)
+        U = np.where((U < low) | (U > high), low + (high - low) * rng.random(U.shape), U)
+        return (self.domain.within(self.inputs(U)) - self.center) / self.scale
+
+    def inputs(self, U: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
         """Rows of u as rows of x."""
         return np.ascontiguousarray(U * self.scale + self.center)
 
     def ask(self, U: np.ndarray) -> np.ndarray:
-        """The function at rows of u, (…, d) -> (…).
+        """The mixture of the outputs at rows of u, (…, d) -> (…)."""
+        return self.answers(U) @ self.mix
 
-        A point beyond reach is answered at the nearest one within: what is made of it will not fit, and is
-        thrown away.
-        """
-        shape = U.shape[:-1]
-        U = np.clip(U.reshape(-1, self.d), -self.reach, self.reach)
-        return self.ask_at(self.inputs(U)).reshape(shape)
+    def answers(self, U: np.ndarray) -> np.ndarray:
+        """All outputs at rows of u, (…, d) -> (…, q)."""
+        shape, flat = U.shape[:-1], U.reshape(-1, self.d)
+        parts = [self._values(np.asarray(flat[part], float)) for part in self._parts(len(flat))]
+        return np.concatenate(parts).reshape(*shape, -1)
 
-    def ask_at(self, X: np.ndarray) -> np.ndarray:
-        """The function at rows of x, (n, d) -> (n,)."""
-        self.queries += len(X)
-        try:
-            answer = self._fn(X.copy())
-        except Exception as error:
-            raise ValueError(
-                f"fn failed on an array of shape {X.shape}: {type(error).__name__}: {error}"
-            ) from error
-        try:
-            y = np.asarray(answer, dtype=float)
-        except (TypeError, ValueError):
-            raise ValueError(f"fn must return numbers, got {type(answer).__name__}") from None
-        if y.shape == (len(X), 1):
-            y = y[:, 0]
-        if y.shape != (len(X),):
-            raise ValueError(
-                f"fn must return one number a row, shape ({len(X)},), got {y.shape} for an input of "
-                f"shape {X.shape}"
-            )
-        if not np.all(np.isfinite(y)):
-            far = float(np.max(np.abs((X[~np.isfinite(y)] - self.center) / self.scale)))
-            raise ValueError(
-                f"fn returned NaN or infinity at a query {far:.3g} scales from the centre; if it is only "
-                "defined near its data, set reach= to a smaller distance"
-            )
-        return y
+    def star(
+        self,
+        base: Float[np.ndarray, "m d"],
+        i: Int[np.ndarray, " n"],
+        step: Float[np.ndarray, " n"],
+        basis: Float[np.ndarray, "r d"],
+        j: Int[np.ndarray, " n"],
+    ) -> Float[np.ndarray, "n q"]:
+        """All outputs at base_i + step basis_j; the points are never held all at once."""
+        found = np.empty((len(i), self.q))
+        for part in self._parts(len(i)):
+            found[part] = self._values(base[i[part]] + step[part][:, None] * basis[j[part]])
+        return found
 
-    def examine(self, rng: np.random.Generator) -> float:
-        """Refuse a function that is random or constant; measure its rounding; return std in the region."""
-        U = rng.standard_normal((256, self.d))
-        y = self.ask(U)
-        level, spread = float(np.max(np.abs(y))), float(y.std())
-        again = self.ask(U[::-1])[::-1]
-        if np.max(np.abs(again - y)) > 1e-4 * spread and spread > 0:
-            raise ValueError(
-                "fn gives different answers to the same question: it must be deterministic (sample a noisy "
-                "function once and use recover(X, y))"
-            )
-        if spread <= 1e-13 * level or level == 0:
-            raise ValueError(f"fn is constant ({y[0]:g}) on its region: there is nothing to recover from it")
-        noise = max(float(np.median(self.noise(U[:32], rng))), float(np.max(np.abs(again - y))) / 4)
-        self.rounding = max(EPS, noise / max(level, np.finfo(float).tiny))
-        return spread
+    def _parts(self, n: int) -> Iterator[slice]:
+        rows = max(1, _CHUNK // (8 * self.d))
+        rows = rows if self._batch is None else min(rows, self._batch)
+        for begin in range(0, n, rows):
+            yield slice(begin, min(begin + rows, n))
 
-    def noise(self, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _values(self, U: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n q"]:
+        y = self._raw(self.domain.within(self.inputs(U)))
+        y = (y if self.reading is None else self.reading(y)) / self.units
+        return y if self.known is None else y - self.known(U)
+
+    def hold_back(self) -> None:
+        """Keep some of the queries, and the clock, for a last look at the answer."""
+        if self._most is not None:
+            self._held = min(_LAST, self._most // 4)
+            self._most -= self._held
+
+    def let_go(self) -> None:
+        """What was kept may be used, and the clock no longer ends it: a few questions remain."""
+        self._most = None if self._most is None else self._most + self._held
+        self._held, self._timed = 0, False
+
+    @property
+    def left(self) -> float:
+        """Queries that may still be asked."""
+        return np.inf if self._most is None else self._most - self.queries
+
+    def noise(self, U: Float[np.ndarray, "n d"], rng: np.random.Generator) -> Float[np.ndarray, " n"]:
         """(n,) rounding error around the rows of U, from third differences over a tiny step."""
         v = rng.standard_normal(U.shape)
         v /= np.linalg.norm(v, axis=1, keepdims=True)
-        # Third differences of anything smooth are h³ = 1e-15: what is left is rounding, variance 1+9+9+1.
         step = 1e-5 * np.maximum(np.linalg.norm(U, axis=1, keepdims=True) * 1e-3, 1.0)
-        y = self.ask(np.stack([U + j * step * v for j in range(16)]))
-        third = np.diff(y, n=3, axis=0)
-        return np.sqrt(np.mean(third**2, axis=0) / 20)
+        return third_differences(self.ask(np.stack([U + j * step * v for j in range(16)])))
+
+    def _raw(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n q"]:
+        if self._most is not None and self.queries + len(X) > self._most:
+            raise Spent(f"the {self._most} queries allowed are used up")
+        if self._run is not None and self._timed and self._run.expired():
+            raise Spent(f"the {self._run.max_seconds:g} seconds allowed are used up")
+        self.queries += len(X)
+        if self._run is not None and self.queries - self._told >= _TOLD:
+            self._told = self.queries
+            self._run.report(f"{self.queries} queries", self.queries, float("nan"))
+        try:
+            answer = self._fn(X.copy())
+        except Spent:
+            raise
+        except Exception as error:
+            if self._outputs and len(X) > 1:  # it has answered before: some of these rows are outside
+                half = len(X) // 2
+                self.queries -= len(X)
+                return np.concatenate([self._raw(X[:half]), self._raw(X[half:])])
+            if self._outputs:
+                return np.full((1, self._outputs), np.nan)
+            raise ValueError(
+                f"fn failed on an array of shape {X.shape}: {type(error).__name__}: {error}"
+            ) from error
+        y = _numbers(answer, X)
+        if self._outputs and y.shape[1] != self._outputs:
+            raise ValueError(f"fn returned {self._outputs} outputs at first and {y.shape[1]} later")
+        self._outputs = y.shape[1]
+        return np.where(np.isfinite(y), y, np.nan)
+
+    def must_answer(self, U: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n q"]) -> None:
+        """Refuse answers that are not finite, where no question may fail."""
+        lost = ~finite(y)
+        if lost.any():
+            far = float(np.max(np.abs(U[lost])))
+            raise ValueError(
+                f"fn returned NaN or infinity, or failed, at a query {far:.3g} scales from the centre; if it "
+                "is only defined near its data, set inputs= to typical rows, reach= to a smaller distance or "
+                "domain= to its bounds"
+            )
+
+
+def _numbers(answer: object, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n q"]:
+    """What fn returned, as one row of numbers a question."""
+    try:
+        y = np.asarray(answer, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"fn must return numbers, got {type(answer).__name__}") from None
+    if y.shape == (len(X),):
+        y = y[:, None]
+    if y.ndim != 2 or len(y) != len(X) or y.shape[1] == 0:
+        raise ValueError(
+            f"fn must return one number a row, shape ({len(X)},), or one row of numbers, ({len(X)}, q); got "
+            f"{y.shape} for an input of shape {X.shape}"
+        )
+    return y

@@ -20,18 +20,24 @@ PLANS = 3
 
 
 def queries(
-    net: OneHiddenNet, tail: Tail, box: BlackBox, rng: np.random.Generator, plan: int = 0
+    net: OneHiddenNet,
+    tail: Tail,
+    box: BlackBox,
+    rng: np.random.Generator,
+    plan: int = 0,
+    each: int = _EACH,
+    kind: type = float,
 ) -> np.ndarray:
-    """(n, d) rows of u to fit the network on.
+    """(n, d) rows of u to fit the network on, ``each`` times as many as parameters near the hyperplanes.
 
     Plan 1 goes farther out, for nearly parallel units; plan 2 stays close, for rows of different length.
     """
     k, d = net.weights.shape
     parameters = k * (d + 2)
-    around = rng.standard_normal((max(1000, 2 * parameters), d))
+    around = rng.standard_normal((max(1000, each * parameters // 2), d)).astype(kind)
     around[: len(around) // 3] *= 2.0
-    rows = [around]
-    count = _EACH * (d + 2)
+    rows = [around[np.max(np.abs(around), axis=1) <= box.reach]]
+    count = each * (d + 2)
     farthest = (_FARTHEST_SHARP if tail.sharp else _FARTHEST).get(tail.degree, (5.0, 50.0, 2.0))[plan]
     if box.rounding > 1e-12:  # in single precision distance costs digits that are not there
         farthest = min(farthest, 30.0)
@@ -49,6 +55,5 @@ def queries(
             scale = np.minimum(scale, box.reach / 3)
         point = scale[:, None] * rng.standard_normal((count, d))
         point += ((tail.root + z - point @ a - b) / size**2)[:, None] * a
-        rows.append(point)
-    U = np.vstack(rows)
-    return U[np.max(np.abs(U), axis=1) <= box.reach]
+        rows.append(point[np.max(np.abs(point), axis=1) <= box.reach].astype(kind))
+    return np.vstack(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onehidden.checks import Check, at_least
+from onehidden.checks import About, Check, at_least, at_most
 from onehidden.network import OneHiddenNet
 from onehidden.oracle.assembly import Region
 from onehidden.oracle.tails import Tail, values
@@ -47,6 +47,15 @@ def dead_check(hidden: int | None, found: int, faint: list[str]) -> Check:
     return Check(
         "dead units", float(len(faint) + absent), float("inf"), True, "; ".join(parts) or "every unit speaks"
     )
+
+
+def counts(found: int, hidden: int | None, left_out: list[str]) -> list[Check]:
+    """The units that leave no trace, and the number of those found held against the one asked for."""
+    checks = [dead_check(hidden, found, left_out)]
+    if hidden is not None:
+        advice = "units that switch, against those asked for: ask for more"
+        checks.append(at_most("units", float(found), float(hidden), advice, About.FIT))
+    return checks
 
 
 def faintest_check(share: np.ndarray) -> Check:

@@ -15,11 +15,9 @@ from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet
 from onehidden.oracle.box import BlackBox
+from onehidden.oracle.evidence import FAR, FRESH
 from onehidden.oracle.tails import values
 from onehidden.run import Run
-
-FAR = (1, 10, 100)  # scales from the centre at which fresh queries are asked
-FRESH = 1e-8  # error at fresh queries, as a share of std(y), that still counts as the same function
 
 
 def normalised(box: BlackBox) -> Coordinates:
@@ -54,10 +52,12 @@ def tested(certificate: Certificate, box: BlackBox, count: int, rng: np.random.G
     net, far = certificate.network, []
     for distance in FAR:
         U = distance * rng.standard_normal((count if distance == 1 else count // 4, box.d))
-        X = box.inputs(U[np.max(np.abs(U), axis=1) <= box.reach])
+        U = U[np.max(np.abs(U), axis=1) <= box.reach]
+        U = U if distance > 1 or len(U) else box.typical(count, rng)
+        y = box.ask(U) if len(U) else np.zeros(0)
+        X, y = box.inputs(U)[np.isfinite(y)], y[np.isfinite(y)]
         if not len(X):
             continue
-        y = box.ask_at(X)
         told = values(net.activation, X @ net.weights.T + net.bias) @ net.output + net.intercept
         size = float(np.max(np.abs(y)))
         # Near the centre as a share of std(y), far away of its size there: sums are rounded at that size.

@@ -192,10 +192,7 @@ def _normals(
         r, j = np.nonzero(~np.isfinite(tilt))
         if len(r) == 0:
             break
-        h = move[r, j][:, None] * np.array([1.0, -1.0])  # (o, 2)
-        shift = h[..., None, None] * basis[j][:, None, None, :]
-        places = [line.at(t[rows[r]])[:, None] + shift for t in (sides.left, sides.right)]
-        y = [box.ask(p).transpose(1, 0, 2) for p in places]
+        y = [_moved(box, line.at(t[rows]), r, j, move[r, j], basis) for t in (sides.left, sides.right)]
         part = _subset(sides, rows[r])
         left, right, misfit = part.change(*y)
         moved = right - left
@@ -215,6 +212,22 @@ def _normals(
     least = np.min(move, axis=1, initial=np.inf)
     error = noise[rows] / 10 / np.abs(change[rows, q]) * sides.unit[rows] / least
     return normal, found, error / np.linalg.norm(normal, axis=1)
+
+
+def _moved(
+    box: BlackBox,
+    places: Float[np.ndarray, "r n d"],
+    r: Int[np.ndarray, " o"],
+    j: Int[np.ndarray, " o"],
+    move: Float[np.ndarray, " o"],
+    basis: Float[np.ndarray, "b d"],
+) -> Float[np.ndarray, "2 o n"]:
+    """Answers at the places of zones r moved by +-move along basis_j, asked for in parts."""
+    n = places.shape[1]
+    at = (r[:, None] * n + np.arange(n)).ravel()
+    flat, along = places.reshape(-1, places.shape[2]), np.repeat(j, n)
+    found = [box.star(flat, at, s * np.repeat(move, n), basis, along) @ box.mix for s in (1, -1)]
+    return np.stack(found).reshape(2, len(r), n)
 
 
 def _subset(sides: _Sides, rows: np.ndarray) -> _Sides:

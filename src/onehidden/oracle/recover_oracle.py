@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,15 +11,21 @@ import numpy.typing as npt
 from onehidden import data
 from onehidden.activations import Activation
 from onehidden.certify.certificate import Certificate
-from onehidden.checks import About, at_most
+from onehidden.checks import Check
 from onehidden.fit.form import Form
 from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet
 from onehidden.oracle import design
+from onehidden.oracle.answers import Answers
 from onehidden.oracle.assembly import Region, typical
-from onehidden.oracle.box import BlackBox
-from onehidden.oracle.faint import DEAD, contributions, dead_check, faintest_check, silent
+from onehidden.oracle.box import BlackBox, Spent
+from onehidden.oracle.by_hinges import by_hinges, cut_short, expected_queries
+from onehidden.oracle.choose import noticed_activation
+from onehidden.oracle.domain import Domain, checked_domain
+from onehidden.oracle.examine import examine
+from onehidden.oracle.faint import DEAD, contributions, counts, faintest_check, silent
 from onehidden.oracle.finish import finish, normalised, tested
+from onehidden.oracle.fit_at_size import fitted_at_size
 from onehidden.oracle.survey import networks
 from onehidden.oracle.tails import Tail, tail_of
 from onehidden.precision import in_double
@@ -27,9 +33,11 @@ from onehidden.recovery.options import Options, check_positive, checked_options
 from onehidden.recovery.outcome import record
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.solve import problem_of, solve
+from onehidden.refused import Refused
 from onehidden.run import Progress, Run
 
 _FRESH = 2000
+_SMALL = 3000  # parameters up to which Levenberg–Marquardt holds all of their products
 _FINISHES = 5  # networks from lines that are finished before the best is taken
 _SAMPLED_MOST = 40_000  # queries handed to recover()
 _RECORDED = ("hidden", "activation", "bias", "intercept", "seed", "max_seconds")  # options a record tells
@@ -47,29 +55,40 @@ def recover_oracle(
     intercept: bool = True,
     inputs: npt.ArrayLike | None = None,
     reach: float | None = None,
+    domain: object = None,
+    answers: str = "auto",
+    batch: int | None = None,
+    max_queries: int | None = None,
     seed: int = 0,
     max_seconds: float | None = None,
     progress: bool | Progress = False,
 ) -> Recovery:
     """Recover the units of a black box y = c + sum_i w_i g(<a_i, x> + b_i) that answers any question.
 
-    The box is asked along lines. From far away every unit is alone where it switches: the place, the
-    height and the shape of the switch give its row, bias and output to rounding. Orientations of ReLU-like
-    units follow from the polynomial part of the function. Least squares on queries near every hyperplane
-    finishes the fit; fresh queries test it. Where lines do not help (one input and a smooth g, or a small
-    ``reach``), Gaussian queries are handed to ``recover``.
+    The box is asked along lines. A piecewise linear one (ReLU, leaky ReLU, |t|) bends where a unit switches,
+    and its gradient changes there by the whole row of the unit: d questions a unit and side, at any size.
+    From far away a smooth unit is alone where it switches: the place, the height and the shape of the switch give
+    its row, bias and output. Orientations of ReLU-like units follow from the polynomial part of the function.
+    Least squares on queries near every hyperplane finishes the fit; fresh queries test it. Where lines do not
+    help (one input and a smooth g, or a small domain), typical queries are handed to ``recover``.
 
     Parameters
     ----------
-    fn : (n, d) float64 array -> (n,) numbers; deterministic.
+    fn : (n, d) float64 array -> (n,) numbers, or (n, q): q outputs over one hidden layer. Single precision,
+        rounding and noise below 1e-3 of the spread are measured first, and the errors they leave are told.
     n_inputs : d.
     hidden : number of units, counted from the switches when None; units that leave no trace are named.
-    activation : g, one of ``activations.names()``.
+    activation : g, one of ``activations.names()``, or "auto".
     bias, intercept : whether the b_i and c are free (else zero).
     inputs : (m, d) typical x, for the centre and scale of each input; standard normal when None.
-    reach : how far from the centre the box may be asked, in scales; anywhere when None.
+    reach : how far from the centre the box may be asked, in scales; as far as it answers when None.
+    domain : (low, high) bounds of x, numbers or rows of d; with "integer" as a third, whole numbers only. No
+        question lies outside.
+    answers : "value"; "probability" for the outputs of a softmax or a logistic function, recovered as
+        log-odds; "auto" takes rows that sum to one for probabilities.
+    batch : most rows of one call of fn.
+    max_queries, max_seconds : what may be spent; what was found until then is returned.
     seed : same seed, same questions.
-    max_seconds : time budget; the best answer so far is returned when it runs out.
     progress : True prints lines to stderr; a callable hears each ``TraceRecord``.
 
     Returns
@@ -80,24 +99,72 @@ def recover_oracle(
         hidden=hidden, activation=activation, bias=bias, intercept=intercept, seed=seed,
         max_seconds=max_seconds, progress=progress,
     )  # fmt: skip
-    _check_box(fn, n_inputs, options, reach)
+    kind = _check_box(fn, n_inputs, reach, answers, batch, max_queries)
     run, d = Run(options.seed, options.max_seconds, options.progress), int(n_inputs)
-    center, scale, names = _region(inputs, d)
-    box = BlackBox(fn, center, scale, np.inf if reach is None else float(reach))
+    within = checked_domain(domain, d)
+    center, scale, names = _region(inputs, d, within)
+    box = BlackBox(fn, center, scale, within, batch, max_queries, run)
+    if reach is not None:
+        box.keep_within(float(reach))
     rng = run.rng("queries")
-    box.examine(rng)
-    asked = {key: options.plain()[key] for key in _RECORDED} | {"reach": reach}
-    g = options.g
-    form = Form(g, d, 1, options.bias, options.intercept)
-    tail = None if g.polynomial else tail_of(g)
-    best, origin = None, "switches along lines"
-    if tail is not None and _turnable(g, tail) and (tail.sharp or d > 1):
-        best = _along_lines(box, form, tail, options.hidden, run, rng)
-    if best is None:
-        best, origin = _from_samples(box, options, run, rng)
-    certificate, rows = best
+    asked = {key: options.plain()[key] for key in _RECORDED} | {"reach": reach, "answers": str(kind)}
+    try:
+        seen = examine(box, kind, rng)
+        if seen is Answers.LABEL:
+            raise Refused(
+                "fn answers with labels only (0 or 1): give a function that returns values or probabilities"
+            )
+        certificate, origin, rows = _recovered(box, options, run, rng)
+    except Spent as spent:
+        raise ValueError(_learned(box, str(spent), options.hidden)) from None
     rows = replace(rows, names=names)
     return record(certificate, origin, rows, None, asked, run, box.queries)
+
+
+def _recovered(
+    box: BlackBox, options: Options, run: Run, rng: np.random.Generator
+) -> tuple[Certificate, str, Samples]:
+    """The certificate of the best answer, what led to it, and its queries."""
+    if options.activation == "auto":
+        options = replace(options, activation=noticed_activation(box, run, rng))
+    g, whole = options.g, box.domain.whole
+    tail = None if g.polynomial else tail_of(g)
+    questions: list[Check] = []
+    if tail is not None and tail.sharp and tail.degree == 1 and not whole:
+        found = by_hinges(box, tail, options, run, rng)
+        if isinstance(found, Certificate):
+            return found, "switches along lines", _rows(found.n)
+        questions = found
+    elif tail is not None and _turnable(g, tail) and box.d > 1 and not whole:
+        form = Form(g, box.d, 1, options.bias, options.intercept)
+        best = _along_lines(box, form, tail, options.hidden, run, rng)
+        if best is not None:
+            return best[0], "switches along lines", best[1]
+    if box.q > 1:
+        raise Refused(
+            f"no unit of a {g.name} network of {box.q} outputs was found along lines: name another "
+            "activation, or give a function of one output"
+        )
+    (certificate, rows), origin = _from_samples(box, options, run, rng)
+    return certificate.asked(*questions), origin, rows
+
+
+def _rows(n: int) -> Samples:
+    """How many queries a fit was made to, as the record counts rows."""
+    return Samples(np.zeros((n, 1)), np.zeros(n))
+
+
+def _learned(box: BlackBox, spent: str, hidden: int | None) -> str:
+    """One sentence on what was learned before any unit was found."""
+    need = expected_queries(box.d, hidden or 1)
+    said = f"{box.q} output{'s' if box.q > 1 else ''}" if box.queries >= 256 else "nothing yet"
+    if box.queries >= 512:
+        said += f", answers good to {box.rounding:.1e} of their size"
+    units = "each unit" if hidden is None else f"{hidden} units"
+    return (
+        f"{spent} after {box.queries} queries, before a unit was found (learned so far: {said}); {units} of "
+        f"{box.d} inputs takes about {need}"
+    )
 
 
 def _turnable(g: Activation, tail: Tail) -> bool:
@@ -111,6 +178,27 @@ def _along_lines(
     """The first network from lines that is certified, else the one that fits best; and its queries."""
     region = typical(box, 1000, rng)
     best: tuple[Certificate, Samples] | None = None
+    try:
+        for found in _finished(box, form, tail, hidden, region, run, rng):
+            best = found
+    except Spent as spent:
+        if best is None:
+            raise
+        return best[0].asked(cut_short(str(spent))), best[1]
+    return best
+
+
+def _finished(
+    box: BlackBox,
+    form: Form,
+    tail: Tail,
+    hidden: int | None,
+    region: Region,
+    run: Run,
+    rng: np.random.Generator,
+) -> Iterator[tuple[Certificate, Samples]]:
+    """The best answer so far, after each one that was finished."""
+    best: tuple[Certificate, Samples] | None = None
     for tried, net in enumerate(networks(box, tail, region, run, rng)):
         share = contributions(net, tail, region)
         dead = share < DEAD
@@ -120,6 +208,15 @@ def _along_lines(
         live = OneHiddenNet(
             net.weights[~dead], net.output[~dead], net.bias[~dead], net.intercept, net.activation
         )
+        if box.q > 1 or live.n_hidden * (box.d + 2) > _SMALL:
+            certificate, rows = fitted_at_size(live, tail, box, run, rng)
+            certificate = certificate.asked(*counts(live.n_hidden, hidden, left_out))
+            if best is None or _rank(certificate) < _rank(best[0]):
+                best = certificate, rows
+            yield best
+            if certificate.status.certified or run.expired() or tried + 1 == _FINISHES:
+                break
+            continue
         for plan in range(design.PLANS):
             U = design.queries(live, tail, box, rng, plan)
             y = box.ask(U)
@@ -132,9 +229,9 @@ def _along_lines(
             if not certificate.exact or certificate.status.certified:
                 break  # other queries help only where a fit to rounding is not unique
         assert best is not None
+        yield best
         if best[0].exact or run.expired() or tried + 1 == _FINISHES:
             break
-    return best
 
 
 def _rank(certificate: Certificate) -> tuple[bool, float]:
@@ -150,12 +247,8 @@ def _counted(
     certificate: Certificate, hidden: int | None, left_out: list[str], box: BlackBox, region: Region
 ) -> Certificate:
     """The certificate with the number of units held against ``hidden``, and the dead ones named."""
-    found = certificate.network.n_hidden
-    dead = dead_check(hidden, found, left_out)
-    certificate = certificate.asked(dead)
-    if hidden is not None:
-        advice = "units that switch, against those asked for: ask for more"
-        certificate = certificate.asked(at_most("units", float(found), float(hidden), advice, About.FIT))
+    dead, *counted = counts(certificate.network.n_hidden, hidden, left_out)
+    certificate = certificate.asked(dead, *counted)
     if dead.value:
         certificate = certificate.remarked(f"dead units: {dead.advice}")
     quiet = silent(normalised(box).inward(certificate.network), region)
@@ -171,8 +264,11 @@ def _from_samples(
     """Gaussian queries, searched as samples are; and the start that led to the answer."""
     size = replace(options.form(box.d), k=options.hidden or 8).freedom
     count = int(min(max(4000, 20 * size), _SAMPLED_MOST))
-    U = np.clip(rng.standard_normal((count, box.d)), -box.reach, box.reach)
-    samples = Samples(box.inputs(U), box.ask(U), None, tuple(f"x{j}" for j in range(box.d)), box.rounding)
+    count = int(min(count, 0.6 * box.left))
+    U = box.typical(count, rng)
+    y = box.ask(U)
+    good = np.isfinite(y)
+    samples = Samples(box.inputs(U[good]), y[good], None, tuple(f"x{j}" for j in range(box.d)), box.rounding)
     if run.max_seconds is None:
         run = replace(run, max_seconds=run.seconds() + _SAMPLED_SECONDS)
     found = solve(problem_of(samples, options), options, run)
@@ -180,26 +276,44 @@ def _from_samples(
     return (tested(certificate, box, _FRESH, rng), samples), found.origin
 
 
-def _region(inputs: npt.ArrayLike | None, d: int) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+def _region(
+    inputs: npt.ArrayLike | None, d: int, domain: Domain
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Centre and scale of each input, and the inputs' names."""
+    names = tuple(f"x{j}" for j in range(d))
     if inputs is None:
-        return np.zeros(d), np.ones(d), tuple(f"x{j}" for j in range(d))
-    columns = getattr(inputs, "column_names", None) or getattr(inputs, "columns", None)
-    names = tuple(f"x{j}" for j in range(d)) if columns is None else tuple(str(c) for c in columns)
+        closed = np.isfinite(domain.low) & np.isfinite(domain.high)
+        with np.errstate(invalid="ignore"):
+            center = np.where(closed, 0.5 * (domain.low + domain.high), np.clip(0.0, domain.low, domain.high))
+            width = np.where(closed & (domain.high > domain.low), 0.25 * (domain.high - domain.low), 1.0)
+        return center, width, names
+    columns = getattr(inputs, "column_names", None)
+    columns = getattr(inputs, "columns", None) if columns is None else columns
+    names = names if columns is None else tuple(str(c) for c in columns)
     matrix, _ = data.check_arrays(inputs, None)
     if matrix.shape[1] != d:
         raise ValueError(f"inputs has {matrix.shape[1]} columns, but fn takes n_inputs={d}")
     if len(matrix) < 2:
         raise ValueError("inputs must hold at least 2 rows of typical x, got 1")
+    inside = domain.contains(matrix)
+    if not inside.all():
+        raise ValueError(f"row {int(np.argmin(inside))} of inputs lies outside the domain")
     spread = matrix.std(axis=0)
+    # A column that never varies in the data is still an input of the box: it is asked about around its value.
     return matrix.mean(axis=0), np.where(spread > 0, spread, 1.0), names
 
 
-def _check_box(fn: object, n_inputs: object, options: Options, reach: object) -> None:
+def _check_box(
+    fn: object, n_inputs: object, reach: object, answers: object, batch: object, max_queries: object
+) -> Answers:
     if not callable(fn):
         raise ValueError(f"fn must be a function of an (n, d) array, got {type(fn).__name__}")
-    if isinstance(n_inputs, bool) or not isinstance(n_inputs, (int, np.integer)) or n_inputs < 1:
-        raise ValueError(f"n_inputs must be a whole number from 1 on, got {n_inputs!r}")
-    if options.activation == "auto":
-        raise ValueError("a black box needs its activation named: activation='auto' is for samples")
+    for name, value in (("n_inputs", n_inputs), ("batch", batch), ("max_queries", max_queries)):
+        if value is None and name != "n_inputs":
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}")
+    if answers not in list(Answers):
+        raise ValueError(f"answers must be one of {', '.join(Answers)}, got {answers!r}")
     check_positive("reach", reach)
+    return Answers(str(answers))

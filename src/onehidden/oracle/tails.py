@@ -53,6 +53,19 @@ def values(activation: Activation, z: np.ndarray) -> np.ndarray:
     return np.asarray(_compiled(activation, jnp.asarray(padded)))[: len(flat)].reshape(np.shape(z))
 
 
+def slopes(activation: Activation, z: np.ndarray) -> np.ndarray:
+    """g'(z), padded as ``values``."""
+    flat = np.ravel(z)
+    padded = np.zeros(max(256, 1 << (max(len(flat), 1) - 1).bit_length()))
+    padded[: len(flat)] = flat
+    return np.asarray(_compiled_slope(activation, jnp.asarray(padded)))[: len(flat)].reshape(np.shape(z))
+
+
+@partial(jax.jit, static_argnums=0)
+def _compiled_slope(activation: Activation, z: jax.Array) -> jax.Array:
+    return activation.slope(z)
+
+
 @partial(jax.jit, static_argnums=0)
 def _compiled(activation: Activation, z: jax.Array) -> jax.Array:
     return activation.fn(z)

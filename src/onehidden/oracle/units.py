@@ -88,14 +88,14 @@ def step_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
     height = ends[1] - ends[0]
     center = _crossing(box, line, low, high, ends.mean(axis=0), height > 0)
 
-    def argument(U: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """z at points U (…, m, d) next to the steps ``rows``; the step is read as rising."""
-        share = (box.ask(U) - ends[0, rows]) / height[rows]
+    def argument(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """z where the answers next to the steps ``rows`` are y; the step is read as rising."""
+        share = (y - ends[0, rows]) / height[rows]
         return inverse(tail, tail.left[0] + tail.jump * share) - tail.root
 
     everyone = np.arange(len(low))
     reach = (high - low) / 100
-    slope = argument(line.at(np.stack([center - reach, center + reach])), everyone)
+    slope = argument(box.ask(line.at(np.stack([center - reach, center + reach]))), everyone)
     slope = (slope[1] - slope[0]) / (2 * reach)
     with np.errstate(invalid="ignore"):
         good = np.isfinite(slope) & (slope > 0) & (np.abs(height) > 100 * zones.noise)
@@ -109,11 +109,11 @@ def step_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
     if len(rows) == 0:
         return none(d)
     middle, slope = line.at(center[rows]), slope[rows]
-    star = np.concatenate([np.eye(d), -np.eye(d)])[:, None, :]
+    axes, i, j = np.eye(d), *np.divmod(np.arange(len(rows) * d), d)
 
     def gradient(reach: np.ndarray) -> np.ndarray:
-        z = argument(middle + star * reach[:, None], rows)
-        return ((z[:d] - z[d:]) / (2 * reach)).T
+        up, down = (argument(box.star(middle, i, s * reach[i], axes, j) @ box.mix, rows[i]) for s in (1, -1))
+        return (up - down).reshape(len(rows), d) / (2 * reach)[:, None]
 
     weights = np.full((len(rows), d), np.nan)
     reach = 0.3 / slope

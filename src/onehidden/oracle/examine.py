@@ -1,0 +1,132 @@
+"""The first questions: how many outputs, what kind of answers, how coarse, how far the box can be asked."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from onehidden.oracle.answers import Answers, clipped, finite, log_odds, noticed
+from onehidden.oracle.box import BlackBox
+from onehidden.oracle.grain import EPS, Grain, stored, third_differences
+
+_FIRST = 256
+_FICKLE = 1e-3  # of std(y): answers that differ by more when repeated are no small noise
+_CONSTANT = 1e-13  # of the level: a spread below is rounding
+_FAR = (3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5, 1e6, 1e7)  # scales at which answers are asked for at all
+_COARSE = 1e-12  # relative error of an answer that a double does not make
+_DISTANT = 1e4  # scales at which the part of the error in proportion to the answers is seen alone
+
+
+def examine(box: BlackBox, answers: Answers, rng: np.random.Generator) -> Answers:
+    """Refuse what cannot be recovered from; set mixture, reading, grain, level and reach of the box."""
+    U = box.typical(_FIRST, rng)
+    first = box.answers(U[:2])  # so that a function that fails is told of at once
+    y = np.concatenate([first, box.answers(U[2:])])
+    if not finite(y).any():
+        box.must_answer(U, y)
+    kind = noticed(y[finite(y)]) if answers is Answers.AUTO else answers
+    if kind is Answers.LABEL:
+        return kind
+    if kind is Answers.PROBABILITY:
+        y = _probabilities(box, y)
+    good = finite(y)
+    if good.mean() < 0.5:
+        box.must_answer(U, y)
+    U, y = U[good], y[good]
+    spread, level = y.std(axis=0), np.max(np.abs(y), axis=0)
+    if np.all(spread <= _CONSTANT * level):
+        raise ValueError(f"fn is constant ({y[0, 0]:g}) on its region: there is nothing to recover from it")
+    live = spread > _CONSTANT * level
+    if y.shape[1] > 1:  # every output in units of its own spread
+        box.units = np.where(live, spread, 1.0)
+        box.mix = np.where(live, rng.standard_normal(y.shape[1]), 0.0)
+        y, spread = y / box.units, spread / box.units
+    again = box.answers(U[::-1])[::-1]
+    drift = np.nan_to_num(again - y)
+    if np.any(np.abs(drift) > _FICKLE * spread):
+        raise ValueError(
+            "fn gives different answers to the same question: it must be deterministic but for noise below "
+            f"{_FICKLE:g} of its spread (sample a noisy function once and use recover(X, y))"
+        )
+    box.level = float(np.max(np.abs(y @ box.mix)))
+    _measure_reach(box, rng)
+    box.grain = _grain(box, U, y, drift, rng)
+    return kind
+
+
+def _probabilities(box: BlackBox, p: Float[np.ndarray, "n q"]) -> Float[np.ndarray, "n q"]:
+    good = p[finite(p)]
+    if np.any((good < 0) | (good > 1)):
+        raise ValueError(f"answers of {good.min():.3g} to {good.max():.3g} are no probabilities")
+    softmax = p.shape[1] > 1 and bool(np.all(np.abs(good.sum(axis=1) - 1) < 1e-3))
+    box.reading = log_odds(softmax, clipped(good))
+    y = box.reading(p)
+    if y.shape[1] != p.shape[1]:
+        box.mix = np.ones(y.shape[1])
+    return y
+
+
+def _measure_reach(box: BlackBox, rng: np.random.Generator) -> None:
+    """Stay where every question was answered."""
+    last = 3.0
+    for distance in _FAR:
+        if distance >= box.reach:
+            return
+        U = box.typical(16, rng, 1.0) * distance
+        if not finite(box.answers(U)).all():
+            box.keep_within(3.0 if distance <= 3.0 else last)
+            return
+        last = distance
+
+
+def _grain(
+    box: BlackBox,
+    U: Float[np.ndarray, "n d"],
+    y: Float[np.ndarray, "n q"],
+    drift: Float[np.ndarray, "n q"],
+    rng: np.random.Generator,
+) -> Grain:
+    """From repeated questions, from neighbouring ones near and far, and from the format of the answers."""
+    kept = [stored(column) for column in (y * box.units).T] if box.reading is None else []
+    absolute = float(
+        np.sqrt(np.sum([(g.absolute * m) ** 2 for g, m in zip(kept, box.mix / box.units, strict=False)]))
+    )
+    relative = max([EPS, *(g.relative for g in kept)])
+    repeated = float(np.std(drift @ box.mix)) / np.sqrt(2)
+    near = _neighbours(box, U[:32], rng)
+    if repeated > 0.3 * near and repeated > 0:
+        absolute = float(np.hypot(absolute, repeated))
+        near = 0.0
+    if absolute == 0 and np.isinf(box.reach):
+        V = _DISTANT * U[:32]
+        relative = max(relative, _neighbours(box, V, rng) / float(np.max(np.abs(box.ask(V)))))
+        rest = near**2 - (relative * box.level) ** 2
+        if rest > (3 * relative * box.level) ** 2:  # a part that does not grow with the answers
+            absolute = float(np.sqrt(rest))
+    if absolute == 0:
+        relative = max(relative, near / box.level)
+    return Grain(relative, absolute)
+
+
+def _neighbours(box: BlackBox, U: Float[np.ndarray, "n d"], rng: np.random.Generator) -> float:
+    """Standard error of answers around rows of u, from third differences over a tiny step.
+
+    Neighbours in single precision share their rounding: where the first step shows a coarse box, a longer one
+    is taken, which leaves a tenth of that rounding (h³) of anything smooth.
+    """
+    v = rng.standard_normal(U.shape)
+    size = np.linalg.norm(U, axis=1, keepdims=True)
+    v *= size / np.linalg.norm(v, axis=1, keepdims=True)
+    level, seen = max(float(np.nanmax(np.abs(box.ask(U)))), np.finfo(float).tiny), 0.0
+    step = 1e-6
+    for _ in range(2):
+        y = box.ask(np.stack([U + j * step * v for j in range(16)]))
+        y = y[:, np.all(np.isfinite(y), axis=0)]
+        if y.shape[1] < len(U) // 2:
+            break
+        # A place in a transition, or across a kink, is not typical.
+        seen = max(seen, float(np.quantile(third_differences(y), 0.6)))
+        if seen < _COARSE * level:
+            break
+        step = min(0.3 * (seen / level) ** (1 / 3), 0.02)
+    return seen

@@ -1,0 +1,116 @@
+"""Lines through a piecewise linear box until the hinges they show explain the box."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from onehidden.oracle.box import BlackBox
+from onehidden.oracle.hinges import Hinges
+from onehidden.oracle.lines import Line
+from onehidden.oracle.pieces import straight_pieces
+from onehidden.oracle.rows import bending_units, continued
+from onehidden.run import Run
+
+_SPAN = 1e3  # a line reaches this many radii to either side: one unit in 1500 bends beyond
+_LINES = 8  # most lines of one distance
+_QUIET = 2  # lines without a bend that is not known, after which no more are asked
+_CONTINUED = 0.5  # share of places of a hyperplane where its kink must be seen
+
+
+@dataclass(frozen=True, eq=False)
+class Sighting:
+    """What lines have shown so far.
+
+    Attributes
+    ----------
+    hinges : those seen. broken : bends whose hyperplane did not go on. crowded : bends never seen alone.
+    lines : lines asked. curved : lines that bend everywhere.
+    """
+
+    hinges: Hinges
+    broken: int = 0
+    crowded: int = 0
+    lines: int = 0
+    curved: int = 0
+    quiet: int = 0
+
+
+def radii(box: BlackBox) -> list[float]:
+    """Distances of lines from the centre, in scales.
+
+    Noise that does not grow with the answers is small beside them from far away; else the typical region and
+    its surroundings show all.
+    """
+    near = float(np.sqrt(box.d))
+    own = box.grain.relative * box.level
+    farther = min(1e8, box.grain.absolute / own) if box.grain.absolute > own else 1.0
+    found = [near * farther, near * 30 * farther, near * 1e3 * farther]
+    return found if np.isinf(box.reach) else [near]
+
+
+def a_line(box: BlackBox, radius: float, rng: np.random.Generator) -> Line:
+    """A line at this distance from the centre in a random direction, or a chord of the domain."""
+    v = rng.standard_normal(box.d)
+    v /= np.linalg.norm(v)
+    if not box.domain.bounded:
+        p = rng.standard_normal(box.d)
+        p = p - (p @ v) * v if box.d > 1 else 0 * p
+        size = float(np.linalg.norm(p))
+        return Line(p * (radius / size) if size > 0 else p, v, radius, _SPAN * radius)
+    p = box.typical(1, rng)[0]
+    low, high = ((end - box.center) / box.scale for end in (box.domain.low, box.domain.high))
+    # A tenth of the width is left to both sides: around the line questions are asked sideways.
+    with np.errstate(invalid="ignore"):
+        room = np.where(np.isfinite(high - low), 0.1 * (high - low), 0.0)
+    p = np.clip(p, low + room, high - room)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.sort(np.stack([(low + room - p) / v, (high - room - p) / v]), axis=0)
+    begin = float(np.max(ends[0], initial=-_SPAN * radius))
+    end = float(np.min(ends[1], initial=_SPAN * radius))
+    half = 0.5 * (end - begin)
+    return Line(p + 0.5 * (begin + end) * v, v, min(radius, half), half)
+
+
+def sightings(box: BlackBox, run: Run, rng: np.random.Generator) -> Iterator[Sighting]:
+    """What is known after each line; the caller stops when it is enough."""
+    basis = np.linalg.qr(rng.standard_normal((box.d, box.d)))[0]
+    hinges, broken, crowded, lines, curved = Hinges.none(box.d, box.q), 0, 0, 0, 0
+    for radius in radii(box):
+        quiet = 0
+        for _ in range(_LINES):
+            line = a_line(box, radius, rng)
+            pieces = straight_pieces(box, line)
+            lines += 1
+            if pieces is None:
+                curved += 1
+                yield Sighting(hinges, broken, crowded, lines, curved)
+                continue
+            known = hinges.explains(pieces, box.mix)
+            crowded = int(np.sum(~pieces.single & ~known))
+            new = bending_units(box, pieces, ~known, basis)
+            share = continued(box, new, float(np.linalg.norm(line.start)), rng)
+            real = ~(share < _CONTINUED)
+            broken += int(np.sum(~real))
+            hinges = hinges.joined(new.at(np.flatnonzero(real))).distinct()
+            quiet = quiet + 1 if len(new) == 0 and crowded == 0 else 0
+            run.report(f"line {lines}, {len(hinges)} units", box.queries, float("nan"))
+            yield Sighting(hinges, broken, crowded, lines, curved, quiet)
+            if quiet >= _QUIET:
+                break
+
+
+def affine_part(
+    box: BlackBox, hinges: Hinges, rng: np.random.Generator
+) -> tuple[Float[np.ndarray, "d q"], Float[np.ndarray, " q"]]:
+    """L and c of f(u) = c + L u + sum_i m_i |<n_i, u> + o_i| / 2, by least squares on 5/4 d questions."""
+    U = box.typical(box.d + 8 + box.d // 4, rng)
+    y = box.answers(U)
+    good = np.all(np.isfinite(y), axis=1)
+    U, y = U[good], y[good]
+    rest = y - 0.5 * np.abs(U @ hinges.weights.T + hinges.bias) @ hinges.output
+    solved = np.linalg.lstsq(np.column_stack([U, np.ones(len(U))]), rest, rcond=None)[0]
+    return solved[:-1], solved[-1]
