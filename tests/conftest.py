@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import functools
+import os
+from pathlib import Path
 
 import jax
 import optax
 import pytest
+
+# Compiled programs of the tests stay in the project's own folder, shared by all test processes.
+os.environ.setdefault("ONEHIDDEN_CACHE", str(Path(__file__).parents[1] / ".pytest_cache" / "compiled"))
 
 # int32 + float32, float32 + float64: what JAX would promote silently is an error here.
 jax.config.update("jax_numpy_dtype_promotion", "strict")

@@ -10,6 +10,8 @@ from typing import ParamSpec, TypeVar
 
 import jax
 
+from onehidden.compiled import remembered
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -32,11 +34,11 @@ def _x64(on: bool) -> AbstractContextManager[None]:
 
 
 def in_double(fn: Callable[P, R]) -> Callable[P, R]:
-    """Run the whole of an entry point in the float64 scope."""
+    """Run the whole of an entry point in the float64 scope; what it compiles is kept for the next run."""
 
     @functools.wraps(fn)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with double():
+        with double(), remembered():
             return fn(*args, **kwargs)
 
     return wrapped

@@ -1,0 +1,107 @@
+"""Compiled programs kept on disk, so that the second run of a user does not compile what the first one did.
+
+JAX has such a cache, off unless configured. Inside the library's entry points it is on, in the user's cache
+folder; a cache that the user configured is left alone, and so are all settings outside.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import jax
+from jax.experimental.compilation_cache import compilation_cache
+
+VARIABLE = "ONEHIDDEN_CACHE"  # another folder, or "off"
+# A program that took less to compile is not worth a file: reading one back takes some milliseconds.
+_LEAST_SECONDS = 0.02
+
+
+class _Scope:
+    """Counts who is inside, over all threads: the first turns the cache on, the last restores what was."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside = threading.Lock(), 0
+        self.before: dict[str, object] | None = None
+
+    def enter(self) -> None:
+        with self.lock:
+            if self.inside == 0:
+                self.before = _begin()
+            self.inside += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0 and self.before is not None:
+                _restore(self.before)
+
+
+_SCOPE = _Scope()
+
+
+@contextmanager
+def remembered() -> Iterator[None]:
+    """A scope in which what JAX compiles is kept on disk and looked for there."""
+    _SCOPE.enter()
+    try:
+        yield
+    finally:
+        _SCOPE.leave()
+
+
+def _begin() -> dict[str, object] | None:
+    """Turn the cache on; what stood there before, or None where it stays as it is."""
+    if jax.config.jax_compilation_cache_dir is not None:  # pyright: ignore[reportAttributeAccessIssue]
+        return None
+    folder = cache_folder()
+    if folder is None:
+        return None
+    wanted = {
+        "jax_compilation_cache_dir": str(folder),
+        "jax_persistent_cache_min_compile_time_secs": _LEAST_SECONDS,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+    }
+    before = {name: getattr(jax.config, name) for name in wanted}
+    _restore(wanted)
+    return before
+
+
+def _restore(settings: dict[str, object]) -> None:
+    for name, value in settings.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()  # the folder is read once; this makes it read again
+
+
+@functools.cache
+def cache_folder() -> Path | None:
+    """Where compiled programs are kept; None where the user said "off" or nothing can be written.
+
+    One folder for each version of JAX and each kind of processor: programs hold its instructions.
+    """
+    asked = os.environ.get(VARIABLE, "")
+    if asked.lower() in ("off", "0", "no", "none"):
+        return None
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "onehidden"
+    made = hashlib.sha256(f"{jax.__version__} {platform.machine()} {_processor()}".encode()).hexdigest()[:12]
+    folder = (Path(asked) if asked else base) / f"compiled-{made}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+def _processor() -> str:
+    """What the processor can do, in words; its name where the system does not tell."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    return " ".join(sorted({line for line in lines if line.startswith(("flags", "Features", "model name"))}))

@@ -1,0 +1,64 @@
+"""Compiled programs kept on disk: found again by another process, and no setting of the caller changes."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+
+from onehidden.compiled import VARIABLE, cache_folder, remembered
+
+PROGRAM = """
+import jax, jax.numpy as jnp
+from onehidden.compiled import remembered
+
+@jax.jit
+def program(x):
+    for _ in range(40):
+        x = jnp.sin(x) @ jnp.cos(x).T
+    return x
+
+seen = []
+jax.monitoring.register_event_listener(lambda event, **_: seen.append(event))
+with remembered():
+    program(jnp.ones((7, 7))).block_until_ready()
+print(sum(event.endswith("cache_hits") for event in seen), jax.config.jax_compilation_cache_dir)
+"""
+
+
+def hits(folder):
+    env = os.environ | {VARIABLE: str(folder), "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, check=True
+    )
+    found, setting = done.stdout.split()
+    return int(found), setting
+
+
+def test_second_process_finds_what_the_first_compiled(tmp_path):
+    first, setting = hits(tmp_path)
+    assert (first, setting) == (0, "None")
+    assert list(tmp_path.glob("compiled-*/*"))
+    assert hits(tmp_path)[0] > 0
+
+
+def test_off_means_off():
+    assert hits("off") == (0, "None")
+    assert not os.path.exists("off")
+
+
+def test_settings_of_the_caller_return_and_a_cache_of_their_own_is_left_alone(tmp_path):
+    names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+    before = [getattr(jax.config, name) for name in names]
+    with remembered(), remembered():
+        assert jax.config.jax_compilation_cache_dir == str(cache_folder())
+    assert [getattr(jax.config, name) for name in names] == before
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path))
+    try:
+        with remembered():
+            assert jax.config.jax_compilation_cache_dir == str(tmp_path)
+            jnp.ones(3).block_until_ready()
+        assert jax.config.jax_compilation_cache_dir == str(tmp_path)
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before[0])
