@@ -29,9 +29,9 @@ def whole_file(path: Path) -> Iterator[Path]:
         with beside.open("rb") as file:  # on the disk before it has the name
             os.fsync(file.fileno())
         os.replace(beside, path)
-    except BaseException:
+    except BaseException as error:
         beside.unlink(missing_ok=True)
-        raise
+        raise _about(error, path) from None
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -59,9 +59,16 @@ def whole_folder(folder: Path) -> Iterator[Path]:
             shutil.rmtree(old, ignore_errors=True)
         else:
             os.rename(beside, folder)  # onto an empty folder too
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(beside, ignore_errors=True)
-        raise
+        raise _about(error, folder) from None
+
+
+def _about(error: BaseException, path: Path) -> BaseException:
+    """A failure of the disk with the name of what was to be written, not of what stood beside it."""
+    if not isinstance(error, OSError):
+        return error
+    return OSError(error.errno, error.strerror or str(error), str(path))
 
 
 def _beside(path: Path, what: str = "writing") -> Path:

@@ -205,11 +205,12 @@ def test_an_interrupt_ends_the_search_with_the_best_answer_so_far():
     rng = np.random.default_rng(1)
     inputs = rng.standard_normal((N, 2))
     y = np.sin(2 * inputs).sum(1) + 0.3 * rng.standard_normal(N)
-    heard = []
+    heard, asked = [], []
 
     def listener(record):
         heard.append(record)
-        if len(heard) == 3:
+        if record.stage.startswith("certified") and not asked:  # the first answer of many
+            asked.append(record)
             signal.raise_signal(signal.SIGINT)
 
     before = signal.getsignal(signal.SIGINT)
@@ -219,8 +220,8 @@ def test_an_interrupt_ends_the_search_with_the_best_answer_so_far():
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)  # the second one leaves at once
     assert signal.getsignal(signal.SIGINT) is before
-    assert found.loss < np.var(y)
-    assert len(heard) < 20  # more than 600 without the interrupt
+    assert found.loss <= asked[0].loss * np.var(y) * (1 + 1e-9) < np.var(y)
+    assert len(heard) < heard.index(asked[0]) + 20  # 700 without the interrupt
 
 
 def test_reproductions_are_listed_without_a_name(call):

@@ -6,6 +6,7 @@ import importlib
 import io
 import os
 import sys
+import warnings
 
 import click
 
@@ -70,7 +71,10 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # a terminal without ± must not end the run
             stream.reconfigure(errors="replace")
     try:
-        code = cli.main(standalone_mode=False)
+        with warnings.catch_warnings():
+            if not os.environ.get("ONEHIDDEN_TRACEBACK"):
+                warnings.simplefilter("ignore")  # what a person must know is said in a sentence
+            code = cli.main(standalone_mode=False)
         output.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help() if error.ctx else str(error), err=True)
