@@ -168,6 +168,13 @@ def test_names_with_commas_are_typed_in_quotes(tmp_path, call):
     assert "'a, left'" in err
 
 
+def test_a_model_of_several_outputs_is_one_sentence(streamed, tmp_path, call):
+    oh.OneHiddenNet([[1.0, -0.5, 0.2]], [[2.0, 1.0]]).save(tmp_path / "two.safetensors")
+    code, out, err = call("predict", "two.safetensors", "rows", "--columns", "a,b,c", "--nulls", "drop")
+    assert (code, out) == (2, "")
+    assert "2 outputs" in err
+
+
 def test_runs_have_the_mode_that_the_umask_says(tmp_path):
     from onehidden.cli import runs
 
