@@ -1,6 +1,7 @@
 """Where to begin: choices for ``recover(start=…)``, and the moment starts by themselves."""
 
 from onehidden.refused import Refused
+from onehidden.starts.linear import Linear
 from onehidden.starts.localised import LocalisedStart, localised_start
 from onehidden.starts.moment_starts import Landscape, Localised, Tensor
 from onehidden.starts.population import Manner, Population
@@ -11,6 +12,7 @@ from onehidden.starts.wide import Wide
 
 __all__ = [
     "Landscape",
+    "Linear",
     "Localised",
     "LocalisedStart",
     "Manner",

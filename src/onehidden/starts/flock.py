@@ -18,7 +18,7 @@ from onehidden.run import Run
 from onehidden.starts.descents import descend, member_bytes, table
 from onehidden.starts.offspring import drawn_units, mixed, own_units, pooled, shared_units
 
-_CPU_BYTES = 16 << 20  # of a batch on a CPU: more leaves its caches (wine: 16 networks 400 us a step, 64 520)
+_CPU_BYTES = 8 << 20  # of a batch on a CPU: more leaves its caches (wine: 8 networks 190 us a step, 64 310)
 _GPU_SHARE = 0.2  # of an accelerator's memory: the compiler holds several copies
 _LARGEST = 512  # networks of a batch: more do not fill an accelerator better
 _LOOKED = 10  # networks next to the best whose units are held against its

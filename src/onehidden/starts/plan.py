@@ -13,6 +13,7 @@ from onehidden.fit.problem import Problem
 from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, lift
+from onehidden.starts.linear import Linear
 from onehidden.starts.moment_starts import Landscape, Localised, Tensor, input_model, span
 from onehidden.starts.population import Population
 from onehidden.starts.restarts import Random
@@ -20,7 +21,8 @@ from onehidden.starts.start import Start, descent_work
 from onehidden.starts.thinning import Thinned
 from onehidden.starts.wide import Wide
 
-NAMES = ("auto", "random", "tensor", "localised", "landscape", "wide", "thinned", "population")
+NAMES = ("auto", "random", "linear", "tensor", "localised", "landscape", "wide", "thinned", "population")
+_LINEAR = 2  # units up to which the least-squares direction is looked along first
 _CHEAP = 450  # parameters up to which random restarts come first: 50–100 ms each, one to five suffice (k = 5)
 _FEW = 5  # samples a parameter below which only thinned students keep the units (d = k = 50, n = 8192) ...
 _TOO_FEW = 3.75  # ... and below which those have to see all rows at every step (n = 10 000 is 3.9)
@@ -72,6 +74,7 @@ def plan(
         return [Leg(start)]
     named: dict[str, list[Leg]] = {
         "random": [Leg(Random(_RESTARTS), inside=True)],
+        "linear": [Leg(Linear())],
         "tensor": [Leg(Tensor(_COPIES))],
         "localised": [Leg(Localised(clusters=False, copies=_COPIES))],
         "landscape": [Leg(Landscape())],
@@ -96,10 +99,11 @@ def _race(problem: Problem, inner: Problem) -> list[Leg]:
     bound = _SCARCE if few_samples(inner) and inner.k >= _MANY else _CHEAP
     cheap = inner.k * (inner.d + 1) <= bound
     first, last = _populations(inner, cheap)
+    linear = [Leg(Linear())] if problem.k <= _LINEAR else []
     order = [random, localised, tensor, first, wide] if cheap else [localised, first, wide, random, tensor]
     whole = [Leg(one, if_span=True) for one in students(problem)]  # the span itself may have been wrong
     further = [Leg(Random(further_restarts(problem), count), hope=_HOPELESS)]
-    return [leg for legs in [*order, whole, last, further] for leg in legs]
+    return [leg for legs in [linear, *order, whole, last, further] for leg in legs]
 
 
 def _populations(problem: Problem, cheap: bool) -> tuple[list[Leg], list[Leg]]:
