@@ -183,7 +183,7 @@ class Recovery:
                 "weights": self.network.weights.tolist(),
                 "output": self.network.output.tolist(),
                 "bias": self.network.bias.tolist(),
-                "intercept": self.network.intercept,
+                "intercept": plain(self.network.intercept),
             },
             "standard_errors": {name: plain(value) for name, value in asdict(error).items()},
             "checks": _plain_checks(self.checks),
@@ -253,7 +253,7 @@ def load_recovery(directory: str | Path) -> Recovery:
                 _array(error["weights"]),
                 _array(error["output"]),
                 _array(error["bias"]),
-                _number(error["intercept"]),
+                _one_or_several(error["intercept"]),
             ),
             trace=[TraceRecord(**{key: _restored(v) for key, v in r.items()}) for r in data["trace"]],
             curvature=_array(data["curvature"]),
@@ -344,9 +344,9 @@ def _plain_unit(unit: UnitVerdict) -> dict[str, object]:
 
 def _unit(record: dict[str, Any], network: OneHiddenNet, error: dict[str, Any]) -> UnitVerdict:
     i = int(record["index"])
-    errors = _array(error["weights"])[i], _number(error["bias"][i]), _number(error["output"][i])
+    errors = _array(error["weights"])[i], _number(error["bias"][i]), _one_or_several(error["output"][i])
     return UnitVerdict(
-        i, network.weights[i], float(network.bias[i]), float(network.output[i]), errors,
+        i, network.weights[i], float(network.bias[i]), _one_or_several(network.output[i]), errors,
         _number(record["share"]), UnitStatus(record["status"]), str(record["reason"]),
     )  # fmt: skip
 
@@ -355,7 +355,7 @@ def _plain_alternative(one: Alternative) -> dict[str, object]:
     net = one.network
     parts = None if net is None else {
         "activation": net.activation.name, "weights": net.weights.tolist(), "output": net.output.tolist(),
-        "bias": net.bias.tolist(), "intercept": net.intercept,
+        "bias": net.bias.tolist(), "intercept": plain(net.intercept),
     }  # fmt: skip
     numbers = {"behind": plain(one.behind), "deviations": plain(one.deviations)}
     return {"kind": str(one.kind), "label": one.label, **numbers, "network": parts}
@@ -372,6 +372,12 @@ def _alternative(record: dict[str, Any], network: OneHiddenNet) -> Alternative:
 
 def _number(value: float | str) -> float:
     return _NAMES[value] if isinstance(value, str) else float(value)
+
+
+def _one_or_several(value: npt.ArrayLike) -> Any:
+    """A number, or of several outputs an array of them."""
+    several = isinstance(value, list) or np.ndim(value) > 0
+    return _array(value) if several else _number(value)  # pyright: ignore[reportArgumentType]
 
 
 def _restored(value: object) -> Any:

@@ -19,16 +19,20 @@ class Effects:
     values, errors : (k, d) the effects and their standard errors; infinite where the data leave a number
         open, None where no errors are known.
     standardised : whether the spread of the inputs is known; otherwise it is taken for one.
+    kinked : whether units are on or off.
     """
 
     values: Float[np.ndarray, "k d"]
     errors: Float[np.ndarray, "k d"] | None
     standardised: bool
+    kinked: bool = False
 
     @property
     def head(self) -> str:
         """What a column of them is called."""
-        return "effect on y of one sd" if self.standardised else "output × weight"
+        if not self.standardised:
+            return "output × weight"
+        return "effect on y of one sd" + (" where the unit is on" if self.kinked else "")
 
     def largest(self, unit: int, most: int) -> list[int]:
         """The inputs with the largest effects on a unit, in that order."""
@@ -52,4 +56,4 @@ def effects(subject: Subject) -> Effects:
         # A number that is open leaves the product open, unless it stands beside an input that never varies.
         with np.errstate(invalid="ignore"):
             errors = np.nan_to_num(np.hypot(of_weight, of_output) * by, nan=np.inf, posinf=np.inf)
-    return Effects(values, errors, spread is not None)
+    return Effects(values, errors, spread is not None, net.activation.homogeneity is not None)

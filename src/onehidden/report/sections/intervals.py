@@ -72,7 +72,7 @@ def _picture(subject: Subject) -> Figure:
     return Figure(
         "effects",
         text,
-        partial(curves.caterpillar, values=values, reach=reach, label=found.head),
+        partial(curves.caterpillar, values=values, reach=reach, label="effect"),
         {"effect": values, "reach": reach},
         (7.2, 2.4),
     )
