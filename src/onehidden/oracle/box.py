@@ -95,6 +95,12 @@ class BlackBox:
         """Standard error of an answer at rows of u: answers grow with the distance."""
         return self.grain.at(self.level * np.maximum(1.0, np.linalg.norm(U, axis=-1) / np.sqrt(self.d)))
 
+    @property
+    def farther(self) -> float:
+        """How many times farther away answers are as coarse in proportion as they ever get; 1 at least."""
+        own = self.grain.relative * self.level
+        return 1.0 if np.isfinite(self.reach) else max(1.0, min(1e8, self.grain.absolute / own))
+
     def margin(self, U: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
         """How far every coordinate of rows of u may move."""
         if not self.domain.bounded:

@@ -94,7 +94,7 @@ class _Jacobian:
     """Products with the weighted Jacobian at a layer, columns scaled to unit length, in single precision."""
 
     def __init__(self, layer: Layer, asked: Asked, g: Activated) -> None:
-        self.layer, self.U, self.dtype = layer, asked.U, np.dtype(float)
+        self.layer, self.U, self.g, self.dtype = layer, asked.U, g, np.dtype(float)
         n, k = len(asked.U), len(layer.bias)
         self.weight = asked.weight.astype(np.float32)[:, None]
         self.level, self.slope = np.empty((n, k), np.float32), np.empty((n, k), np.float32)
@@ -104,6 +104,7 @@ class _Jacobian:
             self.level[part], self.slope[part] = g(z)
         self.output = layer.output.astype(np.float32)
         self.scale = self._lengths()
+        self._built: np.ndarray | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -159,8 +160,8 @@ class _Jacobian:
         if size == 0:
             return np.zeros(p)
         if p <= _DENSE:
-            J = self._dense()
-            solved = lstsq(J, right.ravel(), cond=1e-12, lapack_driver="gelsy")
+            self._built = self._dense() if self._built is None else self._built
+            solved = lstsq(self._built, right.ravel(), cond=1e-12, lapack_driver="gelsy")
             assert solved is not None
             return self.scale * solved[0]
         step = lsmr(
@@ -171,7 +172,8 @@ class _Jacobian:
     def _dense(self) -> Float[np.ndarray, "m p"]:
         """The Jacobian itself, in double precision; row n q + j is output j of question n."""
         n, (k, q), U = len(self.U), self.layer.output.shape, np.asarray(self.U, float)
-        slope, level = self.slope.astype(float), self.level.astype(float)
+        # In single precision a direction that changes nothing, the length of a row, would seem to change it.
+        level, slope = self.g(U @ self.layer.weights.T + self.layer.bias)
         spread = slope[:, None, :] * self.layer.output.T  # (n, q, k)
         blocks = [np.einsum("nqk,nd->nqkd", spread, U).reshape(n * q, -1), spread.reshape(n * q, k)]
         eye = np.eye(q)
@@ -184,11 +186,18 @@ class _Jacobian:
 
 
 def descended(
-    layer: Layer, asked: Asked, g: Activated, run: Run, homogeneous: bool, floor: float = 0.0
+    layer: Layer,
+    asked: Asked,
+    g: Activated,
+    run: Run,
+    homogeneous: bool,
+    floor: float = 0.0,
+    coarse: bool = False,
 ) -> Layer:
     """The layer after Gauss–Newton steps, each shortened until it leads downwards.
 
-    They end where a step gains little, or where what is left is ``floor``, the root mean square of the noise.
+    They end where what is left is ``floor``, the root mean square of the rounding, or a step gains little. In
+    a coarse box the noise hides what a step gains, and steps are taken until they gain next to nothing.
     """
 
     def left(one: Layer) -> np.ndarray:
@@ -212,13 +221,18 @@ def descended(
         gained = np.mean(after**2) / loss
         layer, residual, loss = trial, after, float(np.mean(after**2))
         run.report("least squares", step, loss)
-        if gained > 0.5 or loss <= floor**2:
+        if gained > (0.995 if coarse else 0.5) or (loss <= floor**2 and not coarse):
             break
     return layer
 
 
 def drawn(
-    layer: Layer, asked: Asked, g: Activated, noise: Float[np.ndarray, "n q"]
-) -> Float[np.ndarray, " p"]:
-    """What the parameters would move by if the answers had this noise: their error, one draw of it."""
-    return _Jacobian(layer, asked, g).solve(noise * asked.weight[:, None], _ENOUGH_DRAWN)
+    layer: Layer, asked: Asked, g: Activated, noise: Callable[[], Float[np.ndarray, "n q"]], draws: int
+) -> list[Layer]:
+    """What the parameters would move by if the answers had such noise: their errors, as many draws of it."""
+    jacobian = _Jacobian(layer, asked, g)
+    found = []
+    for _ in range(draws):
+        step = jacobian.solve(noise() * asked.weight[:, None], _ENOUGH_DRAWN)
+        found.append(layer.moved(step))
+    return found

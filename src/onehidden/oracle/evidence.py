@@ -25,8 +25,8 @@ from onehidden.oracle.descent import Activated, Asked, Layer, drawn, told
 FAR = (1, 10, 100)  # scales from the centre at which fresh queries are asked
 FRESH = 1e-8  # error at fresh queries, as a share of std(y), that still counts as the same function
 _UNKNOWN = 0.3  # relative error of a row from which a unit says nothing
-_DRAWS = 2
-_LARGE = 20_000  # parameters from which one draw has entries enough for a mean
+# Draws of the errors by the number of parameters: biases are one number each, rows have a mean over d.
+_DRAWS = ((1200, 16), (20_000, 3), (float("inf"), 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +55,10 @@ def attainable(layer: Layer, asked: Asked, g: Activated, box: BlackBox, rng: np.
     constant = np.zeros(layer.output.shape[1])
     size = np.linalg.norm(layer.weights, axis=1)
     largest = np.maximum(np.max(np.abs(layer.output), axis=1), 1e-300)
-    draws = _DRAWS if len(layer.pack()) < _LARGE else 1
-    for _ in range(draws):
-        noise = box.noise_at(asked.U)[:, None] * rng.standard_normal(asked.Y.shape)
-        move = layer.moved(drawn(layer, asked, g, noise))
+    p = len(layer.pack())
+    draws = next(count for most, count in _DRAWS if p <= most)
+    level = box.noise_at(asked.U)[:, None]
+    for move in drawn(layer, asked, g, lambda: level * rng.standard_normal(asked.Y.shape), draws):
         # The length of a row and the outputs of its unit are one number where g is homogeneous.
         along = np.sum(move.weights * layer.weights, axis=1) / size**2
         turned = move.weights - along[:, None] * layer.weights
@@ -91,8 +91,7 @@ def certificate(
     """What the answers say of a layer in u without a linear part; further questions are answered already."""
     k = len(layer.bias)
     network = outward(layer, box, activation).canonical()
-    U = box.typical(int(min(400, 0.3 * box.left)), rng) if asked is None else asked.U[:4000]
-    Y = box.answers(U) if asked is None else asked.Y[:4000]
+    U, Y = _near(box, rng) if asked is None else _nearest(asked, box)
     rest, spread = told(layer, U, g) - Y, np.maximum(Y.std(axis=0), 1e-300)
     rms = float(np.max(np.sqrt(np.mean(rest**2, axis=0)) / spread))
     coarse = box.grain.coarse(box.level)
@@ -131,6 +130,21 @@ def certificate(
         remarks=tuple(remarks),
         grain=box.rounding if coarse else 0.0,
     )
+
+
+def _near(box: BlackBox, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """A few typical questions with their answers."""
+    U = box.typical(int(min(400, 0.3 * box.left)), rng)
+    Y = box.answers(U)
+    return U[finite(Y)], Y[finite(Y)]
+
+
+def _nearest(asked: Asked, box: BlackBox) -> tuple[np.ndarray, np.ndarray]:
+    """Those of the questions of a fit that lie in the typical region."""
+    U, Y = asked.U[:6000], asked.Y[:6000]
+    size = np.linalg.norm(U, axis=1)
+    near = size <= max(3 * np.sqrt(box.d), float(np.quantile(size, 0.3)))
+    return U[near], Y[near]
 
 
 def fresh(layer: Layer, g: Activated, box: BlackBox, rng: np.random.Generator) -> tuple[Check, float]:

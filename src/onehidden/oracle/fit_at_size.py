@@ -38,7 +38,7 @@ def fitted_at_size(
 
     layer = _with_outputs(net, asked, activated)
     floor = float(np.sqrt(np.mean((noise * asked.weight) ** 2)))
-    layer = descended(layer, asked, activated, run, g.homogeneity == 1, floor)
+    layer = descended(layer, asked, activated, run, g.homogeneity == 1, floor, box.grain.coarse(box.level))
     return certificate(layer, asked, activated, g, box, [], rng), Samples(
         np.zeros((len(U), 1)), np.zeros(len(U))
     )

@@ -11,6 +11,7 @@ from onehidden.oracle.descent import Asked
 
 MEMORY = 1.5 * 2**30  # bytes that a fit may hold beside the network
 _EACH = 2.0  # questions a parameter; more where answers are coarse and an average of them helps
+_FARTHEST = 1e4  # times: beyond, sums of near and far questions lose the near ones
 _EACH_COARSE = 4.0
 
 
@@ -39,6 +40,9 @@ def hinge_queries(
         unit = np.arange(part.start, part.stop) % k
         # Moved along its row by its bias: the unit now sees them as if it went through the centre.
         rows -= np.where(far, bias[unit], 0.0)[:, None] * weights[unit]
+        # From far away noise that does not grow is small beside the answers: rows are told there, and biases
+        # by all of them.
+        rows[::3] *= min(box.farther, _FARTHEST)
         U[part] = rows
     inside = box.margin(np.asarray(U, float)) >= 0 if box.domain.bounded else np.ones(n, bool)
     U = U[inside]

@@ -116,12 +116,12 @@ def _surveyed(
 
 
 def _fitted(box: BlackBox, found: Found, run: Run, rng: np.random.Generator) -> Found:
-    layer = found.layer
+    layer, box.known = found.layer, None
     asked = hinge_queries(box, layer.weights, layer.bias, rng)
     if len(asked.U) * box.q < 1.2 * len(layer.pack()):
         return found  # too few questions are left: the differences stand as they are
     floor = float(np.sqrt(np.mean((box.noise_at(asked.U) * asked.weight) ** 2)))
-    layer = descended(layer, asked, hinge, run, True, floor)
+    layer = descended(layer, asked, hinge, run, True, floor, box.grain.coarse(box.level))
     if box.grain.coarse(box.level):
         # What lines took for a unit and is none has an output that drowns in its own error.
         doubt = attainable(layer, asked, hinge, box, rng)
@@ -130,7 +130,7 @@ def _fitted(box: BlackBox, found: Found, run: Run, rng: np.random.Generator) -> 
             layer = replace(
                 layer, weights=layer.weights[real], bias=layer.bias[real], output=layer.output[real]
             )
-            layer = descended(layer, asked, hinge, run, True, floor)
+            layer = descended(layer, asked, hinge, run, True, floor, box.grain.coarse(box.level))
     return Found(layer, asked, found.seen, found.spent)
 
 

@@ -46,9 +46,7 @@ def radii(box: BlackBox) -> list[float]:
     its surroundings show all.
     """
     near = float(np.sqrt(box.d))
-    own = box.grain.relative * box.level
-    farther = min(1e8, box.grain.absolute / own) if box.grain.absolute > own else 1.0
-    found = [near * farther, near * 30 * farther, near * 1e3 * farther]
+    found = [near * box.farther, near * 30 * box.farther, near * 1e3 * box.farther]
     return found if np.isinf(box.reach) else [near]
 
 

@@ -75,8 +75,12 @@ def straight_pieces(box: BlackBox, line: Line) -> Pieces | None:
     y = box.ask(line.at(t))
     level = float(np.max(np.abs(y) / line.growth(t, 1)))
 
+    # Where something known was taken off the answers they are small, but as coarse as before.
+    own = box.level / np.sqrt(box.d)
+
     def noise(where: np.ndarray) -> np.ndarray:
-        return box.grain.at(level * line.growth(where, 1))
+        far = np.hypot(np.linalg.norm(line.start), where)
+        return box.grain.at(np.maximum(level * line.growth(where, 1), own * far))
 
     low, high = _bends(t, y, noise(t))
     for zoom in range(_ZOOMS + 1):

@@ -67,10 +67,10 @@ def recover_oracle(
 
     The box is asked along lines. A piecewise linear one (ReLU, leaky ReLU, |t|) bends where a unit switches,
     and its gradient changes there by the whole row of the unit: d questions a unit and side, at any size.
-    From far away a smooth unit is alone where it switches: the place, the height and the shape of the switch give
-    its row, bias and output. Orientations of ReLU-like units follow from the polynomial part of the function.
-    Least squares on queries near every hyperplane finishes the fit; fresh queries test it. Where lines do not
-    help (one input and a smooth g, or a small domain), typical queries are handed to ``recover``.
+    From far away a smooth unit is alone where it switches: the place, the height and the shape of the switch
+    give its row, bias and output. Orientations of ReLU-like units follow from the polynomial part of the
+    function. Least squares on queries near every hyperplane finishes the fit; fresh queries test it. Where
+    lines do not help (one input and a smooth g, a small domain) typical queries are handed to ``recover``.
 
     Parameters
     ----------
