@@ -21,6 +21,10 @@ from onehidden.streams import derived_seed, stream
 
 Progress = Callable[["TraceRecord"], object]
 
+# Operations a second by which a step is begun or not: one core does 1.5e10 to 4e10 in matrix products of the
+# sizes met here.
+_RATE = 2e10
+
 
 @dataclass(frozen=True)
 class TraceRecord:
@@ -82,6 +86,10 @@ class Run:
     def within(self, share: float) -> Run:
         """The same run with so much of its time."""
         return self if self.max_seconds is None else replace(self, max_seconds=share * self.max_seconds)
+
+    def affords(self, operations: float) -> bool:
+        """Whether work of so many operations ends before the time is up; always without a budget."""
+        return operations <= _RATE * self.left()
 
     def report(self, stage: str, step: int, loss: float) -> None:
         """Add a record to the trace and tell the listener."""

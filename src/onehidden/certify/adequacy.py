@@ -122,9 +122,7 @@ def adequacy(
     """
     free = n - form.freedom
     if free < ENOUGH:
-        return _not_asked(
-            f"{n} rows leave {free} beyond the {form.freedom} parameters, and {ENOUGH} are needed"
-        )
+        return unasked(f"{n} rows leave {free} beyond the {form.freedom} parameters, and {ENOUGH} are needed")
     size = functions(n, free)
     middle = np.zeros(form.d) if centre is None else np.asarray(centre, float)
     view = View(form, np.asarray(theta, float), looks(form.activation, middle, size, seed))
@@ -141,11 +139,17 @@ def adequacy(
     ]
     seen = tuple(result for result in results if result is not None)
     if not seen:
-        return _not_asked("the fit leaves no residuals, or no further function differs from it")
+        return unasked("the fit leaves no residuals, or no further function differs from it")
     best = min(seen, key=lambda result: (result.p_value, -result.excess))
     # The smallest of nearly independent p-values; exact for independent ones, cautious for dependent ones.
     p_value = float(-np.expm1(len(seen) * np.log1p(-min(best.p_value, 1 - 1e-16))))
     return Adequacy(True, p_value, best.share if p_value < SHOWN else 0.0, best.excess, size, seen)
+
+
+def adequacy_work(n: int, p: int) -> float:
+    """Operations of the test for n rows and p parameters: two passes over J and three looks."""
+    size = functions(n, max(n - p, 0))
+    return 4.0 * n * (p + 3 * size) * (p + size)
 
 
 def functions(n: int, free: int) -> int:
@@ -167,7 +171,8 @@ def _seen(kind: Kind, one: Lens, sums: list[np.ndarray], loss: float, variation:
     return LookResult(kind, float((t - k1) / np.sqrt(k2)), tail(k1, k2, k3, t), share)
 
 
-def _not_asked(reason: str) -> Adequacy:
+def unasked(reason: str) -> Adequacy:
+    """The test that could not be asked, and why."""
     nan = float("nan")
     return Adequacy(False, nan, nan, nan, 0, (), reason)
 

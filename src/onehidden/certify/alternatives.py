@@ -9,7 +9,7 @@ from onehidden.certify.certificate import Certificate
 from onehidden.certify.halves import fit_halves, half_sample_checks
 from onehidden.certify.other_activations import with_activations
 from onehidden.certify.other_minima import with_sides
-from onehidden.certify.other_widths import with_larger, with_smaller
+from onehidden.certify.other_widths import question_work, with_larger, with_smaller
 from onehidden.certify.status import Status
 from onehidden.checks import About
 from onehidden.fit.polish import Polished
@@ -37,7 +37,7 @@ def held_against_all(
 
     stages: tuple[Stage, ...] = (sides, with_smaller, with_larger, with_activations, _with_halves)
     for number, stage in enumerate(stages):
-        if not _worth_comparing(certificate) or run.expired():
+        if not _worth_comparing(certificate) or not run.affords(question_work(problem)):
             return certificate
         examined = stage(certificate, problem, run.at("comparison", number))
         if run.expired():  # a comparison cut short says nothing

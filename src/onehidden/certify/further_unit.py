@@ -32,6 +32,7 @@ _FEWEST = 20  # rows beyond the rank of the model, and twice the unit's own para
 _ROUNDING = 1e-11  # residuals of this share of sd(y) are those of an exact fit
 EFFORT = 1e11  # operations, two or three seconds on one core
 _MANY = 100_000  # rows from which half the draws are made
+_HELD = 1 << 23  # numbers in the error vectors of a search: 32 MiB
 # The largest scores of 4000 draws (d = 3, 8, 15; equal, unequal, t_3 noise; ReLU, tanh) have .65 to 1.5
 # times, in the middle 1.2 times the skewness of a gamma law of their mean and deviation. That law's .01 is
 # exceeded by .006 to .013 of them, its .001 by up to .0027; a Gumbel law's by .002 to .01, and up to .001.
@@ -129,8 +130,8 @@ def further_unit(
     needed = max(_FEWEST, 2 * (d + 1 + bias))
     if n - model.rank < needed:
         return _not_asked(d, f"{n} rows leave {n - model.rank} beyond the model's own, {needed} are needed")
-    signs = stream(seed, "further unit", "signs").integers(0, 2, (n, draws // (1 + (n > _MANY))), np.int8)
-    signs = np.column_stack([np.ones(n, np.int8), 2 * signs - 1])
+    signs = np.ones((n, 1 + draws // (1 + (n > _MANY))), np.int8)
+    signs[:, 1:] -= 2 * stream(seed, "further unit", "signs").integers(0, 2, signs[:, 1:].shape, np.int8)
     data = _Data(model, residual / np.sqrt(mean_square), signs, Z, root)
     found = _searched(data, g, bias, effort, stream(seed, "further unit", "search"))
     if not np.any(found.score > 0):
@@ -162,12 +163,22 @@ class _Data:
         return _Data(part, self.unit[rows], self.signs[rows], self.Z[rows], self.root[rows])
 
 
+def work(n: int, p: int, d: int, draws: int = 199, effort: float = EFFORT) -> float:
+    """Operations of a question about n rows, d inputs and a model of p parameters."""
+    searched = min(n, max(_HELD // (draws + 1), 4 * p, 2000))
+    return 4.0 * n * p * (p + draws) + min(effort, searched * _of_a_row(draws + 1, p, d))
+
+
+def _of_a_row(vectors: int, rank: int, d: int) -> float:
+    """Two projections and two products for each number; the rest moves memory, as dear as 400 operations."""
+    return vectors * (STEPS + 3) * (8.0 * rank + 4 * d + 400)
+
+
 def _searched(data: _Data, g: Activation, bias: bool, effort: float, draw: np.random.Generator) -> Found:
     """The best unit of each sign vector, on z: searched on the rows the effort allows, scored on all."""
     (n, d), model, whiten = data.Z.shape, data.model, Whitening.of(data.Z, bias)
-    # Two projections and two products for each number; the rest moves memory, as dear as 400 operations.
-    of_a_row = data.signs.shape[1] * (STEPS + 3) * (8 * model.rank + 4 * d + 400)
-    most = max(int(effort / of_a_row), 4 * model.rank, 2000)
+    vectors = data.signs.shape[1]
+    most = max(min(int(effort / _of_a_row(vectors, model.rank, d)), _HELD // vectors), 4 * model.rank, 2000)
     part = data if n <= most else data.of_rows(np.sort(draw.choice(n, most, replace=False)))
     found = best_units(_seen_rows(part, whiten(part.Z)), g, bias, draw)
     a, b = whiten.unit(found.theta)

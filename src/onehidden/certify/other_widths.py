@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.compare import Kind, asks_for_all, asks_for_no_more, not_compared
-from onehidden.certify.further_unit import FurtherUnit, further_unit
+from onehidden.certify.further_unit import FurtherUnit, further_unit, work
 from onehidden.certify.row_losses import RowLosses, linear_fit
 from onehidden.certify.status import Status
 from onehidden.certify.units import Cause
@@ -107,6 +107,11 @@ def _clearly_better(
     return Check(
         kind.value, gain, charge, passed, advice if passed else f"{advice}: ask for more units", about
     )
+
+
+def question_work(problem: Problem) -> float:
+    """Operations of asking for one unit more than a network, or than a linear function, has."""
+    return work(problem.n, problem.form.size, problem.d)
 
 
 def _asked_for_more(problem: Problem, network: OneHiddenNet, run: Run) -> FurtherUnit:

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from onehidden.certify.adequacy import Adequacy, adequacy
+from onehidden.certify.adequacy import Adequacy, adequacy, adequacy_work, unasked
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.compare import Alternative, Kind
 from onehidden.certify.lattice import distinct_rows, lattice_gap
@@ -163,6 +163,8 @@ def _counters(inner: OneHiddenNet) -> Together:
 
 def _adequacy(local: LocalFit, run: Run) -> Adequacy:
     problem = local.problem
+    if not run.affords(adequacy_work(local.n, problem.form.size)):
+        return unasked("the time was up: allow more")
     mean = (problem.around.shift - problem.end.shift) @ problem.end.whiten
     seed = run.seed_of("looks at the residuals")
     return adequacy(problem.fold, problem.form, local.theta, local.hessian, local.n, seed, mean)

@@ -6,7 +6,7 @@ maxima of the same kind.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -22,6 +22,7 @@ _NEW = 1e-3
 # Quantile of what random units are seen by. A unit of the share that follows from it is found in 75 to 90 %
 # where 90 % are asked for (500 rows, six inputs, 60 runs for each noise); with the median in 50 to 80 %.
 _PLAIN = 0.25
+_TOGETHER = 1 << 21  # numbers of one array in a group of vectors that ascend together: 8 MiB
 # Slopes of a saturating unit on whitened inputs: between nearly linear and nearly a step.
 _FLATTEST, _STEEP, _STEEPEST = 0.3, 4.0, 8.0
 
@@ -107,15 +108,28 @@ def best_units(rows: Rows, g: Activation, bias: bool, draw: np.random.Generator)
     The score of a unit with values f, f~ beyond the span, is (f~'e)^2 / sum_i f~_i^2 s_i with the spread s.
     """
     theta = _random_units(rows.inputs, g, bias, draw)
-    f = rows.values(g, theta)[0]
-    beyond = rows.beyond(f)
-    size, scatter = _sizes(f, beyond, rows.spread)
-    score = (beyond.T @ rows.errors) ** 2 / scatter[:, None]
-    spread = f.var(axis=0)
-    seen = np.where(
-        np.isfinite(scatter) & (spread > 0), size**2 / (scatter * np.where(spread > 0, spread, 1)), 0
-    )
-    return _ascend(rows, g, bias, theta[:, np.argmax(score, axis=0)], float(np.quantile(seen, _PLAIN)))
+    score, seen = np.zeros((POOL, rows.errors.shape[1]), np.float32), np.zeros(POOL)
+    for some in _groups(POOL, len(rows.inputs)):
+        f = rows.values(g, theta[:, some])[0]
+        beyond = rows.beyond(f)
+        size, scatter = _sizes(f, beyond, rows.spread)
+        score[some] = (beyond.T @ rows.errors) ** 2 / scatter[:, None]
+        spread = f.var(axis=0)
+        there = np.isfinite(scatter) & (spread > 0)
+        seen[some] = np.where(there, size**2 / (scatter * np.where(spread > 0, spread, 1)), 0)
+    first = theta[:, np.argmax(score, axis=0)]
+    parts = [
+        _ascend(replace(rows, errors=rows.errors[:, some]), g, bias, first[:, some])
+        for some in _groups(first.shape[1], len(rows.inputs))
+    ]
+    kept, best, explained = (np.concatenate(values, axis=-1) for values in zip(*parts, strict=True))
+    return Found(kept, best, explained, float(np.quantile(seen, _PLAIN)))
+
+
+def _groups(columns: int, rows: int) -> list[slice]:
+    """Columns in groups, so that an array of all rows has a bounded size."""
+    step = max(1, _TOGETHER // max(rows, 1))
+    return [slice(at, at + step) for at in range(0, columns, step)]
 
 
 def _random_units(
@@ -139,8 +153,13 @@ def _sizes(f: np.ndarray, beyond: np.ndarray, spread: np.ndarray) -> tuple[np.nd
     return size, np.where(new, scatter, np.inf)
 
 
-def _ascend(rows: Rows, g: Activation, bias: bool, theta: Float32[np.ndarray, "q1 c"], seen: float) -> Found:
-    """Ascent of the logarithm of the score, each column with a step of its own; a loss is taken back."""
+def _ascend(
+    rows: Rows, g: Activation, bias: bool, theta: Float32[np.ndarray, "q1 c"]
+) -> tuple[Float32[np.ndarray, "q1 c"], Float[np.ndarray, " c"], Float[np.ndarray, " c"]]:
+    """Ascent of the logarithm of the score, each column with a step of its own; a loss is taken back.
+
+    Units, their scores and what they explain.
+    """
     at = _bounded(g, theta)
     kept, best, uphill = at, np.full(at.shape[1], -1.0, np.float32), np.zeros_like(at)
     step, explained = np.full(at.shape[1], 0.3, np.float32), np.zeros_like(best)
@@ -164,7 +183,7 @@ def _ascend(rows: Rows, g: Activation, bias: bool, theta: Float32[np.ndarray, "q
         length = np.linalg.norm(uphill, axis=0)
         scale = step * np.linalg.norm(kept, axis=0) / np.where(length > 0, length, 1)
         at = _bounded(g, kept + scale * uphill)
-    return Found(kept, best.astype(float), explained.astype(float), seen)
+    return kept, best.astype(float), explained.astype(float)
 
 
 def _bounded(g: Activation, theta: np.ndarray) -> np.ndarray:

@@ -11,12 +11,13 @@ import numpy as np
 from onehidden.certify.alternatives import held_against_all
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.compare import TIE, agreement, behind
-from onehidden.certify.other_widths import beyond_linear
+from onehidden.certify.other_widths import beyond_linear, question_work
 from onehidden.certify.questions import certify
 from onehidden.certify.shared_units import differing_units
 from onehidden.checks import About
 from onehidden.fit.polish import Polished, polish
 from onehidden.fit.problem import Problem
+from onehidden.recovery.no_worse import no_worse_than_linear
 from onehidden.recovery.options import Options
 from onehidden.refused import Refused
 from onehidden.run import Run
@@ -30,6 +31,7 @@ _TOGETHER = 0.5  # n log(loss) within which two answers share the lowest loss
 _EQUAL = 1e-3  # n log(loss) within which two descents have ended in one minimum
 _NONE_P = 0.05  # p-value of a unit beyond a linear function from which one is looked for no longer than ...
 _FEW = 2  # ... so many starts
+_SCOUT = 10  # times its own work that must be affordable for the question to be put before a search
 _CHEAP, _RESTARTS = 1e9, 8  # operations that all starts may take (a tenth of a second), and starts at most
 _SMALL = 600  # weights up to which every unit is repaired three times
 
@@ -78,6 +80,11 @@ def search(problem: Problem, options: Options, run: Run, tries: int | None = Non
             "carries signal here; use start='auto'"
         )
     best = min(tried, key=lambda one: (not np.isfinite(one.answer.mean_square), one.answer.mean_square))
+    answer = no_worse_than_linear(best.answer, problem, run.at("no worse than linear"))
+    if answer is not best.answer:
+        certificate = certify(answer.network, problem, run, options.errors)
+        best = Tried(answer, "linear", len(tried), certificate)
+        tried.append(best)
     certificate = best.certificate
     assert certificate is not None
     if certificate.final:
@@ -88,6 +95,8 @@ def search(problem: Problem, options: Options, run: Run, tries: int | None = Non
 
 def _no_unit(problem: Problem, run: Run) -> bool:
     """Whether no one unit explains more than a linear function does: a search has nothing to find."""
+    if not run.affords(_SCOUT * question_work(problem)):
+        return False
     asked = beyond_linear(problem, run)
     return asked.asked and asked.p_value > _NONE_P
 
