@@ -115,7 +115,7 @@ def open(
 
 
 def _is_streamed(source: object, stream: bool | None) -> bool:
-    from onehidden.data.streaming import is_dask, too_large
+    from onehidden.data.containers import is_dask, too_large
 
     dask = is_dask(source)
     if dask and stream is False:
