@@ -19,6 +19,8 @@ from benchmarks import _peers, _pool, _truth
 from benchmarks._table import Table
 from onehidden.fit.form import Form
 from onehidden.fit.in_memory import NetworkFit
+from onehidden.fit.polish import descend
+from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.streams import stream
 
@@ -131,21 +133,25 @@ def cell(method: str, name: str, n: int, seed: int) -> dict[str, Any]:
     return {"right": error <= _peers.FOUND, "error": error, "seconds": time.perf_counter() - begin}
 
 
-def random_starts(X: np.ndarray, y: np.ndarray, k: int, seed: int, limit: float) -> oh.OneHiddenNet:
+def random_starts(
+    X: np.ndarray, y: np.ndarray, k: int, seed: int, limit: float, bias: bool = False
+) -> oh.OneHiddenNet:
     """The squared loss in all parameters at the true width, the best of 20 random starts within the time."""
-    form = Form(oh.activations.get("relu"), X.shape[1], k)
+    form = Form(oh.activations.get("relu"), X.shape[1], k, bias)
     scale = float(y.std())
     fit = NetworkFit(form, X, (y - y.mean()) / scale)
     solver = LevenbergMarquardt(max_steps=200, floor=1e-29 * len(y), patience=20)
     rng = stream(seed, "benchmark", "efficiency", "starts")
-    begin, best = time.perf_counter(), None
+    run, best = Run(seed, limit), None
     for _ in range(STARTS):
         rows = rng.standard_normal((k, X.shape[1])) / np.sqrt(X.shape[1])
-        theta = form.pack(rows, rng.standard_normal(k) / np.sqrt(k))
-        solution = solver.solve(fit, theta, lambda: time.perf_counter() - begin > limit)
+        theta = form.pack(rows, rng.standard_normal(k) / np.sqrt(k), 0.5 * rng.standard_normal(k) * bias)
+        solution = descend(solver, fit, theta, run, "random starts", len(y))
         best = solution if best is None or solution.loss < best.loss else best
-        if best.loss <= 1e-26 * len(y) or time.perf_counter() - begin > limit:
+        if best.loss <= 1e-26 * len(y) or run.expired():
             break
     assert best is not None
-    weights, output, _, _, constant = form.unpack(best.theta)
-    return oh.OneHiddenNet(weights, output * scale, None, float(constant) * scale + y.mean(), "relu")
+    weights, output, biases, _, constant = form.unpack(best.theta)
+    return oh.OneHiddenNet(
+        weights, output * scale, biases if bias else None, float(constant) * scale + y.mean(), "relu"
+    )
