@@ -7,11 +7,14 @@ them take minutes and the peak memory of each is its own.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
+import pkgutil
 import resource
 import shutil
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -119,8 +122,14 @@ def _listing(folder: Path) -> set[str]:
 
 
 def prepared() -> None:
-    """What children should not import again; nothing here may start a thread."""
-    import onehidden.cli.recover
-    import onehidden.recovery  # noqa: F401
+    """Import what children would import each by itself; nothing here starts JAX, whose threads no fork has."""
+    import onehidden.cli
+    import onehidden.data
+    import onehidden.recovery
+    import onehidden.report
 
+    for room in (onehidden.data, onehidden.cli, onehidden.recovery, onehidden.report):
+        for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+            importlib.import_module(module.name)
+    assert threading.active_count() == 1
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
