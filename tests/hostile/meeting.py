@@ -122,7 +122,7 @@ def _listing(folder: Path) -> set[str]:
 
 
 def prepared() -> None:
-    """Import what children would import each by itself; nothing here starts JAX, whose threads no fork has."""
+    """Import what children would import each by itself; nothing here starts the threads of JAX."""
     import onehidden.cli
     import onehidden.data
     import onehidden.recovery
