@@ -33,7 +33,7 @@ _CHANCE = 4.0
 # Rows a parameter from which the search itself has fitted no noise: re-fitting near the answer tells as much
 # as a search anew.
 _AMPLE = 50
-_WORK = 5e9  # operations of a descent (half a second) beyond which no search is made anew
+_WORK = 1e9  # operations of a descent (a tenth of a second) beyond which no search is made anew
 _BYTES = 32 << 20  # one piece of the Jacobian
 
 # A search anew: rows to fit -> the network found.
