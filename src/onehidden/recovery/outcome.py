@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import platform
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
 from onehidden import __version__
 from onehidden.certify.certificate import Certificate
 from onehidden.fit.input_model import InputModel
+from onehidden.fit.polish import polish
 from onehidden.fit.problem import Problem
 from onehidden.fit.rows import Rows
 from onehidden.network import OneHiddenNet
@@ -18,10 +20,12 @@ from onehidden.recovery.line import measures
 from onehidden.recovery.options import Options
 from onehidden.recovery.prediction import Prediction
 from onehidden.recovery.record import Recovery
-from onehidden.recovery.search import Found, search
+from onehidden.recovery.search import Found
+from onehidden.refused import Refused
 from onehidden.run import Run
+from onehidden.starts.plan import proposals
 
-_TRIES = 2  # candidates that a search without some of the rows looks at
+_TRIES = 4  # candidates that a search without some of the rows finishes
 
 
 def recorded(found: Found, problem: Problem, options: Options, run: Run) -> Recovery:
@@ -34,10 +38,15 @@ def recorded(found: Found, problem: Problem, options: Options, run: Run) -> Reco
 def held_against_ridge(
     certificate: Certificate, problem: Problem, options: Options, run: Run
 ) -> tuple[Problem, Prediction]:
-    """The rows in memory, and what to predict with; a search anew looks at few candidates, and quietly."""
+    """The rows in memory, and what to predict with; a search anew finishes few candidates, and quietly."""
 
     def refit(part: Problem, run: Run) -> OneHiddenNet:
-        return search(part, options, replace(run, listener=False, trace=[]), _TRIES).certificate.network
+        quiet = replace(run, listener=False, trace=[])
+        begun = islice(proposals(part, options.start, quiet), _TRIES)
+        ended = [polish(part.begin.outward(one.network), part, quiet, rough=True) for one in begun]
+        if not ended:
+            raise Refused("no start found anything to begin from in these rows")
+        return min(ended, key=lambda one: one.mean_square).network
 
     return problem, guarded(certificate, problem, refit, run)
 
