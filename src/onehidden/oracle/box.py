@@ -42,7 +42,7 @@ class BlackBox:
     queries : rows asked so far.
     grain : how coarsely it answers; level : largest |mixture| over the typical region.
     mix : (q,) the weights of the mixture. units : (q,) what the outputs are measured in.
-    reading : from what fn returns to values (probabilities become log-odds).
+    reading : from what fn returns to values (probabilities become log-odds); blunt : the error that adds.
     reach : largest |u_j| that the domain allows in all directions.
     known : a function of u, (n, d) -> (n, q), taken off every answer: what is left is looked at alone.
     """
@@ -62,6 +62,7 @@ class BlackBox:
         self._batch, self._most, self._run = batch, max_queries, run
         self.queries, self._told, self._outputs = 0, 0, 0
         self.grain, self.level, self.mix, self.units = Grain(), 1.0, np.ones(1), np.ones(1)
+        self.blunt = 0.0
         self.reading: Callable[[np.ndarray], np.ndarray] | None = None
         self.reach = self._reach()
         self._held, self._timed = 0, True

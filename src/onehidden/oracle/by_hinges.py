@@ -16,6 +16,7 @@ from onehidden.oracle.hinge_network import hinge_layer, oriented
 from onehidden.oracle.hinge_survey import Sighting
 from onehidden.oracle.tails import Tail, values
 from onehidden.recovery.options import Options
+from onehidden.refused import Refused
 from onehidden.run import Run
 
 _LINE = 9000  # questions of a line: its grid, its pieces, a look at every hyperplane
@@ -26,7 +27,7 @@ _TURNED = 1e-3  # how far the linear part of the box may be from that of its uni
 def expected_queries(n_inputs: int, hidden: int, activation: str = "relu") -> int:
     """About how many questions a box of this size takes (measured for ReLU networks of random weights)."""
     parameters = hidden * (n_inputs + 2)
-    rows = 4 if activation in ("relu", "leaky_relu", "abs") else 12
+    rows = 5 if activation in ("relu", "leaky_relu", "abs") else 12
     return _FIRST + 2 * _LINE + 30 * hidden + n_inputs + rows * parameters
 
 
@@ -38,7 +39,10 @@ def by_hinges(
     found = hinge_layer(box, options.hidden, run, rng)
     box.let_go()
     if found is None or len(found.layer.bias) == 0:
-        return [_one_layer(None if found is None else found.seen, options)]
+        check = _one_layer(None if found is None else found.seen, options)
+        if found is not None and not found.seen.curved and not found.seen.broken:
+            raise Refused(f"no {options.g.name} unit was found: {check.advice}")
+        return [check]
     turned = oriented(found.layer, tail)
     layer, off = turned if turned is not None else (_as_it_stands(found.layer, tail), float("inf"))
     layer = _restricted(layer, box, options)

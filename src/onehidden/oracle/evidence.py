@@ -102,13 +102,13 @@ def certificate(
     order = _order(network, layer, box)
     answered, farthest = fresh(layer, g, box, rng)
     checks = [
+        *questions,
         at_most(
             "fit", rms, bound, "share of std(y) left: the network gives the answers to rounding", About.FIT
         ),
         answered,
         _sides(network, box, max(EXACT, 0.0 if errors is None else 100 * errors.worst)),
         _attainable(errors, coarse),
-        *questions,
     ]
     remarks = [f"fresh queries were asked within {farthest:g} scales of the centre"]
     if errors is not None:

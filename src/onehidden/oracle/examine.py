@@ -13,6 +13,7 @@ _FIRST = 256
 _FICKLE = 1e-3  # of std(y): answers that differ by more when repeated are no small noise
 _CONSTANT = 1e-13  # of the level: a spread below is rounding
 _FAR = (3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5, 1e6, 1e7)  # scales at which answers are asked for at all
+_SATURATED = 1e-4  # probabilities closer to 0 or 1 are not looked at
 _COARSE = 1e-12  # relative error of an answer that a double does not make
 _DISTANT = 1e4  # scales at which the part of the error in proportion to the answers is seen alone
 
@@ -59,7 +60,11 @@ def _probabilities(box: BlackBox, p: Float[np.ndarray, "n q"]) -> Float[np.ndarr
     if np.any((good < 0) | (good > 1)):
         raise ValueError(f"answers of {good.min():.3g} to {good.max():.3g} are no probabilities")
     softmax = p.shape[1] > 1 and bool(np.all(np.abs(good.sum(axis=1) - 1) < 1e-3))
-    box.reading = log_odds(softmax, clipped(good))
+    least = clipped(good)
+    if p.shape[1] <= 2 or not softmax:
+        # 1 - p is known to eps only, and log-odds to eps / (1 - p): farther out they are not looked at.
+        least = max(least, _SATURATED)
+    box.reading, box.blunt = log_odds(softmax, least), EPS / _SATURATED if least >= _SATURATED else 0.0
     y = box.reading(p)
     if y.shape[1] != p.shape[1]:
         box.mix = np.ones(y.shape[1])
@@ -91,6 +96,7 @@ def _grain(
     absolute = float(
         np.sqrt(np.sum([(g.absolute * m) ** 2 for g, m in zip(kept, box.mix / box.units, strict=False)]))
     )
+    absolute = float(np.hypot(absolute, box.blunt))
     relative = max([EPS, *(g.relative for g in kept)])
     repeated = float(np.std(drift @ box.mix)) / np.sqrt(2)
     near = _neighbours(box, U[:32], rng)

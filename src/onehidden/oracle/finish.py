@@ -55,7 +55,7 @@ def tested(certificate: Certificate, box: BlackBox, count: int, rng: np.random.G
         U = U[np.max(np.abs(U), axis=1) <= box.reach]
         U = U if distance > 1 or len(U) else box.typical(count, rng)
         y = box.ask(U) if len(U) else np.zeros(0)
-        X, y = box.inputs(U)[np.isfinite(y)], y[np.isfinite(y)]
+        X, y = box.domain.within(box.inputs(U))[np.isfinite(y)], y[np.isfinite(y)]
         if not len(X):
             continue
         told = values(net.activation, X @ net.weights.T + net.bias) @ net.output + net.intercept

@@ -24,6 +24,8 @@ _ROUNDS = 3  # times that what is left of the box is looked at again
 _ROUGH = 0.3  # share of the spread that may be left for a fit to be tried
 _CLOSE = 0.05  # share of the spread left from which a fit to a coarse box leads to its units
 _BETTER = 0.8  # of what was left before: a line that leaves more has shown nothing new
+_COMPLETE = 1e-6  # share of the spread left by which a chord without new units may be the last
+_FLOOR = 3.0  # times the rounding of the answers: where a fit of a box in double precision may end
 _AT_NOISE = 3.0  # times the coarseness of the answers: a fit that leaves no more has all units
 
 
@@ -65,6 +67,8 @@ def hinge_layer(box: BlackBox, hidden: int | None, run: Run, rng: np.random.Gene
                 if idle == 0 or not coarse:
                     found, left = looked, now
                 if coarse and left < _CLOSE and idle > 1:
+                    break
+                if box.domain.bounded and looked.seen.quiet and left < _COMPLETE:
                     break
             if found is None or len(found.layer.bias) == 0 or left > _ROUGH:
                 return found
@@ -110,7 +114,8 @@ def _surveyed(
         box.known = held
         layer = Layer(more.weights, more.bias, more.output, constant, linear)
         yield Found(layer, None if before is None else before.asked, replace(seen, hinges=more))
-        if seen.quiet and (hidden is None or len(more) >= hidden or seen.quiet > 2):
+        enough = hidden is None or len(more) >= hidden or seen.quiet > 2
+        if seen.quiet and enough and not box.domain.bounded:
             break
     box.known = None
 
@@ -120,7 +125,7 @@ def _fitted(box: BlackBox, found: Found, run: Run, rng: np.random.Generator) -> 
     asked = hinge_queries(box, layer.weights, layer.bias, rng)
     if len(asked.U) * box.q < 1.2 * len(layer.pack()):
         return found  # too few questions are left: the differences stand as they are
-    floor = float(np.sqrt(np.mean((box.noise_at(asked.U) * asked.weight) ** 2)))
+    floor = _FLOOR * float(np.sqrt(np.mean((box.noise_at(asked.U) * asked.weight) ** 2)))
     layer = descended(layer, asked, hinge, run, True, floor, box.grain.coarse(box.level))
     if box.grain.coarse(box.level):
         # What lines took for a unit and is none has an output that drowns in its own error.

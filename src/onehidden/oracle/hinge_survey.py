@@ -18,6 +18,7 @@ from onehidden.run import Run
 _SPAN = 1e3  # a line reaches this many radii to either side: one unit in 1500 bends beyond
 _LINES = 8  # most lines of one distance
 _QUIET = 2  # lines without a bend that is not known, after which no more are asked
+_CHORDS = 32  # most chords of a bounded domain, of which each meets some units only
 _CONTINUED = 0.5  # share of places of a hyperplane where its kink must be seen
 
 
@@ -64,7 +65,7 @@ def a_line(box: BlackBox, radius: float, rng: np.random.Generator) -> Line:
     # A tenth of the width is left to both sides: around the line questions are asked sideways.
     with np.errstate(invalid="ignore"):
         room = np.where(np.isfinite(high - low), 0.1 * (high - low), 0.0)
-    p = np.clip(p, low + room, high - room)
+    p = np.clip(p, low + 2 * room, high - 2 * room)
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.sort(np.stack([(low + room - p) / v, (high - room - p) / v]), axis=0)
     begin = float(np.max(ends[0], initial=-_SPAN * radius))
@@ -79,7 +80,7 @@ def sightings(box: BlackBox, run: Run, rng: np.random.Generator) -> Iterator[Sig
     hinges, broken, crowded, lines, curved = Hinges.none(box.d, box.q), 0, 0, 0, 0
     for radius in radii(box):
         quiet = 0
-        for _ in range(_LINES):
+        for _ in range(_CHORDS if box.domain.bounded else _LINES):
             line = a_line(box, radius, rng)
             pieces = straight_pieces(box, line)
             lines += 1
@@ -97,7 +98,7 @@ def sightings(box: BlackBox, run: Run, rng: np.random.Generator) -> Iterator[Sig
             quiet = quiet + 1 if len(new) == 0 and crowded == 0 else 0
             run.report(f"line {lines}, {len(hinges)} units", box.queries, float("nan"))
             yield Sighting(hinges, broken, crowded, lines, curved, quiet)
-            if quiet >= _QUIET:
+            if quiet >= (_CHORDS // 3 if box.domain.bounded else _QUIET):
                 break
 
 

@@ -290,7 +290,7 @@ def _region(
     columns = getattr(inputs, "column_names", None)
     columns = getattr(inputs, "columns", None) if columns is None else columns
     names = names if columns is None else tuple(str(c) for c in columns)
-    matrix, _ = data.check_arrays(inputs, None)
+    matrix = _typical_rows(inputs)
     if matrix.shape[1] != d:
         raise ValueError(f"inputs has {matrix.shape[1]} columns, but fn takes n_inputs={d}")
     if len(matrix) < 2:
@@ -301,6 +301,19 @@ def _region(
     spread = matrix.std(axis=0)
     # A column that never varies in the data is still an input of the box: it is asked about around its value.
     return matrix.mean(axis=0), np.where(spread > 0, spread, 1.0), names
+
+
+def _typical_rows(inputs: npt.ArrayLike) -> np.ndarray:
+    """Typical x, checked as samples are; but a column may be constant."""
+    try:
+        matrix = np.array(inputs, dtype=float)
+    except (TypeError, ValueError):
+        return data.check_arrays(inputs, None)[0]
+    if matrix.ndim != 2 or len(matrix) < 2:
+        return data.check_arrays(inputs, None)[0]
+    constant = np.all(matrix == matrix[0], axis=0)
+    varied = np.where(constant, np.arange(len(matrix))[:, None], matrix)
+    return np.where(constant, matrix, data.check_arrays(varied, None)[0])
 
 
 def _check_box(
