@@ -91,6 +91,10 @@ class Run:
         """Whether work of so many operations ends before the time is up; always without a budget."""
         return operations <= _RATE * self.left()
 
+    def affords_in_all(self, operations: float) -> bool:
+        """The same of the whole budget: an answer that does not hang on the clock."""
+        return self.max_seconds is None or operations <= _RATE * self.max_seconds
+
     def report(self, stage: str, step: int, loss: float) -> None:
         """Add a record to the trace and tell the listener."""
         record = TraceRecord(stage, step, float(loss), self.seconds())

@@ -29,8 +29,8 @@ def no_worse_than_linear(answer: Polished, problem: Problem, run: Run) -> Polish
 def with_linear_unit(network: OneHiddenNet, problem: Problem) -> OneHiddenNet:
     """The network, in x, with the linear fit in the place of a unit, outputs by least squares.
 
-    The unit that is replaced is the one whose loss costs least; without biases it bends at the origin, and
-    the answer is only as good as that allows.
+    The unit that moves y least is replaced; without biases the new one bends at the origin, and the answer is
+    only as good as that allows.
     """
     samples, form = problem.samples, problem.form
     root = problem.weighted(np.ones(problem.n))[:, None]
@@ -41,17 +41,14 @@ def with_linear_unit(network: OneHiddenNet, problem: Problem) -> OneHiddenNet:
     bias = 1.0 if form.bias else 0.0
     size = max(float(np.abs(centred @ v).max()), np.finfo(float).tiny)
     row = _SMALL * v / size
-    found, lowest = network, np.inf
-    for i in range(network.n_hidden):
-        weights, offsets = network.weights.copy(), network.bias.copy()
-        weights[i], offsets[i] = row, bias - (row @ problem.around.shift if form.bias else 0.0)
-        columns = root * problem.activation(samples.X @ weights.T + offsets)
-        columns = np.column_stack([columns, root]) if form.intercept else columns
-        # Columns are brought to one length: that of the linear unit is nearly constant.
-        length = np.maximum(np.linalg.norm(columns, axis=0), np.finfo(float).tiny)
-        solved = np.linalg.lstsq(columns / length, y, rcond=None)[0] / length
-        loss = float(np.sum((columns @ solved - y) ** 2))
-        if loss < lowest:
-            output, c = (solved[:-1], float(solved[-1])) if form.intercept else (solved, 0.0)
-            found, lowest = OneHiddenNet(weights, output, offsets, c, network.activation), loss
-    return found
+    values = problem.activation(samples.X @ network.weights.T + network.bias) * network.output
+    i = int(np.argmin(np.std(values, axis=0)))
+    weights, offsets = network.weights.copy(), network.bias.copy()
+    weights[i], offsets[i] = row, bias - (row @ problem.around.shift if form.bias else 0.0)
+    columns = root * problem.activation(samples.X @ weights.T + offsets)
+    columns = np.column_stack([columns, root]) if form.intercept else columns
+    # Columns are brought to one length: that of the linear unit is nearly constant.
+    length = np.maximum(np.linalg.norm(columns, axis=0), np.finfo(float).tiny)
+    solved = np.linalg.lstsq(columns / length, y, rcond=None)[0] / length
+    output, c = (solved[:-1], float(solved[-1])) if form.intercept else (solved, 0.0)
+    return OneHiddenNet(weights, output, offsets, c, network.activation)

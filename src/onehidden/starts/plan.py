@@ -171,10 +171,12 @@ def proposals(problem: Problem, start: str | Start | Sequence[str | Start], run:
     """
     basis = _span(problem, start)
     inside = problem if basis is None else problem.within(basis)
-    legs = plan(problem, start, inside)
+    legs = list(enumerate(plan(problem, start, inside)))
+    if start == "auto":
+        legs = _in_time(legs, problem, inside, run)
     met: list[tuple[Problem, Candidate]] = []
     lowest, refusal = np.inf, None
-    for number, leg in enumerate(legs):
+    for number, leg in legs:
         if met and run.expired():  # however short the time, something is tried
             return
         if (leg.if_span and basis is None) or lowest > leg.hope:
@@ -193,6 +195,22 @@ def proposals(problem: Problem, start: str | Start | Sequence[str | Start], run:
             run.report(f"{start.name} start refused", 0, float("nan"))
     if not met and refusal is not None:
         raise refusal
+
+
+def _in_time(
+    legs: list[tuple[int, Leg]], problem: Problem, inside: Problem, run: Run
+) -> list[tuple[int, Leg]]:
+    """The legs that the whole budget affords first, at least one random restart.
+
+    The budget, not what is left of it, so that the order does not hang on the clock.
+    """
+    if run.max_seconds is None or jax.default_backend() != "cpu":
+        return legs
+    fits = [run.affords_in_all(leg.start.work(inside if leg.inside else problem)) for _, leg in legs]
+    first = [one for one, fit in zip(legs, fits, strict=True) if fit]
+    last = [one for one, fit in zip(legs, fits, strict=True) if not fit]
+    sure = any(isinstance(leg.start, Random) for _, leg in first)  # others may refuse
+    return [*first, *([] if sure else [(len(legs), Leg(Random(1), inside=True))]), *last]
 
 
 def _span(problem: Problem, start: str | Start | Sequence[str | Start]) -> Float[np.ndarray, "d k"] | None:
