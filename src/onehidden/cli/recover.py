@@ -54,7 +54,7 @@ def _starts(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> 
     default="auto",
     show_default=True,
     shell_complete=_starts,
-    help="auto, random, tensor, localised, landscape, wide or thinned.",
+    help="auto, random, linear, tensor, localised, landscape, wide, thinned or population.",
 )
 @click.option(
     "--score", default="auto", show_default=True, help="Input model of the moments: auto or gaussian."
