@@ -5,8 +5,9 @@ Shapes (n, d, k, activation) are few and met often: compiled code is shared by t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 
 from onehidden.streams import derived_seed, stream
