@@ -3,12 +3,17 @@
 Each row trains an ``MLPRegressor`` on a bundled table, hands its ``predict`` to ``recover_oracle`` and
 compares with the weights inside. Function error: largest on 10 000 fresh points, as a share of their standard
 deviation. Parameter error: the worst of rows, outputs, biases and intercept after matching, relative, over
-the units that contribute more than 1e-11 of std(y); the others must be named dead.
+the units that contribute more than 1e-11 of std(y); the others must be named dead. Before them, boxes of the
+size of the literature: random ReLU networks of N(0, 1)/sqrt(k) weights and small biases (BENCH_ONLY picks some).
 """
 
 from __future__ import annotations
 
+import os
+import resource
+import time
 import warnings
+from fnmatch import fnmatch
 
 import numpy as np
 
@@ -21,9 +26,71 @@ ACTIVATIONS = ("relu", "tanh", "logistic")
 WIDTHS = (8, 16, 32)
 SOLVERS = ("lbfgs", "adam")
 TARGET = 1e-7
+# inputs, units, how the answers are spoilt
+LARGE = (
+    (784, 32, "double"), (784, 128, "double"), (3072, 2, "double"), (2048, 4, "double"),
+    (784, 32, "single"), (784, 32, "6 decimals"), (784, 32, "3 decimals"), (784, 32, "noise 1e-6"),
+)  # fmt: skip
+SPOILT = {
+    "6 decimals": lambda y, rng: np.round(y, 6),
+    "3 decimals": lambda y, rng: np.round(y, 3),
+    "noise 1e-6": lambda y, rng: y + 1e-6 * rng.standard_normal(len(y)),
+}
+
+
+def large(quick: bool) -> list[str]:
+    """Boxes of many parameters: what they cost, and how well they are known."""
+    table = Table(
+        "box", "answers", "status", "queries", "log2", "queries a parameter", "seconds", "CPU seconds",
+        "peak GiB", "worst error", "error told", "worst of w a",
+    )  # fmt: skip
+    for d, k, answers in LARGE[:1] if quick else LARGE:
+        if fnmatch(f"{d}-{k} {answers}", os.environ.get("BENCH_ONLY", "*")):
+            large_row(table, d, k, answers)
+    return table.lines
+
+
+def large_row(table: Table, d: int, k: int, answers: str) -> None:
+    rng, noise = stream(0, "benchmark", "oracle", d, k), stream(1, "benchmark", "oracle", d, k)
+    kind = np.float32 if answers == "single" else np.float64
+    A, w, b = (
+        (scale * rng.standard_normal(shape) / np.sqrt(k)).astype(kind)
+        for shape, scale in (((k, d), 1.0), (k, 1.0), (k, 0.1))
+    )
+
+    def box(X: np.ndarray) -> np.ndarray:
+        y = np.maximum(X.astype(kind) @ A.T + b, 0) @ w + kind(0.3)
+        return SPOILT[answers](y, noise) if answers in SPOILT else y
+
+    began = time.process_time()
+    r = oh.recover_oracle(box, d)
+    spent = time.process_time() - began
+    truth = oh.OneHiddenNet(A.astype(float), w.astype(float), b.astype(float), float(kind(0.3)))
+    m = oh.match(r.network, truth)
+    worst = max(m.max_error, m.output_error, m.bias_error, m.intercept_error)
+    # Relative to the largest, as the literature measures it: a unit of small output is then known as well.
+    product = [net.canonical().weights * net.canonical().output[:, None] for net in (r.network, truth)]
+    size = float(np.max(np.abs(product[1])))
+    paired = product[0][m.permutation] if len(product[0]) == k else np.full_like(product[1], np.inf)
+    told = next(c.value for c in r.checks if c.name == "attainable error")
+    order = oh.match(truth.canonical(), truth).permutation
+    absolute = float(np.max(np.abs(paired - product[1][order]))) / size
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    table.row(
+        f"{d}-{k}-1", answers, r.status, r.queries, f"{np.log2(r.queries):.2f}",
+        f"{r.queries / (k * (d + 2) + 1):.1f}", f"{r.seconds:.0f}", f"{spent:.0f}", f"{peak:.2f}",
+        f"{worst:.1e}", f"{told:.1e}", f"{absolute:.1e}",
+    )  # fmt: skip
 
 
 def main(quick: bool) -> list[str]:
+    lines = large(quick)
+    if os.environ.get("BENCH_ONLY"):
+        return lines
+    return [*lines, "", *trained_networks(quick)]
+
+
+def trained_networks(quick: bool) -> list[str]:
     table = Table(
         "table", "inputs", "activation", "width", "solver", "asked", "status", "queries", "seconds",
         "function error", "parameter error", "dead units",

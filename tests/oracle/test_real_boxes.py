@@ -87,23 +87,6 @@ def test_the_probability_of_one_class_is_read_where_it_is_said_to_be_one():
     assert worst_error(r.network, NET) < 1e-8
 
 
-def test_a_trained_classifier_is_read_through_its_probabilities_alone():
-    from sklearn.datasets import load_digits
-    from sklearn.neural_network import MLPClassifier
-
-    X, y = load_digits(return_X_y=True)
-    X = X[:, X.std(axis=0) > 0] / 16.0
-    model = MLPClassifier((8,), max_iter=2000, solver="lbfgs", random_state=0).fit(X[:600], y[:600])
-    output, level = model.coefs_[1], model.intercepts_[1]
-    truth = oh.OneHiddenNet(
-        model.coefs_[0].T, output - output.mean(axis=1, keepdims=True), model.intercepts_[0],
-        level - level.mean(),
-    )  # fmt: skip
-    r = oh.recover_oracle(model.predict_proba, X.shape[1], inputs=X)
-    assert r.converged, r.message
-    assert worst_error(r.network, truth) < 1e-6
-
-
 def test_wrong_assumptions_are_told_with_what_was_seen():
     B = np.random.default_rng(0).standard_normal((4, 6))
 

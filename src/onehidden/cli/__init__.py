@@ -13,6 +13,7 @@ import click
 _COMMANDS = {
     "demo": "Recover a built-in hidden layer, compare it with the truth, write a page.",
     "recover": "Recover the hidden layer behind a table (CSV, Parquet, Feather, npz, a folder of Parquet).",
+    "oracle": "Recover the hidden layer of a model that answers questions (ONNX file, HTTP endpoint).",
     "predict": "Predict with a recovered network at the rows of a table.",
     "check": "Show the checks of a run folder.",
     "report": "Write the report of a run folder as HTML, Markdown or JSON.",

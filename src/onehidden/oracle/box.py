@@ -198,11 +198,14 @@ class BlackBox:
         except Spent:
             raise
         except Exception as error:
-            if self._outputs and len(X) > 1:  # it has answered before: some of these rows are outside
+            lost = isinstance(error, OSError)  # a connection: nothing is said about these rows
+            if (
+                self._outputs and len(X) > 1 and not lost
+            ):  # it has answered before: some of these rows are outside
                 half = len(X) // 2
                 self.queries -= len(X)
                 return np.concatenate([self._raw(X[:half]), self._raw(X[half:])])
-            if self._outputs:
+            if self._outputs and not lost:
                 return np.full((1, self._outputs), np.nan)
             raise ValueError(
                 f"fn failed on an array of shape {X.shape}: {type(error).__name__}: {error}"

@@ -1,0 +1,92 @@
+"""onehidden oracle: the hidden layer of a model that answers questions, a file or an endpoint."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from onehidden.cli import examples
+
+
+@click.command(
+    name="oracle",
+    epilog=examples(
+        "onehidden oracle model.onnx --out run",
+        "onehidden oracle --url http://localhost:8000/predict --inputs 784 --answers-file answers.bin",
+        "onehidden oracle --inputs 784 --hidden 32 --dry-run  # how many questions that takes",
+    ),
+)
+@click.argument("model", required=False)
+@click.option("--url", help='An endpoint: {"inputs": rows} is posted, {"outputs": rows} comes back.')
+@click.option(
+    "--inputs", "n_inputs", type=click.IntRange(1), help="Number of inputs (of an ONNX file: known)."
+)
+@click.option("--hidden", type=click.IntRange(1), help="Number of units; counted when not given.")
+@click.option("--activation", default="relu", show_default=True, help="A name, or auto.")
+@click.option("--answers", default="auto", show_default=True, help="value, probability or auto.")
+@click.option(
+    "--answers-file", type=click.Path(dir_okay=False), help="Answers of the endpoint are kept here."
+)
+@click.option("--batch", type=click.IntRange(1), help="Most rows of one question.")
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Most requests a second.")
+@click.option("--max-queries", type=click.IntRange(1))
+@click.option("--max-seconds", type=click.FloatRange(0, min_open=True))
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--out", type=click.Path(file_okay=False), help="Folder for the network and its certificate.")
+@click.option("--dry-run", is_flag=True, help="Only say about how many questions it takes.")
+@click.option("--json", "as_json", is_flag=True, help="The certificate as JSON on stdout.")
+def command(
+    model: str | None,
+    url: str | None,
+    n_inputs: int | None,
+    hidden: int | None,
+    activation: str,
+    answers: str,
+    answers_file: str | None,
+    batch: int | None,
+    rate: float | None,
+    max_queries: int | None,
+    max_seconds: float | None,
+    seed: int,
+    out: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Recover the hidden layer of MODEL (an ONNX file) or of an endpoint by asking it.
+
+    Exit code 0 if the answer is exact or consistent, else 1.
+    """
+    from onehidden.cli.progress import live
+    from onehidden.oracle import recover_oracle
+    from onehidden.oracle.adapters import Endpoint, from_onnx
+    from onehidden.oracle.by_hinges import expected_queries
+
+    if (model is None) == (url is None) and not dry_run:
+        raise ValueError("name an ONNX file or an endpoint with --url, one of the two")
+    box = None
+    if model is not None:
+        box, d = from_onnx(model)
+        n_inputs = d if n_inputs is None else n_inputs
+    if n_inputs is None:
+        raise ValueError("an endpoint does not say how many inputs it takes: give --inputs")
+    if dry_run:
+        about = expected_queries(n_inputs, hidden or 1, activation)
+        each = "" if hidden else " for one unit, and for each further one about as much as its parameters"
+        click.echo(f"{about} queries{each}")
+        return 0
+    if box is None:
+        box = Endpoint(str(url), answers_file, batch or 1024, rate)
+    with live(max_seconds) as hear:
+        recovery = recover_oracle(
+            box, n_inputs, hidden, activation=activation, answers=answers, batch=batch, seed=seed,
+            max_queries=max_queries, max_seconds=max_seconds, progress=hear,
+        )  # fmt: skip
+    if out is not None:
+        recovery.save(out)
+    if as_json:
+        click.echo(json.dumps(recovery.to_dict(), allow_nan=False))
+    else:
+        click.echo(f"{recovery.status}: {recovery.message}")
+        click.echo(f"{recovery.network}; {recovery.queries} queries, {recovery.seconds:.1f} s")
+    return 0 if recovery.converged else 1
