@@ -4,7 +4,7 @@ Each row trains an ``MLPRegressor`` on a bundled table, hands its ``predict`` to
 compares with the weights inside. Function error: largest on 10 000 fresh points, as a share of their standard
 deviation. Parameter error: the worst of rows, outputs, biases and intercept after matching, relative, over
 the units that contribute more than 1e-11 of std(y); the others must be named dead. Before them, boxes of the
-size of the literature: random ReLU networks of N(0, 1)/sqrt(k) weights and small biases (BENCH_ONLY picks some).
+size of the literature: random ReLU networks of N(0, 1)/sqrt(k) weights and small biases (--only picks some).
 """
 
 from __future__ import annotations

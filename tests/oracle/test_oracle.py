@@ -19,6 +19,7 @@ from onehidden.oracle.lines import find_zones, random_line
 from onehidden.oracle.signs import solve_signs
 from onehidden.oracle.tails import tail_of
 from onehidden.precision import double
+from onehidden.refused import Refused
 
 # Written apart from the library: plain NumPy.
 PLAIN = {
@@ -263,8 +264,11 @@ def test_one_smooth_input_falls_back_on_samples():
     ids=["smooth", "two layers"],
 )
 def test_what_is_no_network_is_not_certified(fn):
-    r = oh.recover_oracle(fn, 2, 3, max_seconds=2)
-    assert not r.converged
+    try:
+        certified = oh.recover_oracle(fn, 2, 3, max_seconds=2).converged
+    except Refused:  # with what was seen
+        certified = False
+    assert not certified
 
 
 @pytest.mark.parametrize(

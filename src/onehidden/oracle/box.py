@@ -186,7 +186,7 @@ class BlackBox:
 
     def _raw(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n q"]:
         if self._most is not None and self.queries + len(X) > self._most:
-            raise Spent(f"the {self._most} queries allowed are used up")
+            raise Spent(f"the {self._most + self._held} queries allowed are used up")
         if self._run is not None and self._timed and self._run.expired():
             raise Spent(f"the {self._run.max_seconds:g} seconds allowed are used up")
         self.queries += len(X)

@@ -108,7 +108,7 @@ def _one_layer(seen: Sighting | None, options: Options) -> Check:
         )
     if seen.crowded:
         parts.append(
-            f"{seen.crowded} places of the last line are no single kinks: a jump, or kinks too close"
+            f"{seen.crowded} places of the last line are no single kinks: a curve, a jump, or kinks too close"
         )
     if not parts and len(seen.hinges) == 0:
         parts.append(f"{seen.lines} lines are straight: the function is linear as far as it was asked")
