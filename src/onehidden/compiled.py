@@ -6,11 +6,16 @@ folder; a cache that the user configured is left alone, and so are all settings 
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import functools
 import hashlib
 import os
 import platform
+import shutil
+import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +26,7 @@ from jax.experimental.compilation_cache import compilation_cache
 VARIABLE = "ONEHIDDEN_CACHE"  # another folder, or "off"
 # A program that took less to compile is not worth a file: reading one back takes some milliseconds.
 _LEAST_SECONDS = 0.02
+_OWN, _STALE = "compiling-", 86_400.0  # name of a folder of one process, and seconds after which it is old
 
 
 class _Scope:
@@ -41,6 +47,8 @@ class _Scope:
             self.inside -= 1
             if self.inside == 0 and self.before is not None:
                 _restore(self.before)
+                if (desk := _desk()) is not None:
+                    desk.publish()
 
 
 _SCOPE = _Scope()
@@ -60,13 +68,14 @@ def _begin() -> dict[str, object] | None:
     """Turn the cache on; what stood there before, or None where it stays as it is."""
     if jax.config.jax_compilation_cache_dir is not None:  # pyright: ignore[reportAttributeAccessIssue]
         return None
-    folder = cache_folder()
-    if folder is None:
+    desk = _desk()
+    if desk is None:
         return None
     wanted = {
-        "jax_compilation_cache_dir": str(folder),
+        "jax_compilation_cache_dir": str(desk.folder),
         "jax_persistent_cache_min_compile_time_secs": _LEAST_SECONDS,
         "jax_persistent_cache_min_entry_size_bytes": -1,
+        "jax_persistent_cache_enable_xla_caches": "none",  # those put the folder's name into every key
     }
     before = {name: getattr(jax.config, name) for name in wanted}
     _restore(wanted)
@@ -96,6 +105,51 @@ def cache_folder() -> Path | None:
     except OSError:
         return None
     return folder if os.access(folder, os.W_OK) else None
+
+
+class _Desk:
+    """A folder of this process alone, with links to all kept programs: JAX writes a program in place.
+
+    A process killed while it writes, or another one that reads meanwhile, would else meet half a program.
+    What is whole is put on the common shelf by ``publish``, in one step each.
+    """
+
+    def __init__(self, shelf: Path) -> None:
+        self.shelf = shelf
+        for left in shelf.parent.glob(f"{_OWN}*"):  # of processes that were killed
+            if time.time() - left.stat().st_mtime > _STALE:
+                shutil.rmtree(left, ignore_errors=True)
+        self.folder = Path(tempfile.mkdtemp(prefix=_OWN, dir=shelf.parent))
+        atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
+        self.known = {entry.name for entry in os.scandir(shelf)}
+        for name in self.known:
+            with contextlib.suppress(OSError):
+                os.link(shelf / name, self.folder / name)
+
+    def publish(self) -> None:
+        """Put what was compiled since on the shelf."""
+        with contextlib.suppress(OSError):
+            new = {entry.name for entry in os.scandir(self.folder)} - self.known
+            self.known |= new
+            for name in new:
+                with contextlib.suppress(FileExistsError):
+                    os.link(self.folder / name, self.shelf / name)
+
+
+def _desk() -> _Desk | None:
+    """The folder of this process; one forked off has its own."""
+    return _desk_of(os.getpid())
+
+
+@functools.lru_cache(1)
+def _desk_of(process: int) -> _Desk | None:
+    shelf = cache_folder()
+    if shelf is None:
+        return None
+    try:
+        return _Desk(shelf)
+    except OSError:  # a full disk, a file system without links
+        return None
 
 
 def _processor() -> str:

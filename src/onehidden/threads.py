@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 # Parameters below which matrix products run on one thread. Threads of a small product wait for one another
-# longer than they work: d = 5, k = 3, n = 1500 took 1.2 s with one and 14 s of processor time with two on a
-# machine with other work; from about 300 parameters on two threads are never slower.
-SMALL = 300
+# longer than they work, and where a core has other work they spin: eigenvalues of 930 parameters took .05 s
+# with one thread and 3.5 s with two beside another job. Alone on two cores: 900 parameters (d = k = 30,
+# n = 8000) 5.5 s with one thread and 5.9 s with two, 2600 (d = k = 50, n = 16 384) 22.3 and 18.2 s.
+SMALL = 1500
 
 
 @contextmanager

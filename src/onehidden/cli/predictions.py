@@ -60,7 +60,7 @@ class Predictions:
 
     def __iter__(self) -> Iterator[np.ndarray]:
         for batch in self.table.batches():
-            values = self.net.predict(batch.X) if len(batch) else np.zeros(0)
+            values: np.ndarray = self.net.predict(batch.X) if len(batch) else np.zeros(0)
             if values.ndim > 1:
                 raise ValueError(
                     f"the model has {values.shape[1]} outputs, predict writes one: use it in Python"

@@ -16,7 +16,8 @@ from jaxtyping import Float
 
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.patterns import rows_needed
-from onehidden.fit.form import jacobian_pieces
+from onehidden.certify.tangent import Tangent
+from onehidden.fit.in_memory import NetworkFit
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
 from onehidden.recovery.line import Affine, ridge_line
@@ -34,7 +35,6 @@ _CHANCE = 4.0
 # as a search anew.
 _AMPLE = 50
 _WORK = 1e9  # operations of a descent (a tenth of a second) beyond which no search is made anew
-_BYTES = 32 << 20  # one piece of the Jacobian
 
 # A search anew: rows to fit -> the network found.
 Refit = Callable[[Problem, Run], OneHiddenNet]
@@ -157,15 +157,10 @@ def leverage_residuals(network: OneHiddenNet, problem: Problem) -> Float[np.ndar
 
     h is the diagonal of J (J'J)⁺ J'.
     """
-    samples, end, theta = problem.samples, problem.end, problem.theta(network)
-    hessian = problem.sums.normal_equations(theta)[0]
-    value, vector = np.linalg.eigh(hessian)
-    root = vector[:, value > 1e-10 * value[-1]] / np.sqrt(value[value > 1e-10 * value[-1]])
-    pieces = jacobian_pieces(
-        problem.form, theta, end.inputs(samples.X), end.target(samples.y), samples.weight, _BYTES
-    )
-    leverage = np.concatenate([((J @ root) ** 2).sum(axis=1) for _, J in pieces])
-    return (samples.y - network.predict(samples.X)) / np.maximum(1 - leverage, 1e-3)
+    samples, fit, theta = problem.samples, problem.sums, problem.theta(network)
+    assert isinstance(fit, NetworkFit)
+    leverage = Tangent.of(lambda rows: fit.jacobian(theta, rows), fit.n).leverages()
+    return (samples.y - network.predict(samples.X)) / (1 - leverage)
 
 
 def refit_residuals(problem: Problem, refit: Refit, run: Run) -> Float[np.ndarray, " n"] | None:
