@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from onehidden import activations
+from onehidden.data.arrays import must_be_aligned
 from onehidden.fit.form import Form
 from onehidden.recovery.fallback import (
     Rows,
@@ -102,6 +103,7 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         y : (n,) target.
         sample_weight : (n,) weights; a row of weight 2 counts as two rows, one of weight 0 as none.
         """
+        must_be_aligned(X, y)
         matrix, target = _validated(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         weight = None
         if sample_weight is not None:
