@@ -15,7 +15,6 @@ import platform
 import shutil
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,10 +22,12 @@ from pathlib import Path
 import jax
 from jax.experimental.compilation_cache import compilation_cache
 
+from onehidden.whole import alive
+
 VARIABLE = "ONEHIDDEN_CACHE"  # another folder, or "off"
 # A program that took less to compile is not worth a file: reading one back takes some milliseconds.
 _LEAST_SECONDS = 0.02
-_OWN, _STALE = "compiling-", 86_400.0  # name of a folder of one process, and seconds after which it is old
+_OWN = "compiling-"  # a folder of one process, its number after it
 
 
 class _Scope:
@@ -117,14 +118,21 @@ class _Desk:
     def __init__(self, shelf: Path) -> None:
         self.shelf = shelf
         for left in shelf.parent.glob(f"{_OWN}*"):  # of processes that were killed
-            if time.time() - left.stat().st_mtime > _STALE:
+            number = left.name.split("-")[1]
+            if number.isdecimal() and not alive(int(number)):
                 shutil.rmtree(left, ignore_errors=True)
-        self.folder = Path(tempfile.mkdtemp(prefix=_OWN, dir=shelf.parent))
-        atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
+        self.process = os.getpid()
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{_OWN}{self.process}-", dir=shelf.parent))
+        atexit.register(self.tidy)
         self.known = {entry.name for entry in os.scandir(shelf)}
         for name in self.known:
             with contextlib.suppress(OSError):
                 os.link(shelf / name, self.folder / name)
+
+    def tidy(self) -> None:
+        """Remove the folder, if it is this process's: one forked off inherits the call."""
+        if os.getpid() == self.process:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def publish(self) -> None:
         """Put what was compiled since on the shelf."""

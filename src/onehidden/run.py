@@ -104,10 +104,6 @@ class Run:
         elif callable(self.listener):
             self.listener(record)
 
-    def reporter(self, stage: str) -> Callable[[int, float], None]:
-        """``report`` of one stage."""
-        return lambda step, loss: self.report(stage, step, loss)
-
     def recall(self) -> Values | None:
         """What the journal has of the present step."""
         return self.journal.recall(self._step)
@@ -135,7 +131,10 @@ _STOPS: list[threading.Event] = []
 
 @contextmanager
 def stoppable() -> Iterator[threading.Event]:
-    """A scope with an event that, once set, ends every run in it as a spent budget does."""
+    """A scope with an event that, once set, ends every run of the process as a spent budget does.
+
+    Of all threads: an interrupt is one of the process, and says nothing of threads.
+    """
     stop = threading.Event()
     _STOPS.append(stop)
     try:

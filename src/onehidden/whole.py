@@ -20,15 +20,18 @@ _HOST = re.sub(r"\W", "-", platform.node())  # folders may be shared between mac
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A path beside ``path``, of the same suffix, to write to; moved into place when all went well."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(path)
-    beside = _beside(path)
+    """A path beside ``path``, of the same suffix, to write to; moved into place when all went well.
+
+    A link stays one: what it points to is written.
+    """
+    place = real(path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(place, path.suffix)
+    beside = _beside(place, path.suffix)
     try:
         yield beside
-        with beside.open("rb") as file:  # on the disk before it has the name
-            os.fsync(file.fileno())
-        os.replace(beside, path)
+        _to_disk(beside)  # before it has the name
+        os.replace(beside, place)
     except BaseException as error:
         beside.unlink(missing_ok=True)
         raise _about(error, path) from None
@@ -42,26 +45,49 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """A new folder beside ``folder`` to fill; it takes the place of ``folder`` when all went well."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(folder)
-    beside = _beside(folder)
+    """A new folder beside ``folder`` to fill; it takes the place of ``folder`` when all went well.
+
+    A link stays one: the folder that it points to is replaced.
+    """
+    place = real(folder)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(place, folder.suffix)
+    beside = _beside(place, folder.suffix)
     beside.mkdir()
     try:
         yield beside
-        for file in beside.iterdir():
-            with file.open("rb") as opened:
-                os.fsync(opened.fileno())
-        if folder.exists() and any(folder.iterdir()):
-            old = _beside(folder, "old")
-            os.rename(folder, old)
-            os.rename(beside, folder)
-            shutil.rmtree(old, ignore_errors=True)
+        for file in beside.rglob("*"):
+            if file.is_file():
+                _to_disk(file)
+        if place.exists() and any(place.iterdir()):
+            _exchange(beside, place, _beside(place, folder.suffix, "old"))
         else:
-            os.rename(beside, folder)  # onto an empty folder too
+            os.rename(beside, place)  # onto an empty folder too
     except BaseException as error:
         shutil.rmtree(beside, ignore_errors=True)
         raise _about(error, folder) from None
+
+
+def real(path: Path) -> Path:
+    """The place that a path means, links followed; what moves into place must move there."""
+    return Path(os.path.realpath(path))
+
+
+def _to_disk(file: Path) -> None:
+    with file.open("rb") as opened:
+        os.fsync(opened.fileno())
+
+
+def _exchange(new: Path, place: Path, old: Path) -> None:
+    """Put a folder where another is, which goes; where the new one cannot move, the other comes back."""
+    try:
+        os.rename(place, old)
+        os.rename(new, place)
+    except BaseException:
+        with suppress(OSError):  # nothing to bring back, or the new one is there after all
+            os.rename(old, place)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _about(error: BaseException, path: Path) -> BaseException:
@@ -71,19 +97,18 @@ def _about(error: BaseException, path: Path) -> BaseException:
     return OSError(error.errno, error.strerror or str(error), str(path))
 
 
-def _beside(path: Path, what: str = "writing") -> Path:
-    return path.with_name(f".{path.stem}.{_HOST}.{os.getpid()}.{next(_NUMBERS)}.{what}{path.suffix}")
+def _beside(path: Path, suffix: str, what: str = "writing") -> Path:
+    """A name of this process beside a path; the suffix is the one asked for, which a link may have alone."""
+    return path.with_name(f".{path.stem}.{_HOST}.{os.getpid()}.{next(_NUMBERS)}.{what}{suffix}")
 
 
-def _sweep(path: Path) -> None:
+def _sweep(path: Path, suffix: str) -> None:
     """Remove what processes that are no more left beside a path; an old folder goes back to its place."""
-    names = re.compile(
-        rf"\.{re.escape(path.stem)}\.{_HOST}\.(\d+)\.\d+\.(writing|old){re.escape(path.suffix)}"
-    )
+    names = re.compile(rf"\.{re.escape(path.stem)}\.{_HOST}\.(\d+)\.\d+\.(writing|old){re.escape(suffix)}")
     with suppress(OSError):
         for other in path.parent.iterdir():
             found = names.fullmatch(other.name)
-            if found is None or _alive(int(found[1])):
+            if found is None or alive(int(found[1])):
                 continue
             if found[2] == "old" and not path.exists():
                 os.rename(other, path)  # its process ended between the two moves
@@ -93,7 +118,7 @@ def _sweep(path: Path) -> None:
                 other.unlink(missing_ok=True)
 
 
-def _alive(process: int) -> bool:
+def alive(process: int) -> bool:
     """Whether a process of this machine may still run; signal 0 asks that on POSIX alone."""
     if os.name != "posix":
         return True

@@ -21,7 +21,7 @@ def test_steps_share_clock_trace_and_listener():
     run = Run(listener=heard.append)
     inner = run.at("width", 3).at("random", 2)
     assert inner.path == ("width", 3, "random", 2)
-    inner.reporter("finish")(7, 0.5)
+    inner.report("finish", 7, 0.5)
     assert run.trace is inner.trace
     assert heard == run.trace
     assert (heard[0].stage, heard[0].step, heard[0].loss) == ("finish", 7, 0.5)

@@ -71,8 +71,8 @@ def with_activations(certificate: Certificate, problem: Problem, run: Run) -> Ce
         if judged.deviations >= CLEAR:
             continue
         gap = behind(certificate.mean_square, other.mean_square, problem.n)
-        every = tuple(range(problem.k))
-        found.append(Alternative(Kind.ACTIVATION, name, gap, other.network, every, judged.deviations))
+        units = tuple(range(problem.k))
+        found.append(Alternative(Kind.ACTIVATION, name, gap, other.network, units, judged.deviations))
         (ahead if judged.verdict == "second" else ties).append(name)
     advice = "activations that explain these rows better than the one assumed, row by row at level .01"
     better = f"{advice}: {', '.join(ahead)}" if ahead else advice

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from jaxtyping import Float
 
@@ -28,21 +30,25 @@ _TO_KEEP, _TO_ASK = 1.0, 1.5
 def with_smaller(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
     """Held against a linear function, and against one unit fewer.
 
-    Either the smaller model leaves something for a unit to explain, tested with random signs; or the answer
-    is clearly better: where a model is far off, what it leaves is no noise, and its random signs have little
-    power.
+    Either the answer is clearly better; or the smaller model leaves something for a unit to explain, tested
+    with random signs, which takes longer: where a model is far off, what it leaves is no noise, and random
+    signs have little power.
     """
     own = RowLosses.of(problem, certificate.network)
 
-    def smaller(asked: FurtherUnit, rival: RowLosses, units: int, kind: Kind, dropped: int | None) -> Check:
-        check = not_compared(kind, asked.reason)
-        if asked.asked:
-            check = asks_for_all(asked.p_value, kind, dropped)
-        clearly = None if check.passed else _clearly_better(own, rival, problem, units, kind, passed=True)
-        return check if clearly is None else clearly
+    def smaller(
+        ask: Callable[[], FurtherUnit], rival: RowLosses, units: int, kind: Kind, dropped: int | None
+    ) -> Check:
+        clearly = _clearly_better(own, rival, problem, units, kind, passed=True)
+        if clearly is not None:
+            return clearly
+        asked = ask()
+        if not asked.asked:
+            return not_compared(kind, asked.reason)
+        return asks_for_all(asked.p_value, kind, dropped)
 
     linear = RowLosses.linear(problem)
-    checks = [smaller(beyond_linear(problem, run), linear, problem.k, Kind.LINEAR, None)]
+    checks = [smaller(lambda: beyond_linear(problem, run), linear, problem.k, Kind.LINEAR, None)]
     open_: dict[int, tuple[Cause, str]] = {}
     if not checks[0].passed:
         why = "these rows do not rule out a linear function"
@@ -54,8 +60,8 @@ def with_smaller(certificate: Certificate, problem: Problem, run: Run) -> Certif
         fewer = problem.with_width(problem.k - 1)
         rest = problem.begin.outward(with_one_fewer(problem, start, run.at("fewer")).network)
         rest = polish(rest, fewer, run.at("fewer", "finish")).network
-        asked = _asked_for_more(fewer, rest, run)
-        checks.append(smaller(asked, RowLosses.of(fewer, rest), 1, Kind.FEWER, dropped))
+        rival = RowLosses.of(fewer, rest)
+        checks.append(smaller(lambda: _asked_for_more(fewer, rest, run), rival, 1, Kind.FEWER, dropped))
         if not checks[1].passed:
             open_ = {dropped: (Cause.SPARE, f"the data do not ask for unit {dropped + 1}")}
     return certificate.held(checks, []).with_open(open_)

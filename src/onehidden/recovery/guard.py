@@ -1,9 +1,9 @@
 """Predictions that are no worse than ridge regression's on rows that were not fitted.
 
-A network that is certified predicts as it stands. Of any other so much is used as rows left out speak for:
-ridge regression l and the network N are fitted to the rest of the rows, and predictions are
-l + share (N - l) with the share that is best on the rows left out, made smaller by what chance may have
-added to it. Where they do not speak for the network at all, the share is zero.
+A network that is certified, and no worse than ridge regression on rows left out, predicts as it stands. Of
+any other so much is used as rows left out speak for: ridge regression l and the network N are fitted to the
+rest of the rows, and predictions are l + share (N - l) with the share that is best on the rows left out, made
+smaller by what chance may have added to it. Where they do not speak for the network at all, the share is zero.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def guarded(certificate: Certificate, problem: Problem, refit: Refit, run: Run) 
     again = certificate.freedom * _AMPLE > problem.n and descent_work(own) <= _WORK and not run.expired()
     outside = refit_residuals(own, refit, run) if again else None
     if outside is None:
-        outside = leverage_residuals(network, own)
+        # Without a search anew, near the answer only; of units taken for linear ones what they predict.
+        outside = leverage_residuals(network, own) + network.predict(samples.X) - kept.predict(samples.X)
     gain = np.clip(missed - outside, low, high)
     used = _share(missed, gain, share)
     if used == 0:

@@ -43,7 +43,10 @@ def held_against_ridge(
     def refit(part: Problem, run: Run) -> OneHiddenNet:
         quiet = replace(run, listener=False, trace=[])
         begun = islice(proposals(part, options.start, quiet), _TRIES)
-        ended = [polish(part.begin.outward(one.network), part, quiet, rough=True) for one in begun]
+        ended = [
+            polish(part.begin.outward(one.network), part, quiet.at("finish", number), rough=True)
+            for number, one in enumerate(begun)
+        ]
         if not ended:
             raise Refused("no start found anything to begin from in these rows")
         return min(ended, key=lambda one: one.mean_square).network

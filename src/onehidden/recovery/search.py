@@ -33,7 +33,10 @@ _NONE_P = 0.05  # p-value of a unit beyond a linear function from which one is l
 _FEW = 2  # ... so many starts
 _SCOUT = 10  # times its own work that must be affordable for the question to be put before a search
 _CHEAP, _RESTARTS = 1e9, 8  # operations that all starts may take (a tenth of a second), and starts at most
-_SMALL = 600  # weights up to which every unit is repaired three times
+# Every unit is repaired three times where all that takes no more operations than this, a minute on a core;
+# else six of them: what a few repairs do not mend, another start does sooner (d = k = 20, n = 10 000, noise
+# .3: sixty repairs of the first restart took ten minutes, the whole recovery now takes 34 s).
+_REPAIRS, _FEWEST = 1e12, 6
 
 
 @dataclass(frozen=True)
@@ -137,8 +140,8 @@ def _known(answer: Polished, tried: list[Tried], n: int) -> Certificate | None:
 def _with_repair(problem: Problem, candidate: Candidate, run: Run) -> Iterator[Candidate]:
     """The candidate, and if that does not settle the matter, its repaired form."""
     yield candidate
-    small = problem.k * (problem.d + 1) <= _SMALL
-    better = repaired(problem, candidate, 3 * problem.k if small else 6, run)
+    rounds = min(3 * problem.k, max(_FEWEST, int(_REPAIRS / descent_work(problem))))
+    better = repaired(problem, candidate, rounds, run)
     if better.loss < candidate.loss:
         yield better
 

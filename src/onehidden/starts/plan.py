@@ -26,10 +26,8 @@ _LINEAR = 2  # units up to which the least-squares direction is looked along fir
 _CHEAP = 450  # parameters up to which random restarts come first: 50–100 ms each, one to five suffice (k = 5)
 _FEW = 5  # samples a parameter below which only thinned students keep the units (d = k = 50, n = 8192) ...
 _TOO_FEW = 3.75  # ... and below which those have to see all rows at every step (n = 10 000 is 3.9)
-_SCARCE, _MANY = (
-    300,
-    8,
-)  # parameters and units from which random restarts then come last (d = k = 20, n = 1000)
+# parameters and units from which random restarts then come last (d = k = 20, n = 1000).
+_SCARCE, _MANY = 300, 8
 _SPARSE = 2.25  # samples a weight below which students find nothing and a population comes before them
 _CPU_WORK = 3e13  # operations of a round worth waiting for on a CPU: some minutes on two cores
 _GPU_WORK = 3e15  # the same on an accelerator (d = k = 20 at 1.5 samples a weight, 3e13, took 13 s there)

@@ -134,7 +134,7 @@ class Population:
             shared = f"{flock.shared(parents):.1f} of {flock.form.k} units shared"
             run.report(f"population, {shared}", generation, best)
             if best <= min(_NEAR, _AGAIN * tried):
-                found = _refined(problem, flock.form, parents.best(1), run)
+                found = _refined(problem, flock.form, parents.best(1), run.at("generation", generation))
                 if problem.rows.rounding.found(found.loss):
                     return found
                 tried = best
@@ -149,7 +149,7 @@ class Population:
             else:
                 children = _with_strangers(flock.form, flock.mixed(parents, pairs, run, rng), rng)
             herd = parents.joined(flock.descended(children, manner.steps, run))
-        return _refined(problem, flock.form, herd.distinct(_FINISHED), run)
+        return _refined(problem, flock.form, herd.distinct(_FINISHED), run.at("last"))
 
 
 def _refined(problem: Problem, form: Form, herd: Herd, run: Run) -> Candidate:
