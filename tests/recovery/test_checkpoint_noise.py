@@ -1,4 +1,4 @@
-"""A checkpoint remembers every step of a noisy answer, those of rows left out as well, under names of their own."""
+"""A checkpoint remembers every step of a noisy answer, and those of rows left out, each by its name."""
 
 import numpy as np
 

@@ -56,8 +56,8 @@ def order_checks(local: LocalFit) -> list[Check]:
             p_value,
             DEPENDENT_P,
             "p-value of residuals that do not depend on those of the rows before; below the bound "
-            "neighbouring rows are not independent evidence and the standard errors are too small: thin the "
-            "rows out, or shuffle them if their order means nothing",
+            "neighbouring rows are not independent evidence and the standard errors are too small: add the "
+            "column that orders or groups the rows, or keep one row of each group",
             About.ERRORS,
         )
     ]

@@ -3,7 +3,7 @@
 A network that is certified, and no worse than ridge regression on rows left out, predicts as it stands. Of
 any other so much is used as rows left out speak for: ridge regression l and the network N are fitted to the
 rest of the rows, and predictions are l + share (N - l) with the share that is best on the rows left out, made
-smaller by what chance may have added to it. Where they do not speak for the network at all, the share is zero.
+smaller by what chance may have added to it; where they do not speak for the network, the share is zero.
 """
 
 from __future__ import annotations
