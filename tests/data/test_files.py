@@ -136,14 +136,33 @@ def test_categories_that_are_names_of_rows_are_refused():
     one_sentence(error, "more than 100 different texts", "--drop")
 
 
+@pytest.mark.parametrize("day", ["2024-01-0{}", "0{}.12.2004", "{}.1.2004"])
 @pytest.mark.parametrize("stream", [False, True])
-def test_dates_are_refused_with_what_to_do(stream, tmp_path):
-    rows = [f"2024-01-0{i + 1},{a},{b}" for i, (a, b) in enumerate(zip(NUMBERS, Y, strict=True))]
+def test_dates_are_refused_with_what_to_do(stream, day, tmp_path):
+    rows = [f"{day.format(i + 1)},{a},{b}" for i, (a, b) in enumerate(zip(NUMBERS, Y, strict=True))]
     path = write_csv(tmp_path / "a.csv", "day,x,y", rows)
     with pytest.raises(ValueError) as error:
         data.open(path, target="y", stream=stream)
     one_sentence(error, "'day'", "days since the first", "--drop day")
     assert data.open(path, target="y", drop=["day"], stream=stream).feature_names == ("x",)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_target_that_is_text_is_told_before_the_features(stream, tmp_path):
+    path = write_csv(tmp_path / "a.csv", "kind,x,name", [f"a{x},{x},car {x}" for x in range(6)])
+    with pytest.raises(ValueError) as error:
+        data.open(path, target="name", stream=stream)
+    one_sentence(error, "the target must be a number", "'name'", "'car 0'")
+    assert "'kind'" not in str(error.value)
+
+
+@pytest.mark.parametrize("target", ["y", "x"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_decimal_commas_are_told_wherever_they_stand(stream, target, tmp_path):
+    path = write_csv(tmp_path / "a.csv", "name,x,y", [f'car {i},"{i},5",{i}' for i in range(6)])
+    with pytest.raises(ValueError) as error:
+        data.open(path, target=target, stream=stream)
+    one_sentence(error, "--decimal ,")
 
 
 @pytest.mark.parametrize("stream", [False, True])

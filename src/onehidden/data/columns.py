@@ -16,6 +16,7 @@ from onehidden.data.varying import varying
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_COMMAS = "read decimal commas with decimal=',' (--decimal ,)"
 GAPS = "fill the gaps, or leave those rows out with nulls='drop' (--nulls drop)"
 
 
@@ -30,8 +31,7 @@ def build(table: pa.Table, request: Request, where: str) -> Table:
     text = text_columns(names, kinds, request) if request.one_hot is True else []
     levels = learnt_levels([table], text, where) if request.one_hot is True else given
     chosen = choose(names, kinds, request, levels)
-    others = [name for name in (request.target, request.weight) if name is not None]
-    must_be_numeric(chosen.features, others, kinds, where, lambda name: table.column(name))
+    must_be_numeric(chosen.features, request, kinds, where, lambda name: table.column(name))
     X = np.empty((table.num_rows, len(chosen.features)))
     faults: dict[str, str] = {}
     for j, feature in enumerate(chosen.features):
@@ -144,53 +144,64 @@ def numbers(column: pa.Array | pa.ChunkedArray, name: str, where: str) -> np.nda
 
 def must_be_numeric(
     features: Sequence[Feature],
-    others: Sequence[str],
+    request: Request,
     kinds: Mapping[str, Kind],
     where: str,
     column_of: Callable[[str], pa.ChunkedArray | None],
 ) -> None:
-    """Text, dates and the rest are refused with what can be done about them.
+    """Text, dates and the rest are refused with what can be done about them; the target before the features.
 
     ``column_of`` gives the column of a name, to show one of its values, or None where they are not at hand.
     """
+    roles = ((request.target, "the target must be a number"), (request.weight, "weights must be numbers"))
+    for name, must in roles:
+        if name is not None and kinds[name] is not Kind.NUMBER:
+            column = column_of(name)
+            comma = column is not None and any(map(_has_comma, _texts(column)))
+            cure = _COMMAS if comma else "give numbers there, or name another column"
+            raise ValueError(
+                f"{must}, but {name!r} of {where} is not ({_shown(kinds[name], column)}): {cure}"
+            )
     wanted = [feature.column for feature in features if feature.level is None]
-    bad = [name for name in [*wanted, *others] if kinds[name] is not Kind.NUMBER]
+    bad = [name for name in wanted if kinds[name] is not Kind.NUMBER]
     if not bad:
         return
-    shown = [f"{name!r} ({_shown(kinds[name], column_of(name))})" for name in bad[:5]]
+    columns = [column_of(name) for name in bad[:5]]
+    shown = [f"{name!r} ({_shown(kinds[name], held)})" for name, held in zip(bad, columns, strict=False)]
     more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
-    cure = _cure(bad, others, kinds, column_of(bad[0]))
+    cure = _cure(bad, kinds, [[] if held is None else _texts(held) for held in columns])
     raise ValueError(
         f"{where} must have numeric columns, but {', '.join(shown)}{more} "
         f"{'is' if len(bad) == 1 else 'are'} not: {cure}"
     )
 
 
-def _cure(
-    bad: list[str], others: Sequence[str], kinds: Mapping[str, Kind], column: pa.ChunkedArray | None
-) -> str:
+def _cure(bad: list[str], kinds: Mapping[str, Kind], texts: list[list[str]]) -> str:
+    """What to do about columns that are no numbers, of which the first few hold these texts."""
     first = bad[0]
-    if first in others:
-        return "give numbers there, or name another column"
     out = f"leave {'it' if len(bad) == 1 else 'them'} out with drop={bad[:5]!r} (--drop {first})"
+    if any(_has_comma(text) for held in texts for text in held):
+        return f"{_COMMAS}, or {out}"
     if kinds[first] is Kind.DATE:
         return f"turn dates into numbers, such as days since the first, or {out}"
     if kinds[first] is not Kind.TEXT:
         return out
-    present = [] if column is None else _texts(column)
+    present = texts[0]
     counted = [text for text in present if _is_number(text)]
-    if any(re.fullmatch(r"[-+]?\d+,\d+", text) for text in present):
-        return f"read decimal commas with decimal=',' (--decimal ,), or {out}"
     if 2 * len(counted) > len(present):
         odd = next((text for text in present if not _is_number(text)), "…")
         return f"name what stands for a gap with na=[{odd[:20]!r}] (--na {odd[:20]!r}), or {out}"
     return f"make columns of categories with one_hot=True (--one-hot), or {out}"
 
 
+def _has_comma(text: str) -> bool:
+    return re.fullmatch(r"\s*[-+]?\d+,\d+\s*", text) is not None
+
+
 def _texts(column: pa.ChunkedArray) -> list[str]:
     try:
         return [value for value in as_text(column.slice(0, 1000)).to_pylist() if value is not None]
-    except (UnicodeDecodeError, ValueError):
+    except (UnicodeDecodeError, ValueError, NotImplementedError):  # lists and the like are no text
         return []
 
 

@@ -53,8 +53,7 @@ def _select(found: Found, request: Request, where: str) -> tuple[Selection, tupl
     tables = (table for part in found.parts for table in part.tables(text, BATCH_ROWS))
     levels = learnt_levels(tables, text, where) if request.one_hot is True else given
     chosen = choose(found.names, kinds, request, levels)
-    others = [name for name in (request.target, request.weight) if name is not None]
-    must_be_numeric(chosen.features, others, kinds, where, lambda name: _first(found.parts, name))
+    must_be_numeric(chosen.features, request, kinds, where, lambda name: _first(found.parts, name))
     selection = Selection(
         chosen.features, request.target, request.weight, request.nulls, where, tuple(chosen.levels.items())
     )

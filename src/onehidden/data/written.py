@@ -57,6 +57,7 @@ class Written:
             decimal_point=self.decimal,
             null_values=[*usual, *GAPS, *self.na],
             strings_can_be_null=True,
+            timestamp_parsers=[csv.ISO8601, "%d.%m.%Y"],  # days with dots are dates, as those of ISO are
             **columns,
         )  # pyright: ignore[reportArgumentType]
 
