@@ -112,7 +112,10 @@ def unit_verdicts(
         elif blind[i].any():
             unit = unit.undetermined(Cause.BLIND, f"the weights of unit {i + 1} are not determined")
         elif lost:
-            unit = unit.undetermined(Cause.NOTHING, f"unit {i + 1} cannot be told from nothing")
+            # Its share may be large all the same: what is not clear of zero is w while all the rest is free.
+            reason = f"other units can take over the part of unit {i + 1}"
+            alone = f"the output of unit {i + 1} cannot be told from zero"
+            unit = unit.undetermined(Cause.NOTHING, reason if network.n_hidden > 1 else alone)
         found.append(unit)
     fewest, pair = patterns.closest() if kinked else (needed, None)
     if fewest < needed and pair is not None and cosine[pair] <= 1 - _PARALLEL:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -21,7 +22,9 @@ def live(max_seconds: float | None = None, first: str = "starting …") -> Itera
     with _line(first, max_seconds) as say:
 
         def hear(record: TraceRecord) -> None:
-            say(f"{record.stage}: step {record.step}, loss {record.loss:.2e}")
+            # A start that was refused has no step and no loss.
+            at = f": step {record.step}, loss {record.loss:.2e}" if math.isfinite(record.loss) else ""
+            say(f"{record.stage}{at}")
 
         yield hear
 

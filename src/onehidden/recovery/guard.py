@@ -123,7 +123,7 @@ def _line_alone(line: Affine, nothing: Affine, explained: float, reason: str) ->
 
 
 def _words(share: float, linear: tuple[int, ...]) -> str:
-    text = f"predictions are ridge regression and {share:.2f} of what the network adds to it on rows left out"
+    text = f"predictions = ridge + {share:.2f} × (network − ridge); {share:.2f} was chosen on rows left out"
     if linear:
         named = ", ".join(str(i + 1) for i in linear)
         units = f"unit {named} predicts" if len(linear) == 1 else f"units {named} predict"
