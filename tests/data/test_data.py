@@ -266,6 +266,20 @@ def test_pickled_objects_are_never_loaded(tmp_path):
         _is_one_sentence(error, "Python objects")
 
 
+def test_an_array_of_any_version_is_told_from_objects_by_its_header(tmp_path):
+    held = {(1, 0): VALUES, (2, 0): VALUES, (3, 0): np.rec.fromarrays(VALUES.T, names=["ä", "β", "y"])}
+    for version, values in held.items():
+        with (tmp_path / "a.npy").open("wb") as file:
+            np.lib.format.write_array(file, values, version, allow_pickle=False)
+        opened = data.open(tmp_path / "a.npy")
+        np.testing.assert_array_equal(opened.X, VALUES)
+        with (tmp_path / "o.npy").open("wb") as file:
+            np.lib.format.write_array(file, np.array([{"a": 1}], dtype=object), version)
+        with pytest.raises(ValueError) as error:
+            data.open(tmp_path / "o.npy")
+        _is_one_sentence(error, "Python objects")
+
+
 # --- tables that cannot be used
 
 GOOD = {"a": [1.0, 2.0, 3.0], "b": [3.0, 1.0, 2.0], "y": [0.0, 1.0, 0.5]}

@@ -207,6 +207,17 @@ def test_faulty_requests_get_one_sentence(options, words, tmp_path):
     one_sentence(error, *words)
 
 
+def test_a_first_column_that_is_whole_for_16_megabytes_may_have_decimals_after(tmp_path):
+    line = f"1,{'2'.ljust(4000, ' ')}\n"  # few rows, many bytes
+    (tmp_path / "a.csv").write_text("a,y\n" + line * 4300 + "1.5,2\n")
+    assert (tmp_path / "a.csv").stat().st_size > 1 << 24
+    streamed = data.open(tmp_path / "a.csv", target="y", stream=True)
+    assert streamed.n_rows == 4301
+    inputs, _, _ = gathered(streamed)
+    np.testing.assert_array_equal(inputs, data.open(tmp_path / "a.csv", target="y", stream=False).X)
+    assert inputs[-1, 0] == 1.5
+
+
 def test_a_csv_whose_later_lines_are_text_is_one_sentence(tmp_path):
     lines = ["x,y"] + [f"{i},{i}.5" for i in range(100_000)] + ["oops,1"]
     (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")

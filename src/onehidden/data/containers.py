@@ -150,6 +150,7 @@ def _feather(path: Path) -> Found:
 
 
 def _csv(path: Path, dialect: Dialect) -> Found:
+    import pyarrow as pa
     from pyarrow import csv
 
     from onehidden.data.files import must_be_names
@@ -161,8 +162,9 @@ def _csv(path: Path, dialect: Dialect) -> Found:
             names, kinds = _of_schema(reader.schema)
             booleans = tuple(field.name for field in reader.schema if str(field.type) == "bool")
         must_be_names(path, names)
-        # One pass over the first column counts the rows: a line may hold a quoted line break.
-        count = how.convert(include_columns=names[:1])
+        # One pass over the first column counts the rows: a line may hold a quoted line break. As text, which
+        # any cell is: whole numbers in the first block would make 1.5 in a later one an error.
+        count = how.convert(include_columns=names[:1], column_types={names[0]: pa.string()})
         with csv.open_csv(path, how.read(1 << 24), how.parse(), count) as reader:
             rows = sum(batch.num_rows for batch in reader)
     texts = tuple(name for name, kind in zip(names, kinds, strict=True) if kind is Kind.TEXT)

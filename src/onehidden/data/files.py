@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
+from numpy.lib import format as form
 
 from onehidden.data.faults import Unusable, unreadable
 from onehidden.data.request import Dialect
@@ -179,26 +179,31 @@ def must_unpack_plausibly(path: Path, skip: int = 8) -> None:
 
 
 def _npz(path: Path, kind: str) -> dict[str, np.ndarray]:
-    with path.open("rb") as file, _no_objects(path):
-        must_be_plausible(path, path.stat().st_size, unpacked_zip(path))
-        with np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+    must_be_plausible(path, path.stat().st_size, unpacked_zip(path))
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            with archive.open(name) as member:
+                _must_be_plain(member, path)
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
 
 
 def _npy(path: Path, kind: str) -> np.ndarray:
-    with _no_objects(path), np.errstate(over="ignore"):  # shapes beyond all integers
-        return np.asarray(np.lib.format.open_memmap(path, mode="r"))
+    with path.open("rb") as file:
+        _must_be_plain(file, path)
+    with np.errstate(over="ignore"):  # shapes beyond all integers
+        return np.asarray(form.open_memmap(path, mode="r"))
 
 
-@contextmanager
-def _no_objects(path: Path) -> Iterator[None]:
+def _must_be_plain(file: IO[bytes], path: Path) -> None:
     """Arrays of Python objects would have to be unpickled, which runs what is in the file: never done."""
-    try:
-        yield
-    except ValueError as error:
-        if "Python objects" in str(error) or "allow_pickle" in str(error):
-            raise Unusable(
-                f"{path} holds Python objects, not plain numbers: save numeric arrays (X.astype(float)) "
-                "instead"
-            ) from None
-        raise
+    if file.read(len(form.MAGIC_PREFIX)) != form.MAGIC_PREFIX:
+        return  # no array: what it is, is for the reader to say
+    file.seek(0)
+    # Version 3 differs from 2 in the encoding of the names of fields alone.
+    first = form.read_magic(file) == (1, 0)
+    _, _, dtype = form.read_array_header_1_0(file) if first else form.read_array_header_2_0(file)
+    if dtype.hasobject:
+        raise Unusable(
+            f"{path} holds Python objects, not plain numbers: save numeric arrays (X.astype(float)) instead"
+        )
