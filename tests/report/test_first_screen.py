@@ -60,6 +60,53 @@ def test_a_sigmoid_keeps_its_output_outside():
     assert screen(gather(fake(net, NAMES))).formula[1] == "− 3 sigmoid(2 age)"
 
 
+@pytest.mark.parametrize(
+    ("activation", "head"),
+    [
+        ("relu", "effect on y of one sd where the unit is on"),
+        ("leaky_relu", "effect on y of one sd where the unit is on"),
+        ("linear", "effect on y of one sd"),
+        ("abs", "largest effect on y of one sd"),
+        ("tanh", "largest effect on y of one sd"),
+        ("erf", "largest effect on y of one sd"),
+        ("softplus", "largest effect on y of one sd"),
+        ("sigmoid", "effect on y of one sd at slope one of the unit"),
+        ("gelu", "effect on y of one sd at slope one of the unit"),
+        ("quadratic", "effect on y of one sd at slope one of the unit"),
+        ("squared_relu", "effect on y of one sd at slope one of the unit"),
+    ],
+)
+def test_effects_are_called_what_they_are(activation, head):
+    made = fake(OneHiddenNet([[0.6, 0.0, -0.8]], [2.0], [0.1], 3.0, activation), NAMES)
+    object.__setattr__(made, "input_spread", np.ones(3))
+    assert screen(gather(made)).head == head
+
+
+def test_of_many_units_formula_and_list_show_the_same_ones():
+    k = 14
+    rng = np.random.default_rng(3)
+    net = OneHiddenNet(rng.standard_normal((k, 3)), np.arange(1.0, k + 1), np.zeros(k), 0.5, "sigmoid")
+    made = fake(net, NAMES)
+    share = rng.permutation(k) / k
+    units = tuple(
+        UnitVerdict(i, net.weights[i], 0.0, float(net.output[i]), (np.ones(3), 1.0, 1.0), float(share[i]))
+        for i in range(k)
+    )
+    object.__setattr__(made, "units", units)
+    shown = screen(gather(made))
+    strongest = np.argsort(-share)[:6]
+    assert [unit.index for unit in shown.units] == strongest.tolist()
+    assert [float(line.split()[1]) for line in shown.formula[1:-1]] == sorted(net.output[strongest])
+    assert shown.formula[-1] == f"+ … ({k - 6} more units)"
+
+
+def test_the_reason_of_a_unit_stands_beside_it_whatever_the_message_says():
+    made = _recovery()
+    open_ = made.units[0].undetermined(Cause.KINK, made.message)
+    object.__setattr__(made, "units", (open_, made.units[1]))
+    assert screen(gather(made)).units[0].verdict == f"undetermined ({made.message})"
+
+
 def test_a_unit_left_open_is_marked_and_has_no_error():
     made = _recovery()
     open_ = made.units[0].undetermined(Cause.KINK, "only 4 samples lie beyond the kink of unit 1")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from onehidden.report.effects import Effects
 from onehidden.report.marks import left_open
-from onehidden.report.numbers import short
+from onehidden.report.numbers import plural, short
 from onehidden.report.subject import Subject
 
 _WRITTEN = {"relu": "max(0, {})", "abs": "|{}|", "linear": "({})", "quadratic": "({})²"}
@@ -14,8 +16,8 @@ _DIGITS = 3
 _WHOLE = 1e6  # numbers below it are written without a power of ten
 
 
-def formula(subject: Subject, found: Effects, most_units: int, most_inputs: int) -> tuple[str, ...]:
-    """A line for y and the constant, then one for each unit; long ones are cut, and say so.
+def formula(subject: Subject, found: Effects, units: Sequence[int], most_inputs: int) -> tuple[str, ...]:
+    """A line for y and the constant, then one for each of these units; what is cut is said.
 
     Where only w and the length of a together are determined and g has degree one, w stands inside: the
     numbers are then slopes of y. A unit that the data leave open is marked with a question mark.
@@ -27,7 +29,7 @@ def formula(subject: Subject, found: Effects, most_units: int, most_inputs: int)
     tiny = 1e-12 * max(float(np.max(np.abs(net.output[:, None] * net.weights))), abs(level))
     lines = [f"{target} ≈ {_figure(level if abs(level) > tiny else 0.0)}"]
     inside = net.activation.homogeneity == 1
-    for i in range(min(net.n_hidden, most_units)):
+    for i in units:
         scale = abs(net.output[i]) if inside else 1.0
         chosen = found.largest(i, most_inputs)
         terms = [(scale * float(net.weights[i, j]), subject.names[j]) for j in chosen]
@@ -39,8 +41,8 @@ def formula(subject: Subject, found: Effects, most_units: int, most_inputs: int)
         factor = "" if inside else f"{_figure(abs(float(net.output[i])))} "
         mark = "   (?)" if left_open(subject.unit(i)) else ""
         lines.append(f"{sign} {factor}{unit}{mark}")
-    if net.n_hidden > most_units:
-        lines.append(f"+ … ({net.n_hidden - most_units} more units)")
+    if more := net.n_hidden - len(units):
+        lines.append(f"+ … ({more} more {plural(more, 'unit')})")
     return tuple(lines)
 
 

@@ -75,7 +75,7 @@ def screen(subject: Subject) -> Screen:
         status=str(subject.get("status", "no status")),
         message=str(subject.get("message", "")),
         good=bool(subject.get("converged", False)),
-        formula=formula(subject, found, most_units, most_inputs),
+        formula=formula(subject, found, sorted(strongest), most_inputs),
         facts=facts(subject),
         predictions="" if guard is None or guard.alone else guard.message,
         head=found.head,
@@ -140,7 +140,7 @@ def _unit(subject: Subject, found: Effects, i: int, most: int) -> UnitLine:
         error = None if found.errors is None else float(found.errors[i, j])
         named.append((subject.names[j], _effect(float(found.values[i, j]), error, unit)))
     verdict = "" if unit is None else str(unit.status)
-    if unit is not None and unit.reason and unit.reason != subject.get("message"):
+    if unit is not None and unit.reason:
         verdict += f" ({unit.reason})"
     return UnitLine(
         index=i,
