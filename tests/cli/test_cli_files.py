@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import stat
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,8 @@ from helpers import write_folder
 from pyarrow import parquet
 
 import onehidden as oh
-from onehidden.cli import interrupts, main
+from onehidden.cli import interrupts, main, runs
+from onehidden.recovery.prediction import Affine, Prediction
 
 RNG = np.random.default_rng(5)
 N = 240
@@ -153,6 +156,72 @@ def test_report_draws_a_folder_from_a_sample(streamed, tmp_path, call, monkeypat
     np.testing.assert_array_equal(y, again)
 
 
+@pytest.mark.parametrize("suffix", ["CSV", "Parquet", "NPZ", "NPY"])
+def test_names_of_predictions_may_end_in_capitals(streamed, suffix, tmp_path, call):
+    before = {p.name for p in tmp_path.iterdir()}
+    code, _, err = call("predict", "run", "rows", "--nulls", "drop", "--out", f"p.{suffix}")
+    assert code == 0, err
+    assert {p.name for p in tmp_path.iterdir()} - before == {f"p.{suffix}"}
+    assert oh.data.files.kind_of(tmp_path / f"p.{suffix}") == suffix.lower()
+    if suffix in ("NPZ", "NPY"):
+        found = np.load(f"p.{suffix}")
+        assert len(found if suffix == "NPY" else found["prediction"]) == 5000
+
+
+def test_names_of_reports_may_end_in_capitals(streamed, tmp_path, call):
+    code, _, err = call("report", "run", "--out", "page.MD")
+    assert code == 0, err
+    assert (tmp_path / "page.MD").read_text().startswith("#")
+
+
+def test_typed_nulls_come_before_those_of_the_run(streamed, tmp_path, call):
+    net, *_ = streamed
+    saved_run(tmp_path / "dropped", net, "abc", {"target": "y", "nulls": "drop"})
+    for command in (("predict", "dropped", "rows"), ("check", "dropped", "--data", "rows")):
+        assert call(*command)[0] == 0
+        code, _, err = call(*command, "--nulls", "refuse")
+        assert code == 2
+        assert "1 rows hold" in err
+
+
+def test_check_and_predict_tell_one_error_and_the_network_is_named(streamed, tmp_path, call):
+    net, inputs, y = streamed
+    line = Affine(np.array([1.0, -0.5, 0.2]), 1.0)
+    recovery = saved_run(tmp_path / "run", net, "abc", {"target": "y", "nulls": "drop"})
+    guarded = replace(recovery, prediction=Prediction(0.0, line, Affine(np.zeros(3), 0.0)))
+    guarded.save(tmp_path / "guarded")
+    kept = np.arange(5000) != 1234
+    own, nets = (np.mean((y - f(inputs))[kept] ** 2) for f in (line, net.predict))
+    assert own > 2 * nets
+    _, out, err = call("check", "guarded", "--data", "rows", "--json")
+    found = json.loads(out)["data"]
+    np.testing.assert_allclose(found["mean_squared_error"], own, rtol=1e-12)
+    np.testing.assert_allclose(found["network"]["mean_squared_error"], nets, rtol=1e-12)
+    _, _, err = call("predict", "guarded", "rows", "--target", "y")
+    assert f"mean squared error {own:.4g}, R² {found['r_squared']:.4f}" in err
+    _, out, _ = call("check", "guarded", "--data", "rows")
+    assert f"rows, network: mean squared error {nets:.4g}" in " ".join(out.split())
+
+
+def test_a_run_cannot_take_the_place_of_the_folder_it_is_started_in(tmp_path, call):
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n")
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (tmp_path / "link").symlink_to(inside)
+    before = os.getcwd()
+    try:
+        os.chdir(inside)
+        for out in (".", "../link"):
+            with pytest.raises(ValueError, match="the folder you are in"):
+                runs.free_folder(Path(out))
+    finally:
+        os.chdir(before)
+    assert runs.free_folder(tmp_path / "link") == tmp_path / "link"
+    code, _, err = call("recover", "t.csv", "--out", ".")
+    assert code == 2
+    assert "the folder you are in" in err
+
+
 def test_names_with_commas_are_typed_in_quotes(tmp_path, call):
     net = oh.OneHiddenNet([[1.0, -0.5]], [2.0], [0.1], 0.3)
     net.save(tmp_path / "m.safetensors")
@@ -176,8 +245,6 @@ def test_a_model_of_several_outputs_is_one_sentence(streamed, tmp_path, call):
 
 
 def test_runs_have_the_mode_that_the_umask_says(tmp_path):
-    from onehidden.cli import runs
-
     net = oh.OneHiddenNet([[1.0, -0.5]], [2.0])
     recovery = saved_run(tmp_path / "old", net, "ab")
     for mask in (0o022, 0o077):
@@ -193,8 +260,6 @@ def test_runs_have_the_mode_that_the_umask_says(tmp_path):
 
 
 def test_a_failed_run_leaves_the_old_one(tmp_path, monkeypatch):
-    from onehidden.cli import runs
-
     recovery = saved_run(tmp_path / "run", oh.OneHiddenNet([[1.0, -0.5]], [2.0]), "ab")
     before = {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir()}
 

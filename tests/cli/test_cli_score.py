@@ -51,11 +51,12 @@ def test_scores_of_a_csv_are_written_and_checked(tmp_path, run):
     assert not np.allclose(table["S1[b]"].to_numpy(), expected[:, 0], atol=1e-3)
 
 
-def test_npz_goes_in_and_out(tmp_path, run):
+@pytest.mark.parametrize("name", ["s.npz", "s.NPZ"])
+def test_npz_goes_in_and_out(tmp_path, run, name):
     np.savez(tmp_path / "t.npz", X=X)
-    code, _, err = run("t.npz", "--estimator", "gaussian", "--order", "3", "--out", "s.npz")
+    code, _, err = run("t.npz", "--estimator", "gaussian", "--order", "3", "--out", name)
     assert code in (0, 1), err
-    with np.load(tmp_path / "s.npz") as arrays:
+    with np.load(tmp_path / name) as arrays:
         assert arrays["S3"].shape == (400, 2, 2, 2)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from onehidden.cli import examples, reading
+
+if TYPE_CHECKING:
+    from onehidden.cli.predictions import Error
 
 
 @click.command(
@@ -32,27 +35,30 @@ from onehidden.cli import examples, reading
 def command(run: Path, file: Path | None, target: str | None, as_json: bool, **typed: Any) -> int:
     """Show the checks of a run folder; exit 1 when the answer is not to be trusted.
 
-    With --data its error on those rows is told beside the noise that the run found; that decides nothing.
+    With --data the error of its predictions on those rows is told beside the noise that the run found, and
+    that of the network alone where the predictions are not the network's; that decides nothing.
     """
+    from onehidden.cli.predictions import scored
     from onehidden.recovery import load_recovery
 
     recovery = load_recovery(run)
-    found = None
+    found: dict[str, Error] = {}
     if file is not None:
         from onehidden import data
-        from onehidden.cli.predictions import Predictions
 
         named = target or str(recovery.options.get("target", "y"))
         how = reading.as_recovered(recovery, reading.given(**typed))
-        made = Predictions(recovery.network, data.open(file, target=named, **how))
-        for _ in made:
-            pass
-        found = made.error
+        table = data.open(file, target=named, **how)
+        found["predictions"] = scored(recovery, table)
+        if recovery.prediction is not None and not recovery.prediction.alone:
+            found["network"] = scored(recovery.network, table)
     if as_json:
         record = recovery.to_dict()
         shown = {key: record[key] for key in ("status", "message", "checks", "noise_variance")}
-        if found is not None:
-            shown["data"] = {"rows": found.n, "mean_squared_error": found.mean, "r_squared": found.r_squared}
+        if found:
+            shown["data"] = _figures(found["predictions"])
+        if "network" in found:
+            shown["data"]["network"] = _figures(found["network"])
         click.echo(json.dumps(shown))
     else:
         from rich.console import Console
@@ -62,6 +68,11 @@ def command(run: Path, file: Path | None, target: str | None, as_json: bool, **t
         console = Console()
         console.print(tables.checks(recovery))
         console.print(tables.status(recovery))
-        if found is not None:
-            click.echo(f"{file}: {found.sentence()}; noise variance of the run {recovery.noise_variance:.4g}")
+        noise = f"noise variance of the run {recovery.noise_variance:.4g}"
+        for of, error in found.items():
+            click.echo(f"{file}, {of}: {error.sentence()}; {noise}")
     return 0 if recovery.converged else 1
+
+
+def _figures(error: Error) -> dict[str, Any]:
+    return {"rows": error.n, "mean_squared_error": error.mean, "r_squared": error.r_squared}

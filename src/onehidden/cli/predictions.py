@@ -73,6 +73,14 @@ class Predictions:
             yield block
 
 
+def scored(net: OneHiddenNet | Recovery, table: Table | Source) -> Error:
+    """The error of the predictions on the rows of a table with known outcomes."""
+    made = Predictions(net, table)
+    for _ in made:
+        pass
+    return made.error
+
+
 def write(made: Predictions, out: Path) -> int:
     """Write the predictions whole or not at all; how many they are."""
     count = 0
@@ -91,10 +99,11 @@ def _writer(suffix: str, path: Path) -> Iterator[Any]:
         blocks: list[np.ndarray] = []
         yield blocks.append
         values = np.concatenate([np.zeros(0), *blocks])
-        if suffix == ".npy":
-            np.save(path, values)
-        else:
-            np.savez(path, prediction=values)
+        with path.open("wb") as file:  # to a name that ends in .NPZ NumPy would add another .npz
+            if suffix == ".npy":
+                np.save(file, values)
+            else:
+                np.savez(file, prediction=values)
         return
     import pyarrow as pa
     from pyarrow import csv, parquet

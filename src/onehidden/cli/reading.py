@@ -42,9 +42,7 @@ _OPTIONS = {
     "nulls": click.option(
         "--nulls",
         type=click.Choice(["refuse", "drop"]),
-        default="refuse",
-        show_default=True,
-        help="What to do about rows with missing values.",
+        help="What to do about rows with missing values [default: as the run did, else refuse].",
     ),
     "na": click.option(
         "--na",
@@ -73,8 +71,7 @@ def options(*names: str) -> Callable[[F], F]:
 def given(**values: Any) -> dict[str, Any]:
     """What was typed, as keywords of ``data.open``: nothing where nothing was."""
     held = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-    usual = {"nulls": "refuse"}
-    return {name: value for name, value in held.items() if value and value != usual.get(name)}
+    return {name: value for name, value in held.items() if value}
 
 
 def as_recovered(recovery: Recovery, typed: Mapping[str, Any]) -> dict[str, Any]:

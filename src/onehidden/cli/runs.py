@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onehidden.whole import whole_folder
+from onehidden.whole import real, whole_folder
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -22,6 +22,10 @@ def free_folder(folder: Path, force: bool = False) -> Path:
     """The folder, if it can be a run folder; said before any work is done. ``force`` gives up a run there."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: name a folder for the run with --out")
+    if Path.cwd().is_relative_to(real(folder)):
+        raise ValueError(
+            f"{folder} is the folder you are in, whose place a run cannot take: name another with --out"
+        )
     held = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     strange = [name for name in held if not any(fnmatchcase(name, ours) for ours in OURS)]
     if held and ("recovery.json" not in held or strange):
@@ -46,10 +50,10 @@ def free_file(file: Path, suffixes: tuple[str, ...] = (), force: bool = True) ->
 
 def _must_be_writable(path: Path) -> None:
     """What is written is written beside and moved into place: the folder around it must be open to that."""
-    parent = path.absolute().parent
+    parent = real(path).parent
     while not parent.exists():
         parent = parent.parent
-    system = str(path.resolve()).startswith(("/proc/", "/sys/", "/dev/"))
+    system = str(real(path)).startswith(("/proc/", "/sys/", "/dev/"))
     closed = path.exists() and not os.access(path, os.W_OK)
     if system or closed or not parent.is_dir() or not os.access(parent, os.W_OK):
         raise ValueError(f"cannot write to {path}: name another place with --out")

@@ -130,8 +130,9 @@ def _write(out: Path, values: dict, names: list[str]) -> None:
 
     import numpy as np
 
-    if out.suffix == ".npz":
-        np.savez(out, **{f"S{m}": value for m, value in values.items()})
+    if out.suffix.lower() == ".npz":
+        with out.open("wb") as file:  # to a name that ends in .NPZ NumPy would add another .npz
+            np.savez(file, **{f"S{m}": value for m, value in values.items()})
         return
     import pyarrow as pa
     from pyarrow import parquet
