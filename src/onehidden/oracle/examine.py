@@ -7,14 +7,14 @@ from jaxtyping import Float
 
 from onehidden.oracle.answers import Answers, clipped, finite, log_odds, noticed
 from onehidden.oracle.box import BlackBox
-from onehidden.oracle.grain import EPS, Grain, stored, third_differences
+from onehidden.oracle.grain import COARSE, EPS, Grain, stored, third_differences
 
 _FIRST = 256
 _FICKLE = 1e-3  # of std(y): answers that differ by more when repeated are no small noise
 _CONSTANT = 1e-13  # of the level: a spread below is rounding
 _FAR = (3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5, 1e6, 1e7)  # scales at which answers are asked for at all
 _SATURATED = 1e-4  # probabilities closer to 0 or 1 are not looked at
-_COARSE = 1e-12  # relative error of an answer that a double does not make
+_WIDEST = 3.0  # scales: typical questions of a bounded domain lie within
 _DISTANT = 1e4  # scales at which the part of the error in proportion to the answers is seen alone
 
 
@@ -75,7 +75,7 @@ def _measure_reach(box: BlackBox, rng: np.random.Generator) -> None:
     """Stay where every question was answered."""
     last = 3.0
     for distance in _FAR:
-        if distance >= box.reach:
+        if _WIDEST * distance > box.reach:
             return
         U = box.typical(16, rng, 1.0) * distance
         if not finite(box.answers(U)).all():
@@ -105,7 +105,8 @@ def _grain(
         near = 0.0
     if absolute == 0 and np.isinf(box.reach):
         V = _DISTANT * U[:32]
-        relative = max(relative, _neighbours(box, V, rng) / float(np.max(np.abs(box.ask(V)))))
+        size = float(np.max(np.abs(box.ask(V))))
+        relative = max(relative, _neighbours(box, V, rng) / size) if size > 0 else relative  # a hat ends
         rest = near**2 - (relative * box.level) ** 2
         if rest > (3 * relative * box.level) ** 2:  # a part that does not grow with the answers
             absolute = float(np.sqrt(rest))
@@ -132,7 +133,7 @@ def _neighbours(box: BlackBox, U: Float[np.ndarray, "n d"], rng: np.random.Gener
             break
         # A place in a transition, or across a kink, is not typical.
         seen = max(seen, float(np.quantile(third_differences(y), 0.6)))
-        if seen < _COARSE * level:
+        if seen < COARSE * level:
             break
         step = min(0.3 * (seen / level) ** (1 / 3), 0.02)
     return seen
