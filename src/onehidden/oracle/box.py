@@ -43,7 +43,7 @@ class BlackBox:
     grain : how coarsely it answers; level : largest |mixture| over the typical region.
     mix : (q,) the weights of the mixture. units : (q,) what the outputs are measured in.
     reading : from what fn returns to values (probabilities become log-odds); blunt : the error that adds.
-    reach : largest |u_j| that the domain allows in all directions.
+    reach : largest |u_j| that the domain allows in all directions, but for inputs that it holds fixed.
     known : a function of u, (n, d) -> (n, q), taken off every answer: what is left is looked at alone.
     """
 
@@ -84,7 +84,7 @@ class BlackBox:
     def _reach(self) -> float:
         """How far every u_j may go in both directions."""
         room = np.minimum(self.domain.high - self.center, self.center - self.domain.low) / self.scale
-        return float(np.min(room[room > 0], initial=np.inf))
+        return float(np.min(room[self.domain.free]))
 
     def keep_within(self, reach: float) -> None:
         """No question farther than this from the centre, in scales."""
@@ -103,11 +103,12 @@ class BlackBox:
         return 1.0 if np.isfinite(self.reach) else max(1.0, min(1e8, self.grain.absolute / own))
 
     def margin(self, U: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
-        """How far every coordinate of rows of u may move."""
+        """How far every coordinate of rows of u may move, but for those that the domain holds fixed."""
         if not self.domain.bounded:
             return np.full(len(U), np.inf)
         X = self.inputs(U)
-        return np.min(np.minimum(self.domain.high - X, X - self.domain.low) / self.scale, axis=1)
+        room = np.minimum(self.domain.high - X, X - self.domain.low) / self.scale
+        return np.min(room[:, self.domain.free], axis=1)
 
     def typical(self, count: int, rng: np.random.Generator, spread: float = 1.0) -> Float[np.ndarray, "n d"]:
         """Rows of u, normal around the centre; what would leave the domain lies anywhere inside it."""
@@ -157,9 +158,21 @@ class BlackBox:
             yield slice(begin, min(begin + rows, n))
 
     def _values(self, U: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n q"]:
-        y = self._raw(self.domain.within(self.inputs(U)))
+        y = self._inside(self.inputs(U))
         y = (y if self.reading is None else self.reading(y)) / self.units
         return y if self.known is None else y - self.known(U)
+
+    def _inside(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n q"]:
+        """Answers at rows of x, NaN outside of the domain, where nothing is asked."""
+        near = self.domain.near(X)
+        if near.all():
+            return self._raw(self.domain.within(X))
+        y = np.full((len(X), self._outputs or self.q), np.nan)
+        if near.any():
+            told = self._raw(self.domain.within(X[near]))
+            y = np.full((len(X), told.shape[1]), np.nan)
+            y[near] = told
+        return y
 
     def hold_back(self) -> None:
         """Keep some of the queries, and the clock, for a last look at the answer."""
@@ -188,7 +201,7 @@ class BlackBox:
         if self._most is not None and self.queries + len(X) > self._most:
             raise Spent(f"the {self._most + self._held} queries allowed are used up")
         if self._run is not None and self._timed and self._run.expired():
-            raise Spent(f"the {self._run.max_seconds:g} seconds allowed are used up")
+            raise Spent(self._why_ended(self._run))
         self.queries += len(X)
         if self._run is not None and self.queries - self._told >= _TOLD:
             self._told = self.queries
@@ -215,6 +228,13 @@ class BlackBox:
             raise ValueError(f"fn returned {self._outputs} outputs at first and {y.shape[1]} later")
         self._outputs = y.shape[1]
         return np.where(np.isfinite(y), y, np.nan)
+
+    @staticmethod
+    def _why_ended(run: Run) -> str:
+        """A run ends with its budget, or when somebody asks it to, with a budget or without."""
+        if run.max_seconds is None or run.seconds() < run.max_seconds:
+            return "the search was stopped by hand"
+        return f"the {run.max_seconds:g} seconds allowed are used up"
 
     def must_answer(self, U: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n q"]) -> None:
         """Refuse answers that are not finite, where no question may fail."""

@@ -7,12 +7,9 @@ import numpy as np
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.hinge_survey import a_line
 from onehidden.oracle.pieces import straight_pieces
-from onehidden.run import Run
-
-_SMOOTH = ("tanh", "sigmoid", "erf", "softplus", "gelu")
 
 
-def noticed_activation(box: BlackBox, run: Run, rng: np.random.Generator) -> str:
+def noticed_activation(box: BlackBox, rng: np.random.Generator) -> str:
     """A name of ``activations.names()``.
 
     Straight pieces with single bends between are ReLU's; a function that levels off far away is a sum of

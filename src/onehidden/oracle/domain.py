@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from jaxtyping import Float
+from jaxtyping import Bool, Float
+
+# Of x = center + scale u and back: a few roundings of numbers as large as x, and as the widths behind them.
+_ROUNDING = 16 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +28,25 @@ class Domain:
     def bounded(self) -> bool:
         return bool(np.any(np.isfinite(self.low)) or np.any(np.isfinite(self.high)))
 
+    @property
+    def free(self) -> Bool[np.ndarray, " d"]:
+        """Which inputs may vary at all."""
+        return self.high > self.low
+
     def narrowed(self, low: np.ndarray, high: np.ndarray) -> Domain:
         """What lies within these bounds, too."""
-        return Domain(np.maximum(self.low, low), np.minimum(self.high, high), self.whole)
+        low, high = np.maximum(self.low, low), np.minimum(self.high, high)
+        return Domain(np.ceil(low), np.floor(high), True) if self.whole else Domain(low, high)
+
+    def near(self, X: Float[np.ndarray, "n d"]) -> Bool[np.ndarray, " n"]:
+        """Which rows of x lie inside, but for the rounding of x; where an input is fixed does not matter."""
+        if not self.bounded:
+            return np.ones(len(X), bool)
+        X = np.rint(X) if self.whole else X
+        width = self.high - self.low
+        slack = _ROUNDING * (np.abs(X) + np.where(np.isfinite(width), width, 0.0))
+        inside = (X >= self.low - slack) & (X <= self.high + slack)
+        return np.all(inside[:, self.free], axis=1)
 
     def within(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
         """Rows of x with the last digit of a bound corrected, and whole where they must be."""

@@ -149,7 +149,7 @@ def _nearest(asked: Asked, box: BlackBox) -> tuple[np.ndarray, np.ndarray]:
 
 def fresh(layer: Layer, g: Activated, box: BlackBox, rng: np.random.Generator) -> tuple[Check, float]:
     """Whether questions that were not used to fit are answered alike; and how far away they were asked."""
-    far, farthest = [], 0.0
+    far, farthest, asked = [], 0.0, 0
     for distance in FAR:
         if distance > 1 and distance * 3.0 > box.reach:
             continue
@@ -171,14 +171,14 @@ def fresh(layer: Layer, g: Activated, box: BlackBox, rng: np.random.Generator) -
         ratio = np.max(np.abs(told(layer, U, g) - Y), axis=0) / scale / allowed
         worst = int(np.argmax(ratio))
         far.append((float(ratio[worst]), float(np.broadcast_to(allowed, ratio.shape)[worst]), distance))
-        farthest = distance
+        farthest, asked = distance, asked + len(U)
     if not far:
         advice = "no query that was not used to fit was answered"
         return not_asked("fresh queries", FRESH, advice, About.FIT), farthest
     ratio, allowed, distance = max(far)
     advice = (
-        "largest error at 2000 queries that were not used to fit, and at others further out, as a share of "
-        f"the function there (worst {distance:g} scales from the centre); above the bound the network is not "
+        f"largest error at {asked} queries that were not used to fit, near and far, as a share of the "
+        f"function there (worst {distance:g} scales from the centre); above the bound the network is not "
         "the function"
     )
     return at_most("fresh queries", ratio * allowed, allowed, advice, About.FIT), farthest

@@ -49,7 +49,7 @@ def finish(
 
 def tested(certificate: Certificate, box: BlackBox, count: int, rng: np.random.Generator) -> Certificate:
     """The certificate with the question whether fresh queries of the typical region are answered alike."""
-    net, far = certificate.network, []
+    net, far, asked = certificate.network, [], 0
     for distance in FAR:
         U = distance * rng.standard_normal((count if distance == 1 else count // 4, box.d))
         U = U[np.max(np.abs(U), axis=1) <= box.reach]
@@ -58,6 +58,7 @@ def tested(certificate: Certificate, box: BlackBox, count: int, rng: np.random.G
         X, y = box.domain.within(box.inputs(U))[np.isfinite(y)], y[np.isfinite(y)]
         if not len(X):
             continue
+        asked += len(X)
         told = values(net.activation, X @ net.weights.T + net.bias) @ net.output + net.intercept
         size = float(np.max(np.abs(y)))
         # Near the centre as a share of std(y), far away of its size there: sums are rounded at that size.
@@ -73,9 +74,9 @@ def tested(certificate: Certificate, box: BlackBox, count: int, rng: np.random.G
             "fresh queries",
             ratio * allowed,
             allowed,
-            f"largest error at {count} queries that were not used to fit, and at others further out, as a "
-            f"share of the function there (worst {distance:g} scales from the centre); above the bound the "
-            "network is not the function",
+            f"largest error at {asked} queries that were not used to fit, near and far, as a share of the "
+            f"function there (worst {distance:g} scales from the centre); above the bound the network is not "
+            "the function",
             About.FIT,
         )
     )

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from jaxtyping import Float
 
 EPS = float(np.finfo(float).eps)
-_COARSE = 1e-12  # relative error of an answer from which a box has fewer digits than a double
+COARSE = 1e-12  # relative error of an answer from which a box has fewer digits than a double
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Grain:
 
     def coarse(self, level: float) -> bool:
         """Whether a box of answers of this size has fewer digits than a double."""
-        return float(self.at(level)) > _COARSE * level
+        return float(self.at(level)) > COARSE * level
 
 
 def stored(y: Float[np.ndarray, " n"]) -> Grain:

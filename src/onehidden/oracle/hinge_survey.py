@@ -18,6 +18,7 @@ from onehidden.run import Run
 _SPAN = 1e3  # a line reaches this many radii to either side: one unit in 1500 bends beyond
 _LINES = 8  # most lines of one distance
 _QUIET = 2  # lines without a bend that is not known, after which no more are asked
+_WIDTH = 4.0  # scales: of a closed domain, and what counts as the width of an open one
 _CHORDS = 32  # most chords of a bounded domain, of which each meets some units only
 _CONTINUED = 0.5  # share of places of a hyperplane where its kink must be seen
 
@@ -53,19 +54,21 @@ def radii(box: BlackBox) -> list[float]:
 
 def a_line(box: BlackBox, radius: float, rng: np.random.Generator) -> Line:
     """A line at this distance from the centre in a random direction, or a chord of the domain."""
-    v = rng.standard_normal(box.d)
-    v /= np.linalg.norm(v)
     if not box.domain.bounded:
+        v = rng.standard_normal(box.d)
+        v /= np.linalg.norm(v)
         p = rng.standard_normal(box.d)
         p = p - (p @ v) * v if box.d > 1 else 0 * p
         size = float(np.linalg.norm(p))
         return Line(p * (radius / size) if size > 0 else p, v, radius, _SPAN * radius)
-    p = box.typical(1, rng)[0]
     low, high = ((end - box.center) / box.scale for end in (box.domain.low, box.domain.high))
     # A tenth of the width is left to both sides: around the line questions are asked sideways.
-    with np.errstate(invalid="ignore"):
-        room = np.where(np.isfinite(high - low), 0.1 * (high - low), 0.0)
-    p = np.clip(p, low + 2 * room, high - 2 * room)
+    room = 0.1 * np.minimum(high - low, _WIDTH)
+    # Through two places of the domain: a random direction soon meets one of d bounds.
+    one, two = np.clip(box.typical(2, rng), low + 2 * room, high - 2 * room)
+    v = np.where(box.domain.free, two - one, 0.0)
+    v /= np.linalg.norm(v)
+    p = 0.5 * (one + two)
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.sort(np.stack([(low + room - p) / v, (high - room - p) / v]), axis=0)
     begin = float(np.max(ends[0], initial=-_SPAN * radius))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from jaxtyping import Float
 
 from onehidden import data
 from onehidden.activations import Activation
@@ -126,7 +127,7 @@ def _recovered(
 ) -> tuple[Certificate, str, Samples]:
     """The certificate of the best answer, what led to it, and its queries."""
     if options.activation == "auto":
-        options = replace(options, activation=noticed_activation(box, run, rng))
+        options = replace(options, activation=noticed_activation(box, rng))
     g, whole = options.g, box.domain.whole
     tail = None if g.polynomial else tail_of(g)
     questions: list[Check] = []
@@ -284,9 +285,9 @@ def _region(
     if inputs is None:
         closed = np.isfinite(domain.low) & np.isfinite(domain.high)
         with np.errstate(invalid="ignore"):
-            center = np.where(closed, 0.5 * (domain.low + domain.high), np.clip(0.0, domain.low, domain.high))
-            width = np.where(closed & (domain.high > domain.low), 0.25 * (domain.high - domain.low), 1.0)
-        return center, width, names
+            center = np.where(closed, 0.5 * (domain.low + domain.high), 0.0)
+            width = np.where(closed & domain.free, 0.25 * (domain.high - domain.low), 1.0)
+        return _one_scale_inside(center, width, domain), width, names
     columns = getattr(inputs, "column_names", None)
     columns = getattr(inputs, "columns", None) if columns is None else columns
     names = names if columns is None else tuple(str(c) for c in columns)
@@ -300,7 +301,17 @@ def _region(
         raise ValueError(f"row {int(np.argmin(inside))} of inputs lies outside the domain")
     spread = matrix.std(axis=0)
     # A column that never varies in the data is still an input of the box: it is asked about around its value.
-    return matrix.mean(axis=0), np.where(spread > 0, spread, 1.0), names
+    width = np.where(domain.free, 0.25 * (domain.high - domain.low), np.inf)
+    scale = np.where(spread > 0, spread, np.minimum(1.0, width))
+    return _one_scale_inside(matrix.mean(axis=0), scale, domain), scale, names
+
+
+def _one_scale_inside(
+    center: Float[np.ndarray, " d"], scale: Float[np.ndarray, " d"], domain: Domain
+) -> Float[np.ndarray, " d"]:
+    """The centre moved away from bounds: on one there is no room to ask on both sides."""
+    low, high = domain.low + scale, domain.high - scale
+    return np.where(domain.free, np.clip(center, low, high), domain.low)
 
 
 def _typical_rows(inputs: npt.ArrayLike) -> np.ndarray:

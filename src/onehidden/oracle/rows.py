@@ -92,7 +92,8 @@ def continued(
 ) -> Float[np.ndarray, " r"]:
     """Share of random places of each hyperplane where a kink of the same strength is seen; NaN if untold.
 
-    A unit bends the function along its whole hyperplane; what a second layer or a maximum does ends.
+    A unit bends the function along its whole hyperplane; what a second layer or a maximum does ends. Places
+    that the box does not answer, as those outside of its domain, say nothing.
     """
     r, d = hinges.weights.shape
     if r == 0:
@@ -100,7 +101,7 @@ def continued(
     strength = hinges.output @ box.mix
     seen = np.zeros((r, _PROBES))
     for probe in range(_PROBES):
-        at = rng.standard_normal((r, d)) * radius / np.sqrt(d)
+        at = box.typical(r, rng) * radius / np.sqrt(d)
         at -= (np.sum(at * hinges.weights, axis=1) + hinges.bias)[:, None] * hinges.weights
         noise = box.noise_at(at)
         # Far enough that an error of the row is small beside the arm, and that the kink stands out.
@@ -113,5 +114,7 @@ def continued(
         bend = (y[:, 3] + y[:, 1] - 2 * y[:, 2]) / (strength * arm)
         straight = np.abs(y[:, [0, 4]] - 2 * y[:, [1, 3]] + y[:, [2, 2]]).max(axis=1) / np.abs(strength * arm)
         # An arm as long as this meets other kinks: nothing can be said before the row is better known.
-        seen[:, probe] = np.where(arm < _LONG * radius, (np.abs(bend - 1) < 0.15) & (straight < 0.15), np.nan)
-    return seen.mean(axis=1)
+        told = (arm < _LONG * radius) & np.all(np.isfinite(y), axis=1)
+        seen[:, probe] = np.where(told, (np.abs(bend - 1) < 0.15) & (straight < 0.15), np.nan)
+    count = np.sum(np.isfinite(seen), axis=1)
+    return np.where(count > 0, np.nansum(seen, axis=1) / np.maximum(count, 1), np.nan)

@@ -6,6 +6,7 @@ of different units lie about R/k apart. There every unit can be looked at alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -46,19 +47,23 @@ class Tail:
 
 
 def values(activation: Activation, z: np.ndarray) -> np.ndarray:
-    """g(z); padded to a power of two, so that a few compiled functions serve all shapes."""
-    flat = np.ravel(z)
-    padded = np.zeros(max(256, 1 << (max(len(flat), 1) - 1).bit_length()))
-    padded[: len(flat)] = flat
-    return np.asarray(_compiled(activation, jnp.asarray(padded)))[: len(flat)].reshape(np.shape(z))
+    """g(z)."""
+    return _padded(_compiled, activation, z)
 
 
 def slopes(activation: Activation, z: np.ndarray) -> np.ndarray:
-    """g'(z), padded as ``values``."""
+    """g'(z)."""
+    return _padded(_compiled_slope, activation, z)
+
+
+def _padded(
+    compiled: Callable[[Activation, jax.Array], jax.Array], activation: Activation, z: np.ndarray
+) -> np.ndarray:
+    """Padded to a power of two, so that a few compiled functions serve all shapes."""
     flat = np.ravel(z)
     padded = np.zeros(max(256, 1 << (max(len(flat), 1) - 1).bit_length()))
     padded[: len(flat)] = flat
-    return np.asarray(_compiled_slope(activation, jnp.asarray(padded)))[: len(flat)].reshape(np.shape(z))
+    return np.asarray(compiled(activation, jnp.asarray(padded)))[: len(flat)].reshape(np.shape(z))
 
 
 @partial(jax.jit, static_argnums=0)

@@ -1,0 +1,85 @@
+"""Bounds are kept and cost little: what lies outside is not asked, and says nothing of what lies inside."""
+
+import numpy as np
+import pytest
+from helpers import check_named, worst_error
+
+import onehidden as oh
+from onehidden.oracle.box import BlackBox, Spent
+from onehidden.oracle.domain import checked_domain
+from onehidden.run import Run, stoppable
+
+D, K = 30, 5
+
+
+def relu_box(middle):
+    """Five units that switch near (middle, …, middle), and the function, written apart from the library."""
+    rng = np.random.default_rng(3)
+    weights = rng.standard_normal((K, D)) / np.sqrt(D)
+    bias = 0.1 * rng.standard_normal(K) - middle * weights.sum(axis=1)
+    net = oh.OneHiddenNet(weights, rng.standard_normal(K), bias, 0.3)
+    return net, lambda X: np.maximum(X @ weights.T + bias, 0) @ net.output + 0.3
+
+
+@pytest.mark.parametrize(("domain", "middle"), [((-1, 1), 0.0), ((0, np.inf), 1.0), ((-np.inf, 2), 0.0)])
+def test_units_inside_bounds_go_on_along_their_hyperplanes(domain, middle):
+    net, fn = relu_box(middle)
+
+    def watching(X):
+        assert np.all((domain[0] <= X) & (domain[1] >= X))
+        return fn(X)
+
+    r = oh.recover_oracle(watching, D, domain=domain)
+    assert check_named(r, "one hidden layer").value == 0
+    assert r.status == "exact", r.message
+    assert worst_error(r.network, net) < 1e-12
+    assert r.queries < 40_000  # 18 000 to 27 000 over seeds; 415 000 with probes clipped to the bounds
+
+
+def test_two_layers_inside_bounds_are_still_seen():
+    rng = np.random.default_rng(0)
+    first, second = rng.standard_normal((6, D)) / np.sqrt(D), rng.standard_normal((4, 6))
+    w = rng.standard_normal(4)
+    r = oh.recover_oracle(
+        lambda X: np.maximum(np.maximum(X @ first.T + 0.1, 0) @ second.T + 0.1, 0) @ w,
+        D, domain=(-1, 1), max_queries=60_000,
+    )  # fmt: skip
+    assert check_named(r, "one hidden layer").value > 10
+    assert not r.converged
+
+
+def test_what_lies_outside_is_not_asked_and_a_fixed_input_is():
+    rows = []
+
+    def fn(X):
+        rows.append(X)
+        return X.sum(axis=1)
+
+    low, high = np.array([0.0, -1.0, 2.0]), np.array([np.inf, 1.0, 2.0])
+    box = BlackBox(fn, np.array([1.0, 0.0, 2.0]), np.ones(3), checked_domain((low, high), 3))
+    assert box.reach == 1.0
+    y = box.ask(np.array([[0.0, 0.0, 5.0], [-1.5, 0.0, 0.0], [50.0, 1.0, 0.0], [0.0, 1.001, 0.0]]))
+    assert np.array_equal(y, [3.0, np.nan, 54.0, np.nan], equal_nan=True)
+    assert box.queries == len(np.concatenate(rows)) == 2
+
+
+def test_a_column_that_stays_on_a_bound_leaves_room_on_both_sides():
+    typical = np.abs(np.random.default_rng(0).standard_normal((50, 2)))
+    typical[:, 1] = 0.0
+    net = oh.OneHiddenNet([[1.0, 2.0], [1.5, -0.7]], [1.0, 0.8], [-2.0, 0.2], 0.1)
+    r = oh.recover_oracle(net.predict, 2, inputs=typical, domain=(0, np.inf))
+    assert r.status == "exact", r.message
+    assert worst_error(r.network, net) < 1e-12
+
+
+def test_a_box_that_is_stopped_says_so_with_and_without_a_budget():
+    for seconds in (None, 60.0):
+        box = BlackBox(lambda X: X[:, 0], np.zeros(1), np.ones(1), run=Run(max_seconds=seconds))
+        with stoppable() as stop:
+            box.ask(np.zeros((1, 1)))
+            stop.set()
+            with pytest.raises(Spent, match="stopped by hand"):
+                box.ask(np.zeros((1, 1)))
+    box = BlackBox(lambda X: X[:, 0], np.zeros(1), np.ones(1), run=Run(max_seconds=1e-9))
+    with pytest.raises(Spent, match="1e-09 seconds"):
+        box.ask(np.zeros((1, 1)))
