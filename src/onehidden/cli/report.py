@@ -42,7 +42,6 @@ def command(
     from onehidden import data, report
     from onehidden.cli import runs
     from onehidden.recovery import load_recovery
-    from onehidden.whole import whole_file
 
     recovery = load_recovery(run)
     file = file or _own_table(recovery)
@@ -64,8 +63,7 @@ def command(
     if as_json:
         click.echo(report.as_json_text(recovery, X=X, y=y))
         return 0
-    with whole_file(path) as beside:
-        writers[path.suffix](recovery, beside, X=X, y=y)
+    writers[path.suffix.lower()](recovery, path, X=X, y=y)
     click.echo(f"report written to {path}", err=True)
     return 0
 

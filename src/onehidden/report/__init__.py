@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onehidden.network import OneHiddenNet
+from onehidden.whole import write_whole
 
 if TYPE_CHECKING:
     from onehidden.report.subject import Recovered
@@ -45,7 +46,7 @@ def render_markdown(
     y: object = None,
     truth: OneHiddenNet | None = None,
 ) -> Path:
-    """Write the report as Markdown, its figures as SVG files in a folder beside it."""
+    """Write the report as Markdown, its figures as SVG files in the folder NAME-figures beside it."""
     from onehidden.report import as_markdown, sections
 
     text, figures = as_markdown.render(sections.build(recovery, X, y, truth), f"{Path(path).stem}-figures")
@@ -88,5 +89,5 @@ def _write(path: str | Path, text: str) -> Path:
     if path.is_dir():
         raise ValueError(f"{path} is a folder: give the name of the file to write")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    write_whole(path, text.encode())
     return path
