@@ -72,7 +72,10 @@ def test_run_folders_are_checked_reported_and_predicted_from(table, tmp_path):
     assert checked.returncode == 0
     assert json.loads(checked.stdout)["status"] == "exact"
     assert run("report", tmp_path / "run", "--out", tmp_path / "page.md").returncode == 0
-    assert (tmp_path / "page.md").stat().st_size > 500
+    links = re.findall(r"^!\[.*\]\((.+)\)$", (tmp_path / "page.md").read_text(), re.MULTILINE)
+    assert links
+    assert all(link.startswith("page-figures/") and (tmp_path / link).is_file() for link in links)
+    assert {path.name for path in tmp_path.iterdir()} == {"run", "page.md", "page-figures"}
     predicted = run("predict", tmp_path / "run", folder / "t.csv", "--target", "y", "--json")
     values = np.array(json.loads(predicted.stdout)["predictions"])
     with np.load(folder / "t.npz") as truth:

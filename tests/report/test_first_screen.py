@@ -10,11 +10,14 @@ from fake_recovery import HOSTILE, fake
 
 from onehidden.certify.units import Cause, UnitVerdict
 from onehidden.network import OneHiddenNet
+from onehidden.recovery.line import Affine
+from onehidden.recovery.prediction import Prediction
 from onehidden.report.as_notebook import fragment
 from onehidden.report.as_text import first_lines, summary
 from onehidden.report.effects import effects
 from onehidden.report.frame import COLUMNS, rows, to_csv, to_frame
-from onehidden.report.screen import explained, screen
+from onehidden.report.screen import explained, facts, screen
+from onehidden.report.sections.fit import at_a_glance
 from onehidden.report.subject import gather
 
 NAMES = ("age", "dose", HOSTILE)
@@ -51,13 +54,13 @@ def test_inputs_stand_in_the_order_of_their_standardised_effects():
 def test_the_formula_has_the_numbers_of_the_network():
     shown = screen(gather(_recovery()))
     assert shown.formula[0] == "y ≈ 3"
-    assert shown.formula[1] == f"+ max(0, 1.2 age − 1.6 {HOSTILE} + 0.2)"
+    assert shown.formula[1] == f"+ max(0, 1.2 age − 1.6 {HOSTILE} + 0.2) [1]"
     assert shown.formula[2].startswith("− max(0, 0.5 dose")
 
 
 def test_a_sigmoid_keeps_its_output_outside():
     net = OneHiddenNet([[2.0, 0.0, 0.0]], [-3.0], [0.0], 0.0, "sigmoid")
-    assert screen(gather(fake(net, NAMES))).formula[1] == "− 3 sigmoid(2 age)"
+    assert screen(gather(fake(net, NAMES))).formula[1] == "− 3 sigmoid(2 age) [1]"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +115,9 @@ def test_a_unit_left_open_is_marked_and_has_no_error():
     open_ = made.units[0].undetermined(Cause.KINK, "only 4 samples lie beyond the kink of unit 1")
     object.__setattr__(made, "units", (open_, made.units[1]))
     shown = screen(gather(made))
-    assert shown.formula[1].endswith("(?)")
+    assert shown.formula[1].endswith("[1] (?)")
+    assert any("(?)" in line for line in shown.legend)
+    assert " ".join(shown.legend) in " ".join(first_lines(made).split())
     assert not shown.formula[2].endswith("(?)")
     assert "±" not in shown.units[0].output + "".join(value for _, value in shown.units[0].inputs)
     assert "only 4 samples" in shown.units[0].verdict
@@ -140,13 +145,56 @@ def test_text_page_and_notebook_tell_the_same():
     shown = screen(gather(made))
     text, html, long = first_lines(made), fragment(made), summary(made)
     assert long.startswith(text)
-    assert "R² 0.912" in text
+    assert "network: R² 0.912" in text
     assert "R² of a linear fit 0.7" in text
     assert "0.912" in html
     assert "<script" not in html
     assert HOSTILE in text
     assert all(line in text for line in shown.formula)
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_an_error_many_times_an_effect_leaves_it_open_and_one_near_zero_is_known():
+    net = OneHiddenNet([[1.0, 0.001, 0.0]], [2.0])
+    made = fake(net, NAMES)
+    object.__setattr__(made, "input_spread", np.ones(3))
+    errors = made.standard_errors
+    inputs = []
+    for size in (0.05, 500.0):
+        errors.weights[:], errors.output[:] = size, 0.0
+        inputs.append([value for _, value in screen(gather(made)).units[0].inputs])
+    assert inputs[0] == ["2.00 ± 0.10", "0.00 ± 0.10", "0.00 ± 0.10"]
+    assert inputs[1] == ["?", "?", "?"]
+
+
+def test_shares_are_whole_numbers_and_beyond_a_hundred_said_why():
+    made = _recovery()
+    assert "100 %" not in " ".join(screen(gather(made)).legend)
+    units = tuple(replace(unit, share=share) for unit, share in zip(made.units, (1.6, 0.034), strict=True))
+    object.__setattr__(made, "units", units)
+    shown = screen(gather(made))
+    assert [unit.share for unit in shown.units] == ["160 %", "3.4 %"]
+    assert "overlap or cancel" in " ".join(shown.legend)
+    assert "160 % of var(y)" in first_lines(made)
+
+
+@pytest.mark.parametrize(("rows", "shown"), [(2, "–"), (200, "1")])
+def test_as_many_parameters_as_rows_say_nothing_of_rows_left_out(rows, shown):
+    made = _recovery()
+    nothing = Affine(np.zeros(3), 0.0)
+    guard = Prediction(1.0, nothing, nothing, r_squared=1.0, linear_r_squared=0.5)
+    for name, value in (("prediction", guard), ("n_samples", rows), ("freedom", 9)):
+        object.__setattr__(made, name, value)
+    assert dict(facts(gather(made)))["predictions: R²"] == f"{shown} on rows left out, ridge 0.5"
+
+
+def test_the_figure_of_the_fit_shows_what_is_predicted():
+    made = _recovery()
+    line = Affine(np.array([1.0, 2.0, 3.0]), 4.0)
+    object.__setattr__(made, "prediction", Prediction(0.0, line, line))
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    section = at_a_glance(gather(made, X, np.zeros(20)))
+    np.testing.assert_array_equal(section.blocks[0].figures[0].data["predicted"], line(X))
 
 
 def test_one_unit_is_a_unit_and_terminal_escapes_are_not_obeyed():

@@ -24,6 +24,7 @@ def fragment(recovery: Recovered) -> str:
         for unit in shown.units
     )
     more = f"<p>and {shown.more_units} more units</p>" if shown.more_units else ""
+    more += f"<p>{escape(' '.join(shown.legend))}</p>" if shown.legend else ""
     failed = "".join(f"<li><b>{escape(one.name)}</b> {escape(one.advice)}</li>" for one in shown.failed)
     advice = f"<p>Next: {escape(shown.advice)}.</p>" if shown.advice else ""
     verdict = f"<span style='color:{colour}'>{escape(shown.sentence)}</span>"

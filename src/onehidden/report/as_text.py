@@ -80,6 +80,7 @@ def lines(shown: Screen, width: int = WIDTH) -> Lines:
         made += [(Kind.PLAIN, line) for line in _wrapped(named, width, " " * 7, " " * 7)]
     if shown.more_units:
         made.append((Kind.QUIET, f"       and {shown.more_units} more units"))
+    made += [(Kind.QUIET, line) for line in _wrapped(" ".join(shown.legend), width, " " * 7, " " * 7)]
     made.append((Kind.PLAIN, ""))
     failed = [check.name for check in shown.failed if check.asked]
     unasked = [check.name for check in shown.failed if not check.asked]

@@ -20,7 +20,8 @@ def formula(subject: Subject, found: Effects, units: Sequence[int], most_inputs:
     """A line for y and the constant, then one for each of these units; what is cut is said.
 
     Where only w and the length of a together are determined and g has degree one, w stands inside: the
-    numbers are then slopes of y. A unit that the data leave open is marked with a question mark.
+    numbers are then slopes of y. Behind each unit stands its number, and a question mark where the data leave
+    it open.
     """
     net = subject.net
     target = str(dict(subject.get("options", {})).get("target", "y"))
@@ -39,8 +40,8 @@ def formula(subject: Subject, found: Effects, units: Sequence[int], most_inputs:
         unit = _WRITTEN.get(net.activation.name, net.activation.name + "({})").format(body)
         sign = "−" if net.output[i] < 0 else "+"
         factor = "" if inside else f"{_figure(abs(float(net.output[i])))} "
-        mark = "   (?)" if left_open(subject.unit(i)) else ""
-        lines.append(f"{sign} {factor}{unit}{mark}")
+        mark = " (?)" if left_open(subject.unit(i)) else ""
+        lines.append(f"{sign} {factor}{unit} [{i + 1}]{mark}")
     if more := net.n_hidden - len(units):
         lines.append(f"+ … ({more} more {plural(more, 'unit')})")
     return tuple(lines)

@@ -65,6 +65,11 @@ def percent(level: float) -> str:
     return f"{100 * level:g} %"
 
 
+def part(share: float) -> str:
+    """A share in per cent: two digits, from ten on whole numbers."""
+    return f"{100 * share:.0f} %" if 10 <= 100 * share < math.inf else f"{short(100 * share, 2)} %"
+
+
 def _minus(text: str) -> str:
     """A minus sign where a number begins with a hyphen; exponents keep theirs."""
     for before in ("", " ", "["):

@@ -17,12 +17,13 @@ from onehidden.checks import About, Check
 from onehidden.report.effects import Effects, effects
 from onehidden.report.formula import formula
 from onehidden.report.marks import Mark, by_urgency, left_open, mark, number
-from onehidden.report.numbers import plural, short
+from onehidden.report.numbers import part, plural, short
 from onehidden.report.subject import Subject
 
 FEW = 6  # units of which all is shown; of more, fewer inputs each
 MANY = 12  # units beyond which the strongest few are shown
 UNKNOWN = "?"  # stands for a number that the data leave open, where words would crowd the line
+_DROWNED = 10.0  # errors of so many times a number leave neither its digits nor its sign
 _ROUNDING = 1e-9  # of a number: an error below it says nothing to a reader
 
 
@@ -53,6 +54,7 @@ class Screen:
     head: str
     units: tuple[UnitLine, ...]
     more_units: int
+    legend: tuple[str, ...]
     failed: tuple[Check, ...]
     passed: str
     advice: str
@@ -70,6 +72,7 @@ def screen(subject: Subject) -> Screen:
     strongest = _by_share(subject)[:most_units]
     checks = by_urgency(subject.get("checks", ()))
     guard = subject.get("prediction")
+    units = tuple(_unit(subject, found, i, most_inputs) for i in strongest)
     return Screen(
         title=title(subject),
         status=str(subject.get("status", "no status")),
@@ -79,8 +82,9 @@ def screen(subject: Subject) -> Screen:
         facts=facts(subject),
         predictions="" if guard is None or guard.alone else guard.message,
         head=found.head,
-        units=tuple(_unit(subject, found, i, most_inputs) for i in strongest),
+        units=units,
         more_units=subject.net.n_hidden - len(strongest),
+        legend=_legend(subject, units),
         failed=tuple(check for check in checks if mark(check) in (Mark.FAILED, Mark.NOT_ASKED)),
         passed=_passed(checks),
         advice=next_step(subject, checks),
@@ -100,13 +104,15 @@ def title(subject: Subject) -> str:
 def facts(subject: Subject) -> tuple[tuple[str, str], ...]:
     """The fit beside that of a linear function; on rows left out where some were."""
     found: list[tuple[str, str]] = []
-    for label, name in (("R²", "r_squared"), ("R² of a linear fit", "linear_r_squared")):
+    for label, name in (("network: R²", "r_squared"), ("R² of a linear fit", "linear_r_squared")):
         value = subject.get(name, math.nan)
         found += [(label, explained(value))] if math.isfinite(value) else []
     guard = subject.get("prediction")
     if guard is not None and math.isfinite(guard.r_squared):
-        found.append(("R² on rows left out", explained(guard.r_squared)))
-        found.append(("R² of ridge on those", explained(guard.linear_r_squared)))
+        # A fit to rounding by as many parameters as rows says nothing of others.
+        free = guard.alone and subject.get("n_samples", math.inf) <= subject.get("freedom", 0)
+        held, ridge = "–" if free else explained(guard.r_squared), explained(guard.linear_r_squared)
+        found.append(("predictions: R²", f"{held} on rows left out, ridge {ridge}"))
     noise = subject.get("noise_variance")
     if noise is not None:
         found.append(("noise sd", short(float(np.sqrt(max(noise, 0.0))), 3)))
@@ -135,17 +141,18 @@ def _by_share(subject: Subject) -> list[int]:
 
 def _unit(subject: Subject, found: Effects, i: int, most: int) -> UnitLine:
     unit, net = subject.unit(i), subject.net
+    largest, strongest = float(np.max(np.abs(found.values[i]))), float(np.max(np.abs(net.output)))
     named = []
     for j in found.largest(i, most):
         error = None if found.errors is None else float(found.errors[i, j])
-        named.append((subject.names[j], _effect(float(found.values[i, j]), error, unit)))
+        named.append((subject.names[j], _effect(float(found.values[i, j]), error, unit, largest)))
     verdict = "" if unit is None else str(unit.status)
     if unit is not None and unit.reason:
         verdict += f" ({unit.reason})"
     return UnitLine(
         index=i,
-        share="" if unit is None else f"{short(100 * unit.share, 2)} %",
-        output=_effect(float(net.output[i]), subject.error("output", i), unit),
+        share="" if unit is None else part(unit.share),
+        output=_effect(float(net.output[i]), subject.error("output", i), unit, strongest),
         verdict=verdict,
         open=left_open(unit),
         inputs=tuple(named),
@@ -153,13 +160,29 @@ def _unit(subject: Subject, found: Effects, i: int, most: int) -> UnitLine:
     )
 
 
-def _effect(value: float, error: float | None, unit: UnitVerdict | None) -> str:
-    """A number with its error; a question mark where it is open; alone where the error is rounding."""
-    if error is not None and not math.isfinite(error):
+def _effect(value: float, error: float | None, unit: UnitVerdict | None, scale: float) -> str:
+    """A number with its error; a question mark where it is open; alone where the error is rounding.
+
+    Open is also what has an error many times its size, unless that is small beside ``scale``, the largest
+    number of its kind: then it is known to be near zero.
+    """
+    if error is not None and not error <= max(_DROWNED * abs(value), scale):
         return UNKNOWN
     if error is not None and error <= _ROUNDING * abs(value):
         return short(value)
     return number(value, error, unit)
+
+
+def _legend(subject: Subject, units: tuple[UnitLine, ...]) -> tuple[str, ...]:
+    """What the signs beside the units mean, where they stand there."""
+    numbers = [text for unit in units for text in (unit.output, *(value for _, value in unit.inputs))]
+    made = ["± is one standard error."] if any("±" in text for text in numbers) else []
+    if UNKNOWN in numbers or any(unit.open for unit in units):
+        made.append("? is undetermined: the data leave it open; numbers of a unit marked (?) have no error.")
+    verdicts = [subject.unit(i) for i in range(subject.net.n_hidden)]
+    if sum(unit.share for unit in verdicts if unit is not None) > 1:
+        made.append("Shares can pass 100 %, one or their sum: units overlap or cancel.")
+    return tuple(made)
 
 
 def _passed(checks: list[Check]) -> str:

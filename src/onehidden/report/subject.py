@@ -56,6 +56,11 @@ class Subject:
             return None
         return float(np.asarray(getattr(self.errors, name))[index])
 
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """What the recovery predicts, which the network may be only a part of."""
+        guard = self.get("prediction")
+        return self.net.predict(X) if guard is None else guard.predict(self.net, X)
+
     @property
     def spread(self) -> np.ndarray | None:
         """(d,) standard deviations of the inputs: of those fitted, else of the rows given."""

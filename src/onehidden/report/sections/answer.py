@@ -50,9 +50,7 @@ def _units(shown: Screen) -> Grid:
         named = ", ".join(f"{name} {value}" for name, value in unit.inputs)
         named += f", and {unit.more} more" if unit.more else ""
         rows.append((f"unit {unit.index + 1}", unit.share or "–", unit.output, named, unit.verdict or "–"))
-    notes = ["± is one standard error."]
-    if any(unit.open for unit in shown.units):
-        notes.append("Numbers without one, or a question mark, are undetermined: the data leave them open.")
+    notes = list(shown.legend)
     if shown.more_units:
         notes.append(f"{shown.more_units} more units under the details.")
     columns = ("unit", "share of var(y)", "output w", f"{shown.head}, strongest first", "verdict")

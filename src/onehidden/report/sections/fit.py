@@ -1,4 +1,4 @@
-"""How the network meets the data: observed against predicted, and what is left over."""
+"""How predictions and the network meet the data: observed against predicted, and what is left over."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def at_a_glance(subject: Subject) -> Section | None:
     if subject.X is None or subject.y is None:
         return None
     keep = thin(len(subject.X))
-    predicted, y = subject.net.predict(subject.X), subject.y
+    predicted, y = subject.predict(subject.X), subject.y
     residual = y - predicted
     said = f" {len(keep)} rows of {subject.n_rows}." if len(keep) < (subject.n_rows or 0) else ""
     observed = Figure(
@@ -62,5 +62,5 @@ def residuals_by_unit(subject: Subject) -> Section | None:
         )
         for i in chosen.tolist()
     )  # fmt: skip
-    text = "Residuals against the argument of each unit, with means and their 95 % intervals."
+    text = "Residuals of the network against the argument of each unit, with means and their 95 % intervals."
     return Section("residuals", "Residuals by unit", (Paragraph(text), Gallery(figures)), detail=True)
