@@ -10,6 +10,8 @@ import warnings
 
 import click
 
+from onehidden.cli.wording import as_typed
+
 _COMMANDS = {
     "demo": "Recover a built-in hidden layer, compare it with the truth, write a page.",
     "recover": "Recover the hidden layer behind a table (CSV, Parquet, Feather, npz, a folder of Parquet).",
@@ -114,7 +116,7 @@ def _one_line(error: object) -> str:
     if isinstance(error, OSError) and error.strerror:
         named = f"{error.filename}: " if error.filename is not None else ""
         return _shown(f"{named}{error.strerror}")
-    return _shown(" ".join(str(error).split()))
+    return _shown(as_typed(" ".join(str(error).split())))
 
 
 def _shown(text: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onehidden.cli.wording import as_typed
 from onehidden.report.marks import Mark, by_urgency, mark
 from onehidden.report.numbers import short
 
@@ -30,7 +32,9 @@ def show(recovery: Recovery, console: Console) -> None:
     from onehidden.report.screen import screen
     from onehidden.report.subject import gather
 
-    for kind, line in lines(screen(gather(recovery)), console.width):
+    shown = screen(gather(recovery))
+    shown = replace(shown, message=as_typed(shown.message), advice=as_typed(shown.advice))
+    for kind, line in lines(shown, console.width):
         # Text, not markup: a feature called [red] must be shown, not obeyed.
         console.print(Text(line, style=_LINES.get(kind.name, "")), soft_wrap=True)
 
@@ -53,7 +57,7 @@ def checks(recovery: Recovery) -> RenderableType:
             line.append(f"  {short(check.value):>10}   bound {short(check.threshold)}")
         lines.append(line)
         quiet = "dim" if word is Mark.PASSED else ""
-        lines.append(Padding(Text(check.advice, style=quiet), (0, 0, 0, marked + 3)))
+        lines.append(Padding(Text(as_typed(check.advice), style=quiet), (0, 0, 0, marked + 3)))
     return Group(*lines, Text())
 
 

@@ -16,7 +16,7 @@ from onehidden.data.varying import varying
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_COMMAS = "read decimal commas with decimal=',' (--decimal ,)"
+_COMMAS = "use decimal=',' (--decimal ,) to read decimal commas"
 GAPS = "fill the gaps, or leave those rows out with nulls='drop' (--nulls drop)"
 
 

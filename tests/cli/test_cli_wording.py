@@ -1,0 +1,49 @@
+"""What the command line says is in the words that one types there."""
+
+from __future__ import annotations
+
+import pytest
+
+from onehidden.cli.wording import as_typed
+
+
+@pytest.mark.parametrize(
+    ("python", "typed"),
+    [
+        (
+            "ask for one unit more, or let activation='auto' choose another",
+            "ask for one unit more, or let --activation auto choose another",
+        ),
+        ("leave them out with drop=['a b', 'c'] (--drop a b)", "leave them out with --drop a b"),
+        ("leave it out with drop=['f(x)'] (--drop f(x)), or go", "leave it out with --drop f(x), or go"),
+        (
+            "use decimal=',' (--decimal ,) to read decimal commas, or leave it out with drop=['a'] (--drop a)",
+            "use --decimal , to read decimal commas, or leave it out with --drop a",
+        ),
+        (
+            "make columns of categories with one_hot=True (--one-hot), or",
+            "make columns of categories with --one-hot, or",
+        ),
+        ("use one_hot=True", "use --one-hot"),
+        ("open it with target=NAME", "open it with --target NAME"),
+        (
+            "max_seconds must be a positive number or None, got -1.0",
+            "--max-seconds must be a positive number, got -1.0",
+        ),
+        (
+            "start must be one of auto, wide, or of oh.starts, got 'x'",
+            "--start must be one of auto, wide, got 'x'",
+        ),
+        (
+            "the target must be a number, but 'start' is not",
+            "the target must be a number, but 'start' is not",
+        ),
+        (
+            "a.csv has no column 'drop': choose one of 'hidden'",
+            "a.csv has no column 'drop': choose one of 'hidden'",
+        ),
+    ],
+)
+def test_arguments_become_options_and_the_rest_stays(python, typed):
+    assert as_typed(python) == typed
+    assert as_typed(typed) == typed
