@@ -112,7 +112,7 @@ def open_journal(folder: object, samples: str, options: Mapping[str, object], ve
     }
     try:
         path.mkdir(parents=True, exist_ok=True)
-        lock = locked(path)
+        lock = locked(path / "lock", f"checkpoint {path}")
         card = path / "checkpoint.json"
         if not card.exists():
             if any(path.glob(f"**/*{_SUFFIX}")):
@@ -140,7 +140,7 @@ def open_journal(folder: object, samples: str, options: Mapping[str, object], ve
 
 
 class Lock:
-    """The right of one process to a folder; given back when it is no longer held, or the process ends."""
+    """The right of one process to a folder or file; given back when no longer held, or at its end."""
 
     def __init__(self, handle: int) -> None:
         self.release = weakref.finalize(self, os.close, handle)
@@ -149,8 +149,8 @@ class Lock:
 _LOCKS: weakref.WeakValueDictionary[str, Lock] = weakref.WeakValueDictionary()
 
 
-def locked(folder: Path) -> Lock | None:
-    """The lock of a folder; another process that has it is one sentence. None where locks are not to be had.
+def locked(file: Path, what: str) -> Lock | None:
+    """The lock that a file stands for; another process that has it is one sentence. None without locks.
 
     POSIX record locks belong to a process and are lost with the first handle it closes, so that the journals
     of one process share one.
@@ -159,11 +159,11 @@ def locked(folder: Path) -> Lock | None:
         import fcntl
     except ImportError:
         return None
-    name = str(folder.resolve())
+    name = str(file.resolve())
     held = _LOCKS.get(name)
     if held is not None:
         return held
-    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+    handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -172,9 +172,7 @@ def locked(folder: Path) -> Lock | None:
         if error.errno not in (errno.EACCES, errno.EAGAIN):
             return None  # a file system without locks
         by = f" (process {owner})" if owner.isdigit() else ""
-        raise ValueError(
-            f"the checkpoint {folder} is in use by another run{by}: wait for it, or name another folder"
-        ) from None
+        raise ValueError(f"the {what} is in use by another run{by}: wait for it, or name another") from None
     os.truncate(handle, 0)
     os.write(handle, f"{os.getpid()}\n".encode())
     lock = _LOCKS[name] = Lock(handle)

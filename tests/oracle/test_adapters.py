@@ -1,8 +1,14 @@
 """Models as people have them are asked; an endpoint that dies half-way is not asked twice."""
 
+import http.client
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +26,8 @@ class Server:
     """A real one on this machine, which remembers every row and may stop answering."""
 
     def __init__(self):
-        self.rows, self.left = [], float("inf")
+        self.rows, self.left, self.posts, self.hear = [], float("inf"), 0, lambda posts: None
+        self.reply = lambda y: json.dumps({"outputs": y}).encode()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -30,9 +37,11 @@ class Server:
                     self.send_error(500)
                     return
                 outer.left -= 1
+                outer.posts += 1
+                outer.hear(outer.posts)
                 outer.rows += [row.tobytes() for row in X]
                 y = np.maximum(X @ NET.weights.T + NET.bias, 0) @ NET.output + NET.intercept
-                body = json.dumps({"outputs": y.tolist()}).encode()
+                body = outer.reply(y.tolist())
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -85,6 +94,98 @@ def test_a_failing_endpoint_is_tried_again_at_its_own_pace(server, monkeypatch):
     assert any(0 < w <= 0.5 and w not in (0.5,) for w in waits)  # two requests a second
     with pytest.raises(ValueError, match="http"):
         Endpoint("ftp://nowhere")
+    wrong: list[dict[str, Any]] = [{"rate": 0}, {"rate": -1.0}, {"batch": 0}, {"retries": -1}, {"timeout": 0}]
+    for bad in wrong:
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            Endpoint(server.url, **bad)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        lambda y: json.dumps({"answers": y}).encode(),
+        lambda y: json.dumps({"outputs": y[:-1]}).encode(),
+        lambda y: json.dumps({"outputs": ["a"] * len(y)}).encode(),
+        lambda y: json.dumps({"outputs": [[v, v] for v in y]}).encode(),
+        lambda y: json.dumps("busy").encode(),
+        lambda y: b"<html>",
+    ],
+)
+def test_a_reply_of_another_form_is_a_failure_and_no_answer(server, reply):
+    box, good = Endpoint(server.url, retries=0), server.reply
+
+    def turned_bad(posts):
+        server.reply = good if posts < 5 else reply
+
+    server.hear = turned_bad
+    with pytest.raises(ValueError, match="ConnectionError"):
+        oh.recover_oracle(box, 5)
+    assert server.posts == 5  # not asked again row by row, as rows outside are
+
+
+def test_a_reply_cut_short_is_asked_for_again(server, monkeypatch):
+    monkeypatch.setattr("onehidden.oracle.adapters.time.sleep", lambda seconds: None)
+    read, cut = http.client.HTTPResponse.read, [True]
+
+    def once_cut(self, *args):
+        if cut and cut.pop():
+            raise http.client.IncompleteRead(b"{")
+        return read(self, *args)
+
+    monkeypatch.setattr(http.client.HTTPResponse, "read", once_cut)
+    X = np.ones((2, 5))
+    assert np.allclose(Endpoint(server.url)(X)[:, 0], NET.predict(X), rtol=0, atol=1e-12)
+    assert server.posts == 2
+
+
+def test_a_book_belongs_to_one_endpoint_and_one_process(server, tmp_path):
+    path, X = tmp_path / "answers", np.arange(20.0).reshape(4, 5)
+    told = Endpoint(server.url, path)(X)
+    with pytest.raises(ValueError, match="holds the answers of"):
+        Endpoint(server.url + "other", path)
+    kept = path.read_bytes()
+    again = Endpoint(server.url, path)
+    assert np.array_equal(again(X), told)
+    assert again.asked == 0
+    assert path.read_bytes() == kept
+    with pytest.raises(ValueError, match="do not go with"):
+        again.book.write(np.zeros((1, 6)), np.zeros((1, 1)))
+    path.write_bytes(b"onehidden answers 2\n{}\n")
+    with pytest.raises(ValueError, match="damaged"):
+        Endpoint(server.url, path)
+    assert path.read_bytes() == b"onehidden answers 2\n{}\n"
+
+
+def test_a_book_in_use_by_another_process_is_refused(tmp_path):
+    pytest.importorskip("fcntl")
+    hold = "import fcntl, sys; h = open(sys.argv[1], 'w'); fcntl.lockf(h, 2); print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", hold, str(tmp_path / "answers.lock")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as other:  # fmt: skip
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(ValueError, match="in use by another run"):
+            Endpoint("http://localhost/", tmp_path / "answers")
+        other.communicate(b"\n")
+    assert len(Endpoint("http://localhost/", tmp_path / "answers").book) == 0
+
+
+def test_the_command_keeps_a_run_that_is_there_and_what_ctrl_c_interrupts(server, tmp_path):
+    out = tmp_path / "run"
+    line = ["oracle", "--url", server.url, "--inputs", "5", "--out", str(out), "--batch", "512"]
+    server.hear = lambda posts: os.kill(os.getpid(), signal.SIGINT) if posts == 45 else None
+    stopped = CliRunner().invoke(cli, line, standalone_mode=False)
+    assert stopped.return_value == 130, stopped.output
+    assert "stopped by hand" in oh.load_recovery(out).message
+    before, asked = (out / "recovery.json").read_bytes(), server.posts
+    refused = CliRunner().invoke(cli, line)
+    assert refused.exit_code != 0
+    assert "--force" in str(refused.exception) + refused.output
+    assert (server.posts, (out / "recovery.json").read_bytes()) == (asked, before)
+    done = CliRunner().invoke(cli, [*line, "--force"], standalone_mode=False)
+    assert done.return_value == 0, done.output
+    assert worst_error(oh.load_recovery(out).network, NET) < 1e-12
 
 
 def test_an_onnx_file_is_read_by_the_command(tmp_path):
@@ -118,6 +219,16 @@ def test_an_estimator_is_asked_for_what_it_has():
 
 
 def test_a_torch_module_is_asked_in_its_own_precision():
-    pytest.importorskip("torch")
+    torch = pytest.importorskip("torch")
     X = np.random.default_rng(0).standard_normal((7, 5))
     assert np.allclose(np.ravel(from_torch(NET.to_torch(), "float64")(X)), NET.predict(X), rtol=0, atol=1e-12)
+    still = torch.nn.Dropout(0.5).eval()
+    module = torch.nn.Sequential(NET.to_torch(), torch.nn.Dropout(0.5), still).train()
+    still.eval()
+    box = from_torch(module, "float64")
+    assert np.allclose(np.ravel(box(X)), NET.predict(X), rtol=0, atol=1e-12)  # nothing is dropped
+    assert [module.training, module[1].training, still.training] == [True, True, False]
+    if torch.cuda.is_available():
+        assert np.allclose(
+            np.ravel(from_torch(module.cuda(), "float64")(X)), NET.predict(X), rtol=0, atol=1e-12
+        )

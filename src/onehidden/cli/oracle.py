@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import click
 
@@ -33,7 +35,8 @@ from onehidden.cli import examples
 @click.option("--max-queries", type=click.IntRange(1))
 @click.option("--max-seconds", type=click.FloatRange(0, min_open=True))
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--out", type=click.Path(file_okay=False), help="Folder for the network and its certificate.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the network and its certificate.")
+@click.option("--force", is_flag=True, help="Give up a run that the folder holds.")
 @click.option("--dry-run", is_flag=True, help="Only say about how many questions it takes.")
 @click.option("--json", "as_json", is_flag=True, help="The certificate as JSON on stdout.")
 def command(
@@ -49,18 +52,22 @@ def command(
     max_queries: int | None,
     max_seconds: float | None,
     seed: int,
-    out: str | None,
+    out: Path | None,
+    force: bool,
     dry_run: bool,
     as_json: bool,
 ) -> int:
     """Recover the hidden layer of MODEL (an ONNX file) or of an endpoint by asking it.
 
-    Exit code 0 if the answer is exact or consistent, else 1.
+    Exit code 0 if the answer is exact or consistent, else 1. Ctrl-C ends the search: what was found until
+    then is written and shown (exit code 130).
     """
+    from onehidden.cli import interrupts, runs
     from onehidden.cli.progress import live
     from onehidden.oracle import recover_oracle
     from onehidden.oracle.adapters import Endpoint, from_onnx
     from onehidden.oracle.by_hinges import expected_queries
+    from onehidden.whole import whole_folder
 
     if (model is None) == (url is None) and not dry_run:
         raise ValueError("name an ONNX file or an endpoint with --url, one of the two")
@@ -75,18 +82,25 @@ def command(
         each = "" if hidden else " for one unit, and for each further one about as much as its parameters"
         click.echo(f"{about} queries{each}")
         return 0
+    if out is not None:
+        runs.free_folder(out, force)
     if box is None:
         box = Endpoint(str(url), answers_file, batch or 1024, rate)
-    with live(max_seconds) as hear:
+    with live(max_seconds) as hear, interrupts.gentle() as stopped:
         recovery = recover_oracle(
             box, n_inputs, hidden, activation=activation, answers=answers, batch=batch, seed=seed,
             max_queries=max_queries, max_seconds=max_seconds, progress=hear,
         )  # fmt: skip
+    if stopped.is_set():
+        recovery = replace(recovery, message=f"stopped by hand, the best answer so far: {recovery.message}")
     if out is not None:
-        recovery.save(out)
+        with whole_folder(out) as beside:
+            recovery.save(beside)
     if as_json:
         click.echo(json.dumps(recovery.to_dict(), allow_nan=False))
     else:
         click.echo(f"{recovery.status}: {recovery.message}")
         click.echo(f"{recovery.network}; {recovery.queries} queries, {recovery.seconds:.1f} s")
+    if stopped.is_set():
+        return 130
     return 0 if recovery.converged else 1
