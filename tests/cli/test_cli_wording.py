@@ -14,11 +14,11 @@ from onehidden.cli.wording import as_typed
             "ask for one unit more, or let activation='auto' choose another",
             "ask for one unit more, or let --activation auto choose another",
         ),
-        ("leave them out with drop=['a b', 'c'] (--drop a b)", "leave them out with --drop a b"),
+        ("leave them out with drop=['a', 'c'] (--drop a --drop c)", "leave them out with --drop a --drop c"),
         ("leave it out with drop=['f(x)'] (--drop f(x)), or go", "leave it out with --drop f(x), or go"),
         (
-            "use decimal=',' (--decimal ,) to read decimal commas, or leave it out with drop=['a'] (--drop a)",
-            "use --decimal , to read decimal commas, or leave it out with --drop a",
+            "use decimal=',' (--decimal ,) to read decimal commas, or use one_hot=True (--one-hot)",
+            "use --decimal , to read decimal commas, or use --one-hot",
         ),
         (
             "make columns of categories with one_hot=True (--one-hot), or",

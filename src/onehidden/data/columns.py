@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from onehidden.data.varying import varying
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_has_comma = re.compile(r"\s*[-+]?\d+,\d+\s*").fullmatch
 _COMMAS = "use decimal=',' (--decimal ,) to read decimal commas"
 GAPS = "fill the gaps, or leave those rows out with nulls='drop' (--nulls drop)"
 
@@ -179,7 +181,8 @@ def must_be_numeric(
 def _cure(bad: list[str], kinds: Mapping[str, Kind], texts: list[list[str]]) -> str:
     """What to do about columns that are no numbers, of which the first few hold these texts."""
     first = bad[0]
-    out = f"leave {'it' if len(bad) == 1 else 'them'} out with drop={bad[:5]!r} (--drop {first})"
+    typed = " ".join(f"--drop {shlex.quote(name)}" for name in bad[:5])
+    out = f"leave {'it' if len(bad) == 1 else 'them'} out with drop={bad[:5]!r} ({typed})"
     if any(_has_comma(text) for held in texts for text in held):
         return f"{_COMMAS}, or {out}"
     if kinds[first] is Kind.DATE:
@@ -192,10 +195,6 @@ def _cure(bad: list[str], kinds: Mapping[str, Kind], texts: list[list[str]]) -> 
         odd = next((text for text in present if not _is_number(text)), "…")
         return f"name what stands for a gap with na=[{odd[:20]!r}] (--na {odd[:20]!r}), or {out}"
     return f"make columns of categories with one_hot=True (--one-hot), or {out}"
-
-
-def _has_comma(text: str) -> bool:
-    return re.fullmatch(r"\s*[-+]?\d+,\d+\s*", text) is not None
 
 
 def _texts(column: pa.ChunkedArray) -> list[str]:
@@ -214,7 +213,7 @@ def _shown(kind: Kind, column: pa.ChunkedArray | None) -> str:
             return "text that is not UTF-8"
         if value is None or _is_number(value):
             continue
-        text = str(value)
+        text = str(value).removesuffix(" 00:00:00")  # of a day, which has no hours
         text = text if len(text) <= 30 else text[:27] + "..."
         return f"{'dates, ' if kind is Kind.DATE else ''}for example {text!r}"
     return kind.value
