@@ -200,6 +200,7 @@ def test_right_answers_are_certified(noise):
     assert len(yes) >= len(right) - 1, [row["failed"] for row in right]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_width_chosen_below_the_truth_says_what_it_could_not_see(seed):
     from benchmarks._verdict_data import sample

@@ -15,6 +15,7 @@ def teacher(d=4, k=2, seed=0, name="relu", bias=0.0):
     return network(name, d, k, seed, rows="gaussian", output=output, bias=bias, intercept=0.3)
 
 
+@pytest.mark.slow
 def test_integer_weights_are_repeated_rows():
     rng = np.random.default_rng(1)
     net, X = teacher(), rng.standard_normal((400, 4))
@@ -146,7 +147,9 @@ def test_activations_that_noise_hides_are_reported_as_a_tie():
     assert any(one.kind == "activation" for one in r.alternatives)
 
 
-@pytest.mark.parametrize(("truth", "asked"), [("tanh", "erf"), ("relu", "leaky_relu")])
+@pytest.mark.parametrize(
+    ("truth", "asked"), [("tanh", "erf"), pytest.param("relu", "leaky_relu", marks=pytest.mark.slow)]
+)
 def test_a_near_relative_of_the_true_activation_is_not_certified(truth, asked):
     rng = np.random.default_rng(0)
     net = oh.OneHiddenNet(rng.standard_normal((3, 6)), [1.0, -1.0, 0.8], activation=truth)

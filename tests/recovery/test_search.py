@@ -64,6 +64,7 @@ class Staged:
         monkeypatch.setattr(room, "polish", polish)
         monkeypatch.setattr(room, "certify", certify)
         monkeypatch.setattr(room, "held_against_all", lambda certificate, *rest: certificate)
+        monkeypatch.setattr(room, "no_worse_than_linear", lambda answer, *rest: answer)
         self.found = search(self.problem, self.options, Run()).certificate
 
 

@@ -322,6 +322,7 @@ def test_a_given_mixture_serves_in_its_own_coordinates():
     assert r.input_model.startswith("given")
 
 
+@pytest.mark.slow
 def test_large_problems_with_clusters_begin_with_the_localised_start():
     law, A = two_clusters(22), rotation(22, 2)
     X = law.sample(8192, 0)

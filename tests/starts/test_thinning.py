@@ -150,6 +150,7 @@ def test_a_thinned_student_learns_from_batches_too(monkeypatch):
     assert worst_error(problem.begin.outward(found.network), net) < EXACT
 
 
+@pytest.mark.slow
 def test_noise_does_not_make_every_round_of_thinning_go_on(monkeypatch):
     """Units beside the true ones never all vanish then; two rounds that end at one loss are enough."""
     problem = planted(teacher(d=8, k=5), normal(1500, 8), noise=0.1)
