@@ -46,10 +46,10 @@ CASES: dict[str, tuple[float, Callable[[], tuple[np.ndarray, np.ndarray]], Argum
     "1500 x 300, one unit": (20, lambda: planted(1500, 300, 1), {"hidden": 1}),
     "sin(2x) with GELU": (5, lambda: _sine(2000), {"hidden": 3, "activation": "gelu"}),
     "d = k = 50, n = 16 384": (10, lambda: planted(16_384, 50, 50), {"hidden": 50}),
-    "d = 400, k = 2, landscape start": (
+    "d = 400, k = 2, wide start": (
         10,
         lambda: planted(3000, 400, 2),
-        {"hidden": 2, "start": "landscape"},
+        {"hidden": 2, "start": "wide"},
     ),
     "width open, 20 000 x 20": (10, lambda: planted(20_000, 20, 6), {}),
     "activation open, 2000 x 8": (

@@ -20,6 +20,7 @@ from onehidden.starts.orientation import orient
 _ENOUGH = 4  # rows a parameter on which a descent begins ...
 _SAVING = 1.5  # ... where there are at least so many times more
 _FEWEST = 4096  # rows below which there is nothing to save
+_CHOOSE = 20_000  # rows on which hyperplanes are chosen among hundreds: no more than a descent needs
 
 Rows = Float[np.ndarray, "k d"]
 Vector = Float[np.ndarray, " k"]
@@ -98,6 +99,12 @@ def _some_rows(problem: Problem, form: Form, run: Run) -> Problem | None:
     if problem.n < _SAVING * rows:
         return None
     return problem.take(np.sort(run.rng("some rows").choice(problem.n, rows, replace=False)))
+
+
+def rows_to_choose(problem: Problem) -> Problem:
+    """The problem on rows spread evenly over its own, to choose among many hyperplanes in bounded memory."""
+    every = max(1, problem.n // _CHOOSE)
+    return problem if every == 1 else problem.take(np.arange(0, problem.n, every))
 
 
 def lift(candidate: Candidate, basis: Float[np.ndarray, "d r"]) -> Candidate:

@@ -20,6 +20,7 @@ from onehidden.starts.candidate import (
     Candidate,
     fixed_columns,
     refine_in_two,
+    rows_to_choose,
     search_form,
     unit_columns,
 )
@@ -27,7 +28,6 @@ from onehidden.starts.prune import eliminate_backwards
 from onehidden.starts.start import descent_work
 
 _OFFSETS = (-1.0, -0.5, 0.0, 0.5, 1.0)  # biases of units that are tried, in whitened inputs
-_CHOOSE = 20_000  # rows on which hyperplanes are chosen
 _LENGTHS = (0.5, 1.0, 2.0)  # lengths, where these matter
 
 
@@ -51,17 +51,11 @@ class Linear:
         offsets = _OFFSETS if problem.bias else (0.0,)
         weights = np.vstack([length * directions for length in lengths for _ in offsets])
         bias = np.concatenate([np.full(len(directions), length * b) for length in lengths for b in offsets])
-        some = _some_rows(problem)
+        some = rows_to_choose(problem)
         columns = some.weighted(unit_columns(form, some.Z, weights, bias))
         always = some.weighted(fixed_columns(form, some.Z))
         kept = eliminate_backwards(columns, always, some.weighted(some.y), problem.k)
         yield refine_in_two(problem, form, weights[kept], bias[kept], run, "linear")
-
-
-def _some_rows(problem: Problem) -> Problem:
-    """Rows that choose among a few dozen hyperplanes: no more than a descent needs."""
-    every = max(1, problem.n // _CHOOSE)
-    return problem if every == 1 else problem.take(np.arange(0, problem.n, every))
 
 
 def leading_directions(problem: Problem) -> Float[np.ndarray, "m d"]:

@@ -13,6 +13,7 @@ from onehidden.starts.candidate import (
     complete,
     least_squares_columns,
     refine,
+    rows_to_choose,
     search_form,
     unit_columns,
 )
@@ -88,6 +89,7 @@ def best_addition(
     rng: np.random.Generator,
 ) -> tuple[Float[np.ndarray, " d"], float]:
     """The proposed unit whose addition lowers the residual sum of squares most."""
+    problem = rows_to_choose(problem)
     basis = np.linalg.qr(least_squares_columns(problem, form, weights, bias))[0]
     y = problem.weighted(problem.y)
     residual = y - basis @ (basis.T @ y)
