@@ -1,18 +1,18 @@
 """Run the named benchmarks (all without a name); each module has ``main(quick: bool) -> list[str]`` lines.
 
-The lines are printed as they come and kept in ``benchmarks/results/NAME.md`` with date and machine when
-``--store`` is given.
+The lines are printed as they come and kept in ``benchmarks/results/NAME.md`` with date, commit and
+machine when ``--store`` is given.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
 import importlib
 import os
 import pkgutil
-import platform
 from pathlib import Path
+
+from benchmarks._table import stamp
 
 HERE = Path(__file__).parent
 
@@ -35,12 +35,12 @@ def main() -> None:
     os.environ |= {"BENCH_SRC": args.src} if args.src else {}
     for name in args.names or available:
         print(f"## {name}", flush=True)
+        made = stamp(args.quick)  # of the code that runs, not of what is there when it ends
         lines = importlib.import_module(f"benchmarks.{name}").main(args.quick)
         if args.store:
-            stamp = f"{datetime.date.today()}, {os.cpu_count()} cores, {platform.machine()}"
             results = HERE / "results"
             results.mkdir(exist_ok=True)
-            (results / f"{name}.md").write_text("\n".join([f"# {name} ({stamp})", "", *lines, ""]))
+            (results / f"{name}.md").write_text("\n".join([f"# {name} ({made})", "", *lines, ""]))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,12 @@
-"""Markdown rows that appear on the terminal as soon as they are measured."""
+"""Markdown rows shown as soon as they are measured, and what a stored table says of itself."""
 
 from __future__ import annotations
+
+import datetime
+import os
+import platform
+import subprocess
+from pathlib import Path
 
 
 class Table:
@@ -17,3 +23,27 @@ class Table:
     def say(self, line: str) -> None:
         print(line, flush=True)
         self.lines.append(line)
+
+
+def stamp(quick: bool = False) -> str:
+    """Date, commit and machine: what is needed to measure a table again. Asked for before the run begins."""
+    words = [f"{datetime.date.today()}", code(), f"{os.cpu_count()} cores", platform.machine()]
+    return ", ".join(words + ["`--quick`"] * quick)
+
+
+def code(root: Path = Path(__file__).parents[1]) -> str:
+    """The commit that is measured, and whether the code differs from it."""
+    commit = _git(root, "rev-parse", "--short", "HEAD")
+    if commit is None:
+        return "commit not known"
+    changed = _git(root, "status", "--porcelain", "--", "src", "benchmarks/*.py")
+    return f"commit {commit}" + (" and changes not committed" if changed else "")
+
+
+def _git(root: Path, *words: str) -> str | None:
+    """What git answers; None where this is no checkout or there is no git."""
+    try:
+        asked = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return asked.stdout.strip() if asked.returncode == 0 else None

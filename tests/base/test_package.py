@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 import tomllib
@@ -66,3 +67,13 @@ def test_the_wheel_holds_every_file_of_the_package(tmp_path):
         if path.is_file() and "__pycache__" not in path.parts:
             assert str(path.relative_to(source)) in inside, path
     assert not [name for name in inside if name.startswith(("tests/", "docs/"))]
+
+
+def test_one_version_everywhere():
+    import onehidden
+
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert cited is not None
+    assert newest is not None
+    assert PROJECT["version"] == onehidden.__version__ == cited[1] == newest[1]

@@ -1,12 +1,14 @@
 """The benchmarks judge honestly: false certificates are seen, equal functions are not accused."""
 
+import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import onehidden as oh
-from benchmarks import _pool, _truth
+from benchmarks import _pool, _table, _truth
 from benchmarks.noise import cramer_rao
 
 
@@ -117,3 +119,31 @@ def test_finished_rows_are_kept_and_broken_runs_are_named(tmp_path, monkeypatch)
     assert (tmp_path / "log").read_text().split() == ["4", "0", "2", "0"]  # only the broken one again
     monkeypatch.setenv("BENCH_ONLY", "2 *")
     assert [cell[0] for cell, _ in _pool.run(halved, cells)] == [2]
+
+
+def test_a_stored_table_says_what_code_made_it():
+    for path in (Path(_table.__file__).parent / "results").glob("*.md"):
+        head = "\n".join(path.read_text().splitlines()[:9]).lower()
+        assert "commit" in head or "made by version 0.1" in head, path.name
+
+
+def test_the_stamp_names_the_commit_and_tells_changed_code(tmp_path):
+    def git(*words):
+        named = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+        return subprocess.run(
+            ["git", "-C", tmp_path, *named, *words], check=True, capture_output=True, text=True
+        )
+
+    assert _table.code(tmp_path / "nowhere") == "commit not known"
+    git("init")
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").write_text("a = 1\n")
+    git("add", "src")
+    git("commit", "-m", "a")
+    commit = git("rev-parse", "--short", "HEAD").stdout.strip()
+    assert _table.code(tmp_path) == f"commit {commit}"
+    (tmp_path / "notes.txt").write_text("no code")
+    assert _table.code(tmp_path) == f"commit {commit}"
+    (tmp_path / "src" / "a.py").write_text("a = 2\n")
+    assert _table.code(tmp_path) == f"commit {commit} and changes not committed"
+    assert _table.stamp(quick=True).endswith("`--quick`")

@@ -148,7 +148,11 @@ def test_inputs_are_never_overwritten_and_damaged_runs_are_refused(table, tmp_pa
         assert "input itself" in done.stderr
     assert (folder / "t.csv").read_bytes() == before
     record = json.loads((tmp_path / "run" / "recovery.json").read_text())
-    for damage in ({"checks": []}, {"status": "great"}, {"seconds": "bogus"}, {"network": None}):
+    before_digests = {"format_version": 2}
+    for damage in (
+        {"message": "all is well"},
+        *({**before_digests, **one} for one in ({"checks": []}, {"status": "great"}, {"network": None})),
+    ):
         (tmp_path / "run" / "recovery.json").write_text(json.dumps({**record, **damage}))
         done = run("check", tmp_path / "run")
         assert done.returncode == 2, damage

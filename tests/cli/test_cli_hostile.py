@@ -45,7 +45,10 @@ def folder(tmp_path_factory):
         metadata={"onehidden": json.dumps({"format_version": 1, "activation": "relu"})},
     )
     record = json.loads((home / "run" / "recovery.json").read_text())
-    for name, change in (("newer-run", {"format_version": 99}), ("damaged-run", {"checks": 5})):
+    for name, change in (
+        ("newer-run", {"format_version": 99}),
+        ("damaged-run", {"format_version": 2, "checks": 5}),
+    ):
         recovery.save(home / name)
         (home / name / "recovery.json").write_text(json.dumps({**record, **change}))
     return home

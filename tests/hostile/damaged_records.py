@@ -60,6 +60,7 @@ def models(rng: random.Random) -> Iterator[Case]:
         ("bytes", lambda text: "\x00\xff"),
         ("names", lambda text: text.replace('"feature_names": [', '"feature_names": ["z", ')),
         ("status", lambda text: text.replace('"status": "consistent"', '"status": "great"')),
+        ("a digit", lambda text: text.replace('"n_samples": ', '"n_samples": 1', 1)),
         ("weights", lambda text: text.replace('"weights": [', '"weights": [[9.0, 9.0, 9.0], ', 1)),
     ):  # fmt: skip
 

@@ -1,5 +1,6 @@
 """recover(): exact without noise, efficient with it, honest when the data cannot tell."""
 
+import json
 from dataclasses import replace
 
 import jax
@@ -198,7 +199,16 @@ def test_runs_are_saved_and_loaded_whole(tmp_path):
     assert back.checks == r.checks
     assert back.trace == r.trace
     np.testing.assert_array_equal(back.standard_errors.weights, r.standard_errors.weights)
-    (tmp_path / "run" / "recovery.json").write_text("{}")
+    file = tmp_path / "run" / "recovery.json"
+    text = file.read_text()
+    file.write_text(text.replace('"n_samples": 800', '"n_samples": 900'))
+    with pytest.raises(ValueError, match="does not say what was saved"):
+        oh.load_recovery(tmp_path / "run")
+    file.write_text(
+        json.dumps(dict(reversed(json.loads(text).items())))
+    )  # the order of its lines is no matter
+    assert oh.load_recovery(tmp_path / "run").checks == r.checks
+    file.write_text("{}")
     with pytest.raises(ValueError, match="run format"):
         oh.load_recovery(tmp_path / "run")
 

@@ -120,9 +120,6 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         self.network_ = self.recovery_.network
         if not self.recovery_.converged:
             trouble.insert(0, f"the answer is {self.recovery_.status}: {self.recovery_.message}")
-            guard = self.recovery_.prediction
-            if guard is not None and guard.message != self.recovery_.message:
-                trouble.append(guard.message)
         if trouble:
             warnings.warn("; ".join(trouble), ConvergenceWarning, stacklevel=2)
         return self
@@ -162,6 +159,8 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
             score=score, start=start, seed=seed, max_seconds=self.max_seconds,
             sample_weight=rows.weight,
         )  # fmt: skip
+        if not found.converged and found.prediction is not None:
+            trouble.append(found.prediction.message)
         return with_all_columns(found, columns, d), trouble
 
     def predict(self, X: npt.ArrayLike) -> np.ndarray:

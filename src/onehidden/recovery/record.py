@@ -15,11 +15,12 @@ from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.status import Status
 from onehidden.certify.units import UnitStatus, UnitVerdict
 from onehidden.checks import About, Check
+from onehidden.journal import fingerprint
 from onehidden.network import OneHiddenNet
 from onehidden.recovery.prediction import Prediction
 from onehidden.run import TraceRecord
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3  # from 3 on with a digest of all that is said
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,9 @@ class Recovery:
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         self.network.save(folder / "model.safetensors")
-        (folder / "recovery.json").write_text(json.dumps(self.to_dict(), indent=1, allow_nan=False))
+        held = self.to_dict()
+        text = json.dumps({**held, "digest": _digest(held)}, indent=1, allow_nan=False)
+        (folder / "recovery.json").write_text(text)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the model, as plain JSON values; numbers that are not finite become text."""
@@ -235,6 +238,9 @@ def load_recovery(directory: str | Path) -> Recovery:
     version = data.get("format_version") if isinstance(data, dict) else None
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise ValueError(f"{path} has run format {version}, this version reads up to {FORMAT_VERSION}")
+    told = data.pop("digest", None)
+    if version >= 3 and told != _digest(data):
+        raise ValueError(f"{path} is damaged: it does not say what was saved")
     network = OneHiddenNet.load(folder / "model.safetensors")
     try:
         _must_be_sound(data, network)
@@ -277,6 +283,11 @@ def load_recovery(directory: str | Path) -> Recovery:
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{path} is damaged or does not belong to its model: {error}") from None
+
+
+def _digest(record: dict[str, Any]) -> str:
+    """A hash of plain JSON values, however they are spaced and ordered in the file."""
+    return fingerprint(json.dumps(record, sort_keys=True))
 
 
 def _must_be_sound(data: dict[str, Any], network: OneHiddenNet) -> None:
