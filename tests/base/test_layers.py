@@ -12,7 +12,7 @@ BASE = [
     "activations", "activation_properties", "network", "matching", "exports", "threads",
 ]  # fmt: skip
 LINE = [
-    "data", "laws", "scores", "moments", "solvers", "fit", "starts", "certify", "recovery",
+    "data", "laws", "scores", "moments", "solvers", "families", "fit", "starts", "certify", "recovery",
     "oracle", "report", "cli",
 ]  # fmt: skip
 # Rooms beside the line: what they may enter beyond the base.

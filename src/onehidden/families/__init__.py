@@ -1,0 +1,30 @@
+"""What y is, given the network's output: normal, counts, shares, positive amounts, classes."""
+
+from __future__ import annotations
+
+from onehidden.families.amounts import Gamma, Gaussian
+from onehidden.families.choosing import get, names
+from onehidden.families.counts import NegativeBinomial, Poisson
+from onehidden.families.family import Family, Working
+from onehidden.families.noticing import Notice, notice
+from onehidden.families.shares import Bernoulli, Binomial
+from onehidden.families.softmax import Softmax
+from onehidden.families.targets import check_target, classes_of
+
+__all__ = [
+    "Bernoulli",
+    "Binomial",
+    "Family",
+    "Gamma",
+    "Gaussian",
+    "NegativeBinomial",
+    "Notice",
+    "Poisson",
+    "Softmax",
+    "Working",
+    "check_target",
+    "classes_of",
+    "get",
+    "names",
+    "notice",
+]
