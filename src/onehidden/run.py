@@ -24,6 +24,8 @@ Progress = Callable[["TraceRecord"], object]
 # Operations a second by which a step is begun or not: one core does 1.5e10 to 4e10 in matrix products of the
 # sizes met here.
 _RATE = 2e10
+# Seconds after the budget in which an answer may still be examined: a budget is kept to a tenth and 2 s.
+_GRACE = 1.0
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Run:
     journal : what it remembers if it is killed.
     path : names of the steps that lead here.
     trace : all records so far, of the whole run.
+    whole : the budget that ``max_seconds`` is a share of; None where it is all of it.
     """
 
     seed: int = 0
@@ -57,6 +60,7 @@ class Run:
     path: tuple[str | int, ...] = ()
     trace: list[TraceRecord] = field(default_factory=list, repr=False)
     began: float = field(default_factory=time.perf_counter, repr=False)
+    whole: float | None = None
 
     def rng(self, *name: str | int) -> np.random.Generator:
         """The random stream of this name; the same wherever in the run it is asked for."""
@@ -85,7 +89,17 @@ class Run:
 
     def within(self, share: float) -> Run:
         """The same run with so much of its time."""
-        return self if self.max_seconds is None else replace(self, max_seconds=share * self.max_seconds)
+        if self.max_seconds is None:
+            return self
+        whole = self.max_seconds if self.whole is None else self.whole
+        return replace(self, max_seconds=share * self.max_seconds, whole=whole)
+
+    def last(self) -> Run:
+        """The same run with all that is left of the whole budget, and a second: for the end of an answer."""
+        if self.max_seconds is None:
+            return self
+        whole = self.max_seconds if self.whole is None else self.whole
+        return replace(self, max_seconds=whole + _GRACE, whole=whole)
 
     def affords(self, operations: float) -> bool:
         """Whether work of so many operations ends before the time is up; always without a budget."""

@@ -40,6 +40,17 @@ def test_the_clock_runs_out_and_only_where_there_is_one():
     assert 999 < ample.left() <= 1000
 
 
+def test_the_end_of_an_answer_has_what_is_left_of_the_whole_budget_and_little_more():
+    run = Run(max_seconds=1000.0)
+    stage = run.within(0.5).within(0.5)
+    assert 249 < stage.left() <= 250
+    assert 1000 < stage.last().left() <= 1002
+    assert stage.last().last().left() <= 1002
+    assert Run().within(0.5).last().left() == np.inf
+    late = Run(max_seconds=1.0, began=run.began - 10)
+    assert late.last().expired()
+
+
 def test_progress_is_printed_when_asked_for(capsys):
     Run(listener=True).report("finish", 3, 0.25)
     said = capsys.readouterr()

@@ -59,7 +59,7 @@ def test_leverage_foresees_what_a_fit_without_the_row_predicts():
     y = net.predict(X) + 0.05 * rng.standard_normal(80)
     problem = problem_of(checked_samples(X, y, None), checked_options(hidden=1, activation="tanh"))
     fitted = polish(net, problem, Run()).network
-    foreseen = leverage_residuals(fitted, problem)
+    foreseen = leverage_residuals(fitted, problem, Run())
     plain = y - fitted.predict(X)
     for i in np.argsort(-np.abs(foreseen / plain))[:3]:  # rows that draw the fit most towards themselves
         rest = np.delete(np.arange(80), i)
@@ -68,6 +68,11 @@ def test_leverage_foresees_what_a_fit_without_the_row_predicts():
         # To first order: of the change that leaving the row out makes, a tenth may be missed.
         assert abs(foreseen[i] - left) < 0.1 * abs(left - plain[i]) + 1e-4
         assert abs(left) > abs(plain[i])
+    hasty = leverage_residuals(fitted, problem, Run(max_seconds=0.0, began=-1e9))
+    # Every row with the mean leverage: what all rows together leave is nearly the same, and not the plain.
+    assert abs(np.sum(hasty**2) / np.sum(foreseen**2) - 1) < 0.25 * (
+        np.sum(foreseen**2) / np.sum(plain**2) - 1
+    )
 
 
 def test_a_unit_that_three_rows_bend_predicts_as_a_linear_function():

@@ -24,6 +24,7 @@ from onehidden.certify.patterns import CountPatterns
 from onehidden.certify.shared_units import named
 from onehidden.certify.spread import SpreadTest
 from onehidden.certify.ties import EXACT, ties
+from onehidden.certify.unexamined import certificate_work, unexamined
 from onehidden.certify.units import NOTHING, Cause, unit_verdicts
 from onehidden.checks import About, Check, at_least, at_most, not_asked
 from onehidden.fit.problem import Problem
@@ -47,12 +48,16 @@ def certify(
 ) -> Certificate:
     """The certificate of a network, in x, as far as it can be asked of the network alone.
 
+    Where the time left of the whole budget does not afford it, it says that nothing was asked.
+
     Parameters
     ----------
     errors : "classical", "robust", or "auto": robust where the spread of the residuals is unequal.
     noun : what a row is called.
     nothing : share of std(y) below which a unit of a fit to rounding adds nothing.
     """
+    if not run.last().affords(certificate_work(problem)):
+        return unexamined(network, problem, noun)
     local = local_fit(network, problem)
     counts, spread = problem.fold(partial(_counters, local.inner)).parts
     assert isinstance(counts, CountPatterns)

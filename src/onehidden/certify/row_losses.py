@@ -27,7 +27,7 @@ class RowLosses:
         fit, theta = problem.sums, problem.theta(network)
         assert isinstance(fit, NetworkFit)
         residual = fit.residuals(theta)
-        return cls(residual, Tangent.of(lambda rows: fit.jacobian(theta, rows), fit.n).freedom(residual))
+        return cls(residual, tangent(fit, theta).freedom(residual))
 
     @classmethod
     def linear(cls, problem: Problem) -> RowLosses:
@@ -42,6 +42,12 @@ class RowLosses:
     def against(self, other: RowLosses) -> Vuong:
         """Row by row, each charged its freedom."""
         return vuong(self.residual, other.residual, self.freedom, other.freedom)
+
+
+def tangent(fit: NetworkFit, theta: Float[np.ndarray, " p"]) -> Tangent:
+    """The tangent space of a network at these parameters."""
+    gram = fit.normal_equations(theta)[0]
+    return Tangent.of(lambda rows: fit.jacobian(theta, rows), fit.n, gram)
 
 
 def linear_fit(problem: Problem) -> tuple[Float[np.ndarray, "n m"], Float[np.ndarray, " n"]]:

@@ -16,7 +16,8 @@ from jaxtyping import Float
 
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.patterns import rows_needed
-from onehidden.certify.tangent import Tangent
+from onehidden.certify.row_losses import tangent
+from onehidden.certify.unexamined import certificate_work
 from onehidden.fit.in_memory import NetworkFit
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
@@ -34,6 +35,7 @@ _CHANCE = 4.0
 # Rows a parameter from which the search itself has fitted no noise: re-fitting near the answer tells as much
 # as a search anew.
 _AMPLE = 50
+_LEAST = 0.01  # share of a row's residual that its own leverage leaves, at least
 _WORK = 1e9  # operations of a descent (a tenth of a second) beyond which no search is made anew
 
 # A search anew: rows to fit -> the network found.
@@ -75,7 +77,7 @@ def guarded(certificate: Certificate, problem: Problem, refit: Refit, run: Run) 
         return Prediction(1.0, line, nothing, r_squared=reproduced, linear_r_squared=explained)
     own = problem.with_width(network.n_hidden).with_activation(network.activation)
     if certificate.status.certified:
-        outside = leverage_residuals(network, own)
+        outside = leverage_residuals(network, own, run)
         if float(share @ outside**2) <= float(share @ missed**2):
             found = 1 - float(share @ outside**2) / variance
             return Prediction(1.0, line, nothing, r_squared=found, linear_r_squared=explained)
@@ -89,7 +91,7 @@ def guarded(certificate: Certificate, problem: Problem, refit: Refit, run: Run) 
     outside = refit_residuals(own, refit, run) if again else None
     if outside is None:
         # Without a search anew, near the answer only; of units taken for linear ones what they predict.
-        outside = leverage_residuals(network, own) + network.predict(samples.X) - kept.predict(samples.X)
+        outside = leverage_residuals(network, own, run) + network.predict(samples.X) - kept.predict(samples.X)
     gain = np.clip(missed - outside, low, high)
     used = _share(missed, gain, share)
     if used == 0:
@@ -153,15 +155,18 @@ def without_anecdotes(
     return Steady(network, tuple(linear.tolist()), Affine(slope, level))
 
 
-def leverage_residuals(network: OneHiddenNet, problem: Problem) -> Float[np.ndarray, " n"]:
+def leverage_residuals(network: OneHiddenNet, problem: Problem, run: Run) -> Float[np.ndarray, " n"]:
     """y less what the network predicts when re-fitted, near where it is, without that row: r_i / (1 - h_i).
 
-    h is the diagonal of J (J'J)⁺ J'.
+    h is the diagonal of J (J'J)⁺ J'; its mean p / n where the time left does not afford it (generalised
+    cross-validation, Craven and Wahba 1979).
     """
-    samples, fit, theta = problem.samples, problem.sums, problem.theta(network)
+    samples, fit = problem.samples, problem.sums
     assert isinstance(fit, NetworkFit)
-    leverage = Tangent.of(lambda rows: fit.jacobian(theta, rows), fit.n).leverages()
-    return (samples.y - network.predict(samples.X)) / (1 - leverage)
+    left = samples.y - network.predict(samples.X)
+    if run.last().affords(certificate_work(problem)):
+        return left / (1 - tangent(fit, problem.theta(network)).leverages())
+    return left / max(1 - problem.form.freedom / fit.n, _LEAST)
 
 
 def refit_residuals(problem: Problem, refit: Refit, run: Run) -> Float[np.ndarray, " n"] | None:

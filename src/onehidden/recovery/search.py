@@ -14,6 +14,7 @@ from onehidden.certify.compare import TIE, agreement, behind
 from onehidden.certify.other_widths import beyond_linear, question_work
 from onehidden.certify.questions import certify
 from onehidden.certify.shared_units import differing_units
+from onehidden.certify.unexamined import certificate_work
 from onehidden.checks import About
 from onehidden.fit.polish import Polished, polish
 from onehidden.fit.problem import Problem
@@ -119,7 +120,7 @@ def _finished(
     answer = polish(problem.begin.outward(candidate.network), problem, run)
     lowest = min((one.answer.mean_square for one in tried), default=float("inf"))
     certificate = _known(answer, tried, problem.n)
-    if run.expired():  # the answer that is returned is certified, once
+    if not run.affords(certificate_work(problem)):  # the answer that is returned is examined, once
         return Tried(answer, candidate.origin, turn, certificate, candidate.student)
     if certificate is None and answer.mean_square <= lowest * (1 + _TOGETHER / problem.n):
         certificate = certify(answer.network, problem, run, options.errors)
@@ -154,8 +155,10 @@ def _ended(tried: list[Tried], problem: Problem) -> bool:
     among them; else more, after a student did worse. Such an answer may still miss something (its checks say
     so): then the model is wrong, not the search.
     """
-    last = tried[-1].certificate
-    if last is not None and last.final:
+    last = tried[-1]
+    if problem.rows.rounding.reproduces(last.answer.mean_square):
+        return True
+    if last.certificate is not None and last.certificate.final:
         return True
     lowest = _lowest(tried, problem)
     clear = [one for one in lowest if one.certificate is not None and one.certificate.clear]

@@ -1,0 +1,56 @@
+"""The certificate of an answer for whose questions no time was left: it says so, and nothing else."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from onehidden.certify.certificate import Certificate
+from onehidden.certify.errors import ParameterRecord
+from onehidden.certify.own_checks import columns_check
+from onehidden.certify.patterns import CountPatterns
+from onehidden.certify.units import UnitStatus, UnitVerdict
+from onehidden.checks import About, not_asked
+from onehidden.fit.problem import Problem
+from onehidden.network import OneHiddenNet
+
+
+def certificate_work(problem: Problem) -> float:
+    """Operations of the questions put to a network alone: J'J and the sandwich, eigenvalues and inverse.
+
+    n p² and 10 p³: d = k = 50, n = 16 384 (2600 parameters) take 10 s on two cores, 14 s by this count.
+    """
+    p = problem.form.size
+    return p**2 * (problem.n + 10.0 * p)
+
+
+def unexamined(network: OneHiddenNet, problem: Problem, noun: str = "sample") -> Certificate:
+    """What is known of a network, in x, without its Jacobian: loss and shares. Errors are infinite."""
+    network, form, scale = network.canonical(), problem.form, problem.end.scale
+    mean_square = problem.sums.loss(problem.theta(network)) / problem.n
+    share = problem.fold(partial(CountPatterns, problem.end.inward(network))).result().spread ** 2
+    k, d = network.weights.shape
+    unknown, doubted = np.full(k, np.inf), UnitStatus.DOUBTFUL
+    errors = ParameterRecord(np.full((k, d), np.inf), unknown, unknown, np.inf if form.intercept else 0.0)
+    units = tuple(
+        UnitVerdict(i, row, float(b), float(w), (np.full(d, np.inf), np.inf, np.inf), float(part), doubted)
+        for i, (row, b, w, part) in enumerate(
+            zip(network.weights, network.bias, network.output, share, strict=True)
+        )
+    )
+    why = "the time was up before any question could be put to the answer: allow more time"
+    return Certificate(
+        network,
+        (not_asked("examined", 1.0, why, About.SEARCH), *columns_check(problem)),
+        units,
+        loss=mean_square * scale**2,
+        noise_variance=mean_square * scale**2 * problem.n / max(problem.n - form.freedom, 1),
+        standard_errors=errors,
+        curvature=np.zeros(0),
+        mean_square=mean_square,
+        exact=problem.rows.rounding.reproduces(mean_square),
+        n=problem.n,
+        freedom=form.freedom,
+        noun=noun,
+    )
