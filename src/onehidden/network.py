@@ -1,4 +1,4 @@
-"""OneHiddenNet: y = c + sum_i w_i g(<a_i, x> + b_i), one output or several, as an immutable record."""
+"""OneHiddenNet: y = c + <v, x> + sum_i w_i g(<a_i, x> + b_i), one output or several, as an immutable record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from onehidden import activations
 from onehidden.activations import Activation
 from onehidden.journal import fingerprint
 
-FORMAT_VERSION = 2  # from 2 on with a digest of the numbers, and several outputs
+FORMAT_VERSION = (
+    2  # from 2 on with a digest of the numbers, several outputs, and a linear part where there is one
+)
 _MARK = "onehidden"
 
 
@@ -31,6 +33,7 @@ class OneHiddenNet:
     bias : (k,) hidden biases b_i; zeros when None.
     intercept : c; (q,) for q outputs, one number for all of them allowed.
     activation : a name of ``activations.names()`` or an ``Activation``.
+    linear : (d,) v of a linear part beside the units; (d, q) for q outputs; zeros when None.
     """
 
     weights: Float[np.ndarray, "k d"]
@@ -38,6 +41,7 @@ class OneHiddenNet:
     output: Float[np.ndarray, " k"] | Float[np.ndarray, "k q"]
     intercept: Any  # a float; (q,) where there are several outputs
     activation: Activation
+    linear: Float[np.ndarray, " d"] | Float[np.ndarray, "d q"]
 
     def __init__(
         self,
@@ -46,11 +50,12 @@ class OneHiddenNet:
         bias: npt.ArrayLike | None = None,
         intercept: npt.ArrayLike = 0.0,
         activation: str | Activation = "relu",
+        linear: npt.ArrayLike | None = None,
     ) -> None:
         weights = _numbers("weights", weights)
         if weights.ndim != 2 or 0 in weights.shape:
             raise ValueError(f"weights must be a (k, d) matrix, got shape {weights.shape}")
-        k = weights.shape[0]
+        k, d = weights.shape
         output = _numbers("output", output)
         bias = np.zeros(k) if bias is None else _numbers("bias", bias)
         intercept = _numbers("intercept", intercept)
@@ -67,18 +72,21 @@ class OneHiddenNet:
         for name, vector in (("output", output), ("bias", bias)):
             if vector.shape != (k,) and not (several and vector is output):
                 raise ValueError(f"{name} must have one entry a row of weights ({k}), got {vector.shape}")
-        for name, values in zip(
-            ("weights", "output", "bias", "intercept"), (weights, output, bias, intercept), strict=True
-        ):
+        shape = (d, *output.shape[1:])
+        linear = np.zeros(shape) if linear is None else _numbers("linear", linear)
+        if linear.shape != shape:
+            raise ValueError(f"linear must have the shape {shape}, got {linear.shape}")
+        parts = {"weights": weights, "output": output, "bias": bias, "intercept": intercept, "linear": linear}
+        for name, values in parts.items():
             if not np.all(np.isfinite(values)):
                 raise ValueError(f"{name} must be finite: it holds NaN or infinity")
-        for array in (weights, output, bias, intercept):
-            array.setflags(write=False)
+            values.setflags(write=False)
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "bias", bias)
         object.__setattr__(self, "output", output)
         object.__setattr__(self, "intercept", intercept if several else float(intercept.reshape(())))
         object.__setattr__(self, "activation", activations.get(activation))
+        object.__setattr__(self, "linear", linear)
 
     @property
     def n_hidden(self) -> int:
@@ -92,11 +100,16 @@ class OneHiddenNet:
     def n_outputs(self) -> int:
         return 1 if self.output.ndim == 1 else self.output.shape[1]
 
+    @property
+    def has_linear(self) -> bool:
+        """Whether there is a linear part."""
+        return bool(np.any(self.linear))
+
     def __repr__(self) -> str:
         several = "" if self.output.ndim == 1 else f", {self.n_outputs} outputs"
-        return (
-            f"OneHiddenNet({self.n_hidden} {self.activation.name} units of {self.n_inputs} inputs{several})"
-        )
+        beside = " and a linear part" if self.has_linear else ""
+        units = f"{self.n_hidden} {self.activation.name} units of {self.n_inputs} inputs"
+        return f"OneHiddenNet({units}{beside}{several})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OneHiddenNet) and all(
@@ -105,27 +118,31 @@ class OneHiddenNet:
 
     def __hash__(self) -> int:
         level = self.intercept.tobytes() if isinstance(self.intercept, np.ndarray) else self.intercept
-        return hash((self.weights.tobytes(), self.output.tobytes(), self.bias.tobytes(), level))
+        arrays = (self.weights, self.output, self.bias, self.linear)
+        return hash((*(array.tobytes() for array in arrays), level))
 
     def _fields(self) -> tuple[Any, ...]:
-        return self.weights, self.bias, self.output, self.intercept, self.activation.name
+        return self.weights, self.bias, self.output, self.intercept, self.activation.name, self.linear
 
     def predict(self, X: npt.ArrayLike) -> np.ndarray:
         """The network at the rows of X, (n, d) -> (n,), or (n, q) for q outputs."""
         X = np.asarray(X, dtype=float)
         if X.ndim != 2 or X.shape[1] != self.n_inputs:
             raise ValueError(f"X must be (n, {self.n_inputs}), got shape {X.shape}")
-        return self.activation(X @ self.weights.T + self.bias) @ self.output + self.intercept
+        found = self.activation(X @ self.weights.T + self.bias) @ self.output + self.intercept
+        return found + X @ self.linear if self.has_linear else found
 
     def canonical(self) -> OneHiddenNet:
         """The representative of this function's symmetry class: unit rows, fixed signs, sorted units.
 
         Rows have unit norm where g is homogeneous; where turning a unit around changes nothing but w and
         c (odd, even, sigmoid) the sign makes w (of several outputs the largest), or for even g the largest
-        weight, positive.
+        weight, positive. With a linear part beside units whose reversal is linear (ReLU, leaky ReLU,
+        softplus, GELU) sides mean nothing, relu(t) = t + relu(-t): the largest weight of each unit is
+        positive, and the linear part takes the difference.
         """
         A, b, w, c = self.weights.copy(), self.bias.copy(), self.output.copy(), self.intercept
-        g = self.activation
+        g, v = self.activation, self.linear
         if g.homogeneity is not None:
             norm = np.linalg.norm(A, axis=1)
             scale = np.where(norm > 0, norm, 1.0)
@@ -139,9 +156,17 @@ class OneHiddenNet:
             c = c + float(sum(g.reflection.polynomial[:1])) * np.sum(w[turn], axis=0)
             sign = np.where(turn, -1.0, 1.0)
             A, b, w = A * sign[:, None], b * sign, np.where(turn, g.reflection.parity * w.T, w.T).T
+        elif self.has_linear and g.reflection is not None and g.reflection.degree == 1:
+            turn = A[np.arange(len(A)), np.argmax(np.abs(A), axis=1)] < 0
+            # g(t) = parity g(-t) + p_0 - p_1 t, from g(-s) = parity g(s) + p_0 + p_1 s at s = -t
+            level, slope = g.reflection.polynomial[0], -g.reflection.polynomial[1]
+            v = v + slope * A[turn].T @ w[turn]
+            c = c + (level + slope * b[turn]) @ w[turn]
+            sign = np.where(turn, -1.0, 1.0)
+            A, b, w = A * sign[:, None], b * sign, np.where(turn, g.reflection.parity * w.T, w.T).T
         keys = np.round(np.column_stack([w, A, b]), 9) + 0.0
         order = np.lexsort(keys.T[::-1])[::-1]
-        return OneHiddenNet(A[order], w[order], b[order], c, g)
+        return OneHiddenNet(A[order], w[order], b[order], c, g, v)
 
     def save(self, path: str | Path) -> None:
         """Write safetensors with a JSON header; no pickle."""
@@ -155,6 +180,8 @@ class OneHiddenNet:
             "output": self.output,
             "intercept": np.array(self.intercept).reshape(-1),
         }
+        if self.has_linear:
+            tensors["linear"] = self.linear
         header = {
             "format_version": FORMAT_VERSION,
             "activation": self.activation.name,
@@ -194,6 +221,7 @@ class OneHiddenNet:
                 tensors["bias"],
                 tensors["intercept"],
                 told,
+                tensors.get("linear"),
             )
         except ValueError as error:
             raise ValueError(f"{path} is damaged: {error}") from None

@@ -13,12 +13,12 @@ from onehidden.data.varying import varying
 def check_arrays(
     X: object, y: object = None, feature_names: Sequence[str] | None = None
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """X as a finite C-ordered (n, d) float64 matrix, y as a finite (n,) float64 vector.
+    """X as a finite C-ordered (n, d) float64 matrix, y as a finite (n,) float64 vector or (n, q) matrix.
 
     Parameters
     ----------
     X : (n, d) array, or a pandas, polars or pyarrow table.
-    y : (n,) or (n, 1) array, or None when there is no target.
+    y : (n,) or (n, 1) array, (n, q) of several outputs, or None when there is no target.
     feature_names : names for messages; those of a table are found, columns are numbered otherwise.
 
     Raises
@@ -26,7 +26,7 @@ def check_arrays(
     ValueError with one sentence: wrong or mismatched shapes, NaN or infinity, complex numbers, text,
     Python objects, sparse matrices, constant columns, pandas objects whose indices differ.
     """
-    from onehidden.data.opening import is_frame
+    from onehidden.data.held import is_frame
     from onehidden.data.opening import open as open_table
 
     must_be_aligned(X, y)
@@ -114,20 +114,25 @@ def _target(y: object, n: int) -> np.ndarray:
     target = as_real(column, "y")
     if target.ndim == 2 and target.shape[1] == 1:
         target = target[:, 0]
-    if target.ndim != 1:
-        raise ValueError(
-            f"y must be one number a row, got shape {target.shape}: recover one output at a time, for "
-            "example y[:, 0]"
-        )
+    if target.ndim not in (1, 2) or 0 in target.shape:
+        raise ValueError(f"y must have one number a row, or one for each output, got shape {target.shape}")
     if len(target) != n:
         raise ValueError(f"X has {n} rows but y has {len(target)} values: give both the same rows")
+    if target.ndim == 2 and target.shape[1] >= n:
+        raise ValueError(
+            f"y has {target.shape[1]} outputs but only {n} rows: bring more rows, or transpose it"
+        )
     target = np.ascontiguousarray(target, dtype=float)
     bad = ~np.isfinite(target)
     if bad.any():
         raise ValueError(
             f"y must hold finite numbers only, but {_count(bad)} NaN or infinite (first at index "
-            f"{int(np.argmax(bad))}): drop those rows first"
+            f"{int(np.argmax(bad.reshape(n, -1).any(axis=1)))}): drop those rows first"
         )
+    if target.ndim == 2:
+        flat = np.flatnonzero(~varying(target.min(axis=0), target.max(axis=0)))
+        if flat.size:
+            raise ValueError(f"{_called(flat, None)} of y is constant: leave it out, it shows no unit")
     return target
 
 

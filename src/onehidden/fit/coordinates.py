@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +25,17 @@ class Coordinates:
     whiten, unwhiten : (d, r), (r, d) roots of the inverse covariance and of the covariance; symmetric when
         the columns of X are independent (r = d), else on the r-dimensional range of the covariance.
     shift : (d,) what is taken off x first.
-    level, scale : what is taken off y, and what it is then divided by; scale 0 says that y is constant.
+    level, scale : what is taken off y, and what it is then divided by; scale 0 says that y is constant. Of
+        several outputs (q,) and a matrix (q, q), y = level + t scale: their standard deviations on the
+        diagonal, or a root of the covariance of their noise.
     null : (d, d - r) directions in which the sample does not vary.
     """
 
     whiten: np.ndarray
     unwhiten: np.ndarray
     shift: np.ndarray
-    level: float
-    scale: float
+    level: Any
+    scale: Any
     null: np.ndarray
 
     @property
@@ -43,35 +47,65 @@ class Coordinates:
         return (X - self.shift) @ self.whiten
 
     def target(self, y: np.ndarray) -> np.ndarray:
-        return (y - self.level) / self.scale
+        return self.divided(y - self.level)
+
+    def divided(self, values: np.ndarray) -> np.ndarray:
+        """Values in the units of y, (…,) or (…, q), in those of t."""
+        return values @ self._unscale if self.several else values / self.scale
+
+    def multiplied(self, values: np.ndarray) -> np.ndarray:
+        """Values in the units of t in those of y."""
+        return values @ self.scale if self.several else values * self.scale
+
+    @property
+    def several(self) -> bool:
+        """Whether y has several outputs."""
+        return np.ndim(self.scale) == 2
+
+    @property
+    def constant(self) -> bool:
+        """Whether y does not vary."""
+        return not np.any(self.scale)
+
+    @cached_property
+    def _unscale(self) -> np.ndarray:
+        return np.linalg.inv(self.scale)
+
+    @property
+    def variance(self) -> float:
+        """Of y, what a mean square in the units of t is multiplied by; of several outputs their mean."""
+        return float(np.mean(np.sum(self.scale**2, axis=0))) if self.several else self.scale**2
 
     def outward(self, net: OneHiddenNet) -> OneHiddenNet:
         """The network in x whose network in z is given."""
-        weights = net.weights @ self.whiten.T
+        weights, linear = net.weights @ self.whiten.T, self.multiplied(self.whiten @ net.linear)
         return OneHiddenNet(
             weights,
-            net.output * self.scale,
+            self.multiplied(net.output),
             net.bias - weights @ self.shift,
-            net.intercept * self.scale + self.level,
+            self.multiplied(net.intercept) + self.level - self.shift @ linear,
             net.activation,
+            linear,
         )
 
     def inward(self, net: OneHiddenNet) -> OneHiddenNet:
         """The network in z whose network in x is given."""
+        linear = self.divided(self.unwhiten @ net.linear)
         return OneHiddenNet(
             net.weights @ self.unwhiten.T,
-            net.output / self.scale,
+            self.divided(net.output),
             net.bias + net.weights @ self.shift,
-            (net.intercept - self.level) / self.scale,
+            self.divided(net.intercept - self.level + self.shift @ net.linear),
             net.activation,
+            linear,
         )
 
     def finishing(self, bias: bool, intercept: bool) -> Coordinates:
         """Where the free parameters in z are those in x: no shift without biases, no level without c."""
         shift = self.shift if bias else np.zeros(len(self.shift))
-        return self.moved(shift, self.level if intercept else 0.0)
+        return self.moved(shift, self.level if intercept else np.zeros_like(self.level)[()])
 
-    def moved(self, shift: np.ndarray, level: float) -> Coordinates:
+    def moved(self, shift: np.ndarray, level: Any) -> Coordinates:
         """The same scales around another origin."""
         return replace(self, shift=shift, level=level)
 
@@ -102,7 +136,7 @@ class WhitenedScore:
 
 def whitened(
     X: Float[np.ndarray, "n d"],
-    y: Float[np.ndarray, " n"],
+    y: Float[np.ndarray, " n"] | Float[np.ndarray, "n q"],
     share: Float[np.ndarray, " n"],
     about_mean: bool = True,
 ) -> Coordinates:
@@ -119,20 +153,22 @@ def whitened(
     spread = np.sqrt(share @ centred**2)  # columns of wildly different units first, or digits are lost
     centred = centred / spread
     correlation = (centred * share[:, None]).T @ centred
-    level = float(share @ y)
-    scale = float(np.sqrt(share @ (y - level) ** 2))
-    if is_constant(scale, float(np.max(np.abs(y)))):
-        scale = 0.0  # there is nothing to recover from it
-    return from_moments(mean, spread, correlation, level, scale)
+    level = share @ y
+    scale = np.sqrt(share @ (y - level) ** 2)
+    # A constant has nothing to recover from it.
+    scale = np.where(is_constant(scale, np.max(np.abs(y), axis=0)), 0.0, scale)
+    if y.ndim == 1:
+        return from_moments(mean, spread, correlation, float(level), float(scale))
+    return from_moments(mean, spread, correlation, level, np.diag(scale))
 
 
-def is_constant(spread: float, largest: float) -> bool:
+def is_constant(spread: Any, largest: Any) -> Any:
     """Whether a target of this standard deviation and largest size is a constant up to rounding."""
     return spread <= 1e-14 * largest
 
 
 def from_moments(
-    mean: np.ndarray, spread: np.ndarray, correlation: np.ndarray, level: float, scale: float
+    mean: np.ndarray, spread: np.ndarray, correlation: np.ndarray, level: Any, scale: Any
 ) -> Coordinates:
     """Whitened coordinates from the mean, spread and correlation of the inputs."""
     value, vector = np.linalg.eigh(correlation)

@@ -1,7 +1,9 @@
 """The squared loss as residuals and their Jacobian: pure functions of (parameters, batch).
 
 One parametrisation serves every stage: y = c + <beta, x> + sum_i w_i g(<a_i, x> + b_i), where the linear
-skip beta is used only by orientation-free searches, and b, c may be held at zero.
+skip beta is free in orientation-free searches and where a linear part was asked for, and b, c may be held at
+zero. With several outputs w_i, beta and c have one entry an output, and the residuals of a row stand next to
+each other.
 """
 
 from __future__ import annotations
@@ -19,6 +21,10 @@ from jaxtyping import Float
 
 from onehidden.activations import Activation
 
+_SURE = (
+    1e-14  # of a row's information, added to it: that of a label known for sure is singular but for rounding
+)
+
 
 @dataclass(frozen=True)
 class Form:
@@ -30,6 +36,7 @@ class Form:
     d, k : inputs, units.
     bias, intercept, skip : whether b, c and beta are free (else zero).
     symmetrised : use g - h of exact parity in place of g (see ``Activation.symmetrised``).
+    outputs : q, for a target (n, q); None for one output and a target (n,).
     """
 
     activation: Activation
@@ -39,11 +46,22 @@ class Form:
     intercept: bool = True
     skip: bool = False
     symmetrised: bool = False
+    outputs: int | None = None
+
+    @property
+    def q(self) -> int:
+        """Numbers of a target."""
+        return 1 if self.outputs is None else self.outputs
+
+    @property
+    def tail(self) -> tuple[int, ...]:
+        """Shape of what there is one of for each output."""
+        return () if self.outputs is None else (self.outputs,)
 
     @property
     def size(self) -> int:
         """Length of the parameter vector."""
-        return self.k * (self.d + 1 + self.bias) + self.skip * self.d + self.intercept
+        return self.k * (self.d + self.q + self.bias) + self.q * (self.skip * self.d + self.intercept)
 
     @property
     def freedom(self) -> int:
@@ -65,59 +83,100 @@ class Form:
         intercept: npt.ArrayLike = 0.0,
     ) -> Float[np.ndarray, " p"]:
         """Parameter vector from its parts; parts that are not free are dropped."""
-        parts = [np.asarray(weights, float).ravel(), np.asarray(output, float)]
+        parts = [np.asarray(weights, float).ravel(), np.asarray(output, float).ravel()]
         if self.bias:
             parts.append(np.zeros(self.k) if bias is None else np.asarray(bias, float))
         if self.skip:
-            parts.append(np.zeros(self.d) if beta is None else np.asarray(beta, float))
+            parts.append(np.zeros(self.d * self.q) if beta is None else np.asarray(beta, float).ravel())
         if self.intercept:
-            parts.append(np.atleast_1d(np.asarray(intercept, float)))
+            parts.append(np.broadcast_to(np.asarray(intercept, float).ravel(), self.q))
         return np.concatenate(parts)
 
     def unpack(self, theta: Any) -> tuple[Any, Any, Any, Any, Any]:
-        """(weights (k, d), output (k,), bias (k,), beta (d,), intercept) of a parameter vector."""
-        k, d = self.k, self.d
+        """(weights, output, bias, beta, intercept) of a parameter vector."""
         zeros = jnp.zeros if isinstance(theta, jax.Array) else np.zeros
-        weights, output, at = theta[: k * d].reshape(k, d), theta[k * d : k * d + k], k * d + k
-        bias = zeros(k, theta.dtype)
-        if self.bias:
-            bias, at = theta[at : at + k], at + k
-        beta = zeros(d, theta.dtype)
-        if self.skip:
-            beta, at = theta[at : at + d], at + d
-        return weights, output, bias, beta, theta[at] if self.intercept else zeros((), theta.dtype)
+        shapes = {
+            "weights": (self.k, self.d), "output": (self.k, *self.tail), "bias": (self.k,),
+            "beta": (self.d, *self.tail), "intercept": self.tail,
+        }  # fmt: skip
+        return tuple(
+            zeros(shape, theta.dtype) if place is None else theta[place].reshape(shape)
+            for shape, place in zip(shapes.values(), self.places(), strict=True)
+        )
+
+    def places(self) -> tuple[slice | None, ...]:
+        """Where weights, output, bias, beta and intercept stand in a parameter vector; None if not free."""
+        k, d, q = self.k, self.d, self.q
+        sizes = (k * d, k * q, k * self.bias, d * q * self.skip, q * self.intercept)
+        ends = np.cumsum(sizes).tolist()
+        free = (True, True, self.bias, self.skip, self.intercept)
+        return tuple(
+            slice(end - size, end) if there else None
+            for size, end, there in zip(sizes, ends, free, strict=True)
+        )
+
+
+def roots(weight: np.ndarray | None, n: int) -> np.ndarray:
+    """What residuals of n rows are multiplied by: roots of weights (n,), or of one an output (n, q).
+
+    Of information matrices (n, q, q) the transposed Cholesky factors: |L' r|^2 = r' L L' r.
+    """
+    if weight is None:
+        return np.ones(n)
+    weight = np.asarray(weight, float)
+    if weight.ndim < 3:
+        return np.sqrt(weight)
+    least = _SURE * np.trace(weight, axis1=1, axis2=2)[:, None, None] * np.eye(weight.shape[1])
+    return np.linalg.cholesky(weight + least).mT
+
+
+def _times(root: jax.Array, values: jax.Array) -> jax.Array:
+    """Roots of the weights times (n,), (n, q) or (n, q, p)."""
+    if root.ndim == 3:
+        return jnp.einsum("nab,nb...->na...", root, values)
+    return root.reshape(*root.shape, *[1] * (values.ndim - root.ndim)) * values
+
+
+def _predicted(form: Form, theta: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Predictions (n,) or (n, q), units (n, k) and their arguments."""
+    weights, output, bias, beta, intercept = form.unpack(theta)
+    t = x @ weights.T + bias
+    units = form.g(t)
+    prediction = units @ output + intercept
+    return prediction + x @ beta if form.skip else prediction, units, t
 
 
 @partial(jax.jit, static_argnums=0)
-def residuals(form: Form, theta: jax.Array, x: jax.Array, y: jax.Array, root_weight: jax.Array) -> jax.Array:
-    """sqrt(weight) * (prediction - y), (n,)."""
-    weights, output, bias, beta, intercept = form.unpack(theta)
-    prediction = form.g(x @ weights.T + bias) @ output + intercept
-    if form.skip:
-        prediction = prediction + x @ beta
-    return root_weight * (prediction - y)
+def residuals(form: Form, theta: jax.Array, x: jax.Array, y: jax.Array, root: jax.Array) -> jax.Array:
+    """root * (prediction - y), (n,); of q outputs (n q,), those of a row next to each other."""
+    return _times(root, _predicted(form, theta, x)[0] - y).reshape(-1)
 
 
 @partial(jax.jit, static_argnums=0)
 def residuals_and_jacobian(
-    form: Form, theta: jax.Array, x: jax.Array, y: jax.Array, root_weight: jax.Array
+    form: Form, theta: jax.Array, x: jax.Array, y: jax.Array, root: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """The residuals and their Jacobian (n, p), written out: forward-mode AD would form p tangents."""
-    weights, output, bias, beta, intercept = form.unpack(theta)
-    t = x @ weights.T + bias
-    units, slopes = form.g(t), form.slope(t) * output
-    prediction = units @ output + intercept
-    if form.skip:
-        prediction = prediction + x @ beta
-    blocks = [(slopes[:, :, None] * x[:, None, :]).reshape(len(x), -1), units]
+    """The residuals and their Jacobian (n q, p), written out: forward-mode AD would form p tangents."""
+    n, q = len(x), form.q
+    prediction, units, t = _predicted(form, theta, x)
+    output = form.unpack(theta)[1].reshape(form.k, q)
+    slopes = form.slope(t)[:, None, :] * output.T  # (n, q, k)
+    each = jnp.eye(q, dtype=x.dtype)
+
+    def own(columns: jax.Array) -> jax.Array:
+        """Columns (n, m) that each output has for itself: (n, q, m q)."""
+        return (columns[:, None, :, None] * each[:, None, :]).reshape(n, q, -1)
+
+    blocks = [(slopes[..., None] * x[:, None, None, :]).reshape(n, q, -1), own(units)]
     if form.bias:
         blocks.append(slopes)
     if form.skip:
-        blocks.append(x)
+        blocks.append(own(x))
     if form.intercept:
-        blocks.append(jnp.ones((len(x), 1), x.dtype))
-    jacobian = jnp.concatenate(blocks, axis=1) * root_weight[:, None]
-    return root_weight * (prediction - y), jacobian
+        blocks.append(own(jnp.ones((n, 1), x.dtype)))
+    jacobian = jnp.concatenate(blocks, axis=2)
+    jacobian = _times(root if root.ndim > 1 else root[:, None] * jnp.ones(q, x.dtype), jacobian)
+    return _times(root, prediction - y).reshape(-1), jacobian.reshape(n * q, -1)
 
 
 def jacobian_pieces(
@@ -129,8 +188,8 @@ def jacobian_pieces(
     most: int,
 ) -> Iterator[tuple[Float[np.ndarray, " m"], Float[np.ndarray, "m p"]]]:
     """The residuals and their Jacobian piece by piece, each of about ``most`` bytes."""
-    root = np.ones(len(y)) if weight is None else np.sqrt(weight)
-    rows, point = max(256, most // (8 * form.size)), jnp.asarray(theta)
+    root = roots(weight, len(y))
+    rows, point = max(256, most // (8 * form.size * form.q)), jnp.asarray(theta)
     for at in range(0, len(y), rows):
         part = slice(at, at + rows)
         r, J = residuals_and_jacobian(form, point, X[part], y[part], root[part])

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onehidden.fit.form import Form, residuals, residuals_and_jacobian
+from onehidden.fit.form import Form, residuals, residuals_and_jacobian, roots
 from onehidden.fit.normal_equations import NormalEquations, by_pairs
 from onehidden.fit.triangle import stacked_triangle
 from onehidden.precision import in_double
@@ -23,11 +23,11 @@ class NetworkFit:
     @in_double
     def __init__(self, form: Form, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> None:
         n, self.form = len(X), form
-        rows = max(256, _BATCH_BYTES // (8 * form.size))
+        rows = max(256, _BATCH_BYTES // (8 * form.size * form.q))
         count = max(1, -(-n // rows))
         rows = -(-n // count)
         padded = count * rows - n
-        root = np.ones(n) if weight is None else np.sqrt(np.asarray(weight, float))
+        root = roots(weight, n)
         x, target, root = (np.pad(v, ((0, padded),) + ((0, 0),) * (v.ndim - 1)) for v in (X, y, root))
         self._batches = [
             tuple(jnp.asarray(v[i : i + rows]) for v in (x, target, root)) for i in range(0, len(x), rows)
@@ -35,12 +35,14 @@ class NetworkFit:
         self.n = n
         self._samples = X, y, root[:n]
         self._on_cpu = jax.default_backend() == "cpu"
-        self._rows = (X, y, weight) if self._on_cpu and by_pairs(form) else None
+        alike = weight is None or weight.ndim == 1  # for every output
+        self._rows = (X, y, weight) if self._on_cpu and alike and by_pairs(form) else None
 
     @in_double
     def residuals(self, theta: np.ndarray) -> np.ndarray:
-        """(n,) weighted residuals, prediction minus y."""
-        return np.concatenate([np.asarray(r) for r in self._residual_batches(theta)])[: self.n]
+        """(n,) weighted residuals, prediction minus y; of q outputs (n q,)."""
+        found = np.concatenate([np.asarray(r) for r in self._residual_batches(theta)])
+        return found[: self.n * self.form.q]
 
     @in_double
     def loss(self, theta: np.ndarray) -> float:
@@ -64,7 +66,7 @@ class NetworkFit:
 
     @in_double
     def jacobian(self, theta: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
-        """(m, p) the weighted Jacobian of some rows."""
+        """(m, p) the weighted Jacobian of some rows; of q outputs (m q, p)."""
         X, y, root = self._samples
         return np.asarray(
             residuals_and_jacobian(self.form, jnp.asarray(theta), X[rows], y[rows], root[rows])[1]

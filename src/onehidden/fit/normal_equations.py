@@ -1,8 +1,9 @@
 """J'J, J'r and r'r of a network fit as a mergeable sum over batches, without forming J.
 
-With x~ = (x, 1) and s~ = (slopes, 1) the columns of the Jacobian are the products s~_i x~_a and the units
-u_j. A block of J'J, sum_n s~_i s~_j x~_a x~_b, is symmetric in (i, j) and in (a, b): the whole is the product
-of a table of (k+1)(k+2)/2 pairs with one of (d+1)(d+2)/2, a quarter of the work of J'J written out.
+With x~ = (x, 1) and s~ = (slopes, 1) a column of the Jacobian of output o is a product w_io s~_i x~_a, or a
+unit u_j, or x~_a. A block of J'J, (W W')_ij sum_n s~_i s~_j x~_a x~_b, is symmetric in (i, j) and in (a, b):
+all of them are the product of a table of (k+1)(k+2)/2 pairs with one of (d+1)(d+2)/2, a quarter of the work
+of J'J written out, and the same whatever the number of outputs.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onehidden.fit.form import Form, residuals_and_jacobian
+from onehidden.fit.form import Form, residuals_and_jacobian, roots
 from onehidden.fit.rows import Inputs, Numbers, Target, Weight
 from onehidden.precision import in_double
 
@@ -26,7 +27,7 @@ WRITE = 60  # multiply-adds of a matrix product in the time of writing one entry
 def by_pairs(form: Form) -> bool:
     """Whether the tables of pairs are cheaper than the Jacobian written out and multiplied by itself."""
     left, right = (m * (m + 1) // 2 for m in (form.k + 1, form.d + 1))
-    cheaper = 2 * left * right + WRITE * (left + right) < form.size**2 + WRITE * form.size
+    cheaper = 2 * left * right + WRITE * (left + right) < form.q * (form.size**2 + WRITE * form.size)
     return form.size >= _MANY and cheaper
 
 
@@ -34,31 +35,34 @@ class NormalEquations:
     """Accumulator of J'J (p, p), J'r (p,) and r'r at one theta; ``update(X, y, weight)`` adds a batch.
 
     ``rough`` asks for six digits of J'J: its products of tables are then in single precision, slab by slab,
-    their sums and everything else in double.
+    their sums and everything else in double. ``written`` has the Jacobian written out whatever it costs:
+    weights that differ from output to output leave no other way.
     """
 
-    def __init__(self, form: Form, theta: np.ndarray, rough: bool = False) -> None:
+    def __init__(self, form: Form, theta: np.ndarray, rough: bool = False, written: bool = False) -> None:
         self.form, self.theta, self.n, self.rough = form, np.asarray(theta, float), 0, rough
+        self.pairs = by_pairs(form) and not written
         self._loss = 0.0
-        if by_pairs(form):
+        if self.pairs:
             left, right = (m * (m + 1) // 2 for m in (form.k + 1, form.d + 1))
             self._pairs = np.zeros((left, right))
             self._units = np.zeros((form.k, form.k + 1, form.d + 1))
             self._gram = np.zeros((form.k, form.k))
-            self._towards = np.zeros((form.k + 1, form.d + 1))  # sum of r s~_i x~_a
-            self._output = np.zeros(form.k)
+            self._towards = np.zeros((form.k, form.d + 1))  # sum of <w_i, r> s_i x~_a
+            self._rest = np.zeros((form.d + 1, form.q))  # sum of x~_a r_o
+            self._output = np.zeros((form.k, form.q))
         else:
             self._hessian, self._gradient = np.zeros((form.size, form.size)), np.zeros(form.size)
 
     @in_double
     def update(self, X: Inputs, y: Target, weight: Weight = None, row: Numbers = None) -> NormalEquations:
-        """Add rows X (n, d), targets y (n,) and weights (n,), one each when None."""
-        root = np.ones(len(y)) if weight is None else np.sqrt(weight)
+        """Add rows X (n, d), targets y (n,) or (n, q) and weights (n,), one each when None."""
+        root = roots(weight, len(y))
         self.n += len(y)
-        if by_pairs(self.form):
+        if self.pairs:
             self._update_by_pairs(np.ascontiguousarray(X.T), y, root)
             return self
-        rows = max(256, _JACOBIAN_BYTES // (8 * self.form.size))
+        rows = max(256, _JACOBIAN_BYTES // (8 * self.form.size * self.form.q))
         theta = jnp.asarray(self.theta)
         for at in range(0, len(y), rows):
             part = slice(at, at + rows)
@@ -74,34 +78,45 @@ class NormalEquations:
         if self.form != other.form or not np.array_equal(self.theta, other.theta):
             raise ValueError("only normal equations of one form at one theta merge")
         for name, value in vars(other).items():
-            if name not in ("form", "theta", "rough"):
+            if name not in ("form", "theta", "rough", "pairs"):
                 setattr(self, name, getattr(self, name) + value)
         return self
 
     def result(self) -> tuple[np.ndarray, np.ndarray, float]:
         """J'J, J'r and r'r."""
-        if not by_pairs(self.form):
+        if not self.pairs:
             return self._hessian, self._gradient, self._loss
-        form = self.form
+        form, q = self.form, self.form.q
         k, d = form.k, form.d
-        inner, outer = _places(k + 1), _places(d + 1)
-        place, size = _columns(form)
-        hessian, gradient = np.zeros((size, size)), np.zeros(size)
-        unit = np.arange(k * d, k * d + k)
-        flat = place.ravel()  # parameter of the product s~_i x~_a, or -1 where it is not free
-        free = flat >= 0
-        # Row by row of s~: the full table would be copied twice at this size.
-        for i in range(k + 1):
-            mine = place[i] >= 0
+        output = form.unpack(self.theta)[1].reshape(k, q)
+        inner, outer, within = _places(k + 1), _places(d + 1), output @ output.T
+        hessian, gradient = np.zeros((form.size, form.size)), np.zeros(form.size)
+        slopes, units, fixed = _columns(form)  # parameters of s_i x~_a, of u_i, of x~_a; -1 where not free
+        flat = slopes.ravel()
+        free, held = flat >= 0, fixed[:, 0] >= 0
+        # Unit by unit: the full table would be copied twice at this size.
+        for i in range(k):
+            mine = slopes[i] >= 0
             block = self._pairs[inner[i]][:, outer]  # (k+1, d+1, d+1): [j, a, b]
-            block = block.transpose(1, 0, 2).reshape(d + 1, -1)
-            hessian[np.ix_(place[i][mine], flat[free])] = block[mine][:, free]
-        units = self._units.reshape(k, -1)[:, free]
-        hessian[np.ix_(unit, flat[free])] = units
-        hessian[np.ix_(flat[free], unit)] = units.T
-        hessian[np.ix_(unit, unit)] = self._gram
+            beside = block[:k] * within[i][:, None, None]
+            beside = beside.transpose(1, 0, 2).reshape(d + 1, -1)
+            hessian[np.ix_(slopes[i][mine], flat[free])] = beside[mine][:, free]
+            for o in range(q):
+                cross = output[i, o] * block[k][mine][:, held]
+                hessian[np.ix_(slopes[i][mine], fixed[held, o])] = cross
+                hessian[np.ix_(fixed[held, o], slopes[i][mine])] = cross.T
+        level = self._pairs[inner[k, k]][outer]  # sum of x~_a x~_b
+        for o in range(q):
+            along = (self._units[:, :k] * output[:, o, None]).reshape(k, -1)[:, free]
+            hessian[np.ix_(units[:, o], flat[free])] = along
+            hessian[np.ix_(flat[free], units[:, o])] = along.T
+            hessian[np.ix_(units[:, o], units[:, o])] = self._gram
+            hessian[np.ix_(units[:, o], fixed[held, o])] = self._units[:, k][:, held]
+            hessian[np.ix_(fixed[held, o], units[:, o])] = self._units[:, k][:, held].T
+            hessian[np.ix_(fixed[held, o], fixed[held, o])] = level[held][:, held]
         gradient[flat[free]] = self._towards.ravel()[free]
-        gradient[unit] = self._output
+        gradient[units.ravel()] = self._output.ravel()
+        gradient[fixed[held].ravel()] = self._rest[held].ravel()
         return hessian, gradient, self._loss
 
     def _update_by_pairs(self, xt: np.ndarray, y: np.ndarray, root: np.ndarray) -> None:
@@ -113,19 +128,22 @@ class NormalEquations:
         tables = np.zeros((left, columns), kind), np.zeros((right, columns), kind)
         product, beside = np.empty((left, right), kind), np.empty((form.k, form.k + 1, columns), kind)
         weights, output, bias, beta, intercept = form.unpack(self.theta)
+        output, beta = output.reshape(form.k, -1), beta.reshape(form.d, -1)
+        level, y = np.reshape(intercept, (-1, 1)), y.reshape(n, -1).T
         for at in range(0, n, columns):
             part = slice(at, at + columns)
-            width = len(y[part])
-            x, target, scale = np.zeros((form.d + 1, columns)), np.zeros(columns), np.zeros(columns)
+            width = y[:, part].shape[1]
+            x, target = np.zeros((form.d + 1, columns)), np.zeros((len(y), columns))
+            scale = np.zeros(columns)
             x[: form.d, :width], x[form.d, :width] = xt[:, part], 1.0
-            target[:width], scale[:width] = y[part], root[part]
+            target[:, :width], scale[:width] = y[:, part], root[part]
             t = weights @ x[: form.d] + bias[:, None]
             u, s = (np.asarray(v) for v in _units_and_slopes(form, jnp.asarray(t)))
-            prediction = output @ u + intercept
+            prediction = output.T @ u + level
             if form.skip:
-                prediction += beta @ x[: form.d]
+                prediction += beta.T @ x[: form.d]
             r = scale * (prediction - target)
-            s = np.vstack([s * output[:, None] * scale, scale[None, :]])
+            s = np.vstack([s * scale, scale[None, :]])
             u = u * scale
             # NumPy's products alone: SciPy has a BLAS of its own, and the idle threads of one, which spin
             # for a while, would take the cores from the other.
@@ -134,9 +152,10 @@ class NormalEquations:
             np.multiply(units[:, None], slopes, out=beside)
             self._units += (beside.reshape(-1, columns) @ inputs.T).reshape(self._units.shape)
             self._gram += u @ u.T
-            self._towards += (r * s) @ x.T
-            self._output += u @ r
-            self._loss += float(r @ r)
+            self._towards += ((output @ r) * s[:-1]) @ x.T
+            self._rest += x @ (scale * r).T
+            self._output += u @ r.T
+            self._loss += float(np.sum(r * r))
 
 
 def _padded(rows: int, x: np.ndarray, y: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -172,15 +191,20 @@ def _places(m: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=32)
-def _columns(form: Form) -> tuple[np.ndarray, int]:
-    """Parameter that the product s~_i x~_a belongs to, (k+1, d+1), -1 where it is held; and p."""
-    k, d = form.k, form.d
-    place, at = np.full((k + 1, d + 1), -1), k * d + k
-    place[:k, :d] = np.arange(k * d).reshape(k, d)
-    if form.bias:
-        place[:k, d], at = np.arange(at, at + k), at + k
-    if form.skip:
-        place[k, :d], at = np.arange(at, at + d), at + d
-    if form.intercept:
-        place[k, d] = at
-    return place, form.size
+def _columns(form: Form) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Parameters of the products s_i x~_a (k, d+1), of the units (k, q) and of x~_a (d+1, q); -1: not free."""
+    k, d, q = form.k, form.d, form.q
+    weights, output, bias, beta, intercept = (
+        None if place is None else np.arange(place.start, place.stop) for place in form.places()
+    )
+    assert weights is not None
+    assert output is not None
+    slopes, fixed = np.full((k, d + 1), -1), np.full((d + 1, q), -1)
+    slopes[:, :d] = weights.reshape(k, d)
+    if bias is not None:
+        slopes[:, d] = bias
+    if beta is not None:
+        fixed[:d] = beta.reshape(d, q)
+    if intercept is not None:
+        fixed[d] = intercept
+    return slopes, output.reshape(k, q), fixed

@@ -24,7 +24,7 @@ class Polished:
     Attributes
     ----------
     network : in x.
-    mean_square : of its residuals, in units of var(y).
+    mean_square : of its residuals, in units of var(y); the mean deviance where y has a family.
     status : how the descent ended. steps : taken.
     """
 
@@ -45,17 +45,17 @@ def polish(
     rough : stop at a hundredth of a unit of n log(loss) instead of a ten-thousandth.
     """
     fit, theta = problem.sums, problem.theta(network)
-    if problem.rows.streamed and fit.loss(theta) <= problem.rows.rounding.floor(fit.n):
+    n = problem.numbers
+    if problem.rows.streamed and fit.loss(theta) <= problem.rows.rounding.floor(n):
         # Every row to rounding: a step more would be a pass for nothing.
-        return Polished(network, fit.loss(theta) / fit.n, Status.EXACT, 0)
-    solver = _settings(problem.rows, near or problem.rows.streamed, rough)
+        return Polished(network, fit.loss(theta) / n, Status.EXACT, 0)
+    solver = _settings(problem.rows, n, near or problem.rows.streamed, rough)
     stage = "finish on all rows" if problem.rows.streamed else "finish"
-    found = descend(solver, fit, theta, run, stage, fit.n)
-    return Polished(problem.network(found.theta), found.loss / fit.n, found.status, found.steps)
+    found = descend(solver, fit, theta, run, stage, n)
+    return Polished(problem.network(found.theta), found.loss / n, found.status, found.steps)
 
 
-def _settings(rows: Rows, near: bool, rough: bool) -> LevenbergMarquardt:
-    n = rows.n
+def _settings(rows: Rows, n: int, near: bool, rough: bool) -> LevenbergMarquardt:
     if rows.streamed:
         # A step is a pass over all rows: one whose gain is far below the square of a standard error is not
         # taken (2e-3 of n log(loss): a twentieth of a standard error).
@@ -80,7 +80,12 @@ def descend(
     n: int,
 ) -> Solution:
     """Drive a descent: the clock is asked before each step, progress told and the state kept after it."""
-    state = solver.init(fit, theta, run.recall())
+    kept = run.recall()
+    if run.expired():  # no step will be taken: J'J at the first point would be for nothing
+        theta = theta if kept is None else kept["theta"]
+        loss = fit.loss(theta)
+        return Solution(theta, loss, Status.OUT_OF_TIME, 0, (loss,))
+    state = solver.init(fit, theta, kept)
     while not solver.done(state) and not run.expired():
         before, state = state.steps, solver.step(fit, state)
         if state.steps > before:

@@ -19,10 +19,12 @@ class Rounding:
     level : max|y| / std(y), at least 1.
     grain : relative rounding of y: eps, or more for a function that computes in single precision. y is known
         to grain times level.
+    noisy : y is known to be random (a count, a class): no fit to it is one to rounding.
     """
 
     level: float = 1.0
     grain: float = EPS
+    noisy: bool = False
 
     @property
     def coarse(self) -> bool:
@@ -37,7 +39,7 @@ class Rounding:
         1e-13, real noise of that size was never met); a target with a large mean, or one in single precision,
         is rounded more coarsely (30 is what the sums of a single-precision network of 64 units leave).
         """
-        return max(1e-10, 30 * self.grain * self.level)
+        return 0.0 if self.noisy else max(1e-10, 30 * self.grain * self.level)
 
     @property
     def near(self) -> float:
@@ -45,7 +47,7 @@ class Rounding:
 
         Outputs solved with a trace of ridge (1e-8) leave about 1e-5 of an exact fit; the finish removes it.
         """
-        return max(1e-5, self.exact)
+        return 0.0 if self.noisy else max(1e-5, self.exact)
 
     def floor(self, n: int) -> float:
         """Sum of squares at which a descent over n rows has come to the end of the digits."""

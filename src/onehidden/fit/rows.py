@@ -17,8 +17,8 @@ from onehidden.fit.form import Form
 from onehidden.fit.rounding import Rounding
 
 Inputs = Float[np.ndarray, "n d"]
-Target = Float[np.ndarray, " n"]
-Weight = Float[np.ndarray, " n"] | None
+Target = Float[np.ndarray, "n ..."]  # (n,), or (n, q) of several outputs
+Weight = Float[np.ndarray, "n ..."] | None
 Numbers = Int[np.ndarray, " n"] | None
 
 

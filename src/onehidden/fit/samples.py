@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,17 +23,26 @@ _BLOCK_ENTRIES = 1 << 20  # numbers of Z in one block of a fold: 8 MiB
 
 @dataclass(frozen=True)
 class Samples:
-    """Inputs X (n, d), target y (n,), and weights of mean one (None: all equal).
+    """Inputs X (n, d), target y (n,) or (n, q), and weights (None: all equal).
 
     A weight says how much a row counts: the noise of row i has variance sigma^2 / weight_i, or the row
-    stands for that many. ``grain`` is the relative rounding of y.
+    stands for that many. Weights have mean one; they may differ from output to output, (n, q), or be the
+    information of a row, (n, q, q).
+
+    Attributes
+    ----------
+    grain : the relative rounding of y.
+    variance : sigma^2 where it is known.
+    noisy : y is random by its nature (a count, a class), so that no fit to it is one to rounding.
     """
 
     X: Float[np.ndarray, "n d"] = field(repr=False)
-    y: Float[np.ndarray, " n"] = field(repr=False)
-    weight: Float[np.ndarray, " n"] | None = field(repr=False, default=None)
+    y: Float[np.ndarray, "n ..."] = field(repr=False)
+    weight: Float[np.ndarray, "n ..."] | None = field(repr=False, default=None)
     names: tuple[str, ...] = ()
     grain: float = EPS
+    variance: float | None = None
+    noisy: bool = False
 
     def __len__(self) -> int:
         return len(self.y)
@@ -46,10 +55,19 @@ class Samples:
     def streamed(self) -> bool:
         return False
 
+    @cached_property
+    def row_weight(self) -> Float[np.ndarray, " n"] | None:
+        """(n,) how much a row counts, over its outputs on average; None: all alike."""
+        if self.weight is None or self.weight.ndim == 1:
+            return self.weight
+        own = self.weight if self.weight.ndim == 2 else np.einsum("nqq->nq", self.weight)
+        return own.mean(axis=1)
+
     @property
     def share(self) -> Float[np.ndarray, " n"]:
         """(n,) weights of sum one."""
-        return np.full(len(self.y), 1 / len(self.y)) if self.weight is None else self.weight / len(self.y)
+        weight = self.row_weight
+        return np.full(len(self.y), 1 / len(self.y)) if weight is None else weight / weight.sum()
 
     @property
     def rounding(self) -> Rounding:
@@ -58,9 +76,10 @@ class Samples:
 
     @cached_property
     def _rounding(self) -> Rounding:
-        level = float(self.share @ self.y)
-        spread = float(np.sqrt(self.share @ (self.y - level) ** 2))
-        return rounding_of(float(np.max(np.abs(self.y))), spread, self.grain)
+        spread = np.sqrt(self.share @ (self.y - self.share @ self.y) ** 2)
+        largest = np.max(np.abs(self.y), axis=0)
+        found = rounding_of(*_coarsest(largest, spread), self.grain)
+        return replace(found, noisy=self.noisy)
 
     @property
     def fingerprint(self) -> str:
@@ -78,7 +97,7 @@ class Samples:
     def take(self, index: Int[np.ndarray, " m"]) -> Samples:
         """The samples of these rows."""
         weight = None if self.weight is None else self.weight[index]
-        return Samples(self.X[index], self.y[index], weight, self.names, self.grain)
+        return replace(self, X=self.X[index], y=self.y[index], weight=weight)
 
     def sums(self, form: Form, coordinates: Coordinates) -> NetworkFit:
         """The fit of a form in these coordinates."""
@@ -93,6 +112,13 @@ class Samples:
             row = np.arange(at, min(at + step, len(self)))
             total.update(coordinates.inputs(self.X[part]), coordinates.target(self.y[part]), weight, row)
         return total
+
+
+def _coarsest(largest: np.ndarray, spread: np.ndarray) -> tuple[float, float]:
+    """Largest size and standard deviation of the output that is most coarsely known."""
+    largest, spread = np.atleast_1d(largest), np.atleast_1d(spread)
+    worst = int(np.argmax(largest / np.maximum(spread, np.finfo(float).tiny)))
+    return float(largest[worst]), float(spread[worst])
 
 
 def checked_samples(X: object, y: object, sample_weight: object) -> Samples:
@@ -124,7 +150,7 @@ def _weighted_rows(X: object, y: object, sample_weight: object) -> tuple[np.ndar
     matrix, target = data.check_arrays(X, y)
     assert target is not None
     weight = np.asarray(as_real(sample_weight, "sample_weight"), float)
-    if weight.shape != target.shape:
+    if weight.shape != target.shape[:1]:
         raise ValueError(
             f"sample_weight must have one entry for each of the {len(target)} rows, got shape {weight.shape}"
         )

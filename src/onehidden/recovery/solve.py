@@ -20,7 +20,7 @@ def problem_of(samples: Samples, options: Options) -> Problem:
     """The problem of these samples and options."""
     around = samples.coordinates(options.bias)
     problem = Problem(samples, options.form(around.rank), around)
-    if around.scale == 0:
+    if around.constant:
         return problem
     given = options.score if isinstance(options.score, str) else WhitenedScore(options.score, problem.begin)
     return replace(problem, inputs=InputModel(problem.Z, given, options.seed, problem.begin))
@@ -34,7 +34,7 @@ def solve(problem: Problem, options: Options, run: Run) -> Found:
             return choose_width(problem, options, run, tries)
         return search(problem, options, run, tries)
 
-    if problem.around.scale == 0:
+    if problem.around.constant:
         return constant_answer(problem)
     if options.activation == "auto":
         return choose_activation(problem, options, run, find)

@@ -71,7 +71,7 @@ def recover_source(
         rounding = rounding_of(max(abs(summary.bottom), abs(summary.top)), spread)
         report = _twentieths(run, "pass over all rows")
         rows = StreamedRows(source, summary.n, summary.weight, rounding, cluster, report)
-        if around.scale == 0:
+        if around.constant:
             return record(first.certificate, first.origin, rows, None, plain, run)
         form = replace(options.form(around.rank), activation=network.activation, k=network.n_hidden)
         problem = Problem(rows, form, around)

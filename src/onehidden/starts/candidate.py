@@ -48,11 +48,15 @@ class Candidate:
 
 
 def search_form(problem: Problem, k: int | None = None) -> Form:
-    """The orientation-free form with a linear skip where reversal is linear, the plain form elsewhere."""
+    """The orientation-free form with a linear skip where reversal is linear, the plain form elsewhere.
+
+    Where the answer has a linear part the search has it, too.
+    """
     g = problem.activation
     free = g.reflection is not None and g.reflection.degree == 1
     units = problem.k if k is None else k
-    return Form(g, problem.d, units, problem.bias, intercept=True, skip=free, symmetrised=free)
+    skip, outputs = free or problem.form.skip, problem.form.outputs
+    return Form(g, problem.d, units, problem.bias, True, skip, symmetrised=free, outputs=outputs)
 
 
 def search_fit(problem: Problem, form: Form) -> NetworkFit:
@@ -69,12 +73,13 @@ def refine(
     max_steps: int = 60,
 ) -> Candidate:
     """Levenberg–Marquardt in the search form until it stops paying, then orientations."""
-    n = problem.n
+    n = problem.numbers
     floor = problem.rows.rounding.search_floor(n)
     solver = LevenbergMarquardt(max_steps, floor, patience=6, slow=1e-3, enough=1e-2 / n, least=1e-13)
     solution = descend(solver, search_fit(problem, form), theta, run.at("descent"), origin, n)
     weights, _, bias, _, _ = form.unpack(solution.theta)
-    return Candidate(orient(form, solution.theta), solution.loss / n, origin, weights, bias)
+    network = orient(form, solution.theta, problem.form.skip)
+    return Candidate(network, solution.loss / n, origin, weights, bias)
 
 
 def refine_in_two(
@@ -110,7 +115,9 @@ def rows_to_choose(problem: Problem) -> Problem:
 def lift(candidate: Candidate, basis: Float[np.ndarray, "d r"]) -> Candidate:
     """A candidate of a subspace in the coordinates of the whole."""
     net = candidate.network
-    lifted = OneHiddenNet(net.weights @ basis.T, net.output, net.bias, net.intercept, net.activation)
+    lifted = OneHiddenNet(
+        net.weights @ basis.T, net.output, net.bias, net.intercept, net.activation, basis @ net.linear
+    )
     return replace(candidate, network=lifted, weights=candidate.weights @ basis.T)
 
 
@@ -148,4 +155,4 @@ def complete(problem: Problem, form: Form, weights: Rows, bias: Vector) -> Float
 
 def completed_loss(problem: Problem, form: Form, weights: Rows, bias: Vector) -> float:
     """Mean squared residual with the given hyperplanes, everything else by least squares."""
-    return search_fit(problem, form).loss(complete(problem, form, weights, bias)) / problem.n
+    return search_fit(problem, form).loss(complete(problem, form, weights, bias)) / problem.numbers

@@ -1,10 +1,10 @@
 """Many descents at once: Levenberg–Marquardt on the hyperplanes of a batch of networks.
 
 Outputs, intercept and skip are least squares for any hyperplanes (variable projection), so that a network is
-its k hyperplanes (a_i, b_i) alone. With x~ = (z, 1) and s_i = w_i g'(t_i) the Jacobian has the columns
-s_i x~_a, less their projection on the units u_j and on the fixed columns. Their products
-sum_n s_i s_j x~_a x~_b are those of a table of pairs of slopes, one a network, with a table of pairs of
-inputs that all networks share: one large matrix product for the whole batch.
+its k hyperplanes (a_i, b_i) alone. With x~ = (z, 1) and s_i = g'(t_i) the Jacobian of output o has the
+columns w_io s_i x~_a, less their projection on the units u_j and on the fixed columns. Their products
+(W W')_ij sum_n s_i s_j x~_a x~_b are those of a table of pairs of slopes, one a network, with a table of pairs
+of inputs that all networks share: one large matrix product for the whole batch, whatever the outputs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Table(NamedTuple):
     fixed : (n, m) orthonormal columns of what every fit has: the constant and, with a skip, the inputs.
     mixing : (m, m) the matrix that makes those orthonormal.
     root : (n,) roots of the weights of the rows.
-    y : (n,) the target times those roots, less its projection on ``fixed``.
+    y : (n, q) the targets times those roots, less their projection on ``fixed``.
     """
 
     x: jax.Array
@@ -57,7 +57,7 @@ class Seen(NamedTuple):
     Attributes
     ----------
     units, slopes : (P, k, n) values and slopes of the units, times the roots of the weights.
-    output, residual : (P, k), (P, n) least-squares outputs, and what they leave.
+    output, residual : (P, k, q), (P, n, q) least-squares outputs, and what they leave.
     along : (P, k, m) products of the units with the fixed columns.
     factor : (P, k, k) Cholesky factor of the Gram matrix of the units less the fixed columns.
     """
@@ -76,7 +76,7 @@ def table(problem: Problem, form: Form, kind: type[np.floating] = np.float32) ->
     root = np.ones(n) if problem.weight is None else np.sqrt(problem.weight)
     x = np.column_stack([problem.Z, np.ones(n)])
     fixed, triangle = np.linalg.qr(root[:, None] * x[:, _fixed(form)])
-    y = root * problem.y
+    y = root[:, None] * problem.y.reshape(n, -1)
     left, right = np.triu_indices(x.shape[1])
     parts = (
         x, x[:, left] * x[:, right], fixed, np.linalg.inv(triangle), root, y - fixed @ (fixed.T @ y),
@@ -88,7 +88,7 @@ def member_bytes(form: Form, n: int) -> int:
     """Bytes that one network of a batch takes during a step in float32."""
     d, k, e = form.d + 1, form.k, form.d + form.bias
     slopes = (k + 1) * (k + 2) // 2
-    return 4 * (n * (slopes + k * k + 4 * k) + slopes * d * (d + 1) // 2 + 5 * (k * e) ** 2)
+    return 4 * (n * (slopes + k * k + 4 * k + 2 * form.q) + slopes * d * (d + 1) // 2 + 5 * (k * e) ** 2)
 
 
 def table_bytes(form: Form, n: int) -> int:
@@ -105,15 +105,15 @@ def looked(form: Form, rows: Table, planes: Planes) -> Seen:
     gram = units @ units.mT - along @ along.mT
     ridge = RIDGE * jnp.trace(gram, axis1=1, axis2=2) / form.k + jnp.finfo(gram.dtype).tiny
     factor = jnp.linalg.cholesky(gram + ridge[:, None, None] * jnp.eye(form.k, dtype=gram.dtype))
-    output = jax.scipy.linalg.cho_solve((factor, True), (units @ rows.y)[..., None])[..., 0]
-    fitted = jnp.einsum("pk,pkn->pn", output, units)
-    residual = fitted - (fitted @ rows.fixed) @ rows.fixed.T - rows.y
+    output = jax.scipy.linalg.cho_solve((factor, True), units @ rows.y)
+    fitted = units.mT @ output
+    residual = fitted - rows.fixed @ (rows.fixed.T @ fitted) - rows.y
     return Seen(units, slopes, output, residual, along, factor)
 
 
 def mean_squares(seen: Seen) -> Losses:
     """Mean squared residual of each network."""
-    return jnp.mean(seen.residual**2, axis=1)
+    return jnp.mean(seen.residual**2, axis=(1, 2))
 
 
 def normal_equations(
@@ -123,7 +123,7 @@ def normal_equations(
     n, d = rows.x.shape
     k, e = form.k, d - 1 + form.bias
     p, count = k * e, len(seen.output)
-    s = seen.slopes * seen.output[..., None]
+    s = seen.slopes
     longer = jnp.concatenate([s, jnp.broadcast_to(rows.root, (count, 1, n))], axis=1)
     i, j = (index[:-1] for index in np.triu_indices(k + 1))  # the last pair is that of the rows alone
     products = ((longer[:, i] * longer[:, j]).reshape(-1, n) @ rows.pairs).reshape(count, -1)
@@ -135,14 +135,17 @@ def normal_equations(
     with_units = with_units - with_fixed @ seen.along.mT
     half = jax.scipy.linalg.solve_triangular(seen.factor, with_units.mT, lower=True)
     hessian = blocks[..., :p] - with_fixed @ with_fixed.mT - half.mT @ half
-    gradient = ((s * seen.residual[:, None]).reshape(-1, n) @ rows.x).reshape(count, k, d)
+    within = seen.output @ seen.output.mT
+    hessian = hessian * jnp.repeat(jnp.repeat(within, e, axis=1), e, axis=2)
+    toward = s * (seen.output @ seen.residual.mT)
+    gradient = (toward.reshape(-1, n) @ rows.x).reshape(count, k, d)
     return hessian, gradient[..., :e].reshape(count, p)
 
 
 def descended(form: Form, rows: Table, planes: Planes, steps: jax.Array) -> tuple[Planes, Seen]:
     """The hyperplanes after so many steps each, with Nielsen's damping of their own, and what they say."""
     kind = rows.x.dtype
-    count, n = len(planes), len(rows.y)
+    count, numbers = len(planes), rows.y.size
 
     def step(_: jax.Array, carry: Carry) -> Carry:
         planes, damping, growth, seen = carry
@@ -156,7 +159,7 @@ def descended(form: Form, rows: Table, planes: Planes, steps: jax.Array) -> tupl
         after = looked(form, rows, trial)
         old, new = mean_squares(seen), mean_squares(after)
         better = new < old  # a factor that broke down left NaN: refused, too
-        promised = jnp.sum(move * (weight * move - gradient), axis=1) / n
+        promised = jnp.sum(move * (weight * move - gradient), axis=1) / numbers
         ratio = (old - new) / jnp.maximum(promised, jnp.finfo(kind).tiny)
         shrink = jnp.clip(1 - (2 * ratio - 1) ** 3, 1 / 3, 2.0)
         damping = jnp.clip(damping * jnp.where(better, shrink, growth), _LEAST, _MOST)

@@ -64,7 +64,7 @@ class Flock:
     """Descents and children of networks of one form over the rows of one problem, in float32."""
 
     def __init__(self, problem: Problem, form: Form, members: int) -> None:
-        self.form, self.n = form, problem.n
+        self.form, self.numbers = form, problem.numbers
         count = -(-members // batch_size(form, problem.n))
         self.batch = -(-members // count)  # even batches: the last is not filled up for nothing
         with _narrow():

@@ -25,6 +25,7 @@ from onehidden.starts.candidate import (
     unit_columns,
 )
 from onehidden.starts.prune import eliminate_backwards
+from onehidden.starts.repair import leading_second
 from onehidden.starts.start import descent_work
 
 _OFFSETS = (-1.0, -0.5, 0.0, 0.5, 1.0)  # biases of units that are tried, in whitened inputs
@@ -67,11 +68,11 @@ def leading_directions(problem: Problem) -> Float[np.ndarray, "m d"]:
     target = problem.weighted(problem.y)
     design = root[:, None] * np.column_stack([np.ones(problem.n), Z])
     coefficient = np.linalg.lstsq(design, target, rcond=None)[0]
-    rest = root * (target - design @ coefficient)
-    second = (Z * rest[:, None]).T @ Z / problem.n - np.mean(rest) * np.eye(problem.d)
-    value, vector = np.linalg.eigh(second)
+    value, vector = leading_second(problem, target - design @ coefficient)
     leading = vector[:, np.argsort(-np.abs(value))[: problem.k]].T
-    first = coefficient[1:] / max(float(np.linalg.norm(coefficient[1:])), np.finfo(float).tiny)
-    found = np.vstack([first, leading, first + leading, first - leading])
+    slopes = coefficient[1:].reshape(problem.d, -1).T  # one an output
+    firsts = slopes / np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), np.finfo(float).tiny)
+    sums = [sign * leading + first for first in firsts for sign in (1, -1)]
+    found = np.vstack([firsts, leading, *sums])
     length = np.linalg.norm(found, axis=1, keepdims=True)
     return (found / np.maximum(length, np.finfo(float).tiny))[length[:, 0] > 1e-6]

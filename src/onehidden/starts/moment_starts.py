@@ -17,6 +17,7 @@ from onehidden.moments.score_protocol import Score
 from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, completed_loss, refine_in_two, search_form
+from onehidden.starts.joint_outputs import joint_directions, joint_span
 from onehidden.starts.landscape import landscape_start
 from onehidden.starts.localised import DIRECT, LocalisedTensors, localised_tensors
 from onehidden.starts.magnitudes import fit_units
@@ -44,8 +45,17 @@ def law_of(problem: Problem) -> Score:
 
 def span(problem: Problem) -> Float[np.ndarray, "d k"] | None:
     """The span of the units where the second moment shows it, else None."""
+    if problem.form.outputs is not None:
+        found, signal = joint_span(problem, law_of(problem))
+        input_model(problem).hear_signal(2, signal)
+        return found
     moments = score_moments(problem.Z, problem.y, law_of(problem), orders=(1, 2), weight=problem.weight)
     return span_of_units(input_model(problem).hear(moments), problem.k)
+
+
+def _one_output(problem: Problem, name: str) -> None:
+    if problem.form.outputs is not None:
+        raise Refused(f"the {name} start reads one output: with several use start='tensor' or start='auto'")
 
 
 def _moment_work(problem: Problem) -> float:
@@ -72,6 +82,9 @@ class Tensor:
         return _moment_work(problem) + self.copies * descent_work(problem)
 
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
+        if problem.form.outputs is not None:
+            yield from self._of_outputs(problem, run)
+            return
         nets = tensor_starts(
             problem.Z, problem.y, problem.k, count=self.copies, activation=problem.activation,
             score=input_model(problem).score(), bias=problem.bias, seed=run.seed, weight=problem.weight,
@@ -81,6 +94,16 @@ class Tensor:
             if i and run.expired():
                 return
             yield refine_in_two(problem, form, net.weights, net.bias, run.at(i), "tensor")
+
+    def _of_outputs(self, problem: Problem, run: Run) -> Iterator[Candidate]:
+        """Directions behind the moments of all outputs, then perturbed copies."""
+        form, rng = search_form(problem), run.rng("copies of the joint start")
+        directions = joint_directions(problem, law_of(problem), run.seed)
+        for i in range(self.copies):
+            if i and run.expired():
+                return
+            move = _SPREAD * rng.standard_normal(directions.shape) / np.sqrt(problem.d) if i else 0.0
+            yield refine_in_two(problem, form, directions + move, np.zeros(problem.k), run.at(i), "tensor")
 
 
 @dataclass(frozen=True)
@@ -97,6 +120,7 @@ class Landscape:
         return _moment_work(problem) + self.attempts * descent_work(problem)
 
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
+        _one_output(problem, self.name)
         basis = span(problem)
         if basis is None and problem.d > _LARGEST_FOURTH:
             raise Refused(
@@ -139,6 +163,7 @@ class Localised:
         return _moment_work(problem) + (4 + self.copies) * descent_work(problem)
 
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
+        _one_output(problem, self.name)
         most = min(problem.d, LARGEST_SIDE)
         if problem.k > most:
             raise Refused(f"the localised start finds at most {most} units, got {problem.k}")

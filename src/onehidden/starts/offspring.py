@@ -39,21 +39,22 @@ def own_units(rng: np.random.Generator, count: int, k: int) -> Bool[np.ndarray, 
 def pooled(form: Form, rows: Table, first: Planes, second: Planes, drawn: Int[jax.Array, "P M"]) -> Planes:
     """The k units, of those drawn from both parents, that fit best together.
 
-    Backward elimination: dropping unit i costs coef_i^2 / (G^-1)_ii, the cheapest goes, until k are left.
+    Backward elimination: dropping unit i costs |coef_i|^2 / (G^-1)_ii, the cheapest goes, until k are left.
     """
     pool = jnp.take_along_axis(jnp.concatenate([first, second], axis=1), drawn[..., None], axis=1)
     size = pool.shape[1]
     unit = directions(form, rows, pool)
     inverse = jnp.linalg.inv(unit @ unit.mT + _TRACE * jnp.eye(size, dtype=pool.dtype))
-    coefficient = jnp.einsum("pij,pj->pi", inverse, unit @ rows.y)
+    coefficient = inverse @ (unit @ rows.y)  # (P, M, q)
 
     def left(inverse: jax.Array, coefficient: jax.Array) -> jax.Array:
         def drop(_: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
             inverse, coefficient, alive = state
-            cost = coefficient**2 / jnp.maximum(jnp.diagonal(inverse), jnp.finfo(pool.dtype).tiny)
+            size = jnp.sum(coefficient**2, axis=1)
+            cost = size / jnp.maximum(jnp.diagonal(inverse), jnp.finfo(pool.dtype).tiny)
             i = jnp.argmin(jnp.where(alive, cost, jnp.inf))
             column = inverse[:, i]
-            coefficient = coefficient - column * (coefficient[i] / column[i])
+            coefficient = coefficient - jnp.outer(column, coefficient[i] / column[i])
             return inverse - jnp.outer(column, column) / column[i], coefficient, alive.at[i].set(False)
 
         return jax.lax.fori_loop(0, size - form.k, drop, (inverse, coefficient, jnp.ones(size, bool)))[2]

@@ -10,8 +10,10 @@ from onehidden.network import OneHiddenNet
 EXHAUSTIVE = 14  # units up to which every pattern of turns is looked at
 
 
-def orient(form: Form, theta: np.ndarray) -> OneHiddenNet:
+def orient(form: Form, theta: np.ndarray, linear: bool = False) -> OneHiddenNet:
     """The network behind a fitted form; an orientation-free fit has its units turned to explain the skip.
+
+    With a ``linear`` part of its own the network keeps what its units do not explain, and no turn is better.
 
     With g = (g - h) + h, h(t) = h_1 t, a unit turned by s adds s h_1 w (a, b) to the skip: beta =
     h_1 sum_i s_i w_i a_i, solved for s in {-1, 1}^k by trying all, or by least squares and then flips while
@@ -19,9 +21,13 @@ def orient(form: Form, theta: np.ndarray) -> OneHiddenNet:
     """
     theta = np.asarray(theta, float)
     if not form.symmetrised:
-        weights, output, bias, _, intercept = form.unpack(theta)
-        return OneHiddenNet(weights, output, bias, float(intercept), form.activation)
+        weights, output, bias, beta, intercept = form.unpack(theta)
+        return OneHiddenNet(weights, output, bias, intercept, form.activation, beta if linear else None)
     columns, beta = skip_columns(form, theta)
+    if linear:
+        rest = (beta - columns.sum(axis=1)).reshape(form.d, *form.tail)
+        net = turned(form, theta, np.ones(form.k))
+        return OneHiddenNet(net.weights, net.output, net.bias, net.intercept, net.activation, rest)
     if form.k <= EXHAUSTIVE:
         patterns = all_turns(form.k)
         misfit = np.sum((beta - patterns @ columns.T) ** 2, axis=1)
@@ -39,9 +45,10 @@ def orient(form: Form, theta: np.ndarray) -> OneHiddenNet:
 
 
 def skip_columns(form: Form, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(d, k) what each unit adds to the skip when not turned, and the fitted skip (d,)."""
+    """(d q, k) what each unit adds to the skip when not turned, and the fitted skip (d q,)."""
     weights, output, _, beta, _ = form.unpack(theta)
-    return form.activation.orientation_part[1] * (output[:, None] * weights).T, beta
+    each = weights[:, :, None] * output.reshape(form.k, 1, form.q)
+    return form.activation.orientation_part[1] * each.reshape(form.k, -1).T, beta.reshape(-1)
 
 
 def all_turns(k: int) -> np.ndarray:
@@ -54,5 +61,5 @@ def turned(form: Form, theta: np.ndarray, signs: np.ndarray) -> OneHiddenNet:
     weights, output, bias, _, intercept = form.unpack(theta)
     slope = form.activation.orientation_part[1]
     weights, bias = weights * signs[:, None], bias * signs
-    constant = float(intercept - slope * np.sum(output * bias))
+    constant = intercept - slope * (bias @ output)
     return OneHiddenNet(weights, output, bias, constant, form.activation)

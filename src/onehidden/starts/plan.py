@@ -109,7 +109,7 @@ def _populations(problem: Problem, cheap: bool) -> tuple[list[Leg], list[Leg]]:
     start = Population()
     if not affordable(start, problem):
         return [], []
-    sparse = cheap or problem.n < _SPARSE * problem.k * (problem.d + 1)
+    sparse = cheap or samples_a_weight(problem) < _SPARSE
     if few_samples(problem) and sparse:
         return [Leg(start, inside=True)], []
     return [], [Leg(start, inside=True, hope=_HOPELESS)]
@@ -117,7 +117,12 @@ def _populations(problem: Problem, cheap: bool) -> tuple[list[Leg], list[Leg]]:
 
 def few_samples(problem: Problem) -> bool:
     """Whether thinned students come first; smooth units are found by random restarts from as few samples."""
-    return problem.activation.homogeneity is not None and problem.n < _FEW * problem.k * (problem.d + 1)
+    return problem.activation.homogeneity is not None and samples_a_weight(problem) < _FEW
+
+
+def samples_a_weight(problem: Problem) -> float:
+    """Numbers of the target for each weight of the units, into them and out of them."""
+    return problem.numbers / (problem.k * (problem.d + problem.form.q))
 
 
 def affordable(start: Start, problem: Problem, on_cpu: bool | None = None) -> bool:
@@ -151,7 +156,7 @@ def students(problem: Problem, on_cpu: bool | None = None) -> list[Wide | Thinne
     if on_cpu:
         thorough: list[Wide | Thinned] = [Thinned(4 * base), Thinned(8 * base, 16_000, 8000)]
         # Batches blur the minimiser; rounds make up for that where samples are not too few.
-        enough = problem.n >= _TOO_FEW * problem.k * (problem.d + 1)
+        enough = samples_a_weight(problem) >= _TOO_FEW
         if few_samples(problem) and enough and thorough[0].work(problem) > _CPU_WORK:
             thorough = [Thinned(2 * base, batch=_BATCH)]
         thorough = [one for one in thorough if affordable(one, problem, on_cpu)]

@@ -138,9 +138,9 @@ class Population:
                 if problem.rows.rounding.found(found.loss):
                     return found
                 tried = best
-            bests.append(flock.n * np.log(max(best, 1e-300)))
+            bests.append(flock.numbers * np.log(max(best, 1e-300)))
             still = len(bests) > _PATIENCE and bests[-_PATIENCE - 1] - bests[-1] < _WORTH
-            together = flock.n * np.log(max(median, 1e-300) / max(best, 1e-300)) < _WORTH
+            together = flock.numbers * np.log(max(median, 1e-300) / max(best, 1e-300)) < _WORTH
             if still or together or run.expired():
                 break
             pairs = _pairs(rng, size, len(parents.loss))

@@ -18,7 +18,7 @@ def merge_parallel(
     Parameters
     ----------
     weights, bias : (M, d), (M,) hyperplanes.
-    amplitude : (M,) signed strength of each unit; only like-signed units merge.
+    amplitude : (M,) signed strength of each unit, or (M, q) of its outputs; only like-signed units merge.
     up_to_sign : whether a unit and its reverse count as parallel.
     parity : of g under that reversal: -1 where the reverse of a unit is the unit with its output turned.
     cosine : of the (weights, bias) vectors, above which units merge.
@@ -30,7 +30,8 @@ def merge_parallel(
     planes = np.column_stack([weights, bias])
     norm = np.linalg.norm(planes, axis=1)
     unit = planes / np.maximum(norm, 1e-300)[:, None]
-    strength = np.abs(amplitude)
+    strong = amplitude.reshape(len(amplitude), -1)
+    strength = np.linalg.norm(strong, axis=1)
     free = strength > 1e-4 * np.max(strength, initial=0.0)
     merged, total = [], []
     for i in np.argsort(-strength):
@@ -38,22 +39,22 @@ def merge_parallel(
             continue
         similarity = unit @ unit[i]
         near = free & ((np.abs(similarity) if up_to_sign else similarity) > cosine)
-        turned = np.where((similarity < 0) & up_to_sign, parity * amplitude, amplitude)
-        near &= np.sign(turned) == np.sign(amplitude[i])
+        turned = np.where(((similarity < 0) & up_to_sign)[:, None], parity * strong, strong)
+        near &= turned @ strong[i] > 0
         free &= ~near
         share = strength[near] / strength[near].sum()
         sign = np.sign(similarity[near]) if up_to_sign else 1.0
         merged.append((share * sign) @ planes[near])
-        total.append(float(np.sum(turned[near])))
+        total.append(np.sum(turned[near], axis=0))
     result = np.array(merged).reshape(-1, planes.shape[1])
-    return result[:, :-1], result[:, -1], np.array(total)
+    return result[:, :-1], result[:, -1], np.array(total).reshape(-1, *amplitude.shape[1:])
 
 
 def eliminate_backwards(features: np.ndarray, always: np.ndarray, y: np.ndarray, keep: int) -> np.ndarray:
     """Indices of ``keep`` feature columns, dropping one at a time the one the fit misses least.
 
-    The cost of dropping column i from a least-squares fit is coef_i^2 / (G^-1)_ii with G the Gram matrix
-    of all columns; the columns of ``always`` stay in the fit throughout.
+    The cost of dropping column i from a least-squares fit is |coef_i|^2 / (G^-1)_ii with G the Gram matrix
+    of all columns; the columns of ``always`` stay in the fit throughout. ``y`` is (n,) or (n, q).
     """
     return _path(features, always, y, keep)[0]
 
@@ -75,17 +76,18 @@ def _path(
     gram = design.T @ design
     gram[np.diag_indices_from(gram)] += 1e-10  # duplicates are what we came to drop
     inverse = np.linalg.inv(gram)
+    y = y.reshape(len(y), -1)
     coefficient = inverse @ (design.T @ y)
     squares = [float(np.sum((y - design @ coefficient) ** 2))]
     fixed = always.shape[1]
     alive = np.arange(design.shape[1])
     while len(alive) - fixed > keep:
-        cost = coefficient[fixed:] ** 2 / np.diag(inverse)[fixed:]
+        cost = np.sum(coefficient[fixed:] ** 2, axis=1) / np.diag(inverse)[fixed:]
         drop = fixed + int(np.argmin(cost))
         squares.append(squares[-1] + float(cost[drop - fixed]))
         column, pivot = inverse[:, drop], inverse[drop, drop]
-        coefficient = np.delete(coefficient - column * (coefficient[drop] / pivot), drop)
+        coefficient = np.delete(coefficient - np.outer(column, coefficient[drop] / pivot), drop, 0)
         inverse = inverse - np.outer(column, column) / pivot
         inverse = np.delete(np.delete(inverse, drop, 0), drop, 1)
         alive = np.delete(alive, drop)
-    return alive[fixed:] - fixed, np.array(squares) / len(y)
+    return alive[fixed:] - fixed, np.array(squares) / y.size

@@ -71,14 +71,15 @@ def with_one_fewer(problem: Problem, candidate: Candidate, run: Run) -> Candidat
 def units_by_cost(
     problem: Problem, form: Form, weights: Float[np.ndarray, "k d"], bias: Float[np.ndarray, " k"]
 ) -> np.ndarray:
-    """Units by how little the least-squares fit misses them: coef_i^2 / (G^-1)_ii, smallest first."""
+    """Units by how little the least-squares fit misses them: |coef_i|^2 / (G^-1)_ii, smallest first."""
     design = least_squares_columns(problem, form, weights, bias)
     gram = design.T @ design
     gram[np.diag_indices_from(gram)] *= 1 + 1e-10
     inverse = np.linalg.pinv(gram, hermitian=True)
     coefficient = inverse @ (design.T @ problem.weighted(problem.y))
     k = len(weights)
-    return np.argsort(coefficient[:k] ** 2 / np.maximum(np.diag(inverse)[:k], np.finfo(float).tiny))
+    size = np.sum(coefficient[:k].reshape(k, -1) ** 2, axis=1)
+    return np.argsort(size / np.maximum(np.diag(inverse)[:k], np.finfo(float).tiny))
 
 
 def best_addition(
@@ -93,8 +94,7 @@ def best_addition(
     basis = np.linalg.qr(least_squares_columns(problem, form, weights, bias))[0]
     y = problem.weighted(problem.y)
     residual = y - basis @ (basis.T @ y)
-    second = (problem.Z * problem.weighted(residual)[:, None]).T @ problem.Z / len(residual)
-    value, vector = np.linalg.eigh(second - np.mean(residual) * np.eye(problem.d))
+    value, vector = leading_second(problem, residual)
     leading = vector[:, np.argsort(-np.abs(value))[:8]].T
     mixed = rng.standard_normal((_PROPOSALS // 4, len(leading))) @ leading
     proposals = np.vstack([leading, mixed, rng.standard_normal((_PROPOSALS, problem.d))])
@@ -104,6 +104,16 @@ def best_addition(
         proposals, offsets = np.vstack([proposals, -proposals]), np.append(offsets, -offsets)
     columns = problem.weighted(unit_columns(form, problem.Z, proposals, offsets))
     columns = columns - basis @ (basis.T @ columns)
-    gain = (columns.T @ residual) ** 2 / np.maximum(np.sum(columns**2, axis=0), 1e-12 * len(residual))
+    along = np.sum((columns.T @ residual).reshape(columns.shape[1], -1) ** 2, axis=1)
+    gain = along / np.maximum(np.sum(columns**2, axis=0), 1e-12 * len(residual))
     best = int(np.argmax(gain))
     return proposals[best], float(offsets[best])
+
+
+def leading_second(
+    problem: Problem, residual: Float[np.ndarray, "n ..."]
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, "d m"]]:
+    """Eigenvalues and eigenvectors of E[r (z z' - I)] for weighted residuals r, of every output."""
+    rest, Z = problem.weighted(residual).reshape(problem.n, -1), problem.Z
+    found = [np.linalg.eigh((Z * r[:, None]).T @ Z / len(r) - np.mean(r) * np.eye(problem.d)) for r in rest.T]
+    return np.concatenate([value for value, _ in found]), np.hstack([vector for _, vector in found])

@@ -22,7 +22,15 @@ def span_of_units(low: ScoreMoments, k: int) -> Float[np.ndarray, "d k"] | None:
     second = low[2]
     if k >= len(second) or low.signal(2) < SIGNAL:
         return None
-    value, vector = np.linalg.eigh(second)
+    return leading_span(*np.linalg.eigh(second), k)
+
+
+def leading_span(
+    value: Float[np.ndarray, " d"], vector: Float[np.ndarray, "d d"], k: int
+) -> Float[np.ndarray, "d k"] | None:
+    """The k leading eigenvectors, or None where their eigenvalues do not stand clear of the next."""
+    if k >= len(value):
+        return None
     order = np.argsort(-np.abs(value))
     if np.abs(value[order[k - 1]]) < _GAP * np.abs(value[order[k]]):
         return None

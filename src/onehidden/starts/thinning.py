@@ -25,7 +25,8 @@ from onehidden.starts.wide import Wide, merged_units, random_student, refined_be
 _NEAR = 0.9  # cosine above which a unit is one that was kept
 _MOST = 10  # times k: units that are pruned at the end, whatever the clock left undone
 
-Planes = tuple[np.ndarray, np.ndarray, np.ndarray]  # weights (M, d), biases, amplitudes, strongest first
+# Weights (M, d), biases, amplitudes (M,) or (M, q), strongest first.
+Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Thinned:
             here = run.at("round", turn)
             form, theta = _round(problem, self, kept, here, turn)
             found = refined_best(form, theta, problem, here, "thinning")
-            again = best is not None and problem.n * abs(found.loss - best.loss) <= 0.5 * best.loss
+            again = best is not None and problem.numbers * abs(found.loss - best.loss) <= 0.5 * best.loss
             best = found if best is None or not best.loss <= found.loss else best
             planes = merged_units(form, theta)
             done = problem.rows.rounding.found(best.loss) or len(planes[0]) <= problem.k
@@ -140,9 +141,10 @@ def _narrower(form: Form, theta: np.ndarray, wide: Form, planes: Planes) -> tupl
     weights, output, bias = weights[: wide.k], output[: wide.k], bias[: wide.k]
     missing = wide.k - len(weights)
     weights = np.pad(weights, ((0, missing), (0, 0)))
-    output, bias = np.pad(output, (0, missing)), np.pad(bias, (0, missing))
+    output = np.pad(output, ((0, missing), *[(0, 0)] * (output.ndim - 1)))
+    bias = np.pad(bias, (0, missing))
     _, _, _, beta, intercept = form.unpack(theta)
-    strength = np.abs(planes[2][: wide.k])
+    strength = _strength(planes[2][: wide.k])
     return wide.pack(weights, output, bias, beta, intercept), np.pad(strength, (0, missing))
 
 
@@ -155,14 +157,21 @@ def _replaced(form: Form, theta: np.ndarray, kept: Planes) -> np.ndarray:
     return form.pack(weights, output, bias, *parts[3:])
 
 
+def _strength(amplitude: np.ndarray) -> np.ndarray:
+    """(M,) the lengths of amplitudes (M,) or (M, q)."""
+    return np.linalg.norm(amplitude.reshape(len(amplitude), -1), axis=1)
+
+
 def _balanced(form: Form, planes: Planes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Weights, outputs, biases of merged units, a homogeneous one shared out so that its decay is least."""
     weights, bias, amplitude = planes
     norm = np.linalg.norm(weights, axis=1)
     degree, length = form.activation.homogeneity, norm
     if degree is not None:  # the least of |a|^2 + b^2 + w^2 with w |a|^degree and b / |a| held
-        length = (np.sqrt(degree) * np.abs(amplitude) * norm / np.hypot(norm, bias)) ** (1 / (degree + 1))
-    return weights * (length / norm)[:, None], amplitude / length ** (degree or 1), bias * length / norm
+        strength = _strength(amplitude)
+        length = (np.sqrt(degree) * strength * norm / np.hypot(norm, bias)) ** (1 / (degree + 1))
+    output = (amplitude.T / length ** (degree or 1)).T
+    return weights * (length / norm)[:, None], output, bias * length / norm
 
 
 def _shares(strength: np.ndarray, k: int, floor: float) -> np.ndarray:

@@ -142,20 +142,20 @@ def train(
 def random_student(form: Form, rng: np.random.Generator) -> np.ndarray:
     """Parameters of a student before its training."""
     weights = rng.standard_normal((form.k, form.d)) / np.sqrt(form.d)
-    output = rng.standard_normal(form.k) / np.sqrt(form.k)
+    output = rng.standard_normal((form.k, *form.tail)) / np.sqrt(form.k * form.q)
     return form.pack(weights, output, 0.5 * rng.standard_normal(form.k))
 
 
 def _for_each_unit(form: Form, value: np.ndarray, rest: float) -> np.ndarray:
     """(p,) the value of its unit for each row, output and bias, ``rest`` for the skip and the intercept."""
-    rows = np.repeat(value[:, None], form.d, axis=1)
-    return form.pack(rows, value, value, np.full(form.d, rest), rest)
+    rows, output = np.repeat(value[:, None], form.d, axis=1), np.repeat(value, form.q)
+    return form.pack(rows, output, value, np.full(form.d * form.q, rest), rest)
 
 
 def _there(form: Form, theta: np.ndarray) -> np.ndarray:
     """(k,) zero for units whose row and output are zero, one for the others."""
     weights, output, *_ = form.unpack(theta)
-    return (np.any(weights != 0, axis=1) | (output != 0)).astype(float)
+    return (np.any(weights != 0, axis=1) | np.any(output.reshape(form.k, -1) != 0, axis=1)).astype(float)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
@@ -175,7 +175,7 @@ def _run_chunk(
 
     def objective(theta: jax.Array, i: jax.Array) -> tuple[jax.Array, jax.Array]:
         r = residuals(form, theta, *(jax.lax.dynamic_slice_in_dim(v, i, batch) for v in rows))
-        fit = jnp.mean(r**2)
+        fit = jnp.mean(r**2)  # over rows and outputs
         return 0.5 * fit + 0.5 * jnp.sum(decay * theta**2), fit
 
     def step(carry: Carry, i: jax.Array) -> tuple[Carry, jax.Array]:
@@ -211,6 +211,6 @@ def merged_units(form: Form, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     """Weights, biases and amplitudes of a student's units, parallel ones as one, strongest first."""
     weights, output, bias, _, _ = form.unpack(theta)
     g = form.activation
-    amplitude = output * np.linalg.norm(weights, axis=1) ** (g.homogeneity or 1)
+    amplitude = (output.T * np.linalg.norm(weights, axis=1) ** (g.homogeneity or 1)).T
     parity = 1.0 if form.symmetrised or g.reflection is None else g.reflection.parity
     return merge_parallel(weights, bias, amplitude, form.symmetrised or g.sign_free, parity)
