@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 import onehidden as oh
 from onehidden import data
+from onehidden.data.faults import Problems
 
 WORDS = ["red", "blue", "red", "green", "blue", "red"]
 NUMBERS = np.array([1.5, -2.25, 3.0, 4.125, 0.5, 7.0])
@@ -148,12 +149,45 @@ def test_dates_are_refused_with_what_to_do(stream, day, tmp_path):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_target_that_is_text_is_told_before_the_features(stream, tmp_path):
-    path = write_csv(tmp_path / "a.csv", "kind,x,name", [f"a{x},{x},car {x}" for x in range(6)])
-    with pytest.raises(ValueError) as error:
+def test_all_problems_of_a_table_are_told_at_once_the_target_first(stream, tmp_path):
+    rows = [f"a{x},{x if x else 'NA'},car {x}" for x in range(6)]
+    path = write_csv(tmp_path / "a.csv", "kind,x,name", rows)
+    with pytest.raises(Problems) as error:
         data.open(path, target="name", stream=stream)
-    one_sentence(error, "the target must be a number", "'name'", "'car 0'")
-    assert "'kind'" not in str(error.value)
+    told = error.value.sentences
+    assert told[0].startswith("the target must be a number, but 'name'")
+    assert "'car 0'" in told[0]
+    assert "'kind'" in told[1]
+    assert "--one-hot" in told[1]
+    # Gaps are counted by reading all rows, which a stream does when it is used.
+    assert [("'x' has 1 missing value" in one) for one in told] == [False, False, True][: 2 if stream else 3]
+
+
+def test_all_names_that_are_not_there_are_told_at_once():
+    columns = {f"x{j}": NUMBERS for j in range(3)} | {"y": Y}
+    with pytest.raises(Problems) as error:
+        data.open(columns, target="yy", columns=["x0", "x7", "x8"], drop=["id"], weight="w")
+    assert [one.split(": ")[0] for one in error.value.sentences] == [
+        "the table has no target column 'yy'", "the table has no weight column 'w'",
+        "the table has no column to leave out called 'id'", "the table has no column 'x7'",
+        "the table has no column 'x8'",
+    ]  # fmt: skip
+    with pytest.raises(Problems) as error:
+        data.open(columns, target="y", columns=[f"z{j}" for j in range(40)])
+    assert len(error.value.sentences) == 7
+    assert "34 more" in error.value.sentences[-1]
+
+
+def test_where_no_row_is_whole_the_emptiest_column_is_named(tmp_path):
+    rows = [
+        f"{a},{'' if i % 2 else i},{'' if i % 2 == 0 or i == 1 else i},{i}" for i, a in enumerate(NUMBERS)
+    ]
+    path = write_csv(tmp_path / "a.csv", "x,half,fewer,y", rows)
+    for nulls in ("refuse", "drop"):
+        with pytest.raises(ValueError) as error:
+            data.open(path, target="y", nulls=nulls)
+        one_sentence(error, "no row without missing", "--drop fewer")
+    assert data.open(path, target="y", nulls="drop", drop=["fewer"]).n_rows == 3
 
 
 @pytest.mark.parametrize("target", ["y", "x"])

@@ -46,10 +46,10 @@ class Met:
         wrong = {
             f"exit code {self.code}": self.code != 2,
             "something on stdout": self.out != "",
-            "no sentence": len(said) != 1 or not said[0].startswith("onehidden: "),
+            "no sentence": not said or not all(line.startswith("onehidden: ") for line in said),
             "a traceback": "Traceback" in self.err,
             "an error nobody thought of": "onehidden: unexpected" in self.err,
-            "too long": len(self.err) > 700,
+            "too long": any(len(line) > 700 for line in said) or len(said) > 7,
             "control characters": not all(line.isprintable() for line in sentence),
             f"left {self.left}": bool(self.left),
             f"{self.peak >> 20} MiB": self.peak > MEMORY,

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onehidden.data.faults import must_be_none
 from onehidden.data.features import Feature, Kind, as_text, choose, kind_of, learnt_levels, must_be_choosable
 from onehidden.data.request import Request
 from onehidden.data.table import Table, read_only, shorten
+from onehidden.data.unfit import left_out, not_numeric
 from onehidden.data.varying import varying
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_has_comma = re.compile(r"\s*[-+]?\d+,\d+\s*").fullmatch
-_COMMAS = "use decimal=',' (--decimal ,) to read decimal commas"
 GAPS = "fill the gaps, or leave those rows out with nulls='drop' (--nulls drop)"
 
 
@@ -33,48 +31,80 @@ def build(table: pa.Table, request: Request, where: str) -> Table:
     text = text_columns(names, kinds, request) if request.one_hot is True else []
     levels = learnt_levels([table], text, where) if request.one_hot is True else given
     chosen = choose(names, kinds, request, levels)
-    must_be_numeric(chosen.features, request, kinds, where, lambda name: table.column(name))
-    X = np.empty((table.num_rows, len(chosen.features)))
+    problems = list(not_numeric(chosen.features, request, kinds, where, lambda name: table.column(name)))
+    known = [one for one in chosen.features if one.level is not None or kinds[one.column] is Kind.NUMBER]
+    X = np.empty((table.num_rows, len(known)))
     faults: dict[str, str] = {}
-    for j, feature in enumerate(chosen.features):
+    for j, feature in enumerate(known):
         X[:, j] = values_of(feature, table.column(feature.column), chosen.levels, where)
         _count_gaps(X[:, j], feature.column, table, faults)
-    y, w = (
-        None if name is None else _column(table, name, faults) for name in (request.target, request.weight)
-    )
-    kept = None
-    if faults and request.nulls == "drop":
-        good = np.isfinite(X).all(axis=1)
-        for values in (y, w):
-            good &= True if values is None else np.isfinite(values)
-        if not good.any():
-            said = ", ".join(list(faults.values())[:5])
-            raise ValueError(f"{where} has no row without missing or infinite values: {said}")
-        X, y, w = X[good], y if y is None else y[good], w if w is None else w[good]
-        kept = np.flatnonzero(good)
-    elif faults:
-        said = list(faults.values())
+    held = {name: _column(table, name, faults) for name, _ in request.roles if kinds[name] is Kind.NUMBER}
+    good = np.isfinite(X).all(axis=1)
+    for values in held.values():
+        good &= np.isfinite(values)
+    said = list(faults.values())
+    if faults and not good.any():
+        problems.append(
+            f"{where} has no row without missing or infinite values: {', '.join(said[:5])}; leave out a "
+            f"column that is mostly empty with {left_out([_emptiest(X, known)])}"
+        )
+    elif faults and request.nulls == "refuse":
         more = f"; {len(said) - 5} more columns too" if len(said) > 5 else ""
-        raise ValueError(f"{where} must hold finite numbers only, but {', '.join(said[:5])}{more}: {GAPS}")
-    if w is not None and np.any(w < 0):
-        raise ValueError(f"{where} has negative weights in column {request.weight!r}: give numbers from 0 on")
+        problems.append(f"{where} must hold finite numbers only, but {', '.join(said[:5])}{more}: {GAPS}")
+    if request.weight in held and np.any(held[request.weight] < 0):
+        problems.append(f"{where} has negative weights in column {request.weight!r}: give numbers from 0 on")
+    must_be_none(problems)
     notes = list(chosen.notes())
-    features = [feature.name for feature in chosen.features]
-    if kept is not None:
+    kept = None
+    if faults:
+        X, held, kept = X[good], {name: values[good] for name, values in held.items()}, np.flatnonzero(good)
         notes.append(f"{table.num_rows - len(kept)} of {table.num_rows} rows with gaps were left out")
+    features = [feature.name for feature in chosen.features]
     if request.constant == "drop":
-        good = varying(X.min(axis=0), X.max(axis=0))
-        flat = [name for name, varies in zip(features, good, strict=True) if not varies]
+        varies = varying(X.min(axis=0), X.max(axis=0))
+        flat = [name for name, one in zip(features, varies, strict=True) if not one]
         if flat:
             notes.append(constant_note(flat))
-            X = np.ascontiguousarray(X[:, good])
-            features = [name for name, varies in zip(features, good, strict=True) if varies]
+            X = np.ascontiguousarray(X[:, varies])
+            features = [name for name, one in zip(features, varies, strict=True) if one]
         must_have_features(features, where)
+    y = together([held[name] for name in request.targets])
+    must_be_targets(y, request.targets, where)
+    beside: dict[str, Any] = {}
+    for role, name in request.beside.items():
+        beside |= {role: read_only(held[name]), f"{role}_name": name}
     return Table(
-        read_only(X), None if y is None else read_only(y), tuple(features), request.target,
-        None if w is None else read_only(w), request.weight, chosen.levels, tuple(notes), kept,
-        table.num_rows,
+        read_only(X), None if y is None else read_only(y), tuple(features), request.targets,
+        levels=chosen.levels, notes=tuple(notes), row=kept, n_read=table.num_rows, **beside,
     )  # fmt: skip
+
+
+def _emptiest(X: np.ndarray, features: Sequence[Feature]) -> str:
+    """The feature with most gaps, whose leaving out may help."""
+    return features[int(np.argmax((~np.isfinite(X)).sum(axis=0)))].column
+
+
+def together(targets: Sequence[np.ndarray]) -> np.ndarray | None:
+    """One target (n,), several (n, q), or None."""
+    if not targets:
+        return None
+    return targets[0] if len(targets) == 1 else np.column_stack(targets)
+
+
+def must_be_targets(y: np.ndarray | None, names: Sequence[str], where: str) -> None:
+    """Several targets need more rows than they are, and each must vary: one that does not says nothing."""
+    if y is None or y.ndim == 1:
+        return
+    n, q = y.shape
+    if q >= n:
+        raise ValueError(f"{where} has {n} rows for {q} targets: bring more rows, or name fewer targets")
+    must_be_none(list(flat_targets(y.min(axis=0), y.max(axis=0), names)))
+
+
+def flat_targets(low: np.ndarray, high: np.ndarray, names: Sequence[str]) -> Iterator[str]:
+    """A sentence for each of several targets that does not vary."""
+    for j in np.flatnonzero(~varying(low, high)).tolist():
+        yield f"target {names[j]!r} is constant ({low[j]:g}): nothing explains it, take it out of the targets"
 
 
 def constant_note(flat: Sequence[str]) -> str:
@@ -92,7 +122,7 @@ def must_have_features(features: Sequence[object], where: str) -> None:
 
 def text_columns(names: Sequence[str], kinds: Mapping[str, Kind], request: Request) -> list[str]:
     """The text columns among the features asked for."""
-    other = {request.target, request.weight, *request.drop}
+    other = {*dict(request.roles), *request.drop}
     asked = [name for name in names if name not in other] if request.columns is None else request.columns
     return [name for name in asked if kinds.get(name) is Kind.TEXT]
 
@@ -142,89 +172,6 @@ def numbers(column: pa.Array | pa.ChunkedArray, name: str, where: str) -> np.nda
             f"{where} must have numeric columns, but {name!r} is of type {kind} in one of its parts"
         ) from None
     return column.to_numpy(zero_copy_only=False)
-
-
-def must_be_numeric(
-    features: Sequence[Feature],
-    request: Request,
-    kinds: Mapping[str, Kind],
-    where: str,
-    column_of: Callable[[str], pa.ChunkedArray | None],
-) -> None:
-    """Text, dates and the rest are refused with what can be done about them; the target before the features.
-
-    ``column_of`` gives the column of a name, to show one of its values, or None where they are not at hand.
-    """
-    roles = ((request.target, "the target must be a number"), (request.weight, "weights must be numbers"))
-    for name, must in roles:
-        if name is not None and kinds[name] is not Kind.NUMBER:
-            column = column_of(name)
-            comma = column is not None and any(map(_has_comma, _texts(column)))
-            cure = _COMMAS if comma else "give numbers there, or name another column"
-            raise ValueError(
-                f"{must}, but {name!r} of {where} is not ({_shown(kinds[name], column)}): {cure}"
-            )
-    wanted = [feature.column for feature in features if feature.level is None]
-    bad = [name for name in wanted if kinds[name] is not Kind.NUMBER]
-    if not bad:
-        return
-    columns = [column_of(name) for name in bad[:5]]
-    shown = [f"{name!r} ({_shown(kinds[name], held)})" for name, held in zip(bad, columns, strict=False)]
-    more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
-    cure = _cure(bad, kinds, [[] if held is None else _texts(held) for held in columns])
-    raise ValueError(
-        f"{where} must have numeric columns, but {', '.join(shown)}{more} "
-        f"{'is' if len(bad) == 1 else 'are'} not: {cure}"
-    )
-
-
-def _cure(bad: list[str], kinds: Mapping[str, Kind], texts: list[list[str]]) -> str:
-    """What to do about columns that are no numbers, of which the first few hold these texts."""
-    first = bad[0]
-    typed = " ".join(f"--drop {shlex.quote(name)}" for name in bad[:5])
-    out = f"leave {'it' if len(bad) == 1 else 'them'} out with drop={bad[:5]!r} ({typed})"
-    if any(_has_comma(text) for held in texts for text in held):
-        return f"{_COMMAS}, or {out}"
-    if kinds[first] is Kind.DATE:
-        return f"turn dates into numbers, such as days since the first, or {out}"
-    if kinds[first] is not Kind.TEXT:
-        return out
-    present = texts[0]
-    counted = [text for text in present if _is_number(text)]
-    if 2 * len(counted) > len(present):
-        odd = next((text for text in present if not _is_number(text)), "…")
-        return f"name what stands for a gap with na=[{odd[:20]!r}] (--na {odd[:20]!r}), or {out}"
-    return f"make columns of categories with one_hot=True (--one-hot), or {out}"
-
-
-def _texts(column: pa.ChunkedArray) -> list[str]:
-    try:
-        return [value for value in as_text(column.slice(0, 1000)).to_pylist() if value is not None]
-    except (UnicodeDecodeError, ValueError, NotImplementedError):  # lists and the like are no text
-        return []
-
-
-def _shown(kind: Kind, column: pa.ChunkedArray | None) -> str:
-    """The first present value that is no number, else the kind: what to look for in the file."""
-    for scalar in () if column is None else column.slice(0, 10_000):
-        try:
-            value = scalar.as_py()
-        except (UnicodeDecodeError, ValueError):
-            return "text that is not UTF-8"
-        if value is None or _is_number(value):
-            continue
-        text = str(value).removesuffix(" 00:00:00")  # of a day, which has no hours
-        text = text if len(text) <= 30 else text[:27] + "..."
-        return f"{'dates, ' if kind is Kind.DATE else ''}for example {text!r}"
-    return kind.value
-
-
-def _is_number(value: object) -> bool:
-    try:
-        float(value)  # pyright: ignore[reportArgumentType]
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _column(table: pa.Table, name: str, faults: dict[str, str]) -> np.ndarray:

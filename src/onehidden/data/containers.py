@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from dask.delayed import Delayed
 
-    from onehidden.data.opening import Target
+    from onehidden.data.held import Targets
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def contents(source: object, target: Target, dialect: Dialect) -> tuple[Found, Target, str]:
-    """What a source holds, the name of its target, and how it is called in messages."""
+def contents(source: object, targets: Targets, dialect: Dialect) -> tuple[Found, Targets, str]:
+    """What a source holds, the names of its targets, and how it is called in messages."""
     if isinstance(source, Path):
-        found, target = (_folder(source), target) if source.is_dir() else _file(source, target, dialect)
-        return found, target, str(source)
+        found, targets = (_folder(source), targets) if source.is_dir() else _file(source, targets, dialect)
+        return found, targets, str(source)
     if is_dask(source):
-        return *_dask(source, target), "the Dask collection"
-    return *_table(source, target), "the table"
+        return *_dask(source, targets), "the Dask collection"
+    return *_table(source, targets), "the table"
 
 
 def _folder(path: Path) -> Found:
@@ -171,30 +171,30 @@ def _csv(path: Path, dialect: Dialect) -> Found:
     return Found([CsvPart(str(path), how, booleans, texts)], names, kinds, rows, _stamp(path), notes)
 
 
-def _file(path: Path, target: Target, dialect: Dialect) -> tuple[Found, Target]:
+def _file(path: Path, targets: Targets, dialect: Dialect) -> tuple[Found, Targets]:
     from onehidden.data import files
 
     kind = files.kind_of(path)
     if kind == "parquet":
-        return _parquet(path), target
+        return _parquet(path), targets
     if kind == "csv":
-        return _csv(path, dialect), target
+        return _csv(path, dialect), targets
     if kind == "feather" and files.has_footer(path):
-        return _feather(path), target
+        return _feather(path), targets
     held, notes = files.read(path, dialect)
     if isinstance(held, np.ndarray) and held.ndim == 2 and held.dtype.kind in "biuf":
         names = tuple(f"x{j}" for j in range(held.shape[1]))
         parts = [ArrayPart(names, a, b, path=str(path)) for a, b in slices(len(held), PART_ROWS)]
-        return Found(parts, list(names), [Kind.NUMBER] * len(names), len(held), _stamp(path)), target
-    found, target = _table(held, target)
-    return replace(found, notes=notes), target
+        return Found(parts, list(names), [Kind.NUMBER] * len(names), len(held), _stamp(path)), targets
+    found, targets = _table(held, targets)
+    return replace(found, notes=notes), targets
 
 
-def _table(source: object, target: Target) -> tuple[Found, Target]:
+def _table(source: object, targets: Targets) -> tuple[Found, Targets]:
     """Columns in memory, streamed in slices without another copy of the whole."""
-    from onehidden.data.opening import as_arrow
+    from onehidden.data.held import as_arrow
 
-    table, target = as_arrow(source, target, "the table")
+    table, targets = as_arrow(source, targets, "the table")
     names, kinds = _of_schema(table.schema)
     columns = tuple(_plain(table.column(j), kind) for j, kind in enumerate(kinds))
     rows = table.num_rows
@@ -203,7 +203,7 @@ def _table(source: object, target: Target) -> tuple[Found, Target]:
     for column in columns:
         held = column if isinstance(column, np.ndarray) else np.array(column.to_pylist(), dtype=str)
         digest.update(np.ascontiguousarray(held).tobytes())
-    return Found(parts, names, kinds, rows, digest.hexdigest()), target
+    return Found(parts, names, kinds, rows, digest.hexdigest()), targets
 
 
 def _plain(column: pa.ChunkedArray, kind: Kind) -> np.ndarray | pa.ChunkedArray:
@@ -228,18 +228,19 @@ def is_dask(source: object) -> bool:
     return type(source).__module__.split(".")[0] == "dask" and hasattr(source, "__dask_graph__")
 
 
-def _dask(source: object, target: Target) -> tuple[Found, Target]:
+def _dask(source: object, targets: Targets) -> tuple[Found, Targets]:
     import dask.array as da
     from dask.base import tokenize
 
     held: Any = source
     if hasattr(held, "to_delayed") and hasattr(held, "columns"):
         names = [str(name) for name in held.columns]
-        target = str(target) if target in list(held.columns) else target  # a name before a place
+        known = list(held.columns)
+        targets = tuple(str(name) if name in known else name for name in targets)  # a name before a place
         kinds = [_KINDS.get(dtype.kind, Kind.TEXT) for dtype in held.dtypes]
         rows = len(held)
         parts = [DelayedPart(part, tuple(names)) for part in held.to_delayed()]
-        return Found(parts, names, kinds, rows, tokenize(held)), target
+        return Found(parts, names, kinds, rows, tokenize(held)), targets
     X, y = held if isinstance(held, tuple) else (held, None)
     X = X if hasattr(X, "__dask_graph__") else da.from_array(np.asarray(X))
     if X.ndim != 2:
@@ -251,14 +252,18 @@ def _dask(source: object, target: Target) -> tuple[Found, Target]:
     blocks = list(X.to_delayed().ravel())
     if y is not None:
         y = y if hasattr(y, "__dask_graph__") else da.from_array(np.asarray(y))
-        if y.shape != (X.shape[0],):
+        if y.shape[:1] != X.shape[:1] or y.ndim > 2:
             raise ValueError(f"X has {X.shape[0]} rows but y has shape {y.shape}: give both the same rows")
-        target = "y" if target is None else str(target)
-        names.append(target)
-        other = y.rechunk((X.chunks[0],)).to_delayed().ravel()
+        y = y.reshape(-1, 1) if y.ndim == 1 else y
+        q = y.shape[1]
+        if len(targets) not in (0, q):
+            raise ValueError(f"target names {len(targets)} columns for the {q} of y: give one name a column")
+        called = list(map(str, targets)) or (["y"] if q == 1 else [f"y{j}" for j in range(q)])
+        targets, names = tuple(called), names + called
+        other = y.rechunk((X.chunks[0], -1)).to_delayed().ravel()
         blocks = [_beside(a, b) for a, b in zip(blocks, other, strict=True)]
     parts = [DelayedPart(block, tuple(names)) for block in blocks]
-    return Found(parts, names, [Kind.NUMBER] * len(names), int(X.shape[0]), tokenize(X, y)), target
+    return Found(parts, names, [Kind.NUMBER] * len(names), int(X.shape[0]), tokenize(X, y)), targets
 
 
 def _beside(left: Delayed, right: Delayed) -> Delayed:

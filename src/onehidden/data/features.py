@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from onehidden.data.faults import must_be_none
 from onehidden.data.request import Request
 from onehidden.data.size import must_be_few
 from onehidden.data.table import shorten
@@ -98,7 +99,7 @@ def choose(
 
 def wanted_columns(names: Sequence[str], request: Request, made: Sequence[str] = ()) -> list[str]:
     """The columns a request asks for by name, or all that are left; ``made`` may be asked for too."""
-    other = {request.target, request.weight, *request.drop}
+    other = {*dict(request.roles), *request.drop}
     if request.columns is None:
         return [name for name in names if name not in other]
     return list(request.columns)
@@ -109,60 +110,67 @@ def _indicators(column: str, levels: tuple[str, ...]) -> list[Feature]:
 
 
 def must_be_choosable(names: Sequence[str], request: Request, where: str, made: Sequence[str] = ()) -> None:
-    """One sentence for columns that are missing, nameless, named twice or asked for in two roles."""
+    """One sentence each for columns that are missing, nameless, named twice or asked for in two roles."""
     must_be_plain(names, where)
+    problems: list[str] = []
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise ValueError(
+        problems.append(
             f"{where} has more than one column called {shorten(repeated)}: rename them so that each name "
             "is used once"
         )
-    for name, role in ((request.target, "target column"), (request.weight, "weight column")):
-        if name is not None:
-            must_exist(name, names, where, role)
-    for name in request.drop:
-        must_exist(name, names, where, "column to leave out called")
+    roles = [(name, f"{role} column") for name, role in request.roles]
+    roles += [(name, "column to leave out called") for name in request.drop]
+    problems += [_missing(name, names, where, role) for name, role in roles if name not in names]
     if request.columns is None:
-        left = wanted_columns(names, request)
-        if not left:
-            held = "no columns" if request.target is None else f"only the target {request.target!r}"
-            more = " beside what is left out" if request.drop else ""
-            raise ValueError(
-                f"{where} holds {held}{more}: at least one feature column is needed beside the target"
-            )
-        nameless = [i for i, name in enumerate(names) if name.strip() == "" and name in left]
-        if nameless:
-            raise ValueError(
-                f"{where} has no name for column {nameless[0] + 1}, which is how a saved row index looks: "
-                "name it, save without the index, or list the feature columns to use"
-            )
-        return
+        problems += _left_over(names, request, where)
+    else:
+        problems += _asked_for(names, request, where, made)
+    must_be_none(problems)
+
+
+def _left_over(names: Sequence[str], request: Request, where: str) -> Iterator[str]:
+    """What is wrong with the columns that are left as features."""
+    left = wanted_columns(names, request)
+    if not left:
+        told = "target" if len(request.targets) == 1 else "targets"
+        held = f"only the {told} {shorten(request.targets)}" if request.targets else "no columns"
+        more = " beside what is left out" if request.drop else ""
+        yield f"{where} holds {held}{more}: at least one feature column is needed beside the target"
+    nameless = [i for i, name in enumerate(names) if name.strip() == "" and name in left]
+    if nameless:
+        yield (
+            f"{where} has no name for column {nameless[0] + 1}, which is how a saved row index looks: "
+            "name it, save without the index, or list the feature columns to use"
+        )
+
+
+def _asked_for(names: Sequence[str], request: Request, where: str, made: Sequence[str]) -> Iterator[str]:
+    """What is wrong with the features asked for by name."""
+    assert request.columns is not None
     if not request.columns:
-        raise ValueError("columns must name at least one feature column, got an empty list")
-    known = {*names, *made}
-    for name in request.columns:
-        if name not in known:
-            must_exist(name, [*names, *made], where, "column")
-    for name, role in ((request.target, "the target"), (request.weight, "the weight")):
+        yield "columns must name at least one feature column, got an empty list"
+    known = [*names, *made]
+    unknown = sorted(set(request.columns) - set(known), key=request.columns.index)
+    yield from (_missing(name, known, where, "column") for name in unknown)
+    for name, role in request.roles:
         if name in request.columns:
-            raise ValueError(f"{name!r} cannot be both {role} and a feature: take it out of columns")
-    if set(request.drop) & set(request.columns):
-        both = sorted(set(request.drop) & set(request.columns))
-        raise ValueError(f"columns and drop both name {shorten(both)}: take it out of one of them")
+            yield f"{name!r} cannot be both the {role} and a feature: take it out of columns"
+    both = sorted(set(request.drop) & set(request.columns))
+    if both:
+        yield f"columns and drop both name {shorten(both)}: take it out of one of them"
     twice = [name for name, count in Counter(request.columns).items() if count > 1]
     if twice:
-        raise ValueError(f"columns names {shorten(twice)} more than once: list each feature once")
+        yield f"columns names {shorten(twice)} more than once: list each feature once"
 
 
-def must_exist(name: str, names: Sequence[str], where: str, role: str) -> None:
-    """A missing column is refused with those it may have meant."""
-    if name in names:
-        return
+def _missing(name: str, names: Sequence[str], where: str, role: str) -> str:
+    """The sentence about a missing column, with those it may have meant."""
     folded = {other.strip().casefold(): other for other in reversed(names[:_COMPARED])}
     near = [folded[k] for k in difflib.get_close_matches(name.strip().casefold(), folded, 3, 0.6)]
     near += [other for other in names if "," in other and name in (w.strip() for w in other.split(","))][:1]
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose one of {shorten(names, 8)}"
-    raise ValueError(f"{where} has no {role} {name!r}: {hint}")
+    return f"{where} has no {role} {name!r}: {hint}"
 
 
 def must_be_plain(names: Sequence[str], where: str, what: str = "a column name") -> None:

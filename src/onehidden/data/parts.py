@@ -160,7 +160,7 @@ class DelayedPart:
     def tables(self, columns: list[str], rows: int) -> Iterator[pa.Table]:
         import pyarrow as pa
 
-        from onehidden.data.opening import is_frame, to_arrow
+        from onehidden.data.held import is_frame, to_arrow
 
         block: Any = self.partition
         if hasattr(block, "compute"):

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Mapping, Sequence
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict
 
 OneHot = bool | Mapping[str, Sequence[str]]
+Name = str | int  # of a column, or its place where columns have no names
+Target = Name | Sequence[Name] | None
+BESIDE = ("weight", "offset", "trials")  # columns of one number a row that are neither feature nor target
 
 
 class Reading(TypedDict, total=False):
     """The keywords of ``data.open`` beside the columns; ``Request`` says what they mean."""
 
     weight: str | None
+    offset: str | None
+    trials: str | None
     nulls: str
     drop: Sequence[str]
     one_hot: OneHot
@@ -59,7 +65,8 @@ class Request:
 
     Attributes
     ----------
-    target, weight : their columns, None for none.
+    targets : columns to explain, none, one or several.
+    weight, offset, trials : their columns, None for none.
     columns : feature columns in this order; all others when None.
     nulls : "refuse" or "drop" rows with missing or infinite values.
     drop : columns that are no features.
@@ -69,9 +76,11 @@ class Request:
     dialect : how a text file is written.
     """
 
-    target: str | None = None
+    targets: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
     weight: str | None = None
+    offset: str | None = None
+    trials: str | None = None
     nulls: str = "refuse"
     drop: tuple[str, ...] = ()
     one_hot: OneHot = False
@@ -85,26 +94,61 @@ class Request:
             raise ValueError(f"constant must be 'keep' or 'drop', got {self.constant!r}")
         if not isinstance(self.one_hot, (bool, Mapping)):
             raise ValueError(f"one_hot must be True, False or a dict of categories, got {self.one_hot!r}")
-        if self.weight is not None and self.weight == self.target:
-            raise ValueError(f"{self.weight!r} cannot be both the target and the weight: name two columns")
-        for name, role in ((self.target, "target"), (self.weight, "weight")):
-            if name is not None and name in self.drop:
+        held: dict[str, str] = {}
+        for name, role in self.roles:
+            if held.get(name) == role:
+                raise ValueError(f"target names {name!r} more than once: list each column once")
+            if name in held:
+                raise ValueError(f"{name!r} cannot be both the {held[name]} and the {role}: name two columns")
+            if name in self.drop:
                 raise ValueError(f"{name!r} cannot be both the {role} and left out: take it out of drop")
+            held[name] = role
+
+    @property
+    def beside(self) -> dict[str, str]:
+        """The columns of ``BESIDE`` that were asked for, by what they are."""
+        asked = ((role, getattr(self, role)) for role in BESIDE)
+        return {role: name for role, name in asked if name is not None}
+
+    @property
+    def roles(self) -> list[tuple[str, str]]:
+        """(column, what it is) of all that are no features."""
+        others = [(name, role) for role, name in self.beside.items()]
+        return [(name, "target") for name in self.targets] + others
 
 
-def requested(target: str | None, columns: Sequence[str] | None, reading: Reading) -> Request:
+def named_targets(target: Target) -> tuple[Name, ...]:
+    """One target, several or none as a tuple."""
+    if target is None:
+        return ()
+    if not isinstance(target, Iterable) or isinstance(target, str):
+        target = (target,)
+    found = tuple(_name(one) for one in target)
+    if not found:
+        raise ValueError("target must name at least one column, got an empty list")
+    return found
+
+
+def _name(given: object) -> Name:
+    """A place among the columns as a number, every other name as text."""
+    if isinstance(given, numbers.Integral) and not isinstance(given, bool):
+        return int(given)
+    return str(given)
+
+
+def requested(targets: Sequence[Name], columns: Sequence[str] | None, reading: Reading) -> Request:
     """The request behind the arguments of ``data.open``."""
-    given = dict(reading)
+    given: dict[str, Any] = dict(reading)
     names = {name: _names(name, given.pop(name, ())) for name in ("drop", "na")}
-    dialect = Dialect(given.pop("encoding", None), given.pop("decimal", "."), names["na"])  # pyright: ignore[reportArgumentType]
-    weight = given.pop("weight", None)
+    dialect = Dialect(given.pop("encoding", None), given.pop("decimal", "."), names["na"])
+    beside = {role: given.pop(role, None) for role in BESIDE}
     return Request(
-        target=None if target is None else str(target),
+        targets=tuple(map(str, targets)),
         columns=None if columns is None else _names("columns", columns),
-        weight=None if weight is None else str(weight),  # as all names
         drop=names["drop"],
         dialect=dialect,
-        **given,  # pyright: ignore[reportArgumentType]
+        **{role: None if name is None else str(name) for role, name in beside.items()},  # as all names
+        **given,
     )
 
 

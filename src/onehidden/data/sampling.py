@@ -20,5 +20,6 @@ def sampled(source: Table | Source, rows: int, seed: int = 0) -> tuple[np.ndarra
     if isinstance(source, Table):
         return source.X, source.y
     wanted = min(rows, source.n_rows)
-    found = reduce(source, partial(Survey, source.n_inputs, wanted, source.n_rows, seed)).result()
+    outputs = len(source.target_names) if len(source.target_names) > 1 else None
+    found = reduce(source, partial(Survey, source.n_inputs, wanted, source.n_rows, seed, outputs)).result()
     return found.X, found.y

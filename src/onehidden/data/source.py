@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from onehidden.data.columns import GAPS, numbers, values_of
+from onehidden.data.columns import GAPS, numbers, together, values_of
 from onehidden.data.features import Feature
-from onehidden.data.table import Batch, shorten
+from onehidden.data.request import BESIDE
+from onehidden.data.table import Batch, shorten, targets_in_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,11 +37,13 @@ class Selection:
     """What to take from every part, and what to do about gaps ("refuse" or "drop")."""
 
     features: tuple[Feature, ...]
-    target: str | None
-    weight: str | None
+    targets: tuple[str, ...]
     nulls: str
     where: str
     levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    weight: str | None = None
+    offset: str | None = None
+    trials: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -51,7 +54,13 @@ class Selection:
     def columns(self) -> list[str]:
         """The columns to read, each once."""
         used = dict.fromkeys(feature.column for feature in self.features)
-        return [*used, *(name for name in (self.target, self.weight) if name is not None)]
+        return [*used, *self.targets, *self.beside.values()]
+
+    @property
+    def beside(self) -> dict[str, str]:
+        """The columns of ``BESIDE`` that there are, by what they are."""
+        asked = ((role, getattr(self, role)) for role in BESIDE)
+        return {role: name for role, name in asked if name is not None}
 
     def batches(self, number: int, part: Part, rows: int, counting: bool = False) -> Iterator[Batch]:
         """The batches of one part; with ``counting`` gaps are dropped and counted whatever ``nulls`` says."""
@@ -77,7 +86,7 @@ class Selection:
 
     def _batch(self, table: pa.RecordBatch | pa.Table, first: int) -> Batch:
         n, levels = table.num_rows, dict(self.levels)
-        others = [name for name in (self.target, self.weight) if name is not None]
+        others = [*self.targets, *self.beside.values()]
         columns = [feature.column for feature in self.features] + others
         values = np.empty((len(columns), n))
         for j, feature in enumerate(self.features):
@@ -92,18 +101,23 @@ class Selection:
             counts = bad.sum(axis=1)
             faults = {name: int(c) for name, c in zip(columns, counts, strict=True) if c}
             dropped, values, row = n - int(good.sum()), values[:, good], row[good]
-        if self.weight is not None and np.any(values[-1] == 0):  # such rows do not count at all
-            counts = values[-1] != 0
+        d, q = len(self.features), len(self.targets)
+        place = {role: d + q + j for j, role in enumerate(self.beside)}
+        if "weight" in place and np.any(values[place["weight"]] == 0):  # such rows do not count at all
+            counts = values[place["weight"]] != 0
             values, row = values[:, counts], row[counts]
-        d = len(self.features)
-        y = values[d] if self.target is not None else None
-        weight = values[-1] if self.weight is not None else None
+        beside = {role: values[at] for role, at in place.items()}
+        weight = beside.get("weight")
         if weight is not None and np.any(weight < 0):
             raise ValueError(
                 f"{self.where} has negative weights in column {self.weight!r}: weights count samples, give "
                 "numbers from 0 on"
             )
-        return Batch(np.ascontiguousarray(values[:d].T), y, weight, row, dropped, faults, first)
+        y = together(list(values[d : d + q]))
+        return Batch(
+            np.ascontiguousarray(values[:d].T), y, weight, row, dropped, faults, first,
+            beside.get("offset"), beside.get("trials"),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +149,13 @@ class Source:
         return dict(self.selection.levels)
 
     @property
+    def target_names(self) -> tuple[str, ...]:
+        return self.selection.targets
+
+    @property
     def target_name(self) -> str | None:
-        return self.selection.target
+        """The name of y; of several targets all of them; None where there is none."""
+        return ", ".join(self.target_names) or None
 
     @property
     def weight_name(self) -> str | None:
@@ -147,7 +166,7 @@ class Source:
         return len(self.selection.features)
 
     def __repr__(self) -> str:
-        target = "no target" if self.target_name is None else f"target {self.target_name!r}"
+        target = targets_in_words(self.target_names)
         return (
             f"Source({self.n_rows} rows in {len(self.parts)} parts, {self.n_inputs} features "
             f"{shorten(list(self.feature_names), 3)}, {target})"

@@ -9,27 +9,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onehidden.data.columns import constant_note, must_be_numeric, must_have_features, text_columns
+from onehidden.data.columns import constant_note, must_have_features, text_columns
 from onehidden.data.containers import Found, contents
+from onehidden.data.faults import must_be_none
 from onehidden.data.features import choose, learnt_levels, must_be_choosable
 from onehidden.data.request import Request
 from onehidden.data.source import BATCH_ROWS, Part, Selection, Source
+from onehidden.data.unfit import not_numeric
 from onehidden.data.varying import varying
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from onehidden.data.opening import Target
+    from onehidden.data.held import Targets
 
 
-def open_source(source: object, target: Target, request: Request) -> Source:
+def open_source(source: object, targets: Targets, request: Request) -> Source:
     """A ``Source`` over a path, a Dask collection or a table in memory."""
-    found, target, where = contents(source, target, request.dialect)
-    if isinstance(target, (int, np.integer)) and not isinstance(target, bool):
-        if not -len(found.names) <= target < len(found.names):
-            raise ValueError(f"{where} has no column {target}: it has {len(found.names)}, counted from 0")
-        target = found.names[int(target)]
-    selection, notes = _select(found, replace(request, target=None if target is None else str(target)), where)
+    from onehidden.data.held import placed
+
+    found, targets, where = contents(source, targets, request.dialect)
+    named = tuple(str(name) for name in placed(targets, found.names, where))
+    selection, notes = _select(found, replace(request, targets=named), where)
+    if len(named) > 1 and len(named) >= found.rows > 0:
+        raise ValueError(f"{where} has {found.rows} rows for {len(named)} targets: bring more rows")
     if found.rows == 0:
         raise ValueError(f"{where} has column names but no rows: give a table with data in it")
     if request.constant == "drop":
@@ -53,9 +56,11 @@ def _select(found: Found, request: Request, where: str) -> tuple[Selection, tupl
     tables = (table for part in found.parts for table in part.tables(text, BATCH_ROWS))
     levels = learnt_levels(tables, text, where) if request.one_hot is True else given
     chosen = choose(found.names, kinds, request, levels)
-    must_be_numeric(chosen.features, request, kinds, where, lambda name: _first(found.parts, name))
+    must_be_none(
+        list(not_numeric(chosen.features, request, kinds, where, lambda name: _first(found.parts, name)))
+    )
     selection = Selection(
-        chosen.features, request.target, request.weight, request.nulls, where, tuple(chosen.levels.items())
+        chosen.features, request.targets, request.nulls, where, tuple(chosen.levels.items()), **request.beside
     )
     return selection, (*found.notes, *chosen.notes())
 
@@ -74,7 +79,7 @@ def _constant_features(parts: Sequence[Part], selection: Selection) -> list[str]
     """Features that never vary: those that do not in the first rows are followed until they do."""
     left, first = list(selection.features), None
     for number, part in enumerate(parts):
-        here = replace(selection, features=tuple(left), target=None, weight=None)
+        here = replace(selection, features=tuple(left), targets=(), weight=None)
         for batch in here.batches(number, part, BATCH_ROWS, counting=True):
             if not len(batch):
                 continue

@@ -8,6 +8,7 @@ which rows those are depends on the seed alone, not on batches, order or workers
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,8 @@ class Summary:
     ----------
     n : rows kept; ``weight`` the sum of their weights.
     mean, covariance, low, high : of the features, (d,), (d, d), (d,), (d,).
-    level, variance, bottom, top : mean, variance, least and greatest value of the target.
+    level, variance, bottom, top : mean, variance, least and greatest value of the target; of several an array
+        each.
     dropped, faults : rows left out for gaps, and gaps by column.
     X, y, w : the sampled rows in the order of the data (rare ones that were added come last); w is None
         without weights.
@@ -36,10 +38,10 @@ class Summary:
     covariance: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    level: float
-    variance: float
-    bottom: float
-    top: float
+    level: Any
+    variance: Any
+    bottom: Any
+    top: Any
     dropped: int
     faults: dict[str, int]
     X: np.ndarray = field(repr=False)
@@ -56,23 +58,29 @@ class Survey:
     sample : rows to keep.
     rows : rows expected in all: parts then keep only their share.
     seed : of the choice of rows.
+    outputs : q, for targets (n, q); None for one target (n,).
     """
 
-    def __init__(self, d: int, sample: int = 0, rows: int | None = None, seed: int = 0) -> None:
-        self.sample, self.seed = sample, seed
+    def __init__(
+        self, d: int, sample: int = 0, rows: int | None = None, seed: int = 0, outputs: int | None = None
+    ) -> None:
+        self.sample, self.seed, self.outputs, self.d = sample, seed, outputs, d
         # A margin of eight standard deviations over the share wanted: too few are not drawn in practice.
         share = 1.0 if not rows else (sample + 8 * np.sqrt(sample) + 8) / rows
         self._limit = np.uint64(min(share, 1.0) * float(2**64 - 2**11))
         self.n, self.dropped, self.weight = 0, 0, 0.0
         self.faults: dict[str, int] = {}
-        self._mean, self._scatter = np.zeros(d + 1), np.zeros((d + 1, d + 1))
-        self._low, self._high = np.full(d + 1, np.inf), np.full(d + 1, -np.inf)
+        p = d + (1 if outputs is None else outputs)
+        self._mean, self._scatter = np.zeros(p), np.zeros((p, p))
+        self._low, self._high = np.full(p, np.inf), np.full(p, -np.inf)
         self._kept: list[tuple[np.ndarray, ...]] = []
         self._held = 0
 
     def update(self, batch: Batch) -> Survey:
         if batch.y is None:
             raise ValueError("the source has no target: open it with target=NAME")
+        if batch.y.ndim == 2 and self.outputs is None:
+            raise ValueError("a streamed source is read for one target at a time: name one, or hold it whole")
         self.dropped += batch.dropped
         for name, count in batch.faults.items():
             self.faults[name] = self.faults.get(name, 0) + count
@@ -112,15 +120,19 @@ class Survey:
         if self.n == 0 or not self.weight > 0:
             raise ValueError(f"no usable rows: {self.dropped} were left out for missing values")
         self._trim(self.sample)
-        d = len(self._mean) - 1
+        d, y = self.d, self.d if self.outputs is None else slice(self.d, None)
         row, values, weight = self._joined()
         order = np.argsort(row)
         covariance = self._scatter / self.weight
+        level, variance, bottom, top = (
+            own[y].copy() if self.outputs else float(own[y])
+            for own in (self._mean, np.diag(covariance), self._low, self._high)
+        )
         plain = bool(np.all(weight == 1.0))
         return Summary(
             self.n, self.weight, self._mean[:d], covariance[:d, :d], self._low[:d], self._high[:d],
-            float(self._mean[d]), float(covariance[d, d]), float(self._low[d]), float(self._high[d]),
-            self.dropped, self.faults, np.ascontiguousarray(values[order, :d]), values[order, d],
+            level, variance, bottom, top,
+            self.dropped, self.faults, np.ascontiguousarray(values[order, :d]), values[order][:, y],
             None if plain else weight[order],
         )  # fmt: skip
 

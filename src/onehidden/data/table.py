@@ -14,7 +14,8 @@ class Batch:
 
     Attributes
     ----------
-    X, y, weight : (n, d), (n,) or None, (n,) or None.
+    X, y : (n, d); (n,), of several targets (n, q), or None.
+    weight, offset, trials : (n,) or None.
     row : (n,) numbers that name each row for good, whatever the batches; they begin at ``first``.
     dropped : rows left out for missing or infinite values, and ``faults``: how many in each column.
     """
@@ -26,6 +27,8 @@ class Batch:
     dropped: int = 0
     faults: dict[str, int] = field(default_factory=dict)
     first: int = 0
+    offset: np.ndarray | None = None
+    trials: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -38,25 +41,36 @@ class Table:
     Attributes
     ----------
     X : (n, d) features.
-    y : (n,) target, or None when none was asked for.
+    y : (n,) target; (n, q) of several; None when none was asked for.
     feature_names : d names, in the order of X's columns.
-    target_name : name of y, or None.
+    target_names : names of y's columns; none, one or several.
     weight : (n,) weights of the rows, from 0 on, or None; ``weight_name`` their column.
     levels : the categories of each text column that became indicators, the base first.
     notes : what was done to the columns on the way, a sentence each.
     row, n_read : (n,) the places of the rows among the n_read that were read; None where all were kept.
+    offset, trials : (n,) what is added to the linear predictor, and how many trials each row counts; or None,
+        with ``offset_name`` and ``trials_name``.
     """
 
     X: np.ndarray
     y: np.ndarray | None
     feature_names: tuple[str, ...]
-    target_name: str | None = None
+    target_names: tuple[str, ...] = ()
     weight: np.ndarray | None = None
     weight_name: str | None = None
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     row: np.ndarray | None = field(default=None, repr=False)
     n_read: int | None = None
+    offset: np.ndarray | None = None
+    offset_name: str | None = None
+    trials: np.ndarray | None = None
+    trials_name: str | None = None
+
+    @property
+    def target_name(self) -> str | None:
+        """The name of y; of several targets all of them; None where there is none."""
+        return ", ".join(self.target_names) or None
 
     @property
     def n_rows(self) -> int:
@@ -67,14 +81,22 @@ class Table:
         return self.X.shape[1]
 
     def __repr__(self) -> str:
-        target = "no target" if self.target_name is None else f"target {self.target_name!r}"
-        return f"Table({self.n_rows} rows, {self.n_inputs} features, {target})"
+        return f"Table({self.n_rows} rows, {self.n_inputs} features, {targets_in_words(self.target_names)})"
 
     def batches(self) -> Iterator[Batch]:
         """All rows at once: what a streamed source gives in pieces."""
         row = np.arange(self.n_rows) if self.row is None else self.row
         read = self.n_rows if self.n_read is None else self.n_read
-        yield Batch(self.X, self.y, self.weight, row, read - self.n_rows)
+        yield Batch(
+            self.X, self.y, self.weight, row, read - self.n_rows, offset=self.offset, trials=self.trials
+        )
+
+
+def targets_in_words(names: Sequence[str]) -> str:
+    """no target, target 'y', targets 'a', 'b'."""
+    if not names:
+        return "no target"
+    return f"target{'s' if len(names) > 1 else ''} {shorten(names)}"
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
