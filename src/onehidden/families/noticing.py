@@ -13,6 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onehidden.families.counts import Poisson
+from onehidden.families.shares import Bernoulli
+from onehidden.families.softmax import Softmax
+
+LABELLED = Softmax.name
 LABELS = 20  # whole numbers of more kinds than this are taken for amounts
 BEYOND = 8.0  # rows expected beyond the largest value, none seen: e^-8, a chance of 1 in 3000
 ENOUGH = 10  # rows at the largest value: with fewer that expectation is too rough
@@ -26,7 +31,7 @@ class Notice:
 
     Attributes
     ----------
-    family : its name.
+    family : its name; "softmax" for labels, which the classifier takes as they are.
     sentence : for a terminal.
     """
 
@@ -49,7 +54,7 @@ def notice(y: object) -> Notice | None:
         return None
     if y.dtype.kind in "US" or (y.dtype.kind == "O" and any(isinstance(value, str) for value in y)):
         kinds = len({str(value) for value in y})
-        return _labels(f"y holds text, {kinds} different labels: use OneHiddenClassifier.", kinds)
+        return Notice(LABELLED, f"y holds text, {kinds} different labels: use OneHiddenClassifier.")
     if y.dtype.kind == "b":
         return _binary("y holds True and False only")
     if y.dtype.kind not in "iuf" or not np.all(np.isfinite(y)):
@@ -64,14 +69,14 @@ def notice(y: object) -> Notice | None:
     if len(value) == 2:
         one, other = value
         said = f"y takes two values only, {one:g} and {other:g}: if they are labels, use OneHiddenClassifier."
-        return _labels(said, 2)
+        return Notice(LABELLED, said)
     last, gaps = int(value[-1]), np.diff(value) != 1
     if value[0] in (0, 1) and len(value) <= LABELS and not np.any(gaps) and _stops(last, rows):
         said = (
             f"y holds the whole numbers {value[0]:g} to {last} and stops there: "
             "if they are labels, use OneHiddenClassifier."
         )
-        return _labels(said, len(value))
+        return Notice(LABELLED, said)
     return _counts(value, rows)
 
 
@@ -92,10 +97,10 @@ def _counts(value: np.ndarray, rows: np.ndarray) -> Notice | None:
     if middle >= SMALL or seen < 0.8 * (middle + 1):
         return None
     said = (
-        f"y holds whole numbers from 0 to {value[-1]:g} with mean {mean:.3g}, like counts, whose noise grows "
-        'with their mean: family="poisson" says so.'
+        f"y holds whole numbers from 0 to {value[-1]:g} with mean {mean:.3g}: if they are counts, "
+        'family="poisson" knows that their noise grows with their mean.'
     )
-    return Notice("poisson", said)
+    return Notice(Poisson.name, said)
 
 
 def _stops(last: int, rows: np.ndarray) -> bool:
@@ -106,11 +111,7 @@ def _stops(last: int, rows: np.ndarray) -> bool:
 
 def _binary(what: str) -> Notice:
     said = f'{what}: family="bernoulli" (or OneHiddenClassifier) models their probability.'
-    return Notice("bernoulli", said)
-
-
-def _labels(said: str, kinds: int) -> Notice:
-    return Notice("bernoulli" if kinds == 2 else "softmax", said)
+    return Notice(Bernoulli.name, said)
 
 
 def _of_several(y: np.ndarray) -> Notice | None:
@@ -118,7 +119,7 @@ def _of_several(y: np.ndarray) -> Notice | None:
     if y.dtype.kind in "biuf" and np.all((y == 0) | (y == 1)):
         if np.all(y.sum(axis=1) == 1):
             said = "y marks one column in each row, like classes: give the labels to OneHiddenClassifier."
-            return _labels(said, y.shape[1])
+            return Notice(LABELLED, said)
         return _binary("y holds 0 and 1 only")
     each = [notice(y[:, j]) for j in range(y.shape[1])]
     first = each[0]
