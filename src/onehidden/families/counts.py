@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -125,7 +125,7 @@ class NegativeBinomial(Poisson):
         log_part = POSITIVE[self.link].log_mean(eta) - np.log(mu + shape)
         return ways + y * log_part - shape * np.log1p(self.alpha * mu)
 
-    def estimated(self, y: Rows, eta: Rows, weight: PerRow = None) -> Self:
+    def estimated(self, y: Rows, eta: Rows, weight: PerRow = None) -> NegativeBinomial:
         """This family with the most likely alpha at these means; 0 where the variance is not above them."""
         if self.given:
             return self

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -141,9 +141,9 @@ class Family(ABC):
     def start(self, y: Rows, weight: PerRow = None) -> Level:
         """eta of the model without inputs, finite for every target."""
         level = self.inside(weighted_mean(y, weight), len(y))
-        return self.unlink(np.asarray(level, float))[()]
+        return self.unlink(np.asarray(level, float)[None])[0]
 
-    def estimated(self, y: Rows, eta: Rows, weight: PerRow = None) -> Self:
+    def estimated(self, y: Rows, eta: Rows, weight: PerRow = None) -> Family:
         """This family with its own parameters, where it has free ones, at their most likely values."""
         return self
 
