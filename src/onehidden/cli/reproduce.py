@@ -14,13 +14,10 @@ from onehidden.cli import examples
 if TYPE_CHECKING:
     from onehidden.papers.gallery import Entry
     from onehidden.papers.record import Reproduction
+    from onehidden.papers.stored import Stored
 
-# Reproductions that take more than about twenty seconds of one core at their default sizes.
-SLOW = (
-    "gmov-fig1", "gmov-fig2", "gmov-fig3", "gmov-fig4", "zsjbd-icml-grid", "glm-fig2", "glm-fig3",
-    "glm-theorem-2.3",
-)  # fmt: skip
 PAGE = "index.html"
+LONG = 20.0  # seconds at default sizes, as stored, beyond which --quick leaves a reproduction out
 
 
 def _names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -40,9 +37,7 @@ def _names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> l
 )
 @click.argument("name", required=False, shell_complete=_names)
 @click.option("--list", "listed", is_flag=True, help="List what there is; so does no NAME.")
-@click.option(
-    "--full", is_flag=True, help="The papers' own sizes; the default takes minutes for all of them."
-)
+@click.option("--full", is_flag=True, help="The papers' own sizes; some of them want an accelerator.")
 @click.option("--quick", is_flag=True, help="With all: leave out what takes more than twenty seconds.")
 @click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes for grids of trials."
@@ -53,6 +48,11 @@ def _names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> l
     type=click.Path(path_type=Path),
     help="Folder for pictures and page [default: reproductions with all, none with a NAME].",
 )
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder to keep rows, verdicts, date and machine in, one file a NAME, as each one ends.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Rows as JSON on stdout.")
 def command(
     name: str | None,
@@ -62,12 +62,14 @@ def command(
     jobs: int,
     seed: int,
     out: Path | None,
+    store: Path | None,
     as_json: bool,
 ) -> int:
     """Rerun a figure or table of the papers: reported, ours, controls, verdict.
 
     NAME is one of the list; with all, writes one page with every one of them and the landscapes of three
-    objectives.
+    objectives. Exits with 0 when every verdict equals the stored one: a claim that does not hold is a
+    finding, not a fault.
     """
     from onehidden import papers
     from onehidden.cli import runs
@@ -77,7 +79,9 @@ def command(
         return 0
     if full and quick:
         raise ValueError("--full and --quick exclude each other: choose one")
-    chosen = [one for one in papers.names() if not (quick and one in SLOW)] if name == "all" else [name]
+    chosen = (
+        [one for one in papers.names() if not (quick and _seconds(one) > LONG)] if name == "all" else [name]
+    )
     for one in chosen:
         papers.get(one)  # an unknown name is said before any work is done
     if out is None and name == "all":
@@ -86,11 +90,12 @@ def command(
         runs.free_file(out / PAGE)
     entries = []
     for place, one in enumerate(chosen, start=1):
-        entries.append(_run(one, full, jobs, seed, f"{place} of {len(chosen)}, " if len(chosen) > 1 else ""))
+        counted = f"{place} of {len(chosen)}, " if len(chosen) > 1 else ""
+        entries.append(_run(one, full, jobs, seed, counted, store))
     for entry in entries:
         if not as_json:
             _print(entry)
-        if out is not None and entry.result is not None and entry.result.draw is not None:
+        if out is not None and entry.result is not None and entry.result.item.draw is not None:
             _draw(entry.result, out)
     if out is not None and name == "all":
         from onehidden.cli import progress
@@ -106,33 +111,76 @@ def command(
             {"name": e.name, "fault": e.fault} if e.result is None else e.result.to_dict() for e in entries
         ]
         click.echo(json.dumps(records, indent=2, default=str))
-    good = all(e.result is not None and e.result.verdict != "not reproduced" for e in entries)
-    return 0 if good else 1
+    return 0 if all(entry.result is not None and not _differs(entry, full) for entry in entries) else 1
+
+
+def _differs(entry: Entry, full: bool) -> list[str]:
+    """Verdicts that are not the stored ones, one sentence each; nothing stored is nothing to differ from."""
+    from onehidden.papers import stored
+
+    if entry.result is None:
+        return []
+    kept = stored.load(entry.result.item, "full" if full else "default")
+    if kept is None:
+        return []
+    return [
+        f"{claim}: {found}, stored: {kept.verdicts.get(claim, 'nothing')}"
+        for claim, found in entry.result.verdicts.items()
+        if kept.verdicts.get(claim) != found
+    ]
+
+
+def _seconds(name: str) -> float:
+    """How long the default size took when it was stored."""
+    from onehidden import papers
+    from onehidden.papers import stored
+
+    kept = stored.load(papers.get(name), "default")
+    return kept.made.seconds if kept else float("inf")
 
 
 def _list(as_json: bool) -> None:
-    """Every name with what it is, one a line."""
+    """Every claim with its item, its verdict at full size, and when and where that was run."""
     from onehidden import papers
+    from onehidden.papers import stored
 
-    about = {name: _about(papers.get(name)) for name in papers.names()}
+    lines = []
+    for name in papers.names():
+        item = papers.get(name)
+        runs = {size: stored.load(item, size) for size in stored.SIZES}
+        for claim in item.claims:
+            lines.append({"name": name, "claim": claim.name, "where": claim.where, "says": claim.says,
+                          "rule": claim.rule} | {size: _told(claim.name, run) for size, run in runs.items()}
+                         | {"made": runs["full"].made.sentence() if runs["full"] else ""})  # fmt: skip
     if as_json:
-        click.echo(json.dumps([{"name": name, "about": text} for name, text in about.items()], indent=2))
+        click.echo(json.dumps(lines, indent=2, ensure_ascii=False))
         return
-    width = max(len(name) for name in about)
-    for name, text in about.items():
-        click.echo(f"{name:<{width}}  {text}{' (slow)' if name in SLOW else ''}")
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    columns = {
+        "name": "NAME",
+        "where": "claim",
+        "full": "full size",
+        "default": "default size",
+        "made": "full run",
+    }
+    table = Table(*columns.values())
+    for line in lines:
+        table.add_row(*(Text(line[column]) for column in columns))
+    Console().print(table)
 
 
-def _about(reproduction: object) -> str:
-    """The first sentence of what a reproduction says of itself."""
-    return " ".join((reproduction.__doc__ or "").strip().split("\n\n")[0].split())
+def _told(claim: str, run: Stored | None) -> str:
+    return "not run" if run is None else run.verdicts.get(claim, "not run")
 
 
-def _run(name: str, full: bool, jobs: int, seed: int, place: str) -> Entry:
+def _run(name: str, full: bool, jobs: int, seed: int, place: str, store: Path | None) -> Entry:
     """One reproduction; what breaks becomes a line of the page, and the others go on."""
     from onehidden import papers
     from onehidden.cli import progress
-    from onehidden.papers import parallel
+    from onehidden.papers import parallel, stored
     from onehidden.papers.gallery import Entry
 
     begun = time.perf_counter()
@@ -143,15 +191,20 @@ def _run(name: str, full: bool, jobs: int, seed: int, place: str) -> Entry:
     except Exception as error:
         fault = f"{type(error).__name__}: {' '.join(str(error).split())}"
     spent = time.perf_counter() - begun
-    click.echo(f"{place}{name}: {result.verdict if result else fault}, {spent:.1f} s", err=True)
-    return Entry(name, result, spent, fault)
+    entry = Entry(name, result, spent, fault)
+    click.echo(f"{place}{name}: {result.summary() if result else fault}, {spent:.1f} s", err=True)
+    for sentence in _differs(entry, full):
+        click.echo(f"  {sentence}", err=True)
+    if result is not None and store is not None:
+        stored.save(result, "full" if full else "default", stored.made(seed, spent), store)
+    return entry
 
 
 def _settings(full: bool, quick: bool, seed: int) -> str:
     from onehidden import __version__
 
     size = "the papers' own sizes" if full else "reduced sizes"
-    left = f"; left out for speed: {', '.join(SLOW)}" if quick and SLOW else ""
+    left = f"; left out: what takes more than {LONG:g} s" if quick else ""
     flags = " --full" if full else " --quick" if quick else ""
     return f"onehidden {__version__}, {size}, seed {seed}{left}. Made by: onehidden reproduce all{flags}."
 
@@ -165,15 +218,20 @@ def _print(entry: Entry) -> None:
     if result is None:
         console.print(Text(f"{entry.name} broke off: {entry.fault}"))
         return
-    table = Table(title=Text(f"{result.title}  {result.paper}"), title_justify="left")
-    for column in result.columns:
+    found = result.table
+    table = Table(title=Text(f"{found.title}  {result.item.paper}"), title_justify="left")
+    for column in found.columns:
         table.add_column(Text(str(column)))
-    for row in result.rows:
+    for row in found.rows:
         table.add_row(*(Text(f"{v:.4g}" if isinstance(v, float) else str(v)) for v in row))
     console.print(table)
-    for note in result.notes:
+    for note in found.notes:
         console.print(f"  {note}", markup=False)
-    console.print(f"  verdict: {result.verdict}")
+    for claim, verdict in zip(result.item.claims, result.verdicts.values(), strict=True):
+        console.print(
+            f"  {claim.where}: {claim.says}\n    rule: {claim.rule}\n    verdict: {verdict}", markup=False
+        )
+    console.print(f"  the page of this paper: docs/papers/{result.name.split('-')[0]}.md", markup=False)
 
 
 def _draw(result: Reproduction, out: Path) -> None:
@@ -181,7 +239,6 @@ def _draw(result: Reproduction, out: Path) -> None:
 
     from onehidden.whole import whole_file
 
-    assert result.draw is not None
     out.mkdir(parents=True, exist_ok=True)
     figure = matplotlib.figure.Figure(figsize=(7, 4.5), layout="constrained")
     result.draw(figure)

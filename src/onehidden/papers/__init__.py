@@ -1,34 +1,42 @@
-"""One file a figure or table of the papers: frozen settings -> rows -> picture and verdict."""
+"""One file a figure, table or theorem of the papers: claims with their rules, then what measures them."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 
-from onehidden.papers.record import Reproduction
+from onehidden.papers.record import Claim, Item, Reproduction
 
-# name -> "module:function"; the function takes (full: bool, seed: int) and returns a Reproduction.
+# name -> "module:item", in the order of the papers.
 _REGISTRY: dict[str, str] = {
-    "gmov-fig1": "onehidden.papers.gmov_scores:figure_1",
-    "gmov-fig2": "onehidden.papers.gmov_scores:figure_2",
-    "zsjbd-properties": "onehidden.papers.zsjbd_properties:run",
-    "zsjbd-rho": "onehidden.papers.zsjbd_rho:run",
-    "zsjbd-degenerate": "onehidden.papers.zsjbd_degenerate:run",
-    "zsjbd-linear": "onehidden.papers.zsjbd_linear:run",
-    "zsjbd-icml-grid": "onehidden.papers.zsjbd_grid:run",
-    "zhang-relu-grid": "onehidden.papers.zhang_relu:run_grid",
-    "zhang-noise": "onehidden.papers.zhang_relu:run_noise",
-    "glm-fig1": "onehidden.papers.glm_squared_loss:fig1",
-    "glm-fig2": "onehidden.papers.glm_squared_loss:fig2",
-    "glm-fig3": "onehidden.papers.glm_hermite:fig3",
-    "glm-fig4": "onehidden.papers.glm_designed:fig4",
-    "glm-theorem-2.1": "onehidden.papers.glm_theorems:theorem_2_1",
-    "glm-theorem-2.2": "onehidden.papers.glm_theorems:theorem_2_2",
-    "glm-theorem-2.3": "onehidden.papers.glm_minima:theorem_2_3",
-    "glm-theorem-2.6": "onehidden.papers.glm_theorems:theorem_2_6",
-    "glm-appendix-f": "onehidden.papers.glm_minima:appendix_f",
-    "gmov-fig3": "onehidden.papers.gmov_fig3:fig3",
-    "gmov-fig4": "onehidden.papers.gmov_fig4:fig4",
+    "gmov-theorem-1": "gmov_rate:THEOREM_1",
+    "gmov-fig1": "gmov_scores:FIG1",
+    "gmov-fig2": "gmov_scores:FIG2",
+    "gmov-fig3": "gmov_fig3:FIG3",
+    "gmov-fig4": "gmov_fig4:FIG4",
+    "gmov-theorem-2": "gmov_landscape:THEOREM_2",
+    "gmov-stein": "gmov_stein:STEIN",
+    "glm-fig1": "glm_squared_loss:FIG1",
+    "glm-fig2": "glm_squared_loss:FIG2",
+    "glm-fig3": "glm_hermite:FIG3",
+    "glm-fig4": "glm_designed:FIG4",
+    "glm-theorem-2.1": "glm_theorems:THEOREM_2_1",
+    "glm-theorem-2.2": "glm_theorems:THEOREM_2_2",
+    "glm-theorem-2.3": "glm_minima:THEOREM_2_3",
+    "glm-lemma-2.5": "glm_output_layer:LEMMA_2_5",
+    "glm-theorem-2.6": "glm_theorems:THEOREM_2_6",
+    "glm-theorem-2.7": "glm_finite:THEOREM_2_7",
+    "glm-metric": "glm_metric:METRIC",
+    "glm-theorem-c.4": "glm_independent_rows:THEOREM_C",
+    "glm-appendix-f": "glm_minima:APPENDIX_F",
+    "zsjbd-properties": "zsjbd_properties:PROPERTIES",
+    "zsjbd-rho": "zsjbd_rho:RHO",
+    "zsjbd-degenerate": "zsjbd_degenerate:DEGENERATE",
+    "zsjbd-convexity": "zsjbd_moments:CONVEX_ITEM",
+    "zsjbd-linear": "zsjbd_linear:LINEAR",
+    "zsjbd-fact": "zsjbd_moments:FACT_ITEM",
+    "zsjbd-icml-grid": "zsjbd_grid:GRID",
+    "zhang-relu-grid": "zhang_relu:GRID",
+    "zhang-noise": "zhang_relu:NOISE_TABLE",
 }
 
 
@@ -37,12 +45,12 @@ def names() -> list[str]:
     return list(_REGISTRY)
 
 
-def get(name: str) -> Callable[..., Reproduction]:
-    """The function behind a name: ``get(name)(full=False, seed=0)``."""
+def get(name: str) -> Item:
+    """The item behind a name: ``get(name)(full=False, seed=0)`` runs it."""
     if name not in _REGISTRY:
         raise ValueError(f"unknown reproduction {name!r}: choose one of {', '.join(_REGISTRY)} or all")
-    module, function = _REGISTRY[name].split(":")
-    return getattr(importlib.import_module(module), function)
+    module, item = _REGISTRY[name].split(":")
+    return getattr(importlib.import_module(f"onehidden.papers.{module}"), item)
 
 
-__all__ = ["Reproduction", "get", "names"]
+__all__ = ["Claim", "Item", "Reproduction", "get", "names"]

@@ -16,7 +16,7 @@ from onehidden.network import OneHiddenNet
 from onehidden.objectives import ScoreDesigned, SquaredLoss
 from onehidden.objectives.scoring import ProductScore
 from onehidden.papers.gmov_fig3 import unit_logistic, without_degree_two
-from onehidden.papers.record import VERDICTS, Reproduction
+from onehidden.papers.record import FAILED, VERDICTS, Reproduction
 from onehidden.report import as_html
 from onehidden.report.blocks import Block, Figure, Grid, Paragraph, Report, Section, Verdict
 from onehidden.report.numbers import seconds, short
@@ -60,16 +60,16 @@ def build(entries: Sequence[Entry], settings: str, surfaces: dict[str, Surface])
 
 
 def _overview(entries: Sequence[Entry], settings: str) -> Section:
-    counts = Counter("broke off" if e.result is None else e.result.verdict for e in entries)
+    counts = Counter(v for e in entries for v in (e.result.verdicts.values() if e.result else ["broke off"]))
     order = [*VERDICTS, "broke off"]
     said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in order if counts[verdict])
-    good = not (counts["not reproduced"] or counts["broke off"])
+    good = not counts["broke off"]
     rows = tuple(
         (
             e.name,
-            e.result.paper if e.result else "–",
-            e.result.title if e.result else e.fault,
-            e.result.verdict if e.result else "broke off",
+            e.result.item.paper if e.result else "–",
+            e.result.table.title if e.result else e.fault,
+            e.result.summary() if e.result else "broke off",
             seconds(e.seconds),
         )
         for e in entries
@@ -79,7 +79,7 @@ def _overview(entries: Sequence[Entry], settings: str) -> Section:
         "A claim that holds only for a reason other than the paper's is explained by a control, and does not "
         "count as reproduced. " + "; ".join(f"{mark} {title}" for mark, title in PAPERS.items()) + "."
     )
-    head = f"{len(entries)} figures, tables and theorems: {said}."
+    head = f"{sum(counts.values())} claims of {len(entries)} figures, tables and theorems: {said}."
     return Section("summary", "Summary", (Verdict(good, head, settings), grid, legend))
 
 
@@ -87,20 +87,23 @@ def _section(entry: Entry) -> Section:
     result = entry.result
     if result is None:
         return Section(entry.name, entry.name, (Verdict(False, "Broke off.", entry.fault),))
-    rows = tuple(tuple(_cell(value) for value in row) for row in result.rows)
+    table, item = result.table, result.item
+    rows = tuple(tuple(_cell(value) for value in row) for row in table.rows)
     wordy = frozenset(
         j
-        for j in range(1, len(result.columns))
-        if any(isinstance(row[j], str) and len(row[j]) > 12 for row in result.rows)
+        for j in range(1, len(table.columns))
+        if any(isinstance(row[j], str) and len(row[j]) > 12 for row in table.rows)
     )
-    good = result.verdict != "not reproduced"
-    blocks: list[Block] = [Verdict(good, f"{result.verdict.capitalize()}.", result.paper)]
-    blocks.append(Grid(tuple(str(c) for c in result.columns), rows, wordy=wordy))
-    blocks += [Paragraph(note) for note in result.notes]
-    if result.draw is not None:
+    blocks: list[Block] = []
+    for claim, verdict in zip(item.claims, result.verdicts.values(), strict=True):
+        blocks.append(Verdict(verdict != FAILED, f"{verdict.capitalize()}: {claim.where}.", claim.says))
+        blocks.append(Paragraph(f"Rule: {claim.rule}"))
+    blocks.append(Grid(tuple(str(c) for c in table.columns), rows, wordy=wordy))
+    blocks += [Paragraph(note) for note in table.notes]
+    if item.draw is not None:
         draw = partial(_draw_light, draw=result.draw)
-        blocks.append(Figure(_plain_id(entry.name), f"{result.title}.", draw, {}, (7.0, 4.5)))
-    return Section(_plain_id(entry.name), f"{entry.name}: {result.title}", tuple(blocks))
+        blocks.append(Figure(_plain_id(entry.name), f"{table.title}.", draw, {}, (7.0, 4.5)))
+    return Section(_plain_id(entry.name), f"{entry.name}: {table.title}", tuple(blocks))
 
 
 def _draw_light(figure: Canvas, draw: Callable[[Canvas], None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,71 +11,104 @@ from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.objectives import GaussianDesigned
 from onehidden.papers.fresh import FreshSampler, random_rows, rotation
-from onehidden.papers.record import Reproduction
-from onehidden.solvers.stochastic import adam, cosine_decay, descend
+from onehidden.papers.glm_squared_loss import REACHED
+from onehidden.papers.record import Claim, Curves, Item, Row, Table, one_of
+from onehidden.solvers.stochastic import cosine_decay, descend, sgd
 from onehidden.streams import derived_seed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-REACHED = 0.1
+RAW, LEAN = "raw labels, B* = I", "degree 2 removed from y, B* = I"
+TURNED, UNSIGNED = "control: raw labels, B* rotated", "control: sign of κ_4 left out, degree 2 removed"
+COLUMNS = ("run", "steps", "printed error", "honest error", f"first step at honest error {REACHED}")
+MU, LAM = 1.0, 5.0
 
 
-def fig4(full: bool = False, seed: int = 0) -> Reproduction:
-    """Fig. 4: G, raw labels as printed, and with polynomials of degree ≤ 2 removed from y."""
-    d, n = (50, 262_144) if full else (8, 8192)
-    raw_steps, steps = (12_000, 1_500) if full else (400, 400)
-    raw_rate, rate = (2e-3, 0.02) if full else (0.02, 0.03)
-    mu, lam = 1.0, 5.0
-    # As printed, without the sign of κ_4 (ReLU: −1), the pair term is maximised.
+def reached(rows: Sequence[Row], run: str) -> str:
+    found = {row["run"]: row["honest error"] for row in rows}
+    return one_of(found[run] <= REACHED)
+
+
+CLAIMS = (
+    Claim(
+        "glm-fig4",
+        "[GLM] Fig. 4; Corollary 2.4",
+        "d = 50, B* = I, a* = 1, fresh batches of 262 144 of raw labels: SGD on G converges to a permutation "
+        "of B* within 8·10⁴ steps.",
+        f"Reproduced: the run with raw labels ends at honest error ≤ {REACHED}. Else not reproduced.",
+        lambda rows: reached(rows, RAW),
+    ),
+    Claim(
+        "glm-fig4-rotated",
+        "[GLM] Fig. 4, control",
+        "The permutation is of B*, not of the axes of the coordinates.",
+        f"Reproduced: with B* rotated honest error ≤ {REACHED} too. Else not reproduced.",
+        lambda rows: reached(rows, TURNED),
+    ),
+    Claim(
+        "glm-fig4-sign",
+        "[GLM] (2.7), control",
+        "The factor sign(σ_4) in G is needed.",
+        f"Reproduced: without it, at the lower noise, honest error > {REACHED}. Else not reproduced.",
+        lambda rows: one_of(reached(rows, UNSIGNED) != reached(rows, LEAN) == "reproduced"),
+    ),
+)
+
+
+def measure(full: bool, seed: int) -> Table:
+    """G on raw labels, and with polynomials of degree ≤ 2 removed from y."""
+    # A raw gradient at d = 50 has noise 1.25 an entry at this batch and signal .11 at a random start; with
+    # degree 2 removed the noise is .05. SGD at .001 along a cosine averages over thousands of batches.
+    d, n, steps, rate = (50, 262_144, 80_000, 1e-3) if full else (8, 8192, 4000, 0.01)
+    short = steps // 4  # what has 600 times less noise needs no more
     settings = [
-        ("as printed: raw labels, B* = I", None, False, None, "converges", raw_steps, raw_rate),
-        ("degree 2 removed from y, B* = I", 2, False, None, "", steps, rate),
-        ("control: B* rotated, degree 2 removed", 2, True, None, "", steps, rate),
-        ("control: sign of κ_4 left out, degree 2 removed", 2, False, 1.0, "", steps, rate),
+        (RAW, None, False, None, steps),
+        (LEAN, 2, False, None, short),
+        (TURNED, None, True, None, steps),
+        ("control: degree 2 removed, B* rotated", 2, True, None, short),
+        (UNSIGNED, 2, False, 1.0, short),
     ]
-    rows, traces = [], {}
-    for label, control, rotated, sign, reported, count, speed in settings:
+    rows, curves = [], {}
+    for label, control, rotated, sign, count in settings:
         A = rotation(d, derived_seed(seed, "paper", "glm-fig4", "teacher")) if rotated else np.eye(d)
         teacher = OneHiddenNet(A, np.ones(d))
-        G = GaussianDesigned(mu, lam, sign=sign)
+        G = GaussianDesigned(MU, LAM, sign=sign)
         run = descend(
             G.value_and_grad,
             random_rows(1, d, d, derived_seed(seed, "paper", "glm-fig4", "start")),
-            optimiser=adam(cosine_decay(speed, count)),
+            optimiser=sgd(cosine_decay(rate, count)),
             steps=count,
             sampler=FreshSampler(G, teacher, n, control=control),
-            seed=seed,
+            seed=derived_seed(seed, "paper", "glm-fig4", "batches"),
         )
         m = match(run.params[0], A)
         errors = [match(B, A).honest_error for B in run.path[0]]
-        first = next((int(s) for s, e in zip(run.steps, errors, strict=True) if e <= REACHED), None)
-        rows.append((label, reported, m.printed_error, m.honest_error, first if first else "never"))
-        traces[label] = (run.steps, errors)
-    if rows[0][3] <= REACHED:
-        verdict = "reproduced"
-    else:
-        verdict = "reproduced after correction" if rows[1][3] <= REACHED else "not reproduced"
-    return Reproduction(
-        "glm-fig4",
+        first = next((int(s) for s, e in zip(run.steps, errors, strict=True) if e <= REACHED), "never")
+        rows.append((label, count, m.printed_error, m.honest_error, first))
+        curves[label] = (run.steps, errors)
+    return Table(
         f"G on fresh samples, d = k = {d}, batch {n}",
-        "[GLM] Fig. 4",
-        ("run", "reported", "printed error", "honest error", f"steps to honest error {REACHED}"),
+        COLUMNS,
         tuple(rows),
-        verdict,
         (
-            f"μ = {mu}, λ = {lam}, Adam with cosine decay; the paper states neither rate nor weights.",
+            f"μ = {MU:g}, λ = {LAM:g}, SGD from rate {rate:g} along half a cosine; the paper states neither "
+            "rate nor weights.",
             "E[q(x) S_4(x)] = 0 for q of degree ≤ 2: removing such a q from y leaves the mean of G alone and "
             "takes away most of its noise.",
         ),
-        lambda figure: draw_errors(figure, traces),
+        curves,
     )
 
 
-def draw_errors(figure: Figure, traces: dict[str, tuple[np.ndarray, list[float]]]) -> None:
+def draw_errors(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
     """Honest error against steps, one curve a run."""
     axes = figure.subplots()
-    for label, (steps, errors) in traces.items():
-        axes.plot(steps, errors, label=label)
+    for label, (steps, errors) in curves.items():
+        axes.plot(steps, errors, label=label, linestyle="--" if label.startswith("control") else "-")
+    axes.axhline(REACHED, color="grey", linestyle=":")
     axes.set(xlabel="steps", ylabel="honest error", ylim=(0, 1))
     axes.legend(fontsize="small")
+
+
+FIG4 = Item("glm-fig4", "[GLM] Fig. 4", "G reaches the truth on fresh samples.", CLAIMS, measure, draw_errors)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from onehidden.matching import match
@@ -9,56 +11,93 @@ from onehidden.network import OneHiddenNet
 from onehidden.objectives import HermiteLoss
 from onehidden.papers.fresh import FreshSampler, random_rows, rotation
 from onehidden.papers.glm_designed import draw_errors
-from onehidden.papers.record import Reproduction
-from onehidden.solvers.stochastic import adam, cosine_decay, descend
+from onehidden.papers.glm_squared_loss import REACHED
+from onehidden.papers.record import Claim, Item, Row, Table, one_of
+from onehidden.solvers.stochastic import cosine_decay, descend, sgd
 from onehidden.streams import derived_seed
 
-REACHED = 0.05
+RAW, LEAN = "orders 2 and 4, raw labels, B* = I", "orders 2 and 4, degree 1 removed from y, B* = I"
+EVEN, TURNED = "½|z|, raw labels, B* = I", "control: orders 2 and 4, raw labels, B* rotated"
+FOURTH = "control: order 4 alone, degree 2 removed, B* = I"
+COLUMNS = ("run", "loss above the optimum", "printed error", "honest error")
 
 
-def fig3(full: bool = False, seed: int = 0) -> Reproduction:
-    """Fig. 3: f' with orders (2, 4) and ½|z|; labels as they are and centred."""
-    d, n, steps, rate = (50, 8192, 100_000, 1e-3) if full else (6, 4096, 1200, 0.01)
+def reached(rows: Sequence[Row], *runs: str) -> str:
+    """Whether every named run ends at the truth."""
+    found = {row["run"]: row["honest error"] for row in rows}
+    return one_of(all(found[run] <= REACHED for run in runs))
+
+
+CLAIMS = (
+    Claim(
+        "glm-fig3",
+        "[GLM] Fig. 3",
+        "d = 50, B* = I, a* = 1, fresh batches of 8192 of raw labels: SGD with projection to unit rows and "
+        "the activation σ_2h_2 + σ_4h_4 converges to the ground truth, its loss to the global minimum.",
+        f"Reproduced: the run with raw labels ends at honest error ≤ {REACHED}. Else not reproduced.",
+        lambda rows: reached(rows, RAW),
+    ),
+    Claim(
+        "glm-fig3-rotated",
+        "[GLM] Fig. 3, control",
+        "The ground truth is found as such, not as the axes of the coordinates.",
+        f"Reproduced: the run with B* rotated ends at honest error ≤ {REACHED} too. Else not reproduced.",
+        lambda rows: reached(rows, TURNED),
+    ),
+    Claim(
+        "glm-footnote-11",
+        "[GLM] footnote 11",
+        "½|z| in place of σ_2h_2 + σ_4h_4 works, too.",
+        f"Reproduced: that run ends at honest error ≤ {REACHED}. Else not reproduced.",
+        lambda rows: reached(rows, EVEN),
+    ),
+)
+
+
+def measure(full: bool, seed: int) -> Table:
+    """f' with orders (2, 4) and ½|z|; labels as they are and with degree 1 removed."""
+    # Fig. 3 runs to 3·10⁵ steps. At B near the truth the noise of a raw gradient is .19 an entry and the
+    # curvature .4: SGD at .005 leaves rows within .01 of the truth and has hundreds of times to get there.
+    d, n, steps, rate = (50, 8192, 300_000, 0.005) if full else (6, 4096, 4000, 0.05)
     settings = [
-        ("orders 2 and 4, raw labels, B* = I", HermiteLoss((2, 4)), None, False, "converges"),
-        ("orders 2 and 4, degree 1 removed from y, B* = I", HermiteLoss((2, 4)), 1, False, ""),
-        ("control: B* rotated, degree 1 removed", HermiteLoss((2, 4)), 1, True, ""),
-        ("½|z|, raw labels, B* = I", HermiteLoss("even"), None, False, "works (footnote 11)"),
-        ("control: order 4 alone, degree 2 removed", HermiteLoss((4,)), 2, False, ""),
+        (RAW, HermiteLoss((2, 4)), None, False),
+        (LEAN, HermiteLoss((2, 4)), 1, False),
+        (TURNED, HermiteLoss((2, 4)), None, True),
+        (EVEN, HermiteLoss("even"), None, False),
+        (FOURTH, HermiteLoss((4,)), 2, False),
     ]
-    rows, traces = [], {}
-    for label, loss, control, rotated, reported in settings:
+    rows, curves = [], {}
+    for label, loss, control, rotated in settings:
         A = rotation(d, derived_seed(seed, "paper", "glm-fig3", "teacher")) if rotated else np.eye(d)
         teacher = OneHiddenNet(A, np.ones(d))
         run = descend(
             loss.value_and_grad,
             (np.ones((1, d)), random_rows(1, d, d, derived_seed(seed, "paper", "glm-fig3", "start"))),
-            optimiser=adam(cosine_decay(rate, steps)),
+            optimiser=sgd(cosine_decay(rate, steps)),
             steps=steps,
             sampler=FreshSampler(loss, teacher, n, control=control),
             project=loss.project,
-            seed=seed,
+            seed=derived_seed(seed, "paper", "glm-fig3", "batches"),
         )
         a, B = run.params[0][0], run.params[1][0]
         m = match(B, A)
         excess = loss.population((a, B), teacher) - loss.population((np.ones(d), A), teacher)
-        rows.append((label, reported, excess, m.printed_error, m.honest_error, m.honest_error <= REACHED))
-        traces[label] = (run.steps, [match(Bt, A).honest_error for Bt in run.path[1][0]])
-    # Removing degree 1 leaves the mean objective as it is: it is the paper's objective with less noise.
-    verdict = (
-        "reproduced" if rows[0][-1] else "reproduced after correction" if rows[1][-1] else "not reproduced"
-    )
-    return Reproduction(
-        "glm-fig3",
+        rows.append((label, excess, m.printed_error, m.honest_error))
+        curves[label] = (run.steps, [match(Bt, A).honest_error for Bt in run.path[1][0]])
+    return Table(
         f"f' on fresh samples, d = k = {d}, batch {n}, {steps} steps",
-        "[GLM] Fig. 3",
-        ("run", "reported", "loss above the optimum", "printed error", "honest error", "reached"),
+        COLUMNS,
         tuple(rows),
-        verdict,
         (
-            "Removing a polynomial of degree 1 from y changes f' by a constant only; raw labels carry their "
-            "mean as noise and need a larger batch or more steps at the default size.",
-            "Order 4 alone fails: order 2 is what keeps the rows apart.",
+            f"SGD from rate {rate:g} along half a cosine; the paper states no rate.",
+            "Removing a polynomial of degree 1 from y changes f' by a constant only and takes away most of "
+            "its noise.",
+            "Order 4 alone stands beside: what order 2 adds can be read off.",
         ),
-        lambda figure: draw_errors(figure, traces),
+        curves,
     )
+
+
+FIG3 = Item(
+    "glm-fig3", "[GLM] Fig. 3", "f' reaches the truth on fresh samples.", CLAIMS, measure, draw_errors
+)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from onehidden.lab.convexity import population_hessian
 from onehidden.network import OneHiddenNet
-from onehidden.papers.record import Reproduction
+from onehidden.papers.record import Claim, Item, Row, Table, one_of
 
 SIZE = 4
 TOLERANCE = 1e-12  # of the largest eigenvalue
@@ -14,30 +16,51 @@ TOLERANCE = 1e-12  # of the largest eigenvalue
 NULL = {"linear": SIZE * SIZE - SIZE, "quadratic": SIZE * (SIZE - 1) // 2}
 
 
-def run(full: bool = False, seed: int = 0) -> Reproduction:
+def judge(rows: Sequence[Row], name: str) -> str:
+    """The predicted null space and nothing else; activations with P2 beside have none."""
+    own = next(row for row in rows if row["activation"] == name)
+    others = [row for row in rows if row["activation"] not in NULL]
+    return one_of(
+        own["null directions"] == own["expected"]
+        and own["defect of the null space"] < 1e-8
+        and all(row["null directions"] == 0 for row in others)
+    )
+
+
+def _claim(name: str, formula: str, where: str) -> Claim:
+    return Claim(
+        f"zsjbd-degenerate-{name}", "[ZSJBD] slides, two examples",
+        f"W* = I, v = 1, φ(z) = {formula}: the expected Hessian at W* is singular, with null space {where}.",
+        "Reproduced: the null space has the dimension and form that this says, to 1e-8, and activations with "
+        "P2 have none. Else not reproduced.",
+        lambda rows: judge(rows, name),
+    )  # fmt: skip
+
+
+CLAIMS = (_claim("linear", "z", "Σ a_j = 0"), _claim("quadratic", "z²", "A = −A'"))
+
+
+def measure(full: bool, seed: int) -> Table:
     """Smallest eigenvalue and null space of the expected Hessian, with activations that have P2 beside."""
-    rows, good = [], True
+    rows = []
     for name in ("linear", "quadratic", "relu", "squared_relu", "tanh", "sigmoid", "erf"):
         network = OneHiddenNet(np.eye(SIZE), np.ones(SIZE), activation=name)
         values, vectors = np.linalg.eigh(population_hessian(network))
         null = int(np.sum(values <= TOLERANCE * values[-1]))
-        seen = "–"
+        defect = 0.0
         if name in NULL:
             directions = vectors[:, :null].T.reshape(null, SIZE, SIZE)  # rows are a_j
-            defect = (
-                directions.sum(axis=1) if name == "linear" else directions + directions.transpose(0, 2, 1)
-            )
-            seen = "Σ a_j = 0" if name == "linear" else "A = -A'"
-            good &= null == NULL[name] and float(np.max(np.abs(defect))) < 1e-8
-        else:
-            good &= null == 0
-        rows.append((name, float(values[0]), float(values[-1]), null, NULL.get(name, 0), seen))
-    return Reproduction(
-        name="zsjbd-degenerate",
-        title="Where local strong convexity does not hold",
-        paper="[ZSJBD] slides, two examples",
-        columns=("activation", "λ_min", "λ_max", "null directions", "expected", "null space seen"),
-        rows=tuple(rows),
-        verdict="reproduced" if good else "not reproduced",
-        notes=(f"W* = I, v = 1, k = d = {SIZE}, x ~ N(0, I); expected Hessian by quadrature",),
+            left = directions.sum(axis=1) if name == "linear" else directions + directions.transpose(0, 2, 1)
+            defect = float(np.max(np.abs(left)))
+        rows.append((name, float(values[0]), float(values[-1]), null, NULL.get(name, 0), defect))
+    return Table(
+        "Where local strong convexity does not hold",
+        ("activation", "λ_min", "λ_max", "null directions", "expected", "defect of the null space"),
+        tuple(rows),
+        (f"W* = I, v = 1, k = d = {SIZE}, x ~ N(0, I); expected Hessian by quadrature.",),
     )
+
+
+DEGENERATE = Item(
+    "zsjbd-degenerate", "[ZSJBD] slides", "Two activations whose Hessian is singular.", CLAIMS, measure
+)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from onehidden import activations
-from onehidden.papers.record import Reproduction
+from onehidden.papers.record import Claim, Item, Row, Table, one_of
 
 COLUMNS = ("P1", "P2", "P3a", "P3b", "P1,2,3")
 # As printed: P1, P2, P3.a, P3.b, all.
@@ -19,26 +21,41 @@ REPORTED: dict[str, tuple[bool, bool, bool, bool, bool]] = {
 }
 
 
-def run(full: bool = False, seed: int = 0) -> Reproduction:
+def judge(rows: Sequence[Row]) -> str:
+    told = [row["printed"] for row in rows if row["printed"] != "–"]
+    return one_of(len(told) == len(REPORTED) and set(told) == {"same"})
+
+
+CLAIM = Claim(
+    "zsjbd-properties",
+    "[ZSJBD] slides, P1, P3, summary table",
+    "Which of P1, P2, P3(a), P3(b) eight activations have: 40 entries.",
+    "Reproduced: all 40 entries, decided from values of g' alone, are as printed. Else not reproduced.",
+    judge,
+)
+
+
+def measure(full: bool, seed: int) -> Table:
     """Decide every property from values of g' and hold it beside the printed table."""
-    rows, same = [], True
+    rows = []
     for name in activations.names():
         properties = activations.get(name).properties()
         ours = tuple(bool(properties[c]) for c in COLUMNS)
         printed = REPORTED.get(name)
-        same &= printed is None or printed == ours
-        verdict = "–" if printed is None else "same" if printed == ours else "differs"
-        rows.append((name, *("yes" if v else "no" for v in ours), verdict))
-    return Reproduction(
-        name="zsjbd-properties",
-        title="Three properties of activations",
-        paper="[ZSJBD] slides, summary table",
-        columns=("activation", "P1", "P2", "P3(a)", "P3(b)", "P1,2,3", "printed"),
-        rows=tuple(rows),
-        verdict="reproduced" if same else "not reproduced",
-        notes=(
-            "decided numerically from g' alone; tolerances in onehidden.activation_properties",
-            "a dash: not in the printed table. Cubed ReLU has an unbounded g'' and fails P3; GELU is not "
-            "monotone and fails P1; |t| is even and fails P1 and P2",
+        told = "–" if printed is None else "same" if printed == ours else "differs"
+        rows.append((name, *("yes" if v else "no" for v in ours), told))
+    return Table(
+        "Three properties of activations",
+        ("activation", "P1", "P2", "P3(a)", "P3(b)", "P1,2,3", "printed"),
+        tuple(rows),
+        (
+            "Decided numerically from g' alone; tolerances in onehidden.activation_properties.",
+            "A dash: not in the printed table. Cubed ReLU has an unbounded g'' and fails P3; GELU is not "
+            "monotone and fails P1; |t| is even and fails P1 and P2.",
         ),
     )
+
+
+PROPERTIES = Item(
+    "zsjbd-properties", "[ZSJBD] slides", "Which activations have P1, P2, P3.", (CLAIM,), measure
+)
