@@ -1,7 +1,5 @@
 """The rows that were measured, with date, machine, seed, seconds: verdicts and pages come from them."""
 
-"are made from them."
-
 from __future__ import annotations
 
 import datetime
