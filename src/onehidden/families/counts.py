@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import betaln, gammaln
 
 from onehidden.families.divergence import NEAR, divergence, exponential
@@ -27,8 +26,7 @@ class Poisson(Family):
     links: ClassVar[tuple[str, ...]] = ("log", "softplus", "identity")
 
     @property
-    def excess(self) -> float:
-        """alpha of the variance mu (1 + alpha mu)."""
+    def bend(self) -> float:
         return 0.0
 
     def mean(self, eta: Rows) -> Rows:
@@ -36,9 +34,6 @@ class Poisson(Family):
 
     def slope(self, eta: Rows) -> Rows:
         return self.mean(eta) * POSITIVE[self.link].growth(eta)
-
-    def variance(self, mu: Rows) -> Rows:
-        return mu * (1 + self.excess * mu)
 
     def unlink(self, mu: Rows) -> Rows:
         return POSITIVE[self.link].unlink(mu)
@@ -57,11 +52,11 @@ class Poisson(Family):
     def score(self, y: Rows, eta: Rows) -> Rows:
         mu = self.mean(eta)
         # Divided first: the product of a count and its growth is finite where (mu - y) growth overflows.
-        return (mu - y) / (1 + self.excess * mu) * POSITIVE[self.link].growth(eta)
+        return (mu - y) / (1 + self.bend * mu) * POSITIVE[self.link].growth(eta)
 
     def information(self, eta: Rows) -> Rows:
         mu = self.mean(eta)
-        return mu / (1 + self.excess * mu) * POSITIVE[self.link].growth(eta) ** 2
+        return mu / (1 + self.bend * mu) * POSITIVE[self.link].growth(eta) ** 2
 
     def log_likelihood(self, y: Rows, eta: Rows, phi: Level = 1.0, trials: PerRow = None) -> Rows:
         y = np.asarray(y, float)
@@ -100,7 +95,7 @@ class NegativeBinomial(Poisson):
             raise ValueError(f"alpha of the negative binomial family must be at least 0, not {self.alpha}")
 
     @property
-    def excess(self) -> float:
+    def bend(self) -> float:
         return self.alpha
 
     def _half_deviance(self, y: Rows, mu: Rows, log_mu: Rows) -> Rows:
@@ -127,6 +122,8 @@ class NegativeBinomial(Poisson):
 
     def estimated(self, y: Rows, eta: Rows, weight: PerRow = None) -> NegativeBinomial:
         """This family with the most likely alpha at these means; 0 where the variance is not above them."""
+        from scipy.optimize import minimize_scalar
+
         if self.given:
             return self
         mu = self.mean(eta)

@@ -93,9 +93,14 @@ class Family(ABC):
     def slope(self, eta: Rows) -> Blocks:
         """d mu / d eta."""
 
-    @abstractmethod
+    @property
+    def bend(self) -> float:
+        """b of the variance mu (1 + b mu) of a law on the whole numbers."""
+        raise NotImplementedError(f"the variance of the {self.name} family has another form")
+
     def variance(self, mu: Rows) -> Blocks:
         """V(mu): the variance of y divided by phi."""
+        return mu * (1 + self.bend * mu)
 
     @abstractmethod
     def unlink(self, mu: Rows) -> Rows:

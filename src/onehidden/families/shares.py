@@ -27,8 +27,9 @@ class Bernoulli(Family):
     def slope(self, eta: Rows) -> Rows:
         return self.mean(eta) * SHARE[self.link].rise(eta)
 
-    def variance(self, mu: Rows) -> Rows:
-        return mu * (1 - mu)
+    @property
+    def bend(self) -> float:
+        return -1.0
 
     def unlink(self, mu: Rows) -> Rows:
         return SHARE[self.link].unlink(mu)

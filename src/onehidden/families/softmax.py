@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.special import log_softmax, softmax
 
 from onehidden.families.divergence import divergence
@@ -124,6 +124,10 @@ class Softmax(Family):
     def target(self, code: np.ndarray) -> Scores:
         """Target rows of the numbers 0 .. m of the classes."""
         return (np.asarray(code)[:, None] == np.arange(1, self.classes)).astype(float)
+
+    def codes(self, y: Scores) -> Int[np.ndarray, " n"]:
+        """The numbers 0 .. m of the classes of target rows."""
+        return np.argmax(_full(y), axis=1)
 
 
 def _full(y: Scores) -> Float[np.ndarray, "n classes"]:
