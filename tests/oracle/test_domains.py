@@ -5,7 +5,8 @@ import pytest
 from helpers import check_named, worst_error
 
 import onehidden as oh
-from onehidden.oracle.box import BlackBox, Spent
+from onehidden.oracle.box import BlackBox
+from onehidden.oracle.caller import Spent
 from onehidden.oracle.domain import checked_domain
 from onehidden.run import Run, stoppable
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -32,41 +31,6 @@ def noticed(y: Float[np.ndarray, "n q"]) -> Answers:
     if inside and y.shape[1] > 1 and bool(np.all(np.abs(y.sum(axis=1) - 1) < _SUM)):
         return Answers.PROBABILITY
     return Answers.VALUE
-
-
-def clipped(p: Float[np.ndarray, "n q"]) -> float:
-    """The smallest probability that the box gives, where it gives it often enough to be a bound; else 0."""
-    least = float(np.min(p))
-    return least if np.sum(p == least) > max(3, 0.002 * p.size) else 0.0
-
-
-def log_odds(softmax: bool, least: float) -> Callable[[np.ndarray], np.ndarray]:
-    """From probabilities to values: log p - mean log p over the classes of a softmax, else log p / (1 - p).
-
-    Two classes are one number, log p_1 / p_0. Where p has reached 0, 1 or the bound of a clipped box nothing
-    is known: NaN.
-
-    Parameters
-    ----------
-    softmax : whether the outputs of a row sum to one.
-    least : probabilities of this size or less are clipped.
-    """
-
-    def values(p: np.ndarray) -> np.ndarray:
-        lost = np.any((p <= least) | (p >= 1 - least), axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if softmax:
-                lost = np.any(p <= least, axis=1)
-                logs = np.log(p)
-                found = (
-                    logs[:, 1:] - logs[:, :1] if p.shape[1] == 2 else logs - logs.mean(axis=1, keepdims=True)
-                )
-            else:
-                found = np.log(p) - np.log1p(-p)
-        found[lost | ~np.all(np.isfinite(found), axis=1)] = np.nan
-        return found
-
-    return values
 
 
 def finite(y: Float[np.ndarray, "n q"]) -> Bool[np.ndarray, " n"]:

@@ -1,4 +1,4 @@
-"""The caller's black box: asked in normalised coordinates, every row counted, every answer checked."""
+"""The black box in normalised coordinates: mixture, domain, and how coarsely it answers."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ import numpy.typing as npt
 from jaxtyping import Float, Int
 
 from onehidden.oracle.answers import finite
+from onehidden.oracle.caller import Caller
 from onehidden.oracle.domain import Domain
-from onehidden.oracle.grain import EPS, Grain, third_differences
+from onehidden.oracle.grain import COARSE, EPS, Grain, third_differences
+from onehidden.oracle.probabilities import LogOdds
 from onehidden.run import Run
 
 _CHUNK = 32 << 20  # bytes of one array handed to fn where the caller sets no batch
-_LAST = 3400  # queries of the last look
-_TOLD = 1 << 16  # queries between two lines of progress
-
-
-class Spent(Exception):
-    """The queries or the seconds that a caller allowed are used up; what was found until then stands."""
 
 
 class BlackBox:
@@ -39,10 +35,11 @@ class BlackBox:
 
     Attributes
     ----------
-    queries : rows asked so far.
+    caller : the function itself, with what it may be asked.
     grain : how coarsely it answers; level : largest |mixture| over the typical region.
     mix : (q,) the weights of the mixture. units : (q,) what the outputs are measured in.
-    reading : from what fn returns to values (probabilities become log-odds); blunt : the error that adds.
+    reading : of probabilities, which become log-odds; None where answers are values.
+    share : of typical questions that are answered.
     reach : largest |u_j| that the domain allows in all directions, but for inputs that it holds fixed.
     known : a function of u, (n, d) -> (n, q), taken off every answer: what is left is looked at alone.
     """
@@ -57,16 +54,24 @@ class BlackBox:
         max_queries: int | None = None,
         run: Run | None = None,
     ) -> None:
-        self._fn, self.center, self.scale = fn, center, scale
+        self.caller, self.center, self.scale = Caller(fn, max_queries, run), center, scale
         self.domain = Domain.everywhere(len(center)) if domain is None else domain
-        self._batch, self._most, self._run = batch, max_queries, run
-        self.queries, self._told, self._outputs = 0, 0, 0
+        self._batch = batch
         self.grain, self.level, self.mix, self.units = Grain(), 1.0, np.ones(1), np.ones(1)
-        self.blunt = 0.0
-        self.reading: Callable[[np.ndarray], np.ndarray] | None = None
+        self.reading: LogOdds | None = None
+        self.share = 1.0
         self.reach = self._reach()
-        self._held, self._timed = 0, True
         self.known: Callable[[np.ndarray], np.ndarray] | None = None
+
+    @property
+    def queries(self) -> int:
+        """Rows asked so far."""
+        return self.caller.queries
+
+    @property
+    def left(self) -> float:
+        """Queries that may still be asked."""
+        return self.caller.left
 
     @property
     def d(self) -> int:
@@ -79,7 +84,23 @@ class BlackBox:
     @property
     def rounding(self) -> float:
         """Relative size of the error of an answer of typical size, at least the rounding of float64."""
-        return max(EPS, float(self.grain.at(self.level)) / max(self.level, np.finfo(float).tiny))
+        return max(EPS, float(self.error(self.level)) / max(self.level, np.finfo(float).tiny))
+
+    @property
+    def blunt(self) -> float:
+        """The largest error that the reading of probabilities adds."""
+        if self.reading is None:
+            return 0.0
+        return self.reading.blunt * float(np.max(np.abs(self.mix) / self.units))
+
+    @property
+    def coarse(self) -> bool:
+        """Whether answers have fewer digits than a double."""
+        return float(self.error(self.level)) > COARSE * self.level
+
+    def error(self, size: npt.ArrayLike) -> np.ndarray:
+        """Standard error of an answer of this size, wherever it was asked."""
+        return np.hypot(self.grain.at(size), self.blunt)
 
     def _reach(self) -> float:
         """How far every u_j may go in both directions."""
@@ -92,9 +113,17 @@ class BlackBox:
         self.domain = self.domain.narrowed(self.center - around, self.center + around)
         self.reach = self._reach()
 
-    def noise_at(self, U: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
-        """Standard error of an answer at rows of u: answers grow with the distance."""
-        return self.grain.at(self.level * np.maximum(1.0, np.linalg.norm(U, axis=-1) / np.sqrt(self.d)))
+    def noise_at(
+        self, U: Float[np.ndarray, "n d"], Y: Float[np.ndarray, "n q"] | None = None
+    ) -> Float[np.ndarray, " n"]:
+        """Standard error of an answer at rows of u: answers grow with the distance.
+
+        With the answers Y the digits that probabilities lose are counted place by place.
+        """
+        own = self.grain.at(self.level * np.maximum(1.0, np.linalg.norm(U, axis=-1) / np.sqrt(self.d)))
+        if self.reading is None or Y is None:
+            return np.hypot(own, self.blunt)
+        return np.hypot(own, self.reading.blur(Y * self.units) * np.max(np.abs(self.mix) / self.units))
 
     @property
     def farther(self) -> float:
@@ -122,6 +151,20 @@ class BlackBox:
         low, high = np.maximum(low, -3.0 * spread), np.minimum(high, 3.0 * spread)
         U = np.where((U < low) | (U > high), low + (high - low) * rng.random(U.shape), U)
         return (self.domain.within(self.inputs(U)) - self.center) / self.scale
+
+    def answered(
+        self, count: int, rng: np.random.Generator
+    ) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n q"]]:
+        """Typical rows of u that were answered, ``count`` of them if one in eight is, and all outputs."""
+        U, Y = np.zeros((0, self.d)), np.zeros((0, self.q))
+        for _ in range(8 if self.share < 1 else 1):
+            more = self.typical(count, rng)
+            told = self.answers(more)
+            good = finite(told)
+            U, Y = np.concatenate([U, more[good]]), np.concatenate([Y, told[good]])
+            if len(U) >= count:
+                break
+        return U[:count], Y[:count]
 
     def inputs(self, U: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
         """Rows of u as rows of x."""
@@ -166,29 +209,13 @@ class BlackBox:
         """Answers at rows of x, NaN outside of the domain, where nothing is asked."""
         near = self.domain.near(X)
         if near.all():
-            return self._raw(self.domain.within(X))
-        y = np.full((len(X), self._outputs or self.q), np.nan)
+            return self.caller(self.domain.within(X))
+        y = np.full((len(X), self.caller.outputs or self.q), np.nan)
         if near.any():
-            told = self._raw(self.domain.within(X[near]))
+            told = self.caller(self.domain.within(X[near]))
             y = np.full((len(X), told.shape[1]), np.nan)
             y[near] = told
         return y
-
-    def hold_back(self) -> None:
-        """Keep some of the queries, and the clock, for a last look at the answer."""
-        if self._most is not None:
-            self._held = min(_LAST, self._most // 4)
-            self._most -= self._held
-
-    def let_go(self) -> None:
-        """What was kept may be used, and the clock no longer ends it: a few questions remain."""
-        self._most = None if self._most is None else self._most + self._held
-        self._held, self._timed = 0, False
-
-    @property
-    def left(self) -> float:
-        """Queries that may still be asked."""
-        return np.inf if self._most is None else self._most - self.queries
 
     def noise(self, U: Float[np.ndarray, "n d"], rng: np.random.Generator) -> Float[np.ndarray, " n"]:
         """(n,) rounding error around the rows of U, from third differences over a tiny step."""
@@ -196,45 +223,6 @@ class BlackBox:
         v /= np.linalg.norm(v, axis=1, keepdims=True)
         step = 1e-5 * np.maximum(np.linalg.norm(U, axis=1, keepdims=True) * 1e-3, 1.0)
         return third_differences(self.ask(np.stack([U + j * step * v for j in range(16)])))
-
-    def _raw(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n q"]:
-        if self._most is not None and self.queries + len(X) > self._most:
-            raise Spent(f"the {self._most + self._held} queries allowed are used up")
-        if self._run is not None and self._timed and self._run.expired():
-            raise Spent(self._why_ended(self._run))
-        self.queries += len(X)
-        if self._run is not None and self.queries - self._told >= _TOLD:
-            self._told = self.queries
-            self._run.report(f"{self.queries} queries", self.queries, float("nan"))
-        try:
-            answer = self._fn(X.copy())
-        except Spent:
-            raise
-        except Exception as error:
-            lost = isinstance(error, OSError)  # a connection: nothing is said about these rows
-            if (
-                self._outputs and len(X) > 1 and not lost
-            ):  # it has answered before: some of these rows are outside
-                half = len(X) // 2
-                self.queries -= len(X)
-                return np.concatenate([self._raw(X[:half]), self._raw(X[half:])])
-            if self._outputs and not lost:
-                return np.full((1, self._outputs), np.nan)
-            raise ValueError(
-                f"fn failed on an array of shape {X.shape}: {type(error).__name__}: {error}"
-            ) from error
-        y = _numbers(answer, X)
-        if self._outputs and y.shape[1] != self._outputs:
-            raise ValueError(f"fn returned {self._outputs} outputs at first and {y.shape[1]} later")
-        self._outputs = y.shape[1]
-        return np.where(np.isfinite(y), y, np.nan)
-
-    @staticmethod
-    def _why_ended(run: Run) -> str:
-        """A run ends with its budget, or when somebody asks it to, with a budget or without."""
-        if run.max_seconds is None or run.seconds() < run.max_seconds:
-            return "the search was stopped by hand"
-        return f"the {run.max_seconds:g} seconds allowed are used up"
 
     def must_answer(self, U: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n q"]) -> None:
         """Refuse answers that are not finite, where no question may fail."""
@@ -246,19 +234,3 @@ class BlackBox:
                 "is only defined near its data, set inputs= to typical rows, reach= to a smaller distance or "
                 "domain= to its bounds"
             )
-
-
-def _numbers(answer: object, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n q"]:
-    """What fn returned, as one row of numbers a question."""
-    try:
-        y = np.asarray(answer, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"fn must return numbers, got {type(answer).__name__}") from None
-    if y.shape == (len(X),):
-        y = y[:, None]
-    if y.ndim != 2 or len(y) != len(X) or y.shape[1] == 0:
-        raise ValueError(
-            f"fn must return one number a row, shape ({len(X)},), or one row of numbers, ({len(X)}, q); got "
-            f"{y.shape} for an input of shape {X.shape}"
-        )
-    return y

@@ -35,9 +35,9 @@ def by_hinges(
     box: BlackBox, tail: Tail, options: Options, run: Run, rng: np.random.Generator
 ) -> Certificate | list[Check]:
     """The certificate of what was found; where nothing was, the questions that tell what was seen instead."""
-    box.hold_back()
+    box.caller.hold_back()
     found = hinge_layer(box, options.hidden, run, rng)
-    box.let_go()
+    box.caller.let_go()
     if found is None or len(found.layer.bias) == 0:
         check = _one_layer(None if found is None else found.seen, options)
         if found is not None and not found.seen.curved and not found.seen.broken:

@@ -17,7 +17,7 @@ def noticed_activation(box: BlackBox, rng: np.random.Generator) -> str:
     """
     line = a_line(box, float(np.sqrt(box.d)), rng)
     pieces = straight_pieces(box, line)
-    if pieces is not None and len(pieces.single) and pieces.single.mean() > 0.5:
+    if pieces is not None and np.any(~pieces.lost) and pieces.single[~pieces.lost].mean() > 0.5:
         return "relu"
     if np.isfinite(box.reach):
         return "tanh"

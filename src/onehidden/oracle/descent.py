@@ -70,11 +70,24 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """Questions and answers. U : (n, d) in single precision, exactly as asked. Y : (n, q). weight : (n,)."""
+    """Questions and answers.
+
+    U : (n, d) in single precision, exactly as asked. Y : (n, q). noise : (n,) standard error of the answers.
+    """
 
     U: Float[np.ndarray, "n d"]
     Y: Float[np.ndarray, "n q"]
-    weight: Float[np.ndarray, " n"]
+    noise: Float[np.ndarray, " n"]
+
+    @property
+    def weight(self) -> Float[np.ndarray, " n"]:
+        """1 for the sharpest answer, less in proportion for others."""
+        return float(np.min(self.noise)) / self.noise
+
+    @property
+    def least(self) -> float:
+        """What no fit leaves less of: root mean square of the weighted noise."""
+        return float(np.min(self.noise))
 
 
 def told(layer: Layer, U: Float[np.ndarray, "n d"], g: Activated) -> Float[np.ndarray, "n q"]:
@@ -104,7 +117,6 @@ class _Jacobian:
             self.level[part], self.slope[part] = g(z)
         self.output = layer.output.astype(np.float32)
         self.scale = self._lengths()
-        self._built: np.ndarray | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -151,23 +163,24 @@ class _Jacobian:
         found = Layer(S.T @ self.U, S.sum(axis=0), self.level.T @ R, R.sum(axis=0), linear)
         return self.scale * found.pack().astype(float)
 
-    def solve(self, right: Float[np.ndarray, "n q"], enough: float = _ENOUGH) -> Float[np.ndarray, " p"]:
-        """The step that J turns into ``right``, in least squares."""
+    def solve(
+        self, rights: list[Float[np.ndarray, "n q"]], enough: float = _ENOUGH
+    ) -> Float[np.ndarray, "r p"]:
+        """The steps that J turns into ``rights``, in least squares."""
         from scipy.linalg import lstsq
         from scipy.sparse.linalg import aslinearoperator, lsmr
 
-        p, size = len(self.scale), float(np.linalg.norm(right))
-        if size == 0:
-            return np.zeros(p)
-        if p <= _DENSE:
-            self._built = self._dense() if self._built is None else self._built
-            solved = lstsq(self._built, right.ravel(), cond=1e-12, lapack_driver="gelsy")
+        if len(self.scale) <= _DENSE:  # one factorisation for all of them
+            columns = np.stack([right.ravel() for right in rights], axis=1)
+            solved = lstsq(self._dense(), columns, cond=1e-12, lapack_driver="gelsy")
             assert solved is not None
-            return self.scale * solved[0]
-        step = lsmr(
-            aslinearoperator(self), right.ravel() / size, atol=enough, btol=0, conlim=1e7, maxiter=_INNER
-        )[0]
-        return self.scale * step * size
+            return self.scale * solved[0].T
+        operator, steps = aslinearoperator(self), []
+        for right in rights:
+            size = float(np.linalg.norm(right)) or 1.0
+            b = right.ravel() / size
+            steps.append(lsmr(operator, b, atol=enough, btol=0, conlim=1e7, maxiter=_INNER)[0] * size)
+        return self.scale * np.array(steps)
 
     def _dense(self) -> Float[np.ndarray, "m p"]:
         """The Jacobian itself, in double precision; row n q + j is output j of question n."""
@@ -208,7 +221,7 @@ def descended(
     for step in range(_OUTER):
         if run.expired():
             break
-        move = _Jacobian(layer, asked, g).solve(residual)
+        move = _Jacobian(layer, asked, g).solve([residual])[0]
         after, trial = residual, layer
         for shorter in (1.0, 0.5, 0.25, 0.1, 0.01):
             trial = layer.moved(layer.pack() + shorter * move)
@@ -230,9 +243,5 @@ def drawn(
     layer: Layer, asked: Asked, g: Activated, noise: Callable[[], Float[np.ndarray, "n q"]], draws: int
 ) -> list[Layer]:
     """What the parameters would move by if the answers had such noise: their errors, as many draws of it."""
-    jacobian = _Jacobian(layer, asked, g)
-    found = []
-    for _ in range(draws):
-        step = jacobian.solve(noise() * asked.weight[:, None], _ENOUGH_DRAWN)
-        found.append(layer.moved(step))
-    return found
+    rights = [noise() * asked.weight[:, None] for _ in range(draws)]
+    return [layer.moved(step) for step in _Jacobian(layer, asked, g).solve(rights, _ENOUGH_DRAWN)]

@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from onehidden.oracle.answers import Answers, clipped, finite, log_odds, noticed
+from onehidden.oracle.answers import Answers, finite, noticed
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.grain import COARSE, EPS, Grain, stored, third_differences
+from onehidden.oracle.probabilities import LogOdds
 
 _FIRST = 256
 _FICKLE = 1e-3  # of std(y): answers that differ by more when repeated are no small noise
 _CONSTANT = 1e-13  # of the level: a spread below is rounding
 _FAR = (3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5, 1e6, 1e7)  # scales at which answers are asked for at all
-_SATURATED = 1e-4  # probabilities closer to 0 or 1 are not looked at
 _WIDEST = 3.0  # scales: typical questions of a bounded domain lie within
+_ANSWERED = 0.2  # share of typical questions that must be answered
 _DISTANT = 1e4  # scales at which the part of the error in proportion to the answers is seen alone
 
 
@@ -29,9 +30,10 @@ def examine(box: BlackBox, answers: Answers, rng: np.random.Generator) -> Answer
     if kind is Answers.LABEL:
         return kind
     if kind is Answers.PROBABILITY:
-        y = _probabilities(box, y)
+        y = _probabilities(box, y, rng)
     good = finite(y)
-    if good.mean() < 0.5:
+    box.share = float(good.mean())
+    if good.mean() < _ANSWERED:
         box.must_answer(U, y)
     U, y = U[good], y[good]
     spread, level = y.std(axis=0), np.max(np.abs(y), axis=0)
@@ -55,33 +57,39 @@ def examine(box: BlackBox, answers: Answers, rng: np.random.Generator) -> Answer
     return kind
 
 
-def _probabilities(box: BlackBox, p: Float[np.ndarray, "n q"]) -> Float[np.ndarray, "n q"]:
-    good = p[finite(p)]
-    if np.any((good < 0) | (good > 1)):
-        raise ValueError(f"answers of {good.min():.3g} to {good.max():.3g} are no probabilities")
-    softmax = p.shape[1] > 1 and bool(np.all(np.abs(good.sum(axis=1) - 1) < 1e-3))
-    least = clipped(good)
-    if p.shape[1] <= 2 or not softmax:
-        # 1 - p is known to eps only, and log-odds to eps / (1 - p): farther out they are not looked at.
-        least = max(least, _SATURATED)
-    box.reading, box.blunt = log_odds(softmax, least), EPS / _SATURATED if least >= _SATURATED else 0.0
+def _probabilities(
+    box: BlackBox, p: Float[np.ndarray, "n q"], rng: np.random.Generator
+) -> Float[np.ndarray, "n v"]:
+    """The log-odds of the first answers p; the box is read that way from now on."""
+    far = [box.answers(box.typical(64, rng) * distance) for distance in _FAR[:3]]
+    box.reading = LogOdds.of(np.concatenate([p, *far]))
     y = box.reading(p)
-    if y.shape[1] != p.shape[1]:
-        box.mix = np.ones(y.shape[1])
+    if finite(y).mean() < _ANSWERED:
+        lost = f"{1 - finite(y).mean():.0%}"
+        raise ValueError(
+            f"in {lost} of typical questions a probability is too close to 0 or 1 to have digits: "
+            "set inputs= to rows where the box is less certain, or reach= below 1"
+        )
+    box.mix, box.units = np.ones(y.shape[1]), np.ones(y.shape[1])
     return y
 
 
 def _measure_reach(box: BlackBox, rng: np.random.Generator) -> None:
-    """Stay where every question was answered."""
-    last = 3.0
+    """Stay where questions are answered as well as near the centre."""
+    # What ends with the size of the answers ends on one side: elsewhere questions go on being answered.
+    some = box.share < 1 or box.reading is not None
+    last, count = 3.0, 64 if some else 16
     for distance in _FAR:
         if _WIDEST * distance > box.reach:
             return
-        U = box.typical(16, rng, 1.0) * distance
-        if not finite(box.answers(U)).all():
+        U = box.typical(count, rng, 1.0) * distance
+        share = float(finite(box.answers(U)).mean())
+        if share < (0.5 * box.share if some else 1.0):
             box.keep_within(3.0 if distance <= 3.0 else last)
-            return
+            break
         last = distance
+        if distance == _WIDEST:
+            box.share = min(box.share, share)
 
 
 def _grain(
@@ -96,7 +104,6 @@ def _grain(
     absolute = float(
         np.sqrt(np.sum([(g.absolute * m) ** 2 for g, m in zip(kept, box.mix / box.units, strict=False)]))
     )
-    absolute = float(np.hypot(absolute, box.blunt))
     relative = max([EPS, *(g.relative for g in kept)])
     repeated = float(np.std(drift @ box.mix)) / np.sqrt(2)
     near = _neighbours(box, U[:32], rng)

@@ -15,7 +15,7 @@ from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet
 from onehidden.oracle.box import BlackBox
-from onehidden.oracle.evidence import FAR, FRESH
+from onehidden.oracle.fresh import FAR, FRESH
 from onehidden.oracle.tails import values
 from onehidden.run import Run
 

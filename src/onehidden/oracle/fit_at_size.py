@@ -30,15 +30,13 @@ def fitted_at_size(
     Y = box.answers(U)
     good = finite(Y)
     U, Y = (U, Y) if good.all() else (U[good], Y[good])
-    noise = box.noise_at(U)
-    asked = Asked(U, Y, float(noise.min()) / noise)
+    asked = Asked(U, Y, box.noise_at(U, Y))
 
     def activated(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return values(g, z), slopes(g, z)
 
     layer = _with_outputs(net, asked, activated)
-    floor = float(np.sqrt(np.mean((noise * asked.weight) ** 2)))
-    layer = descended(layer, asked, activated, run, g.homogeneity == 1, floor, box.grain.coarse(box.level))
+    layer = descended(layer, asked, activated, run, g.homogeneity == 1, asked.least, box.coarse)
     return certificate(layer, asked, activated, g, box, [], rng), Samples(
         np.zeros((len(U), 1)), np.zeros(len(U))
     )

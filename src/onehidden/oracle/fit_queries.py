@@ -28,11 +28,11 @@ def hinge_queries(
     """Questions for units with unit rows, half of them typical ones, half near the hyperplanes; answered."""
     (k, d), q = weights.shape, box.q
     parameters = k * (d + 1) + d + 1
-    each = _EACH_COARSE if box.grain.coarse(box.level) else _EACH
+    each = _EACH_COARSE if box.coarse else _EACH
     n = int(max(400, each * parameters + 200))
     while memory_for(n, d, k, q) > MEMORY:
         n = int(0.9 * n)
-    n = int(min(n, 0.8 * box.left))
+    n = int(min(n / box.share, 0.8 * box.left))  # some are not answered
     U = np.empty((n, d), np.float32)
     around = n // 2
     for begin in range(0, n, 8192):
@@ -51,5 +51,4 @@ def hinge_queries(
     Y = box.answers(U)
     good = finite(Y)
     U, Y = (U, Y) if good.all() else (U[good], Y[good])
-    noise = box.noise_at(U)
-    return Asked(U, Y, float(np.min(noise)) / noise)
+    return Asked(U, Y, box.noise_at(U, Y))

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from onehidden.oracle.answers import finite
-from onehidden.oracle.box import BlackBox, Spent
+from onehidden.oracle.attainable import attainable
+from onehidden.oracle.box import BlackBox
+from onehidden.oracle.caller import Spent
 from onehidden.oracle.descent import Asked, Layer, descended, told
-from onehidden.oracle.evidence import attainable
 from onehidden.oracle.fit_queries import hinge_queries
 from onehidden.oracle.hinge_survey import Sighting, affine_part, sightings
 from onehidden.oracle.hinges import Hinges
@@ -54,11 +54,9 @@ def hinge_layer(box: BlackBox, hidden: int | None, run: Run, rng: np.random.Gene
     """Every hinge of the box that can be found within its limits; None if there is none."""
     found: Found | None = None
     try:
-        region = box.typical(1000, rng)
-        known = box.answers(region)
-        region, known = region[finite(known)], known[finite(known)]
+        region, known = box.answered(1000, rng)
         for _ in range(_ROUNDS):
-            left, idle, coarse = np.inf, 0, box.grain.coarse(box.level)
+            left, idle, coarse = np.inf, 0, box.coarse
             for looked in _surveyed(box, found, hidden, run, rng):
                 now = _left_over(looked.layer, region, known)
                 run.report(f"{len(looked.layer.bias)} units of lines", looked.seen.lines, now**2)
@@ -125,17 +123,17 @@ def _fitted(box: BlackBox, found: Found, run: Run, rng: np.random.Generator) -> 
     asked = hinge_queries(box, layer.weights, layer.bias, rng)
     if len(asked.U) * box.q < 1.2 * len(layer.pack()):
         return found  # too few questions are left: the differences stand as they are
-    floor = _FLOOR * float(np.sqrt(np.mean((box.noise_at(asked.U) * asked.weight) ** 2)))
-    layer = descended(layer, asked, hinge, run, True, floor, box.grain.coarse(box.level))
-    if box.grain.coarse(box.level):
+    floor = _FLOOR * asked.least
+    layer = descended(layer, asked, hinge, run, True, floor, box.coarse)
+    if box.coarse:
         # What lines took for a unit and is none has an output that drowns in its own error.
-        doubt = attainable(layer, asked, hinge, box, rng)
+        doubt = attainable(layer, asked, hinge, box, rng, True, outward=False)
         real = np.maximum(doubt.output, doubt.row) < _DROWNED
         if not real.all() and real.any():
             layer = replace(
                 layer, weights=layer.weights[real], bias=layer.bias[real], output=layer.output[real]
             )
-            layer = descended(layer, asked, hinge, run, True, floor, box.grain.coarse(box.level))
+            layer = descended(layer, asked, hinge, run, True, floor, box.coarse)
     return Found(layer, asked, found.seen, found.spent)
 
 

@@ -65,7 +65,9 @@ def a_line(box: BlackBox, radius: float, rng: np.random.Generator) -> Line:
     # A tenth of the width is left to both sides: around the line questions are asked sideways.
     room = 0.1 * np.minimum(high - low, _WIDTH)
     # Through two places of the domain: a random direction soon meets one of d bounds.
-    one, two = np.clip(box.typical(2, rng), low + 2 * room, high - 2 * room)
+    places = box.answered(2, rng)[0] if box.share < 1 else box.typical(2, rng)
+    places = places if len(places) == 2 else box.typical(2, rng)
+    one, two = np.clip(places, low + 2 * room, high - 2 * room)
     v = np.where(box.domain.free, two - one, 0.0)
     v /= np.linalg.norm(v)
     p = 0.5 * (one + two)
@@ -92,7 +94,7 @@ def sightings(box: BlackBox, run: Run, rng: np.random.Generator) -> Iterator[Sig
                 yield Sighting(hinges, broken, crowded, lines, curved)
                 continue
             known = hinges.explains(pieces, box.mix)
-            crowded = int(np.sum(~pieces.single & ~known))
+            crowded = int(np.sum(~pieces.single & ~known & ~pieces.lost))
             new = bending_units(box, pieces, ~known, basis)
             share = continued(box, new, float(np.linalg.norm(line.start)), rng)
             real = ~(share < _CONTINUED)
@@ -109,10 +111,7 @@ def affine_part(
     box: BlackBox, hinges: Hinges, rng: np.random.Generator
 ) -> tuple[Float[np.ndarray, "d q"], Float[np.ndarray, " q"]]:
     """L and c of f(u) = c + L u + sum_i m_i |<n_i, u> + o_i| / 2, by least squares on 5/4 d questions."""
-    U = box.typical(box.d + 8 + box.d // 4, rng)
-    y = box.answers(U)
-    good = np.all(np.isfinite(y), axis=1)
-    U, y = U[good], y[good]
+    U, y = box.answered(box.d + 8 + box.d // 4, rng)
     rest = y - 0.5 * np.abs(U @ hinges.weights.T + hinges.bias) @ hinges.output
     solved = np.linalg.lstsq(np.column_stack([U, np.ones(len(U))]), rest, rcond=None)[0]
     return solved[:-1], solved[-1]

@@ -75,10 +75,13 @@ def find_zones(box: BlackBox, line: Line, degree: int, rng: np.random.Generator)
     t = line.radius * np.tan(angle)
     y = box.ask(line.at(t))
     growth = line.growth(t, degree)
-    places = rng.choice(len(t), 24, replace=False)
+    answered = np.flatnonzero(np.isfinite(y))
+    if len(answered) < 24:
+        return Zones(np.zeros(0), np.zeros(0), float("inf"))
+    places = rng.choice(answered, 24, replace=False)
     # The size of rounding differs from piece to piece: take a loud one, but not one inside a transition.
-    seen = float(np.quantile(box.noise(line.at(t[places]), rng) / growth[places], 0.85))
-    noise = max(seen, box.rounding * float(np.max(np.abs(y) / growth)))
+    seen = float(np.nan_to_num(np.nanquantile(box.noise(line.at(t[places]), rng) / growth[places], 0.85)))
+    noise = max(seen, box.rounding * float(np.nanmax(np.abs(y) / growth)))
     low, high = _active(t[None], y[None], degree, noise, line)
     for _ in range(_LEVELS if degree == 0 else 2):
         if len(low) == 0 or len(low) > _MOST:
@@ -118,7 +121,8 @@ def _active(
     weight = 1 / np.prod(gaps, axis=2)
     weight /= np.sum(np.abs(weight), axis=1, keepdims=True)
     growth = line.growth(np.max(np.abs(windows), axis=1), degree)
-    loud = np.abs(np.sum(weight * values, axis=1)) > _LOUD * noise * growth
+    with np.errstate(invalid="ignore"):  # where the box does not answer nothing is seen
+        loud = np.abs(np.sum(weight * values, axis=1)) > _LOUD * noise * growth
     if not loud.any():
         return np.zeros(0), np.zeros(0)
     edge = np.diff(np.concatenate([[0], loud.astype(int), [0]]))

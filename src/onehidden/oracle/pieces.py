@@ -23,6 +23,7 @@ _ZOOMS = 4
 _STRIDES = (1, 4, 16, 64)  # of second differences, in cells: a weak bend shows over a longer arm
 _LOUD = 8.0  # standard errors of a second difference (its own are 2.4): one false bend in 1e9 windows
 _NODES = 6  # answers that a straight piece is fitted to
+_NOWHERE = (np.zeros(0), np.zeros(0))
 _MOST = 4096  # bends of a line; a function with more is curved, or random
 
 
@@ -35,6 +36,7 @@ class Pieces:
     line : the line. low, high : (m,) ends of the pieces. value, slope : (m,) of each at its middle.
     noise : (m,) standard error of an answer there.
     place : (m - 1,) where neighbours meet. single : (m - 1,) whether that is one bend and nothing else.
+    lost : (m - 1,) whether the box does not answer between them.
     """
 
     line: Line
@@ -45,6 +47,7 @@ class Pieces:
     noise: Float[np.ndarray, " m"]
     place: Float[np.ndarray, " b"]
     single: Bool[np.ndarray, " b"]
+    lost: Bool[np.ndarray, " b"]
 
     @property
     def middle(self) -> Float[np.ndarray, " m"]:
@@ -73,21 +76,25 @@ def straight_pieces(box: BlackBox, line: Line) -> Pieces | None:
     angle = np.linspace(-1, 1, _CELLS + 1) * np.arctan(line.limit / line.radius)
     t = line.radius * np.tan(angle)
     y = box.ask(line.at(t))
-    level = float(np.max(np.abs(y) / line.growth(t, 1)))
+    if np.sum(np.isfinite(y)) < 2 * _NODES:
+        none, nothing = np.zeros(0), np.full(1, np.nan)
+        return Pieces(line, nothing, nothing, nothing, nothing, nothing, none, none > 0, none > 0)
+    level = float(np.nanmax(np.abs(y) / line.growth(t, 1)))
 
     # Where something known was taken off the answers they are small, but as coarse as before.
     own = box.level / np.sqrt(box.d)
 
     def noise(where: np.ndarray) -> np.ndarray:
         far = np.hypot(np.linalg.norm(line.start), where)
-        return box.grain.at(np.maximum(level * line.growth(where, 1), own * far))
+        return box.error(np.maximum(level * line.growth(where, 1), own * far))
 
-    low, high = _bends(t, y, noise(t))
+    ends, gaps = _gaps(t, y)
+    low, high = _bends(t, y, noise(t), gaps)
     for zoom in range(_ZOOMS + 1):
         if len(low) > _MOST:
             return None
-        pieces = _fitted(box, line, low, high, noise)
-        again = np.flatnonzero(~pieces.single)
+        pieces = _fitted(box, line, ends, low, high, np.isin(low, gaps[0]), noise)
+        again = np.flatnonzero(~pieces.single & ~pieces.lost)
         if len(again) == 0 or zoom == _ZOOMS:
             return pieces
         # Only zones that hold more than one bend are looked at more closely.
@@ -100,7 +107,7 @@ def straight_pieces(box: BlackBox, line: Line) -> Pieces | None:
         parts = [(low[[i]], high[[i]]) for i in range(len(low))]
         changed = False
         for row, i in enumerate(again):
-            found = _bends(inner[row], seen[row], noise(inner[row]))
+            found = _bends(inner[row], seen[row], noise(inner[row]), _NOWHERE)
             if len(found[0]) and np.max(found[1] - found[0]) < 0.5 * (high[i] - low[i]):
                 parts[i], changed = found, True
         if not changed:
@@ -109,11 +116,23 @@ def straight_pieces(box: BlackBox, line: Line) -> Pieces | None:
     return None
 
 
+def _gaps(
+    t: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]
+) -> tuple[tuple[float, float], tuple[np.ndarray, np.ndarray]]:
+    """First and last place that was answered, and the ends of stretches between that were not."""
+    good = np.flatnonzero(np.isfinite(y))
+    before = np.flatnonzero(np.diff(good) > 1)
+    return (float(t[good[0]]), float(t[good[-1]])), (t[good[before]], t[good[before + 1]])
+
+
 def _bends(
-    t: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"], noise: Float[np.ndarray, " n"]
+    t: Float[np.ndarray, " n"],
+    y: Float[np.ndarray, " n"],
+    noise: Float[np.ndarray, " n"],
+    gaps: tuple[np.ndarray, np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the zones outside of which the samples lie on straight lines; short arms first."""
-    low, high = np.zeros(0), np.zeros(0)
+    """Ends of gaps and of zones outside of which the samples lie on straight lines; short arms first."""
+    low, high = gaps
     for stride in _STRIDES:
         if 2 * stride >= len(t):
             break
@@ -143,12 +162,14 @@ def _runs(left: np.ndarray, right: np.ndarray, loud: np.ndarray) -> tuple[np.nda
 def _fitted(
     box: BlackBox,
     line: Line,
+    ends: tuple[float, float],
     low: Float[np.ndarray, " b"],
     high: Float[np.ndarray, " b"],
+    lost: Bool[np.ndarray, " b"],
     noise: Callable[[np.ndarray], np.ndarray],
 ) -> Pieces:
     """Straight lines through fresh answers in every gap, and what is seen where neighbours meet."""
-    begin, end = np.append(-line.limit, high), np.append(low, line.limit)
+    begin, end = np.append(ends[0], high), np.append(low, ends[1])
     width = end - begin
     node = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
     middle, half = 0.5 * (begin + end), 0.45 * width
@@ -169,7 +190,7 @@ def _fitted(
         ]
     doubt = np.nan_to_num(error[:-1] * (1 + away[0]) + error[1:] * (1 + away[1]), nan=np.inf)
     within = (place > low - 0.02 * (high - low)) & (place < high + 0.02 * (high - low))
-    single = straight[:-1] & straight[1:] & within & np.isfinite(place)
+    single = straight[:-1] & straight[1:] & within & np.isfinite(place) & ~lost
     safe = np.where(single, place, 0.5 * (low + high))
     share = np.array([0.2, 0.6, 0.85])
     t = np.concatenate(
@@ -188,4 +209,5 @@ def _fitted(
         with np.errstate(invalid="ignore"):
             worst = np.max(np.abs(seen - told), axis=1) / _LOUD
             single &= worst <= doubt + noise(np.abs(t).max(axis=1))
-    return Pieces(line, begin, end, value, slope, error, np.where(np.isfinite(place), place, safe), single)
+    place = np.where(np.isfinite(place), place, safe)
+    return Pieces(line, begin, end, value, slope, error, place, single, lost)

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from jaxtyping import Float
 
-from onehidden import data
 from onehidden.activations import Activation
 from onehidden.certify.certificate import Certificate
 from onehidden.checks import Check
 from onehidden.fit.form import Form
 from onehidden.fit.samples import Samples
-from onehidden.network import OneHiddenNet
-from onehidden.oracle import design
 from onehidden.oracle.answers import Answers
-from onehidden.oracle.assembly import Region, typical
-from onehidden.oracle.box import BlackBox, Spent
-from onehidden.oracle.by_hinges import by_hinges, cut_short, expected_queries
+from onehidden.oracle.box import BlackBox
+from onehidden.oracle.by_hinges import by_hinges, expected_queries
+from onehidden.oracle.by_switches import FRESH_QUERIES, by_switches, turnable
+from onehidden.oracle.caller import Spent
 from onehidden.oracle.choose import noticed_activation
-from onehidden.oracle.domain import Domain, checked_domain
+from onehidden.oracle.domain import checked_domain
 from onehidden.oracle.examine import examine
-from onehidden.oracle.faint import DEAD, contributions, counts, faintest_check, silent
-from onehidden.oracle.finish import finish, normalised, tested
-from onehidden.oracle.fit_at_size import fitted_at_size
-from onehidden.oracle.survey import networks
-from onehidden.oracle.tails import Tail, tail_of
+from onehidden.oracle.finish import tested
+from onehidden.oracle.region import typical_region
+from onehidden.oracle.tails import tail_of
 from onehidden.precision import in_double
 from onehidden.recovery.options import Options, check_positive, checked_options
 from onehidden.recovery.outcome import record
@@ -37,9 +32,6 @@ from onehidden.recovery.solve import problem_of, solve
 from onehidden.refused import Refused
 from onehidden.run import Progress, Run
 
-_FRESH = 2000
-_SMALL = 3000  # parameters up to which Levenberg–Marquardt holds all of their products
-_FINISHES = 5  # networks from lines that are finished before the best is taken
 _SAMPLED_MOST = 40_000  # queries handed to recover()
 _RECORDED = ("hidden", "activation", "bias", "intercept", "seed", "max_seconds")  # options a record tells
 _SAMPLED_SECONDS = 120.0  # for recover(), when the caller sets no limit
@@ -103,7 +95,7 @@ def recover_oracle(
     kind = _check_box(fn, n_inputs, reach, answers, batch, max_queries)
     run, d = Run(options.seed, options.max_seconds, options.progress), int(n_inputs)
     within = checked_domain(domain, d)
-    center, scale, names = _region(inputs, d, within)
+    center, scale, names = typical_region(inputs, d, within)
     box = BlackBox(fn, center, scale, within, batch, max_queries, run)
     if reach is not None:
         box.keep_within(float(reach))
@@ -136,9 +128,9 @@ def _recovered(
         if isinstance(found, Certificate):
             return found, "switches along lines", _rows(found.n)
         questions = found
-    elif tail is not None and _turnable(g, tail) and box.d > 1 and not whole:
+    elif tail is not None and turnable(g, tail) and box.d > 1 and not whole:
         form = Form(g, box.d, 1, options.bias, options.intercept)
-        best = _along_lines(box, form, tail, options.hidden, run, rng)
+        best = by_switches(box, form, tail, options.hidden, run, rng)
         if best is not None:
             return best[0], "switches along lines", best[1]
     if box.q > 1:
@@ -168,97 +160,6 @@ def _learned(box: BlackBox, spent: str, hidden: int | None) -> str:
     )
 
 
-def _turnable(g: Activation, tail: Tail) -> bool:
-    """Whether turning a unit around is understood: without it a switch does not tell the orientation."""
-    return g.sign_free or (g.reflection is not None and g.reflection.degree == tail.degree)
-
-
-def _along_lines(
-    box: BlackBox, form: Form, tail: Tail, hidden: int | None, run: Run, rng: np.random.Generator
-) -> tuple[Certificate, Samples] | None:
-    """The first network from lines that is certified, else the one that fits best; and its queries."""
-    region = typical(box, 1000, rng)
-    best: tuple[Certificate, Samples] | None = None
-    try:
-        for found in _finished(box, form, tail, hidden, region, run, rng):
-            best = found
-    except Spent as spent:
-        if best is None:
-            raise
-        return best[0].asked(cut_short(str(spent))), best[1]
-    return best
-
-
-def _finished(
-    box: BlackBox,
-    form: Form,
-    tail: Tail,
-    hidden: int | None,
-    region: Region,
-    run: Run,
-    rng: np.random.Generator,
-) -> Iterator[tuple[Certificate, Samples]]:
-    """The best answer so far, after each one that was finished."""
-    best: tuple[Certificate, Samples] | None = None
-    for tried, net in enumerate(networks(box, tail, region, run, rng)):
-        share = contributions(net, tail, region)
-        dead = share < DEAD
-        if dead.all():
-            continue
-        left_out = [_named(net, int(i)) for i in np.flatnonzero(dead)]
-        live = OneHiddenNet(
-            net.weights[~dead], net.output[~dead], net.bias[~dead], net.intercept, net.activation
-        )
-        if box.q > 1 or live.n_hidden * (box.d + 2) > _SMALL:
-            certificate, rows = fitted_at_size(live, tail, box, run, rng)
-            certificate = certificate.asked(*counts(live.n_hidden, hidden, left_out))
-            if best is None or _rank(certificate) < _rank(best[0]):
-                best = certificate, rows
-            yield best
-            if certificate.status.certified or run.expired() or tried + 1 == _FINISHES:
-                break
-            continue
-        for plan in range(design.PLANS):
-            U = design.queries(live, tail, box, rng, plan)
-            y = box.ask(U)
-            here = run.at("network", tried, plan)
-            certificate = finish(live, replace(form, k=live.n_hidden), U, y, box, here)
-            certificate = tested(certificate.asked(faintest_check(share[~dead])), box, _FRESH, rng)
-            certificate = _counted(certificate, hidden, left_out, box, region)
-            if best is None or _rank(certificate) < _rank(best[0]):
-                best = certificate, Samples(U, y)
-            if not certificate.exact or certificate.status.certified:
-                break  # other queries help only where a fit to rounding is not unique
-        assert best is not None
-        yield best
-        if best[0].exact or run.expired() or tried + 1 == _FINISHES:
-            break
-
-
-def _rank(certificate: Certificate) -> tuple[bool, float]:
-    """Certified first, then by fit."""
-    return not certificate.status.certified, certificate.mean_square
-
-
-def _named(net: OneHiddenNet, i: int) -> str:
-    return f"unit with |a| = {np.linalg.norm(net.weights[i]):.2g}, w = {net.output[i]:.2g}"
-
-
-def _counted(
-    certificate: Certificate, hidden: int | None, left_out: list[str], box: BlackBox, region: Region
-) -> Certificate:
-    """The certificate with the number of units held against ``hidden``, and the dead ones named."""
-    dead, *counted = counts(certificate.network.n_hidden, hidden, left_out)
-    certificate = certificate.asked(dead, *counted)
-    if dead.value:
-        certificate = certificate.remarked(f"dead units: {dead.advice}")
-    quiet = silent(normalised(box).inward(certificate.network), region)
-    if quiet:
-        named = ", ".join(map(str, quiet))
-        certificate = certificate.remarked(f"constant over typical x, found beyond: units {named}")
-    return certificate
-
-
 def _from_samples(
     box: BlackBox, options: Options, run: Run, rng: np.random.Generator
 ) -> tuple[tuple[Certificate, Samples], str]:
@@ -274,57 +175,7 @@ def _from_samples(
         run = replace(run, max_seconds=run.seconds() + _SAMPLED_SECONDS)
     found = solve(problem_of(samples, options), options, run)
     certificate = replace(found.certificate, noun="query")
-    return (tested(certificate, box, _FRESH, rng), samples), found.origin
-
-
-def _region(
-    inputs: npt.ArrayLike | None, d: int, domain: Domain
-) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """Centre and scale of each input, and the inputs' names."""
-    names = tuple(f"x{j}" for j in range(d))
-    if inputs is None:
-        closed = np.isfinite(domain.low) & np.isfinite(domain.high)
-        with np.errstate(invalid="ignore"):
-            center = np.where(closed, 0.5 * (domain.low + domain.high), 0.0)
-            width = np.where(closed & domain.free, 0.25 * (domain.high - domain.low), 1.0)
-        return _one_scale_inside(center, width, domain), width, names
-    columns = getattr(inputs, "column_names", None)
-    columns = getattr(inputs, "columns", None) if columns is None else columns
-    names = names if columns is None else tuple(str(c) for c in columns)
-    matrix = _typical_rows(inputs)
-    if matrix.shape[1] != d:
-        raise ValueError(f"inputs has {matrix.shape[1]} columns, but fn takes n_inputs={d}")
-    if len(matrix) < 2:
-        raise ValueError("inputs must hold at least 2 rows of typical x, got 1")
-    inside = domain.contains(matrix)
-    if not inside.all():
-        raise ValueError(f"row {int(np.argmin(inside))} of inputs lies outside the domain")
-    spread = matrix.std(axis=0)
-    # A column that never varies in the data is still an input of the box: it is asked about around its value.
-    width = np.where(domain.free, 0.25 * (domain.high - domain.low), np.inf)
-    scale = np.where(spread > 0, spread, np.minimum(1.0, width))
-    return _one_scale_inside(matrix.mean(axis=0), scale, domain), scale, names
-
-
-def _one_scale_inside(
-    center: Float[np.ndarray, " d"], scale: Float[np.ndarray, " d"], domain: Domain
-) -> Float[np.ndarray, " d"]:
-    """The centre moved away from bounds: on one there is no room to ask on both sides."""
-    low, high = domain.low + scale, domain.high - scale
-    return np.where(domain.free, np.clip(center, low, high), domain.low)
-
-
-def _typical_rows(inputs: npt.ArrayLike) -> np.ndarray:
-    """Typical x, checked as samples are; but a column may be constant."""
-    try:
-        matrix = np.array(inputs, dtype=float)
-    except (TypeError, ValueError):
-        return data.check_arrays(inputs, None)[0]
-    if matrix.ndim != 2 or len(matrix) < 2:
-        return data.check_arrays(inputs, None)[0]
-    constant = np.all(matrix == matrix[0], axis=0)
-    varied = np.where(constant, np.arange(len(matrix))[:, None], matrix)
-    return np.where(constant, matrix, data.check_arrays(varied, None)[0])
+    return (tested(certificate, box, FRESH_QUERIES, rng), samples), found.origin
 
 
 def _check_box(
