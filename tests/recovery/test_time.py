@@ -94,10 +94,9 @@ def test_a_tiny_budget_costs_a_small_share_of_the_whole():
 
 def test_an_answer_without_time_for_questions_says_so_and_keeps_its_loss(monkeypatch):
     X, y = problem()
-    full = oh.recover(X, y, K)
     with monkeypatch.context() as patch:
         patch.setattr(Run, "affords", lambda run, operations: False)
-        r = oh.recover(X, y, K, max_seconds=1000.0)
+        r = oh.recover(X, y, K, max_seconds=3.0)
     assert r.status == "doubtful"
     assert "more time" in r.message
     assert [check.asked for check in r.checks[:1]] == [False]
@@ -106,5 +105,5 @@ def test_an_answer_without_time_for_questions_says_so_and_keeps_its_loss(monkeyp
     assert np.isclose(r.loss, np.mean((r.network.predict(X) - y) ** 2), rtol=1e-12)
     parts = np.maximum(X @ r.network.weights.T + r.network.bias, 0) * r.network.output
     np.testing.assert_allclose([unit.share for unit in r.units], parts.var(axis=0) / y.var(), rtol=1e-8)
-    assert r.loss < 2 * full.loss < 0.5 * np.var(y)
+    assert r.loss < 2 * 0.3**2 < 0.5 * np.var(y)
     assert "doubtful" in r.summary()

@@ -42,7 +42,7 @@ def polish(
     Parameters
     ----------
     near : it is close to its minimum already: begin without damping.
-    rough : stop at a hundredth of a unit of n log(loss) instead of a ten-thousandth.
+    rough : stop at a tenth of a unit of n log(loss) instead of a ten-thousandth: to be compared only.
     """
     fit, theta = problem.sums, problem.theta(network)
     n = problem.numbers
@@ -67,7 +67,7 @@ def _settings(rows: Rows, n: int, near: bool, rough: bool) -> LevenbergMarquardt
         rows.rounding.floor(n),
         damping=1e-6 if near else 1e-3,
         patience=20,
-        enough=(1e-2 if rough else 1e-4) / n,
+        enough=(1e-1 if rough else 1e-4) / n,
     )
 
 
