@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from onehidden.network import OneHiddenNet
     from onehidden.oracle import recover_oracle
     from onehidden.recovery import Recovery, load_recovery, recover
+    from onehidden.recovery.classifier import OneHiddenClassifier
     from onehidden.recovery.estimator import OneHiddenRegressor
 
 _HOME = {
     "Check": "onehidden.checks",
     "Match": "onehidden.matching",
+    "OneHiddenClassifier": "onehidden.recovery.classifier",
     "OneHiddenNet": "onehidden.network",
     "OneHiddenRegressor": "onehidden.recovery.estimator",
     "Recovery": "onehidden.recovery",
@@ -43,19 +45,21 @@ _HOME = {
     "recover_oracle": "onehidden.oracle",
 }
 _ROOMS = (
-    "activations", "certify", "data", "lab", "laws", "moments", "objectives", "papers", "problems", "scores",
-    "starts",
+    "activations", "certify", "data", "families", "lab", "laws", "moments", "objectives", "papers",
+    "problems", "scores", "starts",
 )  # fmt: skip
 
 __all__ = [
     "Check",
     "Match",
+    "OneHiddenClassifier",
     "OneHiddenNet",
     "OneHiddenRegressor",
     "Recovery",
     "activations",
     "certify",
     "data",
+    "families",
     "lab",
     "laws",
     "load_recovery",

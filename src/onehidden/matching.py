@@ -24,6 +24,7 @@ class Match:
         several outputs (arrays: 0).
     bias_error : worst hidden bias, relative to max(|a*_i|, |b*_i|).
     intercept_error : |c - c*| relative to max(1, |c*|), after the signs are applied; the worst output.
+    linear_error : the linear part, |v - v*| relative to max(1, |v*|); 0 where there is none.
     printed_error, honest_error : the papers' e(Q) with min, and with max.
     """
 
@@ -35,6 +36,7 @@ class Match:
     intercept_error: float
     printed_error: float
     honest_error: float
+    linear_error: float = 0.0
 
 
 def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLike) -> Match:
@@ -52,6 +54,8 @@ def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLi
             raise ValueError(f"cannot match a {ours} network with a {theirs} network")
         if found.n_outputs != truth.n_outputs:
             raise ValueError(f"networks of {found.n_outputs} and {truth.n_outputs} outputs cannot be matched")
+    if isinstance(found, OneHiddenNet) and isinstance(truth, OneHiddenNet):
+        found, truth = _same_sides(found, truth)
     A, b, w, c = _parts(found)
     A0, b0, w0, c0 = _parts(truth)
     if A.shape[1] != A0.shape[1]:
@@ -98,7 +102,27 @@ def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLi
         intercept_error=float(np.max(np.abs(c - c0) / np.maximum(1.0, np.abs(c0)))),
         printed_error=printed,
         honest_error=honest,
+        linear_error=_linear_error(found, truth),
     )
+
+
+def _same_sides(found: OneHiddenNet, truth: OneHiddenNet) -> tuple[OneHiddenNet, OneHiddenNet]:
+    """Both networks with their units on the side that canonical form gives them beside a linear part.
+
+    There a side is a convention: a unit turned around changes only the linear part and the intercept.
+    """
+    reflection = found.activation.reflection
+    beside = found.has_linear or truth.has_linear
+    if not beside or found.activation.sign_free or reflection is None or reflection.degree != 1:
+        return found, truth
+    return found.canonical(beside=True), truth.canonical(beside=True)
+
+
+def _linear_error(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLike) -> float:
+    if not (isinstance(found, OneHiddenNet) and isinstance(truth, OneHiddenNet)):
+        return 0.0
+    size = max(1.0, float(np.linalg.norm(truth.linear)))
+    return float(np.linalg.norm(found.linear - truth.linear)) / size
 
 
 def _parts(

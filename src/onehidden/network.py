@@ -1,4 +1,4 @@
-"""OneHiddenNet: y = c + <v, x> + sum_i w_i g(<a_i, x> + b_i), one output or several, as an immutable record."""
+"""OneHiddenNet: y = c + <v, x> + sum_i w_i g(<a_i, x> + b_i), one output or several, as a frozen record."""
 
 from __future__ import annotations
 
@@ -132,14 +132,15 @@ class OneHiddenNet:
         found = self.activation(X @ self.weights.T + self.bias) @ self.output + self.intercept
         return found + X @ self.linear if self.has_linear else found
 
-    def canonical(self) -> OneHiddenNet:
+    def canonical(self, beside: bool | None = None) -> OneHiddenNet:
         """The representative of this function's symmetry class: unit rows, fixed signs, sorted units.
 
         Rows have unit norm where g is homogeneous; where turning a unit around changes nothing but w and
         c (odd, even, sigmoid) the sign makes w (of several outputs the largest), or for even g the largest
         weight, positive. With a linear part beside units whose reversal is linear (ReLU, leaky ReLU,
         softplus, GELU) sides mean nothing, relu(t) = t + relu(-t): the largest weight of each unit is
-        positive, and the linear part takes the difference.
+        positive, and the linear part takes the difference. ``beside`` says that a linear part is free even
+        where it is zero.
         """
         A, b, w, c = self.weights.copy(), self.bias.copy(), self.output.copy(), self.intercept
         g, v = self.activation, self.linear
@@ -156,7 +157,11 @@ class OneHiddenNet:
             c = c + float(sum(g.reflection.polynomial[:1])) * np.sum(w[turn], axis=0)
             sign = np.where(turn, -1.0, 1.0)
             A, b, w = A * sign[:, None], b * sign, np.where(turn, g.reflection.parity * w.T, w.T).T
-        elif self.has_linear and g.reflection is not None and g.reflection.degree == 1:
+        elif (
+            (self.has_linear if beside is None else beside)
+            and g.reflection is not None
+            and g.reflection.degree == 1
+        ):
             turn = A[np.arange(len(A)), np.argmax(np.abs(A), axis=1)] < 0
             # g(t) = parity g(-t) + p_0 - p_1 t, from g(-s) = parity g(s) + p_0 + p_1 s at s = -t
             level, slope = g.reflection.polynomial[0], -g.reflection.polynomial[1]

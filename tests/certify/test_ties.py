@@ -208,14 +208,14 @@ def test_turned_polynomial_is_the_change_of_the_function(activation):
     )
     assert np.max(np.abs(change)) > 0.1
 
-    flat = np.concatenate([net.weights.ravel(), net.output, net.bias, [net.intercept]])
+    flat = np.concatenate([net.weights.ravel(), net.output, net.bias])
     step, numeric = 1e-6, np.zeros_like(jacobian)
     for j in range(len(flat)):
         ends = []
         for sign in (1, -1):
             moved = flat.copy()
             moved[j] += sign * step
-            other = OneHiddenNet(moved[:8].reshape(4, 2), moved[8:12], moved[12:16], moved[16], activation)
+            other = OneHiddenNet(moved[:8].reshape(4, 2), moved[8:12], moved[12:16], 0.0, activation)
             ends.append(turned_polynomial(other, chosen, lowest=0)[0])
         numeric[:, j] = (ends[0] - ends[1]) / (2 * step)
     assert np.max(np.abs(numeric - jacobian)) < 1e-8 * np.max(np.abs(jacobian))  # eps / step

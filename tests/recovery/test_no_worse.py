@@ -5,10 +5,11 @@ import pytest
 from helpers import teacher
 
 import onehidden as oh
+from onehidden.fit.linear_part import linear_network
 from onehidden.fit.polish import Polished
 from onehidden.fit.samples import checked_samples
 from onehidden.precision import in_double
-from onehidden.recovery.no_worse import no_worse_than_linear, with_linear_unit
+from onehidden.recovery.no_worse import no_worse_than_linear, with_linear_units
 from onehidden.recovery.options import checked_options
 from onehidden.recovery.solve import problem_of
 from onehidden.run import Run
@@ -32,7 +33,7 @@ def linear_problem(name, k, bias=True):
 @in_double
 def test_a_unit_of_any_activation_can_be_the_linear_fit(name, k):
     problem, X, y, best = linear_problem(name, k)
-    net = with_linear_unit(teacher(name, 3, k, 1), problem)
+    net = with_linear_units(teacher(name, 3, k, 1), linear_network(problem), problem)
     # What bends is 1e-4 of what is linear, its square 1e-8 of var(y); the linear fit leaves 2e-3 of that.
     assert np.mean((net.predict(X) - y) ** 2) <= best * (1 + 1e-3)
     assert best < 0.01 * np.var(y)  # a constant is a hundred times worse

@@ -116,7 +116,7 @@ def adequacy(
     fold : ``fold(make)`` is an accumulator from ``make()`` that has seen all rows, in theta's coordinates.
     form, theta : the fit; its inputs have unit covariance.
     hessian : J'J at theta.
-    n : rows.
+    n : rows, times outputs.
     seed : of the random functions.
     centre : mean of the inputs in these coordinates, zero when None.
     """
@@ -125,7 +125,7 @@ def adequacy(
         return unasked(f"{n} rows leave {free} beyond the {form.freedom} parameters, and {ENOUGH} are needed")
     size = functions(n, free)
     middle = np.zeros(form.d) if centre is None else np.asarray(centre, float)
-    view = View(form, np.asarray(theta, float), looks(form.activation, middle, size, seed))
+    view = View(form, np.asarray(theta, float), looks(form.activation, middle, size, seed, form.outputs))
     of_y, gradient, *first = fold(partial(Total, view, cross_moments)).result()
     onto = Projection.of(hessian)
     lenses = [lens(look, onto, gradient, first[3 * i : 3 * i + 3]) for i, look in enumerate(view.looks)]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.halves import fit_halves, half_sample_checks
+from onehidden.certify.local_fit import local_fit
 from onehidden.certify.other_activations import with_activations
 from onehidden.certify.other_minima import with_sides
 from onehidden.certify.other_widths import question_work, with_larger, with_smaller
@@ -57,7 +58,7 @@ def _worth_comparing(certificate: Certificate) -> bool:
 def _with_halves(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
     """Fitted again on each half of the sample: an approximation must come out the same."""
     halves = fit_halves(certificate.network, problem, run)
-    variance = certificate.noise_variance / problem.end.scale**2
-    agreement, outside = half_sample_checks(halves, variance, certificate.freedom, problem.n)
+    variance = local_fit(certificate.network, problem.at(certificate.network)).seen_variance
+    agreement, outside = half_sample_checks(halves, variance, certificate.freedom, problem.numbers)
     stable = agreement.passed
     return replace(certificate.held([replace(agreement, about=About.NOTE), outside], []), stable=stable)

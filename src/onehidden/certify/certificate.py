@@ -37,6 +37,7 @@ class Certificate:
     grain : relative rounding of y, where that is coarser than a double's; else 0.
     missed : the test for something missed, for a fit that is not one to rounding.
     stable : whether two halves of the rows lead to the same units.
+    covariance : of the free parameters, in x; None where they are too many.
     """
 
     network: OneHiddenNet
@@ -58,6 +59,7 @@ class Certificate:
     grain: float = 0.0
     missed: Adequacy | None = field(default=None, repr=False)
     stable: bool = False
+    covariance: Float[np.ndarray, "p p"] | None = field(default=None, repr=False)
 
     @property
     def checks(self) -> list[Check]:

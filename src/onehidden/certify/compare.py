@@ -125,9 +125,3 @@ def not_compared(kind: Kind, reason: str) -> Check:
     """A comparison that could not be made: it has not passed."""
     about = About.UNITS if kind in (Kind.FEWER, Kind.LINEAR, Kind.SIDES, Kind.MINIMUM) else About.FIT
     return not_asked(kind.value, float("nan"), f"could not be asked: {reason}", about)
-
-
-def behind(mean_square: float, other: float, n: int) -> float:
-    """n log(other / own)."""
-    tiny = np.finfo(float).tiny
-    return n * float(np.log(max(other, tiny) / max(mean_square, tiny)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onehidden.checks import About, Check, at_most
+from onehidden.fit.form import roots, weighed
 from onehidden.fit.polish import polish
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
@@ -31,14 +32,15 @@ class Halves:
 
 def fit_halves(network: OneHiddenNet, problem: Problem, run: Run) -> Halves:
     """Refit the network, in x, on each half of the rows."""
-    halves = problem.halves(run.rng("halves"))
-    samples, scale = problem.samples, problem.end.scale
-    root = np.ones(len(samples)) if samples.weight is None else np.sqrt(samples.weight)
+    halves, seen = problem.halves(run.rng("halves")), problem.at(network)
+    samples = seen.samples
+    root = roots(samples.weight, len(samples))
     residuals = []
     for number, rows in enumerate(halves):
         fitted = polish(network, problem.take(rows), run.at("half", number), rough=True).network
-        residuals.append(root * (fitted.predict(samples.X) - samples.y) / scale)
+        residuals.append(weighed(root, seen.end.divided(fitted.predict(samples.X) - samples.y)))
     crossed = np.concatenate([residuals[0][halves[1]], residuals[1][halves[0]]]) ** 2
+    crossed = crossed.reshape(len(crossed), -1).mean(axis=1)
     return Halves(
         apart=float(np.mean((residuals[0] - residuals[1]) ** 2)),
         outside=float(np.mean(crossed)),

@@ -10,7 +10,9 @@ from jaxtyping import Bool, Float
 
 from onehidden.certify.errors import LeverageScatter, ParameterRecord, standard_errors
 from onehidden.certify.gauge import Curvature, FreeDirections, curvature
+from onehidden.fit.in_memory import NetworkFit
 from onehidden.fit.problem import Problem
+from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet
 
 
@@ -41,9 +43,13 @@ class LocalFit:
         return self.problem.n
 
     @property
+    def numbers(self) -> int:
+        return self.problem.numbers
+
+    @property
     def mean_square(self) -> float:
         """Of the residuals, as a share of var(y)."""
-        return self.loss / self.n
+        return self.loss / self.numbers
 
     @property
     def exact(self) -> bool:
@@ -57,8 +63,23 @@ class LocalFit:
 
     @property
     def variance(self) -> float:
-        """Estimate of the noise variance as a share of var(y)."""
-        return self.loss / max(self.n - self.freedom, 1)
+        """The noise variance as a share of var(y): known, or estimated."""
+        rows = self.problem.rows
+        if isinstance(rows, Samples) and rows.dispersion is not None:
+            return rows.dispersion * rows.unit / self.problem.end.variance
+        return self.seen_variance
+
+    @property
+    def seen_variance(self) -> float:
+        """The noise variance that the residuals show, as a share of var(y)."""
+        return self.loss / max(self.numbers - self.freedom, 1)
+
+    @property
+    def residuals(self) -> Float[np.ndarray, "n q"]:
+        """Weighted residuals of rows in memory, (n, q)."""
+        fit = self.problem.sums
+        assert isinstance(fit, NetworkFit)
+        return fit.residuals(self.theta).reshape(self.n, -1)
 
     @property
     def blind(self) -> Bool[np.ndarray, "k d"]:
@@ -91,7 +112,7 @@ def local_fit(network: OneHiddenNet, problem: Problem) -> LocalFit:
     # |a_x| = 1 with a_x = W a_z: the row a_z may move orthogonally to W' a_x.
     free = FreeDirections(form, normals)
     bend = curvature(hessian, free)
-    exact = problem.rows.rounding.reproduces(loss / problem.n)
+    exact = problem.rows.rounding.reproduces(loss / problem.numbers)
     cosine = 0.0 if exact else _largest_cosine(free.inward(gradient), bend.lengths, loss)
     inner = coordinates.inward(network)
     return LocalFit(problem, network, inner, theta, hessian, loss, bend, cosine)

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden.certify.looks import Look
-from onehidden.fit.form import Form, residuals_and_jacobian
+from onehidden.fit.form import Form, residuals_and_jacobian, roots, weighed
 from onehidden.fit.rows import Inputs, Numbers, Target, Weight
 from onehidden.precision import in_double
 from onehidden.streams import stream
@@ -29,13 +29,16 @@ _BYTES = 16 << 20  # one block of rows of J and F: what a cache holds is three t
 
 
 class Block(NamedTuple):
-    """Some rows: weighted residuals, Jacobian and functions of each look; plain target and weights."""
+    """Some rows: weighted residuals, Jacobian and functions of each look; plain target and weights.
 
-    r: Float[np.ndarray, " n"]
-    J: Float[np.ndarray, "n p"]
-    F: list[Float[np.ndarray, "n M"]]
-    y: Float[np.ndarray, " n"]
-    weight: Float[np.ndarray, " n"]
+    Of several outputs N is n q, those of a row next to each other.
+    """
+
+    r: Float[np.ndarray, " N"]
+    J: Float[np.ndarray, "N p"]
+    F: list[Float[np.ndarray, "N M"]]
+    y: Float[np.ndarray, " N"]
+    weight: Float[np.ndarray, " N"]
 
 
 Terms = Callable[[Block], list[np.ndarray]]
@@ -51,17 +54,32 @@ class View:
 
     def blocks(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Iterator[Block]:
         """Pieces of bounded size; Jacobians come in few shapes, since each shape is compiled."""
-        weight = np.ones(len(y)) if weight is None else weight
-        width = self.form.size + sum(look.size for look in self.looks)
+        every, q = roots(weight, len(y)), self.form.q
+        width = (self.form.size + sum(look.size for look in self.looks)) * q
         step = 1 << max(8, (_BYTES // (8 * width)).bit_length() - 1)
         for at in range(0, len(y), step):
-            z, target, mass = Z[at : at + step], y[at : at + step], weight[at : at + step]
-            n, root = len(z), np.sqrt(mass)
+            z, target, root = Z[at : at + step], y[at : at + step], every[at : at + step]
+            n = len(z)
             more = (1 << max(8, (n - 1).bit_length())) - n
             padded = (np.pad(v, ((0, more),) + ((0, 0),) * (v.ndim - 1)) for v in (z, target, root))
             r, J = residuals_and_jacobian(self.form, jnp.asarray(self.theta), *padded)
-            F = [look(z) * root[:, None] for look in self.looks]
-            yield Block(np.asarray(r)[:n], np.asarray(J)[:n], F, target, mass)
+            F = [_functions(look, z, root, q) for look in self.looks]
+            square = root**2  # of information matrices the sums over columns are their diagonals
+            mass = (
+                np.repeat(square, q) if root.ndim == 1 else square if root.ndim == 2 else square.sum(axis=1)
+            )
+            yield Block(np.asarray(r)[: n * q], np.asarray(J)[: n * q], F, target.ravel(), mass.ravel())
+
+
+def _functions(look: Look, z: np.ndarray, root: np.ndarray, q: int) -> Float[np.ndarray, "N M"]:
+    """The functions of a look times the roots of the weights, each in its output and zero in the others."""
+    values = look(z)
+    if look.seen_in is None:
+        return values * root[:, None]
+    each = values[:, None, :] * (np.arange(q)[:, None] == look.seen_in)
+    return weighed(root if root.ndim > 1 else np.repeat(root[:, None], q, axis=1), each).reshape(
+        len(z) * q, -1
+    )
 
 
 class Total:

@@ -10,7 +10,7 @@ import enum
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from onehidden.activations import Activation
 from onehidden.streams import stream
@@ -50,6 +50,7 @@ class Look:
     directions : (factors, M, d).
     offsets : (M,).
     centre : (d,) mean of the rows z: functions are drawn around it.
+    seen_in : (M,) the output each function is looked for in, None where there is one.
     """
 
     kind: Kind
@@ -57,6 +58,7 @@ class Look:
     directions: Float[np.ndarray, "q M d"] = field(repr=False)
     offsets: Float[np.ndarray, " M"] = field(repr=False)
     centre: Float[np.ndarray, " d"] = field(repr=False)
+    seen_in: Int[np.ndarray, " M"] | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -83,8 +85,14 @@ class Look:
         return 4 * np.abs(t - np.rint(t)) - 1  # a cosine to 0.7 % of its variance at a tenth of its price
 
 
-def looks(activation: Activation, centre: Float[np.ndarray, " d"], size: int, seed: int) -> tuple[Look, ...]:
-    """The three looks of ``size`` functions each, drawn for this seed."""
+def looks(
+    activation: Activation,
+    centre: Float[np.ndarray, " d"],
+    size: int,
+    seed: int,
+    outputs: int | None = None,
+) -> tuple[Look, ...]:
+    """The three looks of ``size`` functions each, drawn for this seed; of several outputs each in one."""
     d, found = len(centre), []
     for kind in Kind:
         rng = stream(seed, "adequacy", kind.value)
@@ -97,5 +105,6 @@ def looks(activation: Activation, centre: Float[np.ndarray, " d"], size: int, se
         directions /= np.linalg.norm(directions, axis=2, keepdims=True)
         if kind == Kind.WAVES:
             directions *= rng.uniform(*FREQUENCIES, (size, 1))
-        found.append(Look(kind, activation, directions, offsets, np.asarray(centre, float)))
+        seen_in = None if outputs is None else rng.integers(outputs, size=size)
+        found.append(Look(kind, activation, directions, offsets, np.asarray(centre, float), seen_in))
     return tuple(found)

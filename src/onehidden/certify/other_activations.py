@@ -6,7 +6,7 @@ import numpy as np
 
 from onehidden import activations
 from onehidden.certify.certificate import Certificate
-from onehidden.certify.compare import CLEAR, Alternative, Kind, behind
+from onehidden.certify.compare import CLEAR, Alternative, Kind
 from onehidden.certify.row_losses import RowLosses
 from onehidden.certify.status import Status
 from onehidden.checks import About, at_most, not_asked
@@ -70,7 +70,7 @@ def with_activations(certificate: Certificate, problem: Problem, run: Run) -> Ce
         judged = own.against(RowLosses.of(rival, other.network))
         if judged.deviations >= CLEAR:
             continue
-        gap = behind(certificate.mean_square, other.mean_square, problem.n)
+        gap = problem.behind(certificate.mean_square, other.mean_square)
         units = tuple(range(problem.k))
         found.append(Alternative(Kind.ACTIVATION, name, gap, other.network, units, judged.deviations))
         (ahead if judged.verdict == "second" else ties).append(name)
@@ -83,8 +83,11 @@ def with_activations(certificate: Certificate, problem: Problem, run: Run) -> Ce
 
 def in_words_of(network: OneHiddenNet, rival: Problem) -> OneHiddenNet:
     """The units of a network under another activation, outputs by least squares."""
-    samples = rival.samples
-    columns = rival.activation(samples.X @ network.weights.T + network.bias)
-    design = rival.weighted(np.column_stack([columns, np.ones(len(columns))]))
-    solved = np.linalg.lstsq(design, rival.weighted(samples.y), rcond=1e-10)[0]
-    return OneHiddenNet(network.weights, solved[:-1], network.bias, float(solved[-1]), rival.activation)
+    seen = rival.at(network)
+    columns = [rival.activation(seen.samples.X @ network.weights.T + network.bias)]
+    if rival.form.skip:
+        columns.append(seen.samples.X)
+    design = seen.weighted(np.column_stack([*columns, np.ones(seen.n)]))
+    solved, k = np.linalg.lstsq(design, seen.weighted(seen.samples.y), rcond=1e-10)[0], network.n_hidden
+    linear = solved[k:-1] if rival.form.skip else None
+    return OneHiddenNet(network.weights, solved[:k], network.bias, solved[-1], rival.activation, linear)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from onehidden import activations
 from onehidden.certify.certificate import Certificate
-from onehidden.certify.compare import Alternative, Kind, agreement, behind, falls_behind, not_compared
+from onehidden.certify.compare import Alternative, Kind, agreement, falls_behind, not_compared
 from onehidden.certify.local_fit import local_fit
 from onehidden.certify.other_activations import NEAR, affordable, in_words_of
 from onehidden.certify.questions import certify
@@ -28,7 +28,7 @@ def with_sides(
 ) -> Certificate:
     """Held against other turns of the units, each finished, and other minima; the best is the answer."""
     own = Polished(certificate.network, certificate.mean_square)
-    turned = other_sides(problem, certificate.network, _TURNS, run)
+    turned = other_sides(problem.at(certificate.network), certificate.network, _TURNS, run)
     others = [(Kind.MINIMUM, one) for one in [*met, *_by_detours(certificate.network, problem, run)]]
     for number, net in enumerate(turned):
         if run.expired():
@@ -49,14 +49,16 @@ def with_sides(
             continue
         if run.expired():
             return certificate
-        gap = behind(best.mean_square, other.mean_square, problem.n)
+        gap = problem.behind(best.mean_square, other.mean_square)
         where = "on their other side" if kind is Kind.SIDES else "elsewhere"
         away = rows.against(RowLosses.of(problem, other.network)).deviations
         found.append(Alternative(kind, f"{named(units)} {where}", gap, other.network, units, away))
     reflection = problem.activation.reflection
     sided = reflection is not None and reflection.degree > 0
-    local = local_fit(certificate.network, problem)
-    turns = unseen_turns(local, local.covariance(True)) if sided else []
+    turns: list[tuple[tuple[int, ...], OneHiddenNet]] | None = []
+    if reflection is not None and reflection.degree > 1:  # turns of degree one were finished above
+        local = local_fit(certificate.network, problem.at(certificate.network))
+        turns = unseen_turns(local, local.covariance(True))
     for units, net in turns or []:
         if differing_units(certificate.network, net, problem, best.mean_square):
             label = f"{named(units)} on their other side"

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
 
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.compare import Kind, asks_for_all, asks_for_no_more, not_compared
-from onehidden.certify.further_unit import FurtherUnit, further_unit, work
+from onehidden.certify.further_unit import EFFORT, FurtherUnit, further_unit, work
 from onehidden.certify.row_losses import RowLosses, linear_fit
 from onehidden.certify.status import Status
+from onehidden.certify.tangent import RowsOfJacobian
 from onehidden.certify.units import Cause
 from onehidden.checks import About, Check
+from onehidden.fit.form import roots, weighed
 from onehidden.fit.in_memory import NetworkFit
+from onehidden.fit.linear_part import linear_network
 from onehidden.fit.polish import polish
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
@@ -54,12 +58,13 @@ def with_smaller(certificate: Certificate, problem: Problem, run: Run) -> Certif
         why = "these rows do not rule out a linear function"
         open_ = {i: (Cause.SPARE, why) for i in range(problem.k)}
     elif problem.k > 1:
-        net = problem.begin.inward(certificate.network)
+        seen = problem.at(certificate.network)
+        net = seen.begin.inward(certificate.network)
         start = Candidate(net, certificate.mean_square, "answer", net.weights, net.bias)
-        dropped = int(units_by_cost(problem, search_form(problem), net.weights, net.bias)[0])
+        dropped = int(units_by_cost(seen, search_form(seen), net.weights, net.bias)[0])
         fewer = problem.with_width(problem.k - 1)
-        rest = problem.begin.outward(with_one_fewer(problem, start, run.at("fewer")).network)
-        rest = polish(rest, fewer, run.at("fewer", "finish")).network
+        rest = seen.begin.outward(with_one_fewer(seen, start, run.at("fewer")).network)
+        rest = polish(rest, fewer, run.at("fewer", "finish"), rough=True).network
         rival = RowLosses.of(fewer, rest)
         checks.append(smaller(lambda: _asked_for_more(fewer, rest, run), rival, 1, Kind.FEWER, dropped))
         if not checks[1].passed:
@@ -77,15 +82,19 @@ def with_larger(certificate: Certificate, problem: Problem, run: Run) -> Certifi
     found = _asked_for_more(problem, certificate.network, run)
     if not found.asked:
         return certificate.held([not_compared(Kind.MORE, found.reason)], [])
-    net = problem.begin.inward(certificate.network)
+    seen = problem.at(certificate.network)
+    net = seen.begin.inward(certificate.network)
     start = Candidate(net, certificate.mean_square, "answer", net.weights, net.bias)
     wider = problem.with_width(problem.k + 1)
-    more = problem.begin.outward(with_one_more(problem, start, run.at("more")).network)
-    more = polish(more, wider, run.at("more", "finish"), rough=True).network
+    grown = with_one_more(seen, start, run.at("more"))
     check = asks_for_no_more(found.p_value, found.detectable)
-    larger, here = RowLosses.of(wider, more), RowLosses.of(problem, certificate.network)
-    clearly = _clearly_better(larger, here, problem, 1, Kind.MORE, passed=False)
-    check = check if clearly is None or not check.passed else clearly
+    # The form of the search is the richer one: what does not gain enough there will not after the finish.
+    gain = problem.behind(grown.loss, certificate.mean_square)
+    if check.passed and (problem.family is not None or gain > _charge(problem, 1, passed=False)):
+        more = polish(seen.begin.outward(grown.network), wider, run.at("more", "finish"), rough=True).network
+        larger, here = RowLosses.of(wider, more), RowLosses.of(problem, certificate.network)
+        clearly = _clearly_better(larger, here, problem, 1, Kind.MORE, passed=False)
+        check = check if clearly is None else clearly
     units = "unit" if problem.k == 1 else "units"
     seen = (
         f"at least {problem.k} {units}: a further one weaker than {found.detectable:.2g} of the variance of "
@@ -101,8 +110,7 @@ def _clearly_better(
 
     Row by row (Vuong), and by more than log(n) for each parameter of its further units.
     """
-    each = (problem.form.freedom - problem.form.intercept) / problem.k * float(np.log(problem.n))
-    gain, charge = own.gain(rival), (_TO_KEEP if passed else _TO_ASK) * units * each
+    gain, charge = own.gain(rival), _charge(problem, units, passed)
     if gain <= charge or own.against(rival).verdict != "first":
         return None
     advice = (
@@ -115,29 +123,82 @@ def _clearly_better(
     )
 
 
+def _charge(problem: Problem, units: int, passed: bool) -> float:
+    """n log(loss) that so many further units must gain, to be kept or to be asked for."""
+    shared = replace(problem.form, k=0).freedom
+    each = (problem.form.freedom - shared) / problem.k * float(np.log(problem.n))
+    return (_TO_KEEP if passed else _TO_ASK) * units * each
+
+
 def question_work(problem: Problem) -> float:
     """Operations of asking for one unit more than a network, or than a linear function, has."""
-    return work(problem.n, problem.form.size, problem.d)
+    return work(problem.numbers, problem.form.size, problem.d)
 
 
 def _asked_for_more(problem: Problem, network: OneHiddenNet, run: Run) -> FurtherUnit:
     """One unit more than a network at its minimum."""
-    fit, theta = problem.sums, problem.theta(network)
+    seen = problem.at(network)
+    fit, theta = seen.sums, seen.theta(network)
     assert isinstance(fit, NetworkFit)
-    return further_unit(
-        lambda rows: fit.jacobian(theta, rows), fit.residuals(theta), problem.end.inputs(problem.samples.X),
-        problem.activation, problem.form.bias, run.seed_of("further unit"), root=_root(problem), variance=1.0,
-    )  # fmt: skip
+    jacobian = long_rows(lambda rows: fit.jacobian(theta, rows), seen.form.q)
+    Z = seen.end.inputs(seen.samples.X)
+    root = roots(seen.samples.weight, seen.n)
+    return _in_each_output(jacobian, fit.residuals(theta), Z, root, seen, run.seed_of("further unit"))
 
 
 def beyond_linear(problem: Problem, run: Run) -> FurtherUnit:
     """One unit instead of a linear function."""
     design, left = linear_fit(problem)
-    return further_unit(
-        design, left, problem.begin.inputs(problem.samples.X), problem.activation, problem.form.bias,
-        run.seed_of("instead of a linear function"), root=_root(problem), variance=1.0,
-    )  # fmt: skip
+    seen, q = problem.at(linear_network(problem)), problem.form.q
+    Z, seed = seen.begin.inputs(seen.samples.X), run.seed_of("instead of a linear function")
+
+    def jacobian(rows: slice | np.ndarray) -> Float[np.ndarray, "m p"]:
+        return np.kron(design[rows], np.eye(q))
+
+    root = seen.weighted(np.ones(seen.n))
+    return _in_each_output(long_rows(jacobian, q), left.ravel(), Z, root, seen, seed)
 
 
-def _root(problem: Problem) -> Float[np.ndarray, " n"] | None:
-    return None if problem.weight is None else np.sqrt(problem.weight)
+def _in_each_output(
+    jacobian: RowsOfJacobian,
+    residual: Float[np.ndarray, " N"],
+    Z: Float[np.ndarray, "n d"],
+    root: Float[np.ndarray, "n ..."],
+    problem: Problem,
+    seed: int,
+) -> FurtherUnit:
+    """A further unit looked for in one output after another: the clearest, charged for their number."""
+    q, found = problem.form.q, []
+    for o in range(q):
+        own = weighed(root, np.repeat(np.eye(q)[o][None], problem.n, axis=0)).ravel()
+        found.append(
+            further_unit(
+                jacobian,
+                residual,
+                np.repeat(Z, q, axis=0),
+                problem.activation,
+                problem.form.bias,
+                (seed, o) if q > 1 else seed,
+                root=own,
+                variance=1.0,
+                effort=EFFORT / q,
+            )
+        )
+    best = min(found, key=lambda one: one.p_value if one.asked else np.inf)
+    return best if q == 1 else replace(best, p_value=min(1.0, q * best.p_value))
+
+
+def long_rows(jacobian: RowsOfJacobian, q: int) -> RowsOfJacobian:
+    """Derivatives by numbers of the target, where ``jacobian`` gives the q of each row next to each other."""
+    if q == 1:
+        return jacobian
+
+    def of_numbers(numbers: slice | np.ndarray) -> Float[np.ndarray, "m p"]:
+        if isinstance(numbers, slice):
+            first, last = numbers.start or 0, numbers.stop
+            found = jacobian(slice(first // q, -(-last // q)))
+            return found[first - q * (first // q) :][: last - first]
+        rows, place = np.unique(numbers // q, return_inverse=True)
+        return jacobian(rows)[place * q + numbers % q]
+
+    return of_numbers

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from onehidden.certify.adequacy import Adequacy
@@ -9,8 +11,10 @@ from onehidden.certify.dependence import dependence_p_value
 from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.local_fit import LocalFit
 from onehidden.certify.patterns import Patterns, rows_needed
-from onehidden.certify.units import CLEAR_OF_ZERO
+from onehidden.certify.units import CLEAR_OF_ZERO, in_errors
 from onehidden.checks import About, Check, at_least, at_most, not_asked
+from onehidden.families import Gaussian
+from onehidden.families.dispersion import dispersion_check, dispersion_test
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
 
@@ -44,10 +48,11 @@ def order_checks(local: LocalFit) -> list[Check]:
     problem = local.problem
     if not isinstance(problem.rows, Samples):
         return []
-    root = 1.0 if problem.rows.weight is None else np.sqrt(problem.rows.weight)
-    residual = root * (local.network.predict(problem.rows.X) - problem.rows.y)
-    p_value = dependence_p_value(residual, problem.rows.y)
-    if p_value is None:
+    targets = problem.rows.y.reshape(problem.n, -1).T
+    found = [dependence_p_value(residual, y) for residual, y in zip(local.residuals.T, targets, strict=True)]
+    asked = [p for p in found if p is not None]
+    p_value = min(1.0, len(asked) * min(asked, default=1.0))  # the smallest of several outputs' (Bonferroni)
+    if not asked:
         why = "the order of the rows says nothing: they are few, or sorted by y"
         return [not_asked("independent rows", DEPENDENT_P, why)]
     return [
@@ -97,7 +102,7 @@ def local_checks(local: LocalFit, patterns: Patterns, errors: ParameterRecord, n
     found.append(
         at_least(
             "samples per parameter",
-            local.n / bend.freedom,
+            local.numbers / bend.freedom,
             1.0 if exact else 4.0,
             "fewer samples than parameters cannot tell networks apart; with noise, fewer than four each "
             "cannot tell noise from a wrong network",
@@ -112,8 +117,8 @@ def _weakest_unit(local: LocalFit, patterns: Patterns, errors: ParameterRecord, 
     advice = "a unit that adds nothing to y has no direction to speak of"
     if local.exact:
         return at_least("weakest unit", float(np.min(patterns.spread)), nothing, advice, About.UNITS)
-    in_errors = np.abs(local.network.output) / np.maximum(errors.output, np.finfo(float).tiny)
-    return at_least("weakest unit", float(np.min(in_errors)), CLEAR_OF_ZERO, advice, About.UNITS)
+    clear = in_errors(local.network.output, errors.output)
+    return at_least("weakest unit", float(np.min(clear)), CLEAR_OF_ZERO, advice, About.UNITS)
 
 
 def _switched(patterns: Patterns, d: int) -> list[Check]:
@@ -141,6 +146,24 @@ def _switched(patterns: Patterns, d: int) -> list[Check]:
 def _gradient_bound(n: int, kinked: bool) -> float:
     """A twentieth of a standard error; at a kink the gradient jumps by whole rows, about 1/n each."""
     return max(0.05 / np.sqrt(n), 20 / n if kinked else 0.0)
+
+
+def family_checks(local: LocalFit, asked: Problem, errors: str) -> list[Check]:
+    """Whether y spreads about its mean as its family says; of normal noise told only where a family would.
+
+    What classical errors rest on is decisive where they were asked for; else robust ones take their place.
+    """
+    if not isinstance(asked.rows, Samples):
+        return []
+    samples, free = asked.rows, local.numbers - local.freedom
+    eta = local.network.predict(samples.X) + asked.offsets
+    family = Gaussian("identity") if asked.family is None else asked.family
+    trials = samples.weight if family.counted else None
+    found = dispersion_check(family, samples.y, eta, free, trials)
+    if asked.family is None and dispersion_test(family, samples.y, eta, free).suggestion == "":
+        return []
+    decisive = errors == "classical" and found.asked and asked.family is not None
+    return [replace(found, about=About.ERRORS if decisive else About.NOTE)]
 
 
 def repeated_rows(problem: Problem) -> list[Check]:

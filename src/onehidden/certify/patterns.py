@@ -25,7 +25,7 @@ class Patterns:
     apart : (k, k) rows that see one of two units switch and not the other: where both are on, or one is on
         exactly where the other is off, only their sum or difference is seen. The diagonal is n.
     sure : (k,) rows on which each unit is not always, or never, on.
-    spread : (k,) standard deviation of w_i g(<a_i, z> + b_i), as a share of std(y).
+    spread : (k,) standard deviation of w_i g(<a_i, z> + b_i), as a share of std(y); over outputs on average.
     """
 
     n: int
@@ -81,7 +81,7 @@ class CountPatterns(Summed):
             np.minimum(count[:k], self._below),
             apart,
             fewest[:k, k],
-            np.abs(self.network.output) * np.sqrt(variance),
+            np.sqrt(np.mean(self.network.output.reshape(k, -1) ** 2, axis=1) * variance),
         )
 
 

@@ -9,11 +9,13 @@ import numpy as np
 from onehidden.certify.adequacy import Adequacy, adequacy, adequacy_work, unasked
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.compare import Alternative, Kind
+from onehidden.certify.errors import outward
 from onehidden.certify.lattice import distinct_rows, lattice_gap
 from onehidden.certify.local_fit import LocalFit, local_fit
 from onehidden.certify.own_checks import (
     SPREAD_P,
     columns_check,
+    family_checks,
     fit_check,
     local_checks,
     order_checks,
@@ -36,6 +38,7 @@ from onehidden.run import Run
 _LATTICE = 0.5  # share of distinct rows up to which inputs are looked at as a lattice
 # Parameters up to which "auto" takes the larger of both errors where the spread looks equal.
 _BOTH = 1000
+_KEPT = 1000  # parameters up to which their covariance is kept for bands: 8 MB
 
 
 def certify(
@@ -58,20 +61,29 @@ def certify(
     """
     if not run.last().affords(certificate_work(problem)):
         return unexamined(network, problem, noun)
+    asked, problem = problem, problem.at(network)
     local = local_fit(network, problem)
     counts, spread = problem.fold(partial(_counters, local.inner)).parts
     assert isinstance(counts, CountPatterns)
     assert isinstance(spread, SpreadTest)
-    patterns, equal_p = counts.result(), 1.0 if local.exact else spread.result()
+    patterns, equal_p = counts.result(), 1.0 if local.exact or asked.family is not None else spread.result()
+    of_family = [] if local.exact else family_checks(local, asked, errors)
     missed = None if local.exact else _adequacy(local, run)
-    robust = not local.exact and (errors == "robust" or (errors == "auto" and equal_p < SPREAD_P))
-    deviations = local.errors(local.covariance(robust))
+    uneven = equal_p < SPREAD_P or any(check.asked and not check.passed for check in of_family)
+    robust = not local.exact and (errors == "robust" or (errors == "auto" and uneven))
+    covariance = local.covariance(robust)
+    deviations = local.errors(covariance)
     if errors == "auto" and not (robust or local.exact) and problem.form.size <= _BOTH:
         deviations = deviations.at_least(local.errors(local.covariance(True)))
     exact = local.exact
     units = unit_verdicts(local.network, local.inner, patterns, deviations, local.blind, exact, noun, nothing)
-    scale = problem.end.scale
-    of_noise = [*repeated_rows(problem), spread_check(equal_p, errors, robust), *order_checks(local)]
+    of_noise = [*repeated_rows(asked), *of_family, *order_checks(local)]
+    if asked.family is None:
+        of_noise.insert(1, spread_check(equal_p, errors, robust))
+    loss = asked.sums.loss(local.theta if asked is problem else asked.theta(local.network)) / asked.numbers
+    noise = local.seen_variance * problem.end.variance
+    if isinstance(problem.rows, Samples):
+        noise /= problem.rows.unit
     certificate = Certificate(
         local.network,
         (
@@ -81,17 +93,18 @@ def certify(
             *columns_check(problem),
         ),
         units,
-        loss=local.mean_square * scale**2,
-        noise_variance=local.variance * scale**2,
+        loss=loss * asked.end.variance,
+        noise_variance=noise,
         standard_errors=deviations,
         curvature=local.bend.values,
-        mean_square=local.mean_square,
+        mean_square=loss,
         exact=exact,
         n=local.n,
         freedom=local.freedom,
         noun=noun,
         grain=problem.rows.rounding.grain if problem.rows.rounding.coarse else 0.0,
         missed=missed,
+        covariance=outward(covariance, problem.form, problem.end) if problem.form.size <= _KEPT else None,
     )
     if not exact:
         return certificate
@@ -107,12 +120,12 @@ def _steps(local: LocalFit) -> dict[int, tuple[Cause, str]]:
     form, problem = local.problem.form, local.problem
     if form.activation.homogeneity is not None:
         return {}
-    weights, output, bias, _, constant = form.unpack(local.theta)
+    weights, output, bias, beta, constant = form.unpack(local.theta)
     found = {}
     for i in range(form.k):
         scale = np.where(np.arange(form.k) == i, 2.0, 1.0)
-        steeper = form.pack(weights * scale[:, None], output, bias * scale, None, float(constant))
-        if problem.rows.rounding.reproduces(problem.sums.loss(steeper) / local.n):
+        steeper = form.pack(weights * scale[:, None], output, bias * scale, beta, constant)
+        if problem.rows.rounding.reproduces(problem.sums.loss(steeper) / local.numbers):
             found[i] = Cause.BLIND, f"unit {i + 1} is a step on these rows: steeper ones fit as well"
     return found
 
@@ -146,9 +159,11 @@ def with_ties(certificate: Certificate, problem: Problem) -> Certificate:
     network, around = certificate.network, problem.around
     tolerance = EXACT if not certificate.grain else 100 * problem.rows.rounding.exact
     spread = around.unwhiten.T
+    form = problem.form
     found = ties(
-        network, centre=around.shift, spread=spread, intercept=problem.form.intercept, tolerance=tolerance
-    )
+        network, centre=around.shift, spread=spread, intercept=form.intercept, linear=form.skip,
+        tolerance=tolerance,
+    )  # fmt: skip
     if not found.complete and not found.sets:
         reason = f"whether units can be turned around could not be settled: {found.reason}"
         return certificate.held([not_asked(Kind.SIDES.value, 0.0, reason, About.UNITS)], [])
@@ -168,8 +183,8 @@ def _counters(inner: OneHiddenNet) -> Together:
 
 def _adequacy(local: LocalFit, run: Run) -> Adequacy:
     problem = local.problem
-    if not run.affords(adequacy_work(local.n, problem.form.size)):
+    if not run.affords(adequacy_work(local.numbers, problem.form.size)):
         return unasked("the time was up: allow more")
     mean = (problem.around.shift - problem.end.shift) @ problem.end.whiten
     seed = run.seed_of("looks at the residuals")
-    return adequacy(problem.fold, problem.form, local.theta, local.hessian, local.n, seed, mean)
+    return adequacy(problem.fold, problem.form, local.theta, local.hessian, local.numbers, seed, mean)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from onehidden.fit.form import roots, weighed
 from onehidden.fit.rows import Inputs, Numbers, Summed, Target, Weight
 from onehidden.network import OneHiddenNet
 
 
 class SpreadTest(Summed):
-    """Accumulator of the regression of r² on (1, p, p², |z|²), p the prediction.
+    """Accumulator of the regression of r² on (1, p, p², |z|²), p the prediction; means over several outputs.
 
     n R² of that regression is chi-square with 3 degrees of freedom whatever the kurtosis of r, if the spread
     of the residuals does not depend on p and |z|.
@@ -28,7 +29,8 @@ class SpreadTest(Summed):
 
     def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> SpreadTest:
         p = self.network.predict(Z)
-        square = (p - y) ** 2 * (1.0 if weight is None else weight)
+        square = np.mean(weighed(roots(weight, len(Z)), p - y).reshape(len(Z), -1) ** 2, axis=1)
+        p = p.reshape(len(Z), -1).mean(axis=1)
         design = np.column_stack([np.ones(len(p)), p, p**2, np.mean(Z**2, axis=1)])
         self._gram += design.T @ design
         self._cross += design.T @ square

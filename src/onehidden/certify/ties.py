@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 from math import comb, factorial
 
 import numpy as np
@@ -112,9 +112,9 @@ def turned(
     output = network.output.copy()
     output[chosen] *= g.reflection.parity
     t = network.bias if centre is None else network.bias + network.weights @ centre
-    left = float(_binomial(g, 0, t)[chosen] @ network.output[chosen]) if intercept else 0.0
+    left = _binomial(g, 0, t)[chosen] @ network.output[chosen] if intercept else 0.0
     weights, bias = network.weights * sign[:, None], network.bias * sign
-    return OneHiddenNet(weights, output, bias, network.intercept + left, g)
+    return OneHiddenNet(weights, output, bias, network.intercept + left, g, network.linear)
 
 
 def turned_polynomial(
@@ -128,32 +128,34 @@ def turned_polynomial(
 
     Returns
     -------
-    coefficients : (m,), for degree 1 the vector sum_S w_i a_i itself (up to the slope of p).
-    jacobian : (m, p), p = k d + k + k + 1: weights by rows, output, bias, intercept (columns of zeros for
-        units outside S and for the intercept).
+    coefficients : (m,), for degree 1 the vector sum_S w_i a_i itself (up to the slope of p); of several
+        outputs those of one after another.
+    jacobian : (m, p), p = k d + k q + k: weights by rows, output, bias (columns of zeros for units outside
+        S).
     """
     g = network.activation
     if g.reflection is None:
         raise ValueError(f"no law for {g.name} turned around is known")
-    k, d = network.weights.shape
-    values, slopes = [np.zeros(0)], [np.zeros((0, k * d + 2 * k + 1))]
-    for degree in range(lowest, g.reflection.degree + 1):
+    (k, d), q = network.weights.shape, network.n_outputs
+    output, size = network.output.reshape(k, q), k * d + k * q + k
+    values, slopes = [np.zeros(0)], [np.zeros((0, size))]
+    for degree, o in product(range(lowest, g.reflection.degree + 1), range(q)):
         index, root = _monomials(d, degree)
         factor, change = (
             _binomial(g, degree, network.bias),
             _binomial(g, degree, network.bias, derivative=True),
         )
-        value, slope = np.zeros(len(index)), np.zeros((len(index), k * d + 2 * k + 1))
+        value, slope = np.zeros(len(index)), np.zeros((len(index), size))
         rows = np.arange(len(index))
         for i in units:
             parts = network.weights[i][index]  # (m, degree)
-            power, w = root * parts.prod(axis=1), network.output[i]
+            power, w = root * parts.prod(axis=1), output[i, o]
             value += w * factor[i] * power
             for slot in range(degree):
                 others = root * np.delete(parts, slot, axis=1).prod(axis=1)
                 np.add.at(slope, (rows, i * d + index[:, slot]), w * factor[i] * others)
-            slope[:, k * d + i] = factor[i] * power
-            slope[:, k * d + k + i] = w * change[i] * power
+            slope[:, k * d + i * q + o] = factor[i] * power
+            slope[:, k * d + k * q + i] = w * change[i] * power
         values.append(value)
         slopes.append(slope)
     return np.concatenate(values), np.concatenate(slopes)
@@ -167,8 +169,9 @@ def _coefficients(network: OneHiddenNet, lowest: int) -> np.ndarray:
     blocks = []
     for degree in range(lowest, g.reflection.degree + 1):
         index, root = _monomials(A.shape[1], degree)
-        strength = network.output * _binomial(g, degree, network.bias)
-        blocks.append(root[:, None] * A[:, index].prod(axis=2).T * strength)
+        for output in network.output.reshape(len(A), -1).T:
+            strength = output * _binomial(g, degree, network.bias)
+            blocks.append(root[:, None] * A[:, index].prod(axis=2).T * strength)
     return np.concatenate(blocks)
 
 
@@ -207,17 +210,18 @@ def _mirror_pairs(network: OneHiddenNet, tolerance: float) -> list[tuple[int, in
     """
     g = network.activation
     assert g.reflection is not None
-    A, b, w = network.weights, network.bias, network.output
+    A, b, w = network.weights, network.bias, network.output.reshape(network.n_hidden, -1)
     size = np.linalg.norm(np.column_stack([A, b]), axis=1)
     size = np.where(size > 0, size, 1.0)
     if g.homogeneity is not None:
-        A, b, w = A / size[:, None], b / size, w * size**g.homogeneity
+        A, b, w = A / size[:, None], b / size, w * size[:, None] ** g.homogeneity
         size = np.ones(len(w))
     units = np.column_stack([A, b])
     error = _MIRROR * tolerance
     pairs = []
     for i in range(len(w)):
         opposite = np.linalg.norm(units + units[i], axis=1) <= error * np.maximum(size, size[i])
-        alike = np.abs(w - g.reflection.parity * w[i]) <= error * np.max(np.abs(w), initial=0.0)
+        gap = np.max(np.abs(w - g.reflection.parity * w[i]), axis=1)
+        alike = gap <= error * np.max(np.abs(w), initial=0.0)
         pairs += [(i, int(j)) for j in np.flatnonzero(opposite & alike) if j >= i]
     return pairs

@@ -29,8 +29,8 @@ _BEARABLE = 30.0  # chi-square above the best pattern's beyond which one is out 
 def other_sides(problem: Problem, network: OneHiddenNet, most: int, run: Run) -> list[OneHiddenNet]:
     """Networks in x with some units of ``network`` turned around that the data might bear."""
     reflection = problem.activation.reflection
-    if reflection is None or reflection.degree != 1:
-        return []  # nothing to tell, or told by ``unseen_turns``
+    if reflection is None or reflection.degree != 1 or problem.form.skip:
+        return []  # nothing to tell, told by ``unseen_turns``, or beside a linear part a convention
     found = other_orientations(problem, problem.begin.inward(network), most, run)
     return [problem.begin.outward(net) for net in found]
 
@@ -53,17 +53,20 @@ def unseen_turns(
     if form.size > _MOST_PARAMETERS:
         return None
     k, d = form.k, form.d
-    free = np.concatenate(
-        [np.ones(k * d + k, bool), np.full(k, form.bias), np.full(1, form.intercept)]
-    )  # columns of the Jacobian as ``Form.pack`` orders them
+    if not form.bias:  # as ``Form.pack`` orders them, but for what no turn moves
+        shown = slice(0, k * (d + form.q))
+    else:
+        shown = slice(0, k * (d + form.q + 1))
+    covariance, lowest = covariance[shown, shown], 2 if form.skip else 1 if form.intercept else 0
     found = []
     for signs in _patterns(k):
         units = tuple(int(i) for i in np.flatnonzero(signs < 0))
-        v, J = turned_polynomial(inner, units, 1 if form.intercept else 0)
-        J = J[:, free]
+        v, J = turned_polynomial(inner, units, lowest)
+        J = J[:, shown]
         # What V does not know are squares of the errors of rows: parallel units have little else.
         rows = [np.trace(covariance[i * d : i * d + d, i * d : i * d + d]) for i in units]
-        squares = float(np.sum(np.abs(inner.output[list(units)]) * rows)) ** 2
+        size = np.linalg.norm(inner.output[list(units)].reshape(len(units), -1), axis=1)
+        squares = float(np.sum(size * rows)) ** 2
         spread = J @ covariance @ J.T
         statistic = float(v @ np.linalg.solve(spread + squares * np.eye(len(v)), v))
         rank = len(v)
@@ -87,11 +90,11 @@ def other_orientations(problem: Problem, net: OneHiddenNet, most: int, run: Run)
     fit = search_fit(problem, form)
     start = complete(problem, form, net.weights, net.bias)
     solver = LevenbergMarquardt(max_steps=60, patience=6)
-    theta = descend(solver, fit, start, run.at("free form"), "orientations", problem.n).theta
+    theta = descend(solver, fit, start, run.at("free form"), "orientations", problem.numbers).theta
     hessian, _, loss = fit.normal_equations(theta)
     scale = 1 / np.sqrt(np.maximum(np.diag(hessian), np.finfo(float).tiny))
     covariance = np.linalg.pinv(hessian * np.outer(scale, scale), rcond=1e-12, hermitian=True)
-    covariance = covariance * np.outer(scale, scale) * loss / max(fit.n - form.freedom, 1)
+    covariance = covariance * np.outer(scale, scale) * loss / max(problem.numbers - form.freedom, 1)
     B, beta = skip_columns(form, theta)
     here = np.ones(problem.k)  # rows kept the orientation of the network found
     patterns = _patterns(problem.k)
@@ -118,16 +121,18 @@ def _patterns(k: int) -> Float[np.ndarray, "m k"]:
 def _spread(form: Form, theta: np.ndarray, covariance: np.ndarray, signs: np.ndarray) -> np.ndarray:
     """V: covariance of beta - B s."""
     weights, output, _, _, _ = form.unpack(theta)
-    d, k = form.d, form.k
-    slope = form.activation.orientation_part[1]
-    gradient = np.zeros((d, len(theta)))
+    d, k, q = form.d, form.k, form.q
+    output, slope, each = output.reshape(k, q), form.activation.orientation_part[1], np.eye(q)
+    gradient = np.zeros((d * q, len(theta)))
     for i in range(k):
-        gradient[:, i * d : (i + 1) * d] = -slope * signs[i] * output[i] * np.eye(d)
-        gradient[:, k * d + i] = -slope * signs[i] * weights[i]
-    at = k * d + k + (k if form.bias else 0)
-    gradient[:, at : at + d] = np.eye(d)
+        gradient[:, i * d : (i + 1) * d] = -slope * signs[i] * np.kron(np.eye(d), output[i][:, None])
+        own = slice(k * d + i * q, k * d + (i + 1) * q)
+        gradient[:, own] = -slope * signs[i] * np.kron(weights[i][:, None], each)
+    place = form.places()[3]
+    assert place is not None
+    gradient[:, place] = np.eye(d * q)
     spread = gradient @ covariance @ gradient.T
-    return spread + 1e-12 * np.trace(spread) / d * np.eye(d)
+    return spread + 1e-12 * np.trace(spread) / (d * q) * np.eye(d * q)
 
 
 def _misfit(

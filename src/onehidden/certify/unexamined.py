@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,7 +11,7 @@ from onehidden.certify.certificate import Certificate
 from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.own_checks import columns_check
 from onehidden.certify.patterns import CountPatterns
-from onehidden.certify.units import UnitStatus, UnitVerdict
+from onehidden.certify.units import UnitStatus, unit_of
 from onehidden.checks import About, not_asked
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
@@ -27,25 +28,23 @@ def certificate_work(problem: Problem) -> float:
 
 def unexamined(network: OneHiddenNet, problem: Problem, noun: str = "sample") -> Certificate:
     """What is known of a network, in x, without its Jacobian: loss and shares. Errors are infinite."""
-    network, form, scale = network.canonical(), problem.form, problem.end.scale
-    mean_square = problem.sums.loss(problem.theta(network)) / problem.n
-    share = problem.fold(partial(CountPatterns, problem.end.inward(network))).result().spread ** 2
-    k, d = network.weights.shape
-    unknown, doubted = np.full(k, np.inf), UnitStatus.DOUBTFUL
-    errors = ParameterRecord(np.full((k, d), np.inf), unknown, unknown, np.inf if form.intercept else 0.0)
+    network, form = network.canonical(), problem.form
+    mean_square, numbers = problem.sums.loss(problem.theta(network)) / problem.numbers, problem.numbers
+    seen = problem.at(network)
+    share = seen.fold(partial(CountPatterns, seen.end.inward(network))).result().spread ** 2
+    errors = ParameterRecord.unknown(network)
     units = tuple(
-        UnitVerdict(i, row, float(b), float(w), (np.full(d, np.inf), np.inf, np.inf), float(part), doubted)
-        for i, (row, b, w, part) in enumerate(
-            zip(network.weights, network.bias, network.output, share, strict=True)
-        )
+        replace(unit_of(network, errors, i, float(part)), status=UnitStatus.DOUBTFUL)
+        for i, part in enumerate(share)
     )
+    loss = mean_square * problem.end.variance
     why = "the time was up before any question could be put to the answer: allow more time"
     return Certificate(
         network,
         (not_asked("examined", 1.0, why, About.SEARCH), *columns_check(problem)),
         units,
-        loss=mean_square * scale**2,
-        noise_variance=mean_square * scale**2 * problem.n / max(problem.n - form.freedom, 1),
+        loss=loss,
+        noise_variance=loss * numbers / max(numbers - form.freedom, 1),
         standard_errors=errors,
         curvature=np.zeros(0),
         mean_square=mean_square,

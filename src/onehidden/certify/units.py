@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -45,7 +46,8 @@ class UnitVerdict:
     Attributes
     ----------
     index : its place in the network, from 0.
-    weights, bias, output : its parameters. errors : their standard errors, in the same order.
+    weights, bias, output : its parameters, of several outputs (q,). errors : their standard errors, in the
+        same order.
     share : of the variance of the network's output, in the units' own: var(w g) / var(y).
     status, reason : the verdict, and one clause behind it ("" when determined).
     cause : the kind of reason.
@@ -54,8 +56,8 @@ class UnitVerdict:
     index: int
     weights: Float[np.ndarray, " d"]
     bias: float
-    output: float
-    errors: tuple[Float[np.ndarray, " d"], float, float]
+    output: Any
+    errors: tuple[Float[np.ndarray, " d"], float, Any]
     share: float
     status: UnitStatus = UnitStatus.DETERMINED
     reason: str = ""
@@ -92,15 +94,11 @@ def unit_verdicts(
     planes = planes / np.maximum(np.linalg.norm(planes, axis=1, keepdims=True), np.finfo(float).tiny)
     cosine = np.abs(planes @ planes.T)
     kinked, needed = network.activation.homogeneity is not None, rows_needed(inner.n_inputs)
-    found = []
+    found, clear = [], in_errors(network.output, errors.output)
     for i in range(network.n_hidden):
         twins = [j for j in range(i) if cosine[i, j] > 1 - _PARALLEL]
-        lost = not exact and abs(network.output[i]) < CLEAR_OF_ZERO * errors.output[i]
-        unit = UnitVerdict(
-            i, network.weights[i], float(network.bias[i]), float(network.output[i]),
-            (errors.weights[i], float(errors.bias[i]), float(errors.output[i])),
-            float(patterns.spread[i] ** 2),
-        )  # fmt: skip
+        lost = not exact and clear[i] < CLEAR_OF_ZERO
+        unit = unit_of(network, errors, i, float(patterns.spread[i] ** 2))
         if patterns.spread[i] < least:
             unit = unit.undetermined(Cause.NOTHING, f"unit {i + 1} adds nothing to y")
         elif twins:
@@ -124,6 +122,20 @@ def unit_verdicts(
         for i in pair:
             found[i] = found[i].undetermined(Cause.APART, reason)
     return tuple(found)
+
+
+def unit_of(network: OneHiddenNet, errors: ParameterRecord, i: int, share: float) -> UnitVerdict:
+    """Unit i of a network with its errors and its share of the variance."""
+    several = network.output.ndim == 2
+    output, error = (part[i] if several else float(part[i]) for part in (network.output, errors.output))
+    errors_ = errors.weights[i], float(errors.bias[i]), error
+    return UnitVerdict(i, network.weights[i], float(network.bias[i]), output, errors_, share)
+
+
+def in_errors(output: Float[np.ndarray, "k ..."], errors: Float[np.ndarray, "k ..."]) -> np.ndarray:
+    """(k,) |w| in standard errors; of several outputs the root of their squares less what noise adds."""
+    z = (output / np.maximum(errors, np.finfo(float).tiny)).reshape(len(output), -1)
+    return np.sqrt(np.maximum(np.sum(z**2, axis=1) - (z.shape[1] - 1), 0))
 
 
 def counted(number: int, noun: str) -> str:

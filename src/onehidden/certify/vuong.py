@@ -42,11 +42,12 @@ class Vuong:
 
 
 def vuong(
-    residual_a: Float[np.ndarray, " n"],
-    residual_b: Float[np.ndarray, " n"],
+    residual_a: Float[np.ndarray, "n ..."],
+    residual_b: Float[np.ndarray, "n ..."],
     freedom_a_trace: float,
     freedom_b_trace: float,
     level: float = LEVEL,
+    dispersion: float | None = None,
 ) -> Vuong:
     r"""Compare two fits of the same rows by their Gaussian log-losses, each with its own variance.
 
@@ -60,20 +61,26 @@ def vuong(
 
     Parameters
     ----------
-    residual_a, residual_b : (n,) residuals of the two fits, row by row.
+    residual_a, residual_b : (n,) or (n, q) residuals of the two fits, row by row; of a family the roots of
+        the unit deviances.
     freedom_a_trace, freedom_b_trace : their charges.
     level : two-sided level of the verdict.
+    dispersion : s^2 of both where it is known: the losses are then compared as they are, without logarithm.
     """
     a, b = np.asarray(residual_a, float), np.asarray(residual_b, float)
-    if a.shape != b.shape or a.ndim != 1:
+    if a.shape != b.shape or a.ndim not in (1, 2):
         raise ValueError(f"expected residuals of the same rows, got shapes {a.shape} and {b.shape}")
     mean_a, mean_b = float(np.mean(a**2)), float(np.mean(b**2))
     if mean_a == 0 or mean_b == 0:  # an exact fit: no likelihood, but no doubt either
         if mean_a == mean_b:
             return Vuong(0.0, 0.0, 1.0, "tie")
         return Vuong(np.inf, 0.0, 0.0, "first") if mean_a == 0 else Vuong(-np.inf, 0.0, 0.0, "second")
-    gain = 0.5 * len(a) * float(np.log(mean_b / mean_a)) - (freedom_a_trace - freedom_b_trace)
-    rows = 0.5 * (b**2 / mean_b - a**2 / mean_a)
+    if dispersion is not None:
+        ahead, mean_a, mean_b = 0.5 * a.size * (mean_b - mean_a) / dispersion, dispersion, dispersion
+    else:
+        ahead = 0.5 * a.size * float(np.log(mean_b / mean_a))
+    gain = ahead - (freedom_a_trace - freedom_b_trace)
+    rows = 0.5 * (b**2 / mean_b - a**2 / mean_a).reshape(len(a), -1).sum(axis=1)
     error = float(np.std(rows) * np.sqrt(len(a)))
     p_value = 2 * float(ndtr(-abs(gain) / error)) if error > 0 else float(gain == 0)
     sure = abs(gain) > -float(ndtri(level / 2)) * error

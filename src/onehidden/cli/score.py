@@ -52,7 +52,7 @@ def command(
     """Estimate the score functions S_1 … S_m of the law of a table and write them row by row."""
     from onehidden import data, scores
     from onehidden.cli import progress, runs
-    from onehidden.recovery.record import plain
+    from onehidden.recovery.stored import plain
     from onehidden.whole import whole_file
 
     out = file.with_name(f"{file.stem}.scores.parquet") if out is None else out

@@ -130,10 +130,11 @@ def roots(weight: np.ndarray | None, n: int) -> np.ndarray:
     return np.linalg.cholesky(weight + least).mT
 
 
-def _times(root: jax.Array, values: jax.Array) -> jax.Array:
-    """Roots of the weights times (n,), (n, q) or (n, q, p)."""
+def weighed(root: Any, values: Any) -> Any:
+    """Roots of the weights, as ``roots`` gives them, times values (n,), (n, q) or (n, q, p)."""
     if root.ndim == 3:
-        return jnp.einsum("nab,nb...->na...", root, values)
+        einsum = jnp.einsum if isinstance(values, jax.Array) else np.einsum
+        return einsum("nab,nb...->na...", root, values)
     return root.reshape(*root.shape, *[1] * (values.ndim - root.ndim)) * values
 
 
@@ -149,7 +150,7 @@ def _predicted(form: Form, theta: jax.Array, x: jax.Array) -> tuple[jax.Array, j
 @partial(jax.jit, static_argnums=0)
 def residuals(form: Form, theta: jax.Array, x: jax.Array, y: jax.Array, root: jax.Array) -> jax.Array:
     """root * (prediction - y), (n,); of q outputs (n q,), those of a row next to each other."""
-    return _times(root, _predicted(form, theta, x)[0] - y).reshape(-1)
+    return weighed(root, _predicted(form, theta, x)[0] - y).reshape(-1)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -175,8 +176,8 @@ def residuals_and_jacobian(
     if form.intercept:
         blocks.append(own(jnp.ones((n, 1), x.dtype)))
     jacobian = jnp.concatenate(blocks, axis=2)
-    jacobian = _times(root if root.ndim > 1 else root[:, None] * jnp.ones(q, x.dtype), jacobian)
-    return _times(root, prediction - y).reshape(-1), jacobian.reshape(n * q, -1)
+    jacobian = weighed(root if root.ndim > 1 else root[:, None] * jnp.ones(q, x.dtype), jacobian)
+    return weighed(root, prediction - y).reshape(-1), jacobian.reshape(n * q, -1)
 
 
 def jacobian_pieces(

@@ -192,7 +192,7 @@ def _places(m: int) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def _columns(form: Form) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Parameters of the products s_i x~_a (k, d+1), of the units (k, q) and of x~_a (d+1, q); -1: not free."""
+    """Parameters of the products s_i x~_a (k, d+1), of units (k, q) and of x~_a (d+1, q); -1: not free."""
     k, d, q = form.k, form.d, form.q
     weights, output, bias, beta, intercept = (
         None if place is None else np.arange(place.start, place.stop) for place in form.places()

@@ -100,7 +100,7 @@ class Problem:
         return self.numbers * float(np.log(max(mean_square, np.finfo(float).tiny)))
 
     def behind(self, mean_square: float, other: float) -> float:
-        """By how much of ``misfit`` another fit falls behind: n log(other / own), or a difference of deviances."""
+        """``misfit`` by which another fit falls behind: n log(other / own), or a difference of deviances."""
         return self.misfit(other) - self.misfit(mean_square)
 
     @property
@@ -178,12 +178,12 @@ class Problem:
         target, weight = working_rows(
             self.family, samples.y, network.predict(samples.X), self.offsets, samples.weight
         )
-        rows = replace(samples, y=target, weight=weight, variance=None, noisy=True)
+        rows = replace(samples, y=target, weight=weight, noisy=True)
         own = rows.row_weight
         assert own is not None
         mean = float(own.mean())
-        known = None if self.family.scaled else 1 / mean
-        rows = replace(rows, weight=weight / mean, variance=known)
+        known = None if self.family.scaled else 1.0
+        rows = replace(rows, weight=weight / mean, unit=1 / mean, dispersion=known)
         level = rows.share @ target
         spread = float(np.sqrt(np.mean(rows.share @ (target - level) ** 2)))
         # One scale for all outputs: the information of a row stays in their own units.

@@ -32,7 +32,7 @@ class Samples:
     Attributes
     ----------
     grain : the relative rounding of y.
-    variance : sigma^2 where it is known.
+    unit, dispersion : sigma^2 for a dispersion of one, and that dispersion where it is known.
     noisy : y is random by its nature (a count, a class), so that no fit to it is one to rounding.
     """
 
@@ -41,7 +41,8 @@ class Samples:
     weight: Float[np.ndarray, "n ..."] | None = field(repr=False, default=None)
     names: tuple[str, ...] = ()
     grain: float = EPS
-    variance: float | None = None
+    unit: float = 1.0
+    dispersion: float | None = None
     noisy: bool = False
 
     def __len__(self) -> int:

@@ -16,7 +16,7 @@ from onehidden.recovery.search import Found
 def constant_answer(problem: Problem) -> Found:
     """The constant as a network whose units add nothing, marked not identifiable."""
     samples, k = problem.samples, problem.k
-    d, level = samples.X.shape[1], float(samples.y[0])
+    d, level = samples.X.shape[1], float(samples.y.flat[0])
     weights = np.tile(np.eye(d)[0], (k, 1))
     network = OneHiddenNet(weights, np.zeros(k), np.zeros(k), level, problem.activation)
     check = at_least(

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from types import MethodType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from sklearn.utils.validation import check_is_fitted
 
-from onehidden import activations
 from onehidden.data.arrays import must_be_aligned
-from onehidden.fit.form import Form
+from onehidden.families import Gaussian
+from onehidden.recovery.estimating import checked_weight, one_unit, plain_seed, validated
 from onehidden.recovery.fallback import (
     Rows,
     affordable_units,
@@ -30,8 +28,6 @@ from onehidden.recovery.fallback import (
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import recover
 
-# scikit-learn has no annotations, and a checker takes the defaults' types for those of X and y.
-_validated: Callable[..., Any] = validate_data
 _FEW = 300  # rows below which a fitted input model is worse than the Gaussian
 
 
@@ -49,14 +45,15 @@ class _ScoreParameterAndMethod:
         vars(instance)["score"] = value
 
 
-class OneHiddenRegressor(RegressorMixin, BaseEstimator):
+class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Regression by recovering the one-hidden-layer network behind the data.
 
     Parameters
     ----------
     n_hidden : number of units; chosen from the data when None.
-    activation, bias, score, start, max_seconds : as in ``recover``.
+    activation, bias, score, start, max_seconds, family, link, linear, errors : as in ``recover``.
     random_state : seed of the starts.
+    verbose : whether progress is printed.
 
     Attributes
     ----------
@@ -76,6 +73,11 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         start: str = "auto",
         random_state: object = None,
         max_seconds: float | None = None,
+        family: str | None = None,
+        link: str | None = None,
+        linear: bool = False,
+        errors: str = "auto",
+        verbose: bool = False,
     ) -> None:
         self.n_hidden = n_hidden
         self.activation = activation
@@ -84,6 +86,11 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         self.start = start
         self.random_state = random_state
         self.max_seconds = max_seconds
+        self.family = family
+        self.link = link
+        self.linear = linear
+        self.errors = errors
+        self.verbose = verbose
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; ``score`` is the input model, not the method."""
@@ -100,21 +107,20 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : (n, d) array or data frame.
-        y : (n,) target.
+        y : (n,) target, or (n, q) of several outputs over one hidden layer.
         sample_weight : (n,) weights; a row of weight 2 counts as two rows, one of weight 0 as none.
         """
         must_be_aligned(X, y)
-        matrix, target = _validated(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, matrix, dtype=np.float64, ensure_non_negative=True)
-            if not np.any(weight > 0):  # scikit-learn before 1.8 lets it through
-                raise ValueError("sample_weight is zero for every row: give some row a positive weight")
-        seed = self.random_state
-        if not isinstance(seed, (int, np.integer)):
-            seed = 0 if seed is None else int(check_random_state(seed).randint(2**31 - 1))
-        rows = canonical_rows(matrix, np.asarray(target, dtype=np.float64), weight, max(int(seed), 0))
-        found, trouble = self._recovered(rows, varying_columns(rows.X), int(seed))
+        matrix, target = validated(
+            self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, ensure_min_samples=2
+        )
+        target = np.asarray(target, dtype=np.float64)
+        if target.ndim == 2 and target.shape[1] == 1:
+            target = target[:, 0]
+            warnings.warn("y is a column: its one output is taken", DataConversionWarning, stacklevel=2)
+        weight, seed = checked_weight(sample_weight, matrix), plain_seed(self.random_state)
+        rows = canonical_rows(matrix, target, weight, max(seed, 0))
+        found, trouble = self._recovered(rows, varying_columns(rows.X), seed)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(matrix.shape[1])])
         self.recovery_ = replace(found, feature_names=tuple(str(name) for name in names))
         self.network_ = self.recovery_.network
@@ -128,14 +134,16 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         """The best that these rows allow, and what had to be given up for it."""
         n, d = rows.X.shape
         hidden, start, trouble = self.n_hidden, self.start, []
-        g = activations.get("relu" if self.activation == "auto" else self.activation)
-        form = Form(g, max(rank(rows.X[:, columns]), 1), 1, bool(self.bias), True)
-        affordable = affordable_units(form, n)
-        if np.ptp(rows.y) <= 1e-13 * np.max(np.abs(rows.y)):
+        outputs = None if rows.y.ndim == 1 else rows.y.shape[1]
+        form = one_unit(self.activation, self.bias, rank(rows.X[:, columns]), self.linear, outputs)
+        numbers = n * form.q
+        affordable = affordable_units(form, numbers)
+        plain = self.family in (None, Gaussian.name)
+        if np.any(np.ptp(rows.y, axis=0) <= 1e-13 * np.max(np.abs(rows.y), axis=0)):
             return plain_fit(rows, columns, "y is constant, and so is the model"), trouble
         if len(columns) == 0:
             return plain_fit(rows, columns, "no column of X varies: the model is the mean of y"), trouble
-        if affordable < 1:
+        if affordable < 1 and plain:
             reason = (
                 f"{n} rows cannot determine the {form.freedom} parameters of one unit of {len(columns)} "
                 f"inputs, so ridge regression stands in: bring at least {4 * form.freedom} rows"
@@ -147,17 +155,18 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
         if isinstance(hidden, (int, np.integer)) and hidden > affordable:
             trouble.append(f"{n} rows pay for {affordable} of the {hidden} units asked for")
             hidden = affordable
-        if hidden is None and n <= 4 * form.freedom:
+        if hidden is None and numbers <= 4 * form.freedom:
             hidden = 1  # what choosing the width would come to, without training a scout
-        if start == "auto" and n < 4 * form.freedom:
+        if start == "auto" and numbers < 4 * form.freedom:
             start = "random"  # no answer can be certified here, so a longer race has no end to reach
         score = vars(self)["score"]
         if isinstance(score, str) and score == "auto" and (n < _FEW or rows.repeated):
             score = "gaussian"  # no other input model can be estimated from few rows, or from repeated ones
         found = recover(
             rows.X[:, columns], rows.y, hidden, activation=self.activation, bias=self.bias,
-            score=score, start=start, seed=seed, max_seconds=self.max_seconds,
-            sample_weight=rows.weight,
+            score=score, start=start, seed=seed, max_seconds=self.max_seconds, sample_weight=rows.weight,
+            family=self.family, link=self.link, linear=self.linear, errors=self.errors,
+            progress=self.verbose,
         )  # fmt: skip
         if not found.converged and found.prediction is not None:
             trouble.append(found.prediction.message)
@@ -166,4 +175,4 @@ class OneHiddenRegressor(RegressorMixin, BaseEstimator):
     def predict(self, X: npt.ArrayLike) -> np.ndarray:
         """The mean of y at the rows of X: the network, or what did no worse than ridge on rows left out."""
         check_is_fitted(self)
-        return self.recovery_.predict(_validated(self, X, dtype=np.float64, reset=False))
+        return self.recovery_.predict(validated(self, X, dtype=np.float64, reset=False))

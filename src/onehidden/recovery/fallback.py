@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +31,9 @@ class Rows:
     repeated: bool = False  # whether rows stand more than once
 
     @property
-    def mean(self) -> float:
-        return float(np.average(self.y, weights=self.weight))
+    def mean(self) -> Any:
+        """Of y; of several outputs (q,)."""
+        return np.average(self.y, axis=0, weights=self.weight)
 
 
 def canonical_rows(X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, seed: int) -> Rows:
@@ -41,8 +43,9 @@ def canonical_rows(X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, seed
     on how the same weighted sample was written down: whole-number weights of moderate size come back as
     repeated rows (they count samples), all others as weights.
     """
-    if weight is None and len(np.unique(y)) == len(y):
+    if weight is None and len(np.unique(y if y.ndim == 1 else y[:, 0])) == len(y):
         return Rows(X, y, None)
+    d = X.shape[1]
     weight = np.ones(len(y)) if weight is None else weight
     table = np.column_stack([X, y])[weight > 0]
     order = np.lexsort(table.T)
@@ -55,9 +58,13 @@ def canonical_rows(X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, seed
     table, weight = table[mixed], weight[mixed]
     whole = bool(np.all(weight == np.round(weight)))
     if whole and weight.sum() <= _MOST_COPIES * max(len(table), 1000):
-        table = np.repeat(table, weight.astype(int), axis=0)
-        return Rows(np.ascontiguousarray(table[:, :-1]), table[:, -1].copy(), None, len(table) > len(weight))
-    return Rows(np.ascontiguousarray(table[:, :-1]), table[:, -1].copy(), weight)
+        repeated = np.repeat(table, weight.astype(int), axis=0)
+        weight, more = None, len(repeated) > len(table)
+        table = repeated
+    else:
+        more = False
+    inputs, target = np.ascontiguousarray(table[:, :d]), np.ascontiguousarray(table[:, d:])
+    return Rows(inputs, target[:, 0] if y.ndim == 1 else target, weight, more)
 
 
 def varying_columns(X: np.ndarray) -> np.ndarray:
@@ -83,8 +90,10 @@ def affordable_units(form: Form, n: int) -> int:
 
 def plain_fit(rows: Rows, columns: np.ndarray, reason: str) -> Recovery:
     """The mean of y, or ridge regression where y and some column vary, as a network of one linear unit."""
+    if rows.y.ndim == 2:
+        return _plain_fit_of_several(rows, columns, reason)
     d = rows.X.shape[1]
-    line, nothing, explained = Affine(np.zeros(d), rows.mean), Affine(np.zeros(d), 0.0), 0.0
+    line, nothing, explained = Affine(np.zeros(d), float(rows.mean)), Affine(np.zeros(d), 0.0), 0.0
     variance = float(np.average((rows.y - rows.mean) ** 2, weights=rows.weight))
     if len(columns) and len(rows.y) > 2 and variance > 0:
         short, outside = ridge_line(rows.X[:, columns], rows.y, rows.weight)
@@ -107,6 +116,23 @@ def plain_fit(rows: Rows, columns: np.ndarray, reason: str) -> Recovery:
     )  # fmt: skip
 
 
+def _plain_fit_of_several(rows: Rows, columns: np.ndarray, reason: str) -> Recovery:
+    """The same, output by output, as the linear part of a network whose unit adds nothing."""
+    each = [plain_fit(replace(rows, y=y), columns, reason) for y in rows.y.T]
+    first, q = each[0], len(each)
+    slope = np.column_stack([one.network.weights[0] for one in each])
+    level = np.array([one.network.intercept for one in each])
+    unit = np.eye(len(slope))[:1]
+    net = OneHiddenNet(unit, np.zeros((1, q)), intercept=level, activation="linear", linear=slope)
+    loss = float(np.mean([one.loss for one in each]))
+    measured = measures(rows.X, rows.y, rows.weight)
+    explained = float(np.mean([one.r_squared for one in each]))
+    return replace(
+        first, network=net, loss=loss, noise_variance=loss, standard_errors=ParameterRecord.unknown(net),
+        r_squared=explained, prediction=None, **measured,
+    )  # fmt: skip
+
+
 def with_all_columns(found: Recovery, columns: np.ndarray, d: int) -> Recovery:
     """The recovery on some of d columns, seen on all: the others have weight zero and no known error."""
     if len(columns) == d:
@@ -114,7 +140,13 @@ def with_all_columns(found: Recovery, columns: np.ndarray, d: int) -> Recovery:
     net, errors = found.network, found.standard_errors
     weights, unknown = np.zeros((net.n_hidden, d)), np.full((net.n_hidden, d), np.inf)
     weights[:, columns], unknown[:, columns] = net.weights, errors.weights
-    wide = OneHiddenNet(weights, net.output, net.bias, net.intercept, net.activation)
+    linear = np.zeros((d, *net.linear.shape[1:]))
+    linear[columns] = net.linear
+    wide = OneHiddenNet(weights, net.output, net.bias, net.intercept, net.activation, linear)
+    of_linear = None
+    if errors.linear is not None:
+        of_linear = np.full(linear.shape, np.inf)
+        of_linear[columns] = errors.linear
     units = tuple(
         replace(unit, weights=weights[unit.index], errors=(unknown[unit.index], *unit.errors[1:]))
         for unit in found.units
@@ -122,7 +154,7 @@ def with_all_columns(found: Recovery, columns: np.ndarray, d: int) -> Recovery:
     mean, spread = np.zeros(d), np.zeros(d)
     mean[columns], spread[columns] = found.input_mean, found.input_spread
     return replace(
-        found, network=wide, standard_errors=replace(errors, weights=unknown), units=units,
-        input_mean=mean, input_spread=spread,
+        found, network=wide, standard_errors=replace(errors, weights=unknown, linear=of_linear), units=units,
+        input_mean=mean, input_spread=spread, covariance=None,
         prediction=None if found.prediction is None else found.prediction.on(columns, d),
     )  # fmt: skip

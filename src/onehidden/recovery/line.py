@@ -68,20 +68,21 @@ def ridge_line(
 
 
 def measures(
-    X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"], weight: Float[np.ndarray, " n"] | None = None
+    X: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n ..."], weight: Float[np.ndarray, " n"] | None = None
 ) -> dict[str, Any]:
     """Means and spreads of the rows, and the share of var(y) that a linear function explains on them.
 
-    They are named as the record names them; ``weight`` says how much each row counts.
+    They are named as the record names them; ``weight`` says how much each row counts. Variances of several
+    outputs, y (n, q), are added up.
     """
     share = np.full(len(y), 1 / len(y)) if weight is None else weight / weight.sum()
-    mean, level = share @ X, float(share @ y)
-    spread, target = np.sqrt(share @ (X - mean) ** 2), float(np.sqrt(share @ (y - level) ** 2))
-    found = {"input_mean": mean, "input_spread": spread, "target_spread": target}
-    if target > 0:
+    mean, level = share @ X, share @ y
+    spread, target = np.sqrt(share @ (X - mean) ** 2), np.sqrt(share @ (y - level) ** 2)
+    found = {"input_mean": mean, "input_spread": spread, "target_spread": target[()]}
+    if np.all(target > 0):
         root = np.sqrt(share)
         Z = (X - mean) / np.where(spread > 0, spread, 1.0) * root[:, None]
-        goal = (y - level) * root
+        goal = ((y - level).T * root).T
         left = goal - Z @ np.linalg.lstsq(Z, goal, rcond=None)[0]
-        found["linear_r_squared"] = 1 - float(left @ left) / target**2
+        found["linear_r_squared"] = 1 - float(np.sum(left**2)) / float(np.sum(target**2))
     return found

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from onehidden import activations
+from onehidden import activations, families
 from onehidden.activations import Activation
 from onehidden.certify.errors import ERRORS
+from onehidden.families import Family, Softmax
 from onehidden.fit.form import Form
 from onehidden.journal import fingerprint
 from onehidden.moments.score_protocol import Score
@@ -35,6 +36,8 @@ class Options:
     seed : same seed, same answer.
     max_seconds : time budget, None for none.
     errors : "classical" standard errors, "robust" ones, or "auto".
+    family, link : what y is, by name or as one of ``oh.families``; None for normal noise, labels if text.
+    linear : whether a linear part beside the units is free.
     """
 
     hidden: int | None = None
@@ -46,6 +49,9 @@ class Options:
     seed: int = 0
     max_seconds: float | None = None
     errors: str = "auto"
+    family: str | Family | None = None
+    link: str | None = None
+    linear: bool = False
     progress: bool | Progress = field(default=False, repr=False)
 
     @property
@@ -58,9 +64,10 @@ class Options:
         """The start in words."""
         return _named(self.start)
 
-    def form(self, d: int) -> Form:
+    def form(self, d: int, outputs: int | None = None) -> Form:
         """The free parameters for d coordinates; one unit where the width is to be chosen."""
-        return Form(self.g, d, 1 if self.hidden is None else self.hidden, self.bias, self.intercept)
+        k = 1 if self.hidden is None else self.hidden
+        return Form(self.g, d, k, self.bias, self.intercept, self.linear, outputs=outputs)
 
     def plain(self) -> dict[str, object]:
         """What was asked for, in plain values, as the record keeps it."""
@@ -68,6 +75,8 @@ class Options:
         found["activation"] = "auto" if self.activation == "auto" else self.g.name
         found["score"] = self.score if isinstance(self.score, str) else type(self.score).__name__
         found["start"] = self.start_name
+        if isinstance(self.family, Family):
+            found["family"], found["link"] = self.family.name, self.family.link
         return found
 
     def pins(self, d: int) -> dict[str, object]:
@@ -97,6 +106,9 @@ def checked_options(
     seed: int = 0,
     max_seconds: float | None = None,
     errors: str = "auto",
+    family: str | Family | None = None,
+    link: str | None = None,
+    linear: bool = False,
     progress: bool | Progress = False,
 ) -> Options:
     """Options from what a caller gave; one sentence for what cannot be.
@@ -109,6 +121,8 @@ def checked_options(
     check_positive("max_seconds", max_seconds)
     check_switch("bias", bias)
     check_switch("intercept", intercept)
+    check_switch("linear", linear)
+    _check_family(family, link)
     if not (isinstance(progress, bool) or callable(progress)):
         raise ValueError(f"progress must be True, False or a function, got {progress!r}")
     if errors not in ERRORS:
@@ -127,8 +141,18 @@ def checked_options(
         seed=int(seed),
         max_seconds=max_seconds,
         errors=errors,
+        family=family,
+        link=link,
+        linear=bool(linear),
         progress=progress,
     )
+
+
+def _check_family(family: object, link: object) -> None:
+    if isinstance(family, str) and family == Softmax.name:
+        return  # how many classes there are, y tells
+    if family is not None or link is not None:
+        families.get("gaussian" if family is None else family, link)  # type: ignore[arg-type]
 
 
 def _check_whole(name: str, value: object, least: int) -> None:

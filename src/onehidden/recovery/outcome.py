@@ -5,12 +5,16 @@ from __future__ import annotations
 import platform
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from onehidden import __version__
 from onehidden.certify.certificate import Certificate
+from onehidden.fit.form import roots, weighed
 from onehidden.fit.input_model import InputModel
+from onehidden.fit.linear_part import linear_network
 from onehidden.fit.polish import polish
 from onehidden.fit.problem import Problem
 from onehidden.fit.rows import Rows
@@ -21,6 +25,7 @@ from onehidden.recovery.options import Options
 from onehidden.recovery.prediction import Prediction
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import Found
+from onehidden.recovery.target import Target
 from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.plan import proposals
@@ -28,17 +33,23 @@ from onehidden.starts.plan import proposals
 _TRIES = 4  # candidates that a search without some of the rows finishes
 
 
-def recorded(found: Found, problem: Problem, options: Options, run: Run) -> Recovery:
+def recorded(found: Found, problem: Problem, target: Target, options: Options, run: Run) -> Recovery:
     """The record of an answer."""
     held = held_against_ridge(found.certificate, problem, options, run)
     rows, plain = problem.rows, options.plain()
-    return record(found.certificate, found.origin, rows, problem.inputs, plain, run, held=held)
+    made = record(found.certificate, found.origin, rows, problem.inputs, plain, run, held=held)
+    return made if target.family is None else replace(made, classes=target.classes)
 
 
 def held_against_ridge(
     certificate: Certificate, problem: Problem, options: Options, run: Run
-) -> tuple[Problem, Prediction]:
-    """The rows in memory, and what to predict with; a search anew finishes few candidates, and quietly."""
+) -> tuple[Problem, Prediction | None]:
+    """The rows in memory, and what to predict with; a search anew finishes few candidates, and quietly.
+
+    Ridge regression is one of normal noise and one output; None for others: the network predicts.
+    """
+    if problem.family is not None or problem.form.outputs is not None:
+        return problem, None
 
     def refit(part: Problem, run: Run) -> OneHiddenNet:
         quiet = replace(run, listener=False, trace=[])
@@ -62,15 +73,15 @@ def record(
     options: dict[str, object],
     run: Run,
     queries: int = 0,
-    held: tuple[Problem, Prediction] | None = None,
+    held: tuple[Problem, Prediction | None] | None = None,
 ) -> Recovery:
     """The record of a certificate; ``inputs`` is the input model, where one was asked for.
 
     ``held`` are rows in memory, all or a sample of them, and what to predict with as it was found on them.
     """
     explained = 1 - certificate.mean_square
-    samples, prediction = (None, None) if held is None else (held[0].samples, held[1])
-    measured = {} if samples is None else measures(samples.X, samples.y, samples.weight)
+    problem, prediction = (None, None) if held is None else held
+    measured = {} if problem is None else measured_on(problem, certificate)
     return Recovery(
         network=certificate.network,
         status=certificate.status,
@@ -94,11 +105,36 @@ def record(
         units=certificate.units,
         alternatives=tuple(one for one in certificate.alternatives if one.close and one.network is not None),
         freedom=certificate.freedom,
+        covariance=certificate.covariance,
         left_over=certificate.left_over,
-        r_squared=explained,
         prediction=prediction,
-        **measured,
+        **{"r_squared": explained} | measured,
     )
+
+
+def measured_on(problem: Problem, certificate: Certificate) -> dict[str, Any]:
+    """Means and spreads of the rows, and the share of the variance, or of the deviance, that is explained."""
+    samples = problem.samples
+    found = measures(samples.X, samples.y, samples.row_weight)
+    if problem.family is None:
+        if problem.form.outputs is not None:
+            found["r_squared"] = 1 - certificate.loss / float(np.mean(found["target_spread"] ** 2))
+            found["noise_covariance"] = noise_covariance(certificate, problem)
+        return found
+    family, line = problem.family, linear_network(problem)
+    level = family.start(samples.y, samples.weight)
+    nothing = OneHiddenNet(line.weights, line.output, None, level, line.activation)
+    total = float(np.sum(problem.losses(nothing)))
+    found["r_squared"] = 1 - certificate.mean_square * problem.numbers / total
+    found["linear_r_squared"] = 1 - float(np.sum(problem.losses(line))) / total
+    return found | {"family": family}
+
+
+def noise_covariance(certificate: Certificate, problem: Problem) -> Float[np.ndarray, "q q"]:
+    """Of the noise of several outputs, in their own units."""
+    samples = problem.samples
+    residual = weighed(roots(samples.weight, samples.n), certificate.network.predict(samples.X) - samples.y)
+    return residual.T @ residual / max(samples.n - certificate.freedom / problem.form.q, 1)
 
 
 def versions() -> dict[str, str]:

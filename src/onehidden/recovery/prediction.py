@@ -88,4 +88,4 @@ def steady(
     """The network at the rows of X but for some units."""
     kept = np.setdiff1d(np.arange(network.n_hidden), without)
     t = X @ network.weights[kept].T + network.bias[kept]
-    return network.activation(t) @ network.output[kept] + network.intercept
+    return network.activation(t) @ network.output[kept] + network.intercept + X @ network.linear

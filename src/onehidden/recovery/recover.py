@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from onehidden import __version__, data, threads
 from onehidden.activations import Activation
+from onehidden.families import Family
 from onehidden.fit.form import Form
-from onehidden.fit.samples import checked_samples
 from onehidden.journal import open_journal
 from onehidden.moments.score_protocol import Score
 from onehidden.precision import in_double
@@ -19,6 +19,7 @@ from onehidden.recovery.outcome import recorded
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.solve import problem_of, solve
 from onehidden.recovery.streamed import recover_source
+from onehidden.recovery.target import read_target
 from onehidden.run import Progress, Run
 from onehidden.starts.start import Start
 
@@ -41,15 +42,20 @@ def recover(
     progress: bool | Progress = False,
     sample_weight: npt.ArrayLike | None = None,
     errors: str = "auto",
+    family: str | Family | None = None,
+    link: str | None = None,
+    linear: bool = False,
+    offset: npt.ArrayLike | None = None,
+    trials: npt.ArrayLike | None = None,
     client: object = None,
     checkpoint: object = None,
 ) -> Recovery:
-    """Recover the units of y = c + sum_i w_i g(<a_i, x> + b_i) + noise from samples.
+    """Recover the units of y = c + <v, x> + sum_i w_i g(<a_i, x> + b_i) + noise from samples.
 
     Parameters
     ----------
     X : (n, d) array or table; or a ``data.Table`` or streamed ``data.Source`` that holds the target too.
-    y : (n,) target.
+    y : (n,) target; (n, q) for q outputs over one hidden layer; text for labels.
     hidden : number of units k; chosen from the data when None.
     activation : g, one of ``activations.names()``, or "auto" to choose it by held-out likelihood.
     bias : whether the hidden biases b_i are free (else zero).
@@ -66,6 +72,34 @@ def recover(
         weight zero are left out; only ratios matter.
     errors : "classical" standard errors, for noise as large everywhere; "robust" ones (sandwich); "auto"
         takes the robust where the residuals show unequal spread.
+    family : what y is, given the network's output: "gaussian" (the default), "poisson", "bernoulli",
+        "binomial", "negative_binomial", "gamma", or "softmax" for labels.
+    link : from the mean of y to the network's output; the family's usual one when None.
+    linear : whether a linear part <v, x> beside the units is free. The side of a unit such as ReLU is then a
+        convention (relu(t) = t + relu(-t)): its largest weight is positive.
+    offset : (n,) added to the network's output: with a log link the logarithm of an exposure.
+    trials : (n,) of a binomial, whose y counts the successes.
+    family : what y is, given the network's output: "gaussian" (the default), "poisson", "bernoulli",
+        "binomial", "negative_binomial", "gamma", or "softmax" for labels.
+    link : from the mean of y to the network's output; the family's usual one when None.
+    linear : whether a linear part <v, x> beside the units is free. The side of a unit such as ReLU is then a
+        convention (relu(t) = t + relu(-t)): its largest weight is positive.
+    offset : (n,) added to the network's output: with a log link the logarithm of an exposure.
+    trials : (n,) of a binomial, whose y counts the successes.
+    family : what y is, given the network's output: "gaussian" (the default), "poisson", "bernoulli",
+        "binomial", "negative_binomial", "gamma", or "softmax" for labels.
+    link : from the mean of y to the network's output; the family's usual one when None.
+    linear : whether a linear part <v, x> beside the units is free. The side of a unit such as ReLU is then a
+        convention (relu(t) = t + relu(-t)): its largest weight is positive.
+    offset : (n,) added to the network's output: with a log link the logarithm of an exposure.
+    trials : (n,) of a binomial, whose y counts the successes.
+    family : what y is, given the network's output: "gaussian" (the default), "poisson", "bernoulli",
+        "binomial", "negative_binomial", "gamma", or "softmax" for labels.
+    link : from the mean of y to the network's output; the family's usual one when None.
+    linear : whether a linear part <v, x> beside the units is free. The side of a unit such as ReLU is then a
+        convention (relu(t) = t + relu(-t)): its largest weight is positive.
+    offset : (n,) added to the network's output: with a log link the logarithm of an exposure.
+    trials : (n,) of a binomial, whose y counts the successes.
     client : for a ``data.Source``: a Dask client, cluster or scheduler address whose workers read it.
     checkpoint : a folder that remembers finished steps: called again after a kill, the answer is the same.
 
@@ -75,24 +109,31 @@ def recover(
     """
     options = checked_options(
         hidden=hidden, activation=activation, bias=bias, intercept=intercept, score=score, start=start,
-        seed=seed, max_seconds=max_seconds, errors=errors, progress=progress,
+        seed=seed, max_seconds=max_seconds, errors=errors, family=family, link=link, linear=linear,
+        progress=progress,
     )  # fmt: skip
     run = Run(options.seed, options.max_seconds, options.progress)
     if isinstance(X, data.Source):
         check_inputs(options, X.n_inputs)
+        if offset is not None or trials is not None or options.family not in (None, "gaussian"):
+            raise ValueError(
+                "a streamed source is fitted with normal noise: read the table whole (stream=False) for a "
+                "family, an offset or trials"
+            )
         return recover_source(X, y, sample_weight, options, run, client, checkpoint)
     if client is not None:
         raise ValueError("a client reads a streamed source: open the data with data.open(…, stream=True)")
-    samples = checked_samples(X, y, sample_weight)
-    d = samples.X.shape[1]
+    target = read_target(X, y, sample_weight, options.family, options.link, offset, trials)
+    samples, d = target.samples, target.samples.X.shape[1]
     check_inputs(options, d)
-    problem = problem_of(samples, options)
+    problem = problem_of(samples, options, target.family, target.offset)
     if options.hidden is not None:
-        _enough_samples(problem.form, len(samples))
+        _enough_samples(problem.form, problem.numbers)
     run = replace(run, journal=open_journal(checkpoint, samples.fingerprint, options.pins(d), __version__))
     units = 8 if options.hidden is None else options.hidden  # of a width that is to be found: a few
     with threads.fit_for(problem.with_width(units).form.size):
-        return recorded(solve(problem, options, run.within(_OWN)), problem, options, run)
+        found = solve(problem, options, run.within(_OWN))
+        return recorded(found, found.noise_known or problem, target, options, run)
 
 
 def _enough_samples(form: Form, n: int) -> None:

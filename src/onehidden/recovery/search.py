@@ -10,14 +10,16 @@ import numpy as np
 
 from onehidden.certify.alternatives import held_against_all
 from onehidden.certify.certificate import Certificate
-from onehidden.certify.compare import TIE, agreement, behind
+from onehidden.certify.compare import TIE, agreement
 from onehidden.certify.other_widths import beyond_linear, question_work
 from onehidden.certify.questions import certify
 from onehidden.certify.shared_units import differing_units
 from onehidden.certify.unexamined import certificate_work
 from onehidden.checks import About
+from onehidden.fit.linear_part import linear_network
 from onehidden.fit.polish import Polished, polish
 from onehidden.fit.problem import Problem
+from onehidden.network import OneHiddenNet
 from onehidden.recovery.no_worse import no_worse_than_linear
 from onehidden.recovery.options import Options
 from onehidden.refused import Refused
@@ -42,11 +44,15 @@ _REPAIRS, _FEWEST = 1e12, 6
 
 @dataclass(frozen=True)
 class Found:
-    """The answer of a search, the start it came from, and the other answers met on the way."""
+    """The answer of a search, the start it came from, and the other answers met on the way.
+
+    ``noise_known`` is the problem after the answer told what the noise is, where that was to be learnt.
+    """
 
     certificate: Certificate
     origin: str
     met: tuple[Polished, ...] = field(default=(), repr=False)
+    noise_known: Problem | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -63,16 +69,18 @@ class Tried:
 def search(problem: Problem, options: Options, run: Run, tries: int | None = None) -> Found:
     """Try starts until one answer is certain or none are left; ``compared`` holds it against alternatives.
 
-    ``tries`` bounds the candidates looked at.
+    ``tries`` bounds the candidates looked at. A family's rows are searched as the least-squares problem that
+    Fisher scoring makes of them at the best linear function; every finish is in its own likelihood.
     """
     tried: list[Tried] = []
     if problem.k == 1 and _no_unit(problem, run):
         tries = _FEW if tries is None else min(tries, _FEW)
-    for turn, candidate in enumerate(islice(proposals(problem, options.start, run), tries)):
-        for number, attempt in enumerate(_with_repair(problem, candidate, run.at("candidate", turn))):
-            one = _finished(
-                problem, attempt, turn, tried, options, run.at("candidate", turn, "finish", number)
-            )
+    ground = problem if problem.family is None else problem.at(linear_network(problem))
+    for turn, candidate in enumerate(islice(proposals(ground, options.start, run), tries)):
+        for number, attempt in enumerate(_with_repair(ground, candidate, run.at("candidate", turn))):
+            start = ground.begin.outward(attempt.network)
+            finish = run.at("candidate", turn, "finish", number)
+            one = _finished(problem, attempt, start, turn, tried, options, finish)
             tried.append(one)
             if run.expired() or (one.certificate is not None and one.certificate.clear):
                 break
@@ -114,26 +122,31 @@ def compared(found: Found, problem: Problem, options: Options, run: Run) -> Foun
 
 
 def _finished(
-    problem: Problem, candidate: Candidate, turn: int, tried: list[Tried], options: Options, run: Run
+    problem: Problem,
+    candidate: Candidate,
+    start: OneHiddenNet,
+    turn: int,
+    tried: list[Tried],
+    options: Options,
+    run: Run,
 ) -> Tried:
-    """The candidate after the finish; certified where no answer so far is better."""
-    answer = polish(problem.begin.outward(candidate.network), problem, run)
+    """The candidate, ``start`` in x, after the finish; certified where no answer so far is better."""
+    answer = polish(start, problem, run)
     lowest = min((one.answer.mean_square for one in tried), default=float("inf"))
-    certificate = _known(answer, tried, problem.n)
+    certificate = _known(answer, tried, problem)
     if not run.affords(certificate_work(problem)):  # the answer that is returned is examined, once
         return Tried(answer, candidate.origin, turn, certificate, candidate.student)
-    if certificate is None and answer.mean_square <= lowest * (1 + _TOGETHER / problem.n):
+    if certificate is None and not problem.behind(lowest, answer.mean_square) > _TOGETHER:
         certificate = certify(answer.network, problem, run, options.errors)
         run.report(f"certified {certificate.status}", 0, answer.mean_square)
     return Tried(answer, candidate.origin, turn, certificate, candidate.student)
 
 
-def _known(answer: Polished, tried: list[Tried], n: int) -> Certificate | None:
+def _known(answer: Polished, tried: list[Tried], problem: Problem) -> Certificate | None:
     """The certificate of an answer that another start came to as well: their losses agree to a thousandth."""
     for one in tried:
-        if one.certificate is not None and n * abs(answer.mean_square - one.answer.mean_square) <= (
-            _EQUAL * one.answer.mean_square
-        ):
+        gap = problem.behind(one.answer.mean_square, answer.mean_square)
+        if one.certificate is not None and abs(gap) <= _EQUAL:
             return one.certificate
     return None
 
@@ -196,7 +209,7 @@ def _lowest(tried: list[Tried], problem: Problem) -> list[Tried]:
     best = min(tried, key=lambda one: one.answer.mean_square).answer
 
     def same(one: Polished) -> bool:
-        gap = behind(best.mean_square, one.mean_square, problem.n)
+        gap = problem.behind(best.mean_square, one.mean_square)
         if gap <= _TOGETHER or gap > TIE:
             return gap <= _TOGETHER
         return not differing_units(best.network, one.network, problem, best.mean_square)

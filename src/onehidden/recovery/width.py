@@ -8,6 +8,7 @@ import numpy as np
 
 from onehidden.certify.status import Status
 from onehidden.checks import About
+from onehidden.fit.linear_part import linear_network
 from onehidden.fit.problem import Problem
 from onehidden.recovery.options import Options
 from onehidden.recovery.search import Found, compared, search
@@ -29,7 +30,7 @@ def choose_width(problem: Problem, options: Options, run: Run, tries: int | None
     charge a unit for its direction; the information criterion decides where no width stands.
     """
     one = problem.with_width(1)
-    n, each = problem.n, one.form.freedom  # free parameters of one unit
+    n, each = problem.numbers, one.form.freedom  # free parameters of one unit
     most = int(min(_MOST, max(1, (n - 1) // (2 * each))))
     looked = _TRIES if tries is None else min(tries, _TRIES)
     fits: dict[int, Found] = {}
@@ -42,7 +43,8 @@ def choose_width(problem: Problem, options: Options, run: Run, tries: int | None
     def hold(k: int) -> None:
         fits[k] = compared(at(k), problem.with_width(k), options, run.at("width", k))
 
-    k = guess_width(one, run.at("width scout"), most)
+    ground = one if one.family is None else one.at(linear_network(one))
+    k = guess_width(ground, run.at("width scout"), most)
     at(k)  # whatever the clock says: an answer is owed
     visited: set[int] = set()
     while k not in visited and not run.expired():
@@ -78,15 +80,15 @@ def guess_width(problem: Problem, run: Run, most: int) -> int:
     columns = problem.weighted(unit_columns(wide, problem.Z, *merged_units(wide, theta)[:2]))
     fixed = problem.weighted(fixed_columns(wide, problem.Z))
     losses = elimination_losses(columns, fixed, problem.weighted(problem.y), most)
-    widths, n = np.arange(1, len(losses) + 1), problem.n
-    charged = problem.form.freedom * widths * np.log(n)
+    widths, n = np.arange(1, len(losses) + 1), problem.numbers
+    charged = problem.form.freedom * widths * np.log(problem.n)
     return int(widths[np.argmin(n * np.log(np.maximum(losses, problem.rows.rounding.near**2)) + charged)])
 
 
 def _criterion(found: Found, problem: Problem) -> float:
     # Digits beyond rounding are no evidence for more units.
     mean_square = max(found.certificate.mean_square, problem.rows.rounding.exact**2)
-    return problem.n * float(np.log(mean_square)) + found.certificate.freedom * float(np.log(problem.n))
+    return problem.misfit(mean_square) + found.certificate.freedom * float(np.log(problem.n))
 
 
 def _best(fits: dict[int, Found], problem: Problem) -> int:

@@ -3,8 +3,8 @@
 Outputs, intercept and skip are least squares for any hyperplanes (variable projection), so that a network is
 its k hyperplanes (a_i, b_i) alone. With x~ = (z, 1) and s_i = g'(t_i) the Jacobian of output o has the
 columns w_io s_i x~_a, less their projection on the units u_j and on the fixed columns. Their products
-(W W')_ij sum_n s_i s_j x~_a x~_b are those of a table of pairs of slopes, one a network, with a table of pairs
-of inputs that all networks share: one large matrix product for the whole batch, whatever the outputs.
+(W W')_ij sum_n s_i s_j x~_a x~_b are those of a table of pairs of slopes, one a network, with a table of
+pairs of inputs that all networks share: one large matrix product for the whole batch, whatever the outputs.
 """
 
 from __future__ import annotations

@@ -1,0 +1,70 @@
+"""The best linear function of the inputs: least squares, or the maximum of a family's likelihood."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onehidden.fit.problem import Problem
+from onehidden.network import OneHiddenNet
+
+_STEPS = 50  # of Fisher scoring at most; convex, so that 5 to 10 do
+_ENOUGH = 1e-6  # change of the deviance at which it has ended
+
+
+def linear_network(problem: Problem) -> OneHiddenNet:
+    """The linear function as a network, in x, whose units add nothing."""
+    if problem.family is None:
+        return _solved(problem)
+    samples = problem.samples
+    level = problem.family.start(samples.y, samples.weight)
+    if problem.offset is not None:
+        level = level - float(np.average(problem.offset, weights=samples.weight))
+    best = _network(problem, np.zeros((samples.X.shape[1], *samples.y.shape[1:])), level)
+    loss = float(np.sum(problem.losses(best)))
+    for _ in range(_STEPS):
+        whole, share = _solved(problem.at(best)), 1.0
+        while share > 1e-3:  # a step that goes too far is taken by half
+            tried = _between(best, whole, share)
+            now = float(np.sum(problem.losses(tried)))
+            if np.isfinite(now) and now <= loss:
+                break
+            share /= 2
+        else:
+            break
+        best, gain, loss = tried, loss - now, now
+        if gain < _ENOUGH:
+            break
+    return best
+
+
+def _solved(problem: Problem) -> OneHiddenNet:
+    """Weighted least squares; weights that differ from output to output each for itself."""
+    samples = problem.samples
+    centred = samples.X - problem.around.shift
+    design, y = np.column_stack([np.ones(problem.n), centred]), samples.y.reshape(problem.n, -1)
+    weight = samples.weight
+    if weight is None or weight.ndim == 1:
+        roots = [problem.weighted(np.ones(problem.n))] * y.shape[1]
+    else:
+        own = weight if weight.ndim == 2 else np.einsum("nqq->nq", weight)
+        roots = list(np.sqrt(own).T)
+    found = [
+        np.linalg.lstsq(root[:, None] * design, root * target, rcond=1e-12)[0]
+        for root, target in zip(roots, y.T, strict=True)
+    ]
+    solved = np.array(found).T.reshape(design.shape[1], *samples.y.shape[1:])
+    slope, level = solved[1:], solved[0] - problem.around.shift @ solved[1:]
+    return _network(problem, slope, level)
+
+
+def _network(problem: Problem, slope: np.ndarray, level: np.ndarray | float) -> OneHiddenNet:
+    k, d = problem.k, len(slope)
+    nothing = np.zeros((k, *np.shape(slope)[1:]))
+    return OneHiddenNet(np.tile(np.eye(d)[0], (k, 1)), nothing, None, level, problem.activation, slope)
+
+
+def _between(a: OneHiddenNet, b: OneHiddenNet, share: float) -> OneHiddenNet:
+    """Of two linear functions, so much of the way from the first to the second."""
+    level = a.intercept + share * (b.intercept - a.intercept)
+    slope = a.linear + share * (b.linear - a.linear)
+    return OneHiddenNet(a.weights, a.output, a.bias, level, a.activation, slope)

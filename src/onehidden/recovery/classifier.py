@@ -1,0 +1,172 @@
+"""OneHiddenClassifier: labels by recovering the network behind their log-odds."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from onehidden.recovery.estimating import checked_weight, one_unit, plain_seed, validated
+from onehidden.recovery.fallback import affordable_units, rank, varying_columns
+from onehidden.recovery.record import Recovery
+from onehidden.recovery.recover import recover
+
+_FEW = 10  # rows a parameter below which one unit is looked for where the width is not given
+_RIDGE = 1.0  # penalty on standardised columns of the logistic regression that stands in
+
+
+class OneHiddenClassifier(ClassifierMixin, BaseEstimator):
+    """Classification by recovering the one-hidden-layer network behind the log-odds of the labels.
+
+    Two classes are a Bernoulli family, more a softmax over one hidden layer; the log-odds are against the
+    first label. Where the rows cannot pay for a unit, or separate the labels, logistic regression stands in.
+
+    Parameters
+    ----------
+    n_hidden : number of units; chosen from the data when None.
+    activation, bias, start, max_seconds, linear, errors : as in ``recover``.
+    random_state : seed of the starts.
+    verbose : whether progress is printed.
+
+    Attributes
+    ----------
+    classes_ : the labels in order.
+    recovery_ : the ``Recovery``, None where logistic regression stands in (``plain_``).
+    network_ : its network, whose outputs are log-odds; None likewise.
+    """
+
+    def __init__(
+        self,
+        n_hidden: int | None = None,
+        activation: str = "relu",
+        bias: bool = True,
+        start: str = "auto",
+        random_state: object = None,
+        max_seconds: float | None = None,
+        linear: bool = False,
+        errors: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.n_hidden = n_hidden
+        self.activation = activation
+        self.bias = bias
+        self.start = start
+        self.random_state = random_state
+        self.max_seconds = max_seconds
+        self.linear = linear
+        self.errors = errors
+        self.verbose = verbose
+
+    def fit(
+        self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> OneHiddenClassifier:
+        """Recover the network; a doubtful answer is kept and announced by a ``ConvergenceWarning``."""
+        matrix, target = validated(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_classification_targets(target)
+        self.classes_, code = np.unique(target, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"a classifier needs two classes, got one class: every label is {self.classes_[0]!r}"
+            )
+        weight = checked_weight(sample_weight, matrix)
+        self.recovery_, self.plain_, self.network_ = None, None, None
+        kept = np.ones(len(code), bool) if weight is None else weight > 0
+        rows, code = matrix[kept], code[kept]
+        weight = None if weight is None else weight[kept]
+        columns = varying_columns(rows)
+        self.columns_ = columns
+        trouble = self._recovered(rows[:, columns], code, weight) if len(np.unique(code)) > 1 else "one class"
+        if self.recovery_ is None:
+            self.plain_ = _stand_in(rows, code, weight)
+        if trouble:
+            warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _recovered(self, X: np.ndarray, code: np.ndarray, weight: np.ndarray | None) -> str:
+        """Fit the network; the reason why it is doubtful, or why there is none."""
+        outputs = len(self.classes_) - 1
+        if X.shape[1] == 0 or len(np.unique(code)) <= outputs:
+            return "no column varies, or a class has no row: logistic regression stands in"
+        form = one_unit(self.activation, self.bias, rank(X), self.linear, outputs)
+        affordable, hidden = affordable_units(form, len(X) * outputs), self.n_hidden
+        if affordable < 1:
+            return f"{len(X)} rows cannot determine one unit: logistic regression stands in"
+        if hidden is None and len(X) * outputs < _FEW * 2 * form.freedom:
+            hidden = 1
+        hidden = hidden if hidden is None else min(hidden, affordable)
+        try:
+            found: Recovery = recover(
+                X, code, hidden, family="softmax", activation=self.activation, bias=self.bias,
+                start=self.start, seed=plain_seed(self.random_state), max_seconds=self.max_seconds,
+                linear=self.linear,
+                errors=self.errors, progress=self.verbose, sample_weight=weight,
+            )  # fmt: skip
+        except ValueError as reason:
+            return f"{reason}: logistic regression stands in"
+        worse = not np.isfinite(found.loss) or found.loss > _plain_loss(X, code, weight)
+        if worse:
+            return "the network predicts no better than logistic regression, which stands in"
+        self.recovery_, self.network_ = found, found.network
+        return "" if found.converged else f"the answer is {found.status}: {found.message}"
+
+    def decision_function(self, X: npt.ArrayLike) -> np.ndarray:
+        """Log-odds against the first label, (m,) of two classes; of more, (m, classes) up to a constant."""
+        check_is_fitted(self)
+        matrix = validated(self, X, dtype=np.float64, reset=False)
+        if self.network_ is None:
+            return self.plain_.decision_function(matrix)
+        eta = self.network_.predict(matrix[:, self.columns_])
+        return eta if eta.ndim == 1 else np.column_stack([np.zeros(len(eta)), eta])
+
+    def predict_proba(self, X: npt.ArrayLike) -> np.ndarray:
+        """(m, classes) probabilities."""
+        check_is_fitted(self)
+        matrix = validated(self, X, dtype=np.float64, reset=False)
+        if self.recovery_ is None:
+            return self.plain_.predict_proba(matrix)
+        found = self.recovery_.predict(matrix[:, self.columns_]).reshape(len(matrix), -1)
+        return np.column_stack([1 - found.sum(axis=1), found])
+
+    def predict(self, X: npt.ArrayLike) -> np.ndarray:
+        """The label of the largest probability."""
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+
+
+class _Constant:
+    """Probabilities that do not depend on the inputs."""
+
+    def __init__(self, share: np.ndarray) -> None:
+        self.share = share
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        return np.tile(self.share, (len(X), 1))
+
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            odds = np.log(self.share) - np.log(self.share[0])
+        return np.tile(odds, (len(X), 1)) if len(odds) > 2 else np.full(len(X), odds[-1])
+
+
+def _stand_in(X: np.ndarray, code: np.ndarray, weight: np.ndarray | None) -> Any:
+    """Ridge logistic regression on standardised columns, or shares where only one class counts."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    if len(np.unique(code)) < 2:
+        return _Constant(np.bincount(code, minlength=code.max() + 1) / len(code))
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=1 / _RIDGE, max_iter=1000))
+    return model.fit(X, code, **({} if weight is None else {"logisticregression__sample_weight": weight}))
+
+
+def _plain_loss(X: np.ndarray, code: np.ndarray, weight: np.ndarray | None) -> float:
+    """Mean deviance of logistic regression, per row and output."""
+    found = _stand_in(X, code, weight).predict_proba(X)
+    deviance = -2 * np.log(np.maximum(found[np.arange(len(code)), code], 1e-300))
+    return float(np.average(deviance, weights=weight)) / max(found.shape[1] - 1, 1)
