@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from onehidden.recovery.estimating import checked_weight, one_unit, plain_seed, validated
-from onehidden.recovery.fallback import affordable_units, rank, varying_columns
+from onehidden.recovery.fallback import affordable_units, canonical_rows, rank, varying_columns
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import recover
 
@@ -74,21 +74,18 @@ class OneHiddenClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"a classifier needs two classes, got one class: every label is {self.classes_[0]!r}"
             )
-        weight = checked_weight(sample_weight, matrix)
+        weight, seed = checked_weight(sample_weight, matrix), plain_seed(self.random_state)
         self.recovery_, self.plain_, self.network_ = None, None, None
-        kept = np.ones(len(code), bool) if weight is None else weight > 0
-        rows, code = matrix[kept], code[kept]
-        weight = None if weight is None else weight[kept]
-        columns = varying_columns(rows)
-        self.columns_ = columns
-        trouble = self._recovered(rows[:, columns], code, weight) if len(np.unique(code)) > 1 else "one class"
+        rows = canonical_rows(matrix, code.astype(float), weight, max(seed, 0))
+        code, self.columns_ = rows.y.astype(int), varying_columns(rows.X)
+        trouble = self._recovered(rows.X[:, self.columns_], code, rows.weight, seed)
         if self.recovery_ is None:
-            self.plain_ = _stand_in(rows, code, weight)
+            self.plain_ = _stand_in(rows.X, code, rows.weight)
         if trouble:
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
 
-    def _recovered(self, X: np.ndarray, code: np.ndarray, weight: np.ndarray | None) -> str:
+    def _recovered(self, X: np.ndarray, code: np.ndarray, weight: np.ndarray | None, seed: int) -> str:
         """Fit the network; the reason why it is doubtful, or why there is none."""
         outputs = len(self.classes_) - 1
         if X.shape[1] == 0 or len(np.unique(code)) <= outputs:
@@ -103,7 +100,7 @@ class OneHiddenClassifier(ClassifierMixin, BaseEstimator):
         try:
             found: Recovery = recover(
                 X, code, hidden, family="softmax", activation=self.activation, bias=self.bias,
-                start=self.start, seed=plain_seed(self.random_state), max_seconds=self.max_seconds,
+                start=self.start, seed=seed, max_seconds=self.max_seconds,
                 linear=self.linear,
                 errors=self.errors, progress=self.verbose, sample_weight=weight,
             )  # fmt: skip
@@ -135,7 +132,8 @@ class OneHiddenClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: npt.ArrayLike) -> np.ndarray:
         """The label of the largest probability."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        largest = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[largest]
 
 
 class _Constant:
