@@ -18,7 +18,23 @@ def fit_for(parameters: int) -> Iterator[None]:
     if parameters >= SMALL:
         yield
         return
+    with one():
+        yield
+
+
+@contextmanager
+def one() -> Iterator[None]:
+    """A scope in which matrix products use one thread; what the caller had comes back after it."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, "blas"):
         yield
+
+
+def granted() -> int:
+    """Threads that a matrix product may use here: the caller's settings, and those of the scopes above."""
+    from threadpoolctl import threadpool_info
+
+    return max(
+        (int(pool["num_threads"]) for pool in threadpool_info() if pool["user_api"] == "blas"), default=1
+    )
