@@ -38,8 +38,8 @@ class LocalFit(NamedTuple):
 
 
 def _tiles() -> tuple[int, int]:
-    """Rows of queries and of data held at once: 256 KiB of weights on a CPU, more on an accelerator."""
-    return (128, 256) if jax.default_backend() == "cpu" else (4096, 16384)
+    """Rows of queries and of data held at once: half a MiB of weights on a CPU, more on an accelerator."""
+    return (512, 128) if jax.default_backend() == "cpu" else (4096, 16384)
 
 
 @jax.jit
