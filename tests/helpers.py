@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import sys
 from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
 
 import numpy as np
 
@@ -102,3 +107,30 @@ def write_folder(path: Path, columns: dict[str, np.ndarray], files: int = 3, gro
     for i in range(files):
         pq.write_table(table.slice(i * step, step), path / f"{i}.parquet", row_group_size=group)
     return path
+
+
+class Done(NamedTuple):
+    """What a command did."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def command(*arguments: object, cwd: Path | None = None) -> Done:
+    """``onehidden`` with these arguments, in this process: starting one costs more than most commands."""
+    from onehidden.cli import main
+
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with contextlib.ExitStack() as scope:
+        scope.enter_context(contextlib.redirect_stdout(out))
+        scope.enter_context(contextlib.redirect_stderr(err))
+        scope.enter_context(mock.patch.object(sys, "argv", ["onehidden", *map(str, arguments)]))
+        if cwd is not None:
+            scope.enter_context(contextlib.chdir(cwd))
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code
+    assert isinstance(code, int)
+    return Done(code, out.getvalue(), err.getvalue())

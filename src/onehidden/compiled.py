@@ -72,6 +72,7 @@ def _begin() -> dict[str, object] | None:
     desk = _desk()
     if desk is None:
         return None
+    desk.collect()
     wanted = {
         "jax_compilation_cache_dir": str(desk.folder),
         "jax_persistent_cache_min_compile_time_secs": _LEAST_SECONDS,
@@ -124,10 +125,22 @@ class _Desk:
         self.process = os.getpid()
         self.folder = Path(tempfile.mkdtemp(prefix=f"{_OWN}{self.process}-", dir=shelf.parent))
         atexit.register(self.tidy)
-        self.known = {entry.name for entry in os.scandir(shelf)}
-        for name in self.known:
-            with contextlib.suppress(OSError):
-                os.link(shelf / name, self.folder / name)
+        self.known: set[str] = set()
+        self.seen = -1  # when the shelf was last looked at
+        self.collect()
+
+    def collect(self) -> None:
+        """Link what the shelf holds and this folder does not: what others compiled in the meantime."""
+        with contextlib.suppress(OSError):
+            changed = os.stat(self.shelf).st_mtime_ns
+            if changed == self.seen:
+                return
+            self.seen = changed
+            new = {entry.name for entry in os.scandir(self.shelf)} - self.known
+            self.known |= new
+            for name in new:
+                with contextlib.suppress(OSError):
+                    os.link(self.shelf / name, self.folder / name)
 
     def tidy(self) -> None:
         """Remove the folder, if it is this process's: one forked off inherits the call."""

@@ -27,10 +27,21 @@ print(sum(event.endswith("cache_hits") for event in seen), jax.config.jax_compil
 """
 
 
-def hits(folder):
+# One that was there before another process compiled anything.
+EARLIER = f"""
+import subprocess, sys
+from onehidden.compiled import remembered
+with remembered():
+    pass
+subprocess.run([sys.executable, "-c", {PROGRAM!r}], check=True, stdout=subprocess.DEVNULL)
+{PROGRAM}
+"""
+
+
+def hits(folder, program=PROGRAM):
     env = os.environ | {VARIABLE: str(folder), "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True
     )
     found, setting = done.stdout.split()
     return int(found), setting
@@ -41,6 +52,10 @@ def test_second_process_finds_what_the_first_compiled(tmp_path):
     assert (first, setting) == (0, "None")
     assert list(tmp_path.glob("compiled-*/*"))
     assert hits(tmp_path)[0] > 0
+
+
+def test_processes_side_by_side_share_what_they_compile(tmp_path):
+    assert hits(tmp_path, EARLIER)[0] > 0
 
 
 def test_half_a_program_of_a_killed_process_is_not_met(tmp_path):

@@ -8,13 +8,15 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
+from helpers import command as run
 from pyarrow import csv, parquet
 
 import onehidden as oh
 from onehidden.starts.plan import NAMES
 
 
-def run(*arguments, cwd=None):
+def fresh(*arguments, cwd=None):
+    """The command in a process of its own, as a shell starts it."""
     return subprocess.run(
         [sys.executable, "-c", "from onehidden.cli import main; main()", *map(str, arguments)],
         capture_output=True, text=True, cwd=cwd, timeout=300,
@@ -39,7 +41,7 @@ def table(tmp_path_factory):
 
 
 def test_demo_recovers_the_truth_and_writes_its_page(tmp_path):
-    done = run("demo", "--json", "--out", "run", cwd=tmp_path)
+    done = fresh("demo", "--json", "--out", "run", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["status"] == "exact"
@@ -157,6 +159,13 @@ def test_inputs_are_never_overwritten_and_damaged_runs_are_refused(table, tmp_pa
         done = run("check", tmp_path / "run")
         assert done.returncode == 2, damage
         assert "Traceback" not in done.stderr
+
+
+def test_a_process_of_its_own_ends_with_the_sentence_and_the_code(tmp_path):
+    done = fresh("recover", "missing.csv", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("onehidden: no file at missing.csv")
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_closed_stdout_is_no_failure():

@@ -206,7 +206,7 @@ def test_gradient_matches_finite_differences(name):
 
 def test_unbiased_square_of_f_beats_the_plug_in():
     teacher, B = skew_teacher(), parameters()
-    kwargs = {"repeats": 600, "n": 25}
+    kwargs = {"repeats": 200, "n": 25}
     plug = NonOrthogonal(0.5, 50.0, 0.0, unbiased=False)
     mean, error = sample_mean(NonOrthogonal(0.5, 50.0, 0.0), B, teacher, **kwargs)
     biased, biased_error = sample_mean(plug, B, teacher, **kwargs)

@@ -76,11 +76,17 @@ def test_width_is_found_from_the_data():
     assert r.options["hidden"] is None
 
 
-def test_noisy_answer_lies_within_its_standard_errors():
+@pytest.fixture(scope="module")
+def noisy():
+    """A network, and what noisy samples of it gave."""
     net, rng = teacher(bias=0.5, intercept=0.7), np.random.default_rng(5)
     X = rng.standard_normal((6000, 5))
     y = net.predict(X)
-    r = oh.recover(X, y + 0.1 * y.std() * rng.standard_normal(6000), 3, bias=True)
+    return net, oh.recover(X, y + 0.1 * y.std() * rng.standard_normal(6000), 3, bias=True)
+
+
+def test_noisy_answer_lies_within_its_standard_errors(noisy):
+    net, r = noisy
     assert r.status == "consistent"
     m = oh.match(r.network, net)
     found = r.network.weights[m.permutation]
@@ -343,10 +349,8 @@ def test_a_record_carries_a_verdict_for_every_unit(tmp_path):
     assert back.status is oh.certify.Status(str(r.status))
 
 
-def test_intervals_widen_with_the_level_and_with_few_degrees_of_freedom():
-    net, rng = teacher(k=1, d=2), np.random.default_rng(22)
-    X = rng.standard_normal((30, 2))
-    r = oh.recover(X, net.predict(X) + 0.1 * rng.standard_normal(30), 1, bias=False, start="random")
+def test_intervals_widen_with_the_level_and_with_few_degrees_of_freedom(noisy):
+    r = replace(noisy[1], n_samples=noisy[1].freedom + 27)
     half, most = ((r.interval(level)[1].output - r.network.output)[0] for level in (0.5, 0.95))
     assert most > half > 0
     # 1.96 standard errors would be the normal law's, which 27 degrees of freedom do not bear

@@ -19,7 +19,7 @@ from onehidden.data.survey import hashed
 from onehidden.recovery import streamed as room
 from onehidden.run import Run
 
-D, K, N = 5, 2, 12_000
+D, K, N = 5, 2, 6_000
 
 
 @pytest.fixture(autouse=True)
