@@ -78,15 +78,16 @@ def test_width_is_found_from_the_data():
 
 @pytest.fixture(scope="module")
 def noisy():
-    """A network, and what noisy samples of it gave."""
+    """A network, what noisy samples of it gave, and the variance of their noise."""
     net, rng = teacher(bias=0.5, intercept=0.7), np.random.default_rng(5)
     X = rng.standard_normal((6000, 5))
     y = net.predict(X)
-    return net, oh.recover(X, y + 0.1 * y.std() * rng.standard_normal(6000), 3, bias=True)
+    r = oh.recover(X, y + 0.1 * y.std() * rng.standard_normal(6000), 3, bias=True)
+    return net, r, 0.01 * y.var()
 
 
 def test_noisy_answer_lies_within_its_standard_errors(noisy):
-    net, r = noisy
+    net, r, variance = noisy
     assert r.status == "consistent"
     m = oh.match(r.network, net)
     found = r.network.weights[m.permutation]
@@ -96,7 +97,7 @@ def test_noisy_answer_lies_within_its_standard_errors(noisy):
     low, high = r.interval(0.95)
     assert np.all(low.weights < r.network.weights)
     assert np.all(r.network.weights < high.weights)
-    assert r.noise_variance == pytest.approx(0.01 * y.var(), rel=0.1)
+    assert r.noise_variance == pytest.approx(variance, rel=0.1)
 
 
 @pytest.mark.slow
