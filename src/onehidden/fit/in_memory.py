@@ -11,7 +11,9 @@ from onehidden.fit.normal_equations import NormalEquations, by_pairs
 from onehidden.fit.triangle import stacked_triangle
 from onehidden.precision import in_double
 
-_BATCH_BYTES = 64 << 20  # one batch's Jacobian
+# One batch's Jacobian. On a CPU it should stay in the cache: J'J of 100 000 x 10 with 4 units takes 27 ms
+# with 8 MiB and 44 ms with 64, of 20 000 x 20 with 10 units 46 and 83.
+_ON_CPU, _ON_DEVICE = 8 << 20, 64 << 20
 
 
 class NetworkFit:
@@ -23,7 +25,8 @@ class NetworkFit:
     @in_double
     def __init__(self, form: Form, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> None:
         n, self.form = len(X), form
-        rows = max(256, _BATCH_BYTES // (8 * form.size * form.q))
+        self._on_cpu = jax.default_backend() == "cpu"
+        rows = max(256, (_ON_CPU if self._on_cpu else _ON_DEVICE) // (8 * form.size * form.q))
         count = max(1, -(-n // rows))
         rows = -(-n // count)
         padded = count * rows - n
@@ -34,7 +37,6 @@ class NetworkFit:
         ]
         self.n = n
         self._samples = X, y, root[:n]
-        self._on_cpu = jax.default_backend() == "cpu"
         alike = weight is None or weight.ndim == 1  # for every output
         self._rows = (X, y, weight) if self._on_cpu and alike and by_pairs(form) else None
 

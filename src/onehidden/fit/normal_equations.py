@@ -19,7 +19,7 @@ from onehidden.fit.rows import Inputs, Numbers, Target, Weight
 from onehidden.precision import in_double
 
 _ENTRIES = 1 << 20  # entries of the largest table held at a time
-_JACOBIAN_BYTES = 64 << 20
+_JACOBIAN_BYTES = 8 << 20  # what stays in the cache
 _MANY = 400  # parameters below which one compiled Jacobian beats many small products
 WRITE = 60  # multiply-adds of a matrix product in the time of writing one entry of a table
 
