@@ -107,7 +107,6 @@ def test_wrong_assumptions_are_told_with_what_was_seen():
     [
         (lambda X: X @ np.arange(6.0), {}, "straight"),
         (lambda X: (X[:, 0] > 0.1) * 3.0 + (X[:, 1] > 0), {"answers": "value"}, "jump"),
-        (lambda X: (plain(X) > 0.5).astype(float), {}, "labels"),
         (plain, {"domain": (1, 1)}, "no volume"),
         (plain, {"domain": (2, 1)}, "empty"),
         (plain, {"domain": "whole"}, "domain must be"),

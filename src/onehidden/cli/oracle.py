@@ -26,7 +26,7 @@ from onehidden.cli import examples
 )
 @click.option("--hidden", type=click.IntRange(1), help="Number of units; counted when not given.")
 @click.option("--activation", default="relu", show_default=True, help="A name, or auto.")
-@click.option("--answers", default="auto", show_default=True, help="value, probability or auto.")
+@click.option("--answers", default="auto", show_default=True, help="value, probability, label or auto.")
 @click.option(
     "--answers-file", type=click.Path(dir_okay=False), help="Answers of the endpoint are kept here."
 )

@@ -1,4 +1,4 @@
-"""What a box answers with: values, or probabilities that become log-odds."""
+"""What a box answers with: values, probabilities that become log-odds, or labels."""
 
 from __future__ import annotations
 

@@ -78,8 +78,8 @@ def attainable(
         squares[1] += ((shifted - along * bias) / reach) ** 2
         squares[2] += np.max(np.abs(move.output + along[:, None] * layer.output), axis=1) ** 2 / largest**2
         constant += move.constant**2
-    told = (np.sqrt(total / draws) for total in squares)
-    return Errors(*told, np.sqrt(constant / draws))
+    row, shift, output = (np.sqrt(total / draws) for total in squares)
+    return Errors(row, shift, output, np.sqrt(constant / draws))
 
 
 def attainable_check(errors: Errors | None, coarse: bool) -> Check:

@@ -54,7 +54,7 @@ def certificate(
     exact = rms <= bound
     homogeneous = activation.homogeneity is not None
     errors = None if asked is None else attainable(layer, asked, g, box, rng, homogeneous)
-    order = _order(network, layer, box)
+    order = order_of(network, layer, box)
     answered, farthest = fresh(layer, g, box, rng)
     checks = [
         *questions,
@@ -72,7 +72,7 @@ def certificate(
     return Certificate(
         network,
         tuple(checks),
-        _verdicts(network, record, errors, order, _shares(layer, g, U, Y)),
+        verdicts(network, record, errors, order, _shares(layer, g, U, Y)),
         loss=float(np.mean(rest**2)),
         noise_variance=float(np.mean(rest**2)),
         standard_errors=record,
@@ -132,7 +132,7 @@ def _shares(
     return level.var(axis=0) * np.sum(layer.output**2, axis=1) / max(float(np.sum(Y.var(axis=0))), 1e-300)
 
 
-def _verdicts(
+def verdicts(
     network: OneHiddenNet,
     record: ParameterRecord,
     errors: Errors | None,
@@ -154,7 +154,7 @@ def _verdicts(
     return tuple(found)
 
 
-def _order(network: OneHiddenNet, layer: Layer, box: BlackBox) -> Int[np.ndarray, " k"]:
+def order_of(network: OneHiddenNet, layer: Layer, box: BlackBox) -> Int[np.ndarray, " k"]:
     """For each unit of the canonical network its place in the layer."""
     weights = layer.weights / box.scale
     mine, theirs = (

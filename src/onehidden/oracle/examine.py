@@ -28,6 +28,7 @@ def examine(box: BlackBox, answers: Answers, rng: np.random.Generator) -> Answer
         box.must_answer(U, y)
     kind = noticed(y[finite(y)]) if answers is Answers.AUTO else answers
     if kind is Answers.LABEL:
+        _labels(box, U, y)
         return kind
     if kind is Answers.PROBABILITY:
         y = _probabilities(box, y, rng)
@@ -55,6 +56,20 @@ def examine(box: BlackBox, answers: Answers, rng: np.random.Generator) -> Answer
     _measure_reach(box, rng)
     box.grain = _grain(box, U, y, drift, rng)
     return kind
+
+
+def _labels(box: BlackBox, U: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n q"]) -> None:
+    """Two labels, always the same for a question; the level of the box is the higher one."""
+    seen = np.unique(y[finite(y)])
+    if y.shape[1] != 1 or len(seen) > 2:
+        raise ValueError(
+            f"{len(seen)} different answers over {y.shape[1]} outputs: labels are understood of two classes"
+        )
+    if len(seen) < 2:
+        raise ValueError(f"fn is constant ({seen[0]:g}) on its region: there is nothing to recover from it")
+    if not np.array_equal(box.answers(U), y, equal_nan=True):
+        raise ValueError("fn gives different labels to the same question: it must be deterministic")
+    box.level = float(seen[1])
 
 
 def _probabilities(

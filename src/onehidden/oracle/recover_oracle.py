@@ -16,6 +16,7 @@ from onehidden.fit.samples import Samples
 from onehidden.oracle.answers import Answers
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.by_hinges import by_hinges, expected_queries
+from onehidden.oracle.by_labels import by_labels
 from onehidden.oracle.by_switches import FRESH_QUERIES, by_switches, turnable
 from onehidden.oracle.caller import Spent
 from onehidden.oracle.choose import noticed_activation
@@ -78,7 +79,8 @@ def recover_oracle(
     domain : (low, high) bounds of x, numbers or rows of d; with "integer" as a third, whole numbers only. No
         question lies outside.
     answers : "value"; "probability" for the outputs of a softmax or a logistic function, recovered as
-        log-odds; "auto" takes rows that sum to one for probabilities.
+        log-odds; "label" for two classes, whose boundary tells rows up to scale; "auto" takes rows that sum
+        to one for probabilities, and answers of 0 and 1 for labels.
     batch : most rows of one call of fn.
     max_queries, max_seconds : what may be spent; what was found until then is returned.
     seed : same seed, same questions.
@@ -104,10 +106,10 @@ def recover_oracle(
     try:
         seen = examine(box, kind, rng)
         if seen is Answers.LABEL:
-            raise Refused(
-                "fn answers with labels only (0 or 1): give a function that returns values or probabilities"
-            )
-        certificate, origin, rows = _recovered(box, options, run, rng)
+            certificate = by_labels(box, box.level, options, run, rng)
+            origin, rows = "walks along the decision boundary", _rows(certificate.n)
+        else:
+            certificate, origin, rows = _recovered(box, options, run, rng)
     except Spent as spent:
         raise ValueError(_learned(box, str(spent), options.hidden)) from None
     rows = replace(rows, names=names)
