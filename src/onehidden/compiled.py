@@ -27,6 +27,8 @@ from onehidden.whole import alive
 VARIABLE = "ONEHIDDEN_CACHE"  # another folder, or "off"
 # A program that took less to compile is not worth a file: reading one back takes some milliseconds.
 _LEAST_SECONDS = 0.02
+# Programs kept, the newest: a process links each of them when it begins, 3000 in a tenth of a second.
+_MOST = 3000
 _OWN = "compiling-"  # a folder of one process, its number after it
 
 
@@ -126,8 +128,20 @@ class _Desk:
         self.folder = Path(tempfile.mkdtemp(prefix=f"{_OWN}{self.process}-", dir=shelf.parent))
         atexit.register(self.tidy)
         self.known: set[str] = set()
-        self.seen = -1  # when the shelf was last looked at
+        self.seen = self.told = -1  # when the shelf was last looked at, and this folder put on it
+        self.weed()
         self.collect()
+
+    def weed(self) -> None:
+        """Take the oldest programs off a full shelf: those of other versions, and of sizes met once."""
+        with contextlib.suppress(OSError):
+            names = [entry.name for entry in os.scandir(self.shelf)]
+            if len(names) <= _MOST:
+                return
+            age = {name: os.stat(self.shelf / name).st_mtime_ns for name in names}
+            for name in sorted(names, key=age.__getitem__)[: len(names) - _MOST * 3 // 4]:
+                with contextlib.suppress(OSError):
+                    os.unlink(self.shelf / name)
 
     def collect(self) -> None:
         """Link what the shelf holds and this folder does not: what others compiled in the meantime."""
@@ -150,6 +164,10 @@ class _Desk:
     def publish(self) -> None:
         """Put what was compiled since on the shelf."""
         with contextlib.suppress(OSError):
+            changed = os.stat(self.folder).st_mtime_ns
+            if changed == self.told:
+                return
+            self.told = changed
             new = {entry.name for entry in os.scandir(self.folder)} - self.known
             self.known |= new
             for name in new:

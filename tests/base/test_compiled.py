@@ -90,3 +90,20 @@ def test_settings_of_the_caller_return_and_a_cache_of_their_own_is_left_alone(tm
         assert jax.config.jax_compilation_cache_dir == str(tmp_path)
     finally:
         jax.config.update("jax_compilation_cache_dir", before[0])
+
+
+def test_a_full_shelf_keeps_the_newest_programs(tmp_path):
+    hits(tmp_path)
+    shelf = next(tmp_path.glob("compiled-*"))
+    kept = {path.name for path in shelf.iterdir()}
+    assert kept
+    for i in range(3100):
+        old = shelf / f"{i}-cache"
+        old.touch()
+        os.utime(old, (i, i))
+    assert hits(tmp_path)[0] > 0
+    left = {path.name for path in shelf.iterdir()}
+    assert kept <= left
+    assert "3099-cache" in left
+    assert "0-cache" not in left
+    assert len(left) <= 3000
