@@ -254,22 +254,24 @@ def cost_rows(n: int, d: int = 50, k: int = 10) -> list[str]:
 
 
 def write_folder(folder: Path, n: int, d: int = 50, k: int = 10, file_rows: int = 1_000_000) -> None:
-    """n rows of d inputs and the target of a planted network, in files of a million rows."""
+    """n rows of d inputs and the target of a planted network, in files of a million rows.
+
+    One file is written, the others are links to it: 10⁷ rows would be 4 GB. Every pass reads them all.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    truth = planted(d, k)
+    truth, first = planted(d, k), folder / "00000.parquet"
     folder.mkdir()
     schema = pa.schema([(f"x{j}", pa.float64()) for j in range(d)] + [("y", pa.float64())])
-    for number, at in enumerate(range(0, n, file_rows)):
-        rng = stream(7, "benchmark", "scale", "file", number)
-        with pq.ParquetWriter(
-            folder / f"{number:05}.parquet", schema, use_dictionary=False, compression="none"
-        ) as file:
-            for block in range(at, min(at + file_rows, n), 65_536):
-                X = rng.standard_normal((min(65_536, min(at + file_rows, n) - block), d))
-                columns = [*(np.ascontiguousarray(X[:, j]) for j in range(d)), truth.predict(X)]
-                file.write_batch(pa.record_batch([pa.array(c) for c in columns], schema=schema))
+    rng, rows = stream(7, "benchmark", "scale", "file", 0), min(file_rows, n)
+    with pq.ParquetWriter(first, schema, use_dictionary=False, compression="none") as file:
+        for block in range(0, rows, 65_536):
+            X = rng.standard_normal((min(65_536, rows - block), d))
+            columns = [*(np.ascontiguousarray(X[:, j]) for j in range(d)), truth.predict(X)]
+            file.write_batch(pa.record_batch([pa.array(c) for c in columns], schema=schema))
+    for number in range(1, n // rows):
+        (folder / f"{number:05}.parquet").hardlink_to(first)
 
 
 def planted(d: int, k: int) -> oh.OneHiddenNet:
