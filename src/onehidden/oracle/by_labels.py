@@ -47,8 +47,8 @@ def by_labels(
     edges = sorted(graph.edges)
     if not graph.pieces:
         raise Refused(
-            "the decision boundary is curved, or was not met, wherever it was looked for: labels of relu units "
-            "change across flat pieces"
+            "the decision boundary is curved, or was not met, wherever it was looked for: labels of relu "
+            "units change across flat pieces"
         )
     if not edges:
         raise Refused(
