@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -58,11 +60,14 @@ class NetworkFit:
         """J'J, J'r and r'r; J is never held for more than one batch, and where that pays not at all."""
         if self._rows is not None:
             return NormalEquations(self.form, theta, rough).update(*self._rows).result()
+        if not self._on_cpu:
+            batches = tuple(jnp.stack(part) for part in zip(*self._batches, strict=True))
+            hessian, gradient, loss = _on_device(self.form, jnp.asarray(theta), batches)
+            return np.asarray(hessian), np.asarray(gradient), float(loss)
         hessian = gradient = loss = 0.0
         for r, J in self._jacobian_batches(theta):
             # NumPy turns J.T @ J into a symmetric rank-k product, half the work of XLA's on the CPU.
-            if self._on_cpu:
-                r, J = np.asarray(r), np.asarray(J)
+            r, J = np.asarray(r), np.asarray(J)
             hessian, gradient, loss = hessian + J.T @ J, gradient + J.T @ r, loss + r @ r
         return np.asarray(hessian), np.asarray(gradient), float(loss)
 
@@ -93,3 +98,17 @@ class NetworkFit:
     def _jacobian_batches(self, theta: np.ndarray):
         theta_device = jnp.asarray(theta)
         return (residuals_and_jacobian(self.form, theta_device, *batch) for batch in self._batches)
+
+
+@partial(jax.jit, static_argnums=0)
+def _on_device(
+    form: Form, theta: jax.Array, batches: tuple[jax.Array, ...]
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """J'J, J'r and r'r of all batches (c, m, …) in one program: nothing waits for the host between them."""
+
+    def one(total: tuple[jax.Array, ...], batch: tuple[jax.Array, ...]):
+        r, J = residuals_and_jacobian(form, theta, *batch)
+        return (total[0] + J.T @ J, total[1] + J.T @ r, total[2] + r @ r), None
+
+    nothing = jnp.zeros((form.size, form.size)), jnp.zeros(form.size), jnp.zeros(())
+    return jax.lax.scan(one, nothing, batches)[0]
