@@ -19,7 +19,10 @@ from onehidden.streams import stream
 ONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 BASE = {"n": 4000, "d": 8, "k": 4}
 STEPS = {"n": (1000, 4000, 10_000, 30_000, 100_000), "d": (2, 8, 20, 60, 200), "k": (1, 4, 10, 30, 100)}
-WHOLE = {"n": (1000, 4000, 10_000, 30_000, 100_000), "d": (2, 8, 20, 60, 200), "k": (1, 3, 10, 30)}
+# Recoveries of more units have 32 inputs: many more units than inputs are another problem, and a harder one.
+# A hundred units of a hundred inputs would take an hour.
+WHOLE = {"n": (1000, 4000, 10_000, 30_000, 100_000), "d": (2, 8, 20, 60, 200), "k": (1, 3, 10, 32)}
+INPUTS = 32
 # Rows of a recovery that d or k grows in: several a parameter, else nothing is determined.
 ROWS_A_PARAMETER = 8
 FROM = 2
@@ -50,6 +53,8 @@ def main(quick: bool) -> list[str]:
             rows = []
             for value in values[: 3 if quick else None]:
                 size = {**BASE, letter: value}
+                if what == "recovery" and letter == "k":
+                    size["d"] = INPUTS
                 if what == "recovery" and letter != "n":
                     size["n"] = max(BASE["n"], ROWS_A_PARAMETER * size["k"] * (size["d"] + 2))
                 seconds, mebibytes, status = json.loads(took(python(code.format(**size)), ONE).last)
