@@ -237,11 +237,18 @@ def test_names_with_commas_are_typed_in_quotes(tmp_path, call):
     assert "'a, left'" in err
 
 
-def test_a_model_of_several_outputs_is_one_sentence(streamed, tmp_path, call):
-    oh.OneHiddenNet([[1.0, -0.5, 0.2]], [[2.0, 1.0]]).save(tmp_path / "two.safetensors")
+def test_a_model_of_several_outputs_predicts_a_column_each(streamed, tmp_path, call):
+    _, values, _ = streamed
+    net = oh.OneHiddenNet([[1.0, -0.5, 0.2]], [[2.0, 1.0]])
+    net.save(tmp_path / "two.safetensors")
     code, out, err = call("predict", "two.safetensors", "rows", "--columns", "a,b,c", "--nulls", "drop")
-    assert (code, out) == (2, "")
-    assert "2 outputs" in err
+    assert code == 0, err
+    head, *lines = out.splitlines()
+    assert head == "y0,y1"
+    found = np.array([line.split(",") for line in lines], float)
+    whole = np.isfinite(found[:, 0])
+    np.testing.assert_allclose(found[whole], net.predict(values[whole]), rtol=1e-14)
+    assert whole.sum() > 0.9 * len(values)
 
 
 def test_runs_have_the_mode_that_the_umask_says(tmp_path):

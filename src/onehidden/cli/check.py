@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Rows to hold the answer against (a folder is streamed).",
 )
-@click.option("--target", help="Their column of outcomes [default: the run's].")
+@click.option("--target", "targets", **reading.TARGETS, help="Their outcomes [default: the run's].")
 @reading.options("nulls", "na", "decimal", "encoding")
 @click.option("--json", "as_json", is_flag=True, help="The checks as JSON on stdout.")
-def command(run: Path, file: Path | None, target: str | None, as_json: bool, **typed: Any) -> int:
+def command(run: Path, file: Path | None, targets: list[str], as_json: bool, **typed: Any) -> int:
     """Show the checks of a run folder; exit 1 when the answer is not to be trusted.
 
     With --data the error of its predictions on those rows is told beside the noise that the run found, and
@@ -46,9 +46,7 @@ def command(run: Path, file: Path | None, target: str | None, as_json: bool, **t
     if file is not None:
         from onehidden import data
 
-        named = target or str(recovery.options.get("target", "y"))
-        how = reading.as_recovered(recovery, reading.given(**typed))
-        table = data.open(file, target=named, **how)
+        table = data.open(file, **reading.as_recovered(recovery, reading.given(**typed), targets))
         found["predictions"] = scored(recovery, table)
         if recovery.prediction is not None and not recovery.prediction.alone:
             found["network"] = scored(recovery.network, table)
@@ -56,9 +54,9 @@ def command(run: Path, file: Path | None, target: str | None, as_json: bool, **t
         record = recovery.to_dict()
         shown = {key: record[key] for key in ("status", "message", "checks", "noise_variance")}
         if found:
-            shown["data"] = _figures(found["predictions"])
+            shown["data"] = found["predictions"].figures()
         if "network" in found:
-            shown["data"]["network"] = _figures(found["network"])
+            shown["data"]["network"] = found["network"].figures()
         click.echo(json.dumps(shown))
     else:
         from rich.console import Console
@@ -72,7 +70,3 @@ def command(run: Path, file: Path | None, target: str | None, as_json: bool, **t
         for of, error in found.items():
             click.echo(f"{file}, {of}: {error.sentence()}; {noise}")
     return 0 if recovery.converged else 1
-
-
-def _figures(error: Error) -> dict[str, Any]:
-    return {"rows": error.n, "mean_squared_error": error.mean, "r_squared": error.r_squared}

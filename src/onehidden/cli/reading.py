@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from onehidden.recovery import Recovery
 
 F = TypeVar("F", bound=Callable[..., Any])
-SAVED = ("one_hot", "nulls", "encoding", "decimal", "na")  # what a later file is read with as well
+# What a later file is read with as well; trials only where its outcomes are looked at.
+SAVED = ("one_hot", "nulls", "encoding", "decimal", "na", "offset")
 
 
-def _listed(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> list[str]:
+def listed(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> list[str]:
     """Names separated by commas; a name with a comma in it stands in double quotes."""
     found = []
     for text in given:
@@ -25,11 +26,12 @@ def _listed(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ..
     return found
 
 
+TARGETS = {"multiple": True, "callback": listed, "metavar": "A,B,…"}  # of an option --target
 _OPTIONS = {
     "columns": click.option(
         "--columns",
         multiple=True,
-        callback=_listed,
+        callback=listed,
         metavar="A,B,…",
         help="Feature columns, comma-separated (quote a name with a comma); all but the target without it.",
     ),
@@ -74,11 +76,25 @@ def given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in held.items() if value}
 
 
-def as_recovered(recovery: Recovery, typed: Mapping[str, Any]) -> dict[str, Any]:
-    """How a table is read for a run: its features by name, treated as in the run, unless typed otherwise."""
-    saved = {name: recovery.options[name] for name in SAVED if recovery.options.get(name)}
-    names = {"columns": list(recovery.feature_names)}
-    return {**names, **saved, **typed}
+def as_recovered(
+    recovery: Recovery, typed: Mapping[str, Any], outcomes: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """How a table is read for a run: its features by name, treated as in the run, unless typed otherwise.
+
+    ``outcomes`` are its target columns, the run's where empty; None where they are not needed.
+    """
+    wanted = SAVED if outcomes is None else (*SAVED, "trials")
+    found = {name: recovery.options[name] for name in wanted if recovery.options.get(name)}
+    found["columns"] = list(recovery.feature_names)
+    if outcomes is not None:
+        found["target"] = list(outcomes) or recovery.options.get("target", "y")
+    return {**found, **typed}
+
+
+def beside(table: Table | Source) -> dict[str, Any]:
+    """The offset and the trials of a table as arguments of ``recover``; of a stream their names alone."""
+    held: Any = getattr(table, "selection", table)
+    return {"offset": held.offset, "trials": held.trials}
 
 
 def say(table: Table | Source) -> None:

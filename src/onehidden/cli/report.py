@@ -24,14 +24,14 @@ ROWS = 20_000  # of a streamed table that pictures are drawn from: more dots cov
 )
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--data", "file", type=click.Path(path_type=Path), help="The table, for figures of the fit.")
-@click.option("--target", help="Target column of the table [default: the run's].")
+@click.option("--target", "targets", **reading.TARGETS, help="Targets of the table [default: the run's].")
 @reading.options("nulls", "na", "decimal", "encoding")
 @click.option(
     "--out", type=click.Path(path_type=Path), help=".html, .md or .json [default: RUN/report.html]."
 )
 @click.option("--json", "as_json", is_flag=True, help="The sections as JSON on stdout; no file is written.")
 def command(
-    run: Path, file: Path | None, target: str | None, out: Path | None, as_json: bool, **typed: Any
+    run: Path, file: Path | None, targets: list[str], out: Path | None, as_json: bool, **typed: Any
 ) -> int:
     """Write the report of a run folder as HTML, Markdown or JSON.
 
@@ -57,9 +57,8 @@ def command(
             )
     X = y = None
     if file is not None:
-        named = target or str(recovery.options.get("target", "y"))
-        how = reading.as_recovered(recovery, reading.given(**typed))
-        X, y = data.sampled(data.open(file, target=named, **how), ROWS)
+        table = data.open(file, **reading.as_recovered(recovery, reading.given(**typed), targets))
+        X, y = data.sampled(table, ROWS)
     if as_json:
         click.echo(report.as_json_text(recovery, X=X, y=y))
         return 0

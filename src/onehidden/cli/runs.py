@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from onehidden.network import OneHiddenNet
     from onehidden.recovery import Recovery
 
-OURS = ("model.safetensors", "recovery.json", "report.*", "units.*")  # what a run folder may hold
+OURS = (
+    "model.safetensors",
+    "covariance.safetensors",
+    "recovery.json",
+    "report.*",
+    "units.*",
+)  # what a run folder may hold
 
 
 def free_folder(folder: Path, force: bool = False) -> Path:

@@ -9,13 +9,14 @@ _OPTIONS = {
     name: f"--{name.replace('_', '-')}"
     for name in (
         "activation", "bias", "columns", "decimal", "drop", "encoding", "errors", "hidden", "max_seconds",
-        "na", "nulls", "one_hot", "score", "seed", "start", "target", "weight",
+        "family", "linear", "link", "na", "nulls", "offset", "one_hot", "score", "seed", "start", "target",
+        "trials", "weight",
     )
 } | {"sample_weight": "--weight"}  # fmt: skip
 _NAME = rf"\b({'|'.join(sorted(_OPTIONS, key=len, reverse=True))})"
 _VALUE = r"(?:'[^']*'|\"[^\"]*\"|\[.*?\]|True|NAME)"
 _BOTH = re.compile(rf"{_NAME}={_VALUE} \((--.+?)\)(?=$|[\s,;:.])")  # the option stands behind it already
-_TEXT = re.compile(rf"{_NAME}=(?:'([^']*)'|True|(NAME))")
+_TEXT = re.compile(rf"{_NAME}=(?:'([^']*)'|\"([^\"]*)\"|True|(NAME))")
 _FIRST = re.compile(rf"^{_NAME}(?= (?:must|has|is|names)\b)")
 # Objects of Python, which cannot be typed.
 _OBJECTS = ((", or of oh.starts", ""), (" a law or one of ", " one of "), (" or None,", ","))
@@ -24,7 +25,7 @@ _OBJECTS = ((", or of oh.starts", ""), (" a law or one of ", " one of "), (" or 
 def as_typed(sentence: str) -> str:
     """The sentence with --max-seconds for max_seconds, and --activation auto for activation='auto'."""
     text = _BOTH.sub(lambda found: found[2], sentence)
-    text = _TEXT.sub(lambda found: " ".join(filter(None, (_OPTIONS[found[1]], found[2], found[3]))), text)
+    text = _TEXT.sub(lambda found: " ".join(filter(None, (_OPTIONS[found[1]], *found.groups()[1:]))), text)
     if text != (text := _FIRST.sub(lambda found: _OPTIONS[found[1]], text)):
         for python, typed in _OBJECTS:
             text = text.replace(python, typed)

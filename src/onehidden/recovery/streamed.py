@@ -38,7 +38,6 @@ from onehidden.recovery.outcome import held_against_ridge, record
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import Found
 from onehidden.recovery.solve import problem_of, solve
-from onehidden.recovery.target import Target
 from onehidden.run import Run, TraceRecord
 
 _LEAST_SAMPLE, _LARGEST_SAMPLE = 20_000, 200_000
@@ -64,8 +63,9 @@ def recover_source(
     with connected(client, source) as cluster:
         summary = survey(source, sample_size(options.form(source.n_inputs), source.n_rows), cluster, run)
         samples = replace(checked_samples(summary.X, summary.y, summary.w), names=source.feature_names)
-        sampled = problem_of(Target(samples), options)
-        first, sampled = solve(sampled, options, _of_the_sample(run))
+        sampled = problem_of(samples, options)
+        first = solve(sampled, options, _of_the_sample(run))
+        sampled = first.noise_known or sampled
         around = coordinates_of(summary, options.bias)
         network = first.certificate.network
         spread = float(np.sqrt(summary.variance))

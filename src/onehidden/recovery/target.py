@@ -64,7 +64,6 @@ def read_target(
         chosen = get_family("gaussian" if family is None else family, link)
         counts = None if trials is None else _of_rows("trials", trials)
         if counts is not None and y is not None:
-            check_target(chosen, np.zeros(len(counts)), counts)
             y = _shares(y, counts)
         samples = checked_samples(X, y, sample_weight)
         if not isinstance(chosen, Gaussian):
@@ -92,7 +91,7 @@ def _shares(y: object, trials: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n
     won = np.asarray(as_real(y, "y"), float).reshape(-1)
     if won.shape != trials.shape:
         raise ValueError(f"trials must have one entry for each of the {len(won)} rows, got {len(trials)}")
-    wrong = (won < 0) | (won > trials) | (won != np.rint(won))
+    wrong = (won < 0) | (won > trials) | (won != np.rint(won)) | (trials < 1)
     if np.any(wrong):
         row = int(np.argmax(wrong))
         raise ValueError(
