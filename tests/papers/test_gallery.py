@@ -11,23 +11,28 @@ from click.testing import CliRunner
 
 from onehidden import papers
 from onehidden.cli import cli
-from onehidden.papers import gallery
-from onehidden.papers.record import Reproduction
+from onehidden.papers import gallery, stored
+from onehidden.papers.record import Claim, Item, Table
 
 
 def _small(verdict="reproduced", name="small-1.5"):
-    def run(full=False, seed=0):
-        return Reproduction(
-            name, "A <b>small</b> figure", "[GLM] Fig. 0", ("run", "reported", "ours", "done"),
-            (("first", 0.5, 0.4999, True), ("control: none", "", np.float64(0.1), False)), verdict,
-            ("One note & another.",), lambda figure: figure.subplots().plot([1, 2, 3]),
+    def measure(full, seed):
+        return Table(
+            "A <b>small</b> figure", ("run", "reported", "ours", "done"),
+            (("first", 0.5, 0.4999, True), ("control: none", "", np.float64(0.1), False)),
+            ("One note & another.",),
         )  # fmt: skip
 
-    return run
+    claim = Claim(name, "[GLM] Fig. 0", "It holds.", "Reproduced: always.", lambda rows: verdict)
+    draw = lambda figure, rows, curves: figure.subplots().plot([row["ours"] for row in rows])  # noqa: E731
+    return Item(name, "[GLM] Fig. 0", "Small.", (claim,), measure, draw)
 
 
-def _broken(full=False, seed=0):
-    raise RuntimeError("no\nluck")
+def _broken():
+    def measure(full, seed):
+        raise RuntimeError("no\nluck")
+
+    return Item("broken", "[GLM] Fig. 0", "Breaks.", (), measure)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +45,7 @@ def surfaces():
 @pytest.fixture
 def three(monkeypatch, surfaces):
     """A registry of three: one good, one not reproduced, one that breaks."""
-    functions = {"small-1.5": _small(), "poor": _small("not reproduced", "poor"), "broken": _broken}
+    functions = {"small-1.5": _small(), "poor": _small("not reproduced", "poor"), "broken": _broken()}
     monkeypatch.setattr(papers, "names", lambda: list(functions))
     monkeypatch.setattr(papers, "get", lambda name: functions[name])
     monkeypatch.setattr(gallery, "landscapes", lambda seed=0: surfaces)
@@ -51,12 +56,13 @@ def test_all_writes_one_page_with_every_verdict(three, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli, ["reproduce", "all", "--json"], standalone_mode=False)
     assert done.exception is None
-    assert done.return_value == 1  # one is not reproduced, one broke off
+    assert done.return_value == 1  # one broke off
     records = json.loads(done.stdout)
     assert [record["name"] for record in records] == ["small-1.5", "poor", "broken"]
     assert records[2]["fault"] == "RuntimeError: no luck"
     page = (tmp_path / "reproductions" / "index.html").read_text(encoding="utf-8")
     assert "1 reproduced, 1 not reproduced, 1 broke off" in page
+    assert "Rule: Reproduced: always." in page
     for text in ("small-1.5", "RuntimeError: no luck", "One note &amp; another.", "control: none", "0.4999"):
         assert text in page
     assert "<b>small" not in page
@@ -67,10 +73,29 @@ def test_all_writes_one_page_with_every_verdict(three, tmp_path, monkeypatch):
     assert (tmp_path / "reproductions" / "poor.png").stat().st_size > 1000
 
 
-def test_quick_leaves_out_only_what_exists_and_is_slow():
-    from onehidden.cli.reproduce import SLOW
+def test_exit_code_says_whether_verdicts_are_the_stored_ones(three, tmp_path, monkeypatch):
+    monkeypatch.setattr(stored, "FOLDER", tmp_path)
+    monkeypatch.setattr(stored.load, "__defaults__", (tmp_path,))
+    call = lambda *words: CliRunner().invoke(cli, ["reproduce", *words], standalone_mode=False)  # noqa: E731
+    # A claim that does not hold is a finding: nothing stored, nothing to differ from.
+    assert call("poor", "--store", str(tmp_path)).return_value == 0
+    assert stored.load(three["poor"], "default").verdicts == {"poor": "not reproduced"}
+    assert call("poor").return_value == 0
+    three["poor"] = _small("reproduced", "poor")
+    done = call("poor")
+    assert done.return_value == 1
+    assert "poor: reproduced, stored: not reproduced" in done.stderr
 
-    assert set(SLOW) < set(papers.names())
+
+def test_list_shows_every_claim_with_its_rule_and_verdict():
+    done = CliRunner().invoke(cli, ["reproduce", "--list", "--json"], standalone_mode=False)
+    lines = json.loads(done.stdout)
+    assert {line["name"] for line in lines} == set(papers.names())
+    assert len(lines) == sum(len(papers.get(name).claims) for name in papers.names())
+    printed = next(line for line in lines if line["claim"] == "glm-theorem-2.6")
+    assert printed["full"] == "not reproduced"
+    assert "standard errors" in printed["rule"]
+    assert "seed 1" in printed["made"]
 
 
 def test_right_score_puts_the_minima_at_the_truth_and_the_gaussian_one_does_not(surfaces):

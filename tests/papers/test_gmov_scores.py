@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from onehidden import papers
+from onehidden.laws.gaussian import standard_normal
 from onehidden.papers import gmov_scores
+from onehidden.scores import LocalLikelihood
 
 
 def test_printed_slopes_of_figure_one_are_swapped():
@@ -19,28 +21,26 @@ def test_printed_slopes_of_figure_one_are_swapped():
     assert abs(found - printed[4]) < abs(found - printed[2])
 
 
-def test_a_small_run_fills_every_row_and_draws(monkeypatch):
-    monkeypatch.setattr(gmov_scores, "SIZES", (128, 256))
-    for name in gmov_scores.REPORTED:
-        for order in (2, 4):
-            short = gmov_scores.REPORTED[name][order][:2]
-            monkeypatch.setitem(gmov_scores.REPORTED[name], order, short)
-    monkeypatch.setattr(
-        gmov_scores,
-        "_DEFAULT",
-        {gmov_scores.LOCAL: (1, 1), gmov_scores.HINDSIGHT: (1, 1), gmov_scores.BEST: (2, 2)},
-    )
-    result = papers.get("gmov-fig2")(full=False, seed=0)
-    assert len(result.rows) == 3 * 2 * 2
-    percentiles = np.array([row[4:9] for row in result.rows], dtype=float)
-    assert np.all(np.diff(percentiles, axis=1) >= 0)
-    assert {row[9] for row in result.rows} <= {"yes", "no"}
-    from matplotlib.figure import Figure
+def test_a_trial_is_the_library_s_closed_form_and_the_limit_has_a_bias(monkeypatch):
+    """The batched trials against LocalLikelihood, and what p = 2 leaves of S_4 for a mixture."""
+    import jax
 
-    assert result.draw is not None
-    figure = Figure()
-    result.draw(figure)
-    assert len(figure.axes) == 2
+    from onehidden.precision import double
+
+    X, x = np.random.default_rng(0).standard_normal((200, 2)), np.zeros((1, 2))
+    monkeypatch.setattr(jax.random, "normal", lambda key, shape: jax.numpy.asarray(X[: shape[0]]))
+    with double():
+        errors = gmov_scores.trial_errors(3, 200, (0.8,), np.zeros((1, 2)), 1, True)
+    fitted = LocalLikelihood(bandwidth=0.8).fit(X)
+    second = np.abs(np.linalg.eigvalsh(fitted.score(x, 2)[0] + np.eye(2))).max()
+    assert abs(errors[2][0, 0] - second) < 1e-8 * second
+    with pytest.warns(UserWarning, match="degree 2"):
+        fourth = fitted.score(x, 4)[0] - standard_normal(2).score(x, 4)[0]
+    assert abs(errors[4][0, 0] - np.linalg.norm(fourth)) < 1e-8 * np.linalg.norm(fourth)
+    monkeypatch.undo()
+    means = np.array(gmov_scores.MEANS["gmov-fig2"])
+    assert np.median(gmov_scores.without_higher(means, 2, 0, 200)) < 1e-12
+    assert np.median(gmov_scores.without_higher(means, 4, 0, 200)) > 0.5
 
 
 def test_unknown_reproductions_get_one_sentence():

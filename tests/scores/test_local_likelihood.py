@@ -112,6 +112,7 @@ def test_degree_four_equals_a_numerical_optimiser(kernel):
         assert abs(G[3][i][0, 0, 0, 0] - c[10]) > 1e-6 * (1 + abs(c[10])) + rule[10]
 
 
+@pytest.mark.filterwarnings("ignore:S_4 of a fit of degree:UserWarning")
 def test_infinite_bandwidth_is_the_fitted_gaussian():
     s = LocalLikelihood(bandwidth=1e4).fit(X)
     centred = X - X.mean(0)
@@ -142,6 +143,7 @@ def test_automatic_bandwidth_beats_ten_times_smaller_and_is_equivariant():
     assert np.allclose(scaled.score(100 * Q, 2) * 1e4, auto.score(Q, 2), rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:S_4 of a fit of degree:UserWarning")
 @pytest.mark.parametrize("degree", [2, 3])
 def test_a_query_far_outside_is_finite_and_flagged(degree):
     s = LocalLikelihood(degree=degree, bandwidth=0.8).fit(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from math import comb
 
@@ -11,13 +12,14 @@ from jaxtyping import Float
 
 from onehidden.laws.base import ScoreFunction, as_points
 from onehidden.scores.bandwidth import Trial, held_out_likelihood, pick
-from onehidden.scores.local_gaussian import CURVATURES, LocalFit, gaussian_fit, prepare
+from onehidden.scores.local_gaussian import CURVATURES, LocalFit, Tiles, gaussian_fit, prepare
 from onehidden.scores.local_polynomial import KERNELS, MAX_INPUTS, REACH, polynomial_fit
+from onehidden.scores.plug_in import Choice, plug_in
 from onehidden.scores.sample import Coordinates, check_sample, coordinates
 
 REGULAR, ENLARGED, GAUSSIAN = 0, 1, 2
 _GROWTH, _ROUNDS, _NEWTON_ROUNDS = 1.5, 24, 8
-_GRID = np.array([0.25, 0.35, 0.5, 0.65, 0.8, 1.0, 1.3, 1.8, 3.0, 30.0])
+_GRID = np.array([0.25, 0.3, 0.36, 0.43, 0.51, 0.6, 0.72, 0.85, 1.0, 1.3, 1.8, 3.0, 30.0])
 _COMPACT = np.array([0.8, 1.0, 1.3, 1.6, 2.0, 2.5, 3.2, 4.0])  # half-widths of the kernel's box
 
 
@@ -37,6 +39,16 @@ class Diagnostics:
     neighbours: np.ndarray
 
 
+@dataclass(frozen=True)
+class _Setting:
+    """A choice made ready on a sample: working coordinates, the sample there, its tiles."""
+
+    choice: Choice
+    coordinates: Coordinates
+    Z: np.ndarray
+    data: Tiles | None
+
+
 class LocalLikelihood(ScoreFunction):
     """Scores from a polynomial fitted to log f around each query.
 
@@ -48,8 +60,9 @@ class LocalLikelihood(ScoreFunction):
     Parameters
     ----------
     degree : p; derivatives of log f beyond it are taken as zero.
-    bandwidth : "auto" (leave-one-out likelihood), "adaptive" (distance to a nearest neighbour, their number
-        by the same criterion), or a positive number in the units of X.
+    bandwidth : "auto" (for every order what would serve it best if a fitted mixture were the law),
+        "adaptive" (distance to a nearest neighbour, their number by leave-one-out likelihood), or a positive
+        number in the units of X.
     kernel : "gaussian", "tricube" or "epanechnikov".
     curvature : the quadratic term of degree 2 with the Gaussian kernel: "full", "diagonal", "spherical", or
         "auto", chosen with the bandwidth ("full" where that is a number).
@@ -90,13 +103,22 @@ class LocalLikelihood(ScoreFunction):
                 f"degree {self.degree} with the {self.kernel} kernel integrates over {self.n_inputs} inputs: "
                 f"at most {MAX_INPUTS}; use degree 2 with the gaussian kernel, or IndependentScore"
             )
+        self._orders: dict[int, _Setting] = {}
+        self._tree = None
         automatic = isinstance(self.bandwidth, str)
-        if not automatic:
-            self.curvature_ = "full" if self.curvature == "auto" else self.curvature
-            self._use(X, "none")
-            self.bandwidth_ = float(self.bandwidth)
+        if self.bandwidth == "auto":
+            # Best for one order is not best for another: each has a choice of its own.
+            queries = 600 if self._closed else 100
+            rate = 1 / (2 * self.degree + 2 + self.n_inputs)
+            found = plug_in(X, self._choices(), self._trial, self.seed, queries, rate)
+            self._orders = {m: self._ready(choice, X) for m, choice in found.items()}
+            self._base = self._orders[1]
+        elif self.bandwidth == "adaptive":
+            self._base = self._ready(self._by_likelihood(X), X)
         else:
-            self._choose(X)
+            shape = "full" if self.curvature == "auto" else self.curvature
+            self._base = self._ready(Choice(shape, "none", float(self.bandwidth)), X)
+        self.curvature_, self.bandwidth_ = self._base.choice.curvature, self._base.choice.bandwidth
         self._mean, self._cov = X.mean(axis=0), np.atleast_2d(np.cov(X.T))
         parameters = comb(self.n_inputs + min(self.degree, 2), self.n_inputs)
         if self._closed:
@@ -105,39 +127,76 @@ class LocalLikelihood(ScoreFunction):
             self.min_neighbours = float(self.n_inputs + 2)
         return self
 
+    def score(
+        self, X: npt.ArrayLike, order: int, subspace: npt.ArrayLike | None = None
+    ) -> Float[np.ndarray, "n ..."]:
+        """S_m at the rows of X; warns where m exceeds the degree: derivatives beyond it count as zero."""
+        if order > self.degree:
+            warnings.warn(
+                f"S_{order} of a fit of degree {self.degree} leaves derivatives of log f beyond it at zero: "
+                f"right for Gaussian laws only; take degree={order} where inputs are few",
+                stacklevel=2,
+            )
+        return super().score(X, order, subspace)
+
     @property
     def _closed(self) -> bool:
         return self.kernel == "gaussian" and self.degree <= 2
 
-    def _use(self, X: np.ndarray, kind: str) -> None:
-        self._coordinates: Coordinates = coordinates(X, kind)
-        self._Z = np.ascontiguousarray(self._coordinates.points(X))
-        self._data = prepare(self._Z) if self._closed else None
-        self._tree = None
+    def choice(self, order: int) -> Choice:
+        """What scores of that order are fitted with."""
+        return self._at(order).choice
 
-    def _choose(self, X: np.ndarray) -> None:
-        """Every candidate held against the same held-out likelihood, in the units of X."""
+    def _at(self, order: int) -> _Setting:
+        return self._orders.get(order, self._base)
+
+    def _shapes(self) -> tuple[str, ...]:
         if not self._closed or self.degree == 1:
-            shapes: tuple[str, ...] = ("full",)
-        else:
-            shapes = CURVATURES[:3] if self.curvature == "auto" else (self.curvature,)
-            if X.shape[1] == 1:
-                shapes = shapes[:1]
+            return ("full",)
+        shapes = CURVATURES[:3] if self.curvature == "auto" else (self.curvature,)
+        return shapes[:1] if self.n_inputs == 1 else shapes
+
+    def _choices(self) -> list[Choice]:
+        """Each shape in the coordinates where it is natural, and the full one under round kernels, too.
+
+        A whitened kernel is longest where the law is widest, which is where two components lie apart.
+        """
+        pairs = [(shape, shape) for shape in self._shapes()]
+        pairs += [("full", kind) for kind in ("diagonal", "spherical") if "full" in self._shapes()]
+        return [Choice(shape, kind, float(h)) for shape, kind in pairs for h in self._grid()]
+
+    def _trial(self, choice: Choice, sample: np.ndarray, Q: np.ndarray, V: np.ndarray) -> list[np.ndarray]:
+        """G_j(u, …, u) at the queries from another sample, (q, r) each; where a fit fails, zero."""
+        setting = self._ready(choice, sample)
+        fit = self._fit_at(setting, setting.coordinates.points(Q), np.full(len(Q), choice.bandwidth))
+        U, found = setting.coordinates.directions(V), []
+        for part in fit.derivatives:
+            for axis in range(part.ndim - 1):
+                part = part @ U if axis == 0 else np.einsum("q...ir,ir->q...r", part, U)
+            found.append(part)
+        return found
+
+    def _ready(self, choice: Choice, X: np.ndarray) -> _Setting:
+        frame = coordinates(X, choice.coordinates)
+        Z = np.ascontiguousarray(frame.points(X))
+        return _Setting(choice, frame, Z, prepare(Z) if self._closed else None)
+
+    def _by_likelihood(self, X: np.ndarray) -> Choice:
+        """Every candidate held against the same held-out likelihood, in the units of X."""
         trials: list[Trial] = []
-        for shape in shapes:
-            self.curvature_ = shape
-            self._use(X, shape)
-            fit = lambda Q, h, out: self._fit_at(Q, h * self._local_scale(Q), out)  # noqa: E731
+        for shape in self._shapes():
+            setting = self._base = self._ready(Choice(shape, shape, 1.0), X)
+            self._tree = None
+            fit = lambda Q, h, out, at=setting: self._fit_at(at, Q, h * self._local_scale(Q), out)  # noqa: E731
             # The noise of the comparison has to fall with n as the differences do.
             points = min(3000, max(800, self.n_samples // 3)) if self._closed else 300
-            for trial in held_out_likelihood(self._Z, fit, self._grid(), shape, self.seed, points):
-                value = trial.log_likelihood + self._coordinates.log_volume
+            for trial in held_out_likelihood(setting.Z, fit, self._grid(), shape, self.seed, points):
+                value = trial.log_likelihood + setting.coordinates.log_volume
                 trials.append(replace(trial, log_likelihood=value))
         best = pick(trials)
         self.trials = tuple(trials)
-        self.curvature_ = best.label
-        self._use(X, best.label)
-        self.bandwidth_ = best.bandwidth
+        self._tree = None
+        return Choice(best.label, best.label, best.bandwidth)
 
     def _grid(self) -> np.ndarray:
         # The optimal h shrinks like n^{-1/(2p+2+d)} and the neighbours thin out with d.
@@ -152,25 +211,26 @@ class LocalLikelihood(ScoreFunction):
         if self._tree is None:
             from scipy.spatial import KDTree
 
-            self._tree = KDTree(self._Z)
+            Z = self._base.Z
+            self._tree = KDTree(Z)
             self._k = min(self.n_samples - 1, max(self.n_inputs + 2, round(self.n_samples**0.6)))
-            own = self._tree.query(self._Z[: min(1000, self.n_samples)], k=self._k)[0][:, -1]
+            own = self._tree.query(Z[: min(1000, self.n_samples)], k=self._k)[0][:, -1]
             self._typical = float(np.median(own))
         return self._tree.query(Q, k=self._k)[0][:, -1] / self._typical
 
-    def _fit_at(self, Q: np.ndarray, h: np.ndarray, leave_out: bool = False) -> LocalFit:
-        if self._closed:
-            curvature = "none" if self.degree == 1 else self.curvature_
-            assert self._data is not None
-            fit = gaussian_fit(self._data, self.n_samples, Q, h, curvature, leave_out)
+    def _fit_at(self, at: _Setting, Q: np.ndarray, h: np.ndarray, leave_out: bool = False) -> LocalFit:
+        if at.data is not None:
+            curvature = "none" if self.degree == 1 else at.choice.curvature
+            fit = gaussian_fit(at.data, len(at.Z), Q, h, curvature, leave_out)
             return fit._replace(derivatives=fit.derivatives[: self.degree])
-        return polynomial_fit(self._Z, Q, h, self.degree, self.kernel, leave_out)
+        return polynomial_fit(at.Z, Q, h, self.degree, self.kernel, leave_out)
 
-    def _local(self, X: np.ndarray) -> tuple[list[np.ndarray], Diagnostics]:
-        """Derivatives in working coordinates with the fallbacks applied."""
-        Q = self._coordinates.points(X)
-        h = self.bandwidth_ * self._local_scale(Q)
-        fit = self._fit_at(Q, h)
+    def _local(self, X: np.ndarray, order: int) -> tuple[list[np.ndarray], Diagnostics]:
+        """Derivatives in the working coordinates of the order with the fallbacks applied."""
+        at = self._at(order)
+        Q = at.coordinates.points(X)
+        h = at.choice.bandwidth * self._local_scale(Q)
+        fit = self._fit_at(at, Q, h)
         derivatives = [part.copy() for part in fit.derivatives]
         neighbours, flag = fit.mass.copy(), np.zeros(len(Q), dtype=int)
         poor = np.flatnonzero(~fit.ok | (fit.mass < self.min_neighbours))
@@ -178,7 +238,7 @@ class LocalLikelihood(ScoreFunction):
             if not len(poor):
                 break
             h[poor] *= _GROWTH
-            again = self._fit_at(Q[poor], h[poor])
+            again = self._fit_at(at, Q[poor], h[poor])
             good = again.ok & (again.mass >= min(self.min_neighbours, 0.5 * self.n_samples))
             done = poor[good]
             for whole, part in zip(derivatives, again.derivatives, strict=True):
@@ -186,26 +246,28 @@ class LocalLikelihood(ScoreFunction):
             neighbours[poor], flag[done] = again.mass, ENLARGED
             poor = poor[~good]
         if len(poor):
-            self._gaussian_answer(X, poor, derivatives)
+            self._gaussian_answer(at, X, poor, derivatives)
             flag[poor] = GAUSSIAN
         return derivatives, Diagnostics(flag, h, neighbours)
 
-    def _gaussian_answer(self, X: np.ndarray, rows: np.ndarray, derivatives: list[np.ndarray]) -> None:
-        back = np.linalg.inv(self._coordinates.matrix)
+    def _gaussian_answer(
+        self, at: _Setting, X: np.ndarray, rows: np.ndarray, derivatives: list[np.ndarray]
+    ) -> None:
+        back = np.linalg.inv(at.coordinates.matrix)
         precision = np.linalg.inv(self._cov)
         derivatives[0][rows] = (self._mean - X[rows]) @ precision @ back.T
         for j, part in enumerate(derivatives[1:], start=2):
             part[rows] = -back @ precision @ back.T if j == 2 else 0.0
 
-    def diagnostics(self, X: npt.ArrayLike) -> Diagnostics:
-        """Flags, bandwidths and neighbours of each query."""
-        return self._local(as_points(X, self.n_inputs))[1]
+    def diagnostics(self, X: npt.ArrayLike, order: int = 1) -> Diagnostics:
+        """Flags, bandwidths and neighbours of each query, for scores of that order."""
+        return self._local(as_points(X, self.n_inputs), order)[1]
 
     def _log_derivatives(
         self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
     ) -> list[np.ndarray | None]:
-        derivatives, _ = self._local(X)
-        U = self._coordinates.directions(V)
+        derivatives, _ = self._local(X, order)
+        U = self._at(order).coordinates.directions(V)
         G: list[np.ndarray | None] = []
         for j in range(1, order + 1):
             if j > len(derivatives):
@@ -220,12 +282,12 @@ class LocalLikelihood(ScoreFunction):
     def laplacian(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
         """Divergence of x -> â_1(x) itself (not of the plugged-in Â_2) by central differences, (n,)."""
         X = as_points(X, self.n_inputs)
-        V = np.linalg.inv(self._coordinates.matrix).T  # columns: unit steps of the working coordinates
+        V = np.linalg.inv(self._base.coordinates.matrix).T  # columns: unit steps of the working coordinates
         step = 1e-4 * self.bandwidth_
         total = np.zeros(len(X))
         for j in range(self.n_inputs):
-            ahead = self._log_derivatives(X + step * V[:, j], 1, self._coordinates.matrix[:, [j]])[0]
-            behind = self._log_derivatives(X - step * V[:, j], 1, self._coordinates.matrix[:, [j]])[0]
+            ahead = self._log_derivatives(X + step * V[:, j], 1, self._base.coordinates.matrix[:, [j]])[0]
+            behind = self._log_derivatives(X - step * V[:, j], 1, self._base.coordinates.matrix[:, [j]])[0]
             assert ahead is not None
             assert behind is not None
             total += (ahead - behind)[:, 0] / (2 * step)
