@@ -59,3 +59,11 @@ def test_no_time_at_all_still_gives_the_linear_fit():
     r = oh.recover(X, y, 3, activation="gelu", max_seconds=1e-3)
     assert r.loss <= best * (1 + 1e-3)
     assert r.status == "doubtful"
+
+
+@in_double
+def test_the_loss_of_a_linear_function_is_that_of_its_predictions():
+    problem, X, y, best = linear_problem("relu", 2)
+    mean = float(np.mean(problem.losses(linear_network(problem))))
+    assert mean == pytest.approx(best / np.var(y), rel=1e-9)
+    assert mean < 0.01  # that of a constant is one

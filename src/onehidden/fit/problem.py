@@ -17,7 +17,6 @@ from onehidden.activations import Activation
 from onehidden.families.family import Family
 from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.form import Form
-from onehidden.fit.in_memory import NetworkFit
 from onehidden.fit.input_model import InputModel
 from onehidden.fit.rows import A, Rows, Sums
 from onehidden.fit.samples import Samples
@@ -196,10 +195,10 @@ class Problem:
         if self.family is not None:
             eta = network.predict(self.samples.X) + self.offsets
             return deviances(self.family, self.samples.y, eta, self.samples.weight)
-        fit = self.sums
-        assert isinstance(fit, NetworkFit)
-        residual = fit.residuals(self.theta(network))
-        return np.sum(residual.reshape(self.n, -1) ** 2, axis=1)
+        # By its predictions: a linear part may not be among the parameters of the form.
+        residual = self.end.target(network.predict(self.samples.X)) - self.end.target(self.samples.y)
+        weight = 1.0 if self.samples.weight is None else self.samples.weight.reshape(self.n, -1)
+        return np.sum(weight * residual.reshape(self.n, -1) ** 2, axis=1)
 
     def weighted(self, columns: np.ndarray) -> np.ndarray:
         """Rows times the root of their weight: least squares on them is weighted least squares."""
