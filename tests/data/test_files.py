@@ -172,8 +172,11 @@ def test_all_names_that_are_not_there_are_told_at_once():
         "the table has no column to leave out called 'id'", "the table has no column 'x7'",
         "the table has no column 'x8'",
     ]  # fmt: skip
-    with pytest.raises(Problems) as error:
+    with pytest.raises(ValueError) as error:
         data.open(columns, target="y", columns=[f"z{j}" for j in range(40)])
+    one_sentence(error, "no columns 'z0', 'z1'", "35 more", "choose among 'x0'")
+    with pytest.raises(Problems) as error:
+        data.open(columns, target="y", drop=[f"z{j}" for j in range(40)])
     assert len(error.value.sentences) == 7
     assert "34 more" in error.value.sentences[-1]
 

@@ -149,10 +149,12 @@ def command(
     how = reading.given(**typed, weight=weight, offset=offset, trials=trials)
     # Workers read parts: with a scheduler even a small file is opened as a stream of them.
     table = data.open(file, target=target, **how, constant="drop", stream=True if scheduler else None)
-    held = (table.X, table.y) if isinstance(table, data.Table) else (None, None)
     reading.say(table)
-    if family is None and held[1] is not None and (noticed := families.notice(held[1])) is not None:
-        click.echo(f"note: {as_typed(noticed.sentence)}", err=True)
+    held: tuple[Any, Any] = (None, None)
+    if isinstance(table, data.Table):
+        held = reading.drawn(table)
+        if family is None and (noticed := families.notice(table.y)) is not None:
+            click.echo(f"note: {as_typed(noticed.sentence)}", err=True)
     what = f"{table.n_rows} rows, {table.n_inputs} features, {targets_in_words(table.target_names)}"
     with progress.live(max_seconds, what) as listener, interrupts.gentle() as stopped:
         recovery = recover(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Categories of one column at most: each is an input with weights of its own in every unit. More of them are
 # names or codes of single rows.
 MOST_LEVELS = 100
+_EACH = 2  # missing columns of which each has a line: more of them are another table's
 _COMPARED = 2000  # names that a missing one is held against: a comparison takes some ten microseconds
 
 
@@ -152,7 +153,10 @@ def _asked_for(names: Sequence[str], request: Request, where: str, made: Sequenc
         yield "columns must name at least one feature column, got an empty list"
     known = [*names, *made]
     unknown = sorted(set(request.columns) - set(known), key=request.columns.index)
-    yield from (_missing(name, known, where, "column") for name in unknown)
+    if len(unknown) > _EACH:
+        yield f"{where} has no columns {shorten(unknown)}: choose among {shorten(known, 8)}"
+    else:
+        yield from (_missing(name, known, where, "column") for name in unknown)
     for name, role in request.roles:
         if name in request.columns:
             yield f"{name!r} cannot be both the {role} and a feature: take it out of columns"

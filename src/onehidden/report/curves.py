@@ -67,14 +67,16 @@ def dependence(
     axes.set_ylim(bottom, top)
 
 
-def observed(figure: Figure, predicted: np.ndarray, y: np.ndarray) -> None:
-    """Observed against predicted, with the line of equality."""
-    axes = figure.add_subplot()
+def observed(figure: Figure, predicted: np.ndarray, y: np.ndarray, means: Means | None = None) -> None:
+    """Observed against predicted, with the line of equality, and means along it."""
+    axes = figure.add_subplot() if figure.get_figwidth() > 3 else _small(figure)
     low, high = min(predicted.min(), y.min()), max(predicted.max(), y.max())
     axes.plot([low, high], [low, high], color=MUTED, lw=0.9, zorder=0)
     _dots(axes, predicted, y)
+    _points(axes, means)
     axes.set_xlabel("predicted")
-    axes.set_ylabel("observed")
+    if figure.get_figwidth() > 3:
+        axes.set_ylabel("observed")
 
 
 def residuals(figure: Figure, t: np.ndarray, residual: np.ndarray, means: Means, label: str) -> None:

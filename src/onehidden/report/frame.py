@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,9 @@ Row = tuple[int | None, str, float, float, float, float, str]
 
 
 def rows(recovery: Recovered) -> list[Row]:
-    """One row a number: the intercept, then output, bias and weights of each unit.
+    """One row a number: the intercept, the linear part, then output, bias and weights of each unit.
+
+    Of several outputs each has its own intercept, linear part and output weights; effects are on the first.
 
     Errors are NaN where they are not known and infinite where the data leave the number open; effects are
     those of an input, w a sd, and NaN for the other numbers.
@@ -34,11 +37,30 @@ def rows(recovery: Recovered) -> list[Row]:
         known = subject.error(name, index)
         return nan if known is None else known
 
-    made: list[Row] = [(None, "intercept", float(net.intercept), error("intercept"), nan, nan, "")]
+    whole, errors = subject.recovery.network, getattr(recovery, "standard_errors", None)
+    single = subject.n_outputs == 1
+
+    def of_outputs(name: str, value: Any, at: tuple[int, ...], unit: int | None = None) -> Iterator[Row]:
+        """A number that each output has one of."""
+        verdict = "" if unit is None or subject.unit(unit) is None else str(subject.unit(unit).status)  # pyright: ignore[reportOptionalMemberAccess]
+        known = None if errors is None else getattr(errors, name, None)
+        open_ = unit is not None and left_open(subject.unit(unit))
+        for j, output in enumerate(subject.outputs):
+            index = at if single else (*at, j)
+            uncertain = nan if known is None else float(np.asarray(known)[index])
+            label = name if name != "linear" else f"linear {subject.names[at[0]]}"
+            label = label if single else f"{label} of {output}"
+            number = None if unit is None else unit + 1
+            error_ = float("inf") if open_ else uncertain
+            yield number, label, float(np.asarray(value)[index]), error_, nan, nan, verdict
+
+    made: list[Row] = [*of_outputs("intercept", whole.intercept, ())]
+    if whole.has_linear:
+        made += [row for j in range(net.n_inputs) for row in of_outputs("linear", whole.linear, (j,))]
     for i in range(net.n_hidden):
         unit = subject.unit(i)
         verdict = "" if unit is None else str(unit.status)
-        made.append((i + 1, "output", float(net.output[i]), error("output", i, i), nan, nan, verdict))
+        made += of_outputs("output", whole.output, (i,), i)
         if subject.has_bias:
             made.append((i + 1, "bias", float(net.bias[i]), error("bias", i, i), nan, nan, verdict))
         for j, name in enumerate(subject.names):

@@ -15,7 +15,7 @@ from onehidden.certify.status import Status
 from onehidden.certify.units import UnitVerdict
 from onehidden.checks import About, Check
 from onehidden.report.effects import Effects, effects
-from onehidden.report.formula import formula
+from onehidden.report.formula import formula, left_hand
 from onehidden.report.marks import Mark, by_urgency, left_open, mark, number
 from onehidden.report.numbers import part, plural, short
 from onehidden.report.subject import Subject
@@ -81,7 +81,7 @@ def screen(subject: Subject) -> Screen:
         formula=formula(subject, found, sorted(strongest), most_inputs),
         facts=facts(subject),
         predictions="" if guard is None or guard.alone else guard.message,
-        head=found.head,
+        head=_head(subject, found),
         units=units,
         more_units=subject.net.n_hidden - len(strongest),
         legend=_legend(subject, units),
@@ -91,20 +91,29 @@ def screen(subject: Subject) -> Screen:
     )
 
 
+def _head(subject: Subject, found: Effects) -> str:
+    """What the effects are on: y, of several outputs the first, of a family what its link makes of y."""
+    plain = subject.n_outputs == 1 and subject.family is None
+    return found.head if plain else found.head.replace("on y", f"on {left_hand(subject, 0)}")
+
+
 def title(subject: Subject) -> str:
     """What was found, of what, in which file."""
     net, options = subject.net, dict(subject.get("options", {}))
     what = f"{net.n_hidden} {net.activation.name} {plural(net.n_hidden, 'unit')}"
     what += f" of {subject.n_outputs} outputs" if subject.n_outputs > 1 else ""
-    target, source = options.get("target"), options.get("source")
-    what += f" behind {target}" if target else ""
+    source = options.get("source")
+    what += f" behind {subject.target}" if options.get("target") else ""
     return what + (f" in {str(source).rstrip('/').rpartition('/')[2]}" if source else "")
 
 
 def facts(subject: Subject) -> tuple[tuple[str, str], ...]:
     """The fit beside that of a linear function; on rows left out where some were."""
     found: list[tuple[str, str]] = []
-    for label, name in (("network: R²", "r_squared"), ("R² of a linear fit", "linear_r_squared")):
+    share = "R²" if subject.family is None else "share of the deviance"
+    for label, name in (
+        (f"network: {share}", "r_squared"), (f"{share} of a linear fit", "linear_r_squared"),
+    ):  # fmt: skip
         value = subject.get(name, math.nan)
         found += [(label, explained(value))] if math.isfinite(value) else []
     guard = subject.get("prediction")
@@ -114,7 +123,9 @@ def facts(subject: Subject) -> tuple[tuple[str, str], ...]:
         held, ridge = "–" if free else explained(guard.r_squared), explained(guard.linear_r_squared)
         found.append(("predictions: R²", f"{held} on rows left out, ridge {ridge}"))
     noise = subject.get("noise_variance")
-    if noise is not None:
+    if subject.family is not None:
+        found.append(("family", f"{subject.family.name}, link {subject.family.link}"))
+    elif noise is not None:
         found.append(("noise sd", short(float(np.sqrt(max(noise, 0.0))), 3)))
     rows = subject.get("n_samples", subject.n_rows)
     if rows:

@@ -32,12 +32,13 @@ class Subject:
 
     recovery: Recovered
     net: OneHiddenNet  # of several outputs the first
-    n_outputs: int
+    outputs: tuple[str, ...]  # what the target columns are called
     names: tuple[str, ...]
     units: tuple[str, ...]
     errors: Any | None  # standard errors: weights, output, bias, intercept
     X: np.ndarray | None
-    y: np.ndarray | None
+    y: np.ndarray | None  # of several outputs the first
+    Y: np.ndarray | None  # (n, q)
     n_rows: int | None
     truth: OneHiddenNet | None
     match: Match | None
@@ -57,9 +58,32 @@ class Subject:
         return float(np.asarray(getattr(self.errors, name))[index])
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """What the recovery predicts, which the network may be only a part of."""
+        """(n, q) what the recovery predicts, which the network may be only a part of."""
+        whole: Any = self.recovery
+        if hasattr(whole, "predict"):
+            return whole.predict(X).reshape(len(X), -1)
         guard = self.get("prediction")
-        return self.net.predict(X) if guard is None else guard.predict(self.net, X)
+        held = whole.network.predict(X) if guard is None else guard.predict(whole.network, X)
+        return held.reshape(len(X), -1)
+
+    def left_over(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """y less what the network alone says of its mean, for the first output."""
+        eta = self.net.predict(X)
+        return y - (eta if self.family is None else self.family.mean(eta))
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.outputs)
+
+    @property
+    def target(self) -> str:
+        """The names of the target columns in words."""
+        return " and ".join(filter(None, (", ".join(self.outputs[:-1]), self.outputs[-1])))
+
+    @property
+    def family(self) -> Any | None:
+        """What y is, given the network's output; None for normal noise."""
+        return self.get("family")
 
     @property
     def spread(self) -> np.ndarray | None:
@@ -84,23 +108,26 @@ def gather(
         raise ValueError(f"feature_names must have one name an input ({net.n_inputs}), got {len(names)}")
     n_rows, rows, values = None, None, None
     if X is not None:
-        given: Any = y
-        rows, values = check_arrays(X, np.asarray(given)[:, 0] if np.ndim(given) == 2 else given)
+        rows, values = check_arrays(X, y)
         if rows.shape[1] != net.n_inputs:
             raise ValueError(f"X must be (n, {net.n_inputs}) to fit the network, got shape {rows.shape}")
         n_rows = len(rows)
         keep = np.unique(np.linspace(0, n_rows - 1, min(n_rows, MAX_ROWS)).astype(int))
-        rows, values = rows[keep], None if values is None else values[keep]
+        rows, values = rows[keep], None if values is None else values[keep].reshape(len(keep), -1)
+        outputs = recovery.network.n_outputs
+        if values is not None and values.shape[1] != outputs:
+            raise ValueError(f"y must have {outputs} columns to fit the network, got {values.shape[1]}")
     elif y is not None:
         raise ValueError("y came without X: give both, or neither")
     return Subject(
         recovery,
         net,
-        1 if np.ndim(recovery.network.output) == 1 else recovery.network.output.shape[1],
+        output_names(recovery),
         tuple(str(name) for name in names),
         tuple(f"unit {i + 1}" for i in range(net.n_hidden)),
         first_output(getattr(recovery, "standard_errors", None)),
         rows,
+        None if values is None else values[:, 0],
         values,
         n_rows,
         truth,
@@ -108,12 +135,24 @@ def gather(
     )
 
 
+def output_names(recovery: Recovered) -> tuple[str, ...]:
+    """What the outputs are called: their columns, the classes after the first, y, or numbers."""
+    target = dict(getattr(recovery, "options", None) or {}).get("target")
+    named = [*getattr(recovery, "classes", ())[1:]] or target
+    named = [named] if isinstance(named, str) else named
+    q = recovery.network.n_outputs
+    if isinstance(named, (list, tuple)) and len(named) == q:
+        return tuple(map(str, named))
+    return ("y",) if q == 1 else tuple(f"y{j + 1}" for j in range(q))
+
+
 def one_output(net: OneHiddenNet, which: int = 0) -> OneHiddenNet:
     """One output of a network that may have several."""
     if np.ndim(net.output) == 1:
         return net
     level = float(np.asarray(net.intercept)[which])
-    return OneHiddenNet(net.weights, net.output[:, which], net.bias, level, net.activation)
+    linear = net.linear[:, which]
+    return OneHiddenNet(net.weights, net.output[:, which], net.bias, level, net.activation, linear)
 
 
 def first_output(record: Any) -> Any:
@@ -121,6 +160,8 @@ def first_output(record: Any) -> Any:
     if record is None or np.ndim(record.output) == 1:
         return record
     first = {"output": np.asarray(record.output)[:, 0], "intercept": float(np.ravel(record.intercept)[0])}
+    linear = getattr(record, "linear", None)
+    first["linear"] = None if linear is None else np.asarray(linear)[:, 0]
     return SimpleNamespace(weights=record.weights, bias=record.bias, **first)
 
 

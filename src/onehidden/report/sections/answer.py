@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 
-from onehidden.report.blocks import Block, Checks, Facts, Formula, Grid, Paragraph, Section, Verdict
-from onehidden.report.marks import by_urgency, tally
+from onehidden.report import drawings
+from onehidden.report.blocks import Block, Checks, Facts, Figure, Formula, Grid, Paragraph, Section, Verdict
+from onehidden.report.marks import by_urgency, number, tally
 from onehidden.report.numbers import seconds, short
 from onehidden.report.screen import Screen, screen
 from onehidden.report.subject import Subject
@@ -27,7 +31,7 @@ def summary(subject: Subject) -> Section:
         blocks.append(Paragraph(f"{_capital(shown.predictions)}."))
     blocks.append(_units(shown))
     if subject.n_outputs > 1:
-        blocks.append(_outputs(subject))
+        blocks += _outputs(subject)
     return Section("summary", "Summary", tuple(blocks))
 
 
@@ -57,19 +61,35 @@ def _units(shown: Screen) -> Grid:
     return Grid(columns, tuple(rows), " ".join(notes), frozenset({3, 4}), stacks=True)
 
 
-def _outputs(subject: Subject) -> Grid:
-    """The output weights of every unit; all else on the page is about the first output."""
+def _outputs(subject: Subject) -> tuple[Block, ...]:
+    """The output weights of every unit: a picture of all, numbers with errors of the first few."""
     output = np.asarray(subject.recovery.network.output)
+    errors: Any = subject.get("standard_errors")
+    known = None if errors is None else np.asarray(errors.output)
     shown = min(subject.n_outputs, MAX_OUTPUTS)
-    columns = ("unit", *(f"w of output {j + 1}" for j in range(shown)))
     rows = tuple(
-        (name, *(short(output[i, j]) for j in range(shown)))
+        (name, *(number(float(output[i, j]), None if known is None else float(known[i, j]), subject.unit(i))
+                 for j in range(shown)))
         for i, name in enumerate(subject.units[:MAX_OUTPUT_UNITS])
+    )  # fmt: skip
+    more = [
+        f"{total - most} more {what} in the model file."
+        for total, most, what in (
+            (subject.n_outputs, MAX_OUTPUTS, "outputs"), (len(subject.units), MAX_OUTPUT_UNITS, "units"),
+        ) if total > most
+    ]  # fmt: skip
+    text = f"Effects and curves of single units are those on {subject.outputs[0]}."
+    grid = Grid(("w", *subject.outputs[:shown]), rows, " ".join([text, *more]))
+    size = (
+        float(np.clip(1.6 + 0.28 * subject.n_outputs, 3.0, 12.0)),
+        float(np.clip(1.3 + 0.24 * len(output), 1.8, 11.0)),
     )
-    more = (
-        f" {subject.n_outputs - shown} more outputs in the model file." if shown < subject.n_outputs else ""
-    )
-    return Grid(columns, rows, f"Formula, effects and figures are those of output 1.{more}")
+    picture = Figure(
+        "outputs", "Output weights, by unit and output; red is positive, blue negative.",
+        partial(drawings.heat_map, values=output, rows=subject.units, columns=subject.outputs),
+        {"outputs": list(subject.outputs), "weights": output}, size,
+    )  # fmt: skip
+    return grid, picture
 
 
 def checks(subject: Subject) -> Section | None:

@@ -7,37 +7,78 @@ from functools import partial
 import numpy as np
 
 from onehidden.report import curves
-from onehidden.report.blocks import Figure, Gallery, Paragraph, Section
+from onehidden.report.blocks import Figure, Gallery, Grid, Paragraph, Section
+from onehidden.report.numbers import short
+from onehidden.report.screen import explained
 from onehidden.report.sections.response import MAX_UNITS, binned
 from onehidden.report.subject import Subject, thin
 
+PANELS = 6  # outputs that are drawn
+
 
 def at_a_glance(subject: Subject) -> Section | None:
-    """Observed against predicted, and residuals against predicted, side by side."""
-    if subject.X is None or subject.y is None:
+    """Observed against predicted, a panel an output; of one output its residuals beside it."""
+    if subject.X is None or subject.Y is None:
         return None
     keep = thin(len(subject.X))
-    predicted, y = subject.predict(subject.X), subject.y
-    residual = y - predicted
+    predicted = subject.predict(subject.X)
+    if predicted.shape != subject.Y.shape:
+        return None
     said = f" {len(keep)} rows of {subject.n_rows}." if len(keep) < (subject.n_rows or 0) else ""
-    observed = Figure(
-        "observed",
-        f"Observed against predicted; the line is equality.{said}",
-        partial(curves.observed, predicted=predicted[keep], y=y[keep]),
-        {"predicted": predicted[keep], "observed": y[keep]},
-        (3.6, 2.7),
+    if subject.n_outputs > 1:
+        return _of_several(subject, predicted, keep, said)
+    y = subject.Y[:, 0]
+    observed = _observed(
+        subject, predicted[:, 0], 0, keep, f"Observed against predicted; the line is equality.{said}"
     )
+    residual = y - predicted[:, 0]
     left = Figure(
         "residuals",
         "Residuals against predicted, with means and their 95 % intervals: a bend is something missed.",
         partial(
-            curves.residuals, t=predicted[keep], residual=residual[keep],
-            means=binned(predicted, residual), label="predicted",
+            curves.residuals, t=predicted[keep, 0], residual=residual[keep],
+            means=binned(predicted[:, 0], residual), label="predicted",
         ),
-        {"predicted": predicted[keep], "residual": residual[keep]},
+        {"predicted": predicted[keep, 0], "residual": residual[keep]},
         (3.6, 2.7),
     )  # fmt: skip
     return Section("observed", "Fit", (Gallery((observed, left)),))
+
+
+def _observed(
+    subject: Subject, predicted: np.ndarray, which: int, keep: np.ndarray, said: str, size=(3.6, 2.7)
+) -> Figure:
+    """Observed against predicted; of a family with means, since single counts and classes show little."""
+    assert subject.Y is not None
+    y = subject.Y[:, which]
+    means = None if subject.family is None else binned(predicted, y)
+    return Figure(
+        "observed" if which == 0 else f"observed-{which + 1}",
+        said + ("" if means is None else " Points are means with 95 % intervals."),
+        partial(curves.observed, predicted=predicted[keep], y=y[keep], means=means),
+        {"predicted": predicted[keep], "observed": y[keep]},
+        size,
+    )
+
+
+def _of_several(subject: Subject, predicted: np.ndarray, keep: np.ndarray, said: str) -> Section:
+    """How each output fits: a table of all, and a panel for the first few."""
+    assert subject.Y is not None
+    Y = subject.Y
+    left, all_ = np.mean((Y - predicted) ** 2, axis=0), np.var(Y, axis=0)
+    rows = tuple(
+        (name, explained(1 - left[j] / all_[j]) if all_[j] > 0 else "–", short(float(np.sqrt(left[j])), 3),
+         short(float(np.sqrt(all_[j])), 3))
+        for j, name in enumerate(subject.outputs)
+    )  # fmt: skip
+    grid = Grid(("output", "R²", "sd of what is left", "sd"), rows, wordy=frozenset({0}))
+    panels = tuple(
+        _observed(subject, predicted[:, j], j, keep, name, (2.7, 2.0))
+        for j, name in enumerate(subject.outputs[:PANELS])
+    )
+    few = f", the first {PANELS} of {subject.n_outputs} outputs" if subject.n_outputs > PANELS else ""
+    text = f"Observed against predicted{few}; the line is equality.{said}"
+    return Section("observed", "Fit", (grid, Paragraph(text), Gallery(panels)))
 
 
 def residuals_by_unit(subject: Subject) -> Section | None:
@@ -47,7 +88,7 @@ def residuals_by_unit(subject: Subject) -> Section | None:
     net, keep = subject.net, thin(len(subject.X))
     Z = subject.X @ net.weights.T + net.bias
     parts = net.activation(Z) * net.output
-    residual = subject.y - parts.sum(axis=1) - net.intercept
+    residual = subject.left_over(subject.X, subject.y)
     chosen = np.sort(np.argsort(-np.std(parts, axis=0), kind="stable")[:MAX_UNITS])
     figures = tuple(
         Figure(

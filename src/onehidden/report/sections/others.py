@@ -19,10 +19,10 @@ def alternatives(subject: Subject) -> Section | None:
     found = [one for one in subject.get("alternatives", ()) if one.network is not None]
     if not found:
         return None
-    measured = subject.X is not None and subject.y is not None
+    measured = subject.X is not None and subject.y is not None and subject.family is None
     columns = ["answer", "n log(loss) behind", *(["R²", "apart, in sd of y"] if measured else []), "units"]
-    rows = [_row("this one", 0.0, subject.net, subject)]
-    rows += [_row(one.label, one.behind, one_output(one.network), subject) for one in found]
+    rows = [_row("this one", 0.0, subject.net, subject, measured)]
+    rows += [_row(one.label, one.behind, one_output(one.network), subject, measured) for one in found]
     text = (
         "The data do not tell these from the answer: a statement about a unit is safe only where they agree. "
         "Fewer than 6 of n log(loss) is a likelihood ratio below e³."
@@ -31,9 +31,11 @@ def alternatives(subject: Subject) -> Section | None:
     return Section("alternatives", "Answers that fit as well", (Paragraph(text), grid), detail=True)
 
 
-def _row(label: str, behind: float, net: OneHiddenNet, subject: Subject) -> tuple[str, ...]:
+def _row(label: str, behind: float, net: OneHiddenNet, subject: Subject, measured: bool) -> tuple[str, ...]:
     cells = [label, short(behind, 2)]
-    if subject.X is not None and subject.y is not None:
+    if measured:
+        assert subject.X is not None
+        assert subject.y is not None
         predicted, spread = net.predict(subject.X), float(np.std(subject.y)) or 1.0
         left = float(np.mean((subject.y - predicted) ** 2)) / spread**2
         away = float(np.sqrt(np.mean((predicted - subject.net.predict(subject.X)) ** 2))) / spread

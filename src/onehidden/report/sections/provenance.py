@@ -8,8 +8,15 @@ from typing import Any
 from onehidden.report.blocks import Block, Code, Grid, Paragraph, Section
 from onehidden.report.subject import Subject
 
-_READING = ("columns", "weight", "nulls", "drop", "one_hot", "constant", "encoding", "decimal", "na")
-_FLAGS = ("hidden", "activation", "bias", "intercept", "score", "start", "errors", "seed", "max_seconds")
+_READING = (
+    "columns", "weight", "offset", "trials", "nulls", "drop", "one_hot", "constant", "encoding", "decimal",
+    "na",
+)  # fmt: skip
+_FLAGS = (
+    "hidden", "activation", "family", "link", "linear", "bias", "intercept", "score", "start", "errors",
+    "seed", "max_seconds",
+)  # fmt: skip
+_NEEDLESS = {"family": None, "link": None, "linear": False}  # not worth a word where they are so
 
 
 def reproduce(subject: Subject) -> Section:
@@ -39,13 +46,16 @@ def _question(options: dict[str, Any], d: int) -> str:
 
 
 def _call(options: dict[str, Any]) -> str:
-    arguments = [f"{name}={options[name]!r}" for name in _FLAGS if name in options]
+    asked = [name for name in _FLAGS if name in options]
+    arguments = [f"{n}={options[n]!r}" for n in asked if n not in _NEEDLESS or options[n] != _NEEDLESS[n]]
     given = ", ".join(arguments)
     source = options.get("source")
     if source is None:
         return f"import onehidden as oh\n\nr = oh.recover(X, y{', ' + given if given else ''})"
     chosen = "".join(f", {name}={options[name]!r}" for name in _READING if name in options)
     opened = f"oh.data.open({str(source)!r}, target={options.get('target')!r}{chosen})"
+    beside = [f"{name}=table.{name}" for name in ("offset", "trials") if options.get(name)]
+    given = ", ".join([*arguments, *beside])
     return f"import onehidden as oh\n\ntable = {opened}\nr = oh.recover(table{', ' + given if given else ''})"
 
 
@@ -56,11 +66,13 @@ def _command(options: dict[str, Any]) -> str | None:
     source, target = options.get("source"), options.get("target")
     if source is None or target is None:
         return None
-    words = ["onehidden", "recover", str(source), "--target", str(target)]
+    words = ["onehidden", "recover", str(source), *_typed("target", target)]
     for name in _READING:
         words += _typed(name, options[name]) if name in options else []
     for name in _FLAGS:
         value, flag = options.get(name), name.replace("_", "-")
+        if name in _NEEDLESS and value == _NEEDLESS[name]:
+            continue
         if isinstance(value, bool):
             words.append(f"--{flag}" if value else f"--no-{flag}")
         elif value is not None:
@@ -73,7 +85,7 @@ def _typed(name: str, value: Any) -> list[str]:
     flag = f"--{name.replace('_', '-')}"
     if name == "constant":
         return []
-    if name == "columns":
+    if name == "columns" or (name == "target" and isinstance(value, list)):
         quoted = ('"' + n.replace('"', '""') + '"' if "," in n or '"' in n else n for n in map(str, value))
         return [flag, ",".join(quoted)]
     if isinstance(value, (dict, bool)):

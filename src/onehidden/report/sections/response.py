@@ -9,6 +9,7 @@ import numpy as np
 from onehidden.report import curves
 from onehidden.report.blocks import Figure, Gallery, Paragraph, Section
 from onehidden.report.effects import effects
+from onehidden.report.formula import left_hand
 from onehidden.report.marks import left_open
 from onehidden.report.numbers import short
 from onehidden.report.subject import Subject, thin
@@ -28,7 +29,8 @@ def of_units(subject: Subject) -> Section | None:
     Z = X @ net.weights.T + net.bias
     parts = net.activation(Z) * net.output
     chosen = np.sort(np.argsort(-np.std(parts, axis=0), kind="stable")[:MAX_UNITS])
-    residual = None if subject.y is None else subject.y - parts.sum(axis=1) - net.intercept
+    # Of a family y lies on another scale than the units.
+    residual = None if subject.y is None or subject.family is not None else subject.left_over(X, subject.y)
     figures = []
     for i in chosen.tolist():
         t = Z[:, i]
@@ -55,8 +57,8 @@ def of_units(subject: Subject) -> Section | None:
         )  # fmt: skip
     few = len(chosen) < net.n_hidden
     which = f"the {len(chosen)} units of {net.n_hidden} that move y most" if few else "each unit"
-    text = f"What {which} adds to y, w g(⟨a, x⟩ + b), over the values of its argument in the data"
-    text += "; the band is the 95 % interval of w"
+    text = f"What {which} adds to {left_hand(subject, 0)}, w g(⟨a, x⟩ + b), over the values of its "
+    text += "argument in the data; the band is the 95 % interval of w"
     text += "." if residual is None else "; points are means of the partial residuals with 95 % intervals."
     return Section("ridge", "Response of the units", (Paragraph(text), Gallery(tuple(figures))))
 

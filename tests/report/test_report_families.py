@@ -1,0 +1,89 @@
+"""Reports of several outputs, families and linear parts: what is shown is what the network is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import onehidden as oh
+from onehidden import families
+from onehidden.report.frame import rows
+from onehidden.report.screen import screen
+from onehidden.report.sections.fit import at_a_glance, residuals_by_unit
+from onehidden.report.subject import gather
+
+X = np.random.default_rng(0).standard_normal((120, 2))
+LINE = oh.OneHiddenNet([[0.6, 0.8]], [2.0], [0.1], 0.5, linear=[0.25, -3.0])
+TWO = oh.OneHiddenNet([[0.6, 0.8]], [[2.0, -1.5]], [0.1], [0.5, 7.0], linear=[[0.0, 0.25], [0.0, -3.0]])
+
+
+@pytest.fixture(scope="module")
+def found():
+    """A recovery to put other networks into."""
+    return oh.recover(X, oh.OneHiddenNet([[0.6, 0.8]], [2.0], [0.1], 0.5).predict(X), 1, start="random")
+
+
+def made(found, net, **changes):
+    errors = replace(
+        found.standard_errors, output=np.full_like(net.output, 0.1), linear=np.full_like(net.linear, 0.2),
+        intercept=np.full_like(net.intercept, 0.3),
+    )  # fmt: skip
+    target = changes.pop("target", "y")
+    options = {**found.options, "target": target, **changes.pop("options", {})}
+    return replace(found, network=net, standard_errors=errors, prediction=None, options=options, **changes)
+
+
+def test_a_linear_part_stands_in_the_formula_and_in_the_file(found):
+    r = made(found, LINE)
+    assert screen(gather(r)).formula[:2] == ("y ≈ 0.5", "−3 x1 + 0.25 x0")
+    named = {row[1]: row for row in rows(r)}
+    assert named["linear x1"][2:4] == (-3.0, 0.2)
+    # what is left over is y less the whole network, its linear part too
+    section = residuals_by_unit(gather(r, X, LINE.predict(X)))
+    np.testing.assert_allclose(section.blocks[1].figures[0].data["residual"], 0, atol=1e-12)
+
+
+def test_every_output_has_its_line_its_panel_and_its_rows(found):
+    r = made(found, TWO, target=["left", "right"], noise_covariance=np.eye(2))
+    shown = screen(gather(r))
+    assert shown.title.startswith("1 relu unit of 2 outputs behind left and right")
+    assert shown.formula[0] == "left ≈ 2 h1 + 0.5"
+    assert shown.formula[1] == "right ≈ −1.5 h1 − 3 x1 + 0.25 x0 + 7"
+    assert shown.formula[2].startswith("h1 = max(0, 0.8 x1 + 0.6 x0 + 0.1)")
+    named = {row[1]: row for row in rows(r)}
+    assert named["output of right"][2:4] == (-1.5, 0.1)
+    assert named["linear x1 of right"][2] == -3.0
+    assert named["intercept of right"][2] == 7.0
+    Y = TWO.predict(X)
+    Y[:, 1] += np.where(np.arange(len(Y)) % 2, 1.0, -1.0)
+    grid, _, gallery = at_a_glance(gather(r, X, Y)).blocks
+    assert grid.rows[0][:2] == ("left", "1")
+    assert grid.rows[1][2] == "1"
+    np.testing.assert_array_equal(gallery.figures[1].data["observed"], Y[:, 1])
+    with pytest.raises(ValueError, match="y must have 2 columns"):
+        gather(r, X, Y[:, 0])
+
+
+def test_a_family_is_written_by_its_link_and_predicted_by_its_mean(found):
+    r = made(found, LINE, target="spikes", options={"offset": "log t"}, family=families.get("poisson"))
+    shown = screen(gather(r))
+    assert shown.formula[0] == "log E[spikes] ≈ 0.5 + log t"
+    assert "log E[spikes]" in shown.head
+    assert ("family", "poisson, link log") in shown.facts
+    assert not any(label == "noise sd" for label, _ in shown.facts)
+    y = np.round(np.exp(LINE.predict(X)))
+    figure = at_a_glance(gather(r, X, y)).blocks[0].figures[0]
+    np.testing.assert_allclose(figure.data["predicted"], np.exp(LINE.predict(X)))
+
+
+def test_a_report_says_how_to_type_what_was_asked(found, tmp_path):
+    asked = {"source": "t.csv", "family": "poisson", "offset": "log t", "linear": True}
+    r = made(found, TWO, target=["a", "b,c"], options=asked, noise_covariance=np.eye(2))
+    r.report(tmp_path / "page.html", X=X, y=TWO.predict(X))
+    page = (tmp_path / "page.html").read_text()
+    assert "--target &#39;a,&#34;b,c&#34;&#39; --offset &#39;log t&#39;" in page
+    assert "--family poisson" in page
+    assert "--linear" in page
+    assert "offset=table.offset" in page
