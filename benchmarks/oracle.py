@@ -4,7 +4,8 @@ Each row trains an ``MLPRegressor`` on a bundled table, hands its ``predict`` to
 compares with the weights inside. Function error: largest on 10 000 fresh points, as a share of their standard
 deviation. Parameter error: the worst of rows, outputs, biases and intercept after matching, relative, over
 the units that contribute more than 1e-11 of std(y); the others must be named dead. Before them, boxes of the
-size of the literature: random ReLU networks of N(0, 1)/sqrt(k) weights and small biases (--only picks some).
+size of the literature, random ReLU networks of N(0, 1)/sqrt(k) weights and small biases; boxes of labels; and
+a hundred trained networks of many shapes (--only picks some: "784-32 single", labels, "trained 1*").
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from fnmatch import fnmatch
 import numpy as np
 
 import onehidden as oh
+from benchmarks import _trained_boxes
 from benchmarks._table import Table
 from onehidden.streams import stream
 
@@ -31,6 +33,9 @@ LARGE = (
     (784, 32, "double"), (784, 128, "double"), (3072, 2, "double"), (2048, 4, "double"),
     (784, 32, "single"), (784, 32, "6 decimals"), (784, 32, "3 decimals"), (784, 32, "noise 1e-6"),
 )  # fmt: skip
+LONGEST = 300.0  # seconds for one of the hundred
+# inputs, units, seed: of 512 inputs random, of 64 trained on digits
+LABELS = (*((512, 2, seed) for seed in range(4)), *((64, 4, seed) for seed in range(4)))
 SPOILT = {
     "6 decimals": lambda y, rng: np.round(y, 6),
     "3 decimals": lambda y, rng: np.round(y, 3),
@@ -84,10 +89,83 @@ def large_row(table: Table, d: int, k: int, answers: str) -> None:
 
 
 def main(quick: bool) -> list[str]:
-    lines = large(quick)
+    lines = [*large(quick), "", *labels(quick), "", *hundred(quick)]
     if os.environ.get("BENCH_ONLY"):
         return lines
     return [*lines, "", *trained_networks(quick)]
+
+
+def hundred(quick: bool) -> list[str]:
+    """A hundred trained networks of many shapes; --only "trained 7 *" runs one of them."""
+    table = Table(
+        "network", "status", "live units", "found", "queries", "CPU seconds", "parameter error", "verdict"
+    )
+    right = wrong = answers = total = 0
+    for one in _trained_boxes.catalogue()[: 6 if quick else None]:
+        if not fnmatch(one.words, os.environ.get("BENCH_ONLY", "*")):
+            continue
+        total += 1
+        fn, inside, X = _trained_boxes.trained(one)
+        live = _trained_boxes.live_part(inside, X)
+        began = time.process_time()
+        try:
+            r = oh.recover_oracle(fn, one.inputs, activation=inside.activation.name, max_seconds=LONGEST)
+        except ValueError as refused:
+            table.row(
+                one.words, "refused", live.n_hidden, 0, 0, time.process_time() - began, "", str(refused)
+            )
+            answers += 1
+            continue
+        error = _trained_boxes.parameter_error(r.network, live)
+        exact = r.status == "exact"
+        answers, right = answers + 1, right + (exact and error <= TARGET)
+        wrong += exact and error > TARGET
+        verdict = "" if exact and error <= TARGET else "false exact" if exact else r.message[:120]
+        table.row(
+            one.words, r.status, live.n_hidden, r.network.n_hidden, r.queries,
+            f"{time.process_time() - began:.1f}", f"{error:.1e}", verdict,
+        )  # fmt: skip
+    table.say("")
+    table.say(
+        f"{total} networks: {answers} answers, {right} exact to {TARGET:g}, {wrong} falsely called exact."
+    )
+    return table.lines
+
+
+def labels(quick: bool) -> list[str]:
+    """Boxes that answer with the label of one of two classes alone."""
+    table = Table("labels of", "status", "queries", "log2", "CPU seconds", "units", "worst row, up to scale")
+    for d, k, seed in LABELS[:1] if quick else LABELS:
+        name = f"labels {d}-{k}-1 seed {seed}"
+        if fnmatch(name, os.environ.get("BENCH_ONLY", "*")):
+            labels_row(table, name, d, k, seed)
+    return table.lines
+
+
+def labels_row(table: Table, name: str, d: int, k: int, seed: int) -> None:
+    """A random network of 512 inputs, or a trained classifier of digits."""
+    if d == 64:
+        box = _trained_boxes.TrainedBox(seed, "classifier", d, k, 2, "relu", "adam")
+        _, inside, _ = _trained_boxes.trained(box)
+    else:
+        rng = stream(seed, "benchmark", "oracle", "labels", d, k)
+        rows, level = rng.standard_normal((k, d)) / np.sqrt(k), 0.3 * rng.standard_normal()
+        inside = oh.OneHiddenNet(rows, rng.standard_normal(k), 0.3 * rng.standard_normal(k), level)
+    began = time.process_time()
+    try:
+        r = oh.recover_oracle(lambda X: (inside.predict(X) > 0).astype(float), d)
+    except ValueError as refused:
+        table.row(name, f"refused: {refused}", "", "", time.process_time() - began, "", "")
+        return
+    unit = [net.weights / np.linalg.norm(net.weights, axis=1, keepdims=True) for net in (r.network, inside)]
+    cosine = unit[0] @ unit[1].T
+    best = np.argmax(np.abs(cosine), axis=0)
+    sign = np.sign(cosine[best, np.arange(k)])[:, None]
+    worst = float(np.max(np.linalg.norm(unit[0][best] * sign - unit[1], axis=1)))
+    table.row(
+        name, r.status, r.queries, f"{np.log2(r.queries):.2f}", f"{time.process_time() - began:.1f}",
+        f"{r.network.n_hidden} of {k}", f"{worst:.1e}",
+    )  # fmt: skip
 
 
 def trained_networks(quick: bool) -> list[str]:

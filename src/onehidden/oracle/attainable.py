@@ -12,7 +12,8 @@ from onehidden.certify.errors import ParameterRecord
 from onehidden.checks import About, Check, at_most, not_asked
 from onehidden.network import OneHiddenNet
 from onehidden.oracle.box import BlackBox
-from onehidden.oracle.descent import Activated, Asked, Layer, drawn
+from onehidden.oracle.descent import drawn
+from onehidden.oracle.layer import Activated, Asked, Layer
 
 UNKNOWN = 0.3  # relative error of a row from which a unit says nothing
 # Draws of the errors by the number of parameters: biases are one number each, rows have a mean over d.

@@ -9,11 +9,12 @@ import numpy as np
 from onehidden.certify.certificate import Certificate
 from onehidden.checks import About, Check, at_most, not_asked
 from onehidden.oracle.box import BlackBox
-from onehidden.oracle.descent import Layer
 from onehidden.oracle.evidence import certificate
 from onehidden.oracle.faint import counts
-from onehidden.oracle.hinge_network import hinge_layer, oriented
+from onehidden.oracle.fresh import FRESH
+from onehidden.oracle.hinge_network import Found, hinge, hinge_layer, oriented
 from onehidden.oracle.hinge_survey import Sighting
+from onehidden.oracle.layer import Layer, told
 from onehidden.oracle.tails import Tail, values
 from onehidden.recovery.options import Options
 from onehidden.refused import Refused
@@ -21,6 +22,7 @@ from onehidden.run import Run
 
 _LINE = 9000  # questions of a line: its grid, its pieces, a look at every hyperplane
 _FIRST = 6000  # those before the first line, and the fresh ones at the end
+_AROUND = 12  # questions around a bend that did not go on
 _TURNED = 1e-3  # how far the linear part of the box may be from that of its units
 
 
@@ -39,15 +41,17 @@ def by_hinges(
     found = hinge_layer(box, options.hidden, run, rng)
     box.caller.let_go()
     if found is None or len(found.layer.bias) == 0:
-        check = _one_layer(None if found is None else found.seen, options)
-        if found is not None and not found.seen.curved and not found.seen.broken:
+        check = _one_layer(
+            None if found is None else found.seen, 0 if found is None else len(found.seen.broken), options
+        )
+        if found is not None and not found.seen.curved and not len(found.seen.broken):
             raise Refused(f"no {options.g.name} unit was found: {check.advice}")
         return [check]
     turned = oriented(found.layer, tail)
     layer, off = turned if turned is not None else (_as_it_stands(found.layer, tail), float("inf"))
     layer = _restricted(layer, box, options)
     questions = [
-        _one_layer(found.seen, options),
+        _one_layer(found.seen, _broken(found.seen, found, box, rng), options),
         *counts(len(found.layer.bias), options.hidden, []),
         _turned(off, turned is not None),
     ]
@@ -94,7 +98,26 @@ def _turned(off: float, told: bool) -> Check:
     return at_most("turned units", off, _TURNED, advice, About.FIT)
 
 
-def _one_layer(seen: Sighting | None, options: Options) -> Check:
+def _broken(seen: Sighting, found: Found | None, box: BlackBox, rng: np.random.Generator) -> int:
+    """Bends that did not go on along a hyperplane, and around which the answer is not the box.
+
+    Where two kinks are so close that they look like one its row is wrong, and the units are found elsewhere.
+    """
+    count = len(seen.broken)
+    if found is None or found.asked is None or count == 0 or count * _AROUND > 0.1 * box.left:
+        return count
+    size = np.linalg.norm(seen.broken, axis=1)[:, None, None]
+    aside = rng.standard_normal((count, _AROUND, box.d)) / np.sqrt(box.d)
+    U = seen.broken[:, None] + aside * size * np.geomspace(1e-7, 1e-1, _AROUND)[:, None]
+    error = np.max(
+        np.abs(told(found.layer, U.reshape(-1, box.d), hinge) - box.answers(U.reshape(-1, box.d))), axis=1
+    )
+    allowed = 1e3 * box.noise_at(U.reshape(-1, box.d)) + FRESH * box.level
+    good = ~(error > allowed)  # where it does not answer nothing is said
+    return int(np.sum(~np.all(good.reshape(count, _AROUND), axis=1)))
+
+
+def _one_layer(seen: Sighting | None, broken: int, options: Options) -> Check:
     """Whether what bends the box are units of one hidden layer of this activation."""
     name = "one hidden layer"
     if seen is None or seen.lines == 0:
@@ -102,9 +125,9 @@ def _one_layer(seen: Sighting | None, options: Options) -> Check:
     parts = []
     if seen.curved:
         parts.append(f"{seen.curved} of {seen.lines} lines are curved everywhere: no {options.g.name} units")
-    if seen.broken:
+    if broken:
         parts.append(
-            f"{seen.broken} kinks do not go on along a hyperplane: two hidden layers, a maximum, or pooling"
+            f"{broken} kinks do not go on along a hyperplane: two hidden layers, a maximum, or pooling"
         )
     if seen.crowded:
         parts.append(
@@ -112,6 +135,6 @@ def _one_layer(seen: Sighting | None, options: Options) -> Check:
         )
     if not parts and len(seen.hinges) == 0:
         parts.append(f"{seen.lines} lines are straight: the function is linear as far as it was asked")
-    wrong = seen.curved + seen.broken + (seen.crowded if not seen.quiet else 0) + (len(seen.hinges) == 0)
+    wrong = seen.curved + broken + (seen.crowded if not seen.quiet else 0) + (len(seen.hinges) == 0)
     advice = "; ".join(parts) or "every kink goes on along its hyperplane"
     return at_most(name, float(wrong), 0.0, advice, About.FIT)

@@ -16,9 +16,9 @@ from onehidden.oracle.boundary_graph import Graph, entries, walked
 from onehidden.oracle.boundary_units import Scaled, crossed, flips, scaled, solved, unit_planes
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.by_hinges import cut_short
-from onehidden.oracle.descent import Layer, told
 from onehidden.oracle.evidence import order_of, outward, verdicts
 from onehidden.oracle.faint import counts
+from onehidden.oracle.layer import Layer, told
 from onehidden.recovery.options import Options
 from onehidden.refused import Refused
 from onehidden.run import Run

@@ -20,8 +20,8 @@ from onehidden.network import OneHiddenNet
 from onehidden.oracle.answers import finite
 from onehidden.oracle.attainable import UNKNOWN, Errors, attainable, attainable_check, parameter_errors
 from onehidden.oracle.box import BlackBox
-from onehidden.oracle.descent import Activated, Asked, Layer, told
 from onehidden.oracle.fresh import fresh
+from onehidden.oracle.layer import Activated, Asked, Layer, told
 
 
 def outward(layer: Layer, box: BlackBox, activation: Activation) -> OneHiddenNet:

@@ -10,9 +10,10 @@ from onehidden.network import OneHiddenNet
 from onehidden.oracle import design
 from onehidden.oracle.answers import finite
 from onehidden.oracle.box import BlackBox
-from onehidden.oracle.descent import Activated, Asked, Layer, descended
+from onehidden.oracle.descent import descended
 from onehidden.oracle.evidence import certificate
 from onehidden.oracle.fit_queries import MEMORY, memory_for
+from onehidden.oracle.layer import Activated, Asked, Layer
 from onehidden.oracle.tails import Tail, slopes, values
 from onehidden.run import Run
 

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from onehidden.oracle.answers import finite
 from onehidden.oracle.box import BlackBox
-from onehidden.oracle.descent import Asked
+from onehidden.oracle.layer import Asked
 
 MEMORY = 1.5 * 2**30  # bytes that a fit may hold beside the network
 # The singular values of a random Jacobian lie in 1 +- (parameters / questions)^1/2: with three times as many

@@ -7,7 +7,7 @@ import numpy as np
 from onehidden.checks import About, Check, at_most, not_asked
 from onehidden.oracle.answers import finite
 from onehidden.oracle.box import BlackBox
-from onehidden.oracle.descent import Activated, Layer, told
+from onehidden.oracle.layer import Activated, Layer, told
 
 FAR = (1, 10, 100)  # scales from the centre at which fresh queries are asked
 FRESH = 1e-8  # error at fresh queries, as a share of std(y), that still counts as the same function

@@ -11,10 +11,11 @@ from jaxtyping import Float
 from onehidden.oracle.attainable import attainable
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.caller import Spent
-from onehidden.oracle.descent import Asked, Layer, descended, told
+from onehidden.oracle.descent import descended
 from onehidden.oracle.fit_queries import hinge_queries
 from onehidden.oracle.hinge_survey import Sighting, affine_part, sightings
 from onehidden.oracle.hinges import Hinges
+from onehidden.oracle.layer import Asked, Layer, told
 from onehidden.oracle.signs import solve_signs
 from onehidden.oracle.tails import Tail
 from onehidden.run import Run
@@ -103,9 +104,8 @@ def _surveyed(
     for seen in sightings(box, run, rng):
         more = seen.hinges
         if base is not None:
-            old = Hinges(
-                base.weights, base.bias, base.output, np.zeros(len(base.bias)), np.zeros(len(base.bias))
-            )
+            zero = np.zeros(len(base.bias))
+            old = Hinges(base.weights, base.bias, base.output, zero, zero, np.zeros(base.weights.shape))
             more = old.joined(more).distinct()
         box.known, held = None, box.known
         linear, constant = affine_part(box, more, rng)

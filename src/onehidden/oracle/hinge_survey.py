@@ -29,12 +29,13 @@ class Sighting:
 
     Attributes
     ----------
-    hinges : those seen. broken : bends whose hyperplane did not go on. crowded : bends never seen alone.
+    hinges : those seen. crowded : bends never seen alone.
+    broken : (m, d) places of bends whose hyperplane did not go on.
     lines : lines asked. curved : lines that bend everywhere.
     """
 
     hinges: Hinges
-    broken: int = 0
+    broken: Float[np.ndarray, "m d"]
     crowded: int = 0
     lines: int = 0
     curved: int = 0
@@ -82,7 +83,7 @@ def a_line(box: BlackBox, radius: float, rng: np.random.Generator) -> Line:
 def sightings(box: BlackBox, run: Run, rng: np.random.Generator) -> Iterator[Sighting]:
     """What is known after each line; the caller stops when it is enough."""
     basis = np.linalg.qr(rng.standard_normal((box.d, box.d)))[0]
-    hinges, broken, crowded, lines, curved = Hinges.none(box.d, box.q), 0, 0, 0, 0
+    hinges, broken, crowded, lines, curved = Hinges.none(box.d, box.q), np.zeros((0, box.d)), 0, 0, 0
     for radius in radii(box):
         quiet = 0
         for _ in range(_CHORDS if box.domain.bounded else _LINES):
@@ -98,7 +99,7 @@ def sightings(box: BlackBox, run: Run, rng: np.random.Generator) -> Iterator[Sig
             new = bending_units(box, pieces, ~known, basis)
             share = continued(box, new, float(np.linalg.norm(line.start)), rng)
             real = ~(share < _CONTINUED)
-            broken += int(np.sum(~real))
+            broken = np.concatenate([broken, new.point[~real]])
             hinges = hinges.joined(new.at(np.flatnonzero(real))).distinct()
             quiet = quiet + 1 if len(new) == 0 and crowded == 0 else 0
             run.report(f"line {lines}, {len(hinges)} units", box.queries, float("nan"))

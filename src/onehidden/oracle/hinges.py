@@ -18,6 +18,7 @@ class Hinges:
     ----------
     weights : (r, d) unit rows n_i. bias : (r,) o_i. output : (r, q) strengths m_i.
     error : (r,) estimated error of the row, from the coarseness of the answers. blur : (r,) of o_i.
+    point : (r, d) where the bend was seen.
     """
 
     weights: Float[np.ndarray, "r d"]
@@ -25,13 +26,16 @@ class Hinges:
     output: Float[np.ndarray, "r q"]
     error: Float[np.ndarray, " r"]
     blur: Float[np.ndarray, " r"]
+    point: Float[np.ndarray, "r d"]
 
     def __len__(self) -> int:
         return len(self.bias)
 
     @staticmethod
     def none(d: int, q: int) -> Hinges:
-        return Hinges(np.zeros((0, d)), np.zeros(0), np.zeros((0, q)), np.zeros(0), np.zeros(0))
+        return Hinges(
+            np.zeros((0, d)), np.zeros(0), np.zeros((0, q)), np.zeros(0), np.zeros(0), np.zeros((0, d))
+        )
 
     def at(self, index: np.ndarray) -> Hinges:
         return Hinges(*(getattr(self, one.name)[index] for one in fields(self)))

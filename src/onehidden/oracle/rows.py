@@ -77,14 +77,15 @@ def bending_units(
     output = np.einsum("rdq,rd->rq", change, normal)
     doubt = np.sqrt(np.sum(error[before] ** 2 + error[after] ** 2, axis=1)) / size
     rows = normal @ basis
-    bias = -np.sum(rows * pieces.line.at(pieces.place[at]), axis=1)
+    point = pieces.line.at(pieces.place[at])
+    bias = -np.sum(rows * point, axis=1)
     # The place of the bend is where two fitted lines meet.
     change_along = np.abs(pieces.change[at])
     place = (pieces.noise[at] + pieces.noise[at + 1]) / np.where(change_along > 0, change_along, 1.0)
-    far = np.linalg.norm(pieces.line.at(pieces.place[at]), axis=1)
+    far = np.linalg.norm(point, axis=1)
     # Errors of a row point anywhere: d^-1/2 of them along the way to the bend.
     blur = 2 * doubt * far / np.sqrt(box.d) + place * np.abs(rows @ pieces.line.direction)
-    return Hinges(rows, bias, output, doubt, blur)
+    return Hinges(rows, bias, output, doubt, blur, point)
 
 
 def continued(
