@@ -155,21 +155,10 @@ def _list(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(lines, indent=2, ensure_ascii=False))
         return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    columns = {
-        "name": "NAME",
-        "where": "claim",
-        "full": "full size",
-        "default": "default size",
-        "made": "full run",
-    }
-    table = Table(*columns.values())
+    width = {key: max(len(line[key]) for line in lines) for key in ("name", "full")}
     for line in lines:
-        table.add_row(*(Text(line[column]) for column in columns))
-    Console().print(table)
+        said = f"{line['name']:<{width['name']}}  {line['full']:<{width['full']}}  {line['where']}"
+        click.echo(f"{said}  ({line['made']})" if line["made"] else said)
 
 
 def _told(claim: str, run: Stored | None) -> str:

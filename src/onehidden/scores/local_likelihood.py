@@ -104,6 +104,7 @@ class LocalLikelihood(ScoreFunction):
                 f"at most {MAX_INPUTS}; use degree 2 with the gaussian kernel, or IndependentScore"
             )
         self._orders: dict[int, _Setting] = {}
+        self._tried: tuple[np.ndarray, _Setting] | None = None  # the last trial sample, made ready
         self._tree = None
         automatic = isinstance(self.bandwidth, str)
         if self.bandwidth == "auto":
@@ -111,6 +112,7 @@ class LocalLikelihood(ScoreFunction):
             queries = 600 if self._closed else 100
             rate = 1 / (2 * self.degree + 2 + self.n_inputs)
             found = plug_in(X, self._choices(), self._trial, self.seed, queries, rate)
+            self._tried = None
             self._orders = {m: self._ready(choice, X) for m, choice in found.items()}
             self._base = self._orders[1]
         elif self.bandwidth == "adaptive":
@@ -167,7 +169,10 @@ class LocalLikelihood(ScoreFunction):
 
     def _trial(self, choice: Choice, sample: np.ndarray, Q: np.ndarray, V: np.ndarray) -> list[np.ndarray]:
         """G_j(u, …, u) at the queries from another sample, (q, r) each; where a fit fails, zero."""
-        setting = self._ready(choice, sample)
+        setting = self._tried
+        if setting is None or setting[0] is not sample or setting[1].choice.coordinates != choice.coordinates:
+            setting = self._tried = sample, self._ready(choice, sample)
+        setting = replace(setting[1], choice=choice)
         fit = self._fit_at(setting, setting.coordinates.points(Q), np.full(len(Q), choice.bandwidth))
         U, found = setting.coordinates.directions(V), []
         for part in fit.derivatives:
