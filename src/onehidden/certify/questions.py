@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from jaxtyping import Float
 
 from onehidden.certify.adequacy import Adequacy, adequacy, adequacy_work, unasked
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.compare import Alternative, Kind
-from onehidden.certify.errors import outward
+from onehidden.certify.errors import ParameterRecord, outward
 from onehidden.certify.lattice import distinct_rows, lattice_gap
 from onehidden.certify.local_fit import LocalFit, local_fit
 from onehidden.certify.own_checks import (
@@ -104,12 +106,26 @@ def certify(
         noun=noun,
         grain=problem.rows.rounding.grain if problem.rows.rounding.coarse else 0.0,
         missed=missed,
-        covariance=outward(covariance, problem.form, problem.end) if problem.form.size <= _KEPT else None,
+        covariance=_of_bands(covariance, local, deviations) if problem.form.size <= _KEPT else None,
     )
     if not exact:
         return certificate
     certificate = certificate.with_open(_steps(local)).asked(*_lattice_check(local))
     return with_ties(certificate, problem)
+
+
+def _of_bands(
+    covariance: Float[np.ndarray, "p p"], local: LocalFit, told: ParameterRecord
+) -> Float[np.ndarray, "P P"]:
+    """The covariance of the parameters in x, as large as the standard errors that are told."""
+    form, coordinates = local.problem.form, local.problem.end
+    found = outward(covariance, form, coordinates)
+    there = replace(form, d=len(coordinates.shift))
+    errors = there.pack(told.weights, told.output, told.bias, told.linear, told.intercept)
+    own = np.sqrt(np.maximum(np.diag(found), 0))
+    # What the data do not tell has an infinite error, and moves no prediction.
+    larger = np.where((own > 0) & np.isfinite(errors), errors / np.where(own > 0, own, 1.0), 1.0)
+    return found * np.outer(larger, larger)
 
 
 def _steps(local: LocalFit) -> dict[int, tuple[Cause, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Float
 
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
@@ -38,23 +39,36 @@ def linear_network(problem: Problem) -> OneHiddenNet:
 
 
 def _solved(problem: Problem) -> OneHiddenNet:
-    """Weighted least squares; weights that differ from output to output each for itself."""
+    """Weighted least squares, in the weights of each output or in the information of each row."""
     samples = problem.samples
     centred = samples.X - problem.around.shift
     design, y = np.column_stack([np.ones(problem.n), centred]), samples.y.reshape(problem.n, -1)
     weight = samples.weight
-    if weight is None or weight.ndim == 1:
-        roots = [problem.weighted(np.ones(problem.n))] * y.shape[1]
+    if weight is not None and weight.ndim == 3:
+        solved = _coupled(design, y, weight)
     else:
-        own = weight if weight.ndim == 2 else np.einsum("nqq->nq", weight)
-        roots = list(np.sqrt(own).T)
-    found = [
-        np.linalg.lstsq(root[:, None] * design, root * target, rcond=1e-12)[0]
-        for root, target in zip(roots, y.T, strict=True)
-    ]
-    solved = np.array(found).T.reshape(design.shape[1], *samples.y.shape[1:])
+        own = np.ones((problem.n, 1)) if weight is None else weight.reshape(problem.n, -1)
+        found = [
+            np.linalg.lstsq(root[:, None] * design, root * target, rcond=1e-12)[0]
+            for root, target in zip(np.broadcast_to(np.sqrt(own), y.shape).T, y.T, strict=True)
+        ]
+        solved = np.array(found).T
+    solved = solved.reshape(design.shape[1], *samples.y.shape[1:])
     slope, level = solved[1:], solved[0] - problem.around.shift @ solved[1:]
     return _network(problem, slope, level)
+
+
+def _coupled(
+    design: Float[np.ndarray, "n m"], y: Float[np.ndarray, "n q"], weight: Float[np.ndarray, "n q q"]
+) -> Float[np.ndarray, "m q"]:
+    """Coefficients whose residuals are orthogonal to the design in the information of the rows."""
+    m, q = design.shape[1], y.shape[1]
+    gram = np.zeros((m, q, m, q))
+    for a in range(q):
+        for b in range(q):
+            gram[:, a, :, b] = (design * weight[:, a, b, None]).T @ design
+    toward = design.T @ np.einsum("nab,nb->na", weight, y)
+    return np.linalg.lstsq(gram.reshape(m * q, m * q), toward.ravel(), rcond=1e-12)[0].reshape(m, q)
 
 
 def _network(problem: Problem, slope: np.ndarray, level: np.ndarray | float) -> OneHiddenNet:

@@ -79,7 +79,7 @@ class Samples:
     def _rounding(self) -> Rounding:
         spread = np.sqrt(self.share @ (self.y - self.share @ self.y) ** 2)
         largest = np.max(np.abs(self.y), axis=0)
-        found = rounding_of(*_coarsest(largest, spread), self.grain)
+        found = rounding_of(*coarsest(largest, spread), self.grain)
         return replace(found, noisy=self.noisy)
 
     @property
@@ -115,7 +115,7 @@ class Samples:
         return total
 
 
-def _coarsest(largest: np.ndarray, spread: np.ndarray) -> tuple[float, float]:
+def coarsest(largest: np.ndarray, spread: np.ndarray) -> tuple[float, float]:
     """Largest size and standard deviation of the output that is most coarsely known."""
     largest, spread = np.atleast_1d(largest), np.atleast_1d(spread)
     worst = int(np.argmax(largest / np.maximum(spread, np.finfo(float).tiny)))

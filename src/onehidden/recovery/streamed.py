@@ -29,7 +29,7 @@ from onehidden.fit.form import Form
 from onehidden.fit.polish import polish
 from onehidden.fit.problem import Problem
 from onehidden.fit.rounding import rounding_of
-from onehidden.fit.samples import checked_samples
+from onehidden.fit.samples import checked_samples, coarsest
 from onehidden.fit.streamed import StreamedRows
 from onehidden.journal import open_journal
 from onehidden.matching import match
@@ -61,20 +61,25 @@ def recover_source(
     plain, pins = options.plain(), options.pins(source.n_inputs)
     run = replace(run, journal=open_journal(checkpoint, source.fingerprint, pins, __version__))
     with connected(client, source) as cluster:
-        summary = survey(source, sample_size(options.form(source.n_inputs), source.n_rows), cluster, run)
+        outputs = len(source.target_names) if len(source.target_names) > 1 else None
+        wanted = sample_size(options.form(source.n_inputs, outputs), source.n_rows)
+        summary = survey(source, wanted, cluster, run, outputs)
         samples = replace(checked_samples(summary.X, summary.y, summary.w), names=source.feature_names)
         sampled = problem_of(samples, options)
         first = solve(sampled, options, _of_the_sample(run))
         sampled = first.noise_known or sampled
         around = coordinates_of(summary, options.bias)
+        if first.noise_known is not None:  # what the sample told of the noise between outputs
+            around = replace(around, scale=sampled.around.scale)
         network = first.certificate.network
-        spread = float(np.sqrt(summary.variance))
-        rounding = rounding_of(max(abs(summary.bottom), abs(summary.top)), spread)
+        largest = np.maximum(np.abs(summary.bottom), np.abs(summary.top))
+        rounding = rounding_of(*coarsest(largest, np.sqrt(summary.variance)))
         report = _twentieths(run, "pass over all rows")
         rows = StreamedRows(source, summary.n, summary.weight, rounding, cluster, report)
         if around.constant:
             return record(first.certificate, first.origin, rows, None, plain, run)
-        form = replace(options.form(around.rank), activation=network.activation, k=network.n_hidden)
+        form = options.form(around.rank, outputs)
+        form = replace(form, activation=network.activation, k=network.n_hidden)
         problem = Problem(rows, form, around)
         network = polish(network, problem, run.at("finish")).network
         own = certify(network, problem, run, options.errors)
@@ -90,7 +95,7 @@ def sample_size(form: Form, rows: int) -> int:
     return min(rows, wanted, _LARGEST_SAMPLE)
 
 
-def survey(source: Source, sample: int, client: object, run: Run) -> Summary:
+def survey(source: Source, sample: int, client: object, run: Run, outputs: int | None = None) -> Summary:
     """The first pass, remembered; a second where the sample would miss what a column shows in few rows."""
     here = run.at("survey")
     kept = here.recall()
@@ -102,7 +107,7 @@ def survey(source: Source, sample: int, client: object, run: Run) -> Summary:
     seed, progress = run.seed_of("rows of the sample"), _twentieths(run, "first pass")
 
     def ask(rows: int) -> Summary:
-        make = partial(Survey, source.n_inputs, sample, rows, seed)
+        make = partial(Survey, source.n_inputs, sample, rows, seed, outputs)
         return reduce(source, make, client=client, counting=True, progress=progress).result()
 
     summary = ask(source.n_rows)
@@ -137,9 +142,10 @@ def coordinates_of(summary: Summary, bias: bool) -> Coordinates:
     """Whitened coordinates of all rows; without biases, about the origin where that shows more directions."""
     must_be_moderate(np.array([summary.low, summary.high]), "X")
     must_be_moderate(np.array([summary.bottom, summary.top]), "y")
-    scale = float(np.sqrt(summary.variance))
-    if is_constant(scale, max(abs(summary.bottom), abs(summary.top))):
-        scale = 0.0
+    scale = np.sqrt(summary.variance)
+    largest = np.maximum(np.abs(summary.bottom), np.abs(summary.top))
+    scale = np.where(is_constant(scale, largest), 0.0, scale)
+    scale = np.diag(scale) if scale.ndim else float(scale)
     found = []
     for mean in (summary.mean, np.zeros_like(summary.mean)):
         off = summary.mean - mean

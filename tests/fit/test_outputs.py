@@ -1,0 +1,186 @@
+"""Several outputs and families in the fit: every formula against another way to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from onehidden import OneHiddenNet, activations, families
+from onehidden.certify.errors import outward, standard_errors
+from onehidden.fit.form import Form, residuals, residuals_and_jacobian, roots
+from onehidden.fit.in_memory import NetworkFit
+from onehidden.fit.linear_part import linear_network
+from onehidden.fit.noise import with_noise_of
+from onehidden.fit.normal_equations import NormalEquations
+from onehidden.fit.problem import Problem
+from onehidden.fit.samples import Samples
+from onehidden.fit.scoring import ScoringFit
+from onehidden.precision import double
+from onehidden.streams import stream
+
+EPS = np.finfo(float).eps
+
+
+def parts(form: Form, n: int = 60, seed: int = 0):
+    rng = stream(seed, "test", "outputs")
+    theta = rng.standard_normal(form.size)
+    return theta, rng.standard_normal((n, form.d)), rng.standard_normal((n, *form.tail)), rng
+
+
+def form_of(q, k=3, d=4, bias=True, skip=True, intercept=True) -> Form:
+    return Form(activations.get("tanh"), d, k, bias, intercept, skip, outputs=q)
+
+
+@pytest.mark.parametrize(("q", "kind"), [(None, "rows"), (3, "rows"), (3, "each"), (3, "matrices")])
+def test_the_jacobian_is_the_derivative_of_the_residuals_whatever_the_weights(q, kind):
+    form = form_of(q)
+    theta, X, y, rng = parts(form)
+    weight = np.exp(rng.standard_normal(60 if kind == "rows" else (60, form.q)))
+    if kind == "matrices":
+        B = rng.standard_normal((60, 3, 3))
+        weight = B @ B.mT + np.eye(3)
+    with double():
+        root, at = jnp.asarray(roots(weight, 60)), jnp.asarray(theta)
+        r, J = residuals_and_jacobian(form, at, X, y, root)
+        wanted = jax.jacfwd(lambda t: residuals(form, t, X, y, root))(at)
+    np.testing.assert_allclose(J, wanted, atol=1e3 * EPS)
+    assert r.shape == (60 * form.q,)
+    if kind == "matrices":  # |L' r|^2 is r' W r
+        plain = NetworkFit(form, X, y).residuals(theta).reshape(60, 3)
+        np.testing.assert_allclose(
+            np.sum(np.square(r)), np.einsum("na,nab,nb->", plain, weight, plain), rtol=1e-12
+        )
+
+
+@pytest.mark.parametrize(("bias", "skip"), [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("q", [None, 3])
+def test_tables_of_pairs_give_the_normal_equations_of_all_outputs(q, bias, skip):
+    form = form_of(q, k=25, d=20, bias=bias, skip=skip, intercept=not skip)
+    theta, X, y, rng = parts(form, 200)
+    weight = np.exp(rng.standard_normal(200))
+    by_pairs = NormalEquations(form, theta).update(X, y, weight)
+    written = NormalEquations(form, theta, written=True).update(X, y, weight)
+    assert by_pairs.pairs
+    assert not written.pairs
+    for ours, wanted in zip(by_pairs.result(), written.result(), strict=True):
+        np.testing.assert_allclose(ours, wanted, atol=1e4 * EPS * np.max(np.abs(wanted)))
+
+
+@pytest.mark.parametrize("name", ["poisson", "bernoulli", "gamma", "negative_binomial", "softmax"])
+def test_scoring_has_the_gradient_of_the_deviance_and_the_expected_curvature(name):
+    q = 2 if name == "softmax" else None
+    family = families.get(name, **({"classes": 3} if q else {"alpha": 0.4} if "neg" in name else {}))
+    form = form_of(q)
+    theta, X, _, rng = parts(form, 80)
+    theta = 0.5 * theta
+    eta = NetworkFit(form, X, np.zeros((80, *form.tail))).residuals(theta).reshape(80, *form.tail)
+    y = family.simulate(eta, rng, 0.3 if name == "gamma" else 1.0)
+    weight = 1.0 + rng.integers(3, size=80)
+    fit = ScoringFit(form, X, y, family, weight, 0.1 * np.ones_like(y))
+    hessian, gradient, loss = fit.normal_equations(theta)
+    step, numeric = 1e-6, np.zeros(form.size)
+    for j in range(form.size):
+        move = step * np.eye(form.size)[j]
+        numeric[j] = (fit.loss(theta + move) - fit.loss(theta - move)) / (2 * step)
+    np.testing.assert_allclose(2 * gradient, numeric, atol=1e-7 * max(abs(loss), np.max(np.abs(numeric))))
+    # The information: the same sum written out with the family's own blocks.
+    plain = NetworkFit(form, X, np.zeros((80, *form.tail))).jacobian(theta, slice(0, 80))
+    J = plain.reshape(80, form.q, form.size)
+    omega = family.information(eta + 0.1)
+    omega = omega if omega.ndim == 3 else omega.reshape(80, 1, 1)
+    wanted = np.einsum("n,nap,nab,nbr->pr", weight, J, omega, J)
+    np.testing.assert_allclose(hessian, wanted, atol=1e-10 * np.max(np.abs(wanted)))
+
+
+def posed(net: OneHiddenNet, X, y, family=None, skip=False) -> Problem:
+    samples = Samples(X, y)
+    outputs = None if y.ndim == 1 else y.shape[1]
+    around = samples.coordinates(True)
+    if family is not None:
+        around = replace(
+            around, level=np.zeros(y.shape[1:])[()], scale=1.0 if outputs is None else np.eye(outputs)
+        )
+    form = Form(net.activation, around.rank, net.n_hidden, True, True, skip, outputs=outputs)
+    return Problem(samples, form, around, family=family)
+
+
+def network(q: int | None = None, seed: int = 0) -> OneHiddenNet:
+    rng = stream(seed, "test", "outputs", "network")
+    tail = () if q is None else (q,)
+    return OneHiddenNet(
+        rng.standard_normal((2, 3)), rng.standard_normal((2, *tail)), rng.standard_normal(2),
+        rng.standard_normal(tail), "tanh", rng.standard_normal((3, *tail)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("q", [None, 2])
+def test_a_network_there_is_the_same_network_here(q):
+    net, rng = network(q), stream(1, "test", "outputs")
+    X = rng.standard_normal((50, 3)) @ rng.standard_normal((3, 3)) + 5
+    problem = posed(net, X, net.predict(X), skip=True)
+    if q is not None:  # outputs mixed by any root of a covariance
+        problem = replace(problem, around=replace(problem.around, scale=rng.standard_normal((q, q))))
+    there = problem.end.inward(net)
+    np.testing.assert_allclose(
+        there.predict(problem.end.inputs(X)), problem.end.target(net.predict(X)), atol=1e-10
+    )
+    back = problem.network(problem.theta(net))
+    np.testing.assert_allclose(back.predict(X), net.predict(X), atol=1e-9)
+    assert np.abs(back.linear - net.linear).max() < 1e-9
+
+
+@pytest.mark.parametrize("q", [None, 2])
+def test_errors_of_all_parameters_are_the_diagonal_of_their_covariance_in_x(q):
+    net, rng = network(q), stream(2, "test", "outputs")
+    X = rng.standard_normal((200, 3)) + 2
+    problem = posed(
+        net, X, net.predict(X) + 0.1 * rng.standard_normal((200, *((q,) if q else ()))), skip=True
+    )
+    hessian = problem.sums.normal_equations(problem.theta(net))[0]
+    covariance = np.linalg.inv(hessian)
+    told = standard_errors(covariance, np.zeros(problem.form.size, bool), problem.form, problem.end)
+    whole = np.sqrt(np.diag(outward(covariance, problem.form, problem.end)))
+    flat = problem.form.pack(told.weights, told.output, told.bias, told.linear, told.intercept)
+    np.testing.assert_allclose(flat, whole, rtol=1e-8)
+    # Independent: the covariance of a network fitted in x itself, without any change of coordinates.
+    plain = NetworkFit(problem.form, X, net.predict(X))
+    theta = problem.form.pack(net.weights, net.output, net.bias, net.linear, net.intercept)
+    direct = np.sqrt(np.diag(np.linalg.inv(plain.normal_equations(theta)[0])))
+    if q is None:
+        np.testing.assert_allclose(flat, problem.end.scale * direct, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["poisson", "bernoulli", "gamma", "softmax"])
+def test_the_linear_function_of_a_family_has_no_score_left(name):
+    rng = stream(3, "test", "outputs", name)
+    q = 2 if name == "softmax" else None
+    family = families.get(name, **({"classes": 3} if q else {}))
+    X = rng.standard_normal((400, 3)) + 1
+    eta = X @ (0.4 * rng.standard_normal((3, *((q,) if q else ())))) + 0.1
+    y = family.simulate(eta, rng, 0.3 if name == "gamma" else 1.0)
+    problem = posed(network(q), X, y, family)
+    line = linear_network(problem)
+    score = family.score(y, line.predict(X)).reshape(400, -1)
+    design = np.column_stack([np.ones(400), X])
+    assert np.max(np.abs(design.T @ score)) < 0.2  # of about 20 at the constant: a hundredth of an error
+    assert np.sum(problem.losses(line)) < np.sum(
+        family.deviance(y, np.broadcast_to(family.start(y), y.shape))
+    )
+
+
+def test_noise_between_outputs_is_learnt_and_made_one():
+    rng = stream(4, "test", "outputs")
+    net = network(2)
+    X = rng.standard_normal((4000, 3))
+    mixing = np.array([[0.3, 0.0], [0.2, 0.05]])
+    y = net.predict(X) + rng.standard_normal((4000, 2)) @ mixing.T
+    known = with_noise_of(net, posed(net, X, y, skip=True))
+    residual = known.end.divided(net.predict(X) - y)
+    covariance = residual.T @ residual / len(X)
+    np.testing.assert_allclose(covariance / covariance[0, 0], np.eye(2), atol=0.08)  # 4 standard errors
+    raw = np.cov((net.predict(X) - y).T)
+    assert abs(raw[0, 1]) / np.sqrt(raw[0, 0] * raw[1, 1]) > 0.9
