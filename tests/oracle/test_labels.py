@@ -89,6 +89,7 @@ def test_a_row_seen_in_one_bend_only_is_left_open():
         (lambda X: np.ones(len(X)), {"answers": "label"}, "constant"),
         (lambda X: (np.sum(X**2, axis=1) > 6) * 1.0, {}, "curved"),
         (lambda X: (X[:, 0] > 0.1) * 1.0, {"activation": "tanh"}, "relu"),
+        (lambda X: np.random.default_rng().integers(0, 2, len(X)), {}, "different labels"),
         (lambda X: (X[:, 0] > 0.1) * 1.0, {"max_queries": 300}, "before a unit was found"),
     ],
 )
