@@ -96,6 +96,24 @@ def test_scoring_has_the_gradient_of_the_deviance_and_the_expected_curvature(nam
     np.testing.assert_allclose(hessian, wanted, atol=1e-10 * np.max(np.abs(wanted)))
 
 
+def test_trials_are_rows_put_together():
+    form = form_of(None)
+    theta, X, _, rng = parts(form, 50)
+    trials = rng.integers(1, 6, 50)
+    won = rng.binomial(trials, 0.4)
+    ones = np.concatenate([np.r_[np.ones(w), np.zeros(t - w)] for w, t in zip(won, trials, strict=True)])
+    together = ScoringFit(form, X, won / trials, families.get("binomial"), trials.astype(float))
+    apart = ScoringFit(form, np.repeat(X, trials, axis=0), ones, families.get("bernoulli"))
+    for ours, wanted in zip(
+        together.normal_equations(theta)[:2], apart.normal_equations(theta)[:2], strict=True
+    ):
+        np.testing.assert_allclose(ours, wanted, atol=1e-10 * np.max(np.abs(wanted)))
+    # Deviances differ by what a saturated model of single trials explains, whatever the network.
+    gap = apart.loss(theta) - together.loss(theta)
+    assert gap == pytest.approx(apart.loss(0.5 * theta) - together.loss(0.5 * theta), rel=1e-10)
+    assert gap > 1
+
+
 def posed(net: OneHiddenNet, X, y, family=None, skip=False) -> Problem:
     samples = Samples(X, y)
     outputs = None if y.ndim == 1 else y.shape[1]
