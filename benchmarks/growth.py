@@ -20,7 +20,7 @@ ONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "
 BASE = {"n": 4000, "d": 8, "k": 4}
 STEPS = {"n": (1000, 4000, 10_000, 30_000, 100_000), "d": (2, 8, 20, 60, 200), "k": (1, 4, 10, 30, 100)}
 # Recoveries of more units have 32 inputs: many more units than inputs are another problem, and a harder one.
-# A hundred units of a hundred inputs would take an hour.
+# A hundred units of as many inputs are no matter of minutes.
 WHOLE = {"n": (1000, 4000, 10_000, 30_000, 100_000), "d": (2, 8, 20, 60, 200), "k": (1, 3, 10, 32)}
 INPUTS = 32
 # Rows of a recovery that d or k grows in: several a parameter, else nothing is determined.

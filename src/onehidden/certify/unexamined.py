@@ -20,7 +20,8 @@ from onehidden.network import OneHiddenNet
 def certificate_work(problem: Problem) -> float:
     """Operations of the questions put to a network alone: J'J and the sandwich, eigenvalues and inverse.
 
-    n p² and 10 p³: d = k = 50, n = 16 384 (2600 parameters) take 10 s on two cores, 14 s by this count.
+    n p² and 10 p³: d = k = 50, n = 16 384 (2600 parameters) take 14 s by this count; measured on one thread
+    beside other jobs, 21 s.
     """
     p = problem.form.size
     return p**2 * (problem.n + 10.0 * p)
