@@ -57,6 +57,7 @@ def main() -> None:
         (OUT / f"{key}.md").write_text(_page(key, items), encoding="utf-8")
     (OUT / "index.md").write_text(_overview(groups), encoding="utf-8")
     (OUT / "atlas.md").write_text(_atlas(), encoding="utf-8")
+    (OUT / "scores.md").write_text(_scores(), encoding="utf-8")
     print(f"{sum(f.stat().st_size for f in OUT.glob('*.png')) / 1e3:.0f} kB of pictures")
 
 
@@ -106,6 +107,7 @@ def _overview(groups: dict[str, list[Item]]) -> str:
         "",
         *PAPERS,
         "atlas",
+        "scores",
         "```",
         "",
     ]
@@ -172,6 +174,20 @@ def _atlas() -> str:
         "Made by `python docs/paper_pages.py`; code: {impl}`papers.atlas`.",
         "",
     ]
+    return "\n".join(lines)
+
+
+def _scores() -> str:
+    """The stored tables on LLSFE with an automatic bandwidth and on recovery through estimated scores."""
+    lines = ["# Estimated scores", ""]
+    results = Path(__file__).parents[1] / "benchmarks" / "results"
+    for name, what in (
+        ("local_likelihood", "LLSFE with an automatic bandwidth in the cells of [GMOV] Fig. 1 and 2"),
+        ("estimated", "Recovery through estimated scores, beside known scores and `recover`"),
+    ):
+        head, *rest = (results / f"{name}.md").read_text(encoding="utf-8").splitlines()
+        made = head.partition("(")[2].rstrip(")")
+        lines += [f"## {what}", "", f"`python -m benchmarks {name}`: {made}.", *rest, ""]
     return "\n".join(lines)
 
 
