@@ -67,7 +67,7 @@ def _overview(groups: dict[str, list[Item]]) -> str:
     said = ", ".join(f"{verdicts.count(v)} {v}" for v in VERDICTS if v in verdicts)
     lines += [
         f"{len(verdicts)} claims of {sum(map(len, groups.values()))} figures, tables and theorems, each with "
-        f"a rule that was written before its run: {said}.",
+        f"a rule that was written before its run at full size: {said}.",
         "",
         "A verdict follows from the rule and the stored rows alone; a test holds it to that. *Explained by a "
         "control* means that the numbers come out and the reason is another than the paper's. Rows were "
