@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         activations,
         certify,
         data,
+        families,
         lab,
         laws,
         moments,

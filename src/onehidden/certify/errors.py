@@ -34,12 +34,10 @@ class ParameterRecord:
     def at_least(self, other: ParameterRecord) -> ParameterRecord:
         """The larger of both, parameter by parameter: a few rows do not tell equal noise from unequal."""
         both = {one.name: (getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
-        return ParameterRecord(
-            **{
-                name: None if a is None or b is None else np.maximum(a, b)[()]
-                for name, (a, b) in both.items()
-            }
-        )
+        parts: dict[str, Any] = {
+            name: None if a is None or b is None else np.maximum(a, b)[()] for name, (a, b) in both.items()
+        }
+        return ParameterRecord(**parts)
 
     @classmethod
     def unknown(cls, network: OneHiddenNet) -> ParameterRecord:
@@ -124,7 +122,7 @@ def standard_errors(
         joint, map_ = at_intercept, mixing
         if at_linear is not None:
             joint = np.append(at_linear, joint)
-            map_ = np.hstack([-np.kron(whiten.T @ shift, mixing), mixing])
+            map_ = np.hstack([np.kron(-(whiten.T @ shift), mixing), mixing])
         intercept = carried(map_, joint)
     if coordinates.several:
         return ParameterRecord(weights, output, bias, intercept, linear)
@@ -151,5 +149,5 @@ def outward(
     if at_intercept is not None:
         map_[to_intercept, at_intercept] = mixing
         if at_linear is not None:
-            map_[to_intercept, at_linear] = -np.kron((whiten.T @ shift)[None], mixing)
+            map_[to_intercept, at_linear] = np.kron(-(whiten.T @ shift)[None], mixing)
     return map_ @ covariance @ map_.T

@@ -99,10 +99,12 @@ class Form:
             "weights": (self.k, self.d), "output": (self.k, *self.tail), "bias": (self.k,),
             "beta": (self.d, *self.tail), "intercept": self.tail,
         }  # fmt: skip
-        return tuple(
+        found: list[Any] = [
             zeros(shape, theta.dtype) if place is None else theta[place].reshape(shape)
             for shape, place in zip(shapes.values(), self.places(), strict=True)
-        )
+        ]
+        weights, output, bias, beta, intercept = found
+        return weights, output, bias, beta, intercept
 
     def places(self) -> tuple[slice | None, ...]:
         """Where weights, output, bias, beta and intercept stand in a parameter vector; None if not free."""

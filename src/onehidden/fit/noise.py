@@ -32,7 +32,8 @@ def with_noise_of(network: OneHiddenNet, problem: Problem) -> Problem:
     covariance = residual.T @ residual / max(samples.n - problem.form.freedom / problem.form.q, 1)
     value, vector = np.linalg.eigh(covariance)
     value = np.maximum(value, _LEAST * value[-1])
-    # As large as y was: what is left stays a share of its variance.
-    size = np.sqrt(problem.around.variance / float(np.mean(value)))
+    # Of the determinant it had: -2 log-likelihood is n q log(mean square) in these units as in the old ones.
+    before = float(np.linalg.slogdet(problem.around.scale)[1])
+    size = np.exp((before - 0.5 * float(np.sum(np.log(value)))) / len(value))
     scale = size * np.sqrt(value)[:, None] * vector.T
     return replace(problem, around=replace(problem.around, scale=scale))

@@ -141,7 +141,7 @@ def _observed(
     laws = [distribution(record.family, eta + node * error, phi) for node in nodes]
 
     def below(y: np.ndarray) -> np.ndarray:
-        return sum(w * law.cdf(y) for w, law in zip(weights, laws, strict=True))
+        return np.sum([w * law.cdf(y) for w, law in zip(weights, laws, strict=True)], axis=0)
 
     ends = []
     for p in (0.5 - level / 2, 0.5 + level / 2):

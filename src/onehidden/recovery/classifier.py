@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from onehidden.network import OneHiddenNet
 from onehidden.recovery.estimating import checked_weight, one_unit, plain_seed, validated
 from onehidden.recovery.fallback import affordable_units, canonical_rows, rank, varying_columns
 from onehidden.recovery.record import Recovery
@@ -75,7 +76,9 @@ class OneHiddenClassifier(ClassifierMixin, BaseEstimator):
                 f"a classifier needs two classes, got one class: every label is {self.classes_[0]!r}"
             )
         weight, seed = checked_weight(sample_weight, matrix), plain_seed(self.random_state)
-        self.recovery_, self.plain_, self.network_ = None, None, None
+        self.recovery_: Recovery | None = None
+        self.network_: OneHiddenNet | None = None
+        self.plain_: Any = None
         rows = canonical_rows(matrix, code.astype(float), weight, max(seed, 0))
         code, self.columns_ = rows.y.astype(int), varying_columns(rows.X)
         trouble = self._recovered(rows.X[:, self.columns_], code, rows.weight, seed)

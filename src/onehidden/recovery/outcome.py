@@ -81,7 +81,8 @@ def record(
     """
     explained = 1 - certificate.mean_square
     problem, prediction = (None, None) if held is None else held
-    measured = {} if problem is None else measured_on(problem, certificate)
+    measured: dict[str, Any] = {"r_squared": explained}
+    measured |= {} if problem is None else measured_on(problem, certificate)
     return Recovery(
         network=certificate.network,
         status=certificate.status,
@@ -108,7 +109,7 @@ def record(
         covariance=certificate.covariance,
         left_over=certificate.left_over,
         prediction=prediction,
-        **{"r_squared": explained} | measured,
+        **measured,
     )
 
 

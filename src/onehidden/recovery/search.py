@@ -17,6 +17,7 @@ from onehidden.certify.shared_units import differing_units
 from onehidden.certify.unexamined import certificate_work
 from onehidden.checks import About
 from onehidden.fit.linear_part import linear_network
+from onehidden.fit.noise import with_noise_of
 from onehidden.fit.polish import Polished, polish
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
@@ -40,6 +41,7 @@ _CHEAP, _RESTARTS = 1e9, 8  # operations that all starts may take (a tenth of a 
 # else six of them: what a few repairs do not mend, another start does sooner (d = k = 20, n = 10 000, noise
 # .3: sixty repairs of the first restart took ten minutes, the whole recovery now takes 34 s).
 _REPAIRS, _FEWEST = 1e12, 6
+_WORTH = 100.0  # n log(loss) by which another minimum may lie behind and still come to the fore
 
 
 @dataclass(frozen=True)
@@ -117,8 +119,29 @@ def compared(found: Found, problem: Problem, options: Options, run: Run) -> Foun
     """The answer after it was held against alternatives; a fit to rounding needs none."""
     if found.certificate.final:
         return found
-    certificate = held_against_all(found.certificate, problem, run, found.met, options.errors)
+    found = _with_noise_known(found, problem, options, run)
+    known = found.noise_known or problem
+    certificate = held_against_all(found.certificate, known, run, found.met, options.errors)
     return replace(found, certificate=certificate)
+
+
+def _with_noise_known(found: Found, problem: Problem, options: Options, run: Run) -> Found:
+    """The answer again after its residuals told what the noise is.
+
+    Of several outputs the covariance of their noise; of the negative binomial family its alpha.
+    """
+    known = with_noise_of(found.certificate.network, problem)
+    if known is problem:
+        return found
+    again = polish(found.certificate.network, known, run.at("noise known"), near=True)
+    met = tuple(
+        polish(one.network, known, run.at("noise known", number), near=True)
+        for number, one in enumerate(found.met)
+        if problem.behind(found.certificate.mean_square, one.mean_square) < _WORTH
+    )
+    certificate = certify(again.network, known, run, options.errors)
+    certificate = replace(certificate, compared=found.certificate.compared)
+    return replace(found, certificate=certificate, met=met, noise_known=known)
 
 
 def _finished(

@@ -7,12 +7,9 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from onehidden.certify.questions import certify
 from onehidden.families import Family
 from onehidden.fit.coordinates import WhitenedScore
 from onehidden.fit.input_model import InputModel
-from onehidden.fit.noise import with_noise_of
-from onehidden.fit.polish import polish
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
 from onehidden.recovery.activation import choose_activation
@@ -21,14 +18,6 @@ from onehidden.recovery.options import Options
 from onehidden.recovery.search import Found, compared, search
 from onehidden.recovery.width import choose_width
 from onehidden.run import Run
-
-_WORTH = 100.0  # n log(loss) by which another minimum may lie behind and still come to the fore
-
-_WORTH = 100.0  # n log(loss) by which another minimum may lie behind and still come to the fore
-
-_WORTH = 100.0  # n log(loss) by which another minimum may lie behind and still come to the fore
-
-_WORTH = 100.0  # n log(loss) by which another minimum may lie behind and still come to the fore
 
 
 def problem_of(
@@ -51,8 +40,8 @@ def problem_of(
     return replace(problem, inputs=InputModel(problem.Z, given, options.seed, problem.begin))
 
 
-def solve(problem: Problem, options: Options, run: Run) -> tuple[Found, Problem]:
-    """The answer to a problem whose rows are in memory, and the problem with all that was learnt of y."""
+def solve(problem: Problem, options: Options, run: Run) -> Found:
+    """The answer to a problem whose rows are in memory."""
 
     def find(problem: Problem, run: Run, tries: int | None) -> Found:
         if options.hidden is None:
@@ -64,27 +53,4 @@ def solve(problem: Problem, options: Options, run: Run) -> tuple[Found, Problem]
     if options.activation == "auto":
         return choose_activation(problem, options, run, find)
     found = find(problem, run, None)
-    if options.hidden is None:
-        return found
-    found = settled(found, problem, options, run)
-    return compared(found, found.noise_known or problem, options, run)
-
-
-def settled(found: Found, problem: Problem, options: Options, run: Run) -> Found:
-    """The answer again after its residuals told what the noise is.
-
-    Of several outputs the covariance of their noise; of the negative binomial family its alpha.
-    """
-    known = with_noise_of(found.certificate.network, problem)
-    if known is problem or found.certificate.exact:
-        return found
-    again = polish(found.certificate.network, known, run.at("noise known"), near=True)
-    met = tuple(
-        polish(one.network, known, run.at("noise known", number), near=True)
-        for number, one in enumerate(found.met)
-        if problem.behind(found.certificate.mean_square, one.mean_square) < _WORTH
-    )
-    certificate = replace(
-        certify(again.network, known, run, options.errors), compared=found.certificate.compared
-    )
-    return replace(found, certificate=certificate, met=met, noise_known=known)
+    return found if options.hidden is None else compared(found, problem, options, run)

@@ -163,9 +163,11 @@ def _plain_family(family: Family | None) -> dict[str, Any] | None:
 def _family(record: dict[str, Any] | None) -> Family | None:
     if record is None:
         return None
-    options = {key: value for key, value in record.items() if key in ("link", "classes")}
     alpha = record.get("alpha")
-    return families.get(record["name"], **options, **({} if alpha is None else {"alpha": _number(alpha)}))
+    return families.get(
+        record["name"], record["link"], classes=record.get("classes"),
+        alpha=None if alpha is None else _number(alpha),
+    )  # fmt: skip
 
 
 def _covariance(path: Path, digest: str | None) -> np.ndarray | None:
