@@ -12,6 +12,7 @@ from onehidden.oracle.attainable import attainable
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.caller import Spent
 from onehidden.oracle.descent import descended
+from onehidden.oracle.doubles import once_each
 from onehidden.oracle.fit_queries import hinge_queries
 from onehidden.oracle.hinge_survey import Sighting, affine_part, sightings
 from onehidden.oracle.hinges import Hinges
@@ -24,6 +25,9 @@ _DROWNED = 0.3  # relative error of a unit that is none
 _ROUNDS = 3  # times that what is left of the box is looked at again
 _ROUGH = 0.3  # share of the spread that may be left for a fit to be tried
 _CLOSE = 0.05  # share of the spread left from which a fit to a coarse box leads to its units
+_IDLE = (
+    3  # lines without a gain after which a rough start is fitted: least squares came from 0.35 to the noise
+)
 _BETTER = 0.8  # of what was left before: a line that leaves more has shown nothing new
 _COMPLETE = 1e-6  # share of the spread left by which a chord without new units may be the last
 _FLOOR = 3.0  # times the rounding of the answers: where a fit of a box in double precision may end
@@ -55,17 +59,19 @@ def hinge_layer(box: BlackBox, hidden: int | None, run: Run, rng: np.random.Gene
     """Every hinge of the box that can be found within its limits; None if there is none."""
     found: Found | None = None
     try:
-        region, known = box.answered(1000, rng)
+        region, known = box.answered(max(1000, 2 * box.d) if box.coarse else 1000, rng)
         for _ in range(_ROUNDS):
             left, idle, coarse = np.inf, 0, box.coarse
             for looked in _surveyed(box, found, hidden, run, rng):
+                if coarse and len(region) > box.d + 100:
+                    looked = replace(looked, layer=once_each(looked.layer, region, known, hinge))
                 now = _left_over(looked.layer, region, known)
                 run.report(f"{len(looked.layer.bias)} units of lines", looked.seen.lines, now**2)
                 # A coarse box shows some units better than others, and a unit twice where it is shown badly.
                 idle = 0 if now < _BETTER * left else idle + 1
                 if idle == 0 or not coarse:
                     found, left = looked, now
-                if coarse and left < _CLOSE and idle > 1:
+                if coarse and ((left < _CLOSE and idle > 1) or (left < _ROUGH and idle > _IDLE)):
                     break
                 if box.domain.bounded and looked.seen.quiet and left < _COMPLETE:
                     break
