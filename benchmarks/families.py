@@ -84,7 +84,7 @@ def sizes(quick: bool) -> list[str]:
     """Size of the test for something missed at 5 %, and of the spread of y at 1 %; wrong families told."""
     table = Table("y", "fitted as", "repetitions", "missed at 5 %", "spread of y told at 1 %")
     pairs = [(name, name) for name in SMALL] + [("poisson", "gaussian"), ("negative_binomial", "poisson")]
-    cells = [(true, fitted, i) for i in range(40 if quick else 600) for true, fitted in pairs]
+    cells = [(true, fitted, i) for i in range(_runs(quick, 600)) for true, fitted in pairs]
     measured = _pool.run(question, cells)
     for true, fitted in pairs:
         mine = [row for cell, row in measured if cell[:2] == (true, fitted) and "broke" not in row]
@@ -101,7 +101,7 @@ def bands(quick: bool) -> list[str]:
     """Coverage of bands around predictions at new rows, and the size of the test of an idle input."""
     table = Table("y", "repetitions", "mean in its band", "new observation in its band", "idle input at 5 %")
     names = ("gaussian", "poisson", "gamma", "linear")
-    cells = [(name, i) for i in range(40 if quick else 1000) for name in names]
+    cells = [(name, i) for i in range(_runs(quick, 1000)) for name in names]
     measured = _pool.run(band, cells)
     for name in names:
         mine = [row for cell, row in measured if cell[0] == name and "broke" not in row]
@@ -110,6 +110,10 @@ def bands(quick: bool) -> list[str]:
             table.row(name, len(mine), *shares)
     table.say("At 200 new rows each. A band of counts covers at least its level: they are whole numbers.")
     return table.lines
+
+
+def _runs(quick: bool, most: int) -> int:
+    return int(os.environ.get("BENCH_RUNS", 40 if quick else most))
 
 
 def teacher(name: str, q: int, d: int, k: int, idle: bool = False) -> oh.OneHiddenNet:
