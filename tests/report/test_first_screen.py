@@ -127,7 +127,7 @@ def test_a_unit_left_open_is_marked_and_has_no_error():
 
 
 @pytest.mark.parametrize(
-    ("good", "step"), [(True, ""), (False, "ask for one unit fewer, or bring more rows")]
+    ("good", "step"), [(True, ""), (False, "let the number of units be chosen: leave out hidden (--hidden)")]
 )
 def test_what_to_do_next_follows_from_what_failed(good, step):
     made = _recovery(good)

@@ -10,8 +10,8 @@ import numpy as np
 from onehidden.data.faults import must_be_none
 from onehidden.data.features import Feature, Kind, as_text, choose, kind_of, learnt_levels, must_be_choosable
 from onehidden.data.request import Request
-from onehidden.data.table import Table, read_only, shorten
-from onehidden.data.unfit import left_out, not_numeric
+from onehidden.data.table import Table, left_out, read_only, shorten
+from onehidden.data.unfit import not_numeric
 from onehidden.data.varying import varying
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from onehidden.data.faults import must_be_none
 from onehidden.data.request import Request
 from onehidden.data.size import must_be_few
-from onehidden.data.table import shorten
+from onehidden.data.table import left_out, shorten
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -205,7 +205,7 @@ def learnt_levels(
             if len(counter) > MOST_LEVELS:
                 raise ValueError(
                     f"{where} has more than {MOST_LEVELS} different texts in column {column!r}: leave it out "
-                    f"with drop=[{column!r}] (--drop), or join its categories into fewer"
+                    f"with {left_out([column])}, or join its categories into fewer"
                 )
     empty = [column for column, counter in counts.items() if not counter]
     if empty:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -111,3 +112,9 @@ def shorten(names: Sequence[str], limit: int = 5) -> str:
     cut = [name if len(name) <= 60 else name[:57] + "..." for name in names[:limit]]
     shown = ", ".join(repr(name) for name in cut)
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+def left_out(names: Sequence[str]) -> str:
+    """How columns are left out, in Python and typed."""
+    typed = " ".join(f"--drop {shlex.quote(name)}" for name in names)
+    return f"drop={list(names)!r} ({typed})"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from onehidden.data.features import Feature, Kind, as_text
 from onehidden.data.request import Request
+from onehidden.data.table import left_out
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,12 +49,6 @@ def not_numeric(
         f"{where} must have numeric columns, but {', '.join(shown)}{more} "
         f"{'is' if len(bad) == 1 else 'are'} not: {cure}"
     )
-
-
-def left_out(names: Sequence[str]) -> str:
-    """How columns are left out, in Python and typed."""
-    typed = " ".join(f"--drop {shlex.quote(name)}" for name in names)
-    return f"drop={list(names)!r} ({typed})"
 
 
 def _cure(bad: list[str], kinds: Mapping[str, Kind], texts: list[list[str]]) -> str:

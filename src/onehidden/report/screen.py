@@ -203,19 +203,18 @@ def _passed(checks: list[Check]) -> str:
     return text + (f", {noted} noted" if noted else "")
 
 
-# The first that applies; what stands first makes the later ones moot.
-_STEPS = (
-    (About.COLUMNS, "leave out columns that others determine"),
-    (About.SEARCH, "allow more time, or give another start"),
-    (About.DATA, "bring more rows, or ask for fewer units"),
-    (About.FIT, "ask for one unit more, or let activation='auto' choose another"),
-    (About.UNITS, "ask for one unit fewer, or bring more rows"),
-    (About.ERRORS, "ask for errors='robust'"),
-)
+# What is looked at first makes the later ones moot.
+_ORDER = (About.COLUMNS, About.SEARCH, About.DATA, About.FIT, About.UNITS, About.ERRORS)
+_CHOOSE = "let the number of units be chosen: leave out hidden (--hidden)"
+_ROWS = "bring more rows"
 
 
 def next_step(subject: Subject, checks: list[Check]) -> str:
-    """The one thing to do next; nothing where the answer stands."""
+    """The one thing to do next; nothing where the answer stands.
+
+    Every step gives the data a choice that was made for them, or asks for what a person alone can bring:
+    whoever follows them comes to an end, and never back to where they were.
+    """
     if subject.get("status") in (Status.EXACT, Status.CONSISTENT):
         return ""
     unmet = [check for check in checks if not check.passed]
@@ -224,9 +223,33 @@ def next_step(subject: Subject, checks: list[Check]) -> str:
     ):
         return "allow more time: a question could not be asked"
     kinds = {check.about for check in unmet}
-    single = subject.net.n_hidden == 1
-    for about, step in _STEPS:
-        if about in kinds:
-            # One unit cannot become fewer: what it shows is then no more than a linear function.
-            return "bring more rows" if single and about in (About.UNITS, About.DATA) else step
-    return ""
+    options = dict(subject.get("options", {}))
+    searched = options.get("start", "auto") == "auto" and options.get("seed", 0) != 0
+    settled = {About.SEARCH} if searched and options.get("max_seconds") is None else set()
+    about = next((one for one in _ORDER if one in kinds - settled), None)
+    if about is None:  # told by the verdict alone: something is missed, or units are not determined
+        about = About.FIT if subject.get("status") == Status.APPROXIMATE else About.UNITS
+    fixed, single = options.get("hidden") is not None, subject.net.n_hidden == 1
+    if about is About.COLUMNS:
+        return "leave out columns that others determine"
+    if about is About.SEARCH:
+        if options.get("max_seconds") is not None:
+            return "allow more time"
+        return (
+            "give another seed"
+            if options.get("start", "auto") == "auto"
+            else "let start='auto' race all starts"
+        )
+    if about is About.DATA:
+        return _ROWS if single or not fixed else f"{_ROWS}, or ask for fewer units"
+    if about is About.FIT:
+        if fixed:
+            return _CHOOSE
+        if options.get("activation") != "auto":
+            return "let activation='auto' choose the activation"
+        return "take the predictions for what they are, or look for an input that is missing"
+    if about is About.UNITS:
+        return _CHOOSE if fixed and not single else _ROWS
+    if about is About.ERRORS:
+        return "ask for errors='robust'" if options.get("errors") != "robust" else _ROWS
+    return _ROWS
