@@ -63,7 +63,7 @@ def test_no_time_at_all_still_gives_the_linear_fit():
 
 @in_double
 def test_the_loss_of_a_linear_function_is_that_of_its_predictions():
-    problem, X, y, best = linear_problem("relu", 2)
+    problem, _, y, best = linear_problem("relu", 2)
     mean = float(np.mean(problem.losses(linear_network(problem))))
     assert mean == pytest.approx(best / np.var(y), rel=1e-9)
     assert mean < 0.01  # that of a constant is one

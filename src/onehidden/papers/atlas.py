@@ -62,7 +62,7 @@ def weights(law: Law, order: int) -> np.ndarray | None:
 @in_double
 def values(activation: str) -> np.ndarray:
     """g at the nodes."""
-    return np.asarray(activations.get(activation).fn(_line()[0]))
+    return activations.get(activation)(_line()[0])
 
 
 def atlas() -> Table:

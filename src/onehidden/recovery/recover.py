@@ -79,27 +79,6 @@ def recover(
         convention (relu(t) = t + relu(-t)): its largest weight is positive.
     offset : (n,) added to the network's output: with a log link the logarithm of an exposure.
     trials : (n,) of a binomial, whose y counts the successes.
-    family : what y is, given the network's output: "gaussian" (the default), "poisson", "bernoulli",
-        "binomial", "negative_binomial", "gamma", or "softmax" for labels.
-    link : from the mean of y to the network's output; the family's usual one when None.
-    linear : whether a linear part <v, x> beside the units is free. The side of a unit such as ReLU is then a
-        convention (relu(t) = t + relu(-t)): its largest weight is positive.
-    offset : (n,) added to the network's output: with a log link the logarithm of an exposure.
-    trials : (n,) of a binomial, whose y counts the successes.
-    family : what y is, given the network's output: "gaussian" (the default), "poisson", "bernoulli",
-        "binomial", "negative_binomial", "gamma", or "softmax" for labels.
-    link : from the mean of y to the network's output; the family's usual one when None.
-    linear : whether a linear part <v, x> beside the units is free. The side of a unit such as ReLU is then a
-        convention (relu(t) = t + relu(-t)): its largest weight is positive.
-    offset : (n,) added to the network's output: with a log link the logarithm of an exposure.
-    trials : (n,) of a binomial, whose y counts the successes.
-    family : what y is, given the network's output: "gaussian" (the default), "poisson", "bernoulli",
-        "binomial", "negative_binomial", "gamma", or "softmax" for labels.
-    link : from the mean of y to the network's output; the family's usual one when None.
-    linear : whether a linear part <v, x> beside the units is free. The side of a unit such as ReLU is then a
-        convention (relu(t) = t + relu(-t)): its largest weight is positive.
-    offset : (n,) added to the network's output: with a log link the logarithm of an exposure.
-    trials : (n,) of a binomial, whose y counts the successes.
     client : for a ``data.Source``: a Dask client, cluster or scheduler address whose workers read it.
     checkpoint : a folder that remembers finished steps: called again after a kill, the answer is the same.
 
@@ -129,7 +108,7 @@ def recover(
     problem = problem_of(samples, options, target.family, target.offset)
     if options.hidden is not None:
         _enough_samples(problem.form, problem.numbers)
-    run = replace(run, journal=open_journal(checkpoint, samples.fingerprint, options.pins(d), __version__))
+    run = replace(run, journal=open_journal(checkpoint, target.fingerprint, options.pins(d), __version__))
     units = 8 if options.hidden is None else options.hidden  # of a width that is to be found: a few
     with threads.fit_for(problem.with_width(units).form.size):
         found = solve(problem, options, run.within(_OWN))

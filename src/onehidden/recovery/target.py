@@ -13,6 +13,7 @@ from onehidden.families import Bernoulli, Family, Gaussian, Softmax
 from onehidden.families import get as get_family
 from onehidden.families.targets import check_target, classes_of
 from onehidden.fit.samples import Samples, checked_samples
+from onehidden.journal import fingerprint
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,12 @@ class Target:
     family: Family | None = None
     offset: Float[np.ndarray, " n"] | None = field(default=None, repr=False)
     classes: tuple[object, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when the data change."""
+        own = self.samples.fingerprint
+        return own if self.offset is None else fingerprint(own, self.offset)
 
 
 def read_target(
