@@ -161,3 +161,33 @@ def test_latex_writes_signs_powers_and_names():
     assert _braces_balance(text)
     with pytest.raises(ValueError, match="one name an input"):
         net.to_latex(["only one"])
+
+
+@pytest.mark.parametrize("q", [None, 2])
+def test_several_outputs_and_a_linear_part_are_exported_whole(q, tmp_path):
+    rng = np.random.default_rng(3)
+    tail = () if q is None else (q,)
+    net = OneHiddenNet(
+        rng.standard_normal((3, D)), rng.standard_normal((3, *tail)), rng.standard_normal(3),
+        rng.standard_normal(tail), "relu", rng.standard_normal((D, *tail)),
+    )  # fmt: skip
+    bare = OneHiddenNet(net.weights, net.output, net.bias, net.intercept, net.activation)
+    expected = net.predict(X[:200])
+    assert np.max(np.abs(bare.predict(X[:200]) - expected)) > 1
+    np.testing.assert_allclose(net.to_sklearn().predict(X[:200]), expected, atol=1e-10)
+    module: dict[str, object] = {}
+    exec(net.to_python(), module)
+    predict = module["predict"]
+    assert callable(predict)
+    np.testing.assert_allclose([predict(row) for row in X[:20].tolist()], expected[:20], atol=1e-10)
+    latex = net.to_latex()
+    assert latex.count("\\hat y") == (q or 1)
+    assert f"{net.linear.flat[0]:.4g}".lstrip("-") in latex
+    if importlib.util.find_spec("onnx") and importlib.util.find_spec("onnxruntime"):
+        import onnxruntime as ort
+
+        net.to_onnx(tmp_path / "net.onnx")
+        session = ort.InferenceSession(tmp_path / "net.onnx", providers=["CPUExecutionProvider"])
+        np.testing.assert_allclose(session.run(None, {"X": X[:200]})[0], expected, atol=1e-10)
+    with pytest.raises(ValueError, match="no linear part beside tanh"):
+        OneHiddenNet(net.weights, net.output, net.bias, net.intercept, "tanh", net.linear).to_sklearn()

@@ -16,10 +16,14 @@ if TYPE_CHECKING:
     from onehidden.network import OneHiddenNet
 
 _SKLEARN = {"relu": "relu", "tanh": "tanh", "sigmoid": "logistic", "linear": "identity"}
+_LINEAR = {"relu": (1.0, -1.0), "linear": (1.0,)}  # signs of the units that make a linear function
 
 
 def to_torch(net: OneHiddenNet) -> Any:
-    """A ``torch.nn.Module`` in float64, (n, d) -> (n,), with trainable ``hidden`` and ``readout`` layers."""
+    """A ``torch.nn.Module`` in float64, (n, d) -> (n,) or (n, q), with trainable ``hidden`` and ``readout``.
+
+    A linear part is the layer ``beside``.
+    """
     try:
         torch = importlib.import_module("torch")
     except ImportError:
@@ -27,22 +31,28 @@ def to_torch(net: OneHiddenNet) -> Any:
     g = _torch_activation(torch, net.activation.name, slope_below(net))
 
     class OneHiddenModule(torch.nn.Module):
-        """y = c + sum_i w_i g(<a_i, x> + b_i)."""
+        """y = c + <v, x> + sum_i w_i g(<a_i, x> + b_i)."""
 
         def __init__(self) -> None:
             super().__init__()
             self.hidden = torch.nn.Linear(net.n_inputs, net.n_hidden, dtype=torch.float64)
-            self.readout = torch.nn.Linear(net.n_hidden, 1, dtype=torch.float64)
+            self.readout = torch.nn.Linear(net.n_hidden, net.n_outputs, dtype=torch.float64)
+            if net.has_linear:
+                self.beside = torch.nn.Linear(net.n_inputs, net.n_outputs, bias=False, dtype=torch.float64)
 
         def forward(self, x: object) -> object:
-            return self.readout(g(self.hidden(x))).squeeze(-1)
+            out = self.readout(g(self.hidden(x)))
+            out = out + self.beside(x) if net.has_linear else out
+            return out.squeeze(-1) if net.output.ndim == 1 else out
 
     module = OneHiddenModule()
     with torch.no_grad():
         module.hidden.weight.copy_(torch.tensor(net.weights))
         module.hidden.bias.copy_(torch.tensor(net.bias))
-        module.readout.weight.copy_(torch.tensor(net.output[None]))
-        module.readout.bias.fill_(net.intercept)
+        module.readout.weight.copy_(torch.tensor(net.output.reshape(net.n_hidden, -1).T))
+        module.readout.bias.copy_(torch.tensor(np.atleast_1d(net.intercept)))
+        if net.has_linear:
+            module.beside.weight.copy_(torch.tensor(net.linear.reshape(net.n_inputs, -1).T))
     return module
 
 
@@ -70,7 +80,8 @@ def to_sklearn(net: OneHiddenNet) -> Any:
 
     Raises
     ------
-    ValueError for an activation that scikit-learn does not have.
+    ValueError for an activation that scikit-learn does not have, and for a linear part beside units that
+    cannot say one exactly (ReLU can: v = relu(v) - relu(-v)).
     """
     from sklearn.neural_network import MLPRegressor
 
@@ -80,12 +91,23 @@ def to_sklearn(net: OneHiddenNet) -> Any:
             f"scikit-learn's MLPRegressor has no {name} activation, only {', '.join(_SKLEARN)}: use "
             "OneHiddenNet.predict, to_onnx or to_torch instead"
         )
-    model = MLPRegressor(hidden_layer_sizes=(net.n_hidden,), activation=_SKLEARN[name])
-    model.coefs_ = [net.weights.T.copy(), net.output[:, None].copy()]
-    model.intercepts_ = [net.bias.copy(), np.array([net.intercept])]
+    weights, bias, output = net.weights, net.bias, net.output.reshape(net.n_hidden, -1)
+    if net.has_linear:
+        if name not in _LINEAR:
+            raise ValueError(
+                f"scikit-learn's MLPRegressor has no linear part beside {name} units: use "
+                "OneHiddenNet.predict, to_onnx or to_torch instead"
+            )
+        rows = net.linear.reshape(net.n_inputs, -1).T
+        for sign in _LINEAR[name]:
+            weights, output = np.vstack([weights, sign * rows]), np.vstack([output, sign * np.eye(len(rows))])
+            bias = np.append(bias, np.zeros(len(rows)))
+    model = MLPRegressor(hidden_layer_sizes=(len(weights),), activation=_SKLEARN[name])
+    model.coefs_ = [weights.T.copy(), output.copy()]
+    model.intercepts_ = [bias.copy(), np.atleast_1d(net.intercept).astype(float)]
     model.n_features_in_ = net.n_inputs  # pyright: ignore[reportAttributeAccessIssue]
     model.n_layers_ = 3
-    model.n_outputs_ = 1
+    model.n_outputs_ = net.n_outputs
     model.n_iter_ = 0
     model.t_ = 0
     model.out_activation_ = "identity"

@@ -22,7 +22,7 @@ IR_VERSION = 8  # what opset 17 came with: old runtimes read it too
 
 
 def to_onnx(net: OneHiddenNet, path: str | Path) -> None:
-    """Write the network as an ONNX graph: input ``X`` (n, d), output ``y`` (n,), both float64.
+    """Write the network as an ONNX graph: input ``X`` (n, d), output ``y`` (n,) or (n, q), both float64.
 
     Where ONNX Runtime has no double kernel (Erf, Softplus, Gelu) or an attribute would be rounded to
     float32 (LeakyRelu), the activation is spelt out in elementary operators instead.
@@ -38,13 +38,15 @@ def to_onnx(net: OneHiddenNet, path: str | Path) -> None:
     z = graph.add("Add", graph.add("MatMul", "X", graph.constant(net.weights.T)), graph.constant(net.bias))
     hidden = _ACTIVATIONS[net.activation.name](graph, z)
     out = graph.add("MatMul", hidden, graph.constant(net.output))
+    if net.has_linear:
+        out = graph.add("Add", out, graph.add("MatMul", "X", graph.constant(net.linear)))
     graph.add("Add", out, graph.constant(net.intercept), name="y")
     model = helper.make_model(
         helper.make_graph(
             graph.nodes,
             "onehidden",
             [helper.make_tensor_value_info("X", double, ["n", net.n_inputs])],
-            [helper.make_tensor_value_info("y", double, ["n"])],
+            [helper.make_tensor_value_info("y", double, ["n", *net.output.shape[1:]])],
             graph.constants,
         ),
         producer_name="onehidden",

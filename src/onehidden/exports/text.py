@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from onehidden.exports.slope import slope_below
 
 if TYPE_CHECKING:
@@ -51,7 +53,12 @@ def to_python(net: OneHiddenNet, feature_names: Sequence[str] | None = None) -> 
     """
     names = _feature_names(net, feature_names)
     rows = "\n".join(f"    {[float(v) for v in row]!r}," for row in net.weights)
-    return f'''"""y = c + sum_i w_i g(<a_i, x> + b_i): {net.n_hidden} units of {net.n_inputs} inputs."""
+    outputs, level = net.output.reshape(net.n_hidden, -1), np.atleast_1d(net.intercept)
+    slope = net.linear.reshape(net.n_inputs, -1)
+    size = f"{net.n_hidden} units of {net.n_inputs} inputs"
+    size += "" if net.output.ndim == 1 else f", {net.n_outputs} outputs"
+    answer = "y[0]" if net.output.ndim == 1 else "y"
+    return f'''"""y = c + <v, x> + sum_i w_i g(<a_i, x> + b_i): {size}."""
 
 import math
 
@@ -60,8 +67,9 @@ A = [
 {rows}
 ]
 B = {[float(v) for v in net.bias]!r}
-W = {[float(v) for v in net.output]!r}
-C = {net.intercept!r}
+W = {outputs.tolist()!r}
+V = {slope.tolist()!r}
+C = {level.tolist()!r}
 
 
 def g(z):
@@ -71,10 +79,13 @@ def g(z):
 
 def predict(x):
     """The network at one row x, numbers in the order of FEATURES."""
-    y = C
+    y = list(C)
+    for v, xi in zip(V, x):
+        y = [yo + vo * xi for yo, vo in zip(y, v)]
     for a, b, w in zip(A, B, W):
-        y += w * g(sum(ai * xi for ai, xi in zip(a, x)) + b)
-    return y
+        unit = g(sum(ai * xi for ai, xi in zip(a, x)) + b)
+        y = [yo + wo * unit for yo, wo in zip(y, w)]
+    return {answer}
 '''
 
 
@@ -90,7 +101,7 @@ def to_latex(net: OneHiddenNet, feature_names: Sequence[str] | None = None, digi
             symbols = [f"x_{{{j + 1}}}" for j in range(net.n_inputs)]
         else:
             symbols = [rf"\text{{{_escape(name)}}}" for name in _feature_names(net, feature_names)]
-        body = _written_out(net, symbols, digits)
+        body = " \\\\\n".join(_written_out(*one, symbols, digits) for one in _each_output(net))
     return f"\\[\n\\begin{{aligned}}\n{body} \\\\\n&{where}\n\\end{{aligned}}\n\\]\n"
 
 
@@ -99,8 +110,24 @@ def _spelt_out(formulas: dict[str, str], net: OneHiddenNet) -> str:
     return formulas[net.activation.name].replace("SLOPE", repr(slope_below(net)))
 
 
-def _written_out(net: OneHiddenNet, symbols: list[str], digits: int) -> str:
-    first = _number(net.intercept, digits) if net.intercept != 0 else ""
+def _each_output(net: OneHiddenNet) -> list[tuple[str, OneHiddenNet]]:
+    """The name of each output, and the network of it alone."""
+    from onehidden.network import OneHiddenNet
+
+    if net.output.ndim == 1:
+        return [(r"\hat y", net)]
+    return [
+        (
+            rf"\hat y_{{{o + 1}}}",
+            OneHiddenNet(net.weights, w, net.bias, c, net.activation, v),
+        )
+        for o, (w, c, v) in enumerate(zip(net.output.T, net.intercept, net.linear.T, strict=True))
+    ]
+
+
+def _written_out(name: str, net: OneHiddenNet, symbols: list[str], digits: int) -> str:
+    plain = [(v, symbol) for v, symbol in zip(net.linear, symbols, strict=True) if v != 0]
+    first = _sum([*([(net.intercept, "")] if net.intercept != 0 else []), *plain], digits)
     lines = []
     for a, b, w in zip(net.weights, net.bias, net.output, strict=True):
         terms = [(v, symbol) for v, symbol in zip(a, symbols, strict=True) if v != 0]
@@ -109,18 +136,24 @@ def _written_out(net: OneHiddenNet, symbols: list[str], digits: int) -> str:
         lines.append(rf"{sign} {_number(abs(w), digits)}\, g\bigl({inside}\bigr)".strip())
     if first:
         lines[0] = f"{first} {lines[0]}"
-    return r"\hat y ={}& " + " \\\\\n& ".join(lines)
+    return name + "={}& " + " \\\\\n& ".join(lines)
 
 
 def _matrices(net: OneHiddenNet, digits: int) -> str:
-    def vector(values: Sequence[float]) -> str:
-        return r"\begin{bmatrix}" + r" \\ ".join(_number(v, digits) for v in values) + r"\end{bmatrix}"
+    def matrix(values: np.ndarray) -> str:
+        rows = (" & ".join(_number(float(v), digits) for v in row) for row in np.atleast_2d(values))
+        return r"\begin{bmatrix}" + r" \\ ".join(rows) + r"\end{bmatrix}"
 
-    rows = r" \\ ".join(" & ".join(_number(v, digits) for v in row) for row in net.weights)
+    def column(values: np.ndarray) -> str:
+        return matrix(values[:, None] if values.ndim == 1 else values)
+
+    level = _number(net.intercept, digits) if net.output.ndim == 1 else column(net.intercept)
+    trend = r" + V^\top x" if net.has_linear else ""
+    beside = f",\\quad V = {column(net.linear)}" if net.has_linear else ""
     return (
-        rf"\hat y ={{}}& {_number(net.intercept, digits)} + w^\top g(A x + b) \\"
-        f"\n& A = \\begin{{bmatrix}}{rows}\\end{{bmatrix}} \\\\"
-        f"\n& b = {vector(net.bias.tolist())},\\quad w = {vector(net.output.tolist())}"
+        rf"\hat y ={{}}& {level}{trend} + w^\top g(A x + b) \\"
+        f"\n& A = {matrix(net.weights)} \\\\"
+        f"\n& b = {column(net.bias)},\\quad w = {column(net.output)}{beside}"
     )
 
 
