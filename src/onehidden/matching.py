@@ -54,7 +54,6 @@ def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLi
             raise ValueError(f"cannot match a {ours} network with a {theirs} network")
         if found.n_outputs != truth.n_outputs:
             raise ValueError(f"networks of {found.n_outputs} and {truth.n_outputs} outputs cannot be matched")
-    if isinstance(found, OneHiddenNet) and isinstance(truth, OneHiddenNet):
         found, truth = _same_sides(found, truth)
     A, b, w, c = _parts(found)
     A0, b0, w0, c0 = _parts(truth)
@@ -85,7 +84,7 @@ def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLi
     printed, honest = _papers_errors(A, A0)
     if np.any(permutation < 0):
         inf = float("inf")
-        return Match(permutation, signs, inf, inf, inf, inf, printed, honest)
+        return Match(permutation, signs, inf, inf, inf, inf, printed, honest, inf)
 
     turned = signs < 0
     P, Pb, Pw = A[permutation] * signs[:, None], b[permutation] * signs, w[permutation]

@@ -158,6 +158,8 @@ def test_errors_of_all_parameters_are_the_diagonal_of_their_covariance_in_x(q):
     problem = posed(
         net, X, net.predict(X) + 0.1 * rng.standard_normal((200, *((q,) if q else ()))), skip=True
     )
+    if q is not None:
+        problem = replace(problem, around=replace(problem.around, scale=rng.standard_normal((q, q))))
     hessian = problem.sums.normal_equations(problem.theta(net))[0]
     covariance = np.linalg.inv(hessian)
     told = standard_errors(covariance, np.zeros(problem.form.size, bool), problem.form, problem.end)
@@ -165,11 +167,11 @@ def test_errors_of_all_parameters_are_the_diagonal_of_their_covariance_in_x(q):
     flat = problem.form.pack(told.weights, told.output, told.bias, told.linear, told.intercept)
     np.testing.assert_allclose(flat, whole, rtol=1e-8)
     # Independent: the covariance of a network fitted in x itself, without any change of coordinates.
-    plain = NetworkFit(problem.form, X, net.predict(X))
+    scale = problem.end.scale if q is None else problem.end.scale.T @ problem.end.scale
+    weight = np.full(200, scale**-2) if q is None else np.repeat(np.linalg.inv(scale)[None], 200, axis=0)
     theta = problem.form.pack(net.weights, net.output, net.bias, net.linear, net.intercept)
-    direct = np.sqrt(np.diag(np.linalg.inv(plain.normal_equations(theta)[0])))
-    if q is None:
-        np.testing.assert_allclose(flat, problem.end.scale * direct, rtol=1e-6)
+    sums = NormalEquations(problem.form, theta, written=True).update(X, net.predict(X), weight)
+    np.testing.assert_allclose(flat, np.sqrt(np.diag(np.linalg.inv(sums.result()[0]))), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["poisson", "bernoulli", "gamma", "softmax"])

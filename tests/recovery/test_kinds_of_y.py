@@ -10,6 +10,7 @@ from helpers import EXACT, worst_error
 from sklearn.exceptions import ConvergenceWarning
 
 import onehidden as oh
+from onehidden.recovery.target import read_target
 from onehidden.streams import stream
 
 D, K = 4, 2
@@ -30,7 +31,7 @@ def inputs(n: int, seed: int = 1) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("activation", "linear"), [("relu", False), ("tanh", False), ("relu", True)])
-def test_three_outputs_are_recovered_exactly_from_fewer_rows_than_one_needs(activation, linear):
+def test_three_outputs_are_recovered_exactly(activation, linear):
     net, X = planted(3, activation, linear), inputs(40)
     r = oh.recover(X, net.predict(X), K, activation=activation, linear=linear)
     assert r.status == "exact"
@@ -101,11 +102,13 @@ def test_units_behind_a_family_are_recovered_with_errors_of_the_right_size(name,
 def test_an_offset_is_an_exposure():
     net, X = planted(), inputs(600)
     rng = stream(8, "test", "kinds of y")
-    exposure = rng.uniform(0.5, 4, 600)
+    exposure = np.exp(0.8 * X[:, 3]) * rng.uniform(0.5, 2, 600)  # an input acts on it, too
     y = rng.poisson(exposure * np.exp(net.predict(X)))
     r = oh.recover(X, y, K, family="poisson", offset=np.log(exposure), start="random", max_seconds=6)
     rate = r.predict(X)
-    assert np.corrcoef(rate, np.exp(net.predict(X)))[0, 1] > 0.95
+    assert np.mean(np.abs(rate / np.exp(net.predict(X)) - 1)) < 0.25
+    assert np.mean(np.abs(exposure * rate / np.exp(net.predict(X)) - 1)) > 0.5
+    assert 0 < r.linear_r_squared < r.r_squared < 0.8  # of what the exposure does not explain
     np.testing.assert_allclose(r.predict(X, offset=np.log(exposure)), exposure * rate, rtol=1e-12)
 
 
@@ -152,6 +155,7 @@ def test_an_idle_input_is_told_from_one_that_acts():
         (np.arange(50.0), {"family": "cauchy"}, "unknown family"),
         (np.arange(50.0), {"family": "poisson", "link": "logit"}, "has the link"),
         (np.arange(50.0), {"family": "binomial", "trials": np.ones(50)}, "successes among its trials"),
+        (np.arange(50.0), {"trials": np.ones(50)}, "trials are for the binomial family"),
         (np.arange(50.0), {"family": "poisson", "offset": np.ones(3)}, "one entry for each of the 50 rows"),
         (np.r_[np.ones(49), np.nan], {"family": "poisson"}, "finite"),
     ],
@@ -184,3 +188,35 @@ def test_a_regressor_takes_several_outputs():
     model = oh.OneHiddenRegressor(n_hidden=K).fit(X, y)
     np.testing.assert_allclose(model.predict(X), y, atol=1e-9)
     assert model.score(X, y) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_class_without_weight_keeps_its_place():
+    X = inputs(60)
+    y = np.array(["a", "b", "c"])[np.arange(60) % 3]
+    with pytest.warns(UserWarning, match="logistic regression stands in"):
+        model = oh.OneHiddenClassifier(n_hidden=1).fit(X, y, sample_weight=(y != "b").astype(float))
+    found = model.predict_proba(X)
+    assert found.shape == (60, 3)
+    assert np.all(found[:, 1] == 0)
+    assert set(model.predict(X)) == {"a", "c"}
+    with pytest.raises(ValueError, match="start must be one of"):
+        oh.OneHiddenClassifier(start="nonsense").fit(X, y)
+
+
+def test_rows_of_weight_zero_take_their_offset_and_trials_with_them():
+    net, X = planted(), inputs(120)
+    rng = stream(12, "test", "kinds of y")
+    weight, trials = rng.integers(0, 2, 120), rng.integers(1, 6, 120)
+    won = rng.binomial(trials, 1 / (1 + np.exp(-net.predict(X))))
+    kept, offset = weight > 0, rng.standard_normal(120)
+    whole = read_target(X, won, weight, "binomial", None, offset, trials)
+    cut = read_target(X[kept], won[kept], None, "binomial", None, offset[kept], trials[kept])
+    for ours, wanted in (
+        (whole.samples.X, cut.samples.X),
+        (whole.samples.y, cut.samples.y),
+        (whole.samples.weight, cut.samples.weight),
+        (whole.offset, cut.offset),
+        (whole.trials, cut.trials),
+    ):
+        np.testing.assert_array_equal(ours, wanted)
+    assert 30 < kept.sum() < 90

@@ -23,11 +23,13 @@ class Halves:
     apart : of the difference between the predictions of the two half-sample fits.
     outside : of the residuals of each half under the fit of the other.
     outside_error : standard error of ``outside``.
+    held_out : mean loss of each half under the fit of the other: ``outside``, or a mean deviance.
     """
 
     apart: float
     outside: float
     outside_error: float
+    held_out: float
 
 
 def fit_halves(network: OneHiddenNet, problem: Problem, run: Run) -> Halves:
@@ -35,9 +37,10 @@ def fit_halves(network: OneHiddenNet, problem: Problem, run: Run) -> Halves:
     halves, seen = problem.halves(run.rng("halves")), problem.at(network)
     samples = seen.samples
     root = roots(samples.weight, len(samples))
-    residuals = []
+    residuals, losses = [], []
     for number, rows in enumerate(halves):
         fitted = polish(network, problem.take(rows), run.at("half", number), rough=True).network
+        losses.append(problem.losses(fitted))
         residuals.append(weighed(root, seen.end.divided(fitted.predict(samples.X) - samples.y)))
     crossed = np.concatenate([residuals[0][halves[1]], residuals[1][halves[0]]]) ** 2
     crossed = crossed.reshape(len(crossed), -1).mean(axis=1)
@@ -45,6 +48,7 @@ def fit_halves(network: OneHiddenNet, problem: Problem, run: Run) -> Halves:
         apart=float(np.mean((residuals[0] - residuals[1]) ** 2)),
         outside=float(np.mean(crossed)),
         outside_error=float(crossed.std() / np.sqrt(len(crossed))),
+        held_out=float(losses[0][halves[1]].sum() + losses[1][halves[0]].sum()) / problem.numbers,
     )
 
 

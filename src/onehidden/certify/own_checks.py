@@ -159,8 +159,7 @@ def family_checks(local: LocalFit, asked: Problem, errors: str) -> list[Check]:
     samples, free = asked.rows, local.numbers - local.freedom
     eta = local.network.predict(samples.X) + asked.offsets
     family = Gaussian("identity") if asked.family is None else asked.family
-    trials = samples.weight if family.counted else None
-    found = dispersion_check(family, samples.y, eta, free, trials)
+    found = dispersion_check(family, samples.y, eta, free, asked.trials)
     if asked.family is None and dispersion_test(family, samples.y, eta, free).suggestion == "":
         return []
     decisive = errors == "classical" and found.asked and asked.family is not None

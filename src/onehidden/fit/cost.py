@@ -41,12 +41,12 @@ def costs(form: Form, rows: float, steps: int = 4, moments: bool = False) -> lis
     moments : add the two passes of T_1..T_4 in the span of the units.
     """
     d, k = form.d, form.k
-    size = 8.0 * rows * (d + 1)
+    size = 8.0 * rows * (d + form.q)
     slopes, inputs = (k + 1) * (k + 2) / 2, (d + 1) * (d + 2) / 2
     if by_pairs(form):  # one matrix product of the tables of pairs, and the units against the other columns
         normal = 2 * slopes * inputs + 2 * k * (k + 1) * (d + 1) + WRITE * (slopes + inputs + k * (k + 1))
     else:  # the symmetric product J'J
-        normal = form.size**2 + WRITE * form.size
+        normal = form.q * (form.size**2 + WRITE * form.size)
     whiten = 2.0 * d * d + WRITE * 2 * d
     found = [
         Cost("survey", 1, size, rows * (2 * (d + 1) ** 2 + WRITE * 3 * (d + 1))),

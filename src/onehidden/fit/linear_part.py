@@ -12,10 +12,10 @@ _STEPS = 50  # of Fisher scoring at most; convex, so that 5 to 10 do
 _ENOUGH = 1e-6  # change of the deviance at which it has ended
 
 
-def linear_network(problem: Problem) -> OneHiddenNet:
-    """The linear function as a network, in x, whose units add nothing."""
+def linear_network(problem: Problem, inputs: bool = True) -> OneHiddenNet:
+    """The linear function as a network, in x, whose units add nothing; without ``inputs`` a constant."""
     if problem.family is None:
-        return _solved(problem)
+        return _solved(problem, inputs)
     samples = problem.samples
     level = problem.family.start(samples.y, samples.weight)
     if problem.offset is not None:
@@ -23,7 +23,7 @@ def linear_network(problem: Problem) -> OneHiddenNet:
     best = _network(problem, np.zeros((samples.X.shape[1], *samples.y.shape[1:])), level)
     loss = float(np.sum(problem.losses(best)))
     for _ in range(_STEPS):
-        whole, share = _solved(problem.at(best)), 1.0
+        whole, share = _solved(problem.at(best), inputs), 1.0
         while share > 1e-3:  # a step that goes too far is taken by half
             tried = _between(best, whole, share)
             now = float(np.sum(problem.losses(tried)))
@@ -38,11 +38,12 @@ def linear_network(problem: Problem) -> OneHiddenNet:
     return best
 
 
-def _solved(problem: Problem) -> OneHiddenNet:
+def _solved(problem: Problem, inputs: bool) -> OneHiddenNet:
     """Weighted least squares, in the weights of each output or in the information of each row."""
     samples = problem.samples
     centred = samples.X - problem.around.shift
-    design, y = np.column_stack([np.ones(problem.n), centred]), samples.y.reshape(problem.n, -1)
+    columns = [np.ones((problem.n, 1)), *([centred] if inputs else [])]
+    design, y = np.hstack(columns), samples.y.reshape(problem.n, -1)
     weight = samples.weight
     if weight is not None and weight.ndim == 3:
         solved = _coupled(design, y, weight)
@@ -53,7 +54,8 @@ def _solved(problem: Problem) -> OneHiddenNet:
             for root, target in zip(np.broadcast_to(np.sqrt(own), y.shape).T, y.T, strict=True)
         ]
         solved = np.array(found).T
-    solved = solved.reshape(design.shape[1], *samples.y.shape[1:])
+    solved = np.pad(solved, ((0, centred.shape[1] + 1 - len(solved)), (0, 0)))
+    solved = solved.reshape(len(solved), *samples.y.shape[1:])
     slope, level = solved[1:], solved[0] - problem.around.shift @ solved[1:]
     return _network(problem, slope, level)
 

@@ -41,6 +41,7 @@ class Problem:
     basis : (d, r) orthonormal columns of a subspace of Z in which the search looks; None for the whole.
     family : of y, the rows in memory; None for normal noise.
     offset : (n,) what is added to the network's output, with a family; None for nothing.
+    trials : (n,) of a binomial, which the weights hold, too.
     """
 
     rows: Rows = field(repr=False)
@@ -50,6 +51,7 @@ class Problem:
     basis: Float[np.ndarray, "d r"] | None = field(default=None, repr=False)
     family: Family | None = None
     offset: Float[np.ndarray, " n"] | None = field(default=None, repr=False)
+    trials: Float[np.ndarray, " n"] | None = field(default=None, repr=False)
 
     def with_width(self, k: int) -> Problem:
         """The same rows, k units."""
@@ -65,8 +67,8 @@ class Problem:
 
     def take(self, index: Int[np.ndarray, " m"]) -> Problem:
         """Some of the rows, seen in the same coordinates."""
-        offset = None if self.offset is None else self.offset[index]
-        return replace(self, rows=self.samples.take(index), offset=offset)
+        offset, trials = (None if own is None else own[index] for own in (self.offset, self.trials))
+        return replace(self, rows=self.samples.take(index), offset=offset, trials=trials)
 
     def halves(self, rng: np.random.Generator) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " l"]]:
         """The numbers of the rows of either half."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
 from onehidden import activations
 from onehidden.certify.compare import Alternative, Kind, falls_behind, not_compared
 from onehidden.certify.halves import fit_halves
@@ -60,22 +58,22 @@ def rivals(intercept: bool) -> list[str]:
 
 
 def _held_out(problem: Problem, found: Found, run: Run) -> float:
-    """Mean squared residual on rows that a half-sample fit did not use."""
+    """Mean squared residual, or mean deviance, on rows that a half-sample fit did not use."""
     certificate = found.certificate
     if certificate.exact:
         return certificate.mean_square
     own = problem.with_activation(certificate.network.activation).with_width(certificate.network.n_hidden)
-    return fit_halves(certificate.network, own, run).outside
+    return fit_halves(certificate.network, own, run).held_out
 
 
 def _with_rivals(chosen: str, found: Found, outside: dict[str, float], problem: Problem) -> Found:
     """The chosen answer held against the next best activation."""
-    certificate, n = found.certificate, problem.n
+    certificate = found.certificate
     if certificate.exact:
         return found
     others = [name for name in outside if name != chosen]
     rivals_ = [
-        Alternative(Kind.CHOICE, name, n * float(np.log(outside[name] / outside[chosen]))) for name in others
+        Alternative(Kind.CHOICE, name, problem.behind(outside[chosen], outside[name])) for name in others
     ]
     if not rivals_:
         check = not_compared(Kind.CHOICE, f"only {chosen} was tried: allow more time")

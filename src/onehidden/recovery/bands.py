@@ -76,7 +76,7 @@ def mean_of(
     record: Recovery, X: Float[np.ndarray, "m d"], offset: npt.ArrayLike | None
 ) -> Float[np.ndarray, "m ..."]:
     """The mean of y by the network; of labels the probabilities of the classes after the first."""
-    eta = record.network.predict(X) + _offsets(record, X, offset)
+    eta = record.network.predict(X) + added(record, X, offset)
     return eta if record.family is None else record.family.mean(eta)
 
 
@@ -109,15 +109,17 @@ def bands(
     if of not in ("mean", "observation"):
         raise ValueError(f'of must be "mean" or "observation", got {of!r}')
     X = np.asarray(X, float)
-    eta = record.network.predict(X) + _offsets(record, X, offset)
+    eta = record.network.predict(X) + added(record, X, offset)
     error, reach = output_errors(record, X), float(stdtrit(record.residual_freedom, 0.5 + level / 2))
     if record.family is None:
         if of == "observation":
             error = np.sqrt(error**2 + _noise(record))
-        shift = 0.0 if offset is not None else record.predict(X) - eta  # what held-out rows spoke for
+        shift = record.predict(X, offset) - eta  # what held-out rows spoke for
         return eta + shift - reach * error, eta + shift + reach * error
     if record.family.coupled:
         raise ValueError("of labels there are probabilities, but no band for each: see predict")
+    if record.family.counted and of == "observation":
+        raise ValueError("a new share of successes hangs on its trials: ask for the band of the mean")
     if of == "mean":
         ends = [record.family.mean(eta + sign * reach * error) for sign in (-1, 1)]
         return np.minimum(*ends), np.maximum(*ends)
@@ -186,7 +188,7 @@ def marginal_effects(record: Recovery, X: npt.ArrayLike, offset: npt.ArrayLike |
         raise ValueError("of labels the effect differs from class to class: see network for the log-odds")
     X = np.asarray(X, float)
     form, theta = form_of(record), parameters_of(record)
-    eta = record.network.predict(X) + _offsets(record, X, offset)
+    eta = record.network.predict(X) + added(record, X, offset)
     step = 1e-4
     slope, bend = np.ones_like(eta), np.zeros_like(eta)
     if record.family is not None:
@@ -228,7 +230,8 @@ def _effect_jacobian(form: Form, theta: jax.Array, X: np.ndarray, slope: np.ndar
     return np.asarray(jax.jacrev(mean)(theta))
 
 
-def _offsets(record: Recovery, X: np.ndarray, offset: npt.ArrayLike | None) -> np.ndarray | float:
+def added(record: Recovery, X: np.ndarray, offset: npt.ArrayLike | None) -> np.ndarray | float:
+    """The offset in the shape of the network's output."""
     if offset is None:
         return 0.0
     found = np.asarray(offset, float).reshape(-1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from onehidden.network import OneHiddenNet
 from onehidden.recovery.estimating import checked_weight, one_unit, plain_seed, validated
-from onehidden.recovery.fallback import affordable_units, canonical_rows, rank, varying_columns
+from onehidden.recovery.fallback import (
+    affordable_units,
+    canonical_rows,
+    rank,
+    varying_columns,
+    with_all_columns,
+)
+from onehidden.recovery.options import checked_options
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import recover
 
@@ -38,8 +46,9 @@ class OneHiddenClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : the labels in order.
-    recovery_ : the ``Recovery``, None where logistic regression stands in (``plain_``).
+    recovery_ : the ``Recovery``, None where logistic regression stands in.
     network_ : its network, whose outputs are log-odds; None likewise.
+    plain_ : the logistic regression that stands in, else None.
     """
 
     def __init__(
@@ -80,17 +89,25 @@ class OneHiddenClassifier(ClassifierMixin, BaseEstimator):
         self.network_: OneHiddenNet | None = None
         self.plain_: Any = None
         rows = canonical_rows(matrix, code.astype(float), weight, max(seed, 0))
-        code, self.columns_ = rows.y.astype(int), varying_columns(rows.X)
-        trouble = self._recovered(rows.X[:, self.columns_], code, rows.weight, seed)
+        code = rows.y.astype(int)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(matrix.shape[1])])
+        trouble = self._recovered(rows.X, code, rows.weight, seed, tuple(str(name) for name in names))
         if self.recovery_ is None:
-            self.plain_ = _stand_in(rows.X, code, rows.weight)
+            self.plain_ = StandIn.fitted(rows.X, code, rows.weight, len(self.classes_))
         if trouble:
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
 
-    def _recovered(self, X: np.ndarray, code: np.ndarray, weight: np.ndarray | None, seed: int) -> str:
+    def _recovered(
+        self, X: np.ndarray, code: np.ndarray, weight: np.ndarray | None, seed: int, names: tuple[str, ...]
+    ) -> str:
         """Fit the network; the reason why it is doubtful, or why there is none."""
-        outputs = len(self.classes_) - 1
+        checked_options(
+            hidden=self.n_hidden, activation=self.activation, bias=self.bias, start=self.start, seed=seed,
+            max_seconds=self.max_seconds, linear=self.linear, errors=self.errors,
+        )  # fmt: skip
+        outputs, columns, d = len(self.classes_) - 1, varying_columns(X), X.shape[1]
+        X = X[:, columns]
         if X.shape[1] == 0 or len(np.unique(code)) <= outputs:
             return "no column varies, or a class has no row: logistic regression stands in"
         form = one_unit(self.activation, self.bias, rank(X), self.linear, outputs)
@@ -109,10 +126,12 @@ class OneHiddenClassifier(ClassifierMixin, BaseEstimator):
             )  # fmt: skip
         except ValueError as reason:
             return f"{reason}: logistic regression stands in"
-        worse = not np.isfinite(found.loss) or found.loss > _plain_loss(X, code, weight)
-        if worse:
+        plain = StandIn.fitted(X, code, weight, outputs + 1)
+        if not found.loss <= plain.loss(X, code, weight):
             return "the network predicts no better than logistic regression, which stands in"
-        self.recovery_, self.network_ = found, found.network
+        found = with_all_columns(found, columns, d)
+        self.recovery_ = replace(found, feature_names=names, classes=tuple(self.classes_.tolist()))
+        self.network_ = self.recovery_.network
         return "" if found.converged else f"the answer is {found.status}: {found.message}"
 
     def decision_function(self, X: npt.ArrayLike) -> np.ndarray:
@@ -121,7 +140,7 @@ class OneHiddenClassifier(ClassifierMixin, BaseEstimator):
         matrix = validated(self, X, dtype=np.float64, reset=False)
         if self.network_ is None:
             return self.plain_.decision_function(matrix)
-        eta = self.network_.predict(matrix[:, self.columns_])
+        eta = self.network_.predict(matrix)
         return eta if eta.ndim == 1 else np.column_stack([np.zeros(len(eta)), eta])
 
     def predict_proba(self, X: npt.ArrayLike) -> np.ndarray:
@@ -130,7 +149,7 @@ class OneHiddenClassifier(ClassifierMixin, BaseEstimator):
         matrix = validated(self, X, dtype=np.float64, reset=False)
         if self.recovery_ is None:
             return self.plain_.predict_proba(matrix)
-        found = self.recovery_.predict(matrix[:, self.columns_]).reshape(len(matrix), -1)
+        found = self.recovery_.predict(matrix).reshape(len(matrix), -1)
         return np.column_stack([1 - found.sum(axis=1), found])
 
     def predict(self, X: npt.ArrayLike) -> np.ndarray:
@@ -139,35 +158,46 @@ class OneHiddenClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[largest]
 
 
-class _Constant:
-    """Probabilities that do not depend on the inputs."""
+@dataclass(frozen=True)
+class StandIn:
+    """Ridge logistic regression on standardised columns; shares of the classes where only one has rows.
 
-    def __init__(self, share: np.ndarray) -> None:
-        self.share = share
+    Attributes
+    ----------
+    model : of scikit-learn, or None. seen : the numbers of the classes that have rows. classes : of all.
+    """
+
+    model: Any
+    seen: np.ndarray
+    classes: int
+
+    @classmethod
+    def fitted(cls, X: np.ndarray, code: np.ndarray, weight: np.ndarray | None, classes: int) -> StandIn:
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        seen = np.unique(code)
+        if len(seen) < 2:
+            return cls(None, seen, classes)
+        model = make_pipeline(StandardScaler(), LogisticRegression(C=1 / _RIDGE, max_iter=1000))
+        counts = {} if weight is None else {"logisticregression__sample_weight": weight}
+        return cls(model.fit(X, code, **counts), seen, classes)
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        return np.tile(self.share, (len(X), 1))
+        """(m, classes), zero for a class without rows."""
+        found = np.zeros((len(X), self.classes))
+        found[:, self.seen] = 1.0 if self.model is None else self.model.predict_proba(X)
+        return found
 
     def decision_function(self, X: np.ndarray) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            odds = np.log(self.share) - np.log(self.share[0])
-        return np.tile(odds, (len(X), 1)) if len(odds) > 2 else np.full(len(X), odds[-1])
+        """Log-odds against the first class, (m,) of two; of more those of all classes."""
+        odds = np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
+        odds = odds - odds[:, :1]
+        return odds[:, 1] if self.classes == 2 else odds
 
-
-def _stand_in(X: np.ndarray, code: np.ndarray, weight: np.ndarray | None) -> Any:
-    """Ridge logistic regression on standardised columns, or shares where only one class counts."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    if len(np.unique(code)) < 2:
-        return _Constant(np.bincount(code, minlength=code.max() + 1) / len(code))
-    model = make_pipeline(StandardScaler(), LogisticRegression(C=1 / _RIDGE, max_iter=1000))
-    return model.fit(X, code, **({} if weight is None else {"logisticregression__sample_weight": weight}))
-
-
-def _plain_loss(X: np.ndarray, code: np.ndarray, weight: np.ndarray | None) -> float:
-    """Mean deviance of logistic regression, per row and output."""
-    found = _stand_in(X, code, weight).predict_proba(X)
-    deviance = -2 * np.log(np.maximum(found[np.arange(len(code)), code], 1e-300))
-    return float(np.average(deviance, weights=weight)) / max(found.shape[1] - 1, 1)
+    def loss(self, X: np.ndarray, code: np.ndarray, weight: np.ndarray | None) -> float:
+        """Mean deviance, per row and output."""
+        own = self.predict_proba(X)[np.arange(len(code)), code]
+        deviance = -2 * np.log(np.maximum(own, np.finfo(float).tiny))
+        return float(np.average(deviance, weights=weight)) / (self.classes - 1)

@@ -139,11 +139,20 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         numbers = n * form.q
         affordable = affordable_units(form, numbers)
         plain = self.family in (None, Gaussian.name)
-        if np.any(np.ptp(rows.y, axis=0) <= 1e-13 * np.max(np.abs(rows.y), axis=0)):
-            return plain_fit(rows, columns, "y is constant, and so is the model"), trouble
+        still = np.atleast_1d(np.ptp(rows.y, axis=0) <= 1e-13 * np.max(np.abs(rows.y), axis=0))
+        if np.any(still):
+            reason = "y is constant, and so is the model"
+            if not np.all(still):
+                reason = f"output {int(np.argmax(still))} of y is constant: every output has ridge regression"
+            return plain_fit(rows, columns, reason), trouble
         if len(columns) == 0:
             return plain_fit(rows, columns, "no column of X varies: the model is the mean of y"), trouble
-        if affordable < 1 and plain:
+        if affordable < 1 and not plain:
+            raise ValueError(
+                f"{n} rows cannot determine the {form.freedom} parameters of one unit of {len(columns)} "
+                f"inputs behind the {self.family} family: bring at least {4 * form.freedom} rows"
+            )
+        if affordable < 1:
             reason = (
                 f"{n} rows cannot determine the {form.freedom} parameters of one unit of {len(columns)} "
                 f"inputs, so ridge regression stands in: bring at least {4 * form.freedom} rows"

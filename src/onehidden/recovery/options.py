@@ -82,7 +82,7 @@ class Options:
     def pins(self, d: int) -> dict[str, object]:
         """What a checkpoint belongs to beside its data; functions are known by what they say."""
         at = stream(0, "points that tell laws apart").standard_normal((16, d))
-        plain = self.plain() | {"start": repr(self.start)}
+        plain = self.plain() | {"start": repr(self.start), "family": repr(self.family)}
         plain["activation"] = f"{plain['activation']} {fingerprint(self.g(at))}"
         if not isinstance(self.score, str):
             plain["score"] = f"{plain['score']} {fingerprint(np.asarray(self.score.score(at, 1), float))}"

@@ -123,9 +123,7 @@ def measured_on(problem: Problem, certificate: Certificate) -> dict[str, Any]:
             found["noise_covariance"] = noise_covariance(certificate, problem)
         return found
     family, line = problem.family, linear_network(problem)
-    level = family.start(samples.y, samples.weight)
-    nothing = OneHiddenNet(line.weights, line.output, None, level, line.activation)
-    total = float(np.sum(problem.losses(nothing)))
+    total = float(np.sum(problem.losses(linear_network(problem, inputs=False))))
     found["r_squared"] = 1 - certificate.mean_square * problem.numbers / total
     found["linear_r_squared"] = 1 - float(np.sum(problem.losses(line))) / total
     return found | {"family": family}

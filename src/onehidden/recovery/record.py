@@ -16,7 +16,15 @@ from onehidden.certify.units import UnitVerdict
 from onehidden.checks import Check
 from onehidden.families import Family
 from onehidden.network import OneHiddenNet
-from onehidden.recovery.bands import InputTest, MarginalEffects, bands, input_test, marginal_effects, mean_of
+from onehidden.recovery.bands import (
+    InputTest,
+    MarginalEffects,
+    added,
+    bands,
+    input_test,
+    marginal_effects,
+    mean_of,
+)
 from onehidden.recovery.prediction import Prediction
 from onehidden.run import TraceRecord
 
@@ -33,8 +41,8 @@ class Recovery:
     status : "exact", "consistent", "approximate", "doubtful" or "not identifiable".
     message : one sentence behind the status.
     converged : whether the status is "exact" or "consistent".
-    loss : mean squared residual, in the units of y squared.
-    noise_variance : residual sum of squares over n - (free parameters).
+    loss : mean squared residual, in the units of y squared; the mean deviance where y has a family.
+    noise_variance : residual sum of squares over n - (free parameters); a family's dispersion phi.
     seconds : wall-clock time of the call.
     checks : the certificate, one record a question.
     standard_errors : of every parameter, in canonical form; infinite where the data cannot tell.
@@ -48,10 +56,10 @@ class Recovery:
     queries : rows asked of a black box (``recover_oracle``); 0 when the samples were given.
     units : one record a unit: parameters, standard errors, share of var(y), status, reason.
     alternatives : other answers that the data do not tell from this one, with how far they fall behind.
-    freedom : free parameters; n_samples less these are the degrees of freedom of the intervals.
+    freedom : free parameters; the numbers of all targets less these are the degrees of freedom of intervals.
     left_over : share of var(y) that the data show to be missed; 0 if none.
-    r_squared, linear_r_squared : share of var(y) explained on the rows that were fitted, and by the best
-        linear function on the same rows.
+    r_squared, linear_r_squared : share of var(y), or of a family's deviance, explained on the rows that were
+        fitted, and by the best linear function on the same rows.
     prediction : what predictions are made with, and how they do on rows left out; the network where None.
     input_mean, input_spread, target_spread : means and standard deviations of the inputs, (d,), and of y:
         what a standardised effect is measured in. Empty where they were not kept.
@@ -117,8 +125,10 @@ class Recovery:
         classes after the first. ``offset`` (n,) is added to the network's output.
         """
         X = np.asarray(X, dtype=float)
-        if self.family is not None or offset is not None:
+        if self.family is not None:
             return mean_of(self, X, offset)
+        if offset is not None:
+            return self.predict(X) + added(self, X, offset)
         if self.prediction is None or X.ndim != 2 or X.shape[1] != self.network.n_inputs:
             return self.network.predict(X)
         return self.prediction.predict(self.network, X)

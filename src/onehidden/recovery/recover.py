@@ -105,7 +105,7 @@ def recover(
     target = read_target(X, y, sample_weight, options.family, options.link, offset, trials)
     samples, d = target.samples, target.samples.X.shape[1]
     check_inputs(options, d)
-    problem = problem_of(samples, options, target.family, target.offset)
+    problem = problem_of(samples, options, target.family, target.offset, target.trials)
     if options.hidden is not None:
         _enough_samples(problem.form, problem.numbers)
     run = replace(run, journal=open_journal(checkpoint, target.fingerprint, options.pins(d), __version__))

@@ -25,8 +25,9 @@ def problem_of(
     options: Options,
     family: Family | None = None,
     offset: Float[np.ndarray, " n"] | None = None,
+    trials: Float[np.ndarray, " n"] | None = None,
 ) -> Problem:
-    """The problem of these samples and options, with the family of y and an offset where there are any."""
+    """The problem of these samples and options, with the family of y, offset and trials if there are any."""
     outputs = samples.y.shape[1] if samples.y.ndim == 2 else None
     around = samples.coordinates(options.bias)
     problem = Problem(samples, options.form(around.rank, outputs), around)
@@ -35,7 +36,7 @@ def problem_of(
     if family is not None:  # the network's output has units of its own
         level, scale = (0.0, 1.0) if outputs is None else (np.zeros(outputs), np.eye(outputs))
         around = replace(around, level=level, scale=scale)
-        problem = replace(problem, around=around, family=family, offset=offset)
+        problem = replace(problem, around=around, family=family, offset=offset, trials=trials)
     given = options.score if isinstance(options.score, str) else WhitenedScore(options.score, problem.begin)
     return replace(problem, inputs=InputModel(problem.Z, given, options.seed, problem.begin))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.status import Status
 from onehidden.certify.units import UnitStatus, UnitVerdict
 from onehidden.checks import About, Check
-from onehidden.families import Family
+from onehidden.families import Family, NegativeBinomial
 from onehidden.journal import fingerprint
 from onehidden.network import OneHiddenNet
 from onehidden.recovery.prediction import Prediction
@@ -164,10 +164,11 @@ def _family(record: dict[str, Any] | None) -> Family | None:
     if record is None:
         return None
     alpha = record.get("alpha")
-    return families.get(
+    found = families.get(
         record["name"], record["link"], classes=record.get("classes"),
         alpha=None if alpha is None else _number(alpha),
     )  # fmt: skip
+    return replace(found, given=record["given"]) if isinstance(found, NegativeBinomial) else found
 
 
 def _covariance(path: Path, digest: str | None) -> np.ndarray | None:

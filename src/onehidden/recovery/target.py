@@ -25,12 +25,14 @@ class Target:
     samples : inputs, numbers of the target, weights (trials among them).
     family : None for normal noise.
     offset : (n,) what is added to the network's output, or None.
+    trials : (n,) of a binomial, or None.
     classes : the labels in order, where y holds labels; the first is what the others are held against.
     """
 
     samples: Samples
     family: Family | None = None
     offset: Float[np.ndarray, " n"] | None = field(default=None, repr=False)
+    trials: Float[np.ndarray, " n"] | None = field(default=None, repr=False)
     classes: tuple[object, ...] = ()
 
     @property
@@ -58,25 +60,32 @@ def read_target(
     """
     if isinstance(X, data.Table) and y is None:
         y = X.y
+    counts = None if trials is None else _of_rows("trials", trials)
+    shift = None if offset is None else _of_rows("offset", offset)
     labelled = family == Softmax.name or isinstance(family, Softmax) or (family is None and _is_text(y))
+    chosen = Softmax() if labelled else get_family("gaussian" if family is None else family, link)
+    if counts is not None and not chosen.counted:
+        raise ValueError(f"trials are for the binomial family, not for {chosen.name}")
+    classes: tuple[object, ...] = ()
     if labelled:
         if link not in (None, *Softmax.links):
             raise ValueError(f"classes have the link {Softmax.links[0]}, not {link!r}")
         labels, target = classes_of(y)
-        two = len(labels) == 2
+        two, classes = len(labels) == 2, tuple(labels.tolist())
         chosen = Bernoulli("logit") if two else Softmax("softmax", len(labels))
         samples = checked_samples(X, target[:, 0] if two else target, sample_weight)
-        found = Target(samples, chosen, classes=tuple(labels.tolist()))
     else:
-        chosen = get_family("gaussian" if family is None else family, link)
-        counts = None if trials is None else _of_rows("trials", trials)
-        if counts is not None and y is not None:
-            y = _shares(y, counts)
+        y = y if counts is None or y is None else _shares(y, counts)
         samples = checked_samples(X, y, sample_weight)
-        if not isinstance(chosen, Gaussian):
-            check_target(chosen, samples.y, counts)
-        found = Target(_with_trials(samples, counts), None if isinstance(chosen, Gaussian) else chosen)
-    return found if offset is None else _with_offset(found, _of_rows("offset", offset))
+    counts = _of_weighted("trials", counts, sample_weight, samples.n)
+    shift = _of_weighted("offset", shift, sample_weight, samples.n)
+    if isinstance(chosen, Gaussian):
+        return Target(_less(samples, shift), offset=shift)
+    if not labelled:
+        check_target(chosen, samples.y, counts)
+    if counts is not None:
+        samples = replace(samples, weight=counts if samples.weight is None else samples.weight * counts)
+    return Target(replace(samples, noisy=True), chosen, shift, counts, classes)
 
 
 def _is_text(y: object) -> bool:
@@ -108,22 +117,22 @@ def _shares(y: object, trials: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n
     return won / trials
 
 
-def _with_trials(samples: Samples, trials: Float[np.ndarray, " n"] | None) -> Samples:
-    if trials is None:
+def _of_weighted(
+    name: str, own: Float[np.ndarray, " n"] | None, sample_weight: object, n: int
+) -> Float[np.ndarray, " n"] | None:
+    """What belongs to rows, of those whose weight is not zero."""
+    if own is None:
+        return None
+    if sample_weight is not None:
+        weight = np.asarray(sample_weight, float)
+        own = own[weight > 0] if weight.shape == own.shape else own
+    if len(own) != n:
+        raise ValueError(f"{name} must have one entry for each of the {n} rows, got {len(own)}")
+    return own
+
+
+def _less(samples: Samples, offset: Float[np.ndarray, " n"] | None) -> Samples:
+    """Beside normal noise an offset is a part of y that is known."""
+    if offset is None:
         return samples
-    if len(trials) != samples.n:
-        raise ValueError(f"trials must have one entry for each of the {samples.n} rows of positive weight")
-    return replace(samples, weight=trials if samples.weight is None else samples.weight * trials)
-
-
-def _with_offset(target: Target, offset: Float[np.ndarray, " n"]) -> Target:
-    if len(offset) != target.samples.n:
-        raise ValueError(
-            f"offset must have one entry for each of the {target.samples.n} rows, got {len(offset)}"
-        )
-    if target.family is not None:
-        return replace(target, offset=offset)
-    # Beside normal noise an offset is a part of y that is known.
-    y = target.samples.y
-    shifted = y - offset.reshape(-1, *[1] * (y.ndim - 1))
-    return replace(target, samples=replace(target.samples, y=shifted), offset=offset)
+    return replace(samples, y=samples.y - offset.reshape(-1, *[1] * (samples.y.ndim - 1)))

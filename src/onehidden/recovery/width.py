@@ -8,6 +8,7 @@ import numpy as np
 
 from onehidden.certify.status import Status
 from onehidden.checks import About
+from onehidden.families import NegativeBinomial
 from onehidden.fit.linear_part import linear_network
 from onehidden.fit.problem import Problem
 from onehidden.recovery.options import Options
@@ -88,7 +89,12 @@ def guess_width(problem: Problem, run: Run, most: int) -> int:
 def _criterion(found: Found, problem: Problem) -> float:
     # Digits beyond rounding are no evidence for more units.
     mean_square = max(found.certificate.mean_square, problem.rows.rounding.exact**2)
-    return problem.misfit(mean_square) + found.certificate.freedom * float(np.log(problem.n))
+    charged = found.certificate.freedom * float(np.log(problem.n))
+    if isinstance(problem.family, NegativeBinomial):  # deviances of different alphas do not compare
+        samples, network = problem.samples, found.certificate.network
+        eta = network.predict(samples.X) + problem.offsets
+        return problem.family.misfit(samples.y, eta, samples.weight) + charged
+    return problem.misfit(mean_square) + charged
 
 
 def _best(fits: dict[int, Found], problem: Problem) -> int:
