@@ -35,7 +35,7 @@ LARGE = (
 )  # fmt: skip
 LONGEST = 300.0  # seconds for one of the hundred
 # inputs, units, seed: of 512 inputs random, of 64 trained on digits
-LABELS = (*((512, 2, seed) for seed in range(4)), *((64, 4, seed) for seed in range(4)))
+LABELS = (*((512, 2, seed) for seed in range(10)), *((64, 4, seed) for seed in range(6)))
 SPOILT = {
     "6 decimals": lambda y, rng: np.round(y, 6),
     "3 decimals": lambda y, rng: np.round(y, 3),

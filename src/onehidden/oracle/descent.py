@@ -12,7 +12,8 @@ from onehidden.oracle.layer import Activated, Asked, Layer, told
 from onehidden.run import Run
 
 _ENOUGH_DRAWN = 1e-2  # of a step, for the size of an error
-_SHORT = 30.0  # times the floor: what is left where a descent has stopped short
+_SHORT = 3.0  # times the floor: what is left where a descent has stopped short
+_LITTLE = 0.8  # of the loss: thorough steps go on until they gain less
 _OUTER = 12
 
 
@@ -39,8 +40,7 @@ def descended(
     for step in range(2 * _OUTER):
         if run.expired() or (step >= _OUTER and not thorough):
             break
-        jacobian = Jacobian(layer, asked, g)
-        move = jacobian.solve([residual], thorough=thorough)[0]
+        move = Jacobian(layer, asked, g).solve([residual], thorough=thorough)[0]
         after, trial = residual, layer
         for shorter in (1.0, 0.5, 0.25, 0.1, 0.01):
             trial = layer.moved(layer.pack() + shorter * move)
@@ -54,8 +54,8 @@ def descended(
         run.report("least squares", step, loss)
         if loss <= floor**2 and not coarse:
             break
-        if gained > (0.995 if coarse else 0.5):
-            if thorough or not jacobian.affordable or loss <= (_SHORT * floor) ** 2:
+        if gained > (0.995 if coarse else _LITTLE if thorough else 0.5):
+            if thorough or loss <= (_SHORT * floor) ** 2:
                 break
             thorough = True
     return layer

@@ -12,6 +12,8 @@ from jaxtyping import Float
 from onehidden.oracle.layer import ROWS, Activated, Asked, Layer
 
 _INNER = 60  # steps of LSMR
+_PATIENT = 400  # those where it stopped short and normal equations are too dear
+_CLOSE = 1e-6  # |J'r| against |J||r| then: what products in single precision can still tell
 # |J'r| against |J||r| at which a step is good enough: the next one starts from a residual in double.
 # 1e-3 takes 16 products of a random Jacobian with twice as many rows as columns, and gains a factor of 100.
 ENOUGH = 1e-3
@@ -84,7 +86,7 @@ class Jacobian:
     def solve(
         self, rights: list[Float[np.ndarray, "n q"]], enough: float = ENOUGH, thorough: bool = False
     ) -> Float[np.ndarray, "r p"]:
-        """The steps that J turns into ``rights``, in least squares; ``thorough`` by the normal equations."""
+        """The steps that J turns into ``rights``, in least squares; ``thorough`` where they stopped short."""
         from scipy.linalg import lstsq
         from scipy.sparse.linalg import aslinearoperator, lsmr
 
@@ -93,17 +95,18 @@ class Jacobian:
             solved = lstsq(self._dense(slice(None)), columns, cond=1e-12, lapack_driver="gelsy")
             assert solved is not None
             return self.scale * solved[0].T
-        if thorough:
+        if thorough and self._affordable:
             return self.scale * self._by_normal_equations(rights)
+        inner, enough = (_PATIENT, _CLOSE) if thorough else (_INNER, enough)
         operator, steps = aslinearoperator(self), []
         for right in rights:
             size = float(np.linalg.norm(right)) or 1.0
             b = right.ravel() / size
-            steps.append(lsmr(operator, b, atol=enough, btol=0, conlim=1e7, maxiter=_INNER)[0] * size)
+            steps.append(lsmr(operator, b, atol=enough, btol=0, conlim=1e7, maxiter=inner)[0] * size)
         return self.scale * np.array(steps)
 
     @property
-    def affordable(self) -> bool:
+    def _affordable(self) -> bool:
         """Whether a step by the normal equations is worth its time."""
         return self.shape[0] * float(self.shape[1]) ** 2 <= _WORK
 
