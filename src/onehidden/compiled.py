@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import jax
+from jax._src.compilation_cache import decompress_executable
 from jax.experimental.compilation_cache import compilation_cache
 
 from onehidden.whole import alive
@@ -171,8 +172,22 @@ class _Desk:
             new = {entry.name for entry in os.scandir(self.folder)} - self.known
             self.known |= new
             for name in new:
+                if not _is_whole(self.folder / name):  # a process forked off here was killed as it wrote
+                    os.unlink(self.folder / name)
+                    continue
                 with contextlib.suppress(FileExistsError):
                     os.link(self.folder / name, self.shelf / name)
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a kept program reads back to its end."""
+    if not path.name.endswith("-cache"):
+        return True
+    try:
+        decompress_executable(path.read_bytes())
+    except Exception:  # whichever library JAX compresses with
+        return False
+    return True
 
 
 def _desk() -> _Desk | None:

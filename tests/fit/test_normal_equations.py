@@ -101,7 +101,7 @@ def test_batches_of_any_size_add_up_to_the_whole(monkeypatch):
         shapes.add(len(x))
         return residuals_and_jacobian(form, theta, x, *rest)
 
-    monkeypatch.setattr(in_memory, "_BATCH_BYTES", 1)
+    monkeypatch.setattr(in_memory, "_ON_CPU", 1)
     monkeypatch.setattr(in_memory, "residuals_and_jacobian", watched)
     parts = NetworkFit(form, X, y + 1)
     found = parts.normal_equations(truth)

@@ -76,7 +76,7 @@ def test_kaufmans_hessian_is_the_projection_of_the_columns():
         seen = LOOK(form, rows, planes)
         hessian, _ = EQUATIONS(form, rows, seen)
         x = np.asarray(rows.x)[:, : form.d + form.bias]
-        s = np.asarray(seen.slopes * seen.output[..., None])[0]
+        s = np.asarray(seen.slopes * seen.output)[0]  # (k, n) times the one output (k, 1)
         J = (s[:, :, None] * x[None]).transpose(1, 0, 2).reshape(N, -1)
         columns = np.column_stack([np.asarray(seen.units)[0].T, np.asarray(rows.fixed)])
         basis = np.linalg.qr(columns)[0]

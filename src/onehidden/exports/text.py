@@ -112,14 +112,12 @@ def _spelt_out(formulas: dict[str, str], net: OneHiddenNet) -> str:
 
 def _each_output(net: OneHiddenNet) -> list[tuple[str, OneHiddenNet]]:
     """The name of each output, and the network of it alone."""
-    from onehidden.network import OneHiddenNet
-
     if net.output.ndim == 1:
         return [(r"\hat y", net)]
     return [
         (
             rf"\hat y_{{{o + 1}}}",
-            OneHiddenNet(net.weights, w, net.bias, c, net.activation, v),
+            type(net)(net.weights, w, net.bias, c, net.activation, v),
         )
         for o, (w, c, v) in enumerate(zip(net.output.T, net.intercept, net.linear.T, strict=True))
     ]
@@ -136,7 +134,7 @@ def _written_out(name: str, net: OneHiddenNet, symbols: list[str], digits: int) 
         lines.append(rf"{sign} {_number(abs(w), digits)}\, g\bigl({inside}\bigr)".strip())
     if first:
         lines[0] = f"{first} {lines[0]}"
-    return name + "={}& " + " \\\\\n& ".join(lines)
+    return name + " ={}& " + " \\\\\n& ".join(lines)
 
 
 def _matrices(net: OneHiddenNet, digits: int) -> str:
