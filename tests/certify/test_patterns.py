@@ -62,7 +62,7 @@ def test_a_unit_that_is_always_on_is_told_from_none():
 
 
 def test_half_sample_checks_tell_a_sound_fit_from_one_that_follows_noise():
-    sound = half_sample_checks(Halves(0.05, 1.05, 0.01), variance=1.0, freedom=20, n=1000)
-    wild = half_sample_checks(Halves(1.5, 1.9, 0.01), variance=1.0, freedom=20, n=1000)
+    sound = half_sample_checks(Halves(0.05, 1.05, 0.01, held_out=1.0), variance=1.0, freedom=20, n=1000)
+    wild = half_sample_checks(Halves(1.5, 1.9, 0.01, held_out=1.0), variance=1.0, freedom=20, n=1000)
     assert all(check.passed for check in sound)
     assert not any(check.passed for check in wild)
