@@ -138,8 +138,12 @@ def further_unit(
         return _not_asked(d, "a further unit adds nothing that the model cannot move to itself")
     if not np.std(found.score[1:]) > 0:
         return _not_asked(d, "too few residuals differ from zero: their signs do not matter")
+    return _judged(found, mean_square / total, n)
 
-    law, share = _Law.of(found.score[1:]), mean_square / total
+
+def _judged(found: Found, share: float, n: int) -> FurtherUnit:
+    """What the best unit of the residuals is worth beside those of the draws; ``share`` of var(y) is left."""
+    law = _Law.of(found.score[1:])
     gain = share * max(0.0, float(found.explained[0] - np.mean(found.explained[1:]))) / n
     # What is seen is that of the rows searched: a unit must be found there to be seen at all.
     needed_score = (np.sqrt(law.quantile(LEVEL)) + ndtri(_POWER)) ** 2

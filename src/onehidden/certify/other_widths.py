@@ -184,8 +184,9 @@ def _in_each_output(
                 effort=EFFORT / q,
             )
         )
-    best = min(found, key=lambda one: one.p_value if one.asked else np.inf)
-    return best if q == 1 else replace(best, p_value=min(1.0, q * best.p_value))
+    # Asked of all outputs or of none: what was looked for in some may be in the others.
+    best = min(found, key=lambda one: one.p_value if one.asked else -np.inf)
+    return best if q == 1 or not best.asked else replace(best, p_value=min(1.0, q * best.p_value))
 
 
 def long_rows(jacobian: RowsOfJacobian, q: int) -> RowsOfJacobian:

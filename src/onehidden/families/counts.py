@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import betaln, gammaln
 
 from onehidden.families.divergence import NEAR, divergence, exponential
-from onehidden.families.family import Family, Level, PerRow, Rows, weighted_sum
+from onehidden.families.family import Level, PerRow, Rows, WholeNumbers, weighted_sum
 from onehidden.families.links import POSITIVE
 
 # Bounds of log(alpha) in its search: 1e-9 cannot be told from a Poisson law, 1e4 is a count that is nearly
@@ -18,7 +18,7 @@ LOG_ALPHA = (float(np.log(1e-9)), float(np.log(1e4)))
 
 
 @dataclass(frozen=True)
-class Poisson(Family):
+class Poisson(WholeNumbers):
     """Counts whose variance is their mean; d = 2 (y log(y/mu) - y + mu)."""
 
     link: str = "log"

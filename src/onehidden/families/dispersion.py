@@ -32,7 +32,7 @@ from scipy.special import ndtr
 from onehidden.checks import About, Check, at_least, not_asked
 from onehidden.families.amounts import Gamma, Gaussian
 from onehidden.families.counts import NegativeBinomial, Poisson
-from onehidden.families.family import Family, PerRow, Rows
+from onehidden.families.family import Family, PerRow, Rows, WholeNumbers
 from onehidden.families.noticing import notice
 from onehidden.families.shares import Bernoulli, Binomial, beside
 
@@ -90,6 +90,7 @@ def dispersion_test(
     h = np.minimum(h, 0.99)
     if family.scaled:
         return _drift(family, y, family.mean(eta), h)
+    assert isinstance(family, WholeNumbers)  # every law whose variance is fixed
     return _spread(family, y, family.mean(eta), m, h)
 
 
@@ -109,7 +110,7 @@ def dispersion_check(
     return at_least(name, found.p_value, SHOWN, _advice(family, found), About.ERRORS)
 
 
-def _spread(family: Family, y: Rows, mu: Rows, trials: Rows, h: Rows) -> Dispersion:
+def _spread(family: WholeNumbers, y: Rows, mu: Rows, trials: Rows, h: Rows) -> Dispersion:
     """The sum of P over rows whose variance the family fixes."""
     from scipy.stats import pearson3
 

@@ -93,14 +93,9 @@ class Family(ABC):
     def slope(self, eta: Rows) -> Blocks:
         """d mu / d eta."""
 
-    @property
-    def bend(self) -> float:
-        """b of the variance mu (1 + b mu) of a law on the whole numbers."""
-        raise NotImplementedError(f"the variance of the {self.name} family has another form")
-
+    @abstractmethod
     def variance(self, mu: Rows) -> Blocks:
         """V(mu): the variance of y divided by phi."""
-        return mu * (1 + self.bend * mu)
 
     @abstractmethod
     def unlink(self, mu: Rows) -> Rows:
@@ -178,6 +173,18 @@ class Family(ABC):
         family = self.estimated(y, eta, weight)
         rows = family.log_likelihood(y, eta, family.likely_dispersion(y, eta, weight), trials)
         return float(-2 * np.sum(weighted_sum(rows, weight)))
+
+
+class WholeNumbers(Family):
+    """A family on the whole numbers, or shares of them: its variance is mu (1 + bend mu)."""
+
+    @property
+    @abstractmethod
+    def bend(self) -> float:
+        """b of the variance mu (1 + b mu)."""
+
+    def variance(self, mu: Rows) -> Blocks:
+        return mu * (1 + self.bend * mu)
 
 
 def weighted_sum(values: Float[np.ndarray, "n ..."], weight: PerRow) -> Level:

@@ -9,12 +9,12 @@ import numpy as np
 from scipy.special import betaln
 
 from onehidden.families.divergence import divergence
-from onehidden.families.family import Family, Level, PerRow, Rows
+from onehidden.families.family import Level, PerRow, Rows, WholeNumbers
 from onehidden.families.links import SHARE
 
 
 @dataclass(frozen=True)
-class Bernoulli(Family):
+class Bernoulli(WholeNumbers):
     """y is 1 with probability p; d = 2 (y log(y/p) + (1 - y) log((1 - y)/(1 - p)))."""
 
     link: str = "logit"

@@ -25,6 +25,7 @@ from onehidden.recovery.fallback import (
 from onehidden.recovery.options import checked_options
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import recover
+from onehidden.refused import Refused
 
 _FEW = 10  # rows a parameter below which one unit is looked for where the width is not given
 _RIDGE = 1.0  # penalty on standardised columns of the logistic regression that stands in
@@ -124,7 +125,7 @@ class OneHiddenClassifier(ClassifierMixin, BaseEstimator):
                 linear=self.linear,
                 errors=self.errors, progress=self.verbose, sample_weight=weight,
             )  # fmt: skip
-        except ValueError as reason:
+        except Refused as reason:
             return f"{reason}: logistic regression stands in"
         plain = StandIn.fitted(X, code, weight, outputs + 1)
         if not found.loss <= plain.loss(X, code, weight):
