@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
+import scipy.special
 
 from onehidden import activation_properties
 from onehidden.precision import in_double
 from onehidden.quadrature import hermite_normalised, normal_expectation
 
 LEAKY_SLOPE = 0.01
+quietly = np.errstate(all="ignore")  # around a function: on the host, too, a diverging step is no warning
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,11 @@ class Reflection:
 
 @dataclass(frozen=True)
 class Activation:
-    """One activation g; call it on NumPy arrays, or use ``fn`` inside JAX code."""
+    """One activation g; call it on NumPy arrays, or use ``fn`` inside JAX code.
+
+    ``fn`` and ``slope`` of those here give arrays of the kind they get: what is computed on the host needs no
+    compiled program. Those of a user may know JAX alone.
+    """
 
     name: str
     fn: Callable[[jax.Array], jax.Array] = field(repr=False)
@@ -50,16 +57,26 @@ class Activation:
     def __reduce__(self) -> Any:
         # By name (worker processes, joblib): the functions themselves have no address, and copies that stay
         # equal reuse compiled code.
-        return (get, (self.name,)) if _BY_NAME.get(self.name) is self else super().__reduce__()
+        return (get, (self.name,)) if self.either_kind else super().__reduce__()
 
     @in_double
     def __call__(self, z: npt.ArrayLike) -> np.ndarray:
-        return np.asarray(self.fn(jnp.asarray(np.asarray(z, float))))
+        return self.on_host(self.fn, np.asarray(z, float))
 
     @in_double
     def derivative(self, z: npt.ArrayLike) -> np.ndarray:
         """g'(z); at a kink the mean of both sides."""
-        return np.asarray(self.slope(jnp.asarray(np.asarray(z, float))))
+        return self.on_host(self.slope, np.asarray(z, float))
+
+    @property
+    def either_kind(self) -> bool:
+        """Whether the functions take NumPy arrays as well as JAX's."""
+        return _BY_NAME.get(self.name) is self
+
+    @quietly
+    def on_host(self, fn: Callable[[Any], Any], z: np.ndarray) -> np.ndarray:
+        """One of this activation's functions at a NumPy array."""
+        return fn(z) if self.either_kind else np.asarray(fn(jnp.asarray(z)))
 
     @property
     def symmetrised(self) -> Callable[[jax.Array], jax.Array]:
@@ -126,31 +143,48 @@ class Activation:
         }
 
 
-def _polynomial(coefficients: tuple[float, ...], t: jax.Array) -> jax.Array:
+def xp(t: Any) -> ModuleType:
+    """The functions of arrays of t's kind: NumPy's or JAX's."""
+    return np if isinstance(t, np.ndarray | np.generic) else jnp
+
+
+def _special(t: Any) -> ModuleType:
+    return scipy.special if xp(t) is np else jax.scipy.special
+
+
+def _polynomial(coefficients: tuple[float, ...], t: Any) -> Any:
     """Polynomial with coefficients by rising power, at t."""
-    return sum((c * t**q for q, c in enumerate(coefficients) if c), jnp.zeros_like(t))
+    return sum((c * t**q for q, c in enumerate(coefficients) if c), xp(t).zeros_like(t))
+
+
+def _relu(t: Any) -> Any:
+    return xp(t).maximum(t, 0)
 
 
 def _power_of_relu(q: int) -> tuple[Callable, Callable]:
-    return (lambda t: jnp.maximum(t, 0) ** q), (lambda t: q * jnp.maximum(t, 0) ** (q - 1))
+    return (lambda t: _relu(t) ** q), (lambda t: q * _relu(t) ** (q - 1))
 
 
-def _gelu_slope(t: jax.Array) -> jax.Array:
-    return jax.scipy.stats.norm.cdf(t) + t * jax.scipy.stats.norm.pdf(t)
+def _gelu_slope(t: Any) -> Any:
+    return _special(t).ndtr(t) + t * xp(t).exp(-(t**2) / 2) / _SQRT_TWO_PI
 
 
-def _step(t: jax.Array) -> jax.Array:
-    return 0.5 * (1 + jnp.sign(t))
+def _step(t: Any) -> Any:
+    return 0.5 * (1 + xp(t).sign(t))
 
 
-_HALF_SQRT_PI = float(0.5 * np.sqrt(np.pi))
+def _sigmoid(t: Any) -> Any:
+    return _special(t).expit(t)
+
+
+_HALF_SQRT_PI, _SQRT_TWO_PI = float(0.5 * np.sqrt(np.pi)), float(np.sqrt(2 * np.pi))
 _EVEN, _ODD = Reflection(+1), Reflection(-1)
 
 _ALL = (
-    Activation("relu", lambda t: jnp.maximum(t, 0), _step, 1, Reflection(+1, (0.0, -1.0)), True),
+    Activation("relu", _relu, _step, 1, Reflection(+1, (0.0, -1.0)), True),
     Activation(
         "leaky_relu",
-        lambda t: jnp.where(t > 0, t, LEAKY_SLOPE * t),
+        lambda t: xp(t).where(t > 0, t, LEAKY_SLOPE * t),
         lambda t: LEAKY_SLOPE + (1 - LEAKY_SLOPE) * _step(t),
         1,
         Reflection(+1, (0.0, -1.0 - LEAKY_SLOPE)),
@@ -160,28 +194,38 @@ _ALL = (
     Activation("cubed_relu", *_power_of_relu(3), 3, Reflection(+1, (0.0, 0.0, 0.0, -1.0))),
     Activation(
         "sigmoid",
-        jax.nn.sigmoid,
-        lambda t: jax.nn.sigmoid(t) * jax.nn.sigmoid(-t),
+        _sigmoid,
+        lambda t: _sigmoid(t) * _sigmoid(-t),
         reflection=Reflection(-1, (1.0,)),
     ),
-    Activation("tanh", jnp.tanh, lambda t: 1 / jnp.cosh(jnp.clip(t, -350, 350)) ** 2, reflection=_ODD),
+    Activation(
+        "tanh",
+        lambda t: xp(t).tanh(t),
+        lambda t: 1 / xp(t).cosh(xp(t).clip(t, -350, 350)) ** 2,
+        reflection=_ODD,
+    ),
     # The papers' erf: the integral of exp(-s^2) from 0 to t, that is sqrt(pi)/2 times the usual one.
     Activation(
         "erf",
-        lambda t: _HALF_SQRT_PI * jax.scipy.special.erf(t),
-        lambda t: jnp.exp(-jnp.minimum(t**2, 700.0)),
+        lambda t: _HALF_SQRT_PI * _special(t).erf(t),
+        lambda t: xp(t).exp(-xp(t).minimum(t**2, 700.0)),
         reflection=_ODD,
     ),
-    Activation("softplus", jax.nn.softplus, jax.nn.sigmoid, reflection=Reflection(+1, (0.0, -1.0))),
+    Activation(
+        "softplus",
+        lambda t: xp(t).logaddexp(t, xp(t).zeros_like(t)),
+        _sigmoid,
+        reflection=Reflection(+1, (0.0, -1.0)),
+    ),
     Activation(
         "gelu",
-        lambda t: t * jax.scipy.stats.norm.cdf(t),
+        lambda t: t * _special(t).ndtr(t),
         _gelu_slope,
         reflection=Reflection(+1, (0.0, -1.0)),
     ),
-    Activation("abs", jnp.abs, jnp.sign, 1, _EVEN, True),
+    Activation("abs", lambda t: xp(t).abs(t), lambda t: xp(t).sign(t), 1, _EVEN, True),
     Activation("quadratic", lambda t: t * t, lambda t: 2 * t, 2, _EVEN, polynomial=True),
-    Activation("linear", lambda t: t, jnp.ones_like, 1, _ODD, polynomial=True),
+    Activation("linear", lambda t: t, lambda t: xp(t).ones_like(t), 1, _ODD, polynomial=True),
 )
 _BY_NAME = {a.name: a for a in _ALL}
 

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from onehidden.certify.looks import Look
-from onehidden.fit.form import Form, residuals_and_jacobian, roots, weighed
+from onehidden.fit.form import Form, roots, weighed, written_out
 from onehidden.fit.rows import Inputs, Numbers, Target, Weight
 from onehidden.precision import in_double
 from onehidden.streams import stream
@@ -53,22 +52,19 @@ class View:
     looks: tuple[Look, ...]
 
     def blocks(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Iterator[Block]:
-        """Pieces of bounded size; Jacobians come in few shapes, since each shape is compiled."""
+        """Pieces of bounded size."""
         every, q = roots(weight, len(y)), self.form.q
         width = (self.form.size + sum(look.size for look in self.looks)) * q
         step = 1 << max(8, (_BYTES // (8 * width)).bit_length() - 1)
         for at in range(0, len(y), step):
             z, target, root = Z[at : at + step], y[at : at + step], every[at : at + step]
-            n = len(z)
-            more = (1 << max(8, (n - 1).bit_length())) - n
-            padded = (np.pad(v, ((0, more),) + ((0, 0),) * (v.ndim - 1)) for v in (z, target, root))
-            r, J = residuals_and_jacobian(self.form, jnp.asarray(self.theta), *padded)
+            r, J = written_out(self.form, self.theta, z, target, root)
             F = [_functions(look, z, root, q) for look in self.looks]
             square = root**2  # of information matrices the sums over columns are their diagonals
             mass = (
                 np.repeat(square, q) if root.ndim == 1 else square if root.ndim == 2 else square.sum(axis=1)
             )
-            yield Block(np.asarray(r)[: n * q], np.asarray(J)[: n * q], F, target.ravel(), mass.ravel())
+            yield Block(r, J, F, target.ravel(), mass.ravel())
 
 
 def _functions(look: Look, z: np.ndarray, root: np.ndarray, q: int) -> Float[np.ndarray, "N M"]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float32
 
@@ -48,9 +47,8 @@ class Rows:
 
     def values(self, g: Activation, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(m, c) weighted values and slopes of units (q + 1, c)."""
-        t = jnp.asarray(self.inputs @ theta)
-        root = self.root[:, None]
-        return root * np.asarray(g.fn(t), np.float32), root * np.asarray(g.slope(t), np.float32)
+        t, root = self.inputs @ theta, self.root[:, None]
+        return root * g.on_host(g.fn, t), root * g.on_host(g.slope, t)
 
     def beyond(self, f: Float32[np.ndarray, "m c"]) -> Float32[np.ndarray, "m c"]:
         """f less its projection on the span."""
@@ -114,9 +112,8 @@ def best_units(rows: Rows, g: Activation, bias: bool, draw: np.random.Generator)
         beyond = rows.beyond(f)
         size, scatter = _sizes(f, beyond, rows.spread)
         score[some] = (beyond.T @ rows.errors) ** 2 / scatter[:, None]
-        spread = f.var(axis=0)
-        there = np.isfinite(scatter) & (spread > 0)
-        seen[some] = np.where(there, size**2 / (scatter * np.where(spread > 0, spread, 1)), 0)
+        full = scatter * f.var(axis=0)
+        np.divide(size**2, full, out=seen[some], where=np.isfinite(full) & (full > 0))
     first = theta[:, np.argmax(score, axis=0)]
     parts = [
         _ascend(replace(rows, errors=rows.errors[:, some]), g, bias, first[:, some])

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onehidden.fit.form import Form, residuals, residuals_and_jacobian, roots
+from onehidden.fit.form import Form, placed, residuals, residuals_and_jacobian, roots, written_out
 from onehidden.fit.normal_equations import NormalEquations, by_pairs
 from onehidden.fit.triangle import stacked_triangle
 from onehidden.precision import in_double
@@ -34,10 +34,11 @@ class NetworkFit:
         padded = count * rows - n
         root = roots(weight, n)
         x, target, root = (np.pad(v, ((0, padded),) + ((0, 0),) * (v.ndim - 1)) for v in (X, y, root))
+        self.n, self._height = n, rows
+        keep = np.asarray if isinstance(self._placed(np.zeros(form.size)), np.ndarray) else jnp.asarray
         self._batches = [
-            tuple(jnp.asarray(v[i : i + rows]) for v in (x, target, root)) for i in range(0, len(x), rows)
+            tuple(keep(v[i : i + rows]) for v in (x, target, root)) for i in range(0, len(x), rows)
         ]
-        self.n = n
         self._samples = X, y, root[:n]
         alike = weight is None or weight.ndim == 1  # for every output
         self._rows = (X, y, weight) if self._on_cpu and alike and by_pairs(form) else None
@@ -75,9 +76,7 @@ class NetworkFit:
     def jacobian(self, theta: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
         """(m, p) the weighted Jacobian of some rows; of q outputs (m q, p)."""
         X, y, root = self._samples
-        return np.asarray(
-            residuals_and_jacobian(self.form, jnp.asarray(theta), X[rows], y[rows], root[rows])[1]
-        )
+        return written_out(self.form, theta, X[rows], y[rows], root[rows])[1]
 
     @in_double
     def triangle(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -91,13 +90,16 @@ class NetworkFit:
             projected = np.concatenate([projected, np.zeros(p - len(projected))])
         return upper, projected
 
+    def _placed(self, theta: np.ndarray):
+        return placed(self.form, theta, self._height)
+
     def _residual_batches(self, theta: np.ndarray):
-        theta_device = jnp.asarray(theta)
-        return (residuals(self.form, theta_device, *batch) for batch in self._batches)
+        at = self._placed(theta)
+        return (residuals(self.form, at, *batch) for batch in self._batches)
 
     def _jacobian_batches(self, theta: np.ndarray):
-        theta_device = jnp.asarray(theta)
-        return (residuals_and_jacobian(self.form, theta_device, *batch) for batch in self._batches)
+        at = self._placed(theta)
+        return (residuals_and_jacobian(self.form, at, *batch) for batch in self._batches)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onehidden.fit.form import Form, residuals_and_jacobian, roots
+from onehidden.fit.form import Form, roots, written_out
 from onehidden.fit.rows import Inputs, Numbers, Target, Weight
 from onehidden.precision import in_double
 
@@ -62,12 +62,10 @@ class NormalEquations:
         if self.pairs:
             self._update_by_pairs(np.ascontiguousarray(X.T), y, root)
             return self
-        rows = max(256, _JACOBIAN_BYTES // (8 * self.form.size * self.form.q))
-        theta = jnp.asarray(self.theta)
+        rows = 1 << max(8, (_JACOBIAN_BYTES // (8 * self.form.size * self.form.q)).bit_length() - 1)
         for at in range(0, len(y), rows):
             part = slice(at, at + rows)
-            r, J = residuals_and_jacobian(self.form, theta, *_padded(rows, X[part], y[part], root[part]))
-            r, J = np.asarray(r), np.asarray(J)
+            r, J = written_out(self.form, self.theta, X[part], y[part], root[part])
             # NumPy turns J.T @ J into a symmetric rank-k product, half the work of XLA's on the CPU.
             self._hessian += J.T @ J
             self._gradient += J.T @ r
@@ -156,15 +154,6 @@ class NormalEquations:
             self._rest += x @ (scale * r).T
             self._output += u @ r.T
             self._loss += float(np.sum(r * r))
-
-
-def _padded(rows: int, x: np.ndarray, y: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The batch filled up with rows of weight zero, to a power of two: few shapes, few compilations."""
-    wanted = min(rows, 1 << max(8, (len(y) - 1).bit_length()))
-    missing = max(wanted, len(y)) - len(y)
-    if not missing:
-        return x, y, root
-    return tuple(np.pad(v, ((0, missing),) + ((0, 0),) * (v.ndim - 1)) for v in (x, y, root))
 
 
 @partial(jax.jit, static_argnums=0)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from jaxtyping import Float
 
 from onehidden.families.distributions import distribution
-from onehidden.fit.form import Form, residuals_and_jacobian
+from onehidden.fit.form import Form, written_out
 from onehidden.precision import in_double
 
 if TYPE_CHECKING:
@@ -87,13 +87,13 @@ def output_errors(record: Recovery, X: Float[np.ndarray, "m d"]) -> Float[np.nda
         raise ValueError(
             "the covariance of the parameters was not kept: there are too many of them, or none is known"
         )
-    form, theta = form_of(record), jnp.asarray(parameters_of(record))
+    form, theta = form_of(record), parameters_of(record)
     factor = _root(record.covariance)
     found = []
     for at in range(0, len(X), _ROWS):
         part = X[at : at + _ROWS]
         target = np.zeros((len(part), *form.tail))
-        J = np.asarray(residuals_and_jacobian(form, theta, part, target, np.ones(len(part)))[1])
+        J = written_out(form, theta, part, target, np.ones(len(part)))[1]
         found.append(np.sqrt(np.sum((J @ factor) ** 2, axis=1)))
     return np.concatenate(found).reshape(len(X), *form.tail)
 
@@ -200,7 +200,7 @@ def marginal_effects(record: Recovery, X: npt.ArrayLike, offset: npt.ArrayLike |
     # d effect / d theta = mean of m' d^2 eta / (dx dtheta) + m'' d eta / dx d eta / dtheta
     moved = _effect_jacobian(form, jnp.asarray(theta), X, slope.reshape(len(X), -1))
     target = np.zeros((len(X), *form.tail))
-    J = np.asarray(residuals_and_jacobian(form, jnp.asarray(theta), X, target, np.ones(len(X)))[1])
+    J = written_out(form, theta, X, target, np.ones(len(X)))[1]
     J = J.reshape(len(X), form.q, -1)
     moved = moved + np.einsum("nq,ndq,nqp->dqp", bend.reshape(len(X), -1), gradients, J) / len(X)
     error = np.sqrt(np.sum((moved @ factor) ** 2, axis=2))

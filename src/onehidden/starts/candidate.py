@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -125,7 +124,7 @@ def unit_columns(
     form: Form, Z: Float[np.ndarray, "n d"], weights: Rows, bias: Vector
 ) -> Float[np.ndarray, "n k"]:
     """(n, k) values of units with these hyperplanes, in the form's activation."""
-    return np.asarray(form.g(jnp.asarray(Z @ weights.T + bias)))
+    return form.g(Z @ weights.T + bias)
 
 
 def fixed_columns(form: Form, Z: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n m"]:
