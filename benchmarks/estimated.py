@@ -23,7 +23,8 @@ from onehidden.scores import LocalLikelihood
 from onehidden.solvers.stochastic import adam, descend
 from onehidden.streams import derived_seed
 
-FOUND, STARTS, BLOCK = 0.1, 3, 2048
+FOUND, STARTS = 0.1, 3
+BLOCK, LARGEST = 2048, 2**26  # rows, and numbers of a block of dense scores
 _L = ScoreDesigned(0.1, 1.0, None)  # one objective for all moments: a score of its own would compile anew
 
 
@@ -62,16 +63,20 @@ def cell(law: laws.Law, d: int, n: int) -> tuple[list[float], float]:
     normal = laws.Gaussian(np.zeros(d), np.eye(d))
     with warnings.catch_warnings():  # degree 2 for order 4 is what is asked here
         warnings.simplefilter("ignore", UserWarning)
-        moments = [_moment(score, X, lean) for score in (normal, law, estimate)]
+        moments = [score_moment(score, X, lean, 4, np.eye(d)) for score in (normal, law, estimate)]
     errors = [_descended(moment, truth, seed) for moment in moments]
     result = recover(X, y, hidden=d, bias=False, seed=0)
     return errors, match(result.network, teacher).max_error
 
 
-def _moment(score: laws.ScoreFunction, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Mean of y S_4(x), block by block: dense scores of all rows would not fit."""
+def score_moment(
+    score: laws.ScoreFunction, X: np.ndarray, y: np.ndarray, order: int, V: np.ndarray
+) -> np.ndarray:
+    """Mean of y S_m(x)(V, …, V), block by block: dense scores of all rows would not fit."""
+    block = max(1, min(BLOCK, LARGEST // V.shape[1] ** order))
     parts = [
-        np.tensordot(y[i : i + BLOCK], score.score(X[i : i + BLOCK], 4), 1) for i in range(0, len(y), BLOCK)
+        np.tensordot(y[i : i + block], score.score(X[i : i + block], order, V), 1)
+        for i in range(0, len(y), block)
     ]
     return np.sum(parts, axis=0) / len(y)
 
