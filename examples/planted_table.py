@@ -10,8 +10,9 @@ from sklearn.datasets import load_diabetes
 
 import onehidden as oh
 
-inputs = load_diabetes(as_frame=True, scaled=False).data
-inputs = (inputs - inputs.mean()) / inputs.std()
+patients = load_diabetes(scaled=False)
+names = np.array(patients.feature_names)
+inputs = (patients.data - patients.data.mean(axis=0)) / patients.data.std(axis=0)
 weights = np.zeros((2, inputs.shape[1]))
 weights[0, [0, 2, 3, 8]] = 0.2, 0.8, 0.5, 0.3  # age, bmi, bp, s5
 weights[1, [1, 3, 6, 8, 9]] = 0.1, 0.2, -0.6, 0.7, 0.3  # sex, bp, s3, s5, s6
@@ -35,4 +36,4 @@ assert inside.mean() >= 0.85
 
 strong = np.abs(r.network.weights) > 5 * r.standard_errors.weights
 for i, row in enumerate(strong):
-    print(f"unit {i + 1} rests on", ", ".join(inputs.columns[row]))
+    print(f"unit {i + 1} rests on", ", ".join(names[row]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib.util
 import inspect
@@ -129,6 +130,32 @@ def test_the_demo_in_the_readme_is_what_the_demo_prints(desk):
     assert printed == shown
     assert printed != masked(shown.replace("exact", "doubtful"))
     assert page.index("make demo") < page.index("found against true")
+
+
+def asked_for(source: str) -> set[str]:
+    """The packages that lines of Python need; frames of scikit-learn and of a recovery need pandas."""
+    tree = ast.parse(source)
+    found = {
+        one.name.split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for one in node.names
+    }
+    found |= {str(node.module).split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    return found | ({"pandas"} if re.search(r"as_frame=True|\.to_frame\(", source) else set())
+
+
+def test_pages_and_examples_need_nothing_that_an_installation_lacks():
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    here = {re.split(r"[>=\[]", one)[0].replace("scikit-learn", "sklearn") for one in wanted}
+    here |= {"onehidden", *sys.stdlib_module_names}
+    extra = {"cluster.md": {"dask", "distributed"}}  # the page begins with the line that installs them
+    for page in PAGES:
+        needed = set().union(*(asked_for(body) for kind, body in blocks(page) if kind == "python"), set())
+        assert needed <= here | extra.get(page.name, set()), page.name
+    for path in (ROOT / "examples").glob("*.py"):
+        assert asked_for(path.read_text(encoding="utf-8")) <= here, path.name
+    assert asked_for("import pandas as pd") == {"pandas"} == asked_for("load(as_frame=True)")
 
 
 def test_masking_keeps_what_matters():
