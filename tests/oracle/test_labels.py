@@ -63,7 +63,9 @@ def test_units_that_the_boundary_never_crosses_are_told_and_rows_of_the_others_f
     net = random_net(20, 4, 0)  # its unit 0 is active all along the boundary
     r = oh.recover_oracle(labels(net), 20)
     assert r.status == "not identifiable"
-    assert "does not cross" in r.message
+    assert "never crossed" in r.message
+    assert r.network.n_hidden == 3
+    assert r.network.has_linear
     assert check_named(r, "units not crossed").value == 1
     found = r.network.weights / np.linalg.norm(r.network.weights, axis=1)[:, None]
     true = net.weights / np.linalg.norm(net.weights, axis=1)[:, None]
@@ -71,6 +73,27 @@ def test_units_that_the_boundary_never_crosses_are_told_and_rows_of_the_others_f
     assert np.all(1 - best[1:] < 1e-9)
     assert best[0] < 0.999
     X = np.random.default_rng(5).standard_normal((2000, 20))
+    assert np.array_equal(r.predict(X) > 0, labels(net)(X) == 1)
+
+
+def test_outputs_of_two_signs_leave_a_row_open_that_another_network_of_the_same_labels_has_otherwise():
+    rng = np.random.default_rng(3)
+    rows, bias = rng.standard_normal((2, 12)), np.array([0.2, -0.1])
+    net = oh.OneHiddenNet(rows, [1.0, -0.7], bias, -0.3)
+    # f > 0 where f_1 = <a_1, x> + b_1 + c > 0 and f_12 = f_1 - 0.7 (<a_2, x> + b_2) > 0; so is 3 f_12 > 0.
+    one = np.append(rows[0], bias[0] - 0.3)
+    both = one - 0.7 * np.append(rows[1], bias[1])
+    other = one - 3 * both  # f_1 - relu(other) = min(f_1, 3 f_12)
+    twin = oh.OneHiddenNet([rows[0], other[:-1]], [1.0, -1.0], [bias[0], other[-1]], -0.3)
+    X = rng.standard_normal((20_000, 12))
+    assert np.array_equal(labels(net)(X), labels(twin)(X))
+    assert 0.1 < labels(net)(X).mean() < 0.9
+    cosine = rows[1] @ other[:-1] / np.linalg.norm(rows[1]) / np.linalg.norm(other[:-1])
+    assert abs(cosine) < 0.99
+    r = oh.recover_oracle(labels(net), 12)
+    assert r.status == "not identifiable"
+    assert r.network.n_hidden == 1  # no unit that the box does not have: what is never crossed is linear
+    assert r.network.has_linear
     assert np.array_equal(r.predict(X) > 0, labels(net)(X) == 1)
 
 

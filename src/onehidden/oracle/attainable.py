@@ -114,4 +114,5 @@ def parameter_errors(
     bias = errors.bias[order] * np.maximum(size, np.abs(network.bias))
     constant = errors.constant * box.units
     intercept: Any = float(constant[0]) if box.q == 1 else constant
-    return ParameterRecord(weights, (np.ones(network.output.shape).T * largest).T, bias, intercept)
+    linear = np.full(network.linear.shape, np.inf) if network.has_linear else None  # of units never crossed
+    return ParameterRecord(weights, (np.ones(network.output.shape).T * largest).T, bias, intercept, linear)

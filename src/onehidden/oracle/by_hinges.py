@@ -8,6 +8,8 @@ import numpy as np
 
 from onehidden.certify.certificate import Certificate
 from onehidden.checks import About, Check, at_most, not_asked
+from onehidden.oracle.alone import alone
+from onehidden.oracle.attainable import attainable
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.evidence import certificate
 from onehidden.oracle.faint import counts
@@ -49,6 +51,14 @@ def by_hinges(
         return [check]
     turned = oriented(found.layer, tail)
     layer, off = turned if turned is not None else (_as_it_stands(found.layer, tail), float("inf"))
+    g, asked = options.g, None if run.expired() else found.asked
+
+    def activated(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return values(g, z), np.where(z > 0, tail.right[1], tail.left[1])
+
+    errors = None if asked is None else attainable(layer, asked, activated, box, rng, homogeneous=True)
+    if errors is not None and off <= _TURNED:
+        layer, errors = alone(layer, errors, activated, tail, box, run, rng)
     layer = _restricted(layer, box, options)
     questions = [
         _one_layer(found.seen, _broken(found.seen, found, box, rng), options),
@@ -57,13 +67,7 @@ def by_hinges(
     ]
     if found.spent:
         questions.append(cut_short(found.spent))
-    g = options.g
-
-    def activated(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return values(g, z), np.where(z > 0, tail.right[1], tail.left[1])
-
-    asked = None if run.expired() else found.asked
-    told = certificate(layer, asked, activated, g, box, questions, rng)
+    told = certificate(layer, asked, errors, activated, g, box, questions, rng)
     dead = questions[1]
     return told.remarked(f"dead units: {dead.advice}") if dead.value else told
 

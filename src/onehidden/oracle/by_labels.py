@@ -67,19 +67,16 @@ def by_labels(
 
 
 def _layer(found: Scaled, pieces: list[Piece]) -> Layer:
-    """The units in u with unit rows, the largest output 1; a base that is linear as two opposite units."""
+    """The units in u with unit rows, the largest output 1; beside them the base, where it is linear."""
     points = np.array([np.append(piece.point, 1.0) for piece in pieces])
     size = np.linalg.norm(found.units[:, :-1], axis=1)
     # w > 0 where what an active unit adds is positive on the side on which it is active.
     sign = np.where(np.all((points @ found.units.T > 0) == found.active, axis=0), 1.0, -1.0)
     planes, output = found.units * (sign / size)[:, None], sign * size
-    constant = found.base[-1]
-    if not found.closed:
-        linear = float(np.linalg.norm(found.base[:-1]))
-        planes = np.concatenate([planes, found.base[None] / linear, -found.base[None] / linear])
-        output, constant = np.append(output, [linear, -linear]), 0.0
     largest = float(np.max(np.abs(output)))
-    return Layer(planes[:, :-1], planes[:, -1], output[:, None] / largest, np.array([constant / largest]))
+    linear = None if found.closed else found.base[:-1, None] / largest
+    constant = found.base[-1:] / largest
+    return Layer(planes[:, :-1], planes[:, -1], output[:, None] / largest, constant, linear)
 
 
 def _certificate(
@@ -94,7 +91,7 @@ def _certificate(
     known = replace(errors, row=np.where(np.isfinite(errors.row), errors.row, 0.0))  # told by _left_open
     open_ = verdicts(network, record, known, order, _shares(layer, box, rng))
     open_ = tuple(
-        _left_open(unit, int(j), found, layer) for unit, j in zip(open_, order, strict=True)
+        _left_open(unit, int(j), found) for unit, j in zip(open_, order, strict=True)
     )  # in the order of the network
     k = len(found.units)
     checks = [
@@ -113,6 +110,7 @@ def _certificate(
     remarks = (
         "labels tell the network up to one positive factor: its largest output is set to 1 for unit rows",
         "units that never change a label are not seen",
+        *(() if found.closed else ("the linear part is that of units that the boundary does not cross",)),
     )
     return Certificate(
         network, tuple(checks), open_, loss=wrong, noise_variance=wrong, standard_errors=record,
@@ -123,7 +121,7 @@ def _certificate(
 
 def _errors(pieces: list[Piece], found: Scaled, layer: Layer, rng: np.random.Generator) -> Errors:
     """What the units would move by if the planes of the pieces were as wrong as they may be."""
-    planes, k = unit_planes(pieces), len(found.units)
+    planes = unit_planes(pieces)
     error = np.array([piece.error for piece in pieces])
     squares, constant = np.zeros((3, len(layer.bias))), 0.0
     for _ in range(_DRAWS):
@@ -137,8 +135,7 @@ def _errors(pieces: list[Piece], found: Scaled, layer: Layer, rng: np.random.Gen
         squares[2] += ((other.output - layer.output)[:, 0] / layer.output[:, 0]) ** 2
         constant += float(other.constant[0] - layer.constant[0]) ** 2
     row, bias, output = np.sqrt(squares / _DRAWS)
-    unknown = np.append(~found.known, np.zeros(len(row) - k, bool))
-    return Errors(np.where(unknown, np.inf, row), bias, output, np.array([np.sqrt(constant / _DRAWS)]))
+    return Errors(np.where(found.known, row, np.inf), bias, output, np.array([np.sqrt(constant / _DRAWS)]))
 
 
 def _fresh(box: BlackBox, sides: Sides, layer: Layer, rng: np.random.Generator) -> tuple[Check, float]:
@@ -167,12 +164,9 @@ def _shares(layer: Layer, box: BlackBox, rng: np.random.Generator) -> Float[np.n
     return level.var(axis=0) / max(float(level.sum(axis=1).var()), 1e-300)
 
 
-def _left_open(unit: UnitVerdict, j: int, found: Scaled, layer: Layer) -> UnitVerdict:
+def _left_open(unit: UnitVerdict, j: int, found: Scaled) -> UnitVerdict:
     """What labels cannot tell of unit j of the layer."""
     name = f"unit {unit.index + 1}"
-    if j >= len(found.units):
-        reason = f"{name} stands for the linear part of units that the boundary does not cross"
-        return unit.undetermined(Cause.NOTHING, reason)
     if not found.known[j]:
         reason = f"{name} bends the boundary in one place only, which leaves its row open"
         return unit.undetermined(Cause.BLIND, reason)

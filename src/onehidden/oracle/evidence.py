@@ -18,7 +18,7 @@ from onehidden.checks import About, Check, at_most, not_asked
 from onehidden.fit.rounding import rounding_of
 from onehidden.network import OneHiddenNet
 from onehidden.oracle.answers import finite
-from onehidden.oracle.attainable import UNKNOWN, Errors, attainable, attainable_check, parameter_errors
+from onehidden.oracle.attainable import UNKNOWN, Errors, attainable_check, parameter_errors
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.fresh import fresh
 from onehidden.oracle.layer import Activated, Asked, Layer, told
@@ -28,21 +28,31 @@ def outward(layer: Layer, box: BlackBox, activation: Activation) -> OneHiddenNet
     """The layer as a network in x."""
     weights = layer.weights / box.scale
     output, constant = layer.output * box.units, layer.constant * box.units
+    linear = None if layer.linear is None else layer.linear * box.units / box.scale[:, None]
+    if linear is not None:
+        constant = constant - box.center @ linear
     if box.q == 1:
         output, constant = output[:, 0], constant[0]
-    return OneHiddenNet(weights, output, layer.bias - weights @ box.center, constant, activation)
+        linear = None if linear is None else linear[:, 0]
+    return OneHiddenNet(weights, output, layer.bias - weights @ box.center, constant, activation, linear)
 
 
 def certificate(
     layer: Layer,
     asked: Asked | None,
+    errors: Errors | None,
     g: Activated,
     activation: Activation,
     box: BlackBox,
     questions: list[Check],
     rng: np.random.Generator,
 ) -> Certificate:
-    """What the answers say of a layer in u without a linear part; further questions are answered already."""
+    """What the answers say of a layer in u without a linear part; further questions are answered already.
+
+    Parameters
+    ----------
+    asked, errors : what it was fitted to, and the errors that leaves; None where it was not.
+    """
     k = len(layer.bias)
     network = outward(layer, box, activation).canonical()
     U, Y = _near(box, rng) if asked is None else _nearest(asked, box)
@@ -52,8 +62,6 @@ def certificate(
     level = float(np.max(np.max(np.abs(Y), axis=0) / spread))
     bound = rounding_of(level, 1.0, box.rounding).exact
     exact = rms <= bound
-    homogeneous = activation.homogeneity is not None
-    errors = None if asked is None else attainable(layer, asked, g, box, rng, homogeneous)
     order = order_of(network, layer, box)
     answered, farthest = fresh(layer, g, box, rng)
     checks = [

@@ -9,6 +9,7 @@ from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet
 from onehidden.oracle import design
 from onehidden.oracle.answers import finite
+from onehidden.oracle.attainable import attainable
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.descent import descended
 from onehidden.oracle.evidence import certificate
@@ -38,7 +39,8 @@ def fitted_at_size(
 
     layer = _with_outputs(net, asked, activated)
     layer = descended(layer, asked, activated, run, g.homogeneity == 1, asked.least, box.coarse)
-    return certificate(layer, asked, activated, g, box, [], rng), Samples(
+    errors = attainable(layer, asked, activated, box, rng, g.homogeneity is not None)
+    return certificate(layer, asked, errors, activated, g, box, [], rng), Samples(
         np.zeros((len(U), 1)), np.zeros(len(U))
     )
 
