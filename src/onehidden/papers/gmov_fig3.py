@@ -171,7 +171,8 @@ def measure(full: bool, seed: int) -> Table:
         (
             "Full batch, Adam with cosine decay, rows projected to unit norm; the paper leaves λ open. Rows "
             "with a rate are plain gradient descent at the printed rate without a projection: λ = 1 leaves "
-            "the objectives without a lower bound at μ = 30, λ = 2250 bounds L.",
+            "the objectives without a lower bound at μ = 30. λ = 2250 bounds L, and with the sign added its "
+            "steps are stable; those of L as printed and of G are not.",
             "sgn^{⊗4} is no score: E[y sgn^{⊗4}] = E[y] E[sgn^{⊗4}], so its axes come from the input "
             "law alone.",
             f"Own setting: logistic inputs of unit variance, d = {OWN_D}, y freed of its degree-2 part, "
