@@ -85,6 +85,23 @@ def test_exit_code_says_whether_verdicts_are_the_stored_ones(three, tmp_path, mo
     done = call("poor")
     assert done.return_value == 1
     assert "poor: reproduced, stored: not reproduced" in done.stderr
+    assert "0 of 1 verdicts are those stored for the default size" in done.stderr
+
+
+def test_each_size_is_compared_with_its_own_stored_verdict(three, tmp_path, monkeypatch):
+    monkeypatch.setattr(stored.load, "__defaults__", (tmp_path,))
+    call = lambda *words: CliRunner().invoke(cli, ["reproduce", *words], standalone_mode=False)  # noqa: E731
+    call("poor", "--store", str(tmp_path))
+    three["poor"] = _small("reproduced", "poor")
+    call("poor", "--full", "--store", str(tmp_path))
+    assert [stored.load(three["poor"], size).verdicts["poor"] for size in stored.SIZES] == [
+        "not reproduced",
+        "reproduced",
+    ]
+    done = call("poor", "--full")
+    assert done.return_value == 0
+    assert "1 of 1 verdicts are those stored for the full size" in done.stderr
+    assert call("poor").return_value == 1  # what is right at full size is not at the default one
 
 
 def test_list_shows_every_claim_with_its_rule_and_verdict():

@@ -111,11 +111,20 @@ def command(
             {"name": e.name, "fault": e.fault} if e.result is None else e.result.to_dict() for e in entries
         ]
         click.echo(json.dumps(records, indent=2, default=str))
-    return 0 if all(entry.result is not None and not _differs(entry, full) for entry in entries) else 1
+    differing = [sentence for entry in entries for sentence in _differs(entry, full)]
+    broken = sum(entry.result is None for entry in entries)
+    judged = sum(len(entry.result.verdicts) for entry in entries if entry.result is not None)
+    size = "full" if full else "default"
+    same = f"{judged - len(differing)} of {judged} verdicts are those stored for the {size} size"
+    click.echo(f"{same}; {broken} broke off" if broken else same, err=True)
+    return 1 if differing or broken else 0
 
 
 def _differs(entry: Entry, full: bool) -> list[str]:
-    """Verdicts that are not the stored ones, one sentence each; nothing stored is nothing to differ from."""
+    """Verdicts that are not those stored for the same size; nothing stored is nothing to differ from.
+
+    A smaller size may have a verdict of its own: fewer samples leave a wider standard error.
+    """
     from onehidden.papers import stored
 
     if entry.result is None:
