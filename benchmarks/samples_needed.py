@@ -2,11 +2,11 @@
 
 ReLU units with orthonormal rows in general position, w = 1, no noise; inputs of unit variance, Gaussian or
 logistic; k = 3 units, or as many as inputs. Found: honest error at most .1 (every unit has a found one of
-cosine .9 or more, and the other way round). The grid of n is k d 2^(j/2) from the k d unknowns on, which is
-the limit without noise; the answer is its smallest n, by bisection, at which two of three samples are found.
-Objectives descend from three random starts by Adam, the best kept by its own value; y is freed of the degrees
-that do not move their mean, so they begin where those can be fitted. Where k < d, G and L are read in the
-span of the second moment, as the tensor start is. Nothing is finished by least squares: a method stands alone.
+cosine .9 or more, and the other way round). The grid of n is k d 2^(j/2) above the k d unknowns, which are
+the limit without noise; the answer is its smallest n, by bisection, at which three of five samples are found.
+Objectives descend from three random starts by Adam, the best kept by its own value; y is freed of what does
+not move their mean, so they begin where that can be fitted. Where k < d, G and L are read in the span of the
+second moment, as the tensor start is. Nothing is finished by least squares: a method stands alone.
 """
 
 from __future__ import annotations
@@ -27,21 +27,20 @@ from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.objectives import HermiteLoss, ScoreDesigned, SquaredLoss, unit_rows
 from onehidden.papers.fresh import random_rows, rotation
-from onehidden.papers.gmov_fig3 import without_degree_two
 from onehidden.refused import Refused
 from onehidden.scores import LocalLikelihood
 from onehidden.solvers.stochastic import adam, cosine_decay, descend
 from onehidden.starts.tensor import tensor_start
 from onehidden.streams import derived_seed
 
-FOUND, STARTS, SAMPLES, STEPS = 0.1, 3, 3, 800
+FOUND, STARTS, SAMPLES, STEPS = 0.1, 3, 5, 800
 # (law, units at d inputs, inputs): k = d = 50 takes an accelerator.
 SETTINGS: tuple[tuple[str, int | None, tuple[int, ...]], ...] = (
     ("normal", 3, (5, 10, 20, 50)),
     ("logistic", 3, (5, 10, 20, 50)),
     ("normal", None, (5, 10, 20)),
 )
-LARGEST = 32_768
+LARGEST = 16_384
 LARGEST_ESTIMATED = 4096  # a fit of the score compares every two rows, for every bandwidth tried
 SECONDS = 30.0  # of one recovery
 _SCALE = float(np.sqrt(3) / np.pi)  # of the logistic law of unit variance
@@ -73,7 +72,7 @@ def main(quick: bool) -> list[str]:
 def grid(k: int, d: int, method: str) -> list[int]:
     """Numbers of samples that are tried."""
     largest = LARGEST_ESTIMATED if method == ESTIMATED else LARGEST
-    least = 2 * comb(d + 2, 2) if method in (DESIGNED, KNOWN, ESTIMATED) else k * (d + 1)
+    least = max(k * (d + 1), 2 * (1 + d + comb(k + 1, 2)) if method in (DESIGNED, KNOWN, ESTIMATED) else 0)
     sizes = [int(np.ceil(k * d * 2 ** (j / 2))) for j in range(40)]
     return [n for n in sizes if least <= n <= largest]
 
@@ -125,7 +124,7 @@ def _squared(X: Rows, y: Rows, k: int, seed: int) -> Rows:
 
 def _hermite(X: Rows, y: Rows, k: int, seed: int) -> Rows:
     loss = HermiteLoss((2, 4))
-    return _pair(loss, X, without_degree_one(X, y), k, seed, loss.project)
+    return _pair(loss, X, left_of(y, X), k, seed, loss.project)
 
 
 def _pair(
@@ -156,13 +155,15 @@ def _estimated(X: Rows, y: Rows, k: int, seed: int) -> Rows:
 
 def _in_span(score: laws.ScoreFunction, X: Rows, y: Rows, k: int, seed: int) -> Rows:
     """L in the span of E[y S_2(x)], the top k eigenvectors: the theorems of G and L are of k = d."""
-    lean = without_degree_two(X, y)
-    second = score_moment(score, X, without_degree_one(X, y), 2, np.eye(X.shape[1]))
+    second = score_moment(score, X, left_of(y, X), 2, np.eye(X.shape[1]))
     size, vectors = np.linalg.eigh((second + second.T) / 2)
     V = vectors[:, np.argsort(-np.abs(size))[:k]]
+    Z = X @ V
+    upper = np.triu_indices(k)
+    lean = left_of(y, X, Z[:, upper[0]] * Z[:, upper[1]])  # degree 2 where the units lie moves no T_4
     # Seen in V, a standard normal law is one again: its moments need no dense scores.
     normal = isinstance(score, laws.Gaussian)
-    data = (X @ V, lean) if normal else {4: score_moment(score, X, lean, 4, V)}
+    data = (Z, lean) if normal else {4: score_moment(score, X, lean, 4, V)}
     run = descend(
         _L.value_and_grad, random_rows(STARTS, k, k, seed), optimiser=adam(0.02), steps=STEPS,
         data=_L.prepare(data), project=unit_rows,
@@ -170,10 +171,10 @@ def _in_span(score: laws.ScoreFunction, X: Rows, y: Rows, k: int, seed: int) -> 
     return run.params[int(np.argmin(run.values[:, -1]))] @ V.T
 
 
-def without_degree_one(X: Rows, y: Rows) -> Rows:
-    """Residual of y after least squares on 1 and x."""
-    lines = np.column_stack([np.ones(len(y)), X])
-    return y - lines @ np.linalg.lstsq(lines, y, rcond=None)[0]
+def left_of(y: Rows, *features: Rows) -> Rows:
+    """Residual of y after least squares on 1 and the features."""
+    columns = np.column_stack([np.ones(len(y)), *features])
+    return y - columns @ np.linalg.lstsq(columns, y, rcond=None)[0]
 
 
 def _tensor(X: Rows, y: Rows, k: int, seed: int) -> Rows:
