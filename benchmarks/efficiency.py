@@ -1,8 +1,8 @@
 """Exact recovery with few samples: at the numbers aimed at, and the fewest that do nine times out of ten.
 
 ``BENCH_PARTS``: aims (``_aims``), fewest. There n / p, p = k d, is taken from a geometric grid by bisection
-for every size and law; at the n found, two baselines have the same samples, seeds and time: the true width from 20 random starts by Levenberg–Marquardt on the
-squared loss, and wide-and-prune written plainly in PyTorch.
+for every size and law; at the n found, two baselines have the same samples, seeds and time: the true width
+from 20 random starts by Levenberg–Marquardt on the squared loss, and wide-and-prune written plainly in PyTorch.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A teacher with biases and outputs of both signs; noise .05, .2, .5 of std(y), 10, 30, 100 samples a parameter.
 Missed is a loss more than one unit of n log(loss) above that of the minimum next to the truth.
-``BENCH_RUNS`` cells are drawn at random from all (default 100): the catalogue has thousands.
+``BENCH_RUNS`` cells are drawn at random from all (default 100): the catalogue has thousands. ``BENCH_FIRST``
+passes over so many of them.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def drawn(runs: int) -> list[tuple[Any, ...]]:
     every = list(product((*LAWS, *TABLES), ACTIVATIONS, WIDTHS, NOISES, RATIOS, range(SEEDS)))
     every = [c for c in every if c[0] in LAWS or size(*c[:3], c[4]) <= oh.problems.TABLES[c[0]].n_rows]
     order = stream(0, "benchmark", "missed", "cells").permutation(len(every))
-    return [every[i] for i in order[:runs]]
+    first = int(os.environ.get("BENCH_FIRST", 0))
+    return [every[i] for i in order[first : first + runs]]
 
 
 def size(law: str, g: str, k: int, ratio: int) -> int:

@@ -293,7 +293,8 @@ def test_what_all_starts_missed_is_found_by_further_restarts(monkeypatch):
             return found
         net = found.network
         alike = oh.OneHiddenNet(np.tile(net.weights[0], (5, 1)), np.ones(5), np.tile(net.bias[0], 5))
-        return replace(found, network=alike, loss=0.05, origin="blind")
+        lost = {"network": alike, "weights": alike.weights, "bias": alike.bias}  # nor has a child anything
+        return replace(found, **lost, loss=0.05, origin="blind")
 
     def repaired(problem, candidate, rounds, run):
         return candidate if candidate.origin == "blind" else repair.repaired(problem, candidate, rounds, run)

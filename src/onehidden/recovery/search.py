@@ -14,6 +14,7 @@ from onehidden.certify.compare import TIE, agreement
 from onehidden.certify.other_widths import beyond_linear, question_work
 from onehidden.certify.questions import certify
 from onehidden.certify.shared_units import differing_units
+from onehidden.certify.turns import other_sides
 from onehidden.certify.unexamined import certificate_work
 from onehidden.checks import About
 from onehidden.fit.linear_part import linear_network
@@ -25,6 +26,7 @@ from onehidden.recovery.no_worse import no_worse_than_linear
 from onehidden.recovery.options import Options
 from onehidden.refused import Refused
 from onehidden.run import Run
+from onehidden.starts.bred import bred
 from onehidden.starts.candidate import Candidate, complete, refine, search_form
 from onehidden.starts.plan import proposals
 from onehidden.starts.repair import repaired
@@ -41,6 +43,8 @@ _CHEAP, _RESTARTS = 1e9, 8  # operations that all starts may take (a tenth of a 
 # else six of them: what a few repairs do not mend, another start does sooner (d = k = 20, n = 10 000, noise
 # .3: sixty repairs of the first restart took ten minutes, the whole recovery now takes 34 s).
 _REPAIRS, _FEWEST = 1e12, 6
+_CLEARLY, _SIDES = 3.0, 3  # standard deviations above chance, and patterns of turns that are then tried
+_PARENTS = 4  # answers of a family whose units a child is made of
 _AGAIN = 20  # steps in the search form from an answer to a family's likelihood: it is near its minimum
 _WORTH = 100.0  # n log(loss) by which another minimum may lie behind and still come to the fore
 
@@ -79,11 +83,12 @@ def search(problem: Problem, options: Options, run: Run, tries: int | None = Non
     if problem.k == 1 and _no_unit(problem, run):
         tries = _FEW if tries is None else min(tries, _FEW)
     ground = problem if problem.family is None else problem.at(linear_network(problem))
+    families: tuple[list[Candidate], ...] = [], []
     for turn, candidate in enumerate(islice(proposals(ground, options.start, run), tries)):
-        for number, attempt in enumerate(_with_repair(ground, candidate, run.at("candidate", turn))):
+        family, here = families[turn % 2], run.at("candidate", turn)
+        for number, attempt in enumerate(_bettered(ground, candidate, family, here)):
             start = ground.begin.outward(attempt.network)
-            finish = run.at("candidate", turn, "finish", number)
-            one = _finished(problem, attempt, start, turn, tried, options, finish)
+            one = _finished(problem, attempt, start, turn, tried, options, here.at("finish", number))
             tried.append(one)
             if run.expired() or (one.certificate is not None and one.certificate.clear):
                 break
@@ -156,6 +161,7 @@ def _finished(
 ) -> Tried:
     """The candidate, ``start`` in x, after the finish; certified where no answer so far is better."""
     answer = _seen_again(polish(start, problem, run), problem, run)
+    answer = _turned(answer, candidate, problem, run)
     lowest = min((one.answer.mean_square for one in tried), default=float("inf"))
     certificate = _known(answer, tried, problem)
     if not run.affords(certificate_work(problem)):  # the answer that is returned is examined, once
@@ -182,6 +188,24 @@ def _seen_again(answer: Polished, problem: Problem, run: Run) -> Polished:
     return other if other.mean_square < answer.mean_square else answer
 
 
+def _turned(answer: Polished, candidate: Candidate, problem: Problem, run: Run) -> Polished:
+    """The better of an answer and of its units turned around, where the search form promised more.
+
+    That form is blind to turns and has a linear part in their place: d q parameters more, worth about as many
+    of n log(loss). Where it was better by far more, the units were turned the wrong way.
+    """
+    more = problem.d * problem.form.q
+    gap = problem.behind(candidate.loss, answer.mean_square)
+    if problem.family is not None or run.expired() or not gap > more + _CLEARLY * np.sqrt(2 * more):
+        return answer
+    for number, net in enumerate(other_sides(problem, answer.network, _SIDES, run.at("sides"))):
+        if run.expired():
+            break
+        other = polish(net, problem, run.at("side", number))
+        answer = other if other.mean_square < answer.mean_square else answer
+    return answer
+
+
 def _known(answer: Polished, tried: list[Tried], problem: Problem) -> Certificate | None:
     """The certificate of an answer that another start came to as well: their losses agree to a thousandth."""
     for one in tried:
@@ -191,13 +215,25 @@ def _known(answer: Polished, tried: list[Tried], problem: Problem) -> Certificat
     return None
 
 
-def _with_repair(problem: Problem, candidate: Candidate, run: Run) -> Iterator[Candidate]:
-    """The candidate, and if that does not settle the matter, its repaired form."""
+def _bettered(
+    problem: Problem, candidate: Candidate, family: list[Candidate], run: Run
+) -> Iterator[Candidate]:
+    """The candidate and, as far as that does not settle the matter, its repaired form and its child.
+
+    The child is of the units of the whole family, which the candidate joins. There are two families, and they
+    never mix: that both come to one answer is evidence for it.
+    """
+    family.append(candidate)
     yield candidate
     rounds = min(3 * problem.k, max(_FEWEST, int(_REPAIRS / descent_work(problem))))
     better = repaired(problem, candidate, rounds, run)
     if better.loss < candidate.loss:
+        family[-1] = better
         yield better
+    child = bred(problem, sorted(family, key=lambda one: one.loss)[:_PARENTS], run.at("child"))
+    if child.loss < min(one.loss for one in family):
+        family.append(child)
+        yield child
 
 
 def _ended(tried: list[Tried], problem: Problem) -> bool:
