@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -12,41 +12,13 @@ from jaxtyping import Float
 
 from onehidden.laws.base import ScoreFunction, as_points
 from onehidden.scores.bandwidth import Trial, held_out_likelihood, pick
-from onehidden.scores.local_gaussian import CURVATURES, LocalFit, Tiles, gaussian_fit, prepare
-from onehidden.scores.local_polynomial import KERNELS, MAX_INPUTS, REACH, polynomial_fit
+from onehidden.scores.local_fallback import Diagnostics, answered
+from onehidden.scores.local_kind import Kind, Setting
+from onehidden.scores.local_polynomial import MAX_INPUTS
 from onehidden.scores.plug_in import Choice, plug_in
-from onehidden.scores.sample import Coordinates, check_sample, coordinates
+from onehidden.scores.sample import check_sample
 
-REGULAR, ENLARGED, GAUSSIAN = 0, 1, 2
-_GROWTH, _ROUNDS, _NEWTON_ROUNDS = 1.5, 24, 8
-_GRID = np.array([0.25, 0.3, 0.36, 0.43, 0.51, 0.6, 0.72, 0.85, 1.0, 1.3, 1.8, 3.0, 30.0])
-_COMPACT = np.array([0.8, 1.0, 1.3, 1.6, 2.0, 2.5, 3.2, 4.0])  # half-widths of the kernel's box
-
-
-@dataclass(frozen=True)
-class Diagnostics:
-    """How each query was answered.
-
-    Attributes
-    ----------
-    flag : (q,) 0 regular; 1 the bandwidth was enlarged, too few neighbours; 2 fitted Gaussian, far outside.
-    bandwidth : (q,) used, in working coordinates.
-    neighbours : (q,) kernel-weighted number of data points.
-    """
-
-    flag: np.ndarray
-    bandwidth: np.ndarray
-    neighbours: np.ndarray
-
-
-@dataclass(frozen=True)
-class _Setting:
-    """A choice made ready on a sample: working coordinates, the sample there, its tiles."""
-
-    choice: Choice
-    coordinates: Coordinates
-    Z: np.ndarray
-    data: Tiles | None
+_ROUNDS, _NEWTON_ROUNDS = 24, 8  # how often a bandwidth may grow by a factor 1.5
 
 
 class LocalLikelihood(ScoreFunction):
@@ -77,8 +49,7 @@ class LocalLikelihood(ScoreFunction):
         curvature: str = "auto",
         seed: int = 0,
     ) -> None:
-        if degree not in (1, 2, 3, 4, 5, 6):
-            raise ValueError(f"degree must be 1 … 6, got {degree}")
+        self._kind = Kind(degree, kernel, curvature)
         if isinstance(bandwidth, str):
             if bandwidth not in ("auto", "adaptive"):
                 raise ValueError(
@@ -86,10 +57,6 @@ class LocalLikelihood(ScoreFunction):
                 )
         elif not (np.isfinite(bandwidth) and bandwidth > 0):
             raise ValueError(f"bandwidth must be positive, got {bandwidth}")
-        if kernel not in KERNELS:
-            raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
-        if curvature not in (*CURVATURES[:3], "auto"):
-            raise ValueError(f"curvature must be full, diagonal, spherical or auto, got {curvature!r}")
         self.degree, self.bandwidth, self.kernel = degree, bandwidth, kernel
         self.curvature, self.seed = curvature, seed
         self.trials: tuple[Trial, ...] = ()
@@ -98,32 +65,31 @@ class LocalLikelihood(ScoreFunction):
         """Keep the sample and choose what is on "auto"; returns itself."""
         X = check_sample(X)
         self.n_samples, self.n_inputs = X.shape
-        if not self._closed and self.n_inputs > MAX_INPUTS:
+        if not self._kind.closed and self.n_inputs > MAX_INPUTS:
             raise ValueError(
                 f"degree {self.degree} with the {self.kernel} kernel integrates over {self.n_inputs} inputs: "
                 f"at most {MAX_INPUTS}; use degree 2 with the gaussian kernel, or IndependentScore"
             )
-        self._orders: dict[int, _Setting] = {}
-        self._tried: tuple[np.ndarray, _Setting] | None = None  # the last trial sample, made ready
+        self._orders: dict[int, Setting] = {}
+        self._tried: tuple[np.ndarray, Setting] | None = None  # the last trial sample, made ready
         self._tree = None
         automatic = isinstance(self.bandwidth, str)
         if self.bandwidth == "auto":
             # Best for one order is not best for another: each has a choice of its own.
-            queries = 600 if self._closed else 100
+            queries = 600 if self._kind.closed else 100
             rate = 1 / (2 * self.degree + 2 + self.n_inputs)
-            found = plug_in(X, self._choices(), self._trial, self.seed, queries, rate)
+            found = plug_in(X, self._kind.choices(*X.shape), self._trial, self.seed, queries, rate)
             self._tried = None
-            self._orders = {m: self._ready(choice, X) for m, choice in found.items()}
+            self._orders = {m: self._kind.ready(choice, X) for m, choice in found.items()}
             self._base = self._orders[1]
         elif self.bandwidth == "adaptive":
-            self._base = self._ready(self._by_likelihood(X), X)
+            self._base = self._kind.ready(self._by_likelihood(X), X)
         else:
             shape = "full" if self.curvature == "auto" else self.curvature
-            self._base = self._ready(Choice(shape, "none", float(self.bandwidth)), X)
+            self._base = self._kind.ready(Choice(shape, "none", float(self.bandwidth)), X)
         self.curvature_, self.bandwidth_ = self._base.choice.curvature, self._base.choice.bandwidth
-        self._mean, self._cov = X.mean(axis=0), np.atleast_2d(np.cov(X.T))
         parameters = comb(self.n_inputs + min(self.degree, 2), self.n_inputs)
-        if self._closed:
+        if self._kind.closed:
             self.min_neighbours = float(parameters if automatic else min(parameters, self.n_inputs + 2))
         else:
             self.min_neighbours = float(self.n_inputs + 2)
@@ -141,39 +107,20 @@ class LocalLikelihood(ScoreFunction):
             )
         return super().score(X, order, subspace)
 
-    @property
-    def _closed(self) -> bool:
-        return self.kernel == "gaussian" and self.degree <= 2
-
     def choice(self, order: int) -> Choice:
         """What scores of that order are fitted with."""
         return self._at(order).choice
 
-    def _at(self, order: int) -> _Setting:
+    def _at(self, order: int) -> Setting:
         return self._orders.get(order, self._base)
-
-    def _shapes(self) -> tuple[str, ...]:
-        if not self._closed or self.degree == 1:
-            return ("full",)
-        shapes = CURVATURES[:3] if self.curvature == "auto" else (self.curvature,)
-        return shapes[:1] if self.n_inputs == 1 else shapes
-
-    def _choices(self) -> list[Choice]:
-        """Each shape in the coordinates where it is natural, and the full one under round kernels, too.
-
-        A whitened kernel is longest where the law is widest, which is where two components lie apart.
-        """
-        pairs = [(shape, shape) for shape in self._shapes()]
-        pairs += [("full", kind) for kind in ("diagonal", "spherical") if "full" in self._shapes()]
-        return [Choice(shape, kind, float(h)) for shape, kind in pairs for h in self._grid()]
 
     def _trial(self, choice: Choice, sample: np.ndarray, Q: np.ndarray, V: np.ndarray) -> list[np.ndarray]:
         """G_j(u, …, u) at the queries from another sample, (q, r) each; where a fit fails, zero."""
         setting = self._tried
         if setting is None or setting[0] is not sample or setting[1].choice.coordinates != choice.coordinates:
-            setting = self._tried = sample, self._ready(choice, sample)
+            setting = self._tried = sample, self._kind.ready(choice, sample)
         setting = replace(setting[1], choice=choice)
-        fit = self._fit_at(setting, setting.coordinates.points(Q), np.full(len(Q), choice.bandwidth))
+        fit = self._kind.fit(setting, setting.coordinates.points(Q), np.full(len(Q), choice.bandwidth))
         U, found = setting.coordinates.directions(V), []
         for part in fit.derivatives:
             for axis in range(part.ndim - 1):
@@ -181,33 +128,24 @@ class LocalLikelihood(ScoreFunction):
             found.append(part)
         return found
 
-    def _ready(self, choice: Choice, X: np.ndarray) -> _Setting:
-        frame = coordinates(X, choice.coordinates)
-        Z = np.ascontiguousarray(frame.points(X))
-        return _Setting(choice, frame, Z, prepare(Z) if self._closed else None)
-
     def _by_likelihood(self, X: np.ndarray) -> Choice:
         """Every candidate held against the same held-out likelihood, in the units of X."""
         trials: list[Trial] = []
-        for shape in self._shapes():
-            setting = self._base = self._ready(Choice(shape, shape, 1.0), X)
+        for shape in self._kind.shapes(self.n_inputs):
+            setting = self._base = self._kind.ready(Choice(shape, shape, 1.0), X)
             self._tree = None
-            fit = lambda Q, h, out, at=setting: self._fit_at(at, Q, h * self._local_scale(Q), out)  # noqa: E731
+            fit = lambda Q, h, out, at=setting: self._kind.fit(at, Q, h * self._local_scale(Q), out)  # noqa: E731
             # The noise of the comparison has to fall with n as the differences do.
-            points = min(3000, max(800, self.n_samples // 3)) if self._closed else 300
-            for trial in held_out_likelihood(setting.Z, fit, self._grid(), shape, self.seed, points):
+            points = min(3000, max(800, self.n_samples // 3)) if self._kind.closed else 300
+            for trial in held_out_likelihood(
+                setting.Z, fit, self._kind.grid(*X.shape), shape, self.seed, points
+            ):
                 value = trial.log_likelihood + setting.coordinates.log_volume
                 trials.append(replace(trial, log_likelihood=value))
         best = pick(trials)
         self.trials = tuple(trials)
         self._tree = None
         return Choice(best.label, best.label, best.bandwidth)
-
-    def _grid(self) -> np.ndarray:
-        # The optimal h shrinks like n^{-1/(2p+2+d)} and the neighbours thin out with d.
-        grid = _GRID if self._closed else _COMPACT / REACH[self.kernel]
-        rate = (self.n_samples / 1000) ** (-1 / (2 * self.degree + 2 + self.n_inputs))
-        return grid * min(1.0, rate) if self._closed else grid * max(rate, 0.5)
 
     def _local_scale(self, Q: np.ndarray) -> np.ndarray:
         """Multiplier of the bandwidth at each query: 1, or a nearest-neighbour distance of median 1."""
@@ -223,46 +161,13 @@ class LocalLikelihood(ScoreFunction):
             self._typical = float(np.median(own))
         return self._tree.query(Q, k=self._k)[0][:, -1] / self._typical
 
-    def _fit_at(self, at: _Setting, Q: np.ndarray, h: np.ndarray, leave_out: bool = False) -> LocalFit:
-        if at.data is not None:
-            curvature = "none" if self.degree == 1 else at.choice.curvature
-            fit = gaussian_fit(at.data, len(at.Z), Q, h, curvature, leave_out)
-            return fit._replace(derivatives=fit.derivatives[: self.degree])
-        return polynomial_fit(at.Z, Q, h, self.degree, self.kernel, leave_out)
-
     def _local(self, X: np.ndarray, order: int) -> tuple[list[np.ndarray], Diagnostics]:
-        """Derivatives in the working coordinates of the order with the fallbacks applied."""
+        """Derivatives in the working coordinates of the order, with the fallbacks applied."""
         at = self._at(order)
         Q = at.coordinates.points(X)
         h = at.choice.bandwidth * self._local_scale(Q)
-        fit = self._fit_at(at, Q, h)
-        derivatives = [part.copy() for part in fit.derivatives]
-        neighbours, flag = fit.mass.copy(), np.zeros(len(Q), dtype=int)
-        poor = np.flatnonzero(~fit.ok | (fit.mass < self.min_neighbours))
-        for _ in range(_ROUNDS if self._closed else _NEWTON_ROUNDS):
-            if not len(poor):
-                break
-            h[poor] *= _GROWTH
-            again = self._fit_at(at, Q[poor], h[poor])
-            good = again.ok & (again.mass >= min(self.min_neighbours, 0.5 * self.n_samples))
-            done = poor[good]
-            for whole, part in zip(derivatives, again.derivatives, strict=True):
-                whole[done] = part[good]
-            neighbours[poor], flag[done] = again.mass, ENLARGED
-            poor = poor[~good]
-        if len(poor):
-            self._gaussian_answer(at, X, poor, derivatives)
-            flag[poor] = GAUSSIAN
-        return derivatives, Diagnostics(flag, h, neighbours)
-
-    def _gaussian_answer(
-        self, at: _Setting, X: np.ndarray, rows: np.ndarray, derivatives: list[np.ndarray]
-    ) -> None:
-        back = np.linalg.inv(at.coordinates.matrix)
-        precision = np.linalg.inv(self._cov)
-        derivatives[0][rows] = (self._mean - X[rows]) @ precision @ back.T
-        for j, part in enumerate(derivatives[1:], start=2):
-            part[rows] = -back @ precision @ back.T if j == 2 else 0.0
+        rounds = _ROUNDS if self._kind.closed else _NEWTON_ROUNDS
+        return answered(lambda Q, h: self._kind.fit(at, Q, h), at.Z, Q, h, self.min_neighbours, rounds)
 
     def diagnostics(self, X: npt.ArrayLike, order: int = 1) -> Diagnostics:
         """Flags, bandwidths and neighbours of each query, for scores of that order."""
