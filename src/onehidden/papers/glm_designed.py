@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 RAW, LEAN = "raw labels, B* = I", "degree 2 removed from y, B* = I"
 TURNED, UNSIGNED = "control: raw labels, B* rotated", "control: sign of κ_4 left out, degree 2 removed"
+LOST = "its rows went to infinity, and count as rows that all point along the diagonal."
 COLUMNS = ("run", "steps", "printed error", "honest error", f"first step at honest error {REACHED}")
 MU, LAM = 1.0, 5.0
 
@@ -69,7 +70,7 @@ def measure(full: bool, seed: int) -> Table:
         (UNSIGNED, 2, False, 1.0, short // 3, fast),
         (TURNED, None, True, None, steps, rate),
     ]
-    rows, curves = [], {}
+    rows, curves, lost = [], {}, []
     for label, control, rotated, sign, count, speed in settings:
         A = rotation(d, derived_seed(seed, "paper", "glm-fig4", "teacher")) if rotated else np.eye(d)
         teacher = OneHiddenNet(A, np.ones(d))
@@ -83,6 +84,7 @@ def measure(full: bool, seed: int) -> Table:
             seed=derived_seed(seed, "paper", "glm-fig4", "batches"),
         )
         # Rows driven to infinity count as rows that all point along the diagonal.
+        lost += [label] if not np.all(np.isfinite(run.params[0])) else []
         path = [B if np.all(np.isfinite(B)) else np.full((d, d), d**-0.5) for B in run.path[0]]
         m = match(path[-1], A)
         errors = [match(B, A).honest_error for B in path]
@@ -98,6 +100,7 @@ def measure(full: bool, seed: int) -> Table:
             "cosine; the paper states neither rate nor weights.",
             "E[q(x) S_4(x)] = 0 for q of degree ≤ 2: removing such a q from y leaves the mean of G alone and "
             "takes away most of its noise.",
+            *(f"{label}: {LOST}" for label in lost),
         ),
         curves,
     )
