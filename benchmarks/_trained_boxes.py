@@ -33,15 +33,22 @@ class TrainedBox:
     solver: str
 
     @property
+    def parameters(self) -> int:
+        return self.width * (self.inputs + 1 + self.outputs) + self.outputs
+
+    @property
     def words(self) -> str:
         shape = f"{self.inputs}-{self.width}-{self.outputs}"
         return f"trained {self.number} {self.kind} {shape} {self.activation} {self.solver}"
 
 
-def catalogue() -> list[TrainedBox]:
-    """The same hundred every time: sizes drawn independently, a network of too many weights made narrower."""
+def catalogue(first: int = 0) -> list[TrainedBox]:
+    """A hundred of an endless series, the same every time: sizes drawn independently of each other.
+
+    A network of too many weights is made narrower. Rows and the seed of the training follow the number.
+    """
     rng, found = stream(0, "benchmark", "oracle", "trained"), []
-    for number in range(COUNT):
+    for number in range(first + COUNT):
         d, width, q = (int(rng.choice(part)) for part in (INPUTS, WIDTHS, OUTPUTS))
         while d * width > _WORK:
             width //= 2
@@ -49,7 +56,7 @@ def catalogue() -> list[TrainedBox]:
         kind = "classifier" if rng.random() < 0.3 else "regressor"
         q = max(q, 2) if kind == "classifier" else q
         found.append(TrainedBox(number, kind, d, width, q, activation, solver))
-    return found
+    return found[first:]
 
 
 def _rows(box: TrainedBox, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -153,12 +153,15 @@ class BlackBox:
         return (self.domain.within(self.inputs(U)) - self.center) / self.scale
 
     def answered(
-        self, count: int, rng: np.random.Generator
+        self, count: int, rng: np.random.Generator, far: float = 1.0
     ) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n q"]]:
-        """Typical rows of u that were answered, ``count`` of them if one in eight is, and all outputs."""
+        """Typical rows of u that were answered, ``count`` of them if one in eight is, and all outputs.
+
+        ``far`` times as far from the centre.
+        """
         U, Y = np.zeros((0, self.d)), np.zeros((0, self.q))
         for _ in range(8 if self.share < 1 else 1):
-            more = self.typical(count, rng)
+            more = far * self.typical(count, rng)
             told = self.answers(more)
             good = finite(told)
             U, Y = np.concatenate([U, more[good]]), np.concatenate([Y, told[good]])

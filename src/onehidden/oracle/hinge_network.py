@@ -17,6 +17,7 @@ from onehidden.oracle.fit_queries import hinge_queries
 from onehidden.oracle.hinge_survey import Sighting, affine_part, sightings
 from onehidden.oracle.hinges import Hinges
 from onehidden.oracle.layer import Asked, Layer, told
+from onehidden.oracle.places import placed
 from onehidden.oracle.signs import solve_signs
 from onehidden.oracle.tails import Tail
 from onehidden.run import Run
@@ -64,7 +65,10 @@ def hinge_layer(box: BlackBox, hidden: int | None, run: Run, rng: np.random.Gene
             left, idle, coarse = np.inf, 0, box.coarse
             for looked in _surveyed(box, found, hidden, run, rng):
                 if coarse and len(region) > box.d + 100:
-                    looked = replace(looked, layer=once_each(looked.layer, region, known, hinge))
+                    layer = once_each(looked.layer, region, known, hinge)
+                    if box.farther > 1 and len(layer.bias) == len(looked.seen.hinges):
+                        layer = placed(layer, looked.seen.hinges.blur, region, known)
+                    looked = replace(looked, layer=layer)
                 now = _left_over(looked.layer, region, known)
                 run.report(f"{len(looked.layer.bias)} units of lines", looked.seen.lines, now**2)
                 # A coarse box shows some units better than others, and a unit twice where it is shown badly.

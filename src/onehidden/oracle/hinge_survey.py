@@ -111,8 +111,12 @@ def sightings(box: BlackBox, run: Run, rng: np.random.Generator) -> Iterator[Sig
 def affine_part(
     box: BlackBox, hinges: Hinges, rng: np.random.Generator
 ) -> tuple[Float[np.ndarray, "d q"], Float[np.ndarray, " q"]]:
-    """L and c of f(u) = c + L u + sum_i m_i |<n_i, u> + o_i| / 2, by least squares on 5/4 d questions."""
-    U, y = box.answered(box.d + 8 + box.d // 4, rng)
+    """L and c of f(u) = c + L u + sum_i m_i |<n_i, u> + o_i| / 2, by least squares on 5/4 d questions.
+
+    Asked from where noise that does not grow is small, and biases that are badly known matter little.
+    """
+    count, far = box.d + 8 + box.d // 4, box.farther
+    U, y = box.answered(count, rng, far)
     rest = y - 0.5 * np.abs(U @ hinges.weights.T + hinges.bias) @ hinges.output
-    solved = np.linalg.lstsq(np.column_stack([U, np.ones(len(U))]), rest, rcond=None)[0]
-    return solved[:-1], solved[-1]
+    solved = np.linalg.lstsq(np.column_stack([U / far, np.ones(len(U))]), rest, rcond=None)[0]
+    return solved[:-1] / far, solved[-1]
