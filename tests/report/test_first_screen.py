@@ -107,7 +107,10 @@ def test_the_reason_of_a_unit_stands_beside_it_whatever_the_message_says():
     made = _recovery()
     open_ = made.units[0].undetermined(Cause.KINK, made.message)
     object.__setattr__(made, "units", (open_, made.units[1]))
-    assert screen(gather(made)).units[0].verdict == f"undetermined ({made.message})"
+    assert screen(gather(made)).units[0].judged == f"undetermined ({made.message})"
+    object.__setattr__(made, "units", (open_, replace(open_, index=1)))
+    first, second = screen(gather(made)).units  # the same reason is told once
+    assert (first.judged, second.judged) == (f"undetermined ({made.message})", "undetermined (as unit 1)")
 
 
 def test_a_unit_left_open_is_marked_and_has_no_error():
@@ -120,7 +123,7 @@ def test_a_unit_left_open_is_marked_and_has_no_error():
     assert " ".join(shown.legend) in " ".join(first_lines(made).split())
     assert not shown.formula[2].endswith("(?)")
     assert "±" not in shown.units[0].output + "".join(value for _, value in shown.units[0].inputs)
-    assert "only 4 samples" in shown.units[0].verdict
+    assert "only 4 samples" in shown.units[0].reason
     table = [row for row in rows(made) if row[0] == 1]
     assert all(np.isinf(row[3]) for row in table)
     assert all(np.isfinite(row[3]) for row in rows(made) if row[0] == 2)
@@ -185,7 +188,8 @@ def test_as_many_parameters_as_rows_say_nothing_of_rows_left_out(rows, shown):
     guard = Prediction(1.0, nothing, nothing, r_squared=1.0, linear_r_squared=0.5)
     for name, value in (("prediction", guard), ("n_samples", rows), ("freedom", 9)):
         object.__setattr__(made, name, value)
-    assert dict(facts(gather(made)))["predictions: R²"] == f"{shown} on rows left out, ridge 0.5"
+    found = dict(facts(gather(made)))
+    assert (found["R² on rows left out"], found["R² of ridge there"]) == (shown, "0.5")
 
 
 def test_the_figure_of_the_fit_shows_what_is_predicted():

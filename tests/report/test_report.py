@@ -196,9 +196,14 @@ def test_a_network_of_several_outputs_shows_them_all(tmp_path):
     object.__setattr__(made, "network", several)
     page = _Page(report.render_html(made, tmp_path / "two.html", X, np.column_stack([y, y])).read_text())
     assert "4 relu units of 2 outputs" in page.text
-    assert {"figure-observed", "figure-observed-2", "figure-outputs"} <= set(page.ids)
+    assert {"figure-observed", "figure-observed-2"} <= set(page.ids)
+    assert "figure-outputs" not in page.ids  # a table has all of two outputs; of many, the picture
     assert f"y2 ≈ {numbers.short(-2 * found.output[0], 3)} h1" in page.text
     assert numbers.short(-2 * found.output[1]) in page.text
+    many = type(found)(found.weights, np.tile(outputs, 5), found.bias, np.zeros(10))
+    wide.output, wide.intercept = np.tile(wide.output, 5), np.ones(10)
+    object.__setattr__(made, "network", many)
+    assert "figure-outputs" in _Page(report.render_html(made, tmp_path / "ten.html").read_text()).ids
 
 
 def test_a_model_of_the_inputs_that_was_not_used_is_not_judged(tmp_path):

@@ -20,7 +20,7 @@ def fragment(recovery: Recovered) -> str:
     units = "".join(
         f"<tr><th>{unit.index + 1}</th><td>{escape(unit.share)}</td><td>{escape(unit.output)}</td>"
         f"<td style='text-align:left'>{escape(', '.join(f'{name} {value}' for name, value in unit.inputs))}"
-        f"{f', and {unit.more} more' if unit.more else ''}</td><td>{escape(unit.verdict)}</td></tr>"
+        f"{f', and {unit.more} more' if unit.more else ''}</td><td>{escape(unit.judged)}</td></tr>"
         for unit in shown.units
     )
     more = f"<p>and {shown.more_units} more units</p>" if shown.more_units else ""

@@ -73,7 +73,7 @@ def lines(shown: Screen, width: int = WIDTH) -> Lines:
     for unit in shown.units:
         output = f"w {unit.output}"
         share = f"{unit.share} of var(y)" if unit.share else ""
-        head = ", ".join(filter(None, (share, output, unit.verdict)))
+        head = ", ".join(filter(None, (share, output, unit.judged)))
         made += [(Kind.PLAIN, line) for line in _wrapped(head, width, f"{unit.index + 1:>4}   ", " " * 7)]
         named = ", ".join(f"{name} {value}" for name, value in unit.inputs)
         named += f", and {unit.more} more" if unit.more else ""

@@ -7,7 +7,7 @@ effects of its inputs; what failed, and the one thing to do next.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,9 +35,15 @@ class UnitLine:
     share: str
     output: str
     verdict: str
+    reason: str
     open: bool
     inputs: tuple[tuple[str, str], ...]
     more: int
+
+    @property
+    def judged(self) -> str:
+        """The verdict with what is behind it."""
+        return f"{self.verdict} ({self.reason})" if self.reason else self.verdict
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ def screen(subject: Subject) -> Screen:
     strongest = _by_share(subject)[:most_units]
     checks = by_urgency(subject.get("checks", ()))
     guard = subject.get("prediction")
-    units = tuple(_unit(subject, found, i, most_inputs) for i in strongest)
+    units = _told_once([_unit(subject, found, i, most_inputs) for i in strongest])
     return Screen(
         title=title(subject),
         status=str(subject.get("status", "no status")),
@@ -120,8 +126,8 @@ def facts(subject: Subject) -> tuple[tuple[str, str], ...]:
     if guard is not None and math.isfinite(guard.r_squared):
         # A fit to rounding by as many parameters as rows says nothing of others.
         free = guard.alone and subject.get("n_samples", math.inf) <= subject.get("freedom", 0)
-        held, ridge = "–" if free else explained(guard.r_squared), explained(guard.linear_r_squared)
-        found.append(("predictions: R²", f"{held} on rows left out, ridge {ridge}"))
+        found.append(("R² on rows left out", "–" if free else explained(guard.r_squared)))
+        found.append(("R² of ridge there", explained(guard.linear_r_squared)))
     noise = subject.get("noise_variance")
     if subject.family is not None:
         found.append(("family", f"{subject.family.name}, link {subject.family.link}"))
@@ -157,17 +163,26 @@ def _unit(subject: Subject, found: Effects, i: int, most: int) -> UnitLine:
     for j in found.largest(i, most):
         error = None if found.errors is None else float(found.errors[i, j])
         named.append((subject.names[j], _effect(float(found.values[i, j]), error, unit, largest)))
-    verdict = "" if unit is None else str(unit.status)
-    if unit is not None and unit.reason:
-        verdict += f" ({unit.reason})"
     return UnitLine(
         index=i,
         share="" if unit is None else part(unit.share),
         output=_effect(float(net.output[i]), subject.error("output", i), unit, strongest),
-        verdict=verdict,
+        verdict="" if unit is None else str(unit.status),
+        reason="" if unit is None else unit.reason,
         open=left_open(unit),
         inputs=tuple(named),
         more=net.n_inputs - len(named),
+    )
+
+
+def _told_once(units: list[UnitLine]) -> tuple[UnitLine, ...]:
+    """The units; a reason that a unit above has is not told again."""
+    first = {unit.reason: unit.index for unit in reversed(units)}
+    return tuple(
+        replace(unit, reason=f"as unit {first[unit.reason] + 1}")
+        if unit.reason and first[unit.reason] != unit.index
+        else unit
+        for unit in units
     )
 
 

@@ -53,7 +53,7 @@ def _units(shown: Screen) -> Grid:
     for unit in shown.units:
         named = ", ".join(f"{name} {value}" for name, value in unit.inputs)
         named += f", and {unit.more} more" if unit.more else ""
-        rows.append((f"unit {unit.index + 1}", unit.share or "–", unit.output, named, unit.verdict or "–"))
+        rows.append((f"unit {unit.index + 1}", unit.share or "–", unit.output, named, unit.judged or "–"))
     notes = list(shown.legend)
     if shown.more_units:
         notes.append(f"{shown.more_units} more units under the details.")
@@ -84,6 +84,8 @@ def _outputs(subject: Subject) -> tuple[Block, ...]:
         float(np.clip(1.6 + 0.28 * subject.n_outputs, 3.0, 12.0)),
         float(np.clip(1.3 + 0.24 * len(output), 1.8, 11.0)),
     )
+    if not more:  # the table has it all
+        return (grid,)
     picture = Figure(
         "outputs", "Output weights, by unit and output; red is positive, blue negative.",
         partial(drawings.heat_map, values=output, rows=subject.units, columns=subject.outputs),

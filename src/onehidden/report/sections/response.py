@@ -31,7 +31,7 @@ def of_units(subject: Subject) -> Section | None:
     chosen = np.sort(np.argsort(-np.std(parts, axis=0), kind="stable")[:MAX_UNITS])
     # Of a family y lies on another scale than the units.
     residual = None if subject.y is None or subject.family is not None else subject.left_over(X, subject.y)
-    figures = []
+    figures, banded = [], False
     for i in chosen.tolist():
         t = Z[:, i]
         grid = np.linspace(t.min(), t.max(), 120)
@@ -39,6 +39,7 @@ def of_units(subject: Subject) -> Section | None:
         error = subject.error("output", i)
         known = error is not None and np.isfinite(error) and not left_open(subject.unit(i))
         band = 1.96 * (error or 0.0) * np.abs(net.activation(grid)) if known else None
+        banded = banded or known
         behind = None if residual is None else parts[:, i] + residual
         keep = thin(len(X))
         means = None if behind is None else binned(t, behind)
@@ -58,7 +59,7 @@ def of_units(subject: Subject) -> Section | None:
     few = len(chosen) < net.n_hidden
     which = f"the {len(chosen)} units of {net.n_hidden} that move y most" if few else "each unit"
     text = f"What {which} adds to {left_hand(subject, 0)}, w g(⟨a, x⟩ + b), over the values of its "
-    text += "argument in the data; the band is the 95 % interval of w"
+    text += "argument in the data" + ("; the band is the 95 % interval of w" if banded else "")
     text += "." if residual is None else "; points are means of the partial residuals with 95 % intervals."
     return Section("ridge", "Response of the units", (Paragraph(text), Gallery(tuple(figures))))
 
