@@ -117,6 +117,9 @@ def affine_part(
     """
     count, far = box.d + 8 + box.d // 4, box.farther
     U, y = box.answered(count, rng, far)
+    if len(U) < count and far > 1:  # it does not answer there
+        far = 1.0
+        U, y = box.answered(count, rng)
     rest = y - 0.5 * np.abs(U @ hinges.weights.T + hinges.bias) @ hinges.output
     solved = np.linalg.lstsq(np.column_stack([U / far, np.ones(len(U))]), rest, rcond=None)[0]
     return solved[:-1] / far, solved[-1]
