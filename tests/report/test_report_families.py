@@ -71,11 +71,46 @@ def test_a_family_is_written_by_its_link_and_predicted_by_its_mean(found):
     shown = screen(gather(r))
     assert shown.formula[0] == "log E[spikes] ≈ 0.5 + log t"
     assert "log E[spikes]" in shown.head
-    assert ("family", "poisson, link log") in shown.facts
+    assert {("family", "poisson"), ("link", "log")} <= set(shown.facts)
     assert not any(label == "noise sd" for label, _ in shown.facts)
     y = np.round(np.exp(LINE.predict(X)))
     figure = at_a_glance(gather(r, X, y)).blocks[0].figures[0]
     np.testing.assert_allclose(figure.data["predicted"], np.exp(LINE.predict(X)))
+
+
+def test_an_offset_of_a_table_is_in_the_predictions_that_are_drawn(found):
+    r = made(found, LINE, target="spikes", family=families.get("poisson"))
+    log_time = np.linspace(-1, 1, len(X))
+    mean = np.exp(LINE.predict(X) + log_time)
+    table = oh.data.Table(X, np.round(mean), ("a", "b"), ("spikes",), offset=log_time, offset_name="log t")
+    subject = gather(r, table)
+    figure = at_a_glance(subject).blocks[0].figures[0]
+    np.testing.assert_allclose(figure.data["predicted"], mean)
+    np.testing.assert_allclose(subject.left_over(), np.round(mean) - mean)
+    without = at_a_glance(gather(r, X, np.round(mean))).blocks[0].figures[0]
+    assert not np.allclose(without.data["predicted"], mean)
+
+
+@pytest.mark.parametrize("classes", [(0.0, 1.0, 2.0), ("ape", "bee", "cat")])
+def test_labels_are_drawn_as_probabilities_and_counted_by_class(found, classes):
+    softmax = families.get("softmax", classes=3)
+    r = made(found, TWO, target="kind", family=softmax, classes=classes)
+    probabilities = softmax.mean(TWO.predict(X))
+    code = np.argmax(np.column_stack([1 - probabilities.sum(axis=1), probabilities]), axis=1)
+    code[:4] = (code[:4] + 1) % 3  # four rows of another class than the likeliest
+    grid, _, gallery = at_a_glance(gather(r, X, np.array(classes)[code])).blocks
+    names = [f"{one:.0f}" if isinstance(one, float) else one for one in classes]
+    assert [row[0] for row in grid.rows] == names
+    counts = np.array([row[1:4] for row in grid.rows], dtype=int)
+    assert counts.sum() == len(X)
+    assert np.trace(counts) == len(X) - 4
+    np.testing.assert_allclose(gallery.figures[1].data["predicted"], probabilities[:, 1])
+    np.testing.assert_array_equal(gallery.figures[1].data["observed"], code == 2)
+    shown = screen(gather(r))
+    assert shown.title.endswith("behind kind")
+    assert shown.formula[1].startswith(f"log P[{names[2]}] / P[{names[0]}]")
+    with pytest.raises(ValueError, match="none of the classes"):
+        gather(r, X, np.full(len(X), 7.0))
 
 
 def test_a_report_says_how_to_type_what_was_asked(found, tmp_path):

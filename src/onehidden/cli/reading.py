@@ -97,13 +97,6 @@ def beside(table: Table | Source) -> dict[str, Any]:
     return {"offset": held.offset, "trials": held.trials}
 
 
-def drawn(table: Table) -> tuple[Any, Any]:
-    """X and y as a report shows them: shares of trials, and no y beside an offset, which a report has not."""
-    if table.y is None or table.offset is not None:
-        return table.X, None
-    return table.X, table.y if table.trials is None else (table.y.T / table.trials).T
-
-
 def say(table: Table | Source) -> None:
     """What was done to the columns on the way, on stderr."""
     for note in table.notes:

@@ -150,10 +150,9 @@ def command(
     # Workers read parts: with a scheduler even a small file is opened as a stream of them.
     table = data.open(file, target=target, **how, constant="drop", stream=True if scheduler else None)
     reading.say(table)
-    held: tuple[Any, Any] = (None, None)
-    if isinstance(table, data.Table):
-        held = reading.drawn(table)
-        if family is None and (noticed := families.notice(table.y)) is not None:
+    held = table if isinstance(table, data.Table) else None
+    if held is not None:
+        if family is None and (noticed := families.notice(held.y)) is not None:
             click.echo(f"note: {as_typed(noticed.sentence)}", err=True)
     what = f"{table.n_rows} rows, {table.n_inputs} features, {targets_in_words(table.target_names)}"
     with progress.live(max_seconds, what) as listener, interrupts.gentle() as stopped:
@@ -166,7 +165,7 @@ def command(
     levels = {"one_hot": {name: list(found) for name, found in table.levels.items()}} if table.levels else {}
     source = {"source": str(file), "target": target, "constant": "drop", **how, **levels}
     recovery = replace(recovery, options={**recovery.options, **source})
-    runs.write(recovery, folder, *held)
+    runs.write(recovery, folder, held)
     if as_json:
         click.echo(json.dumps(recovery.to_dict(), allow_nan=False))
     else:

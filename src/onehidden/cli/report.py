@@ -58,7 +58,7 @@ def command(
     X = y = None
     if file is not None:
         table = data.open(file, **reading.as_recovered(recovery, reading.given(**typed), targets))
-        X, y = reading.drawn(table) if isinstance(table, data.Table) else data.sampled(table, ROWS)
+        X, y = (table, None) if isinstance(table, data.Table) else data.sampled(table, ROWS)
     if as_json:
         click.echo(report.as_json_text(recovery, X=X, y=y))
         return 0

@@ -12,6 +12,7 @@ from onehidden.whole import real, whole_folder
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from onehidden.data import Table
     from onehidden.network import OneHiddenNet
     from onehidden.recovery import Recovery
 
@@ -75,8 +76,8 @@ def must_differ(out: Path | None, *inputs: Path) -> None:
 def write(
     recovery: Recovery,
     folder: Path,
-    X: npt.ArrayLike | None,
-    y: npt.ArrayLike | None,
+    X: npt.ArrayLike | Table | None,
+    y: npt.ArrayLike | None = None,
     truth: OneHiddenNet | None = None,
 ) -> None:
     """model.safetensors, recovery.json, report.html, units.csv: all of them or none."""

@@ -14,6 +14,7 @@ from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.status import Status
 from onehidden.certify.units import UnitVerdict
 from onehidden.checks import Check
+from onehidden.data.table import Table
 from onehidden.families import Family
 from onehidden.network import OneHiddenNet
 from onehidden.recovery.bands import (
@@ -227,7 +228,7 @@ class Recovery:
     def report(
         self,
         path_html: str | Path,
-        X: npt.ArrayLike | None = None,
+        X: npt.ArrayLike | Table | None = None,
         y: npt.ArrayLike | None = None,
         truth: OneHiddenNet | None = None,
     ) -> None:

@@ -27,7 +27,8 @@ def render_html(
     ----------
     recovery : the result of ``recover``.
     path : the file to write; its folder is made when missing.
-    X, y : samples, (n, d) and (n,), for the ridge functions and observed against predicted; subsampled.
+    X, y : samples, (n, d) and (n,), for the ridge functions and observed against predicted; subsampled. X may
+        be a ``data.Table`` that holds the target too, with its offset and trials.
     truth : the network that made the data, where it is known: adds the matched units and their errors.
 
     Returns

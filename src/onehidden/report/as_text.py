@@ -72,7 +72,7 @@ def lines(shown: Screen, width: int = WIDTH) -> Lines:
     made += [(Kind.PLAIN, ""), (Kind.QUIET, f"unit   {shown.head}, the strongest first")]
     for unit in shown.units:
         output = f"w {unit.output}"
-        share = f"{unit.share} of var(y)" if unit.share else ""
+        share = f"{unit.share} of {shown.whole}" if unit.share else ""
         head = ", ".join(filter(None, (share, output, unit.judged)))
         made += [(Kind.PLAIN, line) for line in _wrapped(head, width, f"{unit.index + 1:>4}   ", " " * 7)]
         named = ", ".join(f"{name} {value}" for name, value in unit.inputs)

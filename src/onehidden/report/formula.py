@@ -9,7 +9,7 @@ import numpy as np
 from onehidden.report.effects import Effects
 from onehidden.report.marks import left_open
 from onehidden.report.numbers import plural, short
-from onehidden.report.subject import Subject, one_output
+from onehidden.report.subject import Subject, label, one_output
 
 _WRITTEN = {"relu": "max(0, {})", "abs": "|{}|", "linear": "({})", "quadratic": "({})²"}
 # What the network's output is of the mean of y, by the link of a family.
@@ -87,7 +87,9 @@ def left_hand(subject: Subject, which: int) -> str:
     if subject.family is None:
         return name
     classes = subject.get("classes", ())
-    return _LINKED.get(subject.family.link, "f(E[{}])").format(name, base=classes[0] if classes else "")
+    return _LINKED.get(subject.family.link, "f(E[{}])").format(
+        name, base=label(classes[0]) if classes else ""
+    )
 
 
 def _offset(subject: Subject) -> str:

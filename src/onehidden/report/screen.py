@@ -58,6 +58,7 @@ class Screen:
     facts: tuple[tuple[str, str], ...]
     predictions: str
     head: str
+    whole: str  # what the shares of the units are of
     units: tuple[UnitLine, ...]
     more_units: int
     legend: tuple[str, ...]
@@ -88,6 +89,7 @@ def screen(subject: Subject) -> Screen:
         facts=facts(subject),
         predictions="" if guard is None or guard.alone else guard.message,
         head=_head(subject, found),
+        whole="var(y)" if subject.family is None else "all units",
         units=units,
         more_units=subject.net.n_hidden - len(strongest),
         legend=_legend(subject, units),
@@ -109,7 +111,9 @@ def title(subject: Subject) -> str:
     what = f"{net.n_hidden} {net.activation.name} {plural(net.n_hidden, 'unit')}"
     what += f" of {subject.n_outputs} outputs" if subject.n_outputs > 1 else ""
     source = options.get("source")
-    what += f" behind {subject.target}" if options.get("target") else ""
+    target = options.get("target")
+    named = str(target) if subject.get("classes") else subject.target
+    what += f" behind {named}" if target else ""
     return what + (f" in {str(source).rstrip('/').rpartition('/')[2]}" if source else "")
 
 
@@ -130,7 +134,7 @@ def facts(subject: Subject) -> tuple[tuple[str, str], ...]:
         found.append(("R² of ridge there", explained(guard.linear_r_squared)))
     noise = subject.get("noise_variance")
     if subject.family is not None:
-        found.append(("family", f"{subject.family.name}, link {subject.family.link}"))
+        found += [("family", subject.family.name), ("link", subject.family.link)]
     elif noise is not None:
         found.append(("noise sd", short(float(np.sqrt(max(noise, 0.0))), 3)))
     rows = subject.get("n_samples", subject.n_rows)
@@ -149,6 +153,13 @@ def explained(value: float) -> str:
     return short(value, 3) if left >= 1e-3 else f"1 − {left:.0e}"
 
 
+def _share(subject: Subject, unit: UnitVerdict) -> float:
+    """What a unit adds as a share of var(y); of a family, whose y lies on another scale, of all units."""
+    if subject.family is None:
+        return unit.share
+    return unit.share / (sum(one.share for one in subject.get("units", ())) or 1.0)
+
+
 def _by_share(subject: Subject) -> list[int]:
     """The units, those that add most first."""
     units = [subject.unit(i) for i in range(subject.net.n_hidden)]
@@ -165,7 +176,7 @@ def _unit(subject: Subject, found: Effects, i: int, most: int) -> UnitLine:
         named.append((subject.names[j], _effect(float(found.values[i, j]), error, unit, largest)))
     return UnitLine(
         index=i,
-        share="" if unit is None else part(unit.share),
+        share="" if unit is None else part(_share(subject, unit)),
         output=_effect(float(net.output[i]), subject.error("output", i), unit, strongest),
         verdict="" if unit is None else str(unit.status),
         reason="" if unit is None else unit.reason,
@@ -206,7 +217,7 @@ def _legend(subject: Subject, units: tuple[UnitLine, ...]) -> tuple[str, ...]:
     if UNKNOWN in numbers or any(unit.open for unit in units):
         made.append("? is undetermined: the data leave it open; numbers of a unit marked (?) have no error.")
     verdicts = [subject.unit(i) for i in range(subject.net.n_hidden)]
-    if sum(unit.share for unit in verdicts if unit is not None) > 1:
+    if sum(_share(subject, unit) for unit in verdicts if unit is not None) > 1 + 1e-9:
         made.append("Shares can pass 100 %, one or their sum: units overlap or cancel.")
     return tuple(made)
 

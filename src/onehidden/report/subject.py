@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Protocol, runtime_checkable
@@ -11,6 +11,7 @@ import numpy as np
 
 from onehidden.certify.units import UnitVerdict
 from onehidden.data.arrays import check_arrays
+from onehidden.data.table import Table
 from onehidden.matching import Match, match
 from onehidden.network import OneHiddenNet
 
@@ -40,6 +41,7 @@ class Subject:
     y: np.ndarray | None  # of several outputs the first
     Y: np.ndarray | None  # (n, q)
     n_rows: int | None
+    offset: np.ndarray | None  # (n,) added to the network's output at these rows
     truth: OneHiddenNet | None
     match: Match | None
 
@@ -57,19 +59,26 @@ class Subject:
             return None
         return float(np.asarray(getattr(self.errors, name))[index])
 
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """(n, q) what the recovery predicts, which the network may be only a part of."""
+    def predictions(self) -> np.ndarray:
+        """(n, q) what the recovery predicts at the rows, which the network may be only a part of."""
         whole: Any = self.recovery
+        X = self.X
+        assert X is not None
         if hasattr(whole, "predict"):
-            return whole.predict(X).reshape(len(X), -1)
+            beside = {} if self.offset is None else {"offset": self.offset}
+            return whole.predict(X, **beside).reshape(len(X), -1)
         guard = self.get("prediction")
         held = whole.network.predict(X) if guard is None else guard.predict(whole.network, X)
         return held.reshape(len(X), -1)
 
-    def left_over(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """y less what the network alone says of its mean, for the first output."""
-        eta = self.net.predict(X)
-        return y - (eta if self.family is None else self.family.mean(eta))
+    def left_over(self) -> np.ndarray:
+        """(n,) y less what the network alone says of its mean, for the first output."""
+        assert self.X is not None
+        assert self.Y is not None
+        eta = self.recovery.network.predict(self.X)
+        eta = eta if self.offset is None else (eta.T + self.offset).T
+        mean = eta if self.family is None else self.family.mean(eta)
+        return self.Y[:, 0] - mean.reshape(len(self.X), -1)[:, 0]
 
     @property
     def n_outputs(self) -> int:
@@ -106,14 +115,17 @@ def gather(
     names = getattr(recovery, "feature_names", None) or [f"x{j}" for j in range(net.n_inputs)]
     if len(names) != net.n_inputs:
         raise ValueError(f"feature_names must have one name an input ({net.n_inputs}), got {len(names)}")
-    n_rows, rows, values = None, None, None
+    n_rows, rows, values, beside = None, None, None, None
+    if isinstance(X, Table):
+        X, y, beside = X.X, X.y if X.y is None or X.trials is None else (X.y.T / X.trials).T, X.offset
     if X is not None:
-        rows, values = check_arrays(X, y)
+        rows, values = check_arrays(X, as_indicators(y, getattr(recovery, "classes", ())))
         if rows.shape[1] != net.n_inputs:
             raise ValueError(f"X must be (n, {net.n_inputs}) to fit the network, got shape {rows.shape}")
         n_rows = len(rows)
         keep = np.unique(np.linspace(0, n_rows - 1, min(n_rows, MAX_ROWS)).astype(int))
         rows, values = rows[keep], None if values is None else values[keep].reshape(len(keep), -1)
+        beside = None if beside is None else beside[keep]
         outputs = recovery.network.n_outputs
         if values is not None and values.shape[1] != outputs:
             raise ValueError(f"y must have {outputs} columns to fit the network, got {values.shape[1]}")
@@ -130,6 +142,7 @@ def gather(
         None if values is None else values[:, 0],
         values,
         n_rows,
+        beside,
         truth,
         None if truth is None else match(recovery.network, truth),
     )
@@ -138,12 +151,30 @@ def gather(
 def output_names(recovery: Recovered) -> tuple[str, ...]:
     """What the outputs are called: their columns, the classes after the first, y, or numbers."""
     target = dict(getattr(recovery, "options", None) or {}).get("target")
-    named = [*getattr(recovery, "classes", ())[1:]] or target
+    named = [*map(label, getattr(recovery, "classes", ())[1:])] or target
     named = [named] if isinstance(named, str) else named
     q = recovery.network.n_outputs
     if isinstance(named, (list, tuple)) and len(named) == q:
         return tuple(map(str, named))
     return ("y",) if q == 1 else tuple(f"y{j + 1}" for j in range(q))
+
+
+def label(one: Any) -> str:
+    """What a class is called: of whole numbers, which a file may hold as 1.0, the number."""
+    return f"{one:.0f}" if isinstance(one, float) and one.is_integer() else str(one)
+
+
+def as_indicators(y: Any, classes: Sequence[Any]) -> Any:
+    """Labels as 0 and 1, a column for every class but the first; what is no label is left as it is."""
+    if y is None or not classes or np.ndim(y) > 1:
+        return y
+    labels = np.asarray(y)
+    strange = labels[~np.isin(labels, np.asarray(classes))]
+    if strange.size:
+        raise ValueError(
+            f"y holds {strange[0]!s}, which is none of the classes {', '.join(map(str, classes))}"
+        )
+    return np.column_stack([labels == label for label in classes[1:]]).astype(float)
 
 
 def one_output(net: OneHiddenNet, which: int = 0) -> OneHiddenNet:

@@ -57,7 +57,7 @@ def _units(shown: Screen) -> Grid:
     notes = list(shown.legend)
     if shown.more_units:
         notes.append(f"{shown.more_units} more units under the details.")
-    columns = ("unit", "share of var(y)", "output w", f"{shown.head}, strongest first", "verdict")
+    columns = ("unit", f"share of {shown.whole}", "output w", f"{shown.head}, strongest first", "verdict")
     return Grid(columns, tuple(rows), " ".join(notes), frozenset({3, 4}), stacks=True)
 
 

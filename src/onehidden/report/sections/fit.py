@@ -11,9 +11,10 @@ from onehidden.report.blocks import Figure, Gallery, Grid, Paragraph, Section
 from onehidden.report.numbers import short
 from onehidden.report.screen import explained
 from onehidden.report.sections.response import MAX_UNITS, binned
-from onehidden.report.subject import Subject, thin
+from onehidden.report.subject import Subject, label, thin
 
 PANELS = 6  # outputs that are drawn
+MAX_CLASSES = 12  # in the table of classes against predictions
 
 
 def at_a_glance(subject: Subject) -> Section | None:
@@ -21,10 +22,11 @@ def at_a_glance(subject: Subject) -> Section | None:
     if subject.X is None or subject.Y is None:
         return None
     keep = thin(len(subject.X))
-    predicted = subject.predict(subject.X)
+    predicted = subject.predictions()
     if predicted.shape != subject.Y.shape:
         return None
     said = f" {len(keep)} rows of {subject.n_rows}." if len(keep) < (subject.n_rows or 0) else ""
+    said += "" if subject.family is None else " Points are means with 95 % intervals."
     if subject.n_outputs > 1:
         return _of_several(subject, predicted, keep, said)
     y = subject.Y[:, 0]
@@ -54,7 +56,7 @@ def _observed(
     means = None if subject.family is None else binned(predicted, y)
     return Figure(
         "observed" if which == 0 else f"observed-{which + 1}",
-        said + ("" if means is None else " Points are means with 95 % intervals."),
+        said,
         partial(curves.observed, predicted=predicted[keep], y=y[keep], means=means),
         {"predicted": predicted[keep], "observed": y[keep]},
         size,
@@ -72,6 +74,8 @@ def _of_several(subject: Subject, predicted: np.ndarray, keep: np.ndarray, said:
         for j, name in enumerate(subject.outputs)
     )  # fmt: skip
     grid = Grid(("output", "R²", "sd of what is left", "sd"), rows, wordy=frozenset({0}))
+    classes = list(map(label, subject.get("classes", ())))
+    grid = _confusion(classes, Y, predicted) if classes else grid
     panels = tuple(
         _observed(subject, predicted[:, j], j, keep, name, (2.7, 2.0))
         for j, name in enumerate(subject.outputs[:PANELS])
@@ -81,6 +85,28 @@ def _of_several(subject: Subject, predicted: np.ndarray, keep: np.ndarray, said:
     return Section("observed", "Fit", (grid, Paragraph(text), Gallery(panels)))
 
 
+def _confusion(classes: list[str], Y: np.ndarray, predicted: np.ndarray) -> Grid:
+    """How many rows of each class have which class as the likeliest."""
+    true, likeliest = (
+        np.argmax(np.column_stack([1 - held.sum(axis=1), held]), axis=1) for held in (Y, predicted)
+    )
+    counts = np.zeros((len(classes), len(classes)), dtype=int)
+    np.add.at(counts, (true, likeliest), 1)
+    shown = classes[:MAX_CLASSES]
+    rows = tuple(
+        (
+            name,
+            *(str(counts[i, j]) for j in range(len(shown))),
+            short(counts[i, i] / max(counts[i].sum(), 1), 3),
+        )
+        for i, name in enumerate(shown)
+    )
+    more = len(classes) - len(shown)
+    note = f"Rows by their class and the likeliest by the network; {np.trace(counts)} of {len(Y)} agree."
+    note += f" {more} more classes are left out." if more else ""
+    return Grid(("class", *(f"as {name}" for name in shown), "share right"), rows, note, frozenset({0}))
+
+
 def residuals_by_unit(subject: Subject) -> Section | None:
     """What is left over against the argument of each unit: a kink in the wrong place shows here."""
     if subject.X is None or subject.y is None:
@@ -88,7 +114,7 @@ def residuals_by_unit(subject: Subject) -> Section | None:
     net, keep = subject.net, thin(len(subject.X))
     Z = subject.X @ net.weights.T + net.bias
     parts = net.activation(Z) * net.output
-    residual = subject.left_over(subject.X, subject.y)
+    residual = subject.left_over()
     chosen = np.sort(np.argsort(-np.std(parts, axis=0), kind="stable")[:MAX_UNITS])
     figures = tuple(
         Figure(

@@ -30,7 +30,7 @@ def of_units(subject: Subject) -> Section | None:
     parts = net.activation(Z) * net.output
     chosen = np.sort(np.argsort(-np.std(parts, axis=0), kind="stable")[:MAX_UNITS])
     # Of a family y lies on another scale than the units.
-    residual = None if subject.y is None or subject.family is not None else subject.left_over(X, subject.y)
+    residual = None if subject.y is None or subject.family is not None else subject.left_over()
     figures, banded = [], False
     for i in chosen.tolist():
         t = Z[:, i]
