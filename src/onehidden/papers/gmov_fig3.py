@@ -215,13 +215,16 @@ def without_degree_two(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def draw(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
-    axes = figure.subplots()
+    """The paper's runs in the upper panel, the controls and the setting of our own in the lower one."""
+    panels = figure.subplots(2, 1, sharex=True)
     for label, (steps, errors) in curves.items():
-        if len(steps) == 0:  # diverged before the first record
-            continue
-        axes.plot(steps, errors, label=label, linestyle="--" if label.startswith("control") else "-")
-    axes.set(xlabel="steps", ylabel="honest error", ylim=(0, 1))
-    axes.legend(fontsize="x-small")
+        if len(steps) > 0:  # else diverged before the first record
+            axes = panels[int(label.startswith(("control", "own")))]
+            axes.plot(steps, errors, label=label.replace("gradient descent", "descent"))
+    for axes in panels:
+        axes.set(ylabel="honest error", ylim=(0, 1.05))
+        axes.legend(fontsize="xx-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    panels[1].set_xlabel("steps")
 
 
 FIG3 = Item(

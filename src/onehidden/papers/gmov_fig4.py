@@ -166,6 +166,8 @@ def draw(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
     axes.axvline(REACHED, color="grey", linestyle=":")
     axes.set_yticks(range(len(places)), places)
     axes.set(xscale="log", xlabel="median honest error, μ = 0.1")
+    axes.minorticks_off()  # their labels would run into each other
+    axes.set_xticks([0.01, 0.03, 0.1, 0.3], [".01", ".03", ".1", ".3"])
     axes.legend(fontsize="small")
 
 
