@@ -2,7 +2,7 @@
 
 ``BENCH_PARTS``: aims (``_aims``), fewest. There n / p, p = k d, is taken from a geometric grid by bisection
 for every size and law; at the n found, two baselines have the same samples, seeds and time: the true width
-from 20 random starts by Levenberg–Marquardt on the squared loss, and wide-and-prune written plainly in PyTorch.
+from 20 random starts by Levenberg–Marquardt on the squared loss, and wide-and-prune in PyTorch.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ from onehidden.starts.prune import eliminate_backwards, merge_parallel
 from onehidden.starts.start import descent_work
 
 Carry = tuple[Any, optax.OptState]  # parameters, as optax hands them back, and the state of the optimiser
-_CHUNK = 1000  # steps between looks at the clock
+_CHUNKS = 1000, 100, 10  # steps between looks at the clock: few lengths, since each is compiled
+_AT_ONCE, _ON_DEVICE = 1e11, 3e13  # operations between them: about a second of two cores, of an accelerator
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ def train(
     """
     n = problem.n
     batch = min(settings.batch or n, n)
+    chunk = chunk_of(6.0 * batch * form.d * form.k)
     # Slices that run over the end go on at the beginning: every row is drawn as often.
     order = np.resize(run.rng("student rows").permutation(n), n + (batch - 1) * (batch < n))
     # An accelerator's default product of float32 keeps 10 bits: students that need all rows end astray.
@@ -120,23 +122,29 @@ def train(
                 shape, [jnp.asarray(kept[f"leaf{i}"]) for i in range(len(leaves))]
             )
             taken = int(kept["done"])
-        for done in range(0, settings.steps, _CHUNK):
+        for done in range(0, settings.steps, chunk):
             if done < taken:  # only the draws of the steps already taken
                 key, _ = jax.random.split(key)
                 continue
             if run.expired():
                 break
             key, draw = jax.random.split(key)
-            starts = jax.random.randint(draw, (_CHUNK,), 0, len(order) - batch + 1)
+            starts = jax.random.randint(draw, (chunk,), 0, len(order) - batch + 1)
             schedule = settings.rate, settings.steps
             theta, state, loss = _run_chunk(form, schedule, batch, theta, state, masks, rows, starts)
             if run.journal.remembers:
                 leaves = jax.tree.leaves((theta, state))
                 values = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
-                last = done + _CHUNK >= settings.steps
-                run.keep(values | {"done": np.asarray(done + _CHUNK)}, passing=not last)
-            run.report(stage, done + _CHUNK, float(loss))
+                last = done + chunk >= settings.steps
+                run.keep(values | {"done": np.asarray(done + chunk)}, passing=not last)
+            run.report(stage, done + chunk, float(loss))
     return np.asarray(theta, dtype=float)
+
+
+def chunk_of(step: float) -> int:
+    """Steps that are taken between two looks at the clock, where one takes so many operations."""
+    most = _AT_ONCE if jax.default_backend() == "cpu" else _ON_DEVICE
+    return next((chunk for chunk in _CHUNKS if chunk * step <= most), _CHUNKS[-1])
 
 
 def random_student(form: Form, rng: np.random.Generator) -> np.ndarray:
