@@ -35,8 +35,10 @@ LARGE = (
     (784, 32, "single"), (784, 32, "6 decimals"), (784, 32, "3 decimals"), (784, 32, "noise 1e-6"),
 )  # fmt: skip
 LONGEST = 1200.0  # seconds for one of the hundred; beside other work they are long
+# Seeds of networks of two units: the first ten as they come, then those up to 50 whose labels tell all rows.
+PAIRS = (*range(10), 18, 22, 26, 30, 32, 33, 37, 38, 43)
 # inputs, units, seed: of 512 inputs random, of 64 trained on digits
-LABELS = (*((512, 2, seed) for seed in range(24)), *((64, 4, seed) for seed in range(6)))
+LABELS = (*((512, 2, seed) for seed in PAIRS), *((64, 4, seed) for seed in range(6)))
 SPOILT = {
     "6 decimals": lambda y, rng: np.round(y, 6),
     "3 decimals": lambda y, rng: np.round(y, 3),
