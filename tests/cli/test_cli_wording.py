@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from helpers import command
 
 from onehidden.cli.wording import as_typed
 
@@ -47,3 +48,21 @@ from onehidden.cli.wording import as_typed
 def test_arguments_become_options_and_the_rest_stays(python, typed):
     assert as_typed(python) == typed
     assert as_typed(typed) == typed
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (("recvoer", "x.csv"), "no such command 'recvoer': did you mean 'recover'?"),
+        (("recover", "x.csv", "--hiden", 2), "no such option '--hiden': did you mean '--hidden'?"),
+        (("recover", "x.csv", "--nobias"), "no such option '--nobias': did you mean '--no-bias'?"),
+        (("--hlp",), "no such option '--hlp': did you mean '--help'?"),
+        (("xyzzy",), "no such command 'xyzzy'."),
+        (("predict", "--qqq"), "no such option '--qqq'."),
+    ],
+)
+def test_what_was_mistyped_is_guessed_in_one_sentence(typed, said):
+    done = command(*typed)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"onehidden: {said} See onehidden")
+    assert len(done.stderr.splitlines()) == 1

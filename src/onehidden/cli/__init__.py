@@ -10,7 +10,7 @@ import warnings
 
 import click
 
-from onehidden.cli.wording import as_typed
+from onehidden.cli.wording import as_typed, misread
 
 _COMMANDS = {
     "demo": "Recover a built-in hidden layer, compare it with the truth, write a page.",
@@ -38,6 +38,13 @@ class _Lazy(click.Group):
         if name not in _COMMANDS:
             return None
         return importlib.import_module(f"onehidden.cli.{name}").command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS:
+            raise click.UsageError(misread("command", args[0], _COMMANDS), ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -77,10 +84,16 @@ def main() -> None:
         with warnings.catch_warnings():
             if not os.environ.get("ONEHIDDEN_TRACEBACK"):
                 warnings.simplefilter("ignore")  # what a person must know is said in a sentence
-            code = cli.main(standalone_mode=False)
+            code = cli.main(prog_name="onehidden", standalone_mode=False)
         output.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help() if error.ctx else str(error), err=True)
+        code = 2
+    except click.NoSuchOption as error:
+        there = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
+        known = [name for one in there for name in (*one.opts, *one.secondary_opts)]
+        sentence = misread("option", error.option_name, known)
+        click.echo(f"onehidden: {_shown(sentence)}{_where_to_look(error)}", err=True)
         code = 2
     except click.ClickException as error:
         click.echo(f"onehidden: {_one_line(error.format_message())}{_where_to_look(error)}", err=True)

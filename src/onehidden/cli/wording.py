@@ -1,8 +1,10 @@
-"""Sentences of the library as they read on the command line: arguments become the options one types."""
+"""Sentences as they read on the command line: arguments become options, and what was mistyped is guessed."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 # Arguments of ``recover`` and ``data.open`` that are options here, with what they are called.
 _OPTIONS = {
@@ -30,3 +32,10 @@ def as_typed(sentence: str) -> str:
         for python, typed in _OBJECTS:
             text = text.replace(python, typed)
     return re.sub(r"\bsample_weight\b", "--weight", text)
+
+
+def misread(what: str, typed: str, known: Iterable[str]) -> str:
+    """That there is no such command or option, and the nearest that there is."""
+    bare = {name.lstrip("-"): name for name in known}  # dashes are alike everywhere
+    near = get_close_matches(typed.lstrip("-"), bare, 1, 0.6)
+    return f"no such {what} {typed!r}" + (f": did you mean {bare[near[0]]!r}?" if near else ".")
