@@ -34,7 +34,8 @@ def not_numeric(
             comma = column is not None and any(map(_has_comma, _texts(column)))
             cure = _COMMAS if comma else "give numbers there, or name another column"
             if role == "target" and not comma and kinds[name] is Kind.TEXT:
-                cure += "; classes are for OneHiddenClassifier in Python"
+                cure += "; classes are numbered for family='softmax' (--family softmax), or as text for"
+                cure += " OneHiddenClassifier in Python"
             shown = _shown(kinds[name], column)
             yield f"the {role} must be a number, but {name!r} of {where} is not ({shown}): {cure}"
     wanted = [feature.column for feature in features if feature.level is None]
