@@ -29,6 +29,7 @@ def folder(tmp_path_factory):
         "right": 2 - 0.5 * eta + 0.1 * rng.standard_normal(N), "count": rng.poisson(np.exp(eta + off)),
         "of": trials, "hits": rng.binomial(trials, 1 / (1 + np.exp(0.5 - eta))),
         "word": np.where(eta > 0.5, "yes", "no"),
+        "kind": np.digitize(eta + 0.5 * rng.standard_normal(N), [0.2, 1.0]),
     }  # fmt: skip
     csv.write_csv(pa.table(columns), home / "t.csv")
     return home, columns
@@ -116,6 +117,22 @@ def test_successes_of_trials_are_held_against_shares(folder):
     assert np.all((predicted > 0) & (predicted < 1))
     wanted = np.mean((columns["hits"] / columns["of"] - predicted) ** 2)
     assert json.loads(told.stdout)["data"]["mean_squared_error"] == pytest.approx(wanted)
+
+
+def test_classes_are_written_drawn_and_held_against_their_probabilities(folder):
+    home, columns = folder
+    asked = ("--target", "kind", *QUICK, "--family", "softmax", "--max-seconds", 20)
+    done = run("recover", home / "t.csv", *asked, "--out", home / "kinds")
+    assert done.returncode in (0, 1), done.stderr
+    assert "behind kind in t.csv" in done.stdout
+    assert "rows by their class" in (home / "kinds" / "report.html").read_text().lower()
+    told = json.loads(run("check", home / "kinds", "--data", home / "t.csv", "--json").stdout)["data"]
+    found = json.loads(run("predict", home / "kinds", home / "t.csv", "--json").stdout)
+    assert found["columns"] == ["1", "2"]
+    errors = np.mean((np.array(found["predictions"]) - (columns["kind"][:, None] == [1, 2])) ** 2, axis=0)
+    assert told["outputs"]["1"]["mean_squared_error"] == pytest.approx(errors[0])
+    assert told["outputs"]["2"]["mean_squared_error"] == pytest.approx(errors[1])
+    assert "noise variance" not in run("check", home / "kinds", "--data", home / "t.csv").stdout
 
 
 @pytest.mark.parametrize(

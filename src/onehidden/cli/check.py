@@ -66,7 +66,8 @@ def command(run: Path, file: Path | None, targets: list[str], as_json: bool, **t
         console = Console()
         console.print(tables.checks(recovery))
         console.print(tables.status(recovery))
-        noise = f"noise variance of the run {recovery.noise_variance:.4g}"
+        # Of a family the noise hangs on the mean: there is no one number for it.
+        noise = "" if recovery.family else f"; noise variance of the run {recovery.noise_variance:.4g}"
         for of, error in found.items():
-            click.echo(f"{file}, {of}: {error.sentence()}; {noise}")
+            click.echo(f"{file}, {of}: {error.sentence()}{noise}")
     return 0 if recovery.converged else 1

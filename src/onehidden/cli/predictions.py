@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onehidden.report.subject import as_indicators, label
 from onehidden.whole import whole_file
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ class Predictions:
         self.names = [f"{name}{end}" for name in self.outputs for end in ends]
         if single:
             self.names = [name.removeprefix("prediction_") for name in self.names]
-        self.error, self.gaps = Error(table.target_names), 0
+        self.classes: tuple[Any, ...] = getattr(net, "classes", ())
+        self.error, self.gaps = Error(self.outputs if self.classes else table.target_names), 0
 
     def __iter__(self) -> Iterator[np.ndarray]:
         for batch in self.table.batches():
@@ -100,8 +102,8 @@ class Predictions:
             values: np.ndarray = self.net.predict(batch.X, offset=batch.offset)  # pyright: ignore[reportCallIssue]
         else:
             values = self.net.predict(batch.X)
-        y = batch.y
-        if y is not None and y.shape == values.shape:
+        y = as_indicators(batch.y, self.classes)
+        if y is not None and y.size == values.size:
             self.error.update(y if batch.trials is None else (y.T / batch.trials).T, values)
         parts = [values]
         if self.interval:
@@ -116,7 +118,7 @@ def output_names(net: OneHiddenNet | Recovery) -> tuple[str, ...]:
     if network.output.ndim == 1:
         return ("prediction",)
     options: dict[str, Any] = getattr(net, "options", {})
-    named = [*getattr(net, "classes", ())[1:]] or options.get("target")
+    named = [*map(label, getattr(net, "classes", ())[1:])] or options.get("target")
     if isinstance(named, (list, tuple)) and len(named) == network.n_outputs:
         return tuple(map(str, named))
     return tuple(f"y{j}" for j in range(network.n_outputs))
