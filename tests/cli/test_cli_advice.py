@@ -14,7 +14,7 @@ N = 160
 RNG = np.random.default_rng(0)
 A, B, NOISE = RNG.standard_normal((3, N))
 BASE = {"a": A, "y": np.maximum(A, 0) + 0.1 * NOISE}
-END = ("bring more rows", "take the predictions")
+END = ("bring more rows", "take the predictions", "groups the rows")
 
 
 def followed(words, said, out):

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from fake_recovery import HOSTILE, fake
 
+from onehidden.certify.status import Status
 from onehidden.certify.units import Cause, UnitVerdict
+from onehidden.checks import About
 from onehidden.network import OneHiddenNet
 from onehidden.recovery.line import Affine
 from onehidden.recovery.prediction import Prediction
@@ -16,7 +18,7 @@ from onehidden.report.as_notebook import fragment
 from onehidden.report.as_text import first_lines, summary
 from onehidden.report.effects import effects
 from onehidden.report.frame import COLUMNS, rows, to_csv, to_frame
-from onehidden.report.screen import explained, facts, screen
+from onehidden.report.screen import explained, facts, next_step, screen
 from onehidden.report.sections.fit import at_a_glance
 from onehidden.report.subject import gather
 
@@ -127,6 +129,17 @@ def test_a_unit_left_open_is_marked_and_has_no_error():
     table = [row for row in rows(made) if row[0] == 1]
     assert all(np.isinf(row[3]) for row in table)
     assert all(np.isfinite(row[3]) for row in rows(made) if row[0] == 2)
+
+
+@pytest.mark.parametrize(
+    ("errors", "step"), [("classical", "errors='robust'"), ("auto", "groups the rows"), ("robust", "groups")]
+)
+def test_errors_that_hold_for_unequal_noise_fail_by_dependence_alone(errors, step):
+    made = _recovery()
+    failed = replace(made.checks[0], passed=False, about=About.ERRORS)
+    object.__setattr__(made, "status", Status.DOUBTFUL)
+    object.__setattr__(made, "options", {"errors": errors})
+    assert step in next_step(gather(made), [failed])
 
 
 @pytest.mark.parametrize(

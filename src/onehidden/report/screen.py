@@ -233,6 +233,7 @@ def _passed(checks: list[Check]) -> str:
 _ORDER = (About.COLUMNS, About.SEARCH, About.DATA, About.FIT, About.UNITS, About.ERRORS)
 _CHOOSE = "let the number of units be chosen: leave out hidden (--hidden)"
 _ROWS = "bring more rows"
+_GROUPS = "add the column that orders or groups the rows (a date as a number), or keep one row of each group"
 
 
 def next_step(subject: Subject, checks: list[Check]) -> str:
@@ -277,5 +278,6 @@ def next_step(subject: Subject, checks: list[Check]) -> str:
     if about is About.UNITS:
         return _CHOOSE if fixed and not single else _ROWS
     if about is About.ERRORS:
-        return "ask for errors='robust'" if options.get("errors") != "robust" else _ROWS
+        # Unequal noise counts against classical errors alone; what counts against the others is dependence.
+        return "ask for errors='robust'" if options.get("errors") == "classical" else _GROUPS
     return _ROWS
