@@ -174,7 +174,7 @@ def test_progress_is_live_on_a_terminal_and_now_and_then_elsewhere():
         "from onehidden.cli import progress\n"
         "progress.EVERY = 0.25\n"
         "from types import SimpleNamespace as Record\n"
-        "with progress.live(9.0) as hear:\n"
+        "with progress.live(9.0, hint='Ctrl-C') as hear:\n"
         "    import time\n"
         "    for i in range(3):\n"
         "        hear(Record(stage='finish', step=i, loss=0.25)); time.sleep(0.2)\n"
@@ -194,5 +194,5 @@ def test_progress_is_live_on_a_terminal_and_now_and_then_elsewhere():
     os.close(theirs)
     shown = os.read(ours, 100_000).decode()
     os.close(ours)
-    for part in ("finish: step 2", "loss 2.50e-01", "0:00:00", "of at most 9 s"):
+    for part in ("finish: step 2", "loss 2.50e-01", "0:00:00", "of at most 9 s; Ctrl-C"):
         assert part in shown

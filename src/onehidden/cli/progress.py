@@ -17,9 +17,10 @@ EVERY = 5.0  # seconds between lines in a pipe: a log of an hour has 720
 
 
 @contextmanager
-def live(max_seconds: float | None = None, first: str = "starting …") -> Iterator[Any]:
-    """A listener for ``recover(progress=…)`` that keeps one line up to date."""
-    with _line(first, max_seconds) as say:
+def live(max_seconds: float | None = None, first: str = "starting …", hint: str = "") -> Iterator[Any]:
+    """A listener for ``recover(progress=…)`` that keeps one line up to date, on a terminal with a hint."""
+    limit = "" if max_seconds is None else f"of at most {max_seconds:g} s"
+    with _line(first, "; ".join(filter(None, (limit, hint)))) as say:
 
         def hear(record: TraceRecord) -> None:
             # A start that was refused has no step and no loss.
@@ -32,12 +33,12 @@ def live(max_seconds: float | None = None, first: str = "starting …") -> Itera
 @contextmanager
 def waiting(what: str) -> Iterator[Callable[[str], None]]:
     """A line that says what is being worked on and for how long; the text may be changed."""
-    with _line(what, None) as say:
+    with _line(what) as say:
         yield say
 
 
 @contextmanager
-def _line(first: str, max_seconds: float | None) -> Iterator[Callable[[str], None]]:
+def _line(first: str, beside: str = "") -> Iterator[Callable[[str], None]]:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -47,8 +48,8 @@ def _line(first: str, max_seconds: float | None) -> Iterator[Callable[[str], Non
             yield say
         return
     columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()]
-    if max_seconds is not None:
-        columns.append(TextColumn(f"of at most {max_seconds:g} s"))
+    if beside:
+        columns.append(TextColumn(beside, markup=False))
     # The clock of the line runs by itself: compilation at the start has no step to report.
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(first, total=None)

@@ -66,7 +66,8 @@ def _starts(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> 
 @click.option(
     "--family",
     shell_complete=_families,
-    help="What the target is: gaussian, poisson, bernoulli, binomial, negative_binomial, gamma, softmax.",
+    help="What the target is: gaussian, poisson, bernoulli, binomial, negative_binomial, gamma, softmax "
+    "(numbered classes).",
 )
 @click.option("--link", help="From the mean of the target to the network's output [default: the family's].")
 @click.option("--linear", is_flag=True, help="A linear part of the inputs beside the units.")
@@ -155,7 +156,8 @@ def command(
         if family is None and (noticed := families.notice(held.y)) is not None:
             click.echo(f"note: {as_typed(noticed.sentence)}", err=True)
     what = f"{table.n_rows} rows, {table.n_inputs} features, {targets_in_words(table.target_names)}"
-    with progress.live(max_seconds, what) as listener, interrupts.gentle() as stopped:
+    hint = "Ctrl-C: the best so far"
+    with progress.live(max_seconds, what, hint) as listener, interrupts.gentle() as stopped:
         recovery = recover(
             table, **asked, **reading.beside(table), progress=listener, checkpoint=checkpoint,
             client=scheduler,
