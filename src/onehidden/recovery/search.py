@@ -40,8 +40,8 @@ _FEW = 2  # ... so many starts
 _SCOUT = 10  # times its own work that must be affordable for the question to be put before a search
 # Operations that all starts may take, some seconds with their repairs, and starts at most. With 1e9 five of
 # 217 noisy tanh networks, of 6 and 10 units, ended after two starts that agreed, 38 to 417 of n log(loss)
-# above the minimum next to the truth; with 1e10 three of four such runs found it.
-_CHEAP, _RESTARTS = 1e10, 8
+# above the minimum next to the truth; with 5e9 three of four such runs found it.
+_CHEAP, _RESTARTS = 5e9, 8
 # Every unit is repaired three times where all that takes no more operations than this, a minute on a core;
 # else six of them: what a few repairs do not mend, another start does sooner (d = k = 20, n = 10 000, noise
 # .3: sixty repairs of the first restart took ten minutes, the whole recovery now takes 34 s).
