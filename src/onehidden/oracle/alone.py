@@ -97,7 +97,8 @@ def _constant(
     if not np.all(finite(Y)):
         return layer
     constant = np.median(Y, axis=0)
-    near = np.abs(constant - layer.constant) <= 100 * errors.constant + 1e-12 * np.abs(constant)
+    # Far from it another unit is active there, and all units are not known.
+    near = np.abs(constant - layer.constant) <= 100 * errors.constant + _WORTH * box.rounding * box.level
     return replace(layer, constant=np.where(near, constant, layer.constant))
 
 
