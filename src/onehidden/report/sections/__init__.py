@@ -20,6 +20,7 @@ def build(
         fit.at_a_glance,
         units.matched,
         answer.checks,
+        answer.outputs,
         others.alternatives,
         response.of_inputs,
         fit.residuals_by_unit,

@@ -9,6 +9,7 @@ import numpy as np
 
 from onehidden.report import drawings
 from onehidden.report.blocks import Block, Checks, Facts, Figure, Formula, Grid, Paragraph, Section, Verdict
+from onehidden.report.formula import left_hand
 from onehidden.report.marks import by_urgency, number, tally
 from onehidden.report.numbers import seconds, short
 from onehidden.report.screen import Screen, screen
@@ -31,7 +32,7 @@ def summary(subject: Subject) -> Section:
         blocks.append(Paragraph(f"{_capital(shown.predictions)}."))
     blocks.append(_units(shown))
     if subject.n_outputs > 1:
-        blocks += _outputs(subject)
+        blocks.append(Paragraph(f"Effects and curves of single units are those on {left_hand(subject, 0)}."))
     return Section("summary", "Summary", tuple(blocks))
 
 
@@ -61,8 +62,10 @@ def _units(shown: Screen) -> Grid:
     return Grid(columns, tuple(rows), " ".join(notes), frozenset({3, 4}), stacks=True)
 
 
-def _outputs(subject: Subject) -> tuple[Block, ...]:
-    """The output weights of every unit: a picture of all, numbers with errors of the first few."""
+def outputs(subject: Subject) -> Section | None:
+    """The output weights of every unit: numbers with errors of the first few, a picture beyond that."""
+    if subject.n_outputs == 1:
+        return None
     output = np.asarray(subject.recovery.network.output)
     errors: Any = subject.get("standard_errors")
     known = None if errors is None else np.asarray(errors.output)
@@ -78,20 +81,20 @@ def _outputs(subject: Subject) -> tuple[Block, ...]:
             (subject.n_outputs, MAX_OUTPUTS, "outputs"), (len(subject.units), MAX_OUTPUT_UNITS, "units"),
         ) if total > most
     ]  # fmt: skip
-    text = f"Effects and curves of single units are those on {subject.outputs[0]}."
-    grid = Grid(("w", *subject.outputs[:shown]), rows, " ".join([text, *more]))
+    grid = Grid(("w", *subject.outputs[:shown]), rows, " ".join(more))
+    title = "Output weights"
     size = (
         float(np.clip(1.6 + 0.28 * subject.n_outputs, 3.0, 12.0)),
         float(np.clip(1.3 + 0.24 * len(output), 1.8, 11.0)),
     )
     if not more:  # the table has it all
-        return (grid,)
+        return Section("outputs", title, (grid,), detail=True)
     picture = Figure(
         "outputs", "Output weights, by unit and output; red is positive, blue negative.",
         partial(drawings.heat_map, values=output, rows=subject.units, columns=subject.outputs),
         {"outputs": list(subject.outputs), "weights": output}, size,
     )  # fmt: skip
-    return grid, picture
+    return Section("outputs", title, (grid, picture), detail=True)
 
 
 def checks(subject: Subject) -> Section | None:
