@@ -142,13 +142,19 @@ def _sharper(
     place = float((W * layer.bias[i] + move[d]) @ output) / float(output @ output)
     turned = float(np.linalg.norm(normal - layer.weights[i]))
     # A unit that moves by more than its error is not the one that was fitted: something else is active there.
-    if max(row, bias) >= before or turned > 100 * before:
+    if row >= errors.row[i] or turned > 100 * before:
         return layer, errors
-    weights, biases, outputs = layer.weights.copy(), layer.bias.copy(), layer.output.copy()
-    weights[i], biases[i], outputs[i] = normal, place, output
-    told_row, told_bias, told_output = errors.row.copy(), errors.bias.copy(), errors.output.copy()
-    told_row[i], told_bias[i], told_output[i] = row, bias, along
-    return (
-        replace(layer, weights=weights, bias=biases, output=outputs),
-        replace(errors, row=told_row, bias=told_bias, output=told_output),
-    )
+    layer = replace(layer, weights=_with(layer.weights, i, normal), output=_with(layer.output, i, output))
+    errors = replace(errors, row=_with(errors.row, i, row), output=_with(errors.output, i, along))
+    # The questions of the fit lie around the centre, which tells a bias; none does here.
+    if bias < errors.bias[i]:
+        layer = replace(layer, bias=_with(layer.bias, i, place))
+        errors = replace(errors, bias=_with(errors.bias, i, bias))
+    return layer, errors
+
+
+def _with(numbers: np.ndarray, i: int, value: float | np.ndarray) -> np.ndarray:
+    """The numbers with those of unit i replaced."""
+    changed = numbers.copy()
+    changed[i] = value
+    return changed
