@@ -43,14 +43,14 @@ BEYOND = """
 The same problem for every method: ReLU units with orthonormal rows, outputs 1, no noise. A point is the
 smallest n of a grid (factor √2) at which three of five samples give every unit to honest error 0.1; an open
 mark with an arrow says that the largest n tried was not enough. The dashed line has one sample for each
-unknown: without noise nothing can do with fewer. With normal inputs L with the known score is G. The rows,
-with commit, machine and seconds, are in `benchmarks/results/samples_needed.md`; the command is `python -m
-benchmarks samples_needed`.
+unknown: without noise nothing can do with fewer. With normal inputs L with the known score is G; a dash in
+the table was not run. The rows, with commit, machine and seconds, are in
+`benchmarks/results/samples_needed.md`; the command is `python -m benchmarks samples_needed`.
 
 With three units plain ℓ2 from random starts is nearly as good as anything; its trouble begins with many
-units. G and L, of order four, need about ten samples an unknown and more with k = d, where the lowest value
-on the sample need not lie at the truth. With logistic inputs the right score needs fewer samples than G, an
-estimated one lies between or beside G. `recover` stays within a factor 1.4 to 3 of the limit.
+units. With k = 3 G needs 11 to 45 samples an unknown, L with the right score of the logistic law 6 to 11,
+and with an estimated one something between; with k = d more, since the lowest value on the sample need not
+lie at the truth. `recover` stays within a factor 1.4 to 3 of the limit.
 
 {needed}
 
@@ -107,7 +107,7 @@ def overview(groups: dict[str, list[Item]], pages: list[str]) -> str:
                 table.append(
                     f"| [{claim.name}]({key}.md#{anchor(item)}) | {cell(claim.where)} | "
                     f"**{found}** | {'same' if other == found else other} | "
-                    f"{kept.made.machine.split(', ')[0].removeprefix('NVIDIA ')}, {kept.made.seconds:.0f} s |"
+                    f"{kept.made.machine.split(', ')[0].removeprefix('NVIDIA ')}, {kept.made.seconds:.0f} s |"
                 )
     lines += [*boxed(table), BEYOND.format(needed="\n".join(boxed(_needed())))]
     table = ["| place | printed | right | proved by |", "|---|---|---|---|"]
@@ -160,7 +160,7 @@ def boxed(lines: list[str]) -> list[str]:
 
 def lowered(text: object) -> str:
     """One digit or m after an underscore set below the line."""
-    return re.sub(r"(?<=[^\W\d_])_([0-9m])(?!\w)", lambda found: BELOW[found[1]], str(text))
+    return re.sub(r"(?<=[^\W\d_])_([0-9](?!\d)|m(?!\w))", lambda found: BELOW[found[1]], str(text))
 
 
 def plain(text: object) -> str:

@@ -42,6 +42,8 @@ def samples_needed(out: Path) -> None:
             ]
             _panel(place, mine)
             place.set(title=f"{inputs} inputs, k = {units}", ylabel="samples needed")
+        dimensions = sorted({int(row["d"]) for row in stored})
+        axes[-1].set_xticks(dimensions, [str(d) for d in dimensions])
         axes[-1].set_xlabel("inputs d")
         handles = {line.get_label(): line for place in axes for line in place.get_lines()}
         named = [*MARKERS, LIMIT]
@@ -69,7 +71,6 @@ def _panel(axes: Axes, mine: list[dict[str, str]]) -> None:
     axes.plot(dimensions, [limit[d] for d in dimensions], "--", color=MUTED, label=LIMIT)
     axes.set(xscale="log", yscale="log")
     axes.set_ylim(top=4 * max(int(row["tried up to"]) for row in mine))  # room for the arrows
-    axes.set_xticks(dimensions, [str(d) for d in dimensions], minor=False)
     axes.minorticks_off()
 
 
