@@ -73,7 +73,7 @@ def many(count, loss=1.0):
 
 
 def test_two_starts_that_come_to_one_clear_answer_end_the_search(monkeypatch):
-    assert Staged(monkeypatch, [(RESTART, 2.0), *many(10)]).looked == 3
+    assert Staged(monkeypatch, [(RESTART, 2.0), *many(10)], rows=500_000).looked == 3
     # what must not end it: answers that differ by more than half a unit of n log(loss)
     falling = [(RESTART, 1.0 - 0.01 * i) for i in range(10)]
     assert Staged(monkeypatch, falling).looked == 10
