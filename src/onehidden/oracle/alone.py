@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden.oracle.answers import finite
-from onehidden.oracle.attainable import Errors
+from onehidden.oracle.attainable import ROUNDED, Errors
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.layer import Activated, Layer, told
 from onehidden.oracle.tails import Tail
@@ -134,6 +134,7 @@ def _sharper(
     reach = max(float(np.linalg.norm(rows)), abs(float(layer.bias[i] - rows @ box.center)))
     bias = level * float(np.linalg.norm(shift)) / size / reach
     along = level * float(np.linalg.norm(layer.weights[i] @ inverse[:d])) / (scale * size)
+    row, bias, along = (float(np.hypot(one, ROUNDED)) for one in (row, bias, along))
     before = max(errors.row[i], errors.bias[i], errors.output[i])
     moved = np.outer(layer.weights[i], W) + move[:d] / scale  # (d, q): the row times every output
     normal = moved @ W

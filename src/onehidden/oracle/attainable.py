@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,14 @@ from onehidden.checks import About, Check, at_most, not_asked
 from onehidden.network import OneHiddenNet
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.descent import drawn
-from onehidden.oracle.layer import Activated, Asked, Layer
+from onehidden.oracle.grain import EPS
+from onehidden.oracle.layer import Activated, Asked, Layer, told
 
 UNKNOWN = 0.3  # relative error of a row from which a unit says nothing
 # Draws of the errors by the number of parameters: biases are one number each, rows have a mean over d.
 _DRAWS = ((1200, 16), (20_000, 3), (float("inf"), 1))
+ROUNDED = 2 * EPS  # relative error of a number that has been through a few operations
+_PRIOR = 3.0  # draws that the units together count for in the error of one: a single draw may be near zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,9 @@ class Errors:
     @property
     def worst(self) -> float:
         return float(max(np.max(self.row), np.max(self.bias), np.max(self.output)))
+
+    def times(self, factor: float) -> Errors:
+        return Errors(*(factor * getattr(self, one.name) for one in fields(self)))
 
 
 def attainable(
@@ -72,15 +78,46 @@ def attainable(
     p = len(layer.pack())
     draws = next(count for most, count in _DRAWS if p <= most)
     level = asked.noise[:, None]
-    for move in drawn(layer, asked, g, lambda: level * rng.standard_normal(asked.Y.shape), draws):
+    moves, lone = drawn(layer, asked, g, lambda: level * rng.standard_normal(asked.Y.shape), draws)
+    for move in moves:
         turned, shifted = seen(move)
         along = np.sum(turned * rows, axis=1) / size**2 if homogeneous else np.zeros(len(size))
         squares[0] += np.sum((turned - along[:, None] * rows) ** 2, axis=1) / size**2
         squares[1] += ((shifted - along * bias) / reach) ** 2
         squares[2] += np.max(np.abs(move.output + along[:, None] * layer.output), axis=1) ** 2 / largest**2
         constant += move.constant**2
-    row, shift, output = (np.sqrt(total / draws) for total in squares)
-    return Errors(row, shift, output, np.sqrt(constant / draws))
+    shift = _pooled(squares[1], lone.bias / reach, draws)
+    output = _pooled(squares[2], np.max(lone.output, axis=1) / largest, draws)
+    parts = (np.hypot(one, ROUNDED) for one in (np.sqrt(squares[0] / draws), shift, output))
+    return Errors(*parts, np.sqrt(constant / draws))
+
+
+def _pooled(
+    squares: Float[np.ndarray, " k"], lone: Float[np.ndarray, " k"], draws: int
+) -> Float[np.ndarray, " k"]:
+    """Errors of one number a unit from the sums of squares of few draws.
+
+    A number of a unit is as well known as if it were the only one, times a factor: what is typical of all
+    units counts as ``_PRIOR`` further draws of it.
+    """
+    from scipy.special import gammaincinv
+
+    there = lone > 0
+    if not there.any():
+        return np.sqrt(squares / draws)
+    typical = 2 * float(gammaincinv(draws / 2, 0.5))  # the median of as many squared normal numbers
+    factor = float(np.median(squares[there] / lone[there] ** 2)) / typical
+    return np.sqrt((squares + _PRIOR * factor * lone**2) / (draws + _PRIOR))
+
+
+def misfit(layer: Layer, asked: Asked, g: Activated) -> float:
+    """How many times more the layer leaves than the coarseness of the answers, at least 1.
+
+    Where it leaves more the parameters are as much farther off than that coarseness would leave them.
+    """
+    rest = (asked.Y - told(layer, asked.U, g)) * asked.weight[:, None]
+    freedom = max(rest.size - len(layer.pack()), 0.1 * rest.size)
+    return max(1.0, float(np.sqrt(np.sum(rest**2) / freedom)) / asked.least)
 
 
 def attainable_check(errors: Errors | None, coarse: bool) -> Check:

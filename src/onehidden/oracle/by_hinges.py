@@ -9,7 +9,7 @@ import numpy as np
 from onehidden.certify.certificate import Certificate
 from onehidden.checks import About, Check, at_most, not_asked
 from onehidden.oracle.alone import alone
-from onehidden.oracle.attainable import attainable
+from onehidden.oracle.attainable import attainable, misfit
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.evidence import certificate
 from onehidden.oracle.faint import counts
@@ -57,7 +57,8 @@ def by_hinges(
         return values(g, z), np.where(z > 0, tail.right[1], tail.left[1])
 
     errors = None if asked is None else attainable(layer, asked, activated, box, rng, homogeneous=True)
-    if errors is not None and off <= _TURNED:
+    if asked is not None and errors is not None and off <= _TURNED:
+        errors = errors.times(misfit(layer, asked, activated))
         layer, errors = alone(layer, errors, activated, tail, box, run, rng)
     layer = _restricted(layer, box, options)
     questions = [

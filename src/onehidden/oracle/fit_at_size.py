@@ -9,7 +9,7 @@ from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet
 from onehidden.oracle import design
 from onehidden.oracle.answers import finite
-from onehidden.oracle.attainable import attainable
+from onehidden.oracle.attainable import attainable, misfit
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.descent import descended
 from onehidden.oracle.evidence import certificate
@@ -40,6 +40,7 @@ def fitted_at_size(
     layer = _with_outputs(net, asked, activated)
     layer = descended(layer, asked, activated, run, g.homogeneity == 1, asked.least, box.coarse)
     errors = attainable(layer, asked, activated, box, rng, g.homogeneity is not None)
+    errors = errors.times(misfit(layer, asked, activated))
     return certificate(layer, asked, errors, activated, g, box, [], rng), Samples(
         np.zeros((len(U), 1)), np.zeros(len(U))
     )

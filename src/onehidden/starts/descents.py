@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from onehidden.compiled import jitted
 from onehidden.fit.form import Form
 from onehidden.fit.problem import Problem
 
@@ -176,7 +177,7 @@ def descended(form: Form, rows: Table, planes: Planes, steps: jax.Array) -> tupl
     return planes, seen
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jitted, static_argnums=0)
 def descend(form: Form, rows: Table, planes: Planes, steps: jax.Array) -> tuple[Planes, Losses]:
     """The hyperplanes of a batch after so many steps each, and their mean squared residuals."""
     planes, seen = descended(form, rows, planes, steps)

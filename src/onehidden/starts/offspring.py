@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from onehidden.compiled import jitted
 from onehidden.fit.form import Form
 from onehidden.starts.descents import Planes, Table, looked
 
@@ -35,7 +36,7 @@ def own_units(rng: np.random.Generator, count: int, k: int) -> Bool[np.ndarray, 
     return np.argsort(np.argsort(rng.random((count, k)), axis=1), axis=1) < taken
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jitted, static_argnums=0)
 def pooled(form: Form, rows: Table, first: Planes, second: Planes, drawn: Int[jax.Array, "P M"]) -> Planes:
     """The k units, of those drawn from both parents, that fit best together.
 
@@ -64,7 +65,7 @@ def pooled(form: Form, rows: Table, first: Planes, second: Planes, drawn: Int[ja
     return jnp.take_along_axis(pool, kept[..., None], axis=1)
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jitted, static_argnums=0)
 def mixed(form: Form, rows: Table, first: Planes, second: Planes, own: Bool[jax.Array, "P k"]) -> Planes:
     """The units of the first parent that the child owns, and those of the second least like them."""
     alike = jnp.abs(directions(form, rows, second) @ directions(form, rows, first).mT)
@@ -74,7 +75,7 @@ def mixed(form: Form, rows: Table, first: Planes, second: Planes, own: Bool[jax.
     return jnp.take_along_axis(jnp.concatenate([first, second], axis=1), kept[..., None], axis=1)
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jitted, static_argnums=0)
 def shared_units(form: Form, rows: Table, planes: Planes) -> Float[jax.Array, " P"]:
     """How many units of the first network each one has."""
     unit = directions(form, rows, planes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ import numpy as np
 import optax
 from jaxtyping import Float
 
+from onehidden.compiled import jitted
 from onehidden.fit.form import Form, residuals
 from onehidden.fit.problem import Problem
 from onehidden.precision import single
@@ -32,6 +33,7 @@ from onehidden.starts.prune import eliminate_backwards, merge_parallel
 from onehidden.starts.start import descent_work
 
 Carry = tuple[Any, optax.OptState]  # parameters, as optax hands them back, and the state of the optimiser
+_ADAM = optax.adam(1.0)  # times the rate of a step: one compiled program serves every schedule
 _CHUNKS = 1000, 100, 10  # steps between looks at the clock: few lengths, since each is compiled
 _AT_ONCE, _ON_DEVICE = 1e11, 3e13  # operations between them: about a second of two cores, of an accelerator
 
@@ -112,8 +114,8 @@ def train(
         decay = settings.decay * _for_each_unit(form, share, 0.0)
         moving = _for_each_unit(form, _there(form, np.asarray(theta)), 1.0)
         masks = jnp.asarray(decay, jnp.float32), jnp.asarray(moving, jnp.float32)
-        optimiser = optax.adam(optax.cosine_decay_schedule(settings.rate, settings.steps))
-        state = optimiser.init(theta)
+        state = _ADAM.init(theta)
+        rates = settings.rate * (1 + np.cos(np.pi * np.arange(settings.steps) / settings.steps)) / 2
         key = jax.random.key(run.seed_of("student batches"))
         kept, taken = run.recall(), 0
         if kept is not None:
@@ -130,8 +132,8 @@ def train(
                 break
             key, draw = jax.random.split(key)
             starts = jax.random.randint(draw, (chunk,), 0, len(order) - batch + 1)
-            schedule = settings.rate, settings.steps
-            theta, state, loss = _run_chunk(form, schedule, batch, theta, state, masks, rows, starts)
+            steps = starts, jnp.asarray(np.resize(rates[done : done + chunk], chunk), jnp.float32)
+            theta, state, loss = _run_chunk(form, batch, theta, state, masks, rows, steps)
             if run.journal.remembers:
                 leaves = jax.tree.leaves((theta, state))
                 values = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
@@ -166,33 +168,31 @@ def _there(form: Form, theta: np.ndarray) -> np.ndarray:
     return (np.any(weights != 0, axis=1) | np.any(output.reshape(form.k, -1) != 0, axis=1)).astype(float)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@partial(jitted, static_argnums=(0, 1))
 def _run_chunk(
     form: Form,
-    schedule: tuple[float, int],
     batch: int,
     theta: jax.Array,
     state: optax.OptState,
     masks: tuple[jax.Array, jax.Array],
     rows: tuple[jax.Array, ...],
-    starts: jax.Array,
+    steps: tuple[jax.Array, jax.Array],
 ) -> tuple[jax.Array, optax.OptState, jax.Array]:
-    """A thousand Adam steps on contiguous slices of the shuffled rows."""
+    """Adam steps on slices of the shuffled rows, given where each begins and its rate."""
     decay, moving = masks
-    optimiser = optax.adam(optax.cosine_decay_schedule(*schedule))
 
     def objective(theta: jax.Array, i: jax.Array) -> tuple[jax.Array, jax.Array]:
         r = residuals(form, theta, *(jax.lax.dynamic_slice_in_dim(v, i, batch) for v in rows))
         fit = jnp.mean(r**2)  # over rows and outputs
         return 0.5 * fit + 0.5 * jnp.sum(decay * theta**2), fit
 
-    def step(carry: Carry, i: jax.Array) -> tuple[Carry, jax.Array]:
-        theta, state = carry
+    def step(carry: Carry, one: tuple[jax.Array, jax.Array]) -> tuple[Carry, jax.Array]:
+        (theta, state), (i, rate) = carry, one
         (_, fit), gradient = jax.value_and_grad(objective, has_aux=True)(theta, i)
-        update, state = optimiser.update(moving * gradient, state)
-        return (optax.apply_updates(theta, update), state), fit
+        update, state = _ADAM.update(moving * gradient, state)
+        return (theta + rate * cast(jax.Array, update), state), fit
 
-    (theta, state), fits = jax.lax.scan(step, (theta, state), starts)
+    (theta, state), fits = jax.lax.scan(step, (theta, state), steps)
     return theta, state, jnp.mean(fits[-100:])
 
 
