@@ -88,8 +88,8 @@ def attainable(
         constant += move.constant**2
     shift = _pooled(squares[1], lone.bias / reach, draws)
     output = _pooled(squares[2], np.max(lone.output, axis=1) / largest, draws)
-    parts = (np.hypot(one, ROUNDED) for one in (np.sqrt(squares[0] / draws), shift, output))
-    return Errors(*parts, np.sqrt(constant / draws))
+    row, shift, output = (np.hypot(one, ROUNDED) for one in (np.sqrt(squares[0] / draws), shift, output))
+    return Errors(row, shift, output, np.sqrt(constant / draws))
 
 
 def _pooled(

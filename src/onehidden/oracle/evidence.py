@@ -13,7 +13,7 @@ from onehidden.certify.compare import Kind
 from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.ties import EXACT
 from onehidden.certify.units import Cause, UnitVerdict
-from onehidden.certify.zero_sums import zero_sums
+from onehidden.certify.zero_sums import ZeroSums, zero_sums
 from onehidden.checks import About, Check, at_most, not_asked
 from onehidden.fit.rounding import rounding_of
 from onehidden.network import OneHiddenNet
@@ -21,7 +21,11 @@ from onehidden.oracle.answers import finite
 from onehidden.oracle.attainable import UNKNOWN, Errors, attainable_check, parameter_errors
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.fresh import fresh
+from onehidden.oracle.lattice import LARGEST, relations
 from onehidden.oracle.layer import Activated, Asked, Layer, told
+from onehidden.oracle.signs import spanned
+
+_SAME = 1e-12  # of the strongest unit: a change of the linear part that no answer shows
 
 
 def outward(layer: Layer, box: BlackBox, activation: Activation) -> OneHiddenNet:
@@ -70,7 +74,7 @@ def certificate(
             "fit", rms, bound, "share of std(y) left: the network gives the answers to rounding", About.FIT
         ),
         answered,
-        _sides(network, box, max(EXACT, 0.0 if errors is None else 100 * errors.worst)),
+        _sides(network, box, EXACT if errors is None else max(_SAME, 100 * errors.worst)),
         attainable_check(errors, coarse),
     ]
     remarks = [f"fresh queries were asked within {farthest:g} scales of the centre"]
@@ -124,12 +128,22 @@ def _sides(network: OneHiddenNet, box: BlackBox, tolerance: float) -> Check:
     rows, output = network.weights * box.scale, network.output.reshape(k, -1)
     columns = np.einsum("kq,kd->qdk", output, rows).reshape(-1, k)
     found = zero_sums(columns, min(tolerance, 1e-3))
+    if not found.complete and not found.sets and _no_relation(columns, min(tolerance, 1e-3)):
+        found = ZeroSums(True, (), "the shortest relation of a reduced basis is longer than any set")
     advice = f"sets of units that can be turned around together without changing the function: {found.reason}"
     if not found.complete and not found.sets:
         return not_asked(
             name, 0.0, f"whether units can be turned around was not settled: {found.reason}", About.UNITS
         )
     return at_most(name, float(len(found.sets)), 0.0, advice, About.UNITS)
+
+
+def _no_relation(columns: Float[np.ndarray, "m k"], tolerance: float) -> bool:
+    """Whether a reduced lattice proves that no set of columns sums to zero."""
+    k, size = columns.shape[1], np.linalg.norm(columns, axis=0)
+    if k > LARGEST or np.any(size == 0):
+        return False
+    return relations(spanned(columns).T @ columns / size.max(), tolerance * np.sqrt(k)).proven
 
 
 def _shares(

@@ -162,7 +162,7 @@ def oriented(layer: Layer, tail: Tail) -> tuple[Layer, float] | None:
         return replace(layer, output=output, linear=None), off
     columns = mean * np.einsum("kq,kd->qdk", output, layer.weights).reshape(-1, k)
     target = layer.linear.T.reshape(-1)
-    for tolerance in (1e-9, 1e-6, 1e-3, 0.3):
+    for tolerance in (1e-12, 1e-9, 1e-6, 1e-3, 0.3):
         signs = solve_signs(columns, target, tolerance)
         if signs is not None:
             break

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+LARGEST = 160  # columns: a reduction takes 20 s at 128
 _SWAP = 0.99  # Lovász: a column comes first where it is shorter than this share, in squares
 _GROWTH = 16.0  # times K from one reduction to the next: few enough digits for doubles
 _REDUCED = 0.51  # share of a Gram–Schmidt length that a column may keep of it
+_REFINED = 20  # times that the nearest point of what is left is added
 _SWAPS = 400_000  # at most, about 20 s: 64 signs of 16 equations take 20 000
 
 
@@ -39,35 +41,54 @@ class Relations:
         """No x but zero has a shorter (x, K V x)."""
         return float(np.min(self.lengths))
 
+    @property
+    def proven(self) -> bool:
+        """Whether no zeros, ones and minus ones, but all zeros, have V x = 0 to its error."""
+        return self.apart > _wanted(len(self.basis))
+
     def nearest(
         self, middle: Float[np.ndarray, " k"], target: Float[np.ndarray, " r"]
     ) -> Float[np.ndarray, " k"]:
-        """Whole numbers x with (x, K V x) near (middle, K target), by nearest planes."""
+        """Whole numbers x with (x, K V x) near (middle, K target), by nearest planes.
+
+        A far target has large coefficients, which multiply the rounding of V x: what is left is asked again.
+        """
         Q, R = np.linalg.qr(_embedded(self.equations, self.basis, self.steep))
-        rest = Q.T @ np.concatenate([middle, self.steep * target])
-        chosen = np.zeros(len(rest))
-        for i in range(len(rest) - 1, -1, -1):
-            chosen[i] = np.round(rest[i] / R[i, i])
-            rest[: i + 1] -= chosen[i] * R[: i + 1, i]
-        return self.basis @ chosen
+        found = np.zeros(len(middle))
+        for _ in range(_REFINED):
+            away = target - self.equations @ found
+            rest = Q.T @ np.concatenate([middle - found, self.steep * away])
+            chosen = np.zeros(len(rest))
+            for i in range(len(rest) - 1, -1, -1):
+                chosen[i] = np.round(rest[i] / R[i, i])
+                rest[: i + 1] -= chosen[i] * R[: i + 1, i]
+            if not chosen.any():
+                break
+            found = found + self.basis @ chosen
+        return found
 
 
-def relations(equations: Float[np.ndarray, "r k"], error: float, wanted: float) -> Relations:
-    """A basis in which lattice points are ``wanted`` apart, or as far as the digits of the equations allow.
+def relations(equations: Float[np.ndarray, "r k"], error: float) -> Relations:
+    """A basis in which lattice points are far enough apart, or as far as the digits of the equations allow.
 
     Parameters
     ----------
-    equations : V. error : of V b for a vector b of zeros and ones: K grows until this is half of one.
+    equations : V. error : of V x for a vector x of zeros and ones: K grows until it is half of one.
     """
-    k = equations.shape[1]
-    basis, steep, swaps = np.eye(k), 1.0, _SWAPS
+    basis, swaps = np.eye(equations.shape[1]), _SWAPS
+    steep, most = 1.0, 0.5 / error
     while True:
-        R = np.linalg.qr(_embedded(equations, basis, steep), mode="r")
+        R = np.linalg.qr(_embedded(equations, basis, steep))[1]
         swaps -= _reduce(R, basis, swaps)
         found = Relations(equations, basis, steep, np.abs(np.diag(R)))
-        if found.apart > wanted or swaps <= 0 or steep * _GROWTH * error > 0.5:
+        if found.proven or swaps <= 0 or steep >= most:
             return found
-        steep *= _GROWTH
+        steep = min(_GROWTH * steep, most)
+
+
+def _wanted(k: int) -> float:
+    """Longer than (x, K V x) of zeros and ones with K V x up to one half; 5% for the rounding of lengths."""
+    return 1.05 * float(np.sqrt(k + 1.0))
 
 
 def _embedded(
