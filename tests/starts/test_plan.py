@@ -30,8 +30,8 @@ def empty(d, k, n):
         (50, 50, 8192, True, "WWWW"),  # too long for a CPU
         (50, 50, 10_000, True, "TWWWW"),  # one thinned student, on batches
         (50, 50, 16_384, True, "WWWW"),
-        (50, 50, 8192, False, "TTWWWW"),
-        (50, 50, 16_384, False, "WTT"),
+        (50, 50, 8192, False, "TTTTWWWW"),
+        (50, 50, 16_384, False, "WTTTT"),
     ],
 )
 def test_the_ladder_of_students_follows_the_samples_a_parameter(d, k, n, on_cpu, kinds):

@@ -178,8 +178,8 @@ def test_every_row_is_drawn_as_often(monkeypatch, batch):
         return plain(form, theta, x, y, root)
 
     monkeypatch.setattr(wide, "residuals", listening)
-    rate = 1.23e-3 + 1e-6 * (batch or 0)  # of its own: no compiled function of another test is met
-    train(Form(net.activation, 3, 4), Wide(4, steps, batch, rate), problem, Run(), "student")
+    width = 41 + (batch is None)  # of its own: no compiled function of another test is met
+    train(Form(net.activation, 3, width), Wide(width, steps, batch), problem, Run(), "student")
     jax.effects_barrier()
     mean = steps * (batch or 50) / 50
     assert drawn.sum() == steps * (batch or 50)

@@ -15,7 +15,8 @@ from onehidden.oracle.tails import Tail
 from onehidden.oracle.units import joined, none, step_units
 from onehidden.run import Run
 
-_LINES = 6  # lines at one distance
+_QUIET = 6  # lines at one distance without a new unit, after which no more are asked
+_LINES = 30  # most lines at one distance
 
 
 def radii(tail: Tail, box: BlackBox) -> list[float]:
@@ -36,15 +37,19 @@ def networks(
     units = none(box.d)
     tried: set[tuple[float, ...]] = set()
     for radius in radii(tail, box):
+        quiet = 0
         for number in range(_LINES):
             if run.expired():
                 return
+            if quiet == _QUIET:
+                break
             if number == 2 and len(units) == 0:
                 break  # nothing to be seen from here
             line = random_line(box.d, radius, box.reach, rng)
             zones = find_zones(box, line, tail.degree, rng)
             look = step_units if tail.degree == 0 else kink_units
-            units = joined(units, look(box, line, zones, tail))
+            before, units = len(units), joined(units, look(box, line, zones, tail))
+            quiet = 0 if len(units) > before else quiet + 1
             run.report(f"line, {len(units)} units", number, float("nan"))
             if radius == radii(tail, box)[0] and number == 0:
                 continue  # nothing can have been seen twice

@@ -15,7 +15,7 @@ from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, lift
 from onehidden.starts.linear import Linear
 from onehidden.starts.moment_starts import Landscape, Localised, Tensor, input_model, span
-from onehidden.starts.population import Population
+from onehidden.starts.population import PATIENT, QUICK, Population
 from onehidden.starts.restarts import Random
 from onehidden.starts.start import Start, descent_work
 from onehidden.starts.thinning import Thinned
@@ -31,6 +31,7 @@ _SCARCE, _MANY = 300, 8
 _SPARSE = 2.25  # samples a weight below which students find nothing and a population comes before them
 _CPU_WORK = 3e13  # operations of a round worth waiting for on a CPU: some minutes on two cores
 _GPU_WORK = 3e15  # the same on an accelerator (d = k = 20 at 1.5 samples a weight, 3e13, took 13 s there)
+_STUDENTS = 3  # of the widest on an accelerator, one after another
 _BATCH = 1024  # rows a step of a thinned student for which all rows cost more
 _RESTARTS, _CHEAP_RESTARTS = 4, 8  # random restarts in their turn, and where one takes a tenth of a second
 _MORE, _MORE_WORK = 60, 1e9  # further restarts at the end: many units in few dimensions need one in fifty
@@ -105,14 +106,18 @@ def _race(problem: Problem, inner: Problem) -> list[Leg]:
 
 
 def _populations(problem: Problem, cheap: bool) -> tuple[list[Leg], list[Leg]]:
-    """The population before the students, or at the end; nowhere if it would take too long."""
-    start = Population()
-    if not affordable(start, problem):
+    """The population before the students, or at the end; nowhere if it would take too long.
+
+    Where it comes first only its quick manner does: with equal outputs neither finds a unit, students do
+    (d = k = 20 at 2.0 samples a weight), and the patient one took most of the time before they began.
+    """
+    if not affordable(Population(), problem):
         return [], []
     sparse = cheap or samples_a_weight(problem) < _SPARSE
     if few_samples(problem) and sparse:
-        return [Leg(start, inside=True)], []
-    return [], [Leg(start, inside=True, hope=_HOPELESS)]
+        quick, patient = (Leg(Population(manners=(manner,)), inside=True) for manner in (QUICK, PATIENT))
+        return [quick], [patient]
+    return [], [Leg(Population(), inside=True, hope=_HOPELESS)]
 
 
 def few_samples(problem: Problem) -> bool:
@@ -143,7 +148,9 @@ def students(problem: Problem, on_cpu: bool | None = None) -> list[Wide | Thinne
     d = k = 50 ReLU, n = 16 384: width 400 on batches of 512 keeps every unit. n = 10 000: width 800 on
     batches, thinned out, keeps all after one round or two. n = 8192: width 3200 on all rows keeps most of
     them, narrower ones or batches few. d = k = 20, n = 1000: width 1280 on all rows keeps three, thinned
-    out all.
+    out all. Equal outputs ask for the widest: of d = k = 20, n = 800 and d = k = 50, n = 7000 students of 32
+    units for each one sought keep none, those of 128 all after two or three rounds, for two teachers of three
+    and for one of one; a round that kept none is seldom mended by further ones, so a new student begins.
     """
     on_cpu = jax.default_backend() == "cpu" if on_cpu is None else on_cpu
     base = max(8 * problem.k, 64)
@@ -161,7 +168,7 @@ def students(problem: Problem, on_cpu: bool | None = None) -> list[Wide | Thinne
             thorough = [Thinned(2 * base, batch=_BATCH)]
         thorough = [one for one in thorough if affordable(one, problem, on_cpu)]
     else:
-        thorough = [Thinned(4 * base, 30_000, rounds=12), Thinned(8 * base, 60_000, 8000, rounds=12)]
+        thorough = [Thinned(4 * base, 30_000), *[Thinned(16 * base, 60_000, 8000)] * _STUDENTS]
     if few_samples(problem):
         return [*thorough, *quick]
     return [*quick, *thorough] if on_cpu else [quick[0], *thorough]
