@@ -49,7 +49,7 @@ class Staged:
             _, _, *better = answers[self.looked - 1]
             return candidate if not better else Candidate(NET, better[0], "repair", NET.weights, NET.bias)
 
-        def polish(network, problem, run):
+        def polish(network, problem, run, near):
             number = run.path[-1]
             answer = answers[self.looked - 1]
             return Polished(network, answer[min(number, len(answer) - 2) + 1])

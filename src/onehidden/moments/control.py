@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onehidden.moments.packing import unpack
+from onehidden.moments.packing import places_of_pairs, unpack
 from onehidden.moments.products import Array, ProductSums, by_coordinate
 
 
@@ -94,15 +94,16 @@ class ControlAccumulator:
         return Control(tuple(fits))
 
     def _gram(self) -> np.ndarray:
-        r, full = self.r, {m: unpack(one.result(), self.r, m) for m, one in self._moments.items()}
+        r, moments = self.r, {m: one.result() for m, one in self._moments.items()}
         blocks = [[np.array([[self._n]])]]
         if self.degree >= 1:
-            blocks = [[blocks[0][0], full[1][None, :]], [full[1][:, None], full[2]]]
+            first = moments[1]
+            blocks = [[blocks[0][0], first[None, :]], [first[:, None], unpack(moments[2], r, 2)]]
         if self.degree == 2:
             i, j = np.triu_indices(r)
-            blocks[0].append(full[2][i, j][None, :])
-            blocks[1].append(full[3][:, i, j])
-            blocks.append([blocks[0][2].T, blocks[1][2].T, full[4][i[:, None], j[:, None], i, j]])
+            blocks[0].append(moments[2][None, :])
+            blocks[1].append(unpack(moments[3], r, 3)[:, i, j])
+            blocks.append([blocks[0][2].T, blocks[1][2].T, moments[4][places_of_pairs(r)]])
         return np.block(blocks)
 
 

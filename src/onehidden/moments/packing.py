@@ -47,6 +47,15 @@ def z_of_norm(mean: np.ndarray, variance: np.ndarray, r: int, order: int) -> flo
     return float(excess / spread) if spread > 0 else 0.0
 
 
+@lru_cache(maxsize=2)
+def places_of_pairs(r: int) -> np.ndarray:
+    """(N, N) places, among the distinct entries, of a tensor of order four as a matrix over pairs i <= j."""
+    radix = r ** np.arange(4)[::-1]  # a sorted multi-index read as a number: ascending, too
+    pairs = sorted_indices(r, 2)
+    whole = np.concatenate(np.broadcast_arrays(pairs[:, None], pairs[None]), axis=2)
+    return np.searchsorted(sorted_indices(r, 4) @ radix, np.sort(whole, axis=2) @ radix).astype(np.int32)
+
+
 def unpack(values: np.ndarray, r: int, order: int) -> np.ndarray:
     """The full (r, …, r) symmetric tensor of its distinct entries."""
     indices = sorted_indices(r, order)

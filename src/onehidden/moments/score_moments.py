@@ -12,6 +12,7 @@ import numpy.typing as npt
 from onehidden.data.reduction import connected, reduce
 from onehidden.data.source import BATCH_ROWS, Source
 from onehidden.moments.accumulator import ScoreMoments
+from onehidden.moments.products import Array
 from onehidden.moments.score_protocol import Score
 from onehidden.moments.streaming import (
     ControlPass,
@@ -27,7 +28,7 @@ from onehidden.precision import in_double
 __all__ = ["hermite_scores", "score_moments"]
 
 P = TypeVar("P", ControlPass, MomentPass)
-_Arrays = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+_Arrays = tuple[Array, np.ndarray, np.ndarray | None]
 _CONTROL_COLUMNS = 2048  # a quadratic control in more coordinates than this allows falls back to a linear one
 
 
@@ -67,13 +68,17 @@ def score_moments(
     else:
         data = _checked(X, y, weight)
         n, d = data[0].shape
-    r = frame_of(score, subspace).r
+    frame = frame_of(score, subspace)
+    r = frame.r
     batch_size = batch_size or max(BATCH_ROWS, rows_at_a_time(r))
     if score.n_inputs != d:
         raise ValueError(f"the score is one of {score.n_inputs} inputs, but X has {d} columns")
-    degree, control = _affordable_degree(control_degree, r, n), None
+    # At order m a polynomial of degree m and more is of no use.
+    degree, control = min(_affordable_degree(control_degree, r, n), max(orders) - 1), None
     with connected(client, data if isinstance(data, Source) else None) as cluster:
         if degree >= 0:
+            if not isinstance(data, Source):
+                data = frame.at_hand(data[0]), *data[1:]
             fit = partial(ControlPass, score, degree, subspace)
             control = _over(data, fit, batch_size, cluster).result()
         return _over(

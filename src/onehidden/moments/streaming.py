@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
-from jaxtyping import Float
 
 from onehidden.data.source import Batch
 from onehidden.laws import Gaussian, require_valid_orders
@@ -18,7 +17,7 @@ from onehidden.moments.products import Array
 from onehidden.moments.score_protocol import Score
 from onehidden.precision import in_double
 
-Rows = Batch | tuple[np.ndarray, np.ndarray] | tuple[np.ndarray, np.ndarray, np.ndarray | None]
+Rows = Batch | tuple[Array, np.ndarray] | tuple[Array, np.ndarray, np.ndarray | None]
 
 _ROWS = 4096  # rows prepared at a time
 _DEVICE_ROWS, _DEVICE_BYTES = 65_536, 4 << 30  # the same on an accelerator, and the tables of pairs there
@@ -100,7 +99,7 @@ def rows_at_a_time(r: int) -> int:
     return max(256, min(_DEVICE_ROWS, _DEVICE_BYTES // (3 * 8 * (r * (r + 1) // 2))))
 
 
-def _pieces(batch: Rows, r: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+def _pieces(batch: Rows, r: int) -> Iterator[tuple[Array, np.ndarray, np.ndarray | None]]:
     if isinstance(batch, Batch):
         X, y, weight = batch.X, batch.y, batch.weight
     else:
@@ -148,12 +147,16 @@ class _GaussianFrame:
             self._to_u, self.transform = whiten.T @ Q, R.T
         self.r = self._to_u.shape[1]
 
-    def coordinates(self, X: Float[np.ndarray, "n d"]) -> Array:
+    def coordinates(self, X: Array) -> Array:
         """On an accelerator, where there is one: all that follows is products of these."""
         place = np if jax.default_backend() == "cpu" else jnp
         return (place.asarray(X) - self._mean) @ self._to_u
 
-    def add(self, total: MomentAccumulator, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> None:
+    def at_hand(self, X: Array) -> Array:
+        """The inputs where the sums are formed, for several passes: sent once if they find room there."""
+        return X if jax.default_backend() == "cpu" or X.nbytes > _DEVICE_BYTES else jnp.asarray(X)
+
+    def add(self, total: MomentAccumulator, X: Array, y: np.ndarray, weight: np.ndarray | None) -> None:
         u = self.coordinates(X)
         total.update(u, y, product=hermite_scores(u), weight=weight)
 
@@ -167,10 +170,14 @@ class _ScoreFrame:
         self.score, self.basis = score, basis
         self.r = score.n_inputs if basis is None else basis.shape[1]
 
-    def coordinates(self, X: np.ndarray) -> np.ndarray:
+    def at_hand(self, X: Array) -> Array:
+        return X
+
+    def coordinates(self, X: Array) -> Array:
         return X if self.basis is None else X @ self.basis
 
-    def add(self, total: MomentAccumulator, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> None:
+    def add(self, total: MomentAccumulator, X: Array, y: np.ndarray, weight: np.ndarray | None) -> None:
+        X = np.asarray(X)
         for rows in self._pieces(len(X), max(total.orders)):
             piece, part = X[rows], None if weight is None else weight[rows]
             dense = {m: self.score.score(piece, m, subspace=self.basis) for m in total.orders}

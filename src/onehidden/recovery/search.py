@@ -163,7 +163,8 @@ def _finished(
     run: Run,
 ) -> Tried:
     """The candidate, ``start`` in x, after the finish; certified where no answer so far is better."""
-    answer = _seen_again(polish(start, problem, run), problem, run)
+    near = problem.rows.rounding.found(candidate.loss)
+    answer = _seen_again(polish(start, problem, run, near=near), problem, run)
     answer = _turned(answer, candidate, problem, run)
     lowest = min((one.answer.mean_square for one in tried), default=float("inf"))
     certificate = _known(answer, tried, problem)

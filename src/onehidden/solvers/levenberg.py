@@ -84,6 +84,7 @@ class LevenbergMarquardt:
     ----------
     max_steps : accepted steps at most.
     floor : sum of squares at or below which residuals count as rounding.
+    beyond : whether a step more is taken from there: convergence is quadratic.
     damping, least : the first damping, relative to the diagonal of J'J, and the smallest. Above 1e-14 a
         direction without curvature, such as the scale of a homogeneous unit, never asks for QR.
     patience : stop after this many steps in a row that each lower the loss by less than ``slow``
@@ -98,6 +99,7 @@ class LevenbergMarquardt:
 
     max_steps: int = 200
     floor: float = 0.0
+    beyond: bool = True
     damping: float = 1e-2
     least: float = 1e-15
     patience: int = 0
@@ -140,7 +142,7 @@ class LevenbergMarquardt:
     def step(self, problem: LeastSquares, state: State) -> State:
         """The next state: a step taken, or refused with more damping."""
         loss, damping = state.loss, state.damping
-        polish = loss <= self.floor  # one step more: convergence is quadratic there
+        polish = loss <= self.floor
         diagonal = _scaling(state.hessian)
         step = _damped_step(problem, state, diagonal)
         predicted = -(2 * state.gradient @ step + step @ state.hessian @ step)
@@ -157,6 +159,11 @@ class LevenbergMarquardt:
         gain = (loss - trial) / predicted if predicted > 0 else -1.0
         drop = (loss - trial) / max(loss, np.finfo(float).tiny)
         damping = float(max(damping * max(1 / 9, 1 - (2 * gain - 1) ** 3), self.least))
+        if self._at_the_end(trial, polish):  # nobody asks for the sums there
+            after, trace = state.theta + step, (*state.trace, trial)
+            return replace(
+                state, theta=after, loss=trial, steps=state.steps + 1, trace=trace, status=Status.EXACT
+            )
         hessian, gradient, found = problem.normal_equations(state.theta + step, damping > _ROUGH)
         taken = State(
             state.theta + step,
@@ -189,11 +196,14 @@ class LevenbergMarquardt:
                 report(last.steps, last.loss)
         return solution(last)
 
+    def _at_the_end(self, loss: float, polished: bool) -> bool:
+        return loss <= self.floor and (polished or not self.beyond)
+
     def _ended(self, state: State, drop: float = 1.0) -> State:
         """The state with its status, if it is the last; ``drop`` is the share by which the loss just fell."""
         if not np.isfinite(state.loss):
             return replace(state, status=Status.NOT_FINITE)
-        if state.loss <= self.floor and state.polish:
+        if self._at_the_end(state.loss, state.polish):
             return replace(state, status=Status.EXACT)
         if state.idle > 1 or (self.patience and state.crawling >= self.patience):
             return replace(state, status=Status.STALLED)

@@ -16,7 +16,7 @@ from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.starts.orientation import orient
 
-_ENOUGH = 4  # rows a parameter on which a descent begins ...
+_ENOUGH = 3  # rows a parameter on which a descent begins ...
 _SAVING = 1.5  # ... where there are at least so many times more
 _FEWEST = 4096  # rows below which there is nothing to save
 _CHOOSE = 20_000  # rows on which hyperplanes are chosen among hundreds: no more than a descent needs
@@ -74,7 +74,9 @@ def refine(
     """Levenberg–Marquardt in the search form until it stops paying, then orientations."""
     n = problem.numbers
     floor = problem.rows.rounding.search_floor(n)
-    solver = LevenbergMarquardt(max_steps, floor, patience=6, slow=1e-3, enough=1e-2 / n, least=1e-13)
+    solver = LevenbergMarquardt(
+        max_steps, floor, beyond=False, patience=6, slow=1e-3, enough=1e-2 / n, least=1e-13
+    )
     solution = descend(solver, search_fit(problem, form), theta, run.at("descent"), origin, n)
     weights, _, bias, _, _ = form.unpack(solution.theta)
     network = orient(form, solution.theta, problem.form.skip)
