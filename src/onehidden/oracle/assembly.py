@@ -17,6 +17,7 @@ from onehidden.oracle.tails import Tail, values
 from onehidden.oracle.units import Units
 from onehidden.solvers import LevenbergMarquardt
 
+_WEIGHED = 0.5  # relative: how far the output of a unit may be from the one that its switch has shown
 NEAR = 1e-2  # a network off by less than this share of std(y) is worth finishing
 
 
@@ -48,7 +49,9 @@ def assemble(
         told = values(tail.activation, region.U @ units.weights.T + units.bias) @ units.output
         level = float(np.mean(region.y - told))
         net = OneHiddenNet(units.weights, units.output, units.bias, level, tail.activation)
-        return net if misfit(net, region) < NEAR else None
+        if misfit(net, region) >= NEAR:
+            net = _weighed(units, tail, region)
+        return net if net is not None and misfit(net, region) < NEAR else None
     if tail.degree == 1 and _free_misfit(units, tail, region) >= NEAR:
         return None  # units are missing: orientations cannot help
     digits = max(1.0, (box.rounding / 1e-15) ** 0.5)
@@ -60,6 +63,27 @@ def assemble(
         loose = 0.3 if free <= 0 else 1e-3 if free <= 14 else 1e-7
         net = _oriented(_sharpened(units, tail, box, rng), tail, region, loose)
     return net if net is not None and misfit(net, region) < NEAR else None
+
+
+def _weighed(units: Units, tail: Tail, region: Region) -> OneHiddenNet | None:
+    """The units whose output, solved for together, is the one that their own switch has shown.
+
+    What looked like a unit and is none would be given another output by the typical region.
+    """
+    kept = np.arange(len(units))
+    for _ in range(len(units)):
+        level = values(tail.activation, region.U @ units.weights[kept].T + units.bias[kept])
+        if len(kept) == 0 or len(level) <= len(kept) + 1:
+            return None
+        columns = np.column_stack([level, np.ones(len(level))])
+        *output, constant = np.linalg.lstsq(columns, region.y, rcond=None)[0]
+        off = np.abs(np.array(output) / units.output[kept] - 1)
+        if np.max(off) <= _WEIGHED:
+            return OneHiddenNet(
+                units.weights[kept], np.array(output), units.bias[kept], float(constant), tail.activation
+            )
+        kept = np.delete(kept, int(np.argmax(off)))
+    return None
 
 
 def _parts(units: Units, tail: Tail, region: Region) -> tuple[np.ndarray, np.ndarray]:

@@ -169,6 +169,12 @@ class BlackBox:
                 break
         return U[:count], Y[:count]
 
+    def mix_anew(self, rng: np.random.Generator) -> None:
+        """Another mixture of the outputs, as large."""
+        if self.q > 1:
+            other = np.where(self.mix != 0, rng.standard_normal(self.q), 0.0)
+            self.mix = other * (np.linalg.norm(self.mix) / np.linalg.norm(other))
+
     def inputs(self, U: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
         """Rows of u as rows of x."""
         return np.ascontiguousarray(U * self.scale + self.center)

@@ -25,6 +25,7 @@ from onehidden.oracle.lattice import LARGEST, relations
 from onehidden.oracle.layer import Activated, Asked, Layer, told
 from onehidden.oracle.signs import spanned
 
+_TIMES = 100.0  # its error: what a change of the linear part must exceed to be seen
 _SAME = 1e-12  # of the strongest unit: a change of the linear part that no answer shows
 
 
@@ -74,7 +75,7 @@ def certificate(
             "fit", rms, bound, "share of std(y) left: the network gives the answers to rounding", About.FIT
         ),
         answered,
-        _sides(network, box, EXACT if errors is None else max(_SAME, 100 * errors.worst)),
+        _sides(network, box, EXACT if errors is None else max(_SAME, _TIMES * _largest(layer, errors))),
         attainable_check(errors, coarse),
     ]
     remarks = [f"fresh queries were asked within {farthest:g} scales of the centre"]
@@ -136,6 +137,12 @@ def _sides(network: OneHiddenNet, box: BlackBox, tolerance: float) -> Check:
             name, 0.0, f"whether units can be turned around was not settled: {found.reason}", About.UNITS
         )
     return at_most(name, float(len(found.sets)), 0.0, advice, About.UNITS)
+
+
+def _largest(layer: Layer, errors: Errors) -> float:
+    """The largest error of a unit's part of the linear part, as a share of the strongest unit's part."""
+    strength = np.linalg.norm(layer.weights, axis=1) * np.linalg.norm(layer.output, axis=1)
+    return float(np.max(np.maximum(errors.row, errors.output) * strength) / np.max(strength))
 
 
 def _no_relation(columns: Float[np.ndarray, "m k"], tolerance: float) -> bool:

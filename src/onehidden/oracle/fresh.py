@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Float
 
 from onehidden.checks import About, Check, at_most, not_asked
 from onehidden.oracle.answers import finite
@@ -32,12 +33,13 @@ def fresh(layer: Layer, g: Activated, box: BlackBox, rng: np.random.Generator) -
         # Near the centre as a share of std(y), far away of its size there: sums are rounded at that size.
         spread = Y.std(axis=0)
         scale = np.where(spread > 1e-13 * size, spread, size) if distance == 1 else size
-        error = box.error(box.level * distance) / (box.level * distance)
+        error = box.error(np.max(size)) / np.max(size)
         times = 1e3 if box.grain.absolute == 0 and box.blunt == 0 else 30
-        allowed = np.maximum(FRESH, times * error * size / scale)
-        ratio = np.max(np.abs(told(layer, U, g) - Y), axis=0) / scale / allowed
-        worst = int(np.argmax(ratio))
-        far.append((float(ratio[worst]), float(np.broadcast_to(allowed, ratio.shape)[worst]), distance))
+        argument = times * _argument(layer, U, g, box) / scale
+        allowed = np.maximum(FRESH, times * error * size / scale) + argument
+        ratio = np.abs(told(layer, U, g) - Y) / scale / allowed
+        worst = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
+        far.append((float(ratio[worst]), float(allowed[worst]), distance))
         farthest, asked = distance, asked + len(U)
     if not far:
         advice = "no query that was not used to fit was answered"
@@ -49,3 +51,12 @@ def fresh(layer: Layer, g: Activated, box: BlackBox, rng: np.random.Generator) -
         "the function"
     )
     return at_most("fresh queries", ratio * allowed, allowed, advice, About.FIT), farthest
+
+
+def _argument(
+    layer: Layer, U: Float[np.ndarray, "n d"], g: Activated, box: BlackBox
+) -> Float[np.ndarray, "n q"]:
+    """What the rounding of the arguments of the units does to answers: where a unit switches, far away."""
+    slope = np.abs(g(U @ layer.weights.T + layer.bias)[1]) * np.linalg.norm(layer.weights, axis=1)
+    away = np.linalg.norm(U, axis=1, keepdims=True) / np.sqrt(box.d)
+    return box.grain.relative * away * (slope @ np.abs(layer.output))

@@ -34,14 +34,19 @@ class Grain:
 def stored(y: Float[np.ndarray, " n"]) -> Grain:
     """The grain of the format that answers are written in: single, half, or decimals; else of a double.
 
-    Answers that all have an exact place on a coarser grid are rounded to it.
+    Answers that all have a place on a coarser grid are rounded to it; a change of units may have left them
+    a few roundings of a double away.
     """
+
+    def there(grid: Float[np.ndarray, " n"]) -> bool:
+        return bool(np.all(np.abs(grid - y) <= 4 * EPS * np.abs(y)))
+
     for kind in (np.float16, np.float32):
         with np.errstate(over="ignore"):
-            if np.array_equal(y.astype(kind).astype(float), y):
+            if there(y.astype(kind).astype(float)):
                 return Grain(relative=float(np.finfo(kind).eps) / np.sqrt(12))
     for decimals in range(13):
-        if np.array_equal(np.round(y, decimals), y):
+        if there(np.round(y, decimals)):
             return Grain(absolute=10.0**-decimals / np.sqrt(12))
     return Grain()
 

@@ -20,6 +20,7 @@ from onehidden.oracle.layer import Asked, Layer, told
 from onehidden.oracle.places import placed
 from onehidden.oracle.signs import solve_signs
 from onehidden.oracle.tails import Tail
+from onehidden.oracle.weighed import ENOUGH, weighed
 from onehidden.run import Run
 
 _DROWNED = 0.3  # relative error of a unit that is none
@@ -65,10 +66,7 @@ def hinge_layer(box: BlackBox, hidden: int | None, run: Run, rng: np.random.Gene
             left, idle, coarse = np.inf, 0, box.coarse
             for looked in _surveyed(box, found, hidden, run, rng):
                 if coarse and len(region) > box.d + 100:
-                    layer = once_each(looked.layer, region, known, hinge)
-                    if box.farther > 1 and len(layer.bias) == len(looked.seen.hinges):
-                        layer = placed(layer, looked.seen.hinges.blur, region, known)
-                    looked = replace(looked, layer=layer)
+                    looked = replace(looked, layer=_confirmed(box, looked, region, known))
                 now = _left_over(looked.layer, region, known)
                 run.report(f"{len(looked.layer.bias)} units of lines", looked.seen.lines, now**2)
                 # A coarse box shows some units better than others, and a unit twice where it is shown badly.
@@ -91,6 +89,20 @@ def hinge_layer(box: BlackBox, hidden: int | None, run: Run, rng: np.random.Gene
     finally:
         box.known = None
     return found
+
+
+def _confirmed(
+    box: BlackBox, looked: Found, U: Float[np.ndarray, "n d"], Y: Float[np.ndarray, "n q"]
+) -> Layer:
+    """What lines of a coarse box have shown, as far as typical answers confirm it."""
+    layer, hinges = looked.layer, looked.seen.hinges
+    if box.farther == 1 and len(U) >= ENOUGH * (box.d + 1 + len(layer.bias)):
+        return weighed(layer, U, Y, hinge)
+    # Far away, where noise that does not grow is small, places are badly seen: each is looked for first.
+    layer = once_each(layer, U, Y, hinge)
+    if box.farther > 1 and len(layer.bias) == len(hinges):
+        return placed(layer, hinges.blur, U, Y)
+    return layer
 
 
 def _coarseness(box: BlackBox, y: Float[np.ndarray, "n q"]) -> float:

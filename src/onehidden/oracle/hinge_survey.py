@@ -87,6 +87,8 @@ def sightings(box: BlackBox, run: Run, rng: np.random.Generator) -> Iterator[Sig
     for radius in radii(box):
         quiet = 0
         for _ in range(_CHORDS if box.domain.bounded else _LINES):
+            if lines and box.coarse:
+                box.mix_anew(rng)  # a unit that this mixture hides shows in another
             line = a_line(box, radius, rng)
             pieces = straight_pieces(box, line)
             lines += 1

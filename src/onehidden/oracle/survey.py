@@ -26,7 +26,7 @@ def radii(tail: Tail, box: BlackBox) -> list[float]:
     else:
         # Rounding of the argument, radius |a| eps, must stay small beside 1.
         shrink = min(1.0, (1e3 * EPS / box.rounding) ** 0.5)
-        wanted = [1e5 * shrink, 1e3, 1e7 * shrink]
+        wanted = [1e5 * shrink, 2e5 * shrink, 4e5 * shrink] if box.coarse else [1e5, 1e3, 1e7]
     return list(dict.fromkeys(min(radius, box.reach / 3) for radius in wanted))
 
 

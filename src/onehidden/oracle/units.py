@@ -11,7 +11,7 @@ from onehidden.oracle.lines import Line, Zones
 from onehidden.oracle.tails import Tail, inverse, values
 
 ROW_ERROR = 1e-5  # of a row, relative: beyond, the same unit seen twice looks like two
-BIAS_ERROR = 0.03  # of a unit's argument near the centre, as the start of a descent
+BIAS_ERROR = 0.1  # of a unit's argument near the centre, as the start of a descent
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,8 @@ def step_units(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Units:
     safe = np.where(good, slope, 1.0)
     seen = box.ask(line.at(center + steps / safe))
     told = ends[0] + height * (values(tail.activation, steps + tail.root) - tail.left[0]) / tail.jump
-    # Far away the argument itself is rounded, which shows in the step alone.
-    apart = 1e-5 + 10 * box.rounding * safe * np.linalg.norm(line.at(center), axis=1)
-    good &= np.max(np.abs(seen - told), axis=0) <= apart * np.abs(height) + 30 * zones.noise
+    # Far away the argument itself is rounded, and nearer the tails of others are in it.
+    good &= np.max(np.abs(seen - told), axis=0) <= row_error(box) * np.abs(height) + 10 * zones.noise
     rows = np.flatnonzero(good)
     if len(rows) == 0:
         return none(d)
