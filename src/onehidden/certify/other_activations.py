@@ -10,7 +10,7 @@ from onehidden.certify.compare import CLEAR, Alternative, Kind
 from onehidden.certify.row_losses import RowLosses
 from onehidden.certify.status import Status
 from onehidden.checks import About, at_most, not_asked
-from onehidden.fit.polish import polish
+from onehidden.fit.polish import ROUGHLY, polish
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
@@ -66,7 +66,7 @@ def with_activations(certificate: Certificate, problem: Problem, run: Run) -> Ce
             return certificate
         rival = problem.with_activation(activations.get(name))
         start = in_words_of(certificate.network, rival)
-        other = polish(start, rival, run.at(name), rough=True)
+        other = polish(start, rival, run.at(name), enough=ROUGHLY)
         judged = own.against(RowLosses.of(rival, other.network))
         if judged.deviations >= CLEAR:
             continue

@@ -15,7 +15,7 @@ from onehidden.certify.row_losses import RowLosses
 from onehidden.certify.shared_units import differing_units, named
 from onehidden.certify.turns import other_sides, unseen_turns
 from onehidden.certify.units import Cause
-from onehidden.fit.polish import Polished, polish
+from onehidden.fit.polish import ROUGHLY, Polished, polish
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
@@ -88,7 +88,9 @@ def _by_detours(network: OneHiddenNet, problem: Problem, run: Run) -> list[Polis
         if run.expired():
             break
         relative = problem.with_activation(activations.get(name))
-        away = polish(in_words_of(network, relative), relative, run.at("detour", name), rough=True).network
+        away = polish(
+            in_words_of(network, relative), relative, run.at("detour", name), enough=ROUGHLY
+        ).network
         found.append(polish(in_words_of(away, problem), problem, run.at("back", name)))
     return found
 

@@ -19,7 +19,7 @@ from onehidden.checks import About, Check
 from onehidden.fit.form import roots, weighed
 from onehidden.fit.in_memory import NetworkFit
 from onehidden.fit.linear_part import linear_network
-from onehidden.fit.polish import polish
+from onehidden.fit.polish import ROUGHLY, polish
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
@@ -29,6 +29,10 @@ from onehidden.starts.repair import units_by_cost, with_one_fewer, with_one_more
 # Times log(n) a parameter that a larger network must gain: to be kept, and to be asked for. At 1.0 the
 # criterion alone asks for a unit in 13 % of pure noise; better row by row as well, it did in 1 of 190.
 _TO_KEEP, _TO_ASK = 1.0, 1.5
+# Share of the way to where it would matter that each of two steps in a row of a smaller network must go: at
+# d = k = 20, n = 10 000, noise .3 one unit fewer is 1100 of n log(loss) behind that, and took 20 steps of one
+# to ten each for 40 in all.
+_HOPELESS = 0.01
 
 
 def with_smaller(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
@@ -63,8 +67,12 @@ def with_smaller(certificate: Certificate, problem: Problem, run: Run) -> Certif
         start = Candidate(net, certificate.mean_square, "answer", net.weights, net.bias)
         dropped = int(units_by_cost(seen, search_form(seen), net.weights, net.bias)[0])
         fewer = problem.with_width(problem.k - 1)
-        rest = seen.begin.outward(with_one_fewer(seen, start, run.at("fewer")).network)
-        rest = polish(rest, fewer, run.at("fewer", "finish"), rough=True).network
+        found = with_one_fewer(seen, start, run.at("fewer"))
+        enough = _worth(
+            problem.behind(certificate.mean_square, found.loss) - _charge(problem, 1, passed=True)
+        )
+        rest = seen.begin.outward(found.network)
+        rest = polish(rest, fewer, run.at("fewer", "finish"), enough=enough).network
         rival = RowLosses.of(fewer, rest)
         checks.append(smaller(lambda: _asked_for_more(fewer, rest, run), rival, 1, Kind.FEWER, dropped))
         if not checks[1].passed:
@@ -91,7 +99,9 @@ def with_larger(certificate: Certificate, problem: Problem, run: Run) -> Certifi
     # The form of the search is the richer one: what does not gain enough there will not after the finish.
     gain = problem.behind(grown.loss, certificate.mean_square)
     if check.passed and (problem.family is not None or gain > _charge(problem, 1, passed=False)):
-        more = polish(seen.begin.outward(grown.network), wider, run.at("more", "finish"), rough=True).network
+        more = polish(
+            seen.begin.outward(grown.network), wider, run.at("more", "finish"), enough=ROUGHLY
+        ).network
         larger, here = RowLosses.of(wider, more), RowLosses.of(problem, certificate.network)
         clearly = _clearly_better(larger, here, problem, 1, Kind.MORE, passed=False)
         check = check if clearly is None else clearly
@@ -128,6 +138,11 @@ def _charge(problem: Problem, units: int, passed: bool) -> float:
     shared = replace(problem.form, k=0).freedom
     each = (problem.form.freedom - shared) / problem.k * float(np.log(problem.n))
     return (_TO_KEEP if passed else _TO_ASK) * units * each
+
+
+def _worth(away: float) -> float:
+    """n log(loss) worth another step of a network that lies so far behind what would matter."""
+    return max(ROUGHLY, _HOPELESS * away)
 
 
 def question_work(problem: Problem) -> float:

@@ -16,6 +16,11 @@ from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.solvers import LeastSquares, LevenbergMarquardt, Solution, Status, solution
 
+FINELY, ROUGHLY = (
+    1e-4,
+    1e-1,
+)  # n log(loss) that a step must be worth: of an answer, of what it is held against
+
 
 @dataclass(frozen=True)
 class Polished:
@@ -35,27 +40,28 @@ class Polished:
 
 
 def polish(
-    network: OneHiddenNet, problem: Problem, run: Run, *, near: bool = False, rough: bool = False
+    network: OneHiddenNet, problem: Problem, run: Run, *, near: bool = False, enough: float = FINELY
 ) -> Polished:
     """The network, given in x, after a descent in all its free parameters.
 
     Parameters
     ----------
     near : it is close to its minimum already: begin without damping.
-    rough : stop at a tenth of a unit of n log(loss) instead of a ten-thousandth: to be compared only.
+    enough : of n log(loss), on which a standard error is 1: two steps in a row that lower it by less are the
+        last. What is only to be compared need not be finished finely.
     """
     fit, theta = problem.sums, problem.theta(network)
     n = problem.numbers
     if problem.rows.streamed and fit.loss(theta) <= problem.rows.rounding.floor(n):
         # Every row to rounding: a step more would be a pass for nothing.
         return Polished(network, fit.loss(theta) / n, Status.EXACT, 0)
-    solver = _settings(problem.rows, n, near or problem.rows.streamed, rough)
+    solver = _settings(problem.rows, n, near or problem.rows.streamed, enough)
     stage = "finish on all rows" if problem.rows.streamed else "finish"
     found = descend(solver, fit, theta, run, stage, n)
     return Polished(problem.network(found.theta), found.loss / n, found.status, found.steps)
 
 
-def _settings(rows: Rows, n: int, near: bool, rough: bool) -> LevenbergMarquardt:
+def _settings(rows: Rows, n: int, near: bool, enough: float) -> LevenbergMarquardt:
     if rows.streamed:
         # A step is a pass over all rows: one whose gain is far below the square of a standard error is not
         # taken (2e-3 of n log(loss): a twentieth of a standard error).
@@ -67,7 +73,7 @@ def _settings(rows: Rows, n: int, near: bool, rough: bool) -> LevenbergMarquardt
         rows.rounding.floor(n),
         damping=1e-6 if near else 1e-3,
         patience=20,
-        enough=(1e-1 if rough else 1e-4) / n,
+        enough=enough / n,
     )
 
 

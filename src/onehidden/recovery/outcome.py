@@ -15,7 +15,7 @@ from onehidden.certify.certificate import Certificate
 from onehidden.fit.form import roots, weighed
 from onehidden.fit.input_model import InputModel
 from onehidden.fit.linear_part import linear_network
-from onehidden.fit.polish import polish
+from onehidden.fit.polish import ROUGHLY, polish
 from onehidden.fit.problem import Problem
 from onehidden.fit.rows import Rows
 from onehidden.network import OneHiddenNet
@@ -55,7 +55,7 @@ def held_against_ridge(
         quiet = replace(run, listener=False, trace=[])
         begun = islice(proposals(part, options.start, quiet), _TRIES)
         ended = [
-            polish(part.begin.outward(one.network), part, quiet.at("finish", number), rough=True)
+            polish(part.begin.outward(one.network), part, quiet.at("finish", number), enough=ROUGHLY)
             for number, one in enumerate(begun)
         ]
         if not ended:
