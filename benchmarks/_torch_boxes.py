@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import copy
+import os
+import time
 from collections.abc import Callable
+from fnmatch import fnmatch
 
 import numpy as np
 
 import onehidden as oh
-from benchmarks._trained_boxes import TrainedBox
+from benchmarks._table import Table
+from benchmarks._trained_boxes import TrainedBox, live_part, parameter_error
 from onehidden.oracle.adapters import from_torch
 from onehidden.recovery.record import Recovery
 from onehidden.streams import stream
@@ -19,7 +23,10 @@ PRECISIONS = ("float64", "float32")
 TABLES = {10: "diabetes", 30: "cancer", 64: "digits"}
 WIDTHS = (4, 8, 16, 32, 64)
 OUTPUTS = (1, 2, 3, 10)
-LIVE = 1e-5  # of std(y): what a unit must add to be asked back from a box in single precision
+TARGET = 1e-7  # of a box in double precision
+HONEST = 4.0  # times what is told: how far off the parameters of a box in single precision may be
+LONGEST = 300.0  # seconds for one of them
+LIVE = {"float64": 1e-11, "float32": 1e-5}  # of std(y): what a unit must add to be asked back
 _EPOCHS, _BATCH, _RATE = 30, 32, 3e-3
 
 
@@ -110,3 +117,66 @@ def told_error(r: Recovery) -> float:
             np.max(np.abs(told.intercept) / np.maximum(1.0, np.abs(net.intercept))),
         )
     )
+
+
+def table(quick: bool) -> list[str]:
+    """Both precisions of every network; none where PyTorch is not there."""
+    rows = Table(
+        "network", "answers", "status", "live units", "found", "queries", "CPU seconds", "parameter error",
+        "told", "verdict",
+    )  # fmt: skip
+    if not available():
+        rows.say("")
+        rows.say("PyTorch is not there: no network was trained by it.")
+        return rows.lines
+    judged: dict[str, list[str]] = {precision: [] for precision in PRECISIONS}
+    for one in catalogue()[: 2 if quick else None]:
+        names = {precision: f"torch {one.words[8:]} {precision}" for precision in PRECISIONS}
+        asked = [p for p, name in names.items() if fnmatch(name, os.environ.get("BENCH_ONLY", "*"))]
+        if asked:
+            fns, inside, X = trained(one)
+            for precision in asked:
+                judged[precision].append(
+                    _row(rows, one, precision, fns[precision], live_part(inside, X, LIVE[precision]))
+                )
+    rows.say("")
+    for precision, verdicts in judged.items():
+        counts = ", ".join(
+            f"{verdicts.count(word)} {word}" for word in ("right", "doubtful", "false", "refused")
+        )
+        rows.say(f"{precision}: {len(verdicts)} networks, {len(verdicts)} answers: {counts}.")
+    return rows.lines
+
+
+def _row(
+    rows: Table,
+    one: TrainedBox,
+    precision: str,
+    fn: Callable[[np.ndarray], np.ndarray],
+    live: oh.OneHiddenNet,
+) -> str:
+    """One box, and what its answer is worth.
+
+    In double precision right is exact to ``TARGET``. In single precision it is a certified answer that is not
+    called exact, with errors up to ``HONEST`` times those it tells. A certified answer that is not right is
+    false, one that is not certified doubtful.
+    """
+    began, shape = time.process_time(), f"{one.inputs}-{one.width}-{one.outputs}"
+    name = f"torch {one.number} {one.kind} {shape} {one.activation}"
+    try:
+        r = oh.recover_oracle(fn, one.inputs, activation=one.activation, max_seconds=LONGEST)
+    except ValueError as refused:
+        rows.row(name, precision, f"refused: {refused}", live.n_hidden, 0, "", "", "", "", "refused")
+        return "refused"
+    spent, error, told = time.process_time() - began, parameter_error(r.network, live), told_error(r)
+    if precision == "float64":
+        good, certified = r.status == "exact" and error <= TARGET, r.status == "exact"
+    else:
+        good = r.status == "consistent" and error <= HONEST * told
+        certified = r.status in ("exact", "consistent")
+    verdict = "right" if good else "false" if certified else "doubtful"
+    rows.row(
+        name, precision, r.status, live.n_hidden, r.network.n_hidden, r.queries, f"{spent:.1f}",
+        f"{error:.1e}", f"{told:.1e}", verdict,
+    )  # fmt: skip
+    return verdict

@@ -99,12 +99,12 @@ def trained(box: TrainedBox) -> tuple[Callable[[np.ndarray], np.ndarray], oh.One
     return (model.predict_proba if box.kind == "classifier" else model.predict), inside, X
 
 
-def live_part(net: oh.OneHiddenNet, U: np.ndarray) -> oh.OneHiddenNet:
-    """The network without the units that add less than ``LIVE`` of std(y) to every output."""
+def live_part(net: oh.OneHiddenNet, U: np.ndarray, least: float = LIVE) -> oh.OneHiddenNet:
+    """The network without the units that add less than ``least`` of std(y) to every output."""
     level = np.asarray(net.activation(U @ net.weights.T + net.bias))
     strength = np.abs(net.output).reshape(net.n_hidden, -1).max(axis=1)
     spread = float(np.max(np.std(net.predict(U), axis=0)))
-    live = strength * np.maximum(level.std(axis=0), np.linalg.norm(net.weights, axis=1)) > LIVE * spread
+    live = strength * np.maximum(level.std(axis=0), np.linalg.norm(net.weights, axis=1)) > least * spread
     return oh.OneHiddenNet(net.weights[live], net.output[live], net.bias[live], net.intercept, net.activation)
 
 

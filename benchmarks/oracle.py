@@ -6,7 +6,8 @@ deviation. Parameter error: the worst of rows, outputs, biases and intercept aft
 the units that contribute more than 1e-11 of std(y); the others must be named dead. Before them, boxes of the
 size of the literature, random ReLU networks of N(0, 1)/sqrt(k) weights and small biases; boxes of labels; and
 a hundred trained networks of many shapes (--only picks some: "784-32 single", labels, "trained 1*"), of an
-endless series: BENCH_FIRST=100 asks those from number 100 on in place of the first.
+endless series: BENCH_FIRST=100 asks those from number 100 on in place of the first. Where PyTorch is there,
+twenty networks trained by it follow, each in double and in single precision ("torch *").
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from fnmatch import fnmatch
 import numpy as np
 
 import onehidden as oh
-from benchmarks import _trained_boxes
+from benchmarks import _torch_boxes, _trained_boxes
 from benchmarks._table import Table
 from onehidden.streams import stream
 
@@ -105,7 +106,7 @@ def largest_difference(found: oh.OneHiddenNet, truth: oh.OneHiddenNet) -> float:
 
 
 def main(quick: bool) -> list[str]:
-    lines = [*large(quick), "", *labels(quick), "", *hundred(quick)]
+    lines = [*large(quick), "", *labels(quick), "", *hundred(quick), "", *_torch_boxes.table(quick)]
     if os.environ.get("BENCH_ONLY"):
         return lines
     return [*lines, "", *trained_networks(quick)]
