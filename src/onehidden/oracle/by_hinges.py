@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from jaxtyping import Float
 
 from onehidden.certify.certificate import Certificate
 from onehidden.checks import About, Check, at_most, not_asked
@@ -43,8 +44,9 @@ def by_hinges(
     found = hinge_layer(box, options.hidden, run, rng)
     box.caller.let_go()
     if found is None or len(found.layer.bias) == 0:
+        seen = None if found is None else found.seen
         check = _one_layer(
-            None if found is None else found.seen, 0 if found is None else len(found.seen.broken), options
+            seen, *((0, 0) if seen is None else (len(seen.broken), len(seen.crowded))), options
         )
         if found is not None and not found.seen.curved and not len(found.seen.broken):
             raise Refused(f"no {options.g.name} unit was found: {check.advice}")
@@ -61,8 +63,10 @@ def by_hinges(
         errors = errors.times(misfit(layer, asked, activated))
         layer, errors = alone(layer, errors, activated, tail, box, run, rng)
     layer = _restricted(layer, box, options)
+    broken = _unexplained(found.seen.broken, found, box, rng)
+    crowded = _unexplained(found.seen.crowded, found, box, rng)
     questions = [
-        _one_layer(found.seen, _broken(found.seen, found, box, rng), options),
+        _one_layer(found.seen, broken, crowded, options),
         *counts(len(found.layer.bias), options.hidden, []),
         _turned(off, turned is not None),
     ]
@@ -103,17 +107,19 @@ def _turned(off: float, told: bool) -> Check:
     return at_most("turned units", off, _TURNED, advice, About.FIT)
 
 
-def _broken(seen: Sighting, found: Found | None, box: BlackBox, rng: np.random.Generator) -> int:
-    """Bends that did not go on along a hyperplane, and around which the answer is not the box.
+def _unexplained(
+    places: Float[np.ndarray, "m d"], found: Found, box: BlackBox, rng: np.random.Generator
+) -> int:
+    """Odd places, bends that did not go on or were not seen alone, around which the answer is not the box.
 
     Where two kinks are so close that they look like one its row is wrong, and the units are found elsewhere.
     """
-    count = len(seen.broken)
-    if found is None or found.asked is None or count == 0 or count * _AROUND > 0.1 * box.left:
+    count = len(places)
+    if found.asked is None or count == 0 or count * _AROUND > 0.1 * box.left:
         return count
-    size = np.linalg.norm(seen.broken, axis=1)[:, None, None]
+    size = np.linalg.norm(places, axis=1)[:, None, None]
     aside = rng.standard_normal((count, _AROUND, box.d)) / np.sqrt(box.d)
-    U = seen.broken[:, None] + aside * size * np.geomspace(1e-7, 1e-1, _AROUND)[:, None]
+    U = places[:, None] + aside * size * np.geomspace(1e-7, 1e-1, _AROUND)[:, None]
     error = np.max(
         np.abs(told(found.layer, U.reshape(-1, box.d), hinge) - box.answers(U.reshape(-1, box.d))), axis=1
     )
@@ -122,7 +128,7 @@ def _broken(seen: Sighting, found: Found | None, box: BlackBox, rng: np.random.G
     return int(np.sum(~np.all(good.reshape(count, _AROUND), axis=1)))
 
 
-def _one_layer(seen: Sighting | None, broken: int, options: Options) -> Check:
+def _one_layer(seen: Sighting | None, broken: int, crowded: int, options: Options) -> Check:
     """Whether what bends the box are units of one hidden layer of this activation."""
     name = "one hidden layer"
     if seen is None or seen.lines == 0:
@@ -134,12 +140,12 @@ def _one_layer(seen: Sighting | None, broken: int, options: Options) -> Check:
         parts.append(
             f"{broken} kinks do not go on along a hyperplane: two hidden layers, a maximum, or pooling"
         )
-    if seen.crowded:
+    if crowded:
         parts.append(
-            f"{seen.crowded} places of the last line are no single kinks: a curve, a jump, or kinks too close"
+            f"{crowded} places of the last line are no single kinks: a curve, a jump, or kinks too close"
         )
     if not parts and len(seen.hinges) == 0:
         parts.append(f"{seen.lines} lines are straight: the function is linear as far as it was asked")
-    wrong = seen.curved + broken + (seen.crowded if not seen.quiet else 0) + (len(seen.hinges) == 0)
+    wrong = seen.curved + broken + (crowded if not seen.quiet else 0) + (len(seen.hinges) == 0)
     advice = "; ".join(parts) or "every kink goes on along its hyperplane"
     return at_most(name, float(wrong), 0.0, advice, About.FIT)

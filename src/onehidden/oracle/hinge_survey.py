@@ -29,14 +29,15 @@ class Sighting:
 
     Attributes
     ----------
-    hinges : those seen. crowded : bends never seen alone.
+    hinges : those seen.
     broken : (m, d) places of bends whose hyperplane did not go on.
+    crowded : (c, d) places of the last line where bends are not seen alone.
     lines : lines asked. curved : lines that bend everywhere.
     """
 
     hinges: Hinges
     broken: Float[np.ndarray, "m d"]
-    crowded: int = 0
+    crowded: Float[np.ndarray, "c d"]
     lines: int = 0
     curved: int = 0
     quiet: int = 0
@@ -83,7 +84,8 @@ def a_line(box: BlackBox, radius: float, rng: np.random.Generator) -> Line:
 def sightings(box: BlackBox, run: Run, rng: np.random.Generator) -> Iterator[Sighting]:
     """What is known after each line; the caller stops when it is enough."""
     basis = np.linalg.qr(rng.standard_normal((box.d, box.d)))[0]
-    hinges, broken, crowded, lines, curved = Hinges.none(box.d, box.q), np.zeros((0, box.d)), 0, 0, 0
+    hinges, lines, curved = Hinges.none(box.d, box.q), 0, 0
+    broken = crowded = np.zeros((0, box.d))
     for radius in radii(box):
         quiet = 0
         for _ in range(_CHORDS if box.domain.bounded else _LINES):
@@ -97,13 +99,13 @@ def sightings(box: BlackBox, run: Run, rng: np.random.Generator) -> Iterator[Sig
                 yield Sighting(hinges, broken, crowded, lines, curved)
                 continue
             known = hinges.explains(pieces, box.mix)
-            crowded = int(np.sum(~pieces.single & ~known & ~pieces.lost))
+            crowded = line.at(pieces.place[~pieces.single & ~known & ~pieces.lost])
             new = bending_units(box, pieces, ~known, basis)
             share = continued(box, new, float(np.linalg.norm(line.start)), rng)
             real = ~(share < _CONTINUED)
             broken = np.concatenate([broken, new.point[~real]])
             hinges = hinges.joined(new.at(np.flatnonzero(real))).distinct()
-            quiet = quiet + 1 if len(new) == 0 and crowded == 0 else 0
+            quiet = quiet + 1 if len(new) == 0 and len(crowded) == 0 else 0
             run.report(f"line {lines}, {len(hinges)} units", box.queries, float("nan"))
             yield Sighting(hinges, broken, crowded, lines, curved, quiet)
             if quiet >= (_CHORDS // 3 if box.domain.bounded else _QUIET):
