@@ -21,6 +21,7 @@ from onehidden.recovery import Recovery
 
 ROOT = Path(__file__).parents[1]
 EXACT = 1e-8  # relative error of the worst parameter of an exact answer
+FOUND = 1e-6  # worst parameter of a start that ended at the floor of a search, residuals of 1e-7
 
 
 def teacher(

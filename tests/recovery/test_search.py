@@ -17,7 +17,7 @@ from onehidden.starts import Refused
 from onehidden.starts.candidate import Candidate
 
 NET = teacher(d=3, k=2)
-RESTART, STUDENT, THINNED = "random restart", "wide-and-prune", "thinning"
+RESTART, STUDENT, THINNED, BRED = "random restart", "wide-and-prune", "thinning", "bred"
 
 
 def certificate(mean_square, missed=False, exact=False, cause=None):
@@ -43,7 +43,8 @@ class Staged:
         def proposals(problem, start, run):
             for origin, loss, *_ in answers:
                 self.looked += 1
-                yield Candidate(NET, loss, origin, NET.weights, NET.bias, origin != RESTART)
+                student, bred = origin in (STUDENT, THINNED), origin == BRED
+                yield Candidate(NET, loss, origin, NET.weights, NET.bias, student, bred)
 
         def repaired(problem, candidate, rounds, run):
             _, _, *better = answers[self.looked - 1]
@@ -110,6 +111,14 @@ def test_agreement_counts_starts_not_a_start_and_its_repair(monkeypatch):
     both = Staged(monkeypatch, [(RESTART, 1.001, 1.0), (RESTART, 2.0), (RESTART, 1 + 1e-6)], missed=True)
     assert check_named(both.found, "agreement").value == 2
     assert check_named(both.found, "agreement").passed
+
+
+@pytest.mark.parametrize(("last", "agreeing"), [(3, 1), (4, 2)])
+def test_what_is_bred_agrees_with_the_other_family_alone(monkeypatch, last, agreeing):
+    """A child that ends where one of its own family did is no evidence: it was made of its units."""
+    answers = [(RESTART, loss) for loss in (2.0, 1.0, 3.0, 4.0)][:last]
+    found = Staged(monkeypatch, [*answers, (BRED, 1 + 1e-6)], missed=True).found
+    assert check_named(found, "agreement").value == agreeing
 
 
 @pytest.mark.parametrize(

@@ -87,13 +87,25 @@ def test_a_list_of_starts_is_tried_in_its_order():
 def test_the_race_ends_with_further_restarts_that_draw_anew():
     problem = empty(4, 10, 150)
     legs = plan(problem, "auto")
-    first = next(leg.start for leg in legs if isinstance(leg.start, Random))
+    random = [leg.start for leg in legs if isinstance(leg.start, Random)]
     last = legs[-1].start
-    assert isinstance(last, Random)
-    assert last.first == first.first + first.restarts
+    assert last is random[-1]
+    drawn = [i for start in random for i in range(start.first, start.first + start.restarts)]
+    assert drawn == list(range(len(drawn)))
     assert last.restarts == further_restarts(problem) > 0
     assert legs[-1].hope < 1
     assert further_restarts(empty(50, 50, 10_000)) == 0  # where a step costs much, none
+
+
+def test_restarts_come_between_students_where_they_take_as_long():
+    small, large = (
+        [leg.start.name for leg in plan(empty(*size), "auto") if leg.inside]
+        for size in ((8, 10, 1010), (20, 20, 10_000))
+    )
+    first = small.index("wide")
+    assert small[first : first + 5] == ["wide", "random"] * 2 + ["wide"]
+    first = large.index("wide")
+    assert large[first : first + 4] == ["wide"] * 4  # a restart with its repairs takes longer than they do
 
 
 @pytest.mark.parametrize("start", [oh.starts.Random(20), [oh.starts.Random(2), "wide"]])

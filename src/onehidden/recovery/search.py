@@ -47,6 +47,7 @@ _CHEAP, _RESTARTS = 5e9, 8
 # .3: sixty repairs of the first restart took ten minutes, the whole recovery now takes 34 s).
 _REPAIRS, _FEWEST = 1e12, 6
 _CLEARLY, _SIDES = 3.0, 3  # standard deviations above chance, and patterns of turns that are then tried
+_FAMILIES = 2  # of answers that are bred with each other
 _PARENTS = 4  # answers of a family whose units a child is made of
 _AGAIN = 20  # steps in the search form from an answer to a family's likelihood: it is near its minimum
 _WORTH = 100.0  # n log(loss) by which another minimum may lie behind and still come to the fore
@@ -67,13 +68,21 @@ class Found:
 
 @dataclass(frozen=True)
 class Tried:
-    """A finished candidate; ``turn`` counts the candidates: one and its repaired form have the same."""
+    """A finished candidate; ``turn`` counts the candidates: one and its repaired form have the same.
+
+    ``bred`` is one made of the units of its family: those of even turns, or of odd ones.
+    """
 
     answer: Polished
     origin: str
     turn: int
     certificate: Certificate | None
     student: bool = False
+    bred: bool = False
+
+    @property
+    def family(self) -> int:
+        return self.turn % _FAMILIES
 
 
 def search(problem: Problem, options: Options, run: Run, tries: int | None = None) -> Found:
@@ -86,9 +95,9 @@ def search(problem: Problem, options: Options, run: Run, tries: int | None = Non
     if problem.k == 1 and _no_unit(problem, run):
         tries = _FEW if tries is None else min(tries, _FEW)
     ground = problem if problem.family is None else problem.at(linear_network(problem))
-    families: tuple[list[Candidate], ...] = [], []
+    families: list[list[Candidate]] = [[] for _ in range(_FAMILIES)]
     for turn, candidate in enumerate(islice(proposals(ground, options.start, run), tries)):
-        family, here = families[turn % 2], run.at("candidate", turn)
+        family, here = families[turn % _FAMILIES], run.at("candidate", turn)
         for number, attempt in enumerate(_bettered(ground, candidate, family, here)):
             start = ground.begin.outward(attempt.network)
             one = _finished(problem, attempt, start, turn, tried, options, here.at("finish", number))
@@ -169,11 +178,11 @@ def _finished(
     lowest = min((one.answer.mean_square for one in tried), default=float("inf"))
     certificate = _known(answer, tried, problem)
     if not run.affords(certificate_work(problem)):  # the answer that is returned is examined, once
-        return Tried(answer, candidate.origin, turn, certificate, candidate.student)
+        return Tried(answer, candidate.origin, turn, certificate, candidate.student, candidate.bred)
     if certificate is None and not problem.behind(lowest, answer.mean_square) > _TOGETHER:
         certificate = certify(answer.network, problem, run, options.errors)
         run.report(f"certified {certificate.status}", 0, answer.mean_square)
-    return Tried(answer, candidate.origin, turn, certificate, candidate.student)
+    return Tried(answer, candidate.origin, turn, certificate, candidate.student, candidate.bred)
 
 
 def _seen_again(answer: Polished, problem: Problem, run: Run) -> Polished:
@@ -269,8 +278,11 @@ def _ended(tried: list[Tried], problem: Problem) -> bool:
 
 
 def _starts(found: list[Tried]) -> int:
-    """How many starts these answers come from."""
-    return len({one.turn for one in found})
+    """How many starts came to these answers without knowing of each other.
+
+    What was bred knows of its whole family, however many of its turns came to it.
+    """
+    return max(len({one.turn for one in found if not one.bred}), len({one.family for one in found}))
 
 
 def _worth(problem: Problem) -> int:

@@ -37,4 +37,6 @@ def bred(problem: Problem, parents: Sequence[Candidate], run: Run) -> Candidate:
     )
     theta = complete(problem, form, weights[kept], bias[kept])
     child = refine(problem, form, theta, run, best.origin)
-    return replace(child, student=best.student) if problem.behind(child.loss, best.loss) > _WORTH else best
+    if not problem.behind(child.loss, best.loss) > _WORTH:
+        return best
+    return replace(child, student=best.student, bred=True)

@@ -36,6 +36,7 @@ class Candidate:
     origin : the start.
     weights, bias : (k, d), (k,) hyperplanes of the search form.
     student : whether a wide student found it: what those miss, random restarts hardly find.
+    bred : whether it is made of the units of others.
     """
 
     network: OneHiddenNet
@@ -44,6 +45,7 @@ class Candidate:
     weights: Rows = field(repr=False)
     bias: Vector = field(repr=False)
     student: bool = False
+    bred: bool = False
 
 
 def search_form(problem: Problem, k: int | None = None) -> Form:
