@@ -118,7 +118,7 @@ def _tiled(Q: np.ndarray, h: np.ndarray, B: np.ndarray, F: np.ndarray) -> np.nda
     if workers < 2:
         found = [_sums_on_cpu(part, B, F, far) for part in parts]
     else:
-        with threads.one(), ThreadPoolExecutor(workers) as pool:
+        with threads.at_most(1), ThreadPoolExecutor(workers) as pool:
             found = list(pool.map(lambda part: _sums_on_cpu(part, B, F, far), parts))
     return np.hstack([np.zeros((F.shape[2], 0)), *found]).T
 
