@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from onehidden import threads
 from onehidden.activations import Activation
 from onehidden.certify.certificate import Certificate
 from onehidden.checks import Check
@@ -104,12 +105,13 @@ def recover_oracle(
     rng = run.rng("queries")
     asked = {key: options.plain()[key] for key in _RECORDED} | {"reach": reach, "answers": str(kind)}
     try:
-        seen = examine(box, kind, rng)
-        if seen is Answers.LABEL:
-            certificate = by_labels(box, box.level, options, run, rng)
-            origin, rows = "walks along the decision boundary", _rows(certificate.n)
-        else:
-            certificate, origin, rows = _recovered(box, options, run, rng)
+        with threads.fit_for((options.hidden or 8) * (d + 1)):
+            seen = examine(box, kind, rng)
+            if seen is Answers.LABEL:
+                certificate = by_labels(box, box.level, options, run, rng)
+                origin, rows = "walks along the decision boundary", _rows(certificate.n)
+            else:
+                certificate, origin, rows = _recovered(box, options, run, rng)
     except Spent as spent:
         raise ValueError(_learned(box, str(spent), options.hidden)) from None
     rows = replace(rows, names=names)
