@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 # Parameters below which matrix products run on one thread. Threads of a small product wait for one another
@@ -21,19 +21,21 @@ _WATCHED = 0.1
 @contextmanager
 def fit_for(parameters: int) -> Iterator[None]:
     """A scope in which the products of a problem of this size use as many threads as they gain from."""
-    with at_most(1 if parameters < SMALL else free_cores()):
+    small = parameters < SMALL or granted() == 1
+    with at_most(1 if small else free_cores()):
         yield
 
 
 @contextmanager
 def at_most(count: int) -> Iterator[None]:
     """A scope in which matrix products use so many threads; what the caller had comes back after it."""
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import ThreadpoolController
 
-    if count >= granted():
-        yield
-        return
-    with threadpool_limits(count, "blas"):
+    with ExitStack() as scope:
+        for pool in ThreadpoolController().lib_controllers:
+            if pool.user_api == "blas" and pool.num_threads > count:
+                scope.callback(pool.set_num_threads, pool.num_threads)
+                pool.set_num_threads(count)
         yield
 
 
@@ -47,7 +49,10 @@ def granted() -> int:
 
 
 def free_cores(seconds: float = _WATCHED) -> int:
-    """Cores open to this process that nobody else uses, at least one; all where the system does not tell."""
+    """Cores open to this process that nobody else uses, at least one; all where the system does not tell.
+
+    Processes that watch at the same moment do not see each other.
+    """
     cores = _cores()
     before, own = _busy(cores), time.process_time()
     if before is None or len(cores) == 1:

@@ -296,8 +296,8 @@ def test_what_all_starts_missed_is_found_by_further_restarts(monkeypatch):
         lost = {"network": alike, "weights": alike.weights, "bias": alike.bias}  # nor has a child anything
         return replace(found, **lost, loss=0.05, origin="blind")
 
-    def repaired(problem, candidate, rounds, run):
-        return candidate if candidate.origin == "blind" else repair.repaired(problem, candidate, rounds, run)
+    def repaired(problem, candidate, run):
+        return candidate if candidate.origin == "blind" else repair.repaired(problem, candidate, run)
 
     monkeypatch.setattr(restarts, "random_candidate", blind)
     monkeypatch.setattr(search, "repaired", repaired)

@@ -46,7 +46,7 @@ class Staged:
                 student, bred = origin in (STUDENT, THINNED), origin == BRED
                 yield Candidate(NET, loss, origin, NET.weights, NET.bias, student, bred)
 
-        def repaired(problem, candidate, rounds, run):
+        def repaired(problem, candidate, run):
             _, _, *better = answers[self.looked - 1]
             return candidate if not better else Candidate(NET, better[0], "repair", NET.weights, NET.bias)
 

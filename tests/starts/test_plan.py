@@ -99,13 +99,23 @@ def test_the_race_ends_with_further_restarts_that_draw_anew():
 
 def test_restarts_come_between_students_where_they_take_as_long():
     small, large = (
-        [leg.start.name for leg in plan(empty(*size), "auto") if leg.inside]
+        [leg.start for leg in plan(empty(*size), "auto") if leg.inside]
         for size in ((8, 10, 1010), (20, 20, 10_000))
     )
-    first = small.index("wide")
-    assert small[first : first + 5] == ["wide", "random"] * 2 + ["wide"]
-    first = large.index("wide")
-    assert large[first : first + 4] == ["wide"] * 4  # a restart with its repairs takes longer than they do
+    names = [start.name for start in small]
+    first = names.index("wide")
+    assert names[first : first + 5] == ["wide", "random"] * 2 + ["wide"]
+    counts = [sum(one.restarts for one in legs if isinstance(one, Random)) for legs in (small, large)]
+    assert counts[0] > 2 * counts[1]  # the longer one takes with its repairs, the fewer
+    few = [leg.start.name for leg in plan(empty(20, 20, 1000), "auto") if leg.inside]
+    assert few.index("random") > few.index("wide")  # restarts find nothing there
+
+
+def test_students_of_one_width_begin_differently():
+    widest = [one for one in students(empty(50, 50, 7000), on_cpu=False) if isinstance(one, Thinned)][1:]
+    rounds = [range(one.first, one.first + one.rounds) for one in widest]
+    assert len({one.width for one in widest}) == 1
+    assert sum(map(len, rounds)) == len({number for some in rounds for number in some}) > widest[0].rounds
 
 
 @pytest.mark.parametrize("start", [oh.starts.Random(20), [oh.starts.Random(2), "wide"]])

@@ -68,9 +68,7 @@ def with_smaller(certificate: Certificate, problem: Problem, run: Run) -> Certif
         dropped = int(units_by_cost(seen, search_form(seen), net.weights, net.bias)[0])
         fewer = problem.with_width(problem.k - 1)
         found = with_one_fewer(seen, start, run.at("fewer"))
-        enough = _worth(
-            problem.behind(certificate.mean_square, found.loss) - _charge(problem, 1, passed=True)
-        )
+        enough = _worth(problem, certificate.mean_square, found.loss)
         rest = seen.begin.outward(found.network)
         rest = polish(rest, fewer, run.at("fewer", "finish"), enough=enough).network
         rival = RowLosses.of(fewer, rest)
@@ -140,9 +138,14 @@ def _charge(problem: Problem, units: int, passed: bool) -> float:
     return (_TO_KEEP if passed else _TO_ASK) * units * each
 
 
-def _worth(away: float) -> float:
-    """n log(loss) worth another step of a network that lies so far behind what would matter."""
-    return max(ROUGHLY, _HOPELESS * away)
+def _worth(problem: Problem, own: float, smaller: float) -> float:
+    """n log(loss) worth another step of a smaller network: little, or a share of the way to where it matters.
+
+    The losses of a family and of its rows as seen from the answer do not compare.
+    """
+    if problem.family is not None:
+        return ROUGHLY
+    return max(ROUGHLY, _HOPELESS * (problem.behind(own, smaller) - _charge(problem, 1, passed=True)))
 
 
 def question_work(problem: Problem) -> float:

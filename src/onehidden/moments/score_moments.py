@@ -52,7 +52,8 @@ def score_moments(
     score : the input law, known or estimated: anything with ``n_inputs`` and ``score(X, order, subspace)``.
     orders : among 1, 2, 3, 4.
     control_degree : degree (0, 1, 2) of the polynomial of x regressed out of y; -1 for none. It is
-        lowered to 1 where the quadratic would have too many columns for the sample.
+        lowered to 1 where the quadratic would have too many columns for the sample, and below the highest
+        order.
     subspace : (d, r); moments contracted with its columns, with r^m rather than d^m entries.
     batch_size : rows read at a time (None: as many as suit the device); changes the result by rounding only.
     client : a Dask client or scheduler address for the passes over a source.

@@ -21,6 +21,7 @@ Rows = Batch | tuple[Array, np.ndarray] | tuple[Array, np.ndarray, np.ndarray | 
 
 _ROWS = 4096  # rows prepared at a time
 _DEVICE_ROWS, _DEVICE_BYTES = 65_536, 4 << 30  # the same on an accelerator, and the tables of pairs there
+_KEPT_BYTES = 1 << 30  # of inputs that stay there from one pass to the next
 
 
 class MomentPass:
@@ -154,7 +155,7 @@ class _GaussianFrame:
 
     def at_hand(self, X: Array) -> Array:
         """The inputs where the sums are formed, for several passes: sent once if they find room there."""
-        return X if jax.default_backend() == "cpu" or X.nbytes > _DEVICE_BYTES else jnp.asarray(X)
+        return X if jax.default_backend() == "cpu" or X.nbytes > _KEPT_BYTES else jnp.asarray(X)
 
     def add(self, total: MomentAccumulator, X: Array, y: np.ndarray, weight: np.ndarray | None) -> None:
         u = self.coordinates(X)

@@ -33,7 +33,7 @@ class Options:
     bias, intercept : whether the hidden biases b_i and the constant c are free (else zero).
     score : the input model behind score moments: "auto", "gaussian", a law or a fitted score.
     start : "auto", a name, a start, or a list of them.
-    seed : same seed, same answer.
+    seed : same seed, same answer; with another number of threads to its last digits.
     max_seconds : time budget, None for none.
     errors : "classical" standard errors, "robust" ones, or "auto".
     family, link : what y is, by name or as one of ``oh.families``; None for normal noise, labels if text.

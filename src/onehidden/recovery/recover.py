@@ -65,7 +65,7 @@ def recover(
         a law, or an estimated score, with ``score(X, order, subspace)``.
     start : "auto" races all; or one of "random", "linear", "tensor", "localised", "landscape", "wide",
         "thinned", "population"; or one of ``oh.starts``, such as ``Random(restarts=50)``; or a list of them.
-    seed : same seed, same answer.
+    seed : same seed, same answer; with another number of threads to its last digits.
     max_seconds : time budget; the best answer so far is returned when it runs out.
     progress : True prints lines to stderr; a callable hears each ``TraceRecord``.
     sample_weight : (n,) how much each row counts: the noise of a row has variance sigma^2 / weight. Rows of

@@ -26,7 +26,7 @@ from onehidden.recovery.no_worse import no_worse_than_linear
 from onehidden.recovery.options import Options
 from onehidden.refused import Refused
 from onehidden.run import Run
-from onehidden.starts.bred import bred
+from onehidden.starts.bred import FAMILIES, bred
 from onehidden.starts.candidate import Candidate, complete, refine, search_form
 from onehidden.starts.plan import proposals
 from onehidden.starts.repair import repaired
@@ -42,12 +42,7 @@ _SCOUT = 10  # times its own work that must be affordable for the question to be
 # 217 noisy tanh networks, of 6 and 10 units, ended after two starts that agreed, 38 to 417 of n log(loss)
 # above the minimum next to the truth; with 5e9 three of four such runs found it.
 _CHEAP, _RESTARTS = 5e9, 8
-# Every unit is repaired three times where all that takes no more operations than this, a minute on a core;
-# else six of them: what a few repairs do not mend, another start does sooner (d = k = 20, n = 10 000, noise
-# .3: sixty repairs of the first restart took ten minutes, the whole recovery now takes 34 s).
-_REPAIRS, _FEWEST = 1e12, 6
 _CLEARLY, _SIDES = 3.0, 3  # standard deviations above chance, and patterns of turns that are then tried
-_FAMILIES = 2  # of answers that are bred with each other
 _PARENTS = 4  # answers of a family whose units a child is made of
 _AGAIN = 20  # steps in the search form from an answer to a family's likelihood: it is near its minimum
 _WORTH = 100.0  # n log(loss) by which another minimum may lie behind and still come to the fore
@@ -57,13 +52,15 @@ _WORTH = 100.0  # n log(loss) by which another minimum may lie behind and still 
 class Found:
     """The answer of a search, the start it came from, and the other answers met on the way.
 
-    ``noise_known`` is the problem after the answer told what the noise is, where that was to be learnt.
+    ``noise_known`` is the problem after the answer told what the noise is, where that was to be learnt;
+    ``alone``: one start came to the answer, and the bound on candidates ended the search.
     """
 
     certificate: Certificate
     origin: str
     met: tuple[Polished, ...] = field(default=(), repr=False)
     noise_known: Problem | None = field(default=None, repr=False)
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,7 @@ class Tried:
 
     @property
     def family(self) -> int:
-        return self.turn % _FAMILIES
+        return self.turn % FAMILIES
 
 
 def search(problem: Problem, options: Options, run: Run, tries: int | None = None) -> Found:
@@ -95,9 +92,10 @@ def search(problem: Problem, options: Options, run: Run, tries: int | None = Non
     if problem.k == 1 and _no_unit(problem, run):
         tries = _FEW if tries is None else min(tries, _FEW)
     ground = problem if problem.family is None else problem.at(linear_network(problem))
-    families: list[list[Candidate]] = [[] for _ in range(_FAMILIES)]
+    families: list[list[Candidate]] = [[] for _ in range(FAMILIES)]
+    turn = -1
     for turn, candidate in enumerate(islice(proposals(ground, options.start, run), tries)):
-        family, here = families[turn % _FAMILIES], run.at("candidate", turn)
+        family, here = families[turn % FAMILIES], run.at("candidate", turn)
         for number, attempt in enumerate(_bettered(ground, candidate, family, here)):
             start = ground.begin.outward(attempt.network)
             one = _finished(problem, attempt, start, turn, tried, options, here.at("finish", number))
@@ -106,6 +104,7 @@ def search(problem: Problem, options: Options, run: Run, tries: int | None = Non
                 break
         if _ended(tried, problem) or run.expired():
             break
+    bounded = turn + 1 == tries and not (run.expired() or _ended(tried, problem))
     if not tried:
         raise Refused(
             f"the start {options.start_name!r} found nothing to begin from: no score moment of order 3 or 4 "
@@ -122,7 +121,10 @@ def search(problem: Problem, options: Options, run: Run, tries: int | None = Non
     if certificate.final:
         return Found(certificate, best.origin)
     met = tuple(one.answer for one in tried if one is not best)
-    return Found(_with_agreement(certificate, tried, problem), best.origin, met)
+    agreeing = _starts(_lowest(tried, problem))
+    alone = bounded and agreeing == 1
+    # With noise, an answer must have been reached more than once.
+    return Found(certificate.held([agreement(agreeing)], []), best.origin, met, alone=alone)
 
 
 def _no_unit(problem: Problem, run: Run) -> bool:
@@ -238,8 +240,7 @@ def _bettered(
     """
     family.append(candidate)
     yield candidate
-    rounds = min(3 * problem.k, max(_FEWEST, int(_REPAIRS / descent_work(problem))))
-    better = repaired(problem, candidate, rounds, run)
+    better = repaired(problem, candidate, run)
     if better.loss < candidate.loss:
         family[-1] = better
         yield better
@@ -282,7 +283,9 @@ def _starts(found: list[Tried]) -> int:
 
     What was bred knows of its whole family, however many of its turns came to it.
     """
-    return max(len({one.turn for one in found if not one.bred}), len({one.family for one in found}))
+    own = [one for one in found if not one.bred]
+    others = {one.family for one in found} - {one.family for one in own}
+    return len({one.turn for one in own}) + len(others)
 
 
 def _worth(problem: Problem) -> int:
@@ -307,8 +310,3 @@ def _lowest(tried: list[Tried], problem: Problem) -> list[Tried]:
         return not differing_units(best.network, one.network, problem, best.mean_square)
 
     return [one for one in tried if same(one.answer)]
-
-
-def _with_agreement(certificate: Certificate, tried: list[Tried], problem: Problem) -> Certificate:
-    """With noise, an answer must have been reached more than once."""
-    return certificate.held([agreement(_starts(_lowest(tried, problem)))], [])

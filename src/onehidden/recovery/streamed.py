@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from onehidden import __version__
+from onehidden import __version__, threads
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.questions import certify
 from onehidden.certify.units import Cause, UnitVerdict
@@ -66,7 +66,8 @@ def recover_source(
         summary = survey(source, wanted, cluster, run, outputs)
         samples = replace(checked_samples(summary.X, summary.y, summary.w), names=source.feature_names)
         sampled = problem_of(samples, options)
-        first = solve(sampled, options, _of_the_sample(run))
+        with threads.fit_for(sampled.with_width(options.hidden or 8).form.size):
+            first = solve(sampled, options, _of_the_sample(run))
         sampled = first.noise_known or sampled
         around = coordinates_of(summary, options.bias)
         if first.noise_known is not None:  # what the sample told of the noise between outputs

@@ -41,11 +41,13 @@ def choose_width(problem: Problem, options: Options, run: Run, tries: int | None
             fits[k] = search(problem.with_width(k), options, run.at("width", k), looked)
         return fits[k]
 
-    def doubt_only_the_search(k: int) -> bool:
+    def searched_on(k: int) -> Found:
+        whole = search(problem.with_width(k), options, run.at("width", k))
+        return min(fits[k], whole, key=lambda found: found.certificate.mean_square)
+
+    def fitting(k: int) -> bool:
         certificate = at(k).certificate
-        return certificate.failed(About.SEARCH) and not (
-            certificate.failed(About.FIT) or certificate.undetermined
-        )
+        return not (certificate.failed(About.FIT) or certificate.undetermined)
 
     def hold(k: int) -> None:
         fits[k] = compared(at(k), problem.with_width(k), options, run.at("width", k))
@@ -56,8 +58,8 @@ def choose_width(problem: Problem, options: Options, run: Run, tries: int | None
     visited: set[int] = set()
     while k not in visited and not run.expired():
         visited.add(k)
-        if tries is None and doubt_only_the_search(k):  # this width fits: more starts, not more units
-            fits[k] = search(problem.with_width(k), options, run.at("width", k))
+        if tries is None and at(k).alone and fitting(k):  # more starts, not more units
+            fits[k] = searched_on(k)
         if at(k).certificate.prospect is Status.CONSISTENT and tries is None:
             hold(k)
         certificate = at(k).certificate

@@ -159,7 +159,7 @@ class LevenbergMarquardt:
         gain = (loss - trial) / predicted if predicted > 0 else -1.0
         drop = (loss - trial) / max(loss, np.finfo(float).tiny)
         damping = float(max(damping * max(1 / 9, 1 - (2 * gain - 1) ** 3), self.least))
-        if self._at_the_end(trial, polish):  # nobody asks for the sums there
+        if self._at_the_end(trial, polish):  # the sums stay those of the point before: nobody asks for them
             after, trace = state.theta + step, (*state.trace, trial)
             return replace(
                 state, theta=after, loss=trial, steps=state.steps + 1, trace=trace, status=Status.EXACT

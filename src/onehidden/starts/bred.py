@@ -20,6 +20,7 @@ from onehidden.starts.candidate import (
 )
 from onehidden.starts.prune import eliminate_backwards
 
+FAMILIES = 2  # of answers that are bred with each other: candidates by turns
 _WORTH = 0.5  # n log(loss) by which a child must be below its parents: else it is one of them
 
 

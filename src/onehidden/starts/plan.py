@@ -12,10 +12,12 @@ from jaxtyping import Float
 from onehidden.fit.problem import Problem
 from onehidden.refused import Refused
 from onehidden.run import Run
+from onehidden.starts.bred import FAMILIES
 from onehidden.starts.candidate import Candidate, lift
 from onehidden.starts.linear import Linear
 from onehidden.starts.moment_starts import Landscape, Localised, Tensor, input_model, span
 from onehidden.starts.population import PATIENT, QUICK, Population
+from onehidden.starts.repair import rounds
 from onehidden.starts.restarts import Random
 from onehidden.starts.start import Start, descent_work
 from onehidden.starts.thinning import Thinned
@@ -28,7 +30,7 @@ _FEW = 5  # samples a parameter below which only thinned students keep the units
 _TOO_FEW = 3.75  # ... and below which those have to see all rows at every step (n = 10 000 is 3.9)
 # parameters and units from which random restarts then come last (d = k = 20, n = 1000).
 _SCARCE, _MANY = 300, 8
-_SPARSE = 2.25  # samples a weight below which students find nothing and a population comes before them
+_SPARSE = 2.25  # samples a weight below which a population comes before students: those find equal outputs
 _CPU_WORK = 3e13  # operations of a round worth waiting for on a CPU: some minutes on two cores
 _GPU_WORK = 3e15  # the same on an accelerator (d = k = 20 at 1.5 samples a weight, 3e13, took 13 s there)
 _STUDENTS = 3  # of the widest on an accelerator, one after another
@@ -92,7 +94,7 @@ def _race(problem: Problem, inner: Problem) -> list[Leg]:
 
     Where there are clusters it sees more than the tensors of the whole law, the average of its own. A
     population comes before students where those find nothing: iris with k = 10 (3 samples a weight, of which
-    there are 50) takes it seconds, breast-cancer with k = 10 (1.8 of 310) minutes on two cores.
+    there are 50) takes its quick manner seconds, breast-cancer with k = 10 (1.8 of 310) minutes on two cores.
     """
     count = _CHEAP_RESTARTS if descent_work(inner) <= _CHEAP_WORK else _RESTARTS
     random = [Leg(Random(count), inside=True)]
@@ -110,15 +112,25 @@ def _race(problem: Problem, inner: Problem) -> list[Leg]:
 
 
 def _with_restarts(problem: Problem, ladder: Sequence[Start], first: int) -> list[Leg]:
-    """The students, and before each but the first as many further restarts as take the time that it does."""
-    legs, each = [], descent_work(problem) * (1 + 3 * problem.k)  # three repairs a unit
+    """The students, and before each but the first as many further restarts as take the time that it does.
+
+    None where samples are few, since restarts find nothing there, nor on an accelerator, made for students.
+    """
+    between = not few_samples(problem) and jax.default_backend() == "cpu"
+    legs: list[Leg] = []
     for number, student in enumerate(ladder):
-        more = min(int(_AS_LONG * student.work(problem) / each), _CHEAP_RESTARTS) if number else 0
+        most = int(_AS_LONG * student.work(problem) / _restart_work(problem))
+        more = min(most, _CHEAP_RESTARTS) if number and between else 0
         if more:
             legs.append(Leg(Random(more, first), inside=True))
             first += more
         legs.append(Leg(student, inside=True))
     return legs
+
+
+def _restart_work(problem: Problem) -> float:
+    """Operations of a random restart with its repairs."""
+    return descent_work(problem) * (1 + rounds(problem))
 
 
 def _populations(problem: Problem, cheap: bool) -> tuple[list[Leg], list[Leg]]:
@@ -127,13 +139,12 @@ def _populations(problem: Problem, cheap: bool) -> tuple[list[Leg], list[Leg]]:
     Where it comes first only its quick manner does: with equal outputs neither finds a unit, students do
     (d = k = 20 at 2.0 samples a weight), and the patient one took most of the time before they began.
     """
-    if not affordable(Population(), problem):
-        return [], []
+    starts = (Population(manners=(manner,)) for manner in (QUICK, PATIENT))
+    legs = [Leg(one, inside=True, hope=_HOPELESS) for one in starts if affordable(one, problem)]
     sparse = cheap or samples_a_weight(problem) < _SPARSE
-    if few_samples(problem) and sparse:
-        quick, patient = (Leg(Population(manners=(manner,)), inside=True) for manner in (QUICK, PATIENT))
-        return [quick], [patient]
-    return [], [Leg(Population(), inside=True, hope=_HOPELESS)]
+    if legs and few_samples(problem) and sparse:
+        return [replace(legs[0], hope=float("inf"))], legs[1:]
+    return [], legs
 
 
 def few_samples(problem: Problem) -> bool:
@@ -155,7 +166,7 @@ def affordable(start: Start, problem: Problem, on_cpu: bool | None = None) -> bo
 def further_restarts(problem: Problem) -> int:
     """How many random restarts are worth trying when all else failed: many where a step costs little."""
     step = problem.n * (problem.k * (problem.d + 1)) ** 2
-    return min(_MORE, int(_MORE_WORK / (step * (1 + 3 * problem.k))))  # three repairs a unit
+    return min(_MORE, int(_MORE_WORK / (step * (1 + rounds(problem)))))
 
 
 def students(problem: Problem, on_cpu: bool | None = None) -> list[Wide | Thinned]:
@@ -184,10 +195,16 @@ def students(problem: Problem, on_cpu: bool | None = None) -> list[Wide | Thinne
             thorough = [Thinned(2 * base, batch=_BATCH)]
         thorough = [one for one in thorough if affordable(one, problem, on_cpu)]
     else:
-        thorough = [Thinned(4 * base, 30_000), *[Thinned(16 * base, 60_000, 8000)] * _STUDENTS]
+        thorough = [Thinned(4 * base, 30_000), *_widest(16 * base)]
     if few_samples(problem):
         return [*thorough, *quick]
     return [*quick, *thorough] if on_cpu else [quick[0], *thorough]
+
+
+def _widest(width: int) -> list[Thinned]:
+    """Students of so many units, none of which begins as another one does."""
+    one = Thinned(width, 60_000, 8000)
+    return [replace(one, first=number * one.rounds) for number in range(_STUDENTS)]
 
 
 def proposals(problem: Problem, start: str | Start | Sequence[str | Start], run: Run) -> Iterator[Candidate]:
@@ -209,8 +226,9 @@ def proposals(problem: Problem, start: str | Start | Sequence[str | Start], run:
             continue
         inner = inside if leg.inside else problem
         start = leg.start
-        if isinstance(start, Population):  # what was found so far has units, too
-            start = replace(start, guests=(*start.guests, *(one for where, one in met if where is inner)))
+        if isinstance(start, Population):  # what its family found so far has units, too
+            family = met[len(met) % FAMILIES :: FAMILIES]
+            start = replace(start, guests=(*start.guests, *(one for where, one in family if where is inner)))
         try:
             for candidate in start.propose(inner, run.at(f"{number}-{start.name}")):
                 met.append((inner, candidate))
@@ -236,7 +254,10 @@ def _in_time(
     first = [one for one, fit in zip(legs, fits, strict=True) if fit]
     last = [one for one, fit in zip(legs, fits, strict=True) if not fit]
     sure = any(isinstance(leg.start, Random) for _, leg in first)  # others may refuse
-    return [*first, *([] if sure else [(len(legs), Leg(Random(1), inside=True))]), *last]
+    drawn = max(
+        (leg.start.first + leg.start.restarts for _, leg in legs if isinstance(leg.start, Random)), default=0
+    )
+    return [*first, *([] if sure else [(len(legs), Leg(Random(1, drawn), inside=True))]), *last]
 
 
 def _span(problem: Problem, start: str | Start | Sequence[str | Start]) -> Float[np.ndarray, "d k"] | None:

@@ -109,7 +109,7 @@ class Population:
                 return
             here = run.at("population", number)
             found = self._evolved(problem, flock, manner, guests, here)
-            yield found
+            yield replace(found, bred=len(guests) > 0)
             if problem.rows.rounding.found(found.loss):
                 return
 

@@ -17,12 +17,22 @@ from onehidden.starts.candidate import (
     search_form,
     unit_columns,
 )
+from onehidden.starts.start import descent_work
 
 _PROPOSALS = 200
+# Every unit is repaired three times where all that takes no more operations than this, a minute on a core;
+# else six of them: what a few repairs do not mend, another start does sooner (d = k = 20, n = 10 000, noise
+# .3: sixty repairs of the first restart took ten minutes, the whole recovery now takes 34 s).
+_REPAIRS, _FEWEST = 1e12, 6
 _WORTH = 1e-3  # a repair that lowers the loss by a smaller share is none
 
 
-def repaired(problem: Problem, candidate: Candidate, rounds: int, run: Run) -> Candidate:
+def rounds(problem: Problem) -> int:
+    """How many repairs a candidate is worth."""
+    return min(3 * problem.k, max(_FEWEST, int(_REPAIRS / descent_work(problem))))
+
+
+def repaired(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
     """The candidate with units replaced one at a time, as long as that lowers the loss.
 
     A stalled descent has most units right and two sharing one direction, or one lost. Each round drops a
@@ -31,7 +41,7 @@ def repaired(problem: Problem, candidate: Candidate, rounds: int, run: Run) -> C
     """
     form = search_form(problem)
     best, victim = candidate, 0
-    for turn in range(rounds):
+    for turn in range(rounds(problem)):
         if problem.rows.rounding.found(best.loss) or run.expired():
             break
         weights, bias = best.weights, best.bias

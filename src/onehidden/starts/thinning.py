@@ -44,6 +44,7 @@ class Thinned:
     floor : strength, in that of the k strongest, above which a unit's decay begins to fall.
     rounds, free : at most so many rounds; share of the decay that units kept from the last one bear.
     batch : rows a step (None: all).
+    first : number of the first round: another one, other students.
     """
 
     width: int | None = None
@@ -58,6 +59,7 @@ class Thinned:
     rounds: int = 4
     free: float = 0.2
     batch: int | None = None
+    first: int = 0
 
     @property
     def name(self) -> str:
@@ -104,7 +106,7 @@ def _round(
     width, k = settings.units(problem), problem.k
     form = search_form(problem, width)
     student = Wide(width, settings.steps, settings.batch, 1e-2, settings.decay)
-    theta = random_student(form, run.rng("thinned student", turn))
+    theta = random_student(form, run.rng("thinned student", settings.first + turn))
     share = np.ones(form.k)
     if kept is not None:
         theta, share[: len(kept[0])] = _replaced(form, theta, kept), settings.free
