@@ -233,9 +233,16 @@ def _drawn(unit: np.ndarray, signs: np.ndarray, Q: np.ndarray) -> tuple[np.ndarr
 
 
 def _seen_rows(data: _Data, inputs: np.ndarray) -> Rows:
-    Q = data.model.basis(slice(0, data.model.n))
-    errors, square = _drawn(data.unit, data.signs, Q)
-    errors -= Q @ (Q.T @ errors)
+    n, c, rank = data.model.n, data.signs.shape[1], data.model.rank
+    Q, errors, square = np.empty((n, rank), np.float32), np.empty((n, c)), np.empty(n)
+    along, parts = np.zeros((rank, c)), list(blocks(n, max(rank, c)))
+    for block in parts:
+        exact = data.model.basis(block)
+        errors[block], square[block] = _drawn(data.unit[block], data.signs[block], exact)
+        along += exact.T @ errors[block]
+        Q[block] = exact
+    for block in parts:
+        errors[block] -= Q[block] @ along
     spread = (1 - _OWN) * square.mean() + _OWN * square
     return Rows(inputs, *(np.ascontiguousarray(v, np.float32) for v in (Q, errors, spread, data.root)))
 
