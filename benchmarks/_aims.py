@@ -44,6 +44,7 @@ class Aim:
 AIMS = [
     *(Aim(f"{table}-relu-10", "both signs", 0, 600, asked)
       for table, asked in (("wine", "7"), ("breast-cancer", "9"), ("iris", "9"))),
+    *(Aim(f"{table}-relu-10", "Gaussian", 0, 600, "beside") for table in ("wine", "breast-cancer", "iris")),
     Aim("gaussian-relu-orthonormal-20x20", "both signs", 1.5, 300, "9"),
     Aim("gaussian-relu-orthonormal-20x20", "Gaussian", 1.5, 300, "beside"),
     Aim("gaussian-relu-orthonormal-20x20", "all 1", 2.0, 300, "9"),

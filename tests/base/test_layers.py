@@ -8,8 +8,8 @@ from helpers import ROOT
 
 SOURCE = ROOT / "src" / "onehidden"
 BASE = [
-    "streams", "whole", "journal", "run", "refused", "compiled", "precision", "checks", "quadrature",
-    "activations", "activation_properties", "network", "matching", "exports", "threads",
+    "streams", "whole", "journal", "run", "refused", "compiled", "precision", "device", "checks",
+    "quadrature", "activations", "activation_properties", "network", "matching", "exports", "threads",
 ]  # fmt: skip
 LINE = [
     "data", "laws", "scores", "moments", "solvers", "families", "fit", "starts", "certify", "recovery",

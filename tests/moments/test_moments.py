@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from onehidden import activations, laws
+from onehidden.device import sent
 from onehidden.moments import MomentAccumulator, score_moments
-from onehidden.moments.packing import multiplicities, sorted_indices, unpack
+from onehidden.moments.packing import multiplicities, places, sorted_indices, unpack
 from onehidden.moments.products import ProductSums
 from onehidden.moments.score_moments import hermite_scores
 from onehidden.moments.streaming import rows_at_a_time
@@ -101,11 +102,40 @@ def test_sums_on_a_device_travel_in_double_precision():
     np.testing.assert_allclose(device.update(weight, scores).result(), 2 * host.result(), rtol=1e-12)
 
 
+def test_many_rows_arrive_in_double_precision():
+    rows = np.random.default_rng(8).standard_normal((9001, 60))
+    with double():
+        there = sent(rows)
+        assert there.dtype == jnp.float64
+    np.testing.assert_array_equal(there, rows)
+
+
+def test_places_fold_a_symmetric_tensor_into_a_matrix():
+    values = np.random.default_rng(9).standard_normal(len(sorted_indices(3, 4)))
+    i, j = np.triu_indices(3)
+    np.testing.assert_array_equal(values[places(3, 2, 2)], unpack(values, 3, 4)[i, j][:, i, j])
+    np.testing.assert_array_equal(values[:10][places(3, 1, 2)], unpack(values[:10], 3, 3)[:, i, j])
+    np.testing.assert_array_equal(places(3, 0, 2), [np.arange(6)])
+
+
+def test_rough_sums_on_a_device_keep_four_digits_whatever_the_scale():
+    rng = np.random.default_rng(3)
+    weight, scores = rng.random(70), tuple(rng.random((4, 70)) for _ in range(4))
+    for scale in (1e-60, 1.0, 1e60):
+        with double():
+            there = tuple(jnp.asarray(s) for s in scores)
+            device = ProductSums(4, 4, roughly=True).update(jnp.asarray(scale * weight), there)
+        host = ProductSums(4, 4, roughly=True).update(scale * weight, scores)
+        np.testing.assert_allclose(device.result(), host.result(), rtol=1e-4)
+
+
 def test_rows_on_an_accelerator_are_many_but_bounded(monkeypatch):
     assert rows_at_a_time(50) == 4096
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert rows_at_a_time(50) == 65_536
-    assert 24 * rows_at_a_time(200) * 200 * 201 // 2 <= 4 << 30
+    monkeypatch.setattr("onehidden.moments.streaming.memory", lambda: 100 << 30)
+    assert rows_at_a_time(50) == 262_144
+    monkeypatch.setattr("onehidden.moments.streaming.memory", lambda: 40 << 30)
+    assert 2 << 30 < 24 * rows_at_a_time(200) * 200 * 201 // 2 <= 4 << 30
 
 
 def test_moments_on_an_accelerator_are_those_on_the_host(monkeypatch):
@@ -124,7 +154,7 @@ def test_moments_on_an_accelerator_are_those_on_the_host(monkeypatch):
     assert all(issubclass(kind, jax.Array) for kind in seen)
     for m in (1, 2, 3, 4):
         np.testing.assert_allclose(device[m], host[m], atol=1e-13 * np.abs(host[m]).max())
-        np.testing.assert_allclose(device.standard_error(m), host.standard_error(m), rtol=1e-12)
+        np.testing.assert_allclose(device.standard_error(m), host.standard_error(m), rtol=1e-4)
 
 
 def test_sorted_indices_and_multiplicities_count_the_full_tensor():

@@ -14,6 +14,7 @@ from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
 from onehidden.starts import Population, Random, Thinned, Wide
 from onehidden.starts.plan import NAMES, affordable, further_restarts, plan, students
+from onehidden.starts.population import PATIENT, QUICK
 
 
 def empty(d, k, n):
@@ -61,6 +62,14 @@ def test_thinning_goes_over_to_batches_where_all_rows_cost_too_much():
 def test_a_population_comes_before_students_where_those_find_nothing(d, k, n, before):
     names = [leg.start.name for leg in plan(empty(d, k, n), "auto")]
     assert set(names[: names.index("population")]) == before
+
+
+def test_a_patient_population_waits_for_one_student_only():
+    starts = [leg.start for leg in plan(empty(4, 10, 150), "auto")]
+    first, second = (i for i, start in enumerate(starts) if isinstance(start, Population))
+    assert (starts[first].manners, starts[second].manners) == ((QUICK,), (PATIENT,))
+    assert isinstance(starts[first + 1], Thinned)
+    assert second == first + 2
 
 
 def test_a_population_too_large_for_the_machine_is_left_out():

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from onehidden.moments.control import Control
 from onehidden.moments.packing import pack, unpack, z_of_norm
-from onehidden.moments.products import Array, ProductSums, by_coordinate
+from onehidden.moments.products import Array, ProductSums, beside, by_coordinate
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class MomentAccumulator:
         self.r, self.orders, self.control, self.control_degree = r, orders, control, control_degree
         self.n, self._weight, self._squared_weight = 0, 0.0, 0.0
         self._sum = {m: ProductSums(r, m) for m in orders}
-        self._square = {m: ProductSums(r, m) for m in orders}
+        self._square = {m: ProductSums(r, m, roughly=True) for m in orders}
 
     def update(
         self,
@@ -89,10 +89,11 @@ class MomentAccumulator:
         # one row a coordinate: the factors of the sums are then runs of memory
         product = None if product is None else tuple(by_coordinate(s) for s in product)
         squared = None if product is None else tuple(s * s for s in product)
+        target = beside(u, y)
         for m in self.orders:
-            residual = y if self.control is None else self.control.residual(u, y, m)
+            residual = target if self.control is None else self.control.residual(u, target, m)
             if weight is not None:
-                residual = weight * residual
+                residual = beside(u, weight) * residual
             if product is not None and squared is not None:
                 self._sum[m].update(residual, product)
                 self._square[m].update(residual**2, squared)

@@ -12,8 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onehidden.moments.packing import places_of_pairs, unpack
-from onehidden.moments.products import Array, ProductSums, by_coordinate
+from onehidden.moments.packing import places
+from onehidden.moments.products import Array, ProductSums, beside, by_coordinate
+
+# Least diagonal of the factor of a Gram matrix with unit diagonal whose columns count as independent.
+_INDEPENDENT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -66,10 +69,10 @@ class ControlAccumulator:
         first = by_coordinate(u)
         second = first * first
         powers = first, second, first * second, second * second
-        weight = np.ones(len(y)) if weight is None else weight
-        self._n += float(np.sum(weight))
-        self._total += float(weight @ y)
-        for sums, factor in ((self._moments, weight), (self._cross, weight * y)):
+        values, counts = beside(u, y), beside(u, np.ones(len(y)) if weight is None else weight)
+        self._n += float(counts.sum())
+        self._total += float(counts @ values)
+        for sums, factor in ((self._moments, counts), (self._cross, counts * values)):
             for one in sums.values():
                 one.update(factor, powers)
         return self
@@ -86,38 +89,44 @@ class ControlAccumulator:
 
     def result(self) -> Control:
         cross = np.concatenate([[self._total], *(one.result() for one in self._cross.values())])
-        gram = self._gram()
-        fits = []
-        for degree in range(self.degree + 1):
-            size = (1, 1 + self.r, len(cross))[degree]
-            fits.append(_solve(gram[:size, :size], cross[:size]))
-        return Control(tuple(fits))
+        sizes = (1, 1 + self.r, len(cross))[: self.degree + 1]
+        return Control(_solved(self._gram(), cross, sizes))
 
-    def _gram(self) -> np.ndarray:
-        r, moments = self.r, {m: one.result() for m, one in self._moments.items()}
-        blocks = [[np.array([[self._n]])]]
-        if self.degree >= 1:
-            first = moments[1]
-            blocks = [[blocks[0][0], first[None, :]], [first[:, None], unpack(moments[2], r, 2)]]
-        if self.degree == 2:
-            i, j = np.triu_indices(r)
-            blocks[0].append(moments[2][None, :])
-            blocks[1].append(unpack(moments[3], r, 3)[:, i, j])
-            blocks.append([blocks[0][2].T, blocks[1][2].T, moments[4][places_of_pairs(r)]])
-        return np.block(blocks)
+    def _gram(self) -> Array:
+        moments = [np.array([self._n]), *(one.where_it_lies() for one in self._moments.values())]
+        degrees = range(self.degree + 1)
+        blocks = [[moments[i + j][places(self.r, i, j)] for j in degrees] for i in degrees]
+        return jnp.block(blocks) if isinstance(moments[-1], jax.Array) else np.block(blocks)
 
 
-def _solve(gram: np.ndarray, cross: np.ndarray) -> np.ndarray:
-    """Normal equations at unit diagonal: Cholesky, or a pseudo-inverse where columns repeat each other."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+def _solved(gram: Array, cross: np.ndarray, sizes: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """Normal equations of the leading columns, for each number of them, at unit diagonal.
+
+    One Cholesky factor serves all, a pseudo-inverse where columns repeat each other.
+    """
+    from scipy.linalg import solve_triangular
 
     diagonal = np.diag(gram)
     scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    scaled = gram * scale[:, None] * scale[None, :]
+    scaled, right, factor = gram * scale[:, None] * scale[None, :], scale * cross, None
+    fits = []
+    for size in reversed(sizes):
+        if factor is None:
+            factor = _factor(scaled[:size, :size])
+        if factor is None:
+            least = np.linalg.lstsq(np.asarray(scaled[:size, :size]), right[:size], rcond=1e-12)[0]
+        else:
+            lower = factor[:size, :size]
+            least = solve_triangular(lower, right[:size], lower=True, check_finite=False)
+            least = solve_triangular(lower, least, lower=True, trans=1, check_finite=False)
+        fits.append(scale[:size] * least)
+    return tuple(reversed(fits))
+
+
+def _factor(gram: Array) -> np.ndarray | None:
+    """The lower Cholesky factor, formed where the matrix is; None where columns repeat each other."""
     try:
-        factor = cho_factor(scaled, lower=True)
-        if np.min(np.diag(factor[0])) > 1e-6:
-            return scale * cho_solve(factor, scale * cross)
-    except LinAlgError:
-        pass
-    return scale * np.linalg.lstsq(scaled, scale * cross, rcond=1e-12)[0]
+        lower = np.asarray((jnp if isinstance(gram, jax.Array) else np).linalg.cholesky(gram))
+    except np.linalg.LinAlgError:
+        return None
+    return lower if np.min(np.diag(lower)) > _INDEPENDENT else None  # not a number is not above it

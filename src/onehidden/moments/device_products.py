@@ -11,11 +11,28 @@ import numpy as np
 from onehidden.moments.packing import sorted_indices
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def device_sums(
+    blocks: tuple[tuple[int, ...], ...],
+    order: int,
+    roughly: bool,
+    weight: jax.Array,
+    scores: tuple[jax.Array, ...],
+) -> jax.Array:
+    """The flat store of a ``_Layout`` with these blocks for one batch, scores (r, n) and weight (n,).
+
+    Roughly is in single precision, with the weight in units of its largest.
+    """
+    if not roughly:
+        return _sums(blocks, order, weight, scores)
+    unit = jnp.maximum(jnp.max(jnp.abs(weight)), jnp.finfo(weight.dtype).tiny)
+    narrow = (weight / unit).astype(jnp.float32), tuple(s.astype(jnp.float32) for s in scores)
+    return unit * _sums(blocks, order, *narrow).astype(weight.dtype)
+
+
+def _sums(
     blocks: tuple[tuple[int, ...], ...], order: int, weight: jax.Array, scores: tuple[jax.Array, ...]
 ) -> jax.Array:
-    """The flat store of a ``_Layout`` with these blocks for one batch, scores (r, n) and weight (n,)."""
     s1, s2, s3, s4 = scores
     r = len(s1)
     weighted = weight * s1

@@ -11,9 +11,9 @@ import numpy as np
 
 @lru_cache(maxsize=64)
 def sorted_indices(r: int, order: int) -> np.ndarray:
-    """(N, order) all i_1 <= … <= i_m below r, in lexicographic order."""
-    if order == 1:
-        return np.arange(r)[:, None]
+    """(N, order) all i_1 <= … <= i_m below r, in lexicographic order; that of order 0 is empty."""
+    if order < 2:
+        return np.arange(r if order else 1)[:, None][:, :order]
     if order == 2:
         return np.column_stack(np.triu_indices(r))
     rest = sorted_indices(r, order - 1)
@@ -47,13 +47,16 @@ def z_of_norm(mean: np.ndarray, variance: np.ndarray, r: int, order: int) -> flo
     return float(excess / spread) if spread > 0 else 0.0
 
 
-@lru_cache(maxsize=2)
-def places_of_pairs(r: int) -> np.ndarray:
-    """(N, N) places, among the distinct entries, of a tensor of order four as a matrix over pairs i <= j."""
-    radix = r ** np.arange(4)[::-1]  # a sorted multi-index read as a number: ascending, too
-    pairs = sorted_indices(r, 2)
-    whole = np.concatenate(np.broadcast_arrays(pairs[:, None], pairs[None]), axis=2)
-    return np.searchsorted(sorted_indices(r, 4) @ radix, np.sort(whole, axis=2) @ radix).astype(np.int32)
+@lru_cache(maxsize=16)
+def places(r: int, rows: int, columns: int) -> np.ndarray:
+    """(M, N) places, among its distinct entries, of a tensor of order rows + columns as a matrix."""
+    order = rows + columns
+    radix = r ** np.arange(order)[::-1]  # a sorted multi-index read as a number: ascending, too
+    left, right = sorted_indices(r, rows), sorted_indices(r, columns)
+    shape = len(left), len(right)
+    sides = (np.broadcast_to(part, (*shape, part.shape[-1])) for part in (left[:, None], right[None]))
+    whole = np.sort(np.concatenate(list(sides), axis=2), axis=2)
+    return np.searchsorted(sorted_indices(r, order) @ radix, whole @ radix).astype(np.int32)
 
 
 def unpack(values: np.ndarray, r: int, order: int) -> np.ndarray:

@@ -90,11 +90,12 @@ class ProductSums:
     coordinates, of the one-dimensional score of their multiplicity.
 
     ``update(weight, scores)`` takes scores s_1 … s_4 with one row a coordinate, (r, n); ``result()`` is the
-    packed vector. Raw moments are the case s_m = u^m. JAX arrays are summed where they are.
+    packed vector. Raw moments are the case s_m = u^m. JAX arrays are summed where they are, ``roughly`` to
+    four digits at least, at three times the speed, if nothing is negative.
     """
 
-    def __init__(self, r: int, order: int) -> None:
-        self.r, self.order = r, order
+    def __init__(self, r: int, order: int, roughly: bool = False) -> None:
+        self.r, self.order, self._roughly = r, order, roughly
         size = {1: r, 2: r * r}.get(order) or _layout(r, order).size
         self._store, self._packed = np.zeros(size), 0.0
 
@@ -102,7 +103,9 @@ class ProductSums:
         s1, s2 = scores[:2]
         if isinstance(s1, jax.Array):
             blocks = _layout(self.r, self.order).blocks if self.order > 2 else ()
-            self._store = self._store + device_sums(blocks, self.order, *_padded(weight, scores))
+            self._store = self._store + device_sums(
+                blocks, self.order, self._roughly, *_padded(weight, scores)
+            )
             return self
         if isinstance(self._store, jax.Array):
             self._store = np.array(self._store)
@@ -131,14 +134,19 @@ class ProductSums:
         return self
 
     def result(self) -> np.ndarray:
+        return np.asarray(self._store)[self._pick()] + self._packed
+
+    def where_it_lies(self) -> Array:
+        """The result, not brought back from a device."""
+        return self._store[self._pick()] + self._packed
+
+    def _pick(self) -> np.ndarray | slice:
         if self.order == 1:
-            pick: np.ndarray | slice = slice(None)
-        elif self.order == 2:
+            return slice(None)
+        if self.order == 2:
             rows, columns = np.triu_indices(self.r)
-            pick = rows * self.r + columns
-        else:
-            pick = _layout(self.r, self.order).pick
-        return np.asarray(self._store)[pick] + self._packed
+            return rows * self.r + columns
+        return _layout(self.r, self.order).pick
 
     def _update_blocks(
         self, weight: np.ndarray, s1: np.ndarray, s2: np.ndarray, s3: np.ndarray, s4: np.ndarray
@@ -204,6 +212,11 @@ def _padded(weight: Array, scores: Scores) -> tuple[jax.Array, tuple[jax.Array, 
     if not missing:
         return weight, tuple(jnp.asarray(s) for s in scores)
     return jnp.pad(weight, (0, missing)), tuple(jnp.pad(s, ((0, 0), (0, missing))) for s in scores)
+
+
+def beside(u: Array, values: Array) -> Array:
+    """Values where u is: on the device, or as they are."""
+    return jnp.asarray(values) if isinstance(u, jax.Array) else values
 
 
 def by_coordinate(values: Array) -> Array:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
@@ -28,6 +30,7 @@ from onehidden.precision import in_double
 __all__ = ["hermite_scores", "score_moments"]
 
 P = TypeVar("P", ControlPass, MomentPass)
+A = TypeVar("A", bound=Array)
 _Arrays = tuple[Array, np.ndarray, np.ndarray | None]
 _CONTROL_COLUMNS = 2048  # a quadratic control in more coordinates than this allows falls back to a linear one
 
@@ -74,12 +77,12 @@ def score_moments(
     batch_size = batch_size or max(BATCH_ROWS, rows_at_a_time(r))
     if score.n_inputs != d:
         raise ValueError(f"the score is one of {score.n_inputs} inputs, but X has {d} columns")
+    if not isinstance(data, Source):
+        data = _require_finite(frame.at_hand(data[0])), *data[1:]
     # At order m a polynomial of degree m and more is of no use.
     degree, control = min(_affordable_degree(control_degree, r, n), max(orders) - 1), None
     with connected(client, data if isinstance(data, Source) else None) as cluster:
         if degree >= 0:
-            if not isinstance(data, Source):
-                data = frame.at_hand(data[0]), *data[1:]
             fit = partial(ControlPass, score, degree, subspace)
             control = _over(data, fit, batch_size, cluster).result()
         return _over(
@@ -105,9 +108,14 @@ def _checked(X: npt.ArrayLike, y: npt.ArrayLike | None, weight: npt.ArrayLike | 
         raise ValueError(f"expected X (n, d) and y (n,), got {X.shape} and {y.shape}")
     if len(X) < 2:
         raise ValueError(f"moments need at least 2 samples, got {len(X)}")
-    if not (np.all(np.isfinite(X)) and np.all(np.isfinite(y))):
+    return X, _require_finite(y), checked_weight(weight, len(y))
+
+
+def _require_finite(values: A) -> A:
+    """The values, looked at where they are."""
+    if not (jnp if isinstance(values, jax.Array) else np).isfinite(values).all():
         raise ValueError("X and y must be finite: they hold NaN or infinity")
-    return X, y, checked_weight(weight, len(y))
+    return values
 
 
 def _affordable_degree(degree: int, r: int, n: int) -> int:

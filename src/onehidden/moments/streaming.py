@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
 from onehidden.data.source import Batch
+from onehidden.device import memory, on_accelerator, sent
 from onehidden.laws import Gaussian, require_valid_orders
 from onehidden.moments.accumulator import MomentAccumulator, ScoreMoments
 from onehidden.moments.control import Control, ControlAccumulator
@@ -20,7 +20,7 @@ from onehidden.precision import in_double
 Rows = Batch | tuple[Array, np.ndarray] | tuple[Array, np.ndarray, np.ndarray | None]
 
 _ROWS = 4096  # rows prepared at a time
-_DEVICE_ROWS, _DEVICE_BYTES = 65_536, 4 << 30  # the same on an accelerator, and the tables of pairs there
+_DEVICE_ROWS, _DEVICE_SHARE = 262_144, 0.1  # on an accelerator, and of its memory for tables of pairs
 _KEPT_BYTES = 1 << 30  # of inputs that stay there from one pass to the next
 
 
@@ -95,9 +95,9 @@ def checked_orders(orders: Iterable[int]) -> tuple[int, ...]:
 
 def rows_at_a_time(r: int) -> int:
     """Of moments in r coordinates: few on a CPU, whose cache they must fit; many on an accelerator."""
-    if jax.default_backend() == "cpu":
+    if not on_accelerator():
         return _ROWS
-    return max(256, min(_DEVICE_ROWS, _DEVICE_BYTES // (3 * 8 * (r * (r + 1) // 2))))
+    return max(256, min(_DEVICE_ROWS, int(_DEVICE_SHARE * memory()) // (3 * 8 * (r * (r + 1) // 2))))
 
 
 def _pieces(batch: Rows, r: int) -> Iterator[tuple[Array, np.ndarray, np.ndarray | None]]:
@@ -150,12 +150,12 @@ class _GaussianFrame:
 
     def coordinates(self, X: Array) -> Array:
         """On an accelerator, where there is one: all that follows is products of these."""
-        place = np if jax.default_backend() == "cpu" else jnp
+        place = jnp if on_accelerator() else np
         return (place.asarray(X) - self._mean) @ self._to_u
 
     def at_hand(self, X: Array) -> Array:
         """The inputs where the sums are formed, for several passes: sent once if they find room there."""
-        return X if jax.default_backend() == "cpu" or X.nbytes > _KEPT_BYTES else jnp.asarray(X)
+        return sent(np.asarray(X)) if on_accelerator() and X.nbytes <= _KEPT_BYTES else X
 
     def add(self, total: MomentAccumulator, X: Array, y: np.ndarray, weight: np.ndarray | None) -> None:
         u = self.coordinates(X)
