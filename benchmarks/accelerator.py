@@ -26,7 +26,8 @@ from onehidden.moments.packing import unpack
 from onehidden.moments.products import ProductSums
 from onehidden.moments.streaming import hermite_scores
 from onehidden.precision import double
-from onehidden.scores.local_gaussian import local_moments, prepare
+from onehidden.scores.kernel_sums import prepare
+from onehidden.scores.local_gaussian import local_moments
 from onehidden.streams import derived_seed, stream
 
 

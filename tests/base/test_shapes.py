@@ -22,7 +22,8 @@ with install_import_hook("onehidden", "strict_types.check"):
     import onehidden
     from onehidden import activations, laws, matching, moments, network, scores
     from onehidden.laws.product import power_sum
-    from onehidden.scores.local_gaussian import local_moments, prepare
+    from onehidden.scores.kernel_sums import prepare
+    from onehidden.scores.local_gaussian import local_moments
     from onehidden.scores.sample import Coordinates, coordinates, draw_rows
 import numpy as np
 X = laws.GaussianMixture([0.5, 0.5], [[1.0, 1.0], [-1.0, -1.0]], np.eye(2)).sample(200, 0)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from onehidden.scores.local_gaussian import LocalFit, local_moments, prepare
+from onehidden.scores.kernel_sums import prepare
+from onehidden.scores.local_gaussian import LocalFit, local_moments
 from onehidden.scores.sample import draw_rows
 from onehidden.streams import stream
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from onehidden.scores.local_gaussian import CURVATURES, LocalFit, Tiles, gaussian_fit, prepare
+from onehidden.scores.kernel_sums import Tiles, prepare
+from onehidden.scores.local_gaussian import CURVATURES, LocalFit, gaussian_fit
 from onehidden.scores.local_polynomial import KERNELS, REACH, polynomial_fit
 from onehidden.scores.plug_in import Choice
 from onehidden.scores.sample import Coordinates, coordinates

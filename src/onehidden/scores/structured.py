@@ -13,7 +13,8 @@ from jaxtyping import Float
 from onehidden.laws.base import ScoreFunction
 from onehidden.laws.gaussian import Gaussian, GaussianMixture
 from onehidden.refused import Refused
-from onehidden.scores.local_gaussian import local_moments, prepare
+from onehidden.scores.kernel_sums import prepare
+from onehidden.scores.local_gaussian import local_moments
 from onehidden.scores.sample import check_sample, coordinates, draw_rows
 from onehidden.streams import derived_seed
 

@@ -1,0 +1,85 @@
+"""Tiled kernel sums against sums over all pairs, at the sample itself, elsewhere and on several threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from onehidden import threads
+from onehidden.scores.kernel_sums import prepare
+from onehidden.scores.local_gaussian import local_moments
+
+EPS = np.finfo(float).eps
+
+
+def _sample(n, d):
+    return np.random.default_rng(n + d).standard_normal((n, d))
+
+
+def _by_pairs(X, Q, h):
+    """Mass, mean minus query and covariance, differences taken before they are squared."""
+    gaps = X[None] - Q[:, None]
+    w = np.exp(-0.5 * np.sum(gaps**2, axis=2) / h[:, None] ** 2)
+    mass = w.sum(axis=1)
+    mean = np.einsum("qn,qni->qi", w, gaps) / mass[:, None]
+    gaps -= mean[:, None]
+    return mass, mean, np.einsum("qn,qni,qnj->qij", w, gaps, gaps, optimize=True) / mass[:, None, None]
+
+
+def _off(found, exact):
+    return max(
+        float(np.max(np.abs(a - b) / (np.abs(b).max() + 1))) for a, b in zip(found, exact, strict=True)
+    )
+
+
+# One short tile, one block, two blocks (the round in which half of them ask), three, four with a short one.
+@pytest.mark.parametrize(("n", "d"), [(60, 1), (300, 3), (1000, 2), (1024, 5), (1400, 8), (1800, 2)])
+def test_sums_at_the_sample_equal_those_over_all_pairs(n, d):
+    X, h = _sample(n, d), np.full(n, 0.6)
+    exact = _by_pairs(X, X, h)
+    # The exponent is a difference of terms of size |x|²/h², and so is the covariance.
+    rounding = 10 * EPS * np.max(np.sum(X**2, axis=1)) / 0.6**2
+    assert rounding < 1e-12
+    assert _off(local_moments(prepare(X), X, h), exact) < rounding
+    # One pair of rows missed must not pass.
+    far = _by_pairs(X[1:], X, h)
+    assert _off(far, exact) > 1e6 * rounding
+
+
+@pytest.mark.parametrize("change", ["order", "bandwidths", "fewer", "more", "one number"])
+def test_queries_that_only_resemble_the_sample_get_their_own_sums(change):
+    X = _sample(1100, 3)
+    Q, h = X.copy(), np.full(len(X), 0.7)
+    if change == "order":
+        Q = Q[::-1].copy()
+    elif change == "bandwidths":
+        h[700:] = 0.9
+    elif change == "fewer":
+        Q, h = Q[:-1], h[:-1]
+    elif change == "more":
+        Q, h = np.vstack([Q, np.zeros((1, 3))]), np.append(h, 0.7)
+    else:
+        Q[900, 1] += 0.5
+    found, exact = local_moments(prepare(X), Q, h), _by_pairs(X, Q, h)
+    assert _off(found, exact) < 1e-12
+    if len(Q) == len(X):
+        assert _off(local_moments(prepare(X), X, np.full(len(X), 0.7)), exact) > 1e-3
+
+
+def test_far_rows_of_the_sample_weigh_nothing_and_themselves_one():
+    X = np.vstack([_sample(700, 2), [[300.0, 0.0], [0.0, -400.0]]])
+    mass = local_moments(prepare(X), X, np.full(len(X), 0.5))[0]
+    assert np.allclose(mass[-2:], 1.0, rtol=0, atol=4e5 * 10 * EPS / 0.5**2)
+    assert np.allclose(mass[:-2], _by_pairs(X, X, np.full(len(X), 0.5))[0][:-2], rtol=1e-9)
+
+
+def test_threads_do_not_change_a_digit(monkeypatch):
+    X = _sample(4000, 2)
+    h = np.full(len(X), 0.6)
+    runs = []
+    for count in (1, 2, 5):
+        monkeypatch.setattr(threads, "granted", lambda count=count: count)
+        runs.append((local_moments(prepare(X), X, h), local_moments(prepare(X), X[::-1], h)))
+    for other in runs[1:]:
+        for one, many in zip(runs[0], other, strict=True):
+            assert all(np.array_equal(a, b) for a, b in zip(one, many, strict=True))
