@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from onehidden.precision import in_double
 from onehidden.scores.kernel_sums import Tiles, kernel_sums
@@ -87,16 +87,40 @@ def gaussian_fit(
         cov = (np.trace(cov, axis1=1, axis2=2) / d)[:, None, None] * eye
     elif curvature == "none":
         cov = (h**2)[:, None, None] * eye
-    # Relative to h² the local covariance is of order one; below this a direction holds no information.
-    smallest = np.linalg.eigvalsh(cov)[:, 0]
-    ok = (smallest > 1e-8 * np.maximum(h**2 * 1e-4, np.trace(cov, axis1=1, axis2=2))) & (mass > 1e-6)
+    ok, log_det = _conditioned(cov, h)
+    ok &= mass > 1e-6
     cov = np.where(ok[:, None, None], cov, (h**2)[:, None, None] * eye)
+    log_det = np.where(ok, log_det, 2 * d * np.log(h))
     precision = np.linalg.inv(cov)
     first = np.einsum("qij,qj->qi", precision, mean)
     second = eye / (h**2)[:, None, None] - precision
     log_density = (
         np.log(np.maximum(mass, np.finfo(float).tiny) / (n - leave_out))
         - 0.5 * np.sum(mean * first, axis=1)
-        - 0.5 * (np.linalg.slogdet(cov)[1] + d * np.log(2 * np.pi))
+        - 0.5 * (log_det + d * np.log(2 * np.pi))
     )
     return LocalFit(log_density, [first, second], mass, ok)
+
+
+def _conditioned(
+    cov: Float[np.ndarray, "q d d"], h: Float[np.ndarray, " q"]
+) -> tuple[Bool[np.ndarray, " q"], Float[np.ndarray, " q"]]:
+    """Whether the smallest eigenvalue of each says something, and its log determinant.
+
+    The other eigenvalues of a positive definite C multiply to at most (tr C/(d-1))^{d-1}, so that det C
+    bounds the smallest from below, and Cholesky's factors prove C definite. Eigenvalues, seven times as
+    dear, are computed where that does not decide.
+    """
+    d = cov.shape[1]
+    trace = np.trace(cov, axis1=1, axis2=2)
+    # Relative to h² the local covariance is of order one; below this a direction holds no information.
+    least = 1e-8 * np.maximum(h**2 * 1e-4, trace)
+    sign, log_det = np.linalg.slogdet(cov)
+    others = (d - 1) * np.log(np.maximum(trace, np.finfo(float).tiny) / max(d - 1, 1))
+    ok = (sign > 0) & (log_det - others > np.log(least))
+    try:
+        np.linalg.cholesky(cov[ok])
+    except np.linalg.LinAlgError:
+        ok[:] = False
+    ok[~ok] = np.linalg.eigvalsh(cov[~ok])[:, 0] > least[~ok]
+    return ok, log_det
