@@ -61,7 +61,9 @@ def prepare(Z: Float[np.ndarray, "n d"]) -> Tiles:
 
 
 def _in_tiles(rows: np.ndarray, tile: int) -> np.ndarray:
-    """(t, columns, tile): products with a tile whose rows lie together are a tenth faster."""
+    """(t, columns, tile). A product with F that lies so takes 9 % less at d = 8, and 12 and 35 % more, of a
+    smaller share, at d = 4 and 2.
+    """
     count = -(-len(rows) // tile)
     padded = np.pad(rows, ((0, count * tile - len(rows)), (0, 0)))
     return np.ascontiguousarray(padded.reshape(count, tile, -1).transpose(0, 2, 1))
