@@ -96,9 +96,11 @@ class _Early:
     """
 
     def __init__(self, form: Form, problem: Problem, run: Run) -> None:
-        self.form, self.problem, self.run = form, problem, run
+        self.form, self.problem, self.run = form, problem, run.at("early")
         self.candidate: Candidate | None = None
-        self.tried, self.last = 0, float("inf")
+        kept = self.run.recall()  # trials that failed
+        self.tried = 0 if kept is None else int(kept["tried"])
+        self.last = float("inf") if kept is None else float(kept["last"])
 
     def found(self, theta: np.ndarray, loss: float) -> bool:
         """Whether to stop at these parameters, whose batches leave this loss."""
@@ -112,8 +114,11 @@ class _Early:
         form, weights, bias = search_form(problem, k), weights[:k], bias[:k]
         if completed_loss(rows_to_choose(problem), form, weights, bias) > loss:
             return False
-        here, self.last, self.tried = self.run.at("early", self.tried), loss, self.tried + 1
+        here = self.run.at(self.tried)
         self.candidate = refine_at_once(problem, form, weights, bias, here, "wide-and-prune")
+        if self.candidate is None and not self.run.expired():
+            self.tried, self.last = self.tried + 1, loss
+            self.run.keep({"tried": self.tried, "last": loss})
         return self.candidate is not None
 
 
