@@ -6,6 +6,7 @@ import pytest
 from onehidden import activations
 from onehidden.certify import gauge
 from onehidden.certify.gauge import FreeDirections, curvature
+from onehidden.certify.units import in_errors
 from onehidden.fit.form import Form
 
 
@@ -62,3 +63,11 @@ def test_many_eigenvalues_are_told_in_single_precision_where_that_is_enough(monk
     np.testing.assert_array_equal(found.values, curvature(J.T @ J, free).values)
     assert not found.plain
     assert found.rank == found.freedom
+
+
+def test_an_error_of_zero_stands_clear_and_an_infinite_one_does_not():
+    with np.errstate(all="raise"):
+        clear = in_errors(np.array([1.0, 1.0, 2.0]), np.array([0.0, np.inf, 0.5]))
+    assert np.isfinite(clear).all()
+    assert clear[0] > 1e100
+    np.testing.assert_array_equal(clear[1:], [0.0, 4.0])
