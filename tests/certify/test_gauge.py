@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from onehidden import activations
+from onehidden.certify import gauge
 from onehidden.certify.gauge import FreeDirections, curvature
+from onehidden.certify.units import in_errors
 from onehidden.fit.form import Form
 
 
@@ -42,3 +44,30 @@ def test_curvature_is_that_of_the_matrix_written_out(missing):
     expected = D @ np.linalg.pinv(reduced, hermitian=True, rcond=1e-12) @ D.T
     assert np.allclose(bend.covariance, expected, atol=1e-12 * np.abs(expected).max())
     assert np.abs(bend.covariance - np.linalg.pinv(hessian)).max() > 1e-3 * np.abs(expected).max()
+
+
+def test_many_eigenvalues_are_told_in_single_precision_where_that_is_enough(monkeypatch):
+    form, J, normals = case()
+    free, hessian = FreeDirections(form, normals), J.T @ J
+    expected = curvature(hessian, free)
+    assert expected.plain
+    monkeypatch.setattr(gauge, "_LARGE", 1)
+    found = curvature(hessian, free)
+    error = np.abs(found.values - expected.values).max() / expected.values[-1]
+    assert 1e-12 < error < 1e-6  # single precision was used
+    assert found.rank == expected.rank
+    np.testing.assert_array_equal(found.covariance, expected.covariance)
+    J[:, 13] = J[:, 12] + 1e-4 * J[:, 13]  # two outputs nearly alike: seen, but not in single precision
+    found = curvature(J.T @ J, free)
+    monkeypatch.setattr(gauge, "_LARGE", 1000)
+    np.testing.assert_array_equal(found.values, curvature(J.T @ J, free).values)
+    assert not found.plain
+    assert found.rank == found.freedom
+
+
+def test_an_error_of_zero_stands_clear_and_an_infinite_one_does_not():
+    with np.errstate(all="raise"):
+        clear = in_errors(np.array([1.0, 1.0, 2.0]), np.array([0.0, np.inf, 0.5]))
+    assert np.isfinite(clear).all()
+    assert clear[0] > 1e100
+    np.testing.assert_array_equal(clear[1:], [0.0, 4.0])

@@ -86,7 +86,7 @@ def test_a_run_cut_off_anywhere_goes_on_to_the_same_answer(streamed, tmp_path, m
 
 def test_the_wide_student_goes_on_between_chunks(tmp_path, monkeypatch):
     problem = planted(teacher(d=4, k=2), normal(600, 4))
-    form, settings = search_form(problem, 16), Wide(16, steps=4000, batch=64)
+    form, settings = search_form(problem, 16), Wide(16, steps=2000, batch=64)
 
     def trained(run, step="student", **begin):
         return train(form, settings, problem, run.at(step), "student", **begin)
@@ -105,8 +105,8 @@ def test_the_wide_student_goes_on_between_chunks(tmp_path, monkeypatch):
         trained(Run(journal=Folder(tmp_path), listener=cut))
     steps = []
     again = trained(Run(journal=Folder(tmp_path), listener=lambda record: steps.append(record.step)))
-    assert heard == [1000, 2000]
-    assert steps == [3000, 4000]
+    assert heard == [500, 1000]
+    assert steps == [1500, 2000]
     np.testing.assert_array_equal(again, plain)
     # another step of the same run, or one that begins elsewhere, is another result
     run = Run(journal=Folder(tmp_path))
@@ -174,3 +174,30 @@ def test_a_law_is_known_by_what_it_says_of_the_rows(tmp_path):
     with pytest.raises(ValueError) as error:
         oh.recover(X, y, 1, score=laws[1], checkpoint=tmp_path / "c")
     one_sentence(error, "another score")
+
+
+def test_a_student_cut_off_after_a_trial_stops_where_it_would_have(tmp_path, monkeypatch):
+    """Trials that failed are remembered: without that, one more is made where the run goes on."""
+    asked = planted(teacher(d=6, k=4), normal(2000, 6), noise=0.1)
+    ticks = itertools.count(10, 10)
+    monkeypatch.setattr(journal.time, "monotonic", lambda: float(next(ticks)))
+
+    def proposed(run):
+        (found,) = Wide(48, steps=4000).propose(asked, run)
+        return found.network
+
+    def trials(records):
+        return sum(one.stage == "wide-and-prune" for one in records)
+
+    plain, heard, rest = [], [], []
+    expected = proposed(Run(listener=plain.append))
+
+    def cut(record):
+        heard.append(record)
+        if record.stage == "wide student" and trials(heard):
+            raise Cut
+
+    with pytest.raises(Cut):
+        proposed(Run(journal=Folder(tmp_path), listener=cut))
+    assert proposed(Run(journal=Folder(tmp_path), listener=rest.append)) == expected
+    assert trials(heard) + trials(rest) == trials(plain)

@@ -105,6 +105,88 @@ def test_time_and_step_limits_are_statuses_with_a_message():
     assert LevenbergMarquardt().solve(fit, np.full(form.size, np.nan)).status is Status.NOT_FINITE
 
 
+class Counting(NetworkFit):
+    """A fit with a cheap gradient, whatever its size, that counts what it is asked."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.formed, self.gradients = [], 0
+
+    def normal_equations(self, theta, rough=False):
+        self.formed.append(rough)
+        return super().normal_equations(theta)
+
+    def gradient(self, theta):
+        self.gradients += 1
+        _, gradient, loss = super().normal_equations(theta)
+        return gradient, loss
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_next_to_an_exact_fit_gradients_take_the_place_of_normal_equations(exact):
+    form, X, y, truth = setup()
+    start = truth + 1e-3 * np.random.default_rng(1).standard_normal(form.size)
+    plain, kept = NetworkFit(form, X, y), Counting(form, X, y)
+    solver = LevenbergMarquardt(floor=1e-29 * len(y), damping=1e-6, exact=exact)
+    expected, found = solver.solve(plain, start), solver.solve(kept, start)
+    assert found.status is Status.EXACT
+    np.testing.assert_allclose(found.theta, truth, atol=1e-12)
+    assert kept.gradients >= 2
+    assert len(kept.formed) < expected.steps  # what must fail: J'J formed at every step
+    assert kept.formed[0] is exact
+
+
+def test_with_noise_every_step_has_normal_equations_of_its_own():
+    form, X, y, truth = setup(noise=0.1)
+    plain, counting = NetworkFit(form, X, y), Counting(form, X, y)
+    solver = LevenbergMarquardt(tiny=0.0, max_steps=20)
+    expected, found = solver.solve(plain, truth), solver.solve(counting, truth)
+    assert counting.gradients == 0
+    np.testing.assert_array_equal(found.theta, expected.theta)
+
+
+def test_a_kept_matrix_is_formed_again_where_it_no_longer_serves():
+    """r = theta^3: next to zero the slope falls with theta, and J'J kept from before makes small steps."""
+
+    class Cubic:
+        formed = gradients = 0
+
+        def loss(self, theta):
+            return float(np.sum(theta**6))
+
+        def normal_equations(self, theta, rough=False):
+            self.formed += 1
+            J, r = np.diag(3 * theta**2), theta**3
+            return J.T @ J, J.T @ r, float(r @ r)
+
+        def gradient(self, theta):
+            self.gradients += 1
+            return 3 * theta**5, float(np.sum(theta**6))
+
+        def triangle(self, theta):
+            return np.diag(3 * theta**2), theta**3
+
+    problem = Cubic()
+    solver = LevenbergMarquardt(damping=1e-6, floor=1e-40, max_steps=200)
+    assert solver.solve(problem, np.array([1.0, 2.0])).status is Status.EXACT
+    assert problem.formed > 5
+
+
+def test_a_descent_with_a_kept_matrix_goes_on_to_the_same_end():
+    form, X, y, truth = setup()
+    start = truth + 1e-3 * np.random.default_rng(1).standard_normal(form.size)
+    fit, solver = Counting(form, X, y), LevenbergMarquardt(floor=1e-29 * len(y), damping=1e-6, exact=True)
+    whole, seen = solver.solve(fit, start), 0
+    for state in solver.states(fit, solver.init(fit, start)):
+        kept = {name: np.asarray(value) for name, value in state.to_arrays().items()}
+        seen += state.formed is not None
+        last = again = solver.init(fit, truth, kept)
+        for last in solver.states(fit, again):  # noqa: B007
+            pass
+        np.testing.assert_array_equal(last.theta, whole.theta)
+    assert seen >= 2
+
+
 def test_a_descent_goes_on_from_a_kept_state_to_the_same_end():
     form, X, y, truth = setup(noise=0.1)
     fit, solver = NetworkFit(form, X, y), LevenbergMarquardt(max_steps=30)

@@ -96,6 +96,25 @@ def test_wide_and_prune_reaches_the_truth(name):
     assert candidate.loss < 1e-14  # a search ends near the digits, the finish takes the rest
 
 
+def test_a_student_stops_where_its_units_lead_to_a_fit_to_rounding():
+    problem, net = task(d=8, k=6)
+    heard = []
+    with double():
+        (found,) = Wide(48).propose(problem, Run(listener=heard.append))
+    assert found.student
+    assert problem.rows.rounding.found(found.loss)
+    assert worst_error(problem.begin.outward(found.network), net) < FOUND
+    assert 0 < sum(one.stage == "wide student" for one in heard) < 12_000 // 500
+
+
+def test_a_student_of_noisy_rows_is_trained_to_its_end():
+    """What must fail: to stop where the units stand apart and no descent from them fits to rounding."""
+    problem, heard = planted(teacher("relu", 8, 6), normal(4000, 8, 100), noise=0.1), []
+    with double():
+        (_,) = Wide(48).propose(problem, Run(listener=heard.append))
+    assert sum(one.stage == "wide student" for one in heard) == 12_000 // 500
+
+
 def test_a_wide_student_of_too_few_directions_still_gives_all_units():
     X = normal(400, 2)
     problem = problem_of(X, np.maximum(X[:, 0], 0), activations.get("relu"), 3, True)

@@ -8,6 +8,11 @@ import numpy as np
 
 from onehidden.fit.form import Form
 
+_LARGE = 1000  # directions from which eigenvalues in single precision save time worth having: half of .2 s
+# Smallest eigenvalue over the largest above which seven digits of the largest tell it to a thousandth: of
+# 2501 directions, d = k = 50, it was 4e-4 and known to 1e-4 of itself.
+_PLAIN = 1e-4
+
 
 @dataclass(frozen=True)
 class Curvature:
@@ -29,6 +34,11 @@ class Curvature:
     covariance: np.ndarray
     blind: np.ndarray
     lengths: np.ndarray
+
+    @property
+    def plain(self) -> bool:
+        """Whether every direction is seen so well that J'J in single precision says so, too."""
+        return bool(self.values[0] > _PLAIN * self.values[-1])
 
 
 class FreeDirections:
@@ -63,11 +73,12 @@ class FreeDirections:
     def _reflected(self, array: np.ndarray) -> np.ndarray:
         if self._mirrors is None:
             return array
+        turned = np.array(array, order="C")
         k, d = self._mirrors.shape
-        blocks = array[: k * d].reshape(k, d, -1)
-        along = np.einsum("kd,kdm->km", self._mirrors, blocks)
-        turned = (blocks - 2 * self._mirrors[:, :, None] * along[:, None, :]).reshape(k * d, *array.shape[1:])
-        return np.concatenate([turned, array[k * d :]])
+        # Unit by unit, in the cache: all of them at once takes three times as long at 2500 parameters.
+        for mirror, block in zip(self._mirrors, turned[: k * d].reshape(k, d, -1), strict=True):
+            block -= np.outer(2 * mirror, mirror @ block)
+        return turned
 
 
 def curvature(hessian: np.ndarray, free: FreeDirections) -> Curvature:
@@ -77,7 +88,7 @@ def curvature(hessian: np.ndarray, free: FreeDirections) -> Curvature:
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     reduced /= scale[:, None]
     reduced /= scale
-    value = np.linalg.eigvalsh(reduced)
+    value = _eigenvalues(reduced)
     # J'J loses half the digits of J: eigenvalues below p * eps * largest are rounding.
     rounding = max(1e-13, len(value) * np.finfo(float).eps) * value[-1]
     inverse, lost = _inverse(reduced) if value[0] > rounding else None, np.zeros((free.size, 0))
@@ -101,5 +112,22 @@ def _inverse(matrix: np.ndarray) -> np.ndarray | None:
     factor, failed = dpotrf(matrix.T, lower=1)
     if failed:
         return None
-    lower = dpotri(factor, lower=1)[0]
-    return np.tril(lower) + np.tril(lower, -1).T
+    lower = dpotri(factor, lower=1, overwrite_c=1)[0]  # zero above the diagonal, as the factor was
+    diagonal = np.diag(lower).copy()
+    lower = lower + lower.T
+    lower[np.diag_indices_from(lower)] = diagonal
+    return lower
+
+
+def _eigenvalues(matrix: np.ndarray) -> np.ndarray:
+    """Ascending; of many in single precision where the smallest then is known to a thousandth all the same.
+
+    Nothing is decided by more digits of them than whether the smallest is above rounding.
+    """
+    from scipy.linalg import eigvalsh
+
+    if len(matrix) >= _LARGE:
+        value = eigvalsh(matrix.astype(np.float32), driver="evd", check_finite=False).astype(float)
+        if value[0] > _PLAIN * value[-1]:
+            return value
+    return np.linalg.eigvalsh(matrix)

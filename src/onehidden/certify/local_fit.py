@@ -107,12 +107,17 @@ def local_fit(network: OneHiddenNet, problem: Problem) -> LocalFit:
     """
     network, form, coordinates = _canonical(network), problem.form, problem.end
     theta = problem.theta(network)
-    hessian, gradient, loss = problem.sums.normal_equations(theta)
     normals = network.weights @ coordinates.whiten if form.activation.homogeneity is not None else None
     # |a_x| = 1 with a_x = W a_z: the row a_z may move orthogonally to W' a_x.
-    free = FreeDirections(form, normals)
+    free, reproduces = FreeDirections(form, normals), problem.rows.rounding.reproduces
+    # Of a fit to rounding J'J has to say no more than that every direction is seen.
+    rough = not problem.rows.streamed and reproduces(problem.sums.loss(theta) / problem.numbers)
+    hessian, gradient, loss = problem.sums.normal_equations(theta, rough)
     bend = curvature(hessian, free)
-    exact = problem.rows.rounding.reproduces(loss / problem.numbers)
+    if rough and not bend.plain:
+        hessian, gradient, loss = problem.sums.normal_equations(theta)
+        bend = curvature(hessian, free)
+    exact = reproduces(loss / problem.numbers)
     cosine = 0.0 if exact else _largest_cosine(free.inward(gradient), bend.lengths, loss)
     inner = coordinates.inward(network)
     return LocalFit(problem, network, inner, theta, hessian, loss, bend, cosine)

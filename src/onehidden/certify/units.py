@@ -135,6 +135,7 @@ def unit_of(network: OneHiddenNet, errors: ParameterRecord, i: int, share: float
 def in_errors(output: Float[np.ndarray, "k ..."], errors: Float[np.ndarray, "k ..."]) -> np.ndarray:
     """(k,) |w| in standard errors; of several outputs the root of their squares less what noise adds."""
     z = (output / np.maximum(errors, np.finfo(float).tiny)).reshape(len(output), -1)
+    z = np.clip(z, -1e150, 1e150)  # an error of zero: the square is to stay finite
     return np.sqrt(np.maximum(np.sum(z**2, axis=1) - (z.shape[1] - 1), 0))
 
 

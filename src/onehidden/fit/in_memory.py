@@ -73,6 +73,13 @@ class NetworkFit:
         return np.asarray(hessian), np.asarray(gradient), float(loss)
 
     @in_double
+    def gradient(self, theta: np.ndarray) -> tuple[np.ndarray, float] | None:
+        """J'r and r'r; None where J'J costs little more."""
+        if self._rows is None:
+            return None
+        return NormalEquations(self.form, theta, bare=True).update(*self._rows).gradient()
+
+    @in_double
     def jacobian(self, theta: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
         """(m, p) the weighted Jacobian of some rows; of q outputs (m q, p)."""
         X, y, root = self._samples

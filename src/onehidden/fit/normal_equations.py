@@ -36,16 +36,25 @@ class NormalEquations:
 
     ``rough`` asks for six digits of J'J: its products of tables are then in single precision, slab by slab,
     their sums and everything else in double. ``written`` has the Jacobian written out whatever it costs:
-    weights that differ from output to output leave no other way.
+    weights that differ from output to output leave no other way. ``bare``, for tables of pairs, leaves J'J
+    out: only ``gradient`` may be asked then.
     """
 
-    def __init__(self, form: Form, theta: np.ndarray, rough: bool = False, written: bool = False) -> None:
+    def __init__(
+        self,
+        form: Form,
+        theta: np.ndarray,
+        rough: bool = False,
+        written: bool = False,
+        bare: bool = False,
+    ) -> None:
         self.form, self.theta, self.n, self.rough = form, np.asarray(theta, float), 0, rough
+        self.bare = bare
         self.pairs = by_pairs(form) and not written
         self._loss = 0.0
         if self.pairs:
             left, right = (m * (m + 1) // 2 for m in (form.k + 1, form.d + 1))
-            self._pairs = np.zeros((left, right))
+            self._pairs = np.zeros((0, 0) if bare else (left, right))
             self._units = np.zeros((form.k, form.k + 1, form.d + 1))
             self._gram = np.zeros((form.k, form.k))
             self._towards = np.zeros((form.k, form.d + 1))  # sum of <w_i, r> s_i x~_a
@@ -76,7 +85,7 @@ class NormalEquations:
         if self.form != other.form or not np.array_equal(self.theta, other.theta):
             raise ValueError("only normal equations of one form at one theta merge")
         for name, value in vars(other).items():
-            if name not in ("form", "theta", "rough", "pairs"):
+            if name not in ("form", "theta", "rough", "bare", "pairs"):
                 setattr(self, name, getattr(self, name) + value)
         return self
 
@@ -88,7 +97,7 @@ class NormalEquations:
         k, d = form.k, form.d
         output = form.unpack(self.theta)[1].reshape(k, q)
         inner, outer, within = _places(k + 1), _places(d + 1), output @ output.T
-        hessian, gradient = np.zeros((form.size, form.size)), np.zeros(form.size)
+        hessian = np.zeros((form.size, form.size))
         slopes, units, fixed = _columns(form)  # parameters of s_i x~_a, of u_i, of x~_a; -1 where not free
         flat = slopes.ravel()
         free, held = flat >= 0, fixed[:, 0] >= 0
@@ -112,19 +121,25 @@ class NormalEquations:
             hessian[np.ix_(units[:, o], fixed[held, o])] = self._units[:, k][:, held]
             hessian[np.ix_(fixed[held, o], units[:, o])] = self._units[:, k][:, held].T
             hessian[np.ix_(fixed[held, o], fixed[held, o])] = level[held][:, held]
-        gradient[flat[free]] = self._towards.ravel()[free]
-        gradient[units.ravel()] = self._output.ravel()
-        gradient[fixed[held].ravel()] = self._rest[held].ravel()
-        return hessian, gradient, self._loss
+        return hessian, *self.gradient()
+
+    def gradient(self) -> tuple[np.ndarray, float]:
+        """J'r and r'r alone."""
+        if not self.pairs:
+            return self._gradient, self._loss
+        slopes, units, fixed = _columns(self.form)
+        found, free, held = np.zeros(self.form.size), slopes >= 0, fixed[:, 0] >= 0
+        found[slopes[free]] = self._towards[free]
+        found[units.ravel()] = self._output.ravel()
+        found[fixed[held].ravel()] = self._rest[held].ravel()
+        return found, self._loss
 
     def _update_by_pairs(self, xt: np.ndarray, y: np.ndarray, root: np.ndarray) -> None:
         form, n = self.form, xt.shape[1]
-        left, right = self._pairs.shape
+        left, right = (m * (m + 1) // 2 for m in (form.k + 1, form.d + 1))
         largest = max(left, right, form.k * (form.k + 1))
         columns = min(max(_ENTRIES // largest, 256), 4096, 1 << max(8, (n - 1).bit_length()))
-        kind = np.float32 if self.rough else np.float64
-        tables = np.zeros((left, columns), kind), np.zeros((right, columns), kind)
-        product, beside = np.empty((left, right), kind), np.empty((form.k, form.k + 1, columns), kind)
+        held = None if self.bare else _Held(form, left, right, columns, self.rough)
         weights, output, bias, beta, intercept = form.unpack(self.theta)
         output, beta = output.reshape(form.k, -1), beta.reshape(form.d, -1)
         level, y = np.reshape(intercept, (-1, 1)), y.reshape(n, -1).T
@@ -143,17 +158,37 @@ class NormalEquations:
             r = scale * (prediction - target)
             s = np.vstack([s * scale, scale[None, :]])
             u = u * scale
-            # NumPy's products alone: SciPy has a BLAS of its own, and the idle threads of one, which spin
-            # for a while, would take the cores from the other.
-            slopes, inputs, units = (v.astype(kind, copy=False) for v in (s, x, u))
-            self._pairs += np.matmul(_pairs(slopes, tables[0]), _pairs(inputs, tables[1]).T, out=product)
-            np.multiply(units[:, None], slopes, out=beside)
-            self._units += (beside.reshape(-1, columns) @ inputs.T).reshape(self._units.shape)
-            self._gram += u @ u.T
+            if held is not None:
+                pairs, along = held.products(s, x, u)
+                self._pairs += pairs
+                self._units += along
+                self._gram += u @ u.T
             self._towards += ((output @ r) * s[:-1]) @ x.T
             self._rest += x @ (scale * r).T
             self._output += u @ r.T
             self._loss += float(np.sum(r * r))
+
+
+class _Held:
+    """Tables of the pairs of some rows, written over and over."""
+
+    def __init__(self, form: Form, left: int, right: int, columns: int, rough: bool) -> None:
+        self.kind = np.float32 if rough else np.float64
+        self.tables = np.zeros((left, columns), self.kind), np.zeros((right, columns), self.kind)
+        self.product = np.empty((left, right), self.kind)
+        self.beside = np.empty((form.k, form.k + 1, columns), self.kind)
+
+    def products(self, s: np.ndarray, x: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of pairs of slopes (k+1, m) with pairs of inputs (d+1, m); of units (k, m) with slopes and inputs.
+
+        NumPy's products alone: SciPy has a BLAS of its own, and the idle threads of one, which spin for a
+        while, would take the cores from the other.
+        """
+        slopes, inputs, units = (v.astype(self.kind, copy=False) for v in (s, x, u))
+        left, right = _pairs(slopes, self.tables[0]), _pairs(inputs, self.tables[1])
+        np.multiply(units[:, None], slopes, out=self.beside)
+        along = self.beside.reshape(-1, x.shape[1]) @ inputs.T
+        return np.matmul(left, right.T, out=self.product), along.reshape(len(u), len(s), len(x))
 
 
 @partial(jax.jit, static_argnums=0)

@@ -5,7 +5,7 @@ The only finish, whoever asks and wherever the rows are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -56,6 +56,8 @@ def polish(
         # Every row to rounding: a step more would be a pass for nothing.
         return Polished(network, fit.loss(theta) / n, Status.EXACT, 0)
     solver = _settings(problem.rows, n, near or problem.rows.streamed, enough)
+    if near and not problem.rows.streamed and problem.rows.rounding.found(fit.loss(theta) / n):
+        solver = replace(solver, exact=True)
     stage = "finish on all rows" if problem.rows.streamed else "finish"
     found = descend(solver, fit, theta, run, stage, n)
     return Polished(problem.network(found.theta), found.loss / n, found.status, found.steps)
