@@ -7,6 +7,8 @@ moment keeps its expectation and loses most of its variance.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -100,33 +102,51 @@ class ControlAccumulator:
 
 
 def _solved(gram: Array, cross: np.ndarray, sizes: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    """Normal equations of the leading columns, for each number of them, at unit diagonal.
+    """Normal equations of the leading columns, for each number of them, where the matrix is.
 
-    One Cholesky factor serves all, a pseudo-inverse where columns repeat each other.
+    One Cholesky factor at unit diagonal serves all, a pseudo-inverse where columns repeat each other.
     """
-    from scipy.linalg import solve_triangular
+    if isinstance(gram, jax.Array):
+        *fits, least = (np.asarray(part) for part in _by_factor_there(gram, cross, sizes))
+        if least > _INDEPENDENT:  # not a number is not above it
+            return tuple(fits)
+        gram = np.asarray(gram)
+    from scipy import linalg
 
-    diagonal = np.diag(gram)
-    scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    scaled, right, factor = gram * scale[:, None] * scale[None, :], scale * cross, None
-    fits = []
+    scaled, scale = _scaled(np, gram)
+    fits, factor = [], None
     for size in reversed(sizes):
+        factor = _factor(scaled[:size, :size]) if factor is None else factor[:size, :size]
+        right = (scale * cross)[:size]
         if factor is None:
-            factor = _factor(scaled[:size, :size])
-        if factor is None:
-            least = np.linalg.lstsq(np.asarray(scaled[:size, :size]), right[:size], rcond=1e-12)[0]
+            solution = np.linalg.lstsq(scaled[:size, :size], right, rcond=1e-12)[0]
         else:
-            lower = factor[:size, :size]
-            least = solve_triangular(lower, right[:size], lower=True, check_finite=False)
-            least = solve_triangular(lower, least, lower=True, trans=1, check_finite=False)
-        fits.append(scale[:size] * least)
+            solution = linalg.cho_solve((factor, True), right)
+        fits.append(scale[:size] * solution)
     return tuple(reversed(fits))
 
 
-def _factor(gram: Array) -> np.ndarray | None:
-    """The lower Cholesky factor, formed where the matrix is; None where columns repeat each other."""
+@partial(jax.jit, static_argnums=2)
+def _by_factor_there(gram: jax.Array, cross: jax.Array, sizes: tuple[int, ...]) -> list[jax.Array]:
+    """The solutions, and the least diagonal of the factor."""
+    scaled, scale = _scaled(jnp, gram)
+    factor, right = jnp.linalg.cholesky(scaled), scale * cross
+    solve = jax.scipy.linalg.cho_solve
+    fits = [scale[:size] * solve((factor[:size, :size], True), right[:size]) for size in sizes]
+    return [*fits, jnp.min(jnp.diag(factor))]
+
+
+def _scaled(place: Any, gram: Any) -> tuple[Any, Any]:
+    """The matrix with unit diagonal, and the scale of its columns."""
+    diagonal = place.diag(gram)
+    scale = 1 / place.sqrt(place.where(diagonal > 0, diagonal, 1.0))
+    return gram * scale[:, None] * scale[None, :], scale
+
+
+def _factor(gram: np.ndarray) -> np.ndarray | None:
+    """The lower Cholesky factor; None where columns repeat each other."""
     try:
-        lower = np.asarray((jnp if isinstance(gram, jax.Array) else np).linalg.cholesky(gram))
+        lower = np.linalg.cholesky(gram)
     except np.linalg.LinAlgError:
         return None
-    return lower if np.min(np.diag(lower)) > _INDEPENDENT else None  # not a number is not above it
+    return lower if np.min(np.diag(lower)) > _INDEPENDENT else None
