@@ -12,7 +12,7 @@ from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.form import Form
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
-from onehidden.starts import Population, Random, Thinned, Wide
+from onehidden.starts import Population, Random, Reflections, Thinned, Wide
 from onehidden.starts.plan import NAMES, affordable, further_restarts, plan, students
 from onehidden.starts.population import PATIENT, QUICK
 
@@ -53,9 +53,11 @@ def test_thinning_goes_over_to_batches_where_all_rows_cost_too_much():
 @pytest.mark.parametrize(
     ("d", "k", "n", "before"),
     [
-        (4, 10, 150, {"random", "localised", "tensor"}),  # few samples, few parameters: before students
-        (30, 10, 569, {"localised"}),  # too few for students
-        (30, 10, 900, {"localised", "thinned", "wide", "random", "tensor"}),  # enough for them
+        # few samples, few parameters: before students
+        (4, 10, 150, {"random", "reflections", "localised", "tensor"}),
+        (30, 10, 569, {"reflections", "localised"}),  # too few for students
+        # enough for them
+        (30, 10, 900, {"reflections", "localised", "thinned", "wide", "random", "tensor"}),
         (5, 3, 2000, {"random", "localised", "tensor", "wide", "thinned"}),  # plenty: at the end
     ],
 )
@@ -70,6 +72,35 @@ def test_a_patient_population_waits_for_one_student_only():
     assert (starts[first].manners, starts[second].manners) == ((QUICK,), (PATIENT,))
     assert isinstance(starts[first + 1], Thinned)
     assert second == first + 2
+
+
+@pytest.mark.parametrize(
+    ("d", "k", "n", "count"),
+    [
+        (20, 20, 600, 2),  # too few for students: patient ones follow
+        (20, 20, 1000, 1),
+        (50, 50, 8192, 1),
+        (20, 20, 4000, 0),  # enough for everything
+    ],
+)
+def test_reflections_come_first_where_samples_are_few(d, k, n, count):
+    starts = [leg.start for leg in plan(empty(d, k, n), "auto")]
+    assert [one.name for one in starts[:count]] == count * ["reflections"]
+    assert sum(isinstance(one, Reflections) for one in starts) == count
+    assert len({one.first for one in starts[:count]}) == count  # other draws
+
+
+def test_reflections_of_many_units_stop_where_students_take_over():
+    small, large = (plan(empty(k, k, 3 * k * k), "auto")[0].start for k in (20, 80))
+    assert isinstance(small, Reflections)
+    assert isinstance(large, Reflections)
+    assert large.steps < small.steps
+
+
+@pytest.mark.parametrize("activation", ["tanh", "softplus", "squared_relu"])
+def test_reflections_are_for_kinked_units_alone(activation):
+    problem = empty(20, 20, 600).with_activation(activations.get(activation))
+    assert "reflections" not in {leg.start.name for leg in plan(problem, "auto")}
 
 
 def test_a_population_too_large_for_the_machine_is_left_out():

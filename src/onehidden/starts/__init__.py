@@ -5,6 +5,7 @@ from onehidden.starts.linear import Linear
 from onehidden.starts.localised import LocalisedStart, localised_start
 from onehidden.starts.moment_starts import Landscape, Localised, Tensor
 from onehidden.starts.population import Manner, Population
+from onehidden.starts.reflections import Reflections
 from onehidden.starts.restarts import Random
 from onehidden.starts.start import Start
 from onehidden.starts.thinning import Thinned
@@ -18,6 +19,7 @@ __all__ = [
     "Manner",
     "Population",
     "Random",
+    "Reflections",
     "Refused",
     "Start",
     "Tensor",

@@ -95,6 +95,22 @@ def refine(
     return Candidate(network, solution.loss / n, origin, weights, bias)
 
 
+def best_refined(
+    problem: Problem, form: Form, planes: Float[np.ndarray, "P k e"], run: Run, origin: str
+) -> Candidate:
+    """The best of these networks, given by hyperplanes (a_i, b_i), after a descent in double precision."""
+    best = None
+    for number, plane in enumerate(np.asarray(planes, float)):
+        if best is not None and run.expired():
+            break
+        bias = plane[:, form.d] if form.bias else np.zeros(form.k)
+        theta = complete(problem, form, plane[:, : form.d], bias)
+        found = refine(problem, form, theta, run.at("member", number), origin)
+        best = found if best is None or found.loss < best.loss else best
+    assert best is not None
+    return replace(best, student=True)
+
+
 def refine_in_two(
     problem: Problem, form: Form, weights: Rows, bias: Vector, run: Run, origin: str
 ) -> Candidate:

@@ -71,14 +71,14 @@ class Seen(NamedTuple):
     factor: jax.Array
 
 
-def table(problem: Problem, form: Form, kind: type[np.floating] = np.float32) -> Table:
-    """The rows of a problem as a table in a floating-point type."""
+def table(problem: Problem, form: Form, kind: type[np.floating] = np.float32, pairs: bool = True) -> Table:
+    """The rows of a problem as a table in a floating-point type, without pairs where nobody descends."""
     n = problem.n
     root = np.ones(n) if problem.weight is None else np.sqrt(problem.weight)
     x = np.column_stack([problem.Z, np.ones(n)])
     fixed, triangle = np.linalg.qr(root[:, None] * x[:, _fixed(form)])
     y = root[:, None] * problem.y.reshape(n, -1)
-    left, right = np.triu_indices(x.shape[1])
+    left, right = np.triu_indices(x.shape[1] if pairs else 0)
     parts = (
         x, x[:, left] * x[:, right], fixed, np.linalg.inv(triangle), root, y - fixed @ (fixed.T @ y),
     )  # fmt: skip

@@ -68,7 +68,7 @@ class Flock:
         self.form, self.numbers = form, problem.numbers
         count = -(-members // batch_size(form, problem.n))
         self.batch = -(-members // count)  # even batches: the last is not filled up for nothing
-        with _narrow():
+        with narrow():
             self._rows = table(problem, form)
 
     def descended(self, planes: Planes, steps: int, run: Run) -> Herd:
@@ -89,7 +89,7 @@ class Flock:
 
     def shared(self, herd: Herd) -> float:
         """How many units of the best network the next ones have, on average."""
-        with _narrow():
+        with narrow():
             near = jnp.asarray(np.resize(herd.planes, (_LOOKED + 1, *herd.planes.shape[1:])), jnp.float32)
             return float(np.mean(np.asarray(shared_units(self.form, self._rows, near))[1:]))
 
@@ -107,20 +107,26 @@ class Flock:
     def _batched(
         self, work: Callable[..., tuple[jax.Array, ...]], parts: list[np.ndarray], run: Run
     ) -> tuple[np.ndarray, ...]:
-        """Batches of one shape, the last filled up: one compiled function serves all generations."""
-        found = []
-        for at in range(0, len(parts[0]), self.batch):
-            if at and run.expired():
-                break
-            some = [part[at : at + self.batch] for part in parts]
-            with _narrow():
-                filled = [jnp.asarray(np.resize(part, (self.batch, *part.shape[1:]))) for part in some]
-                found.append([np.asarray(value)[: len(some[0])] for value in work(*filled)])
-        return tuple(np.concatenate(values) for values in zip(*found, strict=True))
+        return batched(work, parts, self.batch, run)
+
+
+def batched(
+    work: Callable[..., tuple[jax.Array, ...]], parts: list[np.ndarray], size: int, run: Run
+) -> tuple[np.ndarray, ...]:
+    """Work batch by batch until time is up; all have one shape, the last is filled up: compiled once."""
+    found = []
+    for at in range(0, len(parts[0]), size):
+        if at and run.expired():
+            break
+        some = [part[at : at + size] for part in parts]
+        with narrow():
+            filled = [jnp.asarray(np.resize(part, (size, *part.shape[1:]))) for part in some]
+            found.append([np.asarray(value)[: len(some[0])] for value in work(*filled)])
+    return tuple(np.concatenate(values) for values in zip(*found, strict=True))
 
 
 @contextmanager
-def _narrow() -> Iterator[None]:
+def narrow() -> Iterator[None]:
     """Single precision, all of it: an accelerator's default product of float32 keeps 10 bits."""
     with single(), jax.default_matmul_precision("highest"):
         yield

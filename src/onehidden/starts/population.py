@@ -16,9 +16,9 @@ from onehidden.fit.form import Form
 from onehidden.fit.problem import Problem
 from onehidden.refused import Refused
 from onehidden.run import Run
-from onehidden.starts.candidate import Candidate, complete, refine, search_form
+from onehidden.starts.candidate import Candidate, best_refined, search_form
 from onehidden.starts.descents import table_bytes
-from onehidden.starts.flock import Flock, Herd, Planes
+from onehidden.starts.flock import Flock, Planes
 from onehidden.starts.start import Start
 
 _NEAR = 1e-6  # share of var(y) from which a member is finished in double precision: single tells little more
@@ -134,7 +134,9 @@ class Population:
             shared = f"{flock.shared(parents):.1f} of {flock.form.k} units shared"
             run.report(f"population, {shared}", generation, best)
             if best <= min(_NEAR, _AGAIN * tried):
-                found = _refined(problem, flock.form, parents.best(1), run.at("generation", generation))
+                found = best_refined(
+                    problem, flock.form, parents.planes[:1], run.at("generation", generation), "population"
+                )
                 if problem.rows.rounding.found(found.loss):
                     return found
                 tried = best
@@ -149,21 +151,8 @@ class Population:
             else:
                 children = _with_strangers(flock.form, flock.mixed(parents, pairs, run, rng), rng)
             herd = parents.joined(flock.descended(children, manner.steps, run))
-        return _refined(problem, flock.form, herd.distinct(_FINISHED), run.at("last"))
-
-
-def _refined(problem: Problem, form: Form, herd: Herd, run: Run) -> Candidate:
-    """The best of these members after a descent in double precision on all rows."""
-    best = None
-    for number, plane in enumerate(np.asarray(herd.planes, float)):
-        if best is not None and run.expired():
-            break
-        bias = plane[:, form.d] if form.bias else np.zeros(form.k)
-        theta = complete(problem, form, plane[:, : form.d], bias)
-        found = refine(problem, form, theta, run.at("member", number), "population")
-        best = found if best is None or found.loss < best.loss else best
-    assert best is not None
-    return replace(best, student=True)
+        last = herd.distinct(_FINISHED).planes
+        return best_refined(problem, flock.form, last, run.at("last"), "population")
 
 
 def _pairs(rng: np.random.Generator, count: int, parents: int) -> np.ndarray:

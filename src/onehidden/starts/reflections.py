@@ -1,0 +1,153 @@
+"""Reflections: networks found as a point that two sets have in common, where every descent ends in a minimum.
+
+Where rows are exact this finds units of kinked networks from fewer samples than any descent, and in less time
+than students from many (``reflecting`` says how a step works).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onehidden.device import on_accelerator
+from onehidden.fit.form import Form
+from onehidden.fit.problem import Problem
+from onehidden.refused import Refused
+from onehidden.run import Run
+from onehidden.starts.candidate import Candidate, best_refined, search_form
+from onehidden.starts.flock import batched, narrow
+from onehidden.starts.offspring import shared_units
+from onehidden.starts.reflecting import Mirror, first_values, mirror, reflect
+
+_ROWS = 4  # a parameter that are looked at: with so many 500 steps find all units (d = k = 20, equal outputs)
+_NEAR = 1e-4  # share of var(y) from which a member is descended from ...
+_AGAIN = 0.3  # ... and of the loss of the last one descended from in vain that the next one must have
+_FINISHED = 3  # members without a fit to rounding that are descended from at the end
+_CALL, _CALL_WORK = 250, 5e9  # steps between two looks at the clock, and operations of them
+_FLIP = 1e-4  # chance a step that a member's weakest unit changes its sign: once in the steps to an answer
+_CPU_MEMBERS, _CPU_LEAST, _CPU_WORK = 16, 2, 3e11  # members on a CPU, and where all take more than this work
+_GPU_MEMBERS, _GPU_VALUES = 512, 1 << 26  # the same on an accelerator, and numbers of all members
+_CPU_BYTES = 4 << 20  # of a batch on a CPU, five arrays a member
+_TYPICAL = 5000  # steps to an answer where there is one soon (d = k = 8 at 1.6 samples a parameter)
+
+
+@dataclass(frozen=True)
+class Reflections:
+    """Relaxed reflections between what the rows say and what linear functions of the inputs can be.
+
+    Attributes
+    ----------
+    steps : of every member at most.
+    members : networks at a time; None for 16 on a CPU, 2 where a step costs much, hundreds on a GPU.
+    first : number of the first member: another one, other draws.
+    """
+
+    steps: int = 20_000
+    members: int | None = None
+    first: int = 0
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or (self.members is not None and self.members < 1):
+            raise ValueError(f"steps and members must be 1 or more, got {self.steps} and {self.members}")
+
+    @property
+    def name(self) -> str:
+        return "reflections"
+
+    def work(self, problem: Problem) -> float:
+        """Operations until an answer typically comes."""
+        return self.size(problem) * min(self.steps, _TYPICAL) * step_work(problem)
+
+    def size(self, problem: Problem) -> int:
+        """Members for this problem."""
+        if self.members is not None:
+            return self.members
+        if on_accelerator():
+            values = (problem.k + 1) * min(problem.n, _most_rows(problem))
+            return int(np.clip(_GPU_VALUES // values, _CPU_MEMBERS, _GPU_MEMBERS))
+        return _CPU_LEAST if _CPU_MEMBERS * _TYPICAL * step_work(problem) > _CPU_WORK else _CPU_MEMBERS
+
+    def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
+        """The best network met, refined; a fit to rounding ends the search."""
+        form = search_form(problem)
+        if not kinked(form):
+            raise Refused(
+                f"reflections look for units |t| with one output, not {form.q} of {form.activation.name}"
+            )
+        few = _some_rows(problem, run)
+        with narrow():
+            sides = mirror(few, form)
+        yield self._found(problem, form, sides, run.at("reflections", self.first))
+
+    def _found(self, problem: Problem, form: Form, sides: Mirror, run: Run) -> Candidate:
+        count, rng = self.size(problem), run.rng(*run.path)
+        values = first_values(sides, rng, count, form.k)
+        signs = rng.choice(np.array([-1, 1], np.float32), (count, form.k))
+        call = int(np.clip(_CALL_WORK / (_in_batch(form, sides) * step_work(problem)), 1, _CALL))
+        tried, done = np.inf, 0
+        while True:
+            flipped = rng.random(len(values)) < _FLIP * call
+            values, signs, planes, loss = _called(form, sides, [values, signs, flipped], call, run)
+            done += call
+            order = np.argsort(np.where(np.isfinite(loss), loss, np.inf), kind="stable")
+            best = float(loss[order[0]])
+            run.report(f"reflections, {_shared(form, sides, planes[order])}", done, best)
+            if best <= min(_NEAR, _AGAIN * tried):
+                found = best_refined(problem, form, planes[order[:1]], run.at("step", done), self.name)
+                if problem.rows.rounding.found(found.loss):
+                    return found
+                tried = best
+            if done >= self.steps or run.expired():
+                return best_refined(problem, form, planes[order[:_FINISHED]], run.at("last"), self.name)
+
+
+def _called(
+    form: Form, sides: Mirror, state: list[np.ndarray], steps: int, run: Run
+) -> tuple[np.ndarray, ...]:
+    """Members after so many steps, those that the clock left time for."""
+
+    def work(*parts: jax.Array) -> tuple[jax.Array, ...]:
+        return reflect(form, sides, *parts, jnp.asarray(steps))
+
+    return batched(work, state, min(_in_batch(form, sides), len(state[0])), run)
+
+
+def _shared(form: Form, sides: Mirror, planes: np.ndarray) -> str:
+    """How many units of the best member the next ones have, on average."""
+    if len(planes) < 2:
+        return "one member"
+    with narrow():
+        shared = np.asarray(shared_units(form, sides.rows, jnp.asarray(planes)))[1:]
+    return f"{shared.mean():.1f} of {form.k} units shared"
+
+
+def kinked(form: Form) -> bool:
+    """Whether the units of a search form are |t| but for a factor, with one output."""
+    return form.outputs is None and form.activation.kinked and form.activation.homogeneity == 1
+
+
+def step_work(problem: Problem) -> float:
+    """Operations of a step of one member: two products with the basis, and some fifty a value."""
+    rows = min(problem.n, _most_rows(problem))
+    return rows * (problem.k + 1) * (4.0 * (problem.d + 1) + 50)
+
+
+def _in_batch(form: Form, sides: Mirror) -> int:
+    """Members at a time: as many as a cache holds on a CPU, all on an accelerator."""
+    each = 5 * 4 * (form.k + 1) * len(sides.basis)
+    return _GPU_MEMBERS if on_accelerator() else max(1, _CPU_BYTES // each)
+
+
+def _some_rows(problem: Problem, run: Run) -> Problem:
+    most = _most_rows(problem)
+    if problem.n <= most:
+        return problem
+    return problem.take(np.sort(run.rng("rows of reflections").choice(problem.n, most, replace=False)))
+
+
+def _most_rows(problem: Problem) -> int:
+    return _ROWS * search_form(problem).freedom

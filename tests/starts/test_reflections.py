@@ -1,0 +1,182 @@
+"""Reflections: projections against brute force, what they leave alone, and networks from few rows."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers import EXACT, normal, one_sentence, planted, teacher, worst_error
+
+import onehidden as oh
+from onehidden.fit.samples import Samples
+from onehidden.precision import double
+from onehidden.run import Run
+from onehidden.starts import Random, Reflections, Refused
+from onehidden.starts.candidate import search_form
+from onehidden.starts.flock import narrow
+from onehidden.starts.reflecting import EASE, first_values, mirror, onto_inputs, onto_rows, reflect, target
+
+K = 3
+
+
+def distance(one, other):
+    """Squared distance of rows (k + 1,) in the metric of the projections."""
+    moved = one - other
+    return np.sum(moved[..., :-1] ** 2, axis=-1) + moved[..., -1] ** 2 / EASE
+
+
+def nearest(row, signs, y):
+    """The nearest point of {sum_i s_i |t_i| + l = y} to a row, over all sides and zeros of its units."""
+    best, least = row, np.inf
+    for sides in product((-1.0, 0.0, 1.0), repeat=len(signs)):
+        # On these sides the set is a plane: (s_i side_i, 1) x = y, units of side 0 at zero.
+        normal_to = np.append(signs * np.array(sides), 1.0)
+        start = np.append(np.where(np.array(sides) == 0, 0.0, row[:-1]), row[-1])
+        stretch = np.append(np.abs(sides), EASE)
+        point = start + stretch * normal_to * (y - normal_to @ start) / np.sum(stretch * normal_to**2)
+        on_side = np.all(point[:-1] * np.array(sides) >= 0)
+        if on_side and distance(point, row) < least:
+            best, least = point, distance(point, row)
+    return best
+
+
+def test_the_projection_of_a_row_is_the_nearest_of_all_sides():
+    rng = np.random.default_rng(3)
+    values, signs, y = (
+        rng.standard_normal((2, K + 1, 40)),
+        np.array([[1, -1, 1], [-1, -1, -1.0]]),
+        rng.standard_normal(40),
+    )
+    with double():
+        found = np.asarray(onto_rows(*(jnp.asarray(v) for v in (values, signs, y))))
+    for member, sign in enumerate(signs):
+        total = np.sum(sign[:, None] * np.abs(found[member, :-1]), axis=0) + found[member, -1]
+        np.testing.assert_allclose(total, y, atol=1e-12)
+        expected = np.array(
+            [nearest(row, sign, target) for row, target in zip(values[member].T, y, strict=True)]
+        )
+        np.testing.assert_allclose(found[member].T, expected, atol=1e-12)
+        assert np.any(expected[:, :-1] == 0)  # some units end at their kink ...
+        assert np.max(np.abs(expected - values[member].T)) > 0.5  # ... and rows do move
+
+
+def few(n=60, d=4, k=K, bias=0.5, weight=None):
+    """A problem of few rows, its search form, both sets, and the true values of units and linear part."""
+    net = teacher("relu", d, k, rows="uneven", output="uneven", bias=bias)
+    problem = planted(net, normal(n, d))
+    if weight is not None:
+        problem = problem.with_rows(Samples(problem.samples.X, problem.samples.y, weight))
+    form, inner = search_form(problem), problem.begin.inward(net)
+    with narrow():
+        sides = mirror(problem, form)
+    root = np.asarray(sides.rows.root, float)
+    t = 0.5 * np.abs(inner.output)[:, None] * (inner.weights @ problem.Z.T + inner.bias[:, None]) * root
+    units = np.sign(inner.output)[:, None] * np.abs(t)
+    y = np.asarray(target(sides), float)
+    true = np.concatenate([t, (y - units.sum(axis=0))[None]])[None]
+    return problem, form, sides, true, np.sign(inner.output)[None]
+
+
+WEIGHT = np.random.default_rng(5).uniform(0.5, 1.5, 60)
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT / WEIGHT.mean()])
+def test_the_network_sought_lies_in_both_sets_and_stays(weight):
+    _, form, sides, true, signs = few(weight=weight)
+    values, signs = jnp.asarray(true, jnp.float32), jnp.asarray(signs, jnp.float32)
+    with narrow():
+        inside, on_rows = onto_inputs(sides, values), onto_rows(values, signs, target(sides))
+        after = reflect(form, sides, values, signs, jnp.zeros(1, bool), jnp.asarray(50))
+    for one in (inside, on_rows, after.values):
+        np.testing.assert_allclose(np.asarray(one), true, atol=2e-5)
+    np.testing.assert_array_equal(np.asarray(after.signs), np.asarray(signs))
+    assert float(after.loss[0]) < 1e-9
+    assert np.abs(true).max() > 0.5
+
+
+def test_the_projection_on_linear_functions_is_least_squares():
+    problem, form, sides, _, _ = few()
+    values = np.random.default_rng(4).standard_normal((2, K + 1, problem.n))
+    with narrow():
+        found = np.asarray(onto_inputs(sides, jnp.asarray(values, jnp.float32)), float)
+    x = np.column_stack([problem.Z, np.ones(problem.n)])
+    expected = (x @ np.linalg.lstsq(x, values.reshape(-1, problem.n).T, rcond=None)[0]).T
+    np.testing.assert_allclose(found, expected.reshape(values.shape), atol=1e-5)
+    assert np.max(np.abs(expected)) > 0.1
+    assert form.skip
+
+
+def test_signs_are_those_of_least_squares_and_a_flip_turns_the_weakest():
+    problem, form, sides, true, signs = few()
+    values, wrong = jnp.asarray(true, jnp.float32), jnp.asarray(signs * [[1, -1, 1]], jnp.float32)
+    with narrow():
+        kept = reflect(form, sides, values, wrong, jnp.zeros(1, bool), jnp.asarray(0))
+        turned = reflect(form, sides, values, wrong, jnp.ones(1, bool), jnp.asarray(0))
+    # The wrong sign has moved the hyperplanes a little: least squares turns it back.
+    np.testing.assert_array_equal(np.asarray(kept.signs), signs)
+    assert np.sum(np.asarray(turned.signs) != signs) == 1
+    assert problem.k == K
+
+
+def test_first_values_are_small_linear_functions():
+    _, _, sides, _, _ = few()
+    drawn = first_values(sides, np.random.default_rng(0), 4, K)
+    with narrow():
+        np.testing.assert_allclose(np.asarray(onto_inputs(sides, jnp.asarray(drawn))), drawn, atol=1e-5)
+    size = np.sqrt(np.mean(drawn**2)) / np.std(np.asarray(target(sides)))
+    assert 0.05 < size < 0.2
+
+
+@pytest.mark.parametrize(
+    ("activation", "d", "k", "n", "bias", "output"),
+    [
+        ("relu", 5, 5, 54, 0.5, None),  # 1.5 rows a parameter
+        ("relu", 8, 8, 128, 0.0, np.ones(8)),  # equal outputs, whose signs begin at random
+        ("leaky_relu", 6, 4, 60, 0.5, "uneven"),
+        ("abs", 6, 4, 50, 0.5, "uneven"),
+    ],
+)
+def test_a_network_is_found_from_few_rows(activation, d, k, n, bias, output):
+    net = teacher(activation, d, k, seed=2, output=output, bias=bias)
+    X = normal(n, d, seed=8)
+    r = oh.recover(X, net.predict(X), k, activation=activation, bias=bias > 0, start=Reflections(), seed=1)
+    assert r.status == "exact"
+    assert worst_error(r.network, net) < EXACT
+    assert any(record.stage.startswith("reflections") for record in r.trace)
+
+
+def test_restarts_do_not_find_equal_outputs_there():
+    net, X = teacher("relu", 8, 8, seed=2, output=np.ones(8)), normal(128, 8, seed=8)
+    r = oh.recover(X, net.predict(X), 8, bias=False, start=Random(8), seed=1)
+    assert worst_error(r.network, net) > EXACT
+
+
+@pytest.mark.parametrize("activation", ["tanh", "softplus", "squared_relu"])
+def test_units_without_one_kink_are_refused(activation):
+    problem = planted(teacher(activation), normal(100))
+    with pytest.raises(Refused) as error:
+        next(Reflections().propose(problem, Run()))
+    one_sentence(error, "reflections", activation)
+
+
+def test_several_outputs_are_refused():
+    X = normal(200)
+    Y = np.column_stack([teacher(seed=seed).predict(X) for seed in (0, 1)])
+    with pytest.raises(ValueError) as error:
+        oh.recover(X, Y, 3, start="reflections")
+    one_sentence(error, "reflections")
+
+
+def test_the_clock_ends_reflections():
+    net, X = teacher("relu", 10, 10, bias=0.5), normal(123, 10)  # one row a parameter: nothing to find
+    r = oh.recover(X, net.predict(X), 10, start=Reflections(10**9), seed=1, max_seconds=2.0)
+    assert r.seconds < 1.1 * 2.0 + 2.0
+    assert r.status != "exact"
+
+
+@pytest.mark.parametrize("wrong", [{"steps": 0}, {"members": 0}])
+def test_numbers_below_one_are_refused(wrong):
+    with pytest.raises(ValueError, match="1 or more"):
+        Reflections(**wrong)
