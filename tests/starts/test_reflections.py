@@ -133,7 +133,7 @@ def test_first_values_are_small_linear_functions():
     ("activation", "d", "k", "n", "bias", "output"),
     [
         ("relu", 5, 5, 54, 0.5, None),  # 1.5 rows a parameter
-        ("relu", 8, 8, 128, 0.0, np.ones(8)),  # equal outputs, whose signs begin at random
+        ("relu", 12, 12, 288, 0.0, np.ones(12)),  # equal outputs, whose signs begin at random
         ("leaky_relu", 6, 4, 60, 0.5, "uneven"),
         ("abs", 6, 4, 50, 0.5, "uneven"),
     ],
@@ -148,8 +148,8 @@ def test_a_network_is_found_from_few_rows(activation, d, k, n, bias, output):
 
 
 def test_restarts_do_not_find_equal_outputs_there():
-    net, X = teacher("relu", 8, 8, seed=2, output=np.ones(8)), normal(128, 8, seed=8)
-    r = oh.recover(X, net.predict(X), 8, bias=False, start=Random(8), seed=1)
+    net, X = teacher("relu", 12, 12, seed=2, output=np.ones(12)), normal(288, 12, seed=8)
+    r = oh.recover(X, net.predict(X), 12, bias=False, start=Random(4), seed=1)
     assert worst_error(r.network, net) > EXACT
 
 
