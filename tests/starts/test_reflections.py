@@ -88,7 +88,7 @@ def test_the_network_sought_lies_in_both_sets_and_stays(weight):
     values, signs = jnp.asarray(true, jnp.float32), jnp.asarray(signs, jnp.float32)
     with narrow():
         inside, on_rows = onto_inputs(sides, values), onto_rows(values, signs, target(sides))
-        after = reflect(form, sides, values, signs, jnp.zeros(1, bool), jnp.asarray(50))
+        after = reflect(form, sides, values, signs, jnp.zeros(1, bool), 50)
     for one in (inside, on_rows, after.values):
         np.testing.assert_allclose(np.asarray(one), true, atol=2e-5)
     np.testing.assert_array_equal(np.asarray(after.signs), np.asarray(signs))
@@ -112,8 +112,8 @@ def test_signs_are_those_of_least_squares_and_a_flip_turns_the_weakest():
     problem, form, sides, true, signs = few()
     values, wrong = jnp.asarray(true, jnp.float32), jnp.asarray(signs * [[1, -1, 1]], jnp.float32)
     with narrow():
-        kept = reflect(form, sides, values, wrong, jnp.zeros(1, bool), jnp.asarray(0))
-        turned = reflect(form, sides, values, wrong, jnp.ones(1, bool), jnp.asarray(0))
+        kept = reflect(form, sides, values, wrong, jnp.zeros(1, bool), 0)
+        turned = reflect(form, sides, values, wrong, jnp.ones(1, bool), 0)
     # The wrong sign has moved the hyperplanes a little: least squares turns it back.
     np.testing.assert_array_equal(np.asarray(kept.signs), signs)
     assert np.sum(np.asarray(turned.signs) != signs) == 1

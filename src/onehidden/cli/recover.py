@@ -80,7 +80,7 @@ def _starts(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> 
     default="auto",
     show_default=True,
     shell_complete=_starts,
-    help="auto, random, linear, tensor, localised, landscape, wide, thinned or population.",
+    help="auto, random, linear, tensor, localised, landscape, reflections, wide, thinned or population.",
 )
 @click.option(
     "--score", default="auto", show_default=True, help="Input model of the moments: auto or gaussian."

@@ -63,8 +63,9 @@ def recover(
     score : the input model behind the score moments: "auto" takes whitened inputs for Gaussian unless
         their third and fourth moments say otherwise, and then chooses by ``scores.select``; "gaussian"; or
         a law, or an estimated score, with ``score(X, order, subspace)``.
-    start : "auto" races all; or one of "random", "linear", "tensor", "localised", "landscape", "wide",
-        "thinned", "population"; or one of ``oh.starts``, such as ``Random(restarts=50)``; or a list of them.
+    start : "auto" races all; or one of "random", "linear", "tensor", "localised", "landscape",
+        "reflections", "wide", "thinned", "population"; or one of ``oh.starts``, such as
+        ``Random(restarts=50)``; or a list of them.
     seed : same seed, same answer; with another number of threads to its last digits.
     max_seconds : time budget; the best answer so far is returned when it runs out.
     progress : True prints lines to stderr; a callable hears each ``TraceRecord``.

@@ -107,22 +107,16 @@ class Flock:
     def _batched(
         self, work: Callable[..., tuple[jax.Array, ...]], parts: list[np.ndarray], run: Run
     ) -> tuple[np.ndarray, ...]:
-        return batched(work, parts, self.batch, run)
-
-
-def batched(
-    work: Callable[..., tuple[jax.Array, ...]], parts: list[np.ndarray], size: int, run: Run
-) -> tuple[np.ndarray, ...]:
-    """Work batch by batch until time is up; all have one shape, the last is filled up: compiled once."""
-    found = []
-    for at in range(0, len(parts[0]), size):
-        if at and run.expired():
-            break
-        some = [part[at : at + size] for part in parts]
-        with narrow():
-            filled = [jnp.asarray(np.resize(part, (size, *part.shape[1:]))) for part in some]
-            found.append([np.asarray(value)[: len(some[0])] for value in work(*filled)])
-    return tuple(np.concatenate(values) for values in zip(*found, strict=True))
+        """Batches of one shape, the last filled up: one compiled function serves all generations."""
+        found = []
+        for at in range(0, len(parts[0]), self.batch):
+            if at and run.expired():
+                break
+            some = [part[at : at + self.batch] for part in parts]
+            with narrow():
+                filled = [jnp.asarray(np.resize(part, (self.batch, *part.shape[1:]))) for part in some]
+                found.append([np.asarray(value)[: len(some[0])] for value in work(*filled)])
+        return tuple(np.concatenate(values) for values in zip(*found, strict=True))
 
 
 @contextmanager

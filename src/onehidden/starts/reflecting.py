@@ -98,19 +98,20 @@ def onto_inputs(sides: Mirror, values: Values) -> Values:
     return jnp.concatenate([units, linear], axis=1)
 
 
-@partial(jitted, static_argnums=0)
+@partial(jitted, static_argnums=(0, 5))
 def reflect(
     form: Form,
     sides: Mirror,
     values: Values,
     signs: Signs,
     flipped: Bool[jax.Array, " P"],
-    steps: jax.Array,
+    steps: int,
 ) -> Reflected:
     """Members after so many steps, then with the signs that least squares gives their units.
 
     ``flipped``: members whose weakest unit gets the other sign, since least squares seldom says so of a unit
-    that fits noise either way.
+    that fits noise either way. The number of steps is compiled in: an accelerator asks the host about every
+    step of a loop whose end it does not know.
     """
     y = target(sides)
 

@@ -19,7 +19,7 @@ from onehidden.fit.problem import Problem
 from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, best_refined, search_form
-from onehidden.starts.flock import batched, narrow
+from onehidden.starts.flock import narrow
 from onehidden.starts.offspring import shared_units
 from onehidden.starts.reflecting import Mirror, first_values, mirror, reflect
 
@@ -27,12 +27,16 @@ _ROWS = 4  # a parameter that are looked at: with so many 500 steps find all uni
 _NEAR = 1e-4  # share of var(y) from which a member is descended from ...
 _AGAIN = 0.3  # ... and of the loss of the last one descended from in vain that the next one must have
 _FINISHED = 3  # members without a fit to rounding that are descended from at the end
-_CALL, _CALL_WORK = 250, 5e9  # steps between two looks at the clock, and operations of them
+_CALL = 250  # steps between two looks at the clock ...
+_CPU_CALL, _GPU_CALL = 5e9, 5e12  # ... and operations of them: some tenths of a second
+_LOOKED = 10  # members next to the best whose units are held against its
 _FLIP = 1e-4  # chance a step that a member's weakest unit changes its sign: once in the steps to an answer
 _CPU_MEMBERS, _CPU_LEAST, _CPU_WORK = 16, 2, 3e11  # members on a CPU, and where all take more than this work
-_GPU_MEMBERS, _GPU_VALUES = 512, 1 << 26  # the same on an accelerator, and numbers of all members
+_GPU_MEMBERS, _GPU_VALUES = 256, 1 << 25  # the same on an accelerator, and numbers of all members
 _CPU_BYTES = 4 << 20  # of a batch on a CPU, five arrays a member
 _TYPICAL = 5000  # steps to an answer where there is one soon (d = k = 8 at 1.6 samples a parameter)
+
+Batch = tuple[jax.Array, jax.Array]  # values and signs of members, where they are computed
 
 
 @dataclass(frozen=True)
@@ -84,36 +88,49 @@ class Reflections:
         yield self._found(problem, form, sides, run.at("reflections", self.first))
 
     def _found(self, problem: Problem, form: Form, sides: Mirror, run: Run) -> Candidate:
-        count, rng = self.size(problem), run.rng(*run.path)
-        values = first_values(sides, rng, count, form.k)
-        signs = rng.choice(np.array([-1, 1], np.float32), (count, form.k))
-        call = int(np.clip(_CALL_WORK / (_in_batch(form, sides) * step_work(problem)), 1, _CALL))
+        rng, each = run.rng(*run.path), min(_in_batch(form, sides), self.size(problem))
+        batches = [_drawn(sides, form.k, rng, each) for _ in range(-(-self.size(problem) // each))]
+        call = int(np.clip(_call_work() / (each * step_work(problem)), 1, _CALL))
         tried, done = np.inf, 0
         while True:
-            flipped = rng.random(len(values)) < _FLIP * call
-            values, signs, planes, loss = _called(form, sides, [values, signs, flipped], call, run)
+            planes, loss = _after(form, sides, batches, call, rng, run)
             done += call
-            order = np.argsort(np.where(np.isfinite(loss), loss, np.inf), kind="stable")
-            best = float(loss[order[0]])
-            run.report(f"reflections, {_shared(form, sides, planes[order])}", done, best)
+            best = float(loss[0])
+            run.report(f"reflections, {_shared(form, sides, planes)}", done, best)
             if best <= min(_NEAR, _AGAIN * tried):
-                found = best_refined(problem, form, planes[order[:1]], run.at("step", done), self.name)
+                found = best_refined(problem, form, planes[:1], run.at("step", done), self.name)
                 if problem.rows.rounding.found(found.loss):
                     return found
                 tried = best
             if done >= self.steps or run.expired():
-                return best_refined(problem, form, planes[order[:_FINISHED]], run.at("last"), self.name)
+                return best_refined(problem, form, planes[:_FINISHED], run.at("last"), self.name)
 
 
-def _called(
-    form: Form, sides: Mirror, state: list[np.ndarray], steps: int, run: Run
-) -> tuple[np.ndarray, ...]:
-    """Members after so many steps, those that the clock left time for."""
+def _drawn(sides: Mirror, k: int, rng: np.random.Generator, count: int) -> Batch:
+    """Members at their beginning, where they stay between calls."""
+    values = first_values(sides, rng, count, k)
+    signs = rng.choice(np.array([-1, 1], np.float32), (count, k))
+    with narrow():
+        return jnp.asarray(values), jnp.asarray(signs)
 
-    def work(*parts: jax.Array) -> tuple[jax.Array, ...]:
-        return reflect(form, sides, *parts, jnp.asarray(steps))
 
-    return batched(work, state, min(_in_batch(form, sides), len(state[0])), run)
+def _after(
+    form: Form, sides: Mirror, batches: list[Batch], steps: int, rng: np.random.Generator, run: Run
+) -> tuple[np.ndarray, np.ndarray]:
+    """Hyperplanes and losses of the members after so many steps more, best first, until time is up."""
+    planes, losses = [], []
+    for number, (values, signs) in enumerate(batches):
+        if number and run.expired():
+            break
+        flipped = rng.random(len(values)) < _FLIP * steps
+        with narrow():
+            found = reflect(form, sides, values, signs, jnp.asarray(flipped), steps)
+        batches[number] = found.values, found.signs
+        planes.append(np.asarray(found.planes))
+        losses.append(np.asarray(found.loss))
+    loss = np.concatenate(losses)
+    order = np.argsort(np.where(np.isfinite(loss), loss, np.inf), kind="stable")
+    return np.concatenate(planes)[order], loss[order]
 
 
 def _shared(form: Form, sides: Mirror, planes: np.ndarray) -> str:
@@ -121,8 +138,13 @@ def _shared(form: Form, sides: Mirror, planes: np.ndarray) -> str:
     if len(planes) < 2:
         return "one member"
     with narrow():
-        shared = np.asarray(shared_units(form, sides.rows, jnp.asarray(planes)))[1:]
+        near = jnp.asarray(np.resize(planes, (_LOOKED + 1, *planes.shape[1:])))
+        shared = np.asarray(shared_units(form, sides.rows, near))[1:]
     return f"{shared.mean():.1f} of {form.k} units shared"
+
+
+def _call_work() -> float:
+    return _GPU_CALL if on_accelerator() else _CPU_CALL
 
 
 def kinked(form: Form) -> bool:
