@@ -40,7 +40,7 @@ _GPU_WORK = 3e15  # the same on an accelerator (d = k = 20 at 1.5 samples a weig
 # Steps of reflections, and operations of them on a CPU and on an accelerator: a minute on two cores.
 _REFLECTED, _REFLECTED_MOST = 2000, 20_000
 _CPU_REFLECTED, _GPU_REFLECTED = 3e12, 1e14
-_PATIENT = 10  # times as many where students find nothing, either
+_LONGER = 10  # times as many where students find nothing, either
 _STUDENTS = 3  # of the widest on an accelerator, one after another
 _BATCH = 1024  # rows a step of a thinned student for which all rows cost more
 _RESTARTS, _CHEAP_RESTARTS = 4, 8  # random restarts in their turn, and where one takes a tenth of a second
@@ -114,12 +114,12 @@ def _race(problem: Problem, inner: Problem) -> list[Leg]:
     wide = _with_restarts(inner, students(inner), count)
     bound = _SCARCE if few_samples(inner) and inner.k >= _MANY else _CHEAP
     cheap = inner.k * (inner.d + 1) <= bound
-    reflected = _reflections(inner)
+    reflected, longer = _reflections(inner)
     first, patient, last = _populations(inner, cheap)
-    wide = [*wide[:1], *patient, *wide[1:]]
+    wide = [*wide[:1], *patient, *longer, *wide[1:]]
     linear = [Leg(Linear())] if problem.k <= _LINEAR else []
     if cheap:
-        order = [random, reflected[:1], localised, tensor, reflected[1:], first, wide]
+        order = [random, reflected, localised, tensor, first, wide]
     else:
         order = [reflected, localised, first, wide, random, tensor]
     whole = [Leg(one, if_span=True) for one in students(problem)]  # the span itself may have been wrong
@@ -150,21 +150,20 @@ def _restart_work(problem: Problem) -> float:
     return descent_work(problem) * (1 + rounds(problem))
 
 
-def _reflections(problem: Problem) -> list[Leg]:
-    """Reflections where samples are few and, below ``_SPARSE`` a weight, patient ones after them.
+def _reflections(problem: Problem) -> tuple[list[Leg], list[Leg]]:
+    """Reflections where samples are few and, below ``_SPARSE`` a weight, longer ones after the populations.
 
     Before everything that descends: at 2.0 samples a weight they find twenty units of equal outputs in 10 s
     on one core, of both signs in 2 s, and breast-cancer with k = 10 in 14 s; a population took minutes.
     """
     if not (kinked(search_form(problem)) and few_samples(problem)):
-        return []
+        return [], []
     budget = _CPU_REFLECTED if jax.default_backend() == "cpu" else _GPU_REFLECTED
     most = budget / (Reflections().size(problem) * step_work(problem))
     steps = int(np.clip(most, _REFLECTED, _REFLECTED_MOST))
     quick = Leg(Reflections(steps), inside=True)
-    if samples_a_weight(problem) >= _SPARSE:
-        return [quick]
-    return [quick, Leg(Reflections(_PATIENT * steps, first=1), inside=True)]
+    longer = Leg(Reflections(_LONGER * steps, first=1), inside=True)
+    return [quick], [longer] if samples_a_weight(problem) < _SPARSE else []
 
 
 def _populations(problem: Problem, cheap: bool) -> tuple[list[Leg], list[Leg], list[Leg]]:
