@@ -39,7 +39,7 @@ _CPU_WORK = 3e13  # operations of a round worth waiting for on a CPU: some minut
 _GPU_WORK = 3e15  # the same on an accelerator (d = k = 20 at 1.5 samples a weight, 3e13, took 13 s there)
 # Steps of reflections, and operations of them on a CPU and on an accelerator: a minute on two cores.
 _REFLECTED, _REFLECTED_MOST = 2000, 20_000
-_CPU_REFLECTED, _GPU_REFLECTED = 3e12, 1e14
+_CPU_REFLECTED, _GPU_REFLECTED = 3e12, 5e13
 _LONGER = 10  # times as many where students find nothing, either
 _STUDENTS = 3  # of the widest on an accelerator, one after another
 _BATCH = 1024  # rows a step of a thinned student for which all rows cost more

@@ -32,7 +32,7 @@ _CPU_CALL, _GPU_CALL = 5e9, 5e12  # ... and operations of them: some tenths of a
 _LOOKED = 10  # members next to the best whose units are held against its
 _FLIP = 1e-4  # chance a step that a member's weakest unit changes its sign: once in the steps to an answer
 _CPU_MEMBERS, _CPU_LEAST, _CPU_WORK = 16, 2, 3e11  # members on a CPU, and where all take more than this work
-_GPU_MEMBERS, _GPU_VALUES = 256, 1 << 25  # the same on an accelerator, and numbers of all members
+_GPU_MEMBERS, _GPU_VALUES = 256, 1 << 24  # the same on an accelerator, and numbers of all members
 _CPU_BYTES = 4 << 20  # of a batch on a CPU, five arrays a member
 _TYPICAL = 5000  # steps to an answer where there is one soon (d = k = 8 at 1.6 samples a parameter)
 
