@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from onehidden.whole import write_whole
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 _SUFFIX, _DIGEST = ".step", 32  # a result is the digest of an npz archive, then the archive
 _PAUSE = 2.0  # seconds between states written on the way through a step
 

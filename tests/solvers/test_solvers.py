@@ -110,11 +110,12 @@ class Counting(NetworkFit):
 
     def __init__(self, *args):
         super().__init__(*args)
-        self.formed, self.gradients = [], 0
+        self.formed, self.gradients, self.rounds = [], 0, False
 
     def normal_equations(self, theta, rough=False):
         self.formed.append(rough)
-        return super().normal_equations(theta)
+        hessian, gradient, loss = super().normal_equations(theta)
+        return hessian.astype(np.float32).astype(float) if rough and self.rounds else hessian, gradient, loss
 
     def gradient(self, theta):
         self.gradients += 1
@@ -122,11 +123,41 @@ class Counting(NetworkFit):
         return gradient, loss
 
 
+class Valley:
+    """Residuals t^3 + .02 t and 10 u: the first step settles u and leaves another curvature along t."""
+
+    def residuals(self, theta):
+        t, u = theta
+        return np.array([t**3 + 0.02 * t, 10 * u]), np.diag([3 * t**2 + 0.02, 10.0])
+
+    def loss(self, theta):
+        return float(np.sum(self.residuals(theta)[0] ** 2))
+
+    def normal_equations(self, theta, rough=False):
+        r, J = self.residuals(theta)
+        return J.T @ J, J.T @ r, float(r @ r)
+
+    def gradient(self, theta):
+        return self.normal_equations(theta)[1:]
+
+    def triangle(self, theta):
+        r, J = self.residuals(theta)
+        return np.linalg.qr(J)[1], np.linalg.qr(J)[0].T @ r
+
+
+def test_a_step_of_curvature_from_elsewhere_is_no_sign_of_a_stall():
+    solver = LevenbergMarquardt(floor=1e-24, damping=1e-6, patience=1, slow=0.5)
+    found = solver.solve(Valley(), np.array([0.2, 1.0]))
+    assert found.status is Status.EXACT
+    assert np.max(np.abs(found.theta)) < 1e-8
+
+
 @pytest.mark.parametrize("exact", [False, True])
 def test_next_to_an_exact_fit_gradients_take_the_place_of_normal_equations(exact):
     form, X, y, truth = setup()
     start = truth + 1e-3 * np.random.default_rng(1).standard_normal(form.size)
     plain, kept = NetworkFit(form, X, y), Counting(form, X, y)
+    kept.rounds = True
     solver = LevenbergMarquardt(floor=1e-29 * len(y), damping=1e-6, exact=exact)
     expected, found = solver.solve(plain, start), solver.solve(kept, start)
     assert found.status is Status.EXACT

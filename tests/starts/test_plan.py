@@ -92,10 +92,11 @@ def test_reflections_come_first_where_samples_are_few(d, k, n, count):
 
 
 def test_reflections_of_many_units_stop_where_students_take_over():
-    small, large = (plan(empty(k, k, 3 * k * k), "auto")[0].start for k in (20, 80))
+    small, large, larger = (plan(empty(k, k, 3 * k * k), "auto")[0].start for k in (20, 50, 100))
     assert isinstance(small, Reflections)
     assert isinstance(large, Reflections)
     assert large.steps < small.steps
+    assert not isinstance(larger, Reflections)  # nothing is begun that has no time to end
 
 
 @pytest.mark.parametrize("activation", ["tanh", "softplus", "squared_relu"])

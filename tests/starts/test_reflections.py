@@ -16,7 +16,7 @@ from onehidden.run import Run
 from onehidden.starts import Random, Reflections, Refused
 from onehidden.starts.candidate import search_form
 from onehidden.starts.flock import narrow
-from onehidden.starts.reflecting import EASE, first_values, mirror, onto_inputs, onto_rows, reflect, target
+from onehidden.starts.reflecting import ease, first_values, mirror, onto_inputs, onto_rows, reflect, target
 
 K = 3
 
@@ -24,7 +24,7 @@ K = 3
 def distance(one, other):
     """Squared distance of rows (k + 1,) in the metric of the projections."""
     moved = one - other
-    return np.sum(moved[..., :-1] ** 2, axis=-1) + moved[..., -1] ** 2 / EASE
+    return np.sum(moved[..., :-1] ** 2, axis=-1) + moved[..., -1] ** 2 / ease(K)
 
 
 def nearest(row, signs, y):
@@ -34,7 +34,7 @@ def nearest(row, signs, y):
         # On these sides the set is a plane: (s_i side_i, 1) x = y, units of side 0 at zero.
         normal_to = np.append(signs * np.array(sides), 1.0)
         start = np.append(np.where(np.array(sides) == 0, 0.0, row[:-1]), row[-1])
-        stretch = np.append(np.abs(sides), EASE)
+        stretch = np.append(np.abs(sides), ease(K))
         point = start + stretch * normal_to * (y - normal_to @ start) / np.sum(stretch * normal_to**2)
         on_side = np.all(point[:-1] * np.array(sides) >= 0)
         if on_side and distance(point, row) < least:
@@ -176,7 +176,7 @@ def test_the_clock_ends_reflections():
     assert r.status != "exact"
 
 
-@pytest.mark.parametrize("wrong", [{"steps": 0}, {"members": 0}])
+@pytest.mark.parametrize("wrong", [{"steps": 0}, {"members": 0}, {"first": -1}])
 def test_numbers_below_one_are_refused(wrong):
     with pytest.raises(ValueError, match="1 or more"):
         Reflections(**wrong)

@@ -124,10 +124,8 @@ def _eigenvalues(matrix: np.ndarray) -> np.ndarray:
 
     Nothing is decided by more digits of them than whether the smallest is above rounding.
     """
-    from scipy.linalg import eigvalsh
-
     if len(matrix) >= _LARGE:
-        value = eigvalsh(matrix.astype(np.float32), driver="evd", check_finite=False).astype(float)
+        value = np.linalg.eigvalsh(matrix.astype(np.float32)).astype(float)
         if value[0] > _PLAIN * value[-1]:
             return value
     return np.linalg.eigvalsh(matrix)

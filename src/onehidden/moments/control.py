@@ -16,6 +16,7 @@ import numpy as np
 
 from onehidden.moments.packing import places
 from onehidden.moments.products import Array, ProductSums, beside, by_coordinate
+from onehidden.precision import in_double
 
 # Least diagonal of the factor of a Gram matrix with unit diagonal whose columns count as independent.
 _INDEPENDENT = 1e-6
@@ -89,6 +90,7 @@ class ControlAccumulator:
                 one.merge(theirs[m])
         return self
 
+    @in_double
     def result(self) -> Control:
         cross = np.concatenate([[self._total], *(one.result() for one in self._cross.values())])
         sizes = (1, 1 + self.r, len(cross))[: self.degree + 1]

@@ -21,7 +21,8 @@ def device_sums(
 ) -> jax.Array:
     """The flat store of a ``_Layout`` with these blocks for one batch, scores (r, n) and weight (n,).
 
-    Roughly is in single precision, with the weight in units of its largest.
+    Roughly is in single precision as the device multiplies it, ten bits of each factor at least, with the
+    weight in units of its largest.
     """
     if not roughly:
         return _sums(blocks, order, weight, scores)

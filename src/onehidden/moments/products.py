@@ -91,7 +91,7 @@ class ProductSums:
 
     ``update(weight, scores)`` takes scores s_1 … s_4 with one row a coordinate, (r, n); ``result()`` is the
     packed vector. Raw moments are the case s_m = u^m. JAX arrays are summed where they are, ``roughly`` to
-    four digits at least, at three times the speed, if nothing is negative.
+    three digits at least, at three times the speed, if nothing is negative.
     """
 
     def __init__(self, r: int, order: int, roughly: bool = False) -> None:

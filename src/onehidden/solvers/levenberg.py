@@ -153,8 +153,8 @@ class LevenbergMarquardt:
         too: at the optimum of kinked units with noise the damping never falls.
     tiny : a predicted gain below this share of the loss, at little damping, ends the descent: with noise
         it is far below the square of a standard error.
-    exact : whether what is left is known to be rounding alone: then the first J'J is a rough one whatever the
-        damping, and further steps with new gradients make up for it.
+    exact : whether theta is near a fit to rounding: then the first J'J is a rough one whatever the damping,
+        and further steps with new gradients make up for it.
     """
 
     max_steps: int = 200
@@ -179,12 +179,11 @@ class LevenbergMarquardt:
                 State(theta, hessian, gradient, loss, self.damping, trace=(loss,), rough=rough)
             )
         theta, rough, formed = kept["theta"], bool(kept["rough"]), kept["formed"]
+        found = problem.gradient(theta) if len(formed) and isinstance(problem, WithGradient) else None
+        if found is None:  # nothing was kept, or this machine has no use for it
+            formed = formed[:0]
         hessian, gradient, loss = problem.normal_equations(formed if len(formed) else theta, rough)
-        if len(formed):
-            assert isinstance(problem, WithGradient)
-            found = problem.gradient(theta)
-            assert found is not None
-            gradient, loss = found
+        gradient, loss = (gradient, loss) if found is None else found
         state = State(
             theta,
             hessian,
@@ -239,6 +238,7 @@ class LevenbergMarquardt:
             return replace(
                 state, theta=theta, loss=trial, steps=state.steps + 1, trace=trace, status=Status.EXACT
             )
+        own = state.formed is None  # a step of J'J from elsewhere says nothing of what the next one gains
         small = factor if damping <= _ROUGH else None  # of so little damping less makes no difference
         taken = _moved(problem, replace(state, factor=small), step, drop, after)
         taken = replace(
@@ -246,11 +246,11 @@ class LevenbergMarquardt:
             damping=after if taken.factor is None else damping,
             growth=2.0,
             steps=state.steps + 1,
-            crawling=state.crawling + 1 if loss - trial < self.slow * loss else 0,
-            idle=state.idle + 1 if drop < self.enough else 0,
+            crawling=0 if loss - trial >= self.slow * loss else state.crawling + own,
+            idle=0 if drop >= self.enough else state.idle + own,
             polish=polish,
         )
-        return self._ended(replace(taken, trace=(*state.trace, taken.loss)), drop)
+        return self._ended(replace(taken, trace=(*state.trace, taken.loss)), drop if own else np.inf)
 
     def states(self, problem: LeastSquares, state: State) -> Iterator[State]:
         """The states that follow, one for each step taken, the last one with its status."""

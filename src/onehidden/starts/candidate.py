@@ -108,14 +108,14 @@ def best_refined(
         found = refine(problem, form, theta, run.at("member", number), origin)
         best = found if best is None or found.loss < best.loss else best
     assert best is not None
-    return replace(best, student=True)
+    return best
 
 
 def refine_in_two(
     problem: Problem, form: Form, weights: Rows, bias: Vector, run: Run, origin: str
 ) -> Candidate:
     """Refined from these hyperplanes; where rows abound, most of the way on some of them."""
-    few = _some_rows(problem, form, run)
+    few = _enough_rows(problem, form, run)
     if few is not None:
         found = refine(few, form, complete(few, form, weights, bias), run.at("some rows"), origin)
         rounding = problem.rows.rounding
@@ -134,7 +134,7 @@ def refine_at_once(
 
     From the units of a network without noise all do; with noise the first or the second does not.
     """
-    few = _some_rows(problem, form, run) or problem
+    few = _enough_rows(problem, form, run) or problem
     begin = complete(few, form, weights, bias)
     found = refine(few, form, begin, run.at("some rows"), origin, patience=1, slow=_HALF)
     rounding = problem.rows.rounding
@@ -144,12 +144,19 @@ def refine_at_once(
     return replace(found, loss=loss) if rounding.found(loss) else None
 
 
-def _some_rows(problem: Problem, form: Form, run: Run) -> Problem | None:
+def _enough_rows(problem: Problem, form: Form, run: Run) -> Problem | None:
     """The problem on as many rows as determine its parameters well; None where that would save little."""
     rows = max(_ENOUGH * form.size, _FEWEST)
     if problem.n < _SAVING * rows:
         return None
-    return problem.take(np.sort(run.rng("some rows").choice(problem.n, rows, replace=False)))
+    return some_rows(problem, rows, run.rng("some rows"))
+
+
+def some_rows(problem: Problem, most: int, rng: np.random.Generator) -> Problem:
+    """The problem on so many of its rows at most, in their order."""
+    if problem.n <= most:
+        return problem
+    return problem.take(np.sort(rng.choice(problem.n, most, replace=False)))
 
 
 def rows_to_choose(problem: Problem) -> Problem:

@@ -22,7 +22,7 @@ from onehidden.starts.offspring import drawn_units, mixed, own_units, pooled, sh
 _CPU_BYTES = 8 << 20  # of a batch on a CPU: more leaves its caches (wine: 8 networks 190 us a step, 64 310)
 _GPU_SHARE = 0.2  # of an accelerator's memory: the compiler holds several copies
 _LARGEST = 2048  # networks of a batch (H200, wine: one of 512 takes 1.9 us a step, one of 2048 1.2)
-_LOOKED = 10  # networks next to the best whose units are held against its
+LOOKED = 10  # networks next to the best whose units are held against its
 _APART = 1e-4  # share of the loss by which networks must differ to be two
 
 Planes = Float[np.ndarray, "P k e"]
@@ -90,7 +90,7 @@ class Flock:
     def shared(self, herd: Herd) -> float:
         """How many units of the best network the next ones have, on average."""
         with narrow():
-            near = jnp.asarray(np.resize(herd.planes, (_LOOKED + 1, *herd.planes.shape[1:])), jnp.float32)
+            near = jnp.asarray(np.resize(herd.planes, (LOOKED + 1, *herd.planes.shape[1:])), jnp.float32)
             return float(np.mean(np.asarray(shared_units(self.form, self._rows, near))[1:]))
 
     def _children(

@@ -37,10 +37,13 @@ _SCARCE, _MANY = 300, 8
 _SPARSE = 2.25  # samples a weight below which a population comes before students: those find equal outputs
 _CPU_WORK = 3e13  # operations of a round worth waiting for on a CPU: some minutes on two cores
 _GPU_WORK = 3e15  # the same on an accelerator (d = k = 20 at 1.5 samples a weight, 3e13, took 13 s there)
-# Steps of reflections, and operations of them on a CPU and on an accelerator: a minute on two cores.
+# Steps of reflections: of d = k = 50 with both signs at 3.3 samples a weight all units are there after 2000,
+# of d = k = 20 with equal outputs at 2.0 after 5000 to 15 000. And operations of them on a CPU, 20 s on two
+# cores, and on an accelerator: with 5e13 they took 90 s there beside six other processes (d = k = 50 at 2.0
+# samples a weight), where a student takes 20 s.
 _REFLECTED, _REFLECTED_MOST = 2000, 20_000
-_CPU_REFLECTED, _GPU_REFLECTED = 3e12, 5e13
-_LONGER = 10  # times as many where students find nothing, either
+_CPU_REFLECTED, _GPU_REFLECTED = 1e12, 1e13
+_LONGER = 10  # times as many steps where students find nothing, either
 _STUDENTS = 3  # of the widest on an accelerator, one after another
 _BATCH = 1024  # rows a step of a thinned student for which all rows cost more
 _RESTARTS, _CHEAP_RESTARTS = 4, 8  # random restarts in their turn, and where one takes a tenth of a second
@@ -156,21 +159,23 @@ def _reflections(problem: Problem) -> tuple[list[Leg], list[Leg]]:
     Before everything that descends: at 2.0 samples a weight they find twenty units of equal outputs in 10 s
     on one core, of both signs in 2 s, and breast-cancer with k = 10 in 14 s; a population took minutes.
     """
-    if not (kinked(search_form(problem)) and few_samples(problem)):
+    if not (kinked(search_form(problem)) and few_samples(problem)) or problem.rows.rounding.noisy:
         return [], []
     budget = _CPU_REFLECTED if jax.default_backend() == "cpu" else _GPU_REFLECTED
     most = budget / (Reflections().size(problem) * step_work(problem))
-    steps = int(np.clip(most, _REFLECTED, _REFLECTED_MOST))
+    if most < _REFLECTED:
+        return [], []
+    steps = min(int(most), _REFLECTED_MOST)
     quick = Leg(Reflections(steps), inside=True)
-    longer = Leg(Reflections(_LONGER * steps, first=1), inside=True)
+    longer = Leg(Reflections(_LONGER * steps, first=1), inside=True, hope=_HOPELESS)
     return [quick], [longer] if samples_a_weight(problem) < _SPARSE else []
 
 
 def _populations(problem: Problem, cheap: bool) -> tuple[list[Leg], list[Leg], list[Leg]]:
     """Populations before the students, after the first of them, and at the end; none that take too long.
 
-    Where it comes first only its quick manner does: with equal outputs neither finds a unit, students do
-    (d = k = 20 at 2.0 samples a weight), and the patient one took most of the time before they began.
+    Where it comes first only its quick manner does; the patient one, which takes most of the time, waits for
+    the first student.
     """
     starts = (Population(manners=(manner,)) for manner in (QUICK, PATIENT))
     legs = [Leg(one, inside=True, hope=_HOPELESS) for one in starts if affordable(one, problem)]

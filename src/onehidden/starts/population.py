@@ -16,7 +16,7 @@ from onehidden.fit.form import Form
 from onehidden.fit.problem import Problem
 from onehidden.refused import Refused
 from onehidden.run import Run
-from onehidden.starts.candidate import Candidate, best_refined, search_form
+from onehidden.starts.candidate import Candidate, best_refined, search_form, some_rows
 from onehidden.starts.descents import table_bytes
 from onehidden.starts.flock import Flock, Planes
 from onehidden.starts.start import Start
@@ -97,7 +97,8 @@ class Population:
 
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
         """The best network of each population, refined; a fit to rounding ends it."""
-        form, few = search_form(problem), _some_rows(problem, run)
+        form = search_form(problem)
+        few = some_rows(problem, _most_rows(problem), run.rng("rows of a population"))
         if table_bytes(form, few.n) > _TABLE:
             raise Refused(
                 f"the population start holds all pairs of {problem.d} inputs on {few.n} rows, "
@@ -109,7 +110,7 @@ class Population:
                 return
             here = run.at("population", number)
             found = self._evolved(problem, flock, manner, guests, here)
-            yield replace(found, bred=len(guests) > 0)
+            yield replace(found, student=True, bred=len(guests) > 0)
             if problem.rows.rounding.found(found.loss):
                 return
 
@@ -177,14 +178,6 @@ def _random(form: Form, rng: np.random.Generator, count: int) -> Planes:
     bias = 0.5 * rng.standard_normal((count, form.k, 1))
     planes = np.concatenate([weights, bias], axis=2) if form.bias else weights
     return planes.astype(np.float32)
-
-
-def _some_rows(problem: Problem, run: Run) -> Problem:
-    """The problem on as many rows as tell its minima apart."""
-    most = _most_rows(problem)
-    if problem.n <= most:
-        return problem
-    return problem.take(np.sort(run.rng("rows of a population").choice(problem.n, most, replace=False)))
 
 
 def _most_rows(problem: Problem) -> int:

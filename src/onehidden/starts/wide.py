@@ -109,6 +109,8 @@ class _Early:
             return False
         weights, bias, amplitude = merged_units(self.form, theta)
         strength = np.linalg.norm(amplitude.reshape(len(amplitude), -1), axis=1)
+        order = np.argsort(-strength, kind="stable")  # clusters come by their strongest member
+        weights, bias, strength = weights[order], bias[order], strength[order]
         if len(weights) < k or np.any(strength[k:] * _APART > strength[k - 1]):
             return False
         form, weights, bias = search_form(problem, k), weights[:k], bias[:k]
