@@ -41,6 +41,7 @@ _CHUNKS = 500, 100, 10  # steps between looks at the clock: few lengths, since e
 # Times the strength of the next unit that the k-th must have for the k strongest to be tried, and share of
 # its loss then that a student must come down to before the next trial: with noise it hardly does.
 _APART, _LOWER = 1.5, 0.5
+_TRIAL = 3  # steps of a descent that must be affordable for the units to be tried
 _AT_ONCE, _ON_DEVICE = 1e11, 3e13  # operations between them: about a second of two cores, of an accelerator
 
 
@@ -106,6 +107,8 @@ class _Early:
         """Whether to stop at these parameters, whose batches leave this loss."""
         problem, k = self.problem, self.problem.k
         if problem.rows.rounding.noisy or loss > _LOWER * self.last:
+            return False
+        if not self.run.affords(descent_work(problem, _TRIAL)):  # with noise the rest needs all the time
             return False
         weights, bias, amplitude = merged_units(self.form, theta)
         strength = np.linalg.norm(amplitude.reshape(len(amplitude), -1), axis=1)
