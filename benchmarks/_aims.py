@@ -53,6 +53,7 @@ AIMS = [
     Aim("gaussian-relu-orthonormal-50x50", "both signs", 2.0, 300, "9"),
     Aim("gaussian-relu-orthonormal-50x50", "Gaussian", 2.0, 300, "beside"),
     Aim("gaussian-relu-orthonormal-50x50", "all 1", 2.8, 300, "9"),
+    Aim("gaussian-relu-orthonormal-50x50", "both signs", 3.3, 300, "two cores"),
     Aim("mixture-relu-orthonormal-50x50", "both signs", 3.3, 300, "9"),
 ]  # fmt: skip
 
