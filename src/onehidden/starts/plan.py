@@ -156,8 +156,8 @@ def _restart_work(problem: Problem) -> float:
 def _reflections(problem: Problem) -> tuple[list[Leg], list[Leg]]:
     """Reflections where samples are few and, below ``_SPARSE`` a weight, longer ones after the populations.
 
-    Before everything that descends: at 2.0 samples a weight they find twenty units of equal outputs in 10 s
-    on one core, of both signs in 2 s, and breast-cancer with k = 10 in 14 s; a population took minutes.
+    Before everything that descends: at 2.0 samples a weight they find twenty units of equal outputs in 25 s
+    on one core, and breast-cancer with k = 10 in 2 to 11 s; a population took minutes.
     """
     if not (kinked(search_form(problem)) and few_samples(problem)) or problem.rows.rounding.noisy:
         return [], []
