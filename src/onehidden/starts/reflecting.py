@@ -6,8 +6,8 @@ its linear part say about the rows, T = (t_1, ..., t_k, l), (k + 1, n). It lies 
 - R: at every row s_1 |t_1| + ... + s_k |t_k| + l = y. A row is a problem of k + 1 numbers for itself.
 - I: every t_i is a linear function of the inputs, and so is l. A linear subspace.
 
-Both have simple projections, and neither knows of a loss: with R = P_R(T) the step
-T <- T + beta (P_I(R + gamma (R - T)) - R) has no minima to end in; what it stops at lies in both sets (the
+Both have simple projections, and neither knows of a loss: with N = P_R(T) the step
+T <- T + beta (P_I(N + gamma (N - T)) - N) has no minima to end in; what it stops at lies in both sets (the
 difference map, Elser 2003; relaxed reflections, Elser 2021, there for phases, codes and networks). A step
 costs n (k + 1) (4 d + 50) operations, a hundredth or less of one of Levenberg-Marquardt.
 
