@@ -12,6 +12,7 @@ from onehidden.fit.polish import descend
 from onehidden.precision import double
 from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt, Status
+from onehidden.solvers.levenberg import Factor
 
 
 def setup(name="tanh", n=300, d=3, k=2, noise=0.0, **free):
@@ -262,3 +263,17 @@ def test_descent_ends_when_two_steps_in_a_row_gain_too_little():
     assert short.steps < long.steps
     assert np.all(drops[-2:] < 1e-3)
     assert not np.any((drops[:-2] < 1e-3) & (drops[1:-1] < 1e-3))
+
+
+@pytest.mark.parametrize("rough", [False, True])
+def test_a_factor_solves_the_damped_equations(rough):
+    rng = np.random.default_rng(8)
+    J, gradient = rng.standard_normal((400, 150)) * rng.uniform(0.1, 10, 150), rng.standard_normal(150)
+    hessian = (J.T @ J).astype(np.float32 if rough else np.float64)
+    factor = Factor.of(hessian, 0.1, rough)
+    assert factor is not None
+    assert factor.lower.dtype == hessian.dtype
+    damped = hessian + 0.1 * np.diag(np.diag(hessian))
+    solved, expected = factor.solve(gradient), np.linalg.solve(damped.astype(float), gradient)
+    assert np.abs(solved - expected).max() < (1e-4 if rough else 1e-12) * np.abs(expected).max()
+    assert Factor.of(np.ones((150, 150)), 1e-16, rough=False) is None  # of rank one: no digits left

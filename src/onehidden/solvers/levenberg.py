@@ -22,6 +22,7 @@ _ROUGH = 1e-4  # damping above which the seventh digit of J'J makes no differenc
 # J'J that was kept already. d = k = 50, n = 16 384: J'r takes a thirtieth of the time of J'J.
 _FAST, _KEPT_FAST = 0.99, 0.8
 _LEAST_ROUGH = 1e-5  # damping of J'J in single precision: its scale directions are zero to 1e-7 only
+_BAND = 64  # rows of J'J scaled at a time, which stay in the cache: p = 2551 5 ms, in three passes 25
 Vector = Float[np.ndarray, " p"]
 Matrix = Float[np.ndarray, "p p"]
 
@@ -34,7 +35,7 @@ class LeastSquares(Protocol):
         ...
 
     def normal_equations(self, theta: Vector, rough: bool = False) -> tuple[Matrix, Vector, float]:
-        """J'J (p, p), J'r (p,) and r'r; ``rough``: six digits of the first are enough."""
+        """J'J (p, p), J'r (p,) and r'r; ``rough``: six digits of the first, or single precision, do."""
         ...
 
     def triangle(self, theta: Vector) -> tuple[Matrix, Vector]:
@@ -75,11 +76,14 @@ class Factor:
         from scipy.linalg import LinAlgError, cho_factor
 
         scale = 1 / np.sqrt(_scaling(hessian))
-        scaled = hessian * scale[:, None]
-        scaled *= scale
+        kind = np.float32 if rough else np.float64
+        scaled, own = np.empty(hessian.shape, kind), scale.astype(kind)
+        for at in range(0, len(own), _BAND):  # on and right of the diagonal: nothing else is read
+            rows, rest = slice(at, at + _BAND), slice(at, None)
+            np.multiply(hessian[rows, rest], own[rows, None], out=scaled[rows, rest], casting="same_kind")
+            scaled[rows, rest] *= own[rest]
         scaled[np.diag_indices_from(scaled)] += damping
-        scaled = scaled.astype(np.float32) if rough else scaled
-        try:  # the transpose, the same matrix, is in LAPACK's order: nothing is copied
+        try:  # the transpose, its lower half, is in LAPACK's order: nothing is copied
             lower = cho_factor(scaled.T, lower=True, overwrite_a=True, check_finite=False)[0]
         except LinAlgError:
             return None
@@ -215,7 +219,7 @@ class LevenbergMarquardt:
         if factor is None and state.approximate:
             return _formed_again(problem, state)
         step = _by_triangle(problem, state) if factor is None else -factor.solve(state.gradient)
-        predicted = -(2 * state.gradient @ step + step @ state.hessian @ step)
+        predicted = -(2 * state.gradient @ step + (step.astype(state.hessian.dtype) @ state.hessian) @ step)
         if loss > self.floor and damping < 1e-4 and 0 <= predicted < self.tiny * loss:
             if state.approximate:
                 return _formed_again(problem, state)
