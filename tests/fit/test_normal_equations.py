@@ -20,6 +20,10 @@ FORMS = [
     Form(activations.get("tanh"), 3, 4, bias=True),
     Form(activations.get("softplus"), 3, 2, bias=True, skip=True, symmetrised=True),
     Form(activations.get("gelu"), 2, 3, intercept=False),
+    # Homogeneous ones: units are made of slopes and inputs.
+    Form(activations.get("leaky_relu"), 3, 3, bias=True, skip=True),
+    Form(activations.get("squared_relu"), 3, 2, bias=True, skip=True, symmetrised=True),
+    Form(activations.get("cubed_relu"), 2, 3, intercept=False),
 ]
 
 
@@ -27,6 +31,7 @@ FORMS = [
 @pytest.mark.parametrize("form", FORMS)
 def test_normal_equations_match_the_jacobian_written_out(form, pairs, monkeypatch):
     monkeypatch.setattr(normal_equations, "by_pairs", lambda form: pairs)
+    monkeypatch.setattr(normal_equations, "_TABLE_BYTES", 1)  # blocks of 256 rows, the last one not full
     rng = np.random.default_rng(1)
     X, y, w = rng.standard_normal((700, form.d)), rng.standard_normal(700), rng.uniform(0, 2, 700)
     theta = rng.standard_normal(form.size)
@@ -60,6 +65,7 @@ def test_normal_equations_of_large_fits_take_the_table_of_pairs():
     np.testing.assert_allclose(hessian, upper.T @ upper, atol=1e-11 * np.abs(hessian).max())
     np.testing.assert_allclose(gradient, upper.T @ projected, atol=1e-11 * np.abs(gradient).max())
     roughly, same, _ = fit.normal_equations(theta, rough=True)
+    assert roughly.dtype == np.float32
     scale = np.sqrt(np.diag(hessian))
     error = np.max(np.abs(roughly - hessian) / np.outer(scale, scale))
     assert 1e-12 < error < 1e-5  # single precision, and safe where the damping is 1e-4 of the diagonal

@@ -113,6 +113,7 @@ def local_fit(network: OneHiddenNet, problem: Problem) -> LocalFit:
     # Of a fit to rounding J'J has to say no more than that every direction is seen.
     rough = not problem.rows.streamed and reproduces(problem.sums.loss(theta) / problem.numbers)
     hessian, gradient, loss = problem.sums.normal_equations(theta, rough)
+    hessian = hessian.astype(float, copy=False)
     bend = curvature(hessian, free)
     if rough and not bend.plain:
         hessian, gradient, loss = problem.sums.normal_equations(theta)
