@@ -1,10 +1,13 @@
 """One unit more: seen when it is there and not when it is not, whatever the noise; rivals by their losses."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 from onehidden import activations
+from onehidden.certify import unit_search
 from onehidden.certify.further_unit import further_unit
 from onehidden.certify.tangent import Tangent
 from onehidden.certify.unit_search import Rows, Whitening, best_units
@@ -203,3 +206,21 @@ def test_a_weighted_row_counts_as_so_many_rows():
     same = np.append(repeated.direction, repeated.bias)
     cosine = unit @ same / np.linalg.norm(unit) / np.linalg.norm(same)
     assert cosine > 0.98
+
+
+def test_units_do_not_depend_on_how_many_vectors_ascend_together(monkeypatch):
+    rng, m = np.random.default_rng(3), 600
+    inputs = np.column_stack([rng.standard_normal((m, 2)), np.ones(m)]).astype(np.float32)
+    span = np.linalg.qr(rng.standard_normal((m, 4)))[0].astype(np.float32)
+    errors, one = rng.standard_normal((m, 9)).astype(np.float32), np.ones(m, np.float32)
+    rows, scores, peaks = Rows(inputs, span, errors, one, one), [], []
+    for together in (2 * m, 1 << 20):  # two vectors at a time, all
+        monkeypatch.setattr(unit_search, "_TOGETHER", together)
+        tracemalloc.start()
+        found = best_units(rows, activations.get("relu"), True, np.random.default_rng(5))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        scores.append(found.score)
+    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-3)  # single precision, a few dozen steps
+    assert np.ptp(scores[0]) > 0.1
+    assert peaks[0] < peaks[1] / 4

@@ -131,7 +131,9 @@ def further_unit(
     if n - model.rank < needed:
         return _not_asked(d, f"{n} rows leave {n - model.rank} beyond the model's own, {needed} are needed")
     signs = np.ones((n, 1 + draws // (1 + (n > _MANY))), np.int8)
-    signs[:, 1:] -= 2 * stream(seed, "further unit", "signs").integers(0, 2, signs[:, 1:].shape, np.int8)
+    signs[:, 1:] = stream(seed, "further unit", "signs").integers(0, 2, signs[:, 1:].shape, np.int8)
+    signs[:, 1:] *= -2  # in place: n x 100 numbers
+    signs[:, 1:] += 1
     data = _Data(model, residual / np.sqrt(mean_square), signs, Z, root)
     found = _searched(data, g, bias, effort, stream(seed, "further unit", "search"))
     if not np.any(found.score > 0):
@@ -234,15 +236,16 @@ def _drawn(unit: np.ndarray, signs: np.ndarray, Q: np.ndarray) -> tuple[np.ndarr
 
 def _seen_rows(data: _Data, inputs: np.ndarray) -> Rows:
     n, c, rank = data.model.n, data.signs.shape[1], data.model.rank
-    Q, errors, square = np.empty((n, rank), np.float32), np.empty((n, c)), np.empty(n)
+    Q, errors = (np.empty((n, columns), np.float32) for columns in (rank, c))
+    square = np.empty(n)
     along, parts = np.zeros((rank, c)), list(blocks(n, max(rank, c)))
     for block in parts:
         exact = data.model.basis(block)
-        errors[block], square[block] = _drawn(data.unit[block], data.signs[block], exact)
-        along += exact.T @ errors[block]
-        Q[block] = exact
+        drawn, square[block] = _drawn(data.unit[block], data.signs[block], exact)
+        along += exact.T @ drawn
+        Q[block], errors[block] = exact, drawn
     for block in parts:
-        errors[block] -= Q[block] @ along
+        errors[block] -= Q[block] @ along.astype(np.float32)
     spread = (1 - _OWN) * square.mean() + _OWN * square
     return Rows(inputs, *(np.ascontiguousarray(v, np.float32) for v in (Q, errors, spread, data.root)))
 
