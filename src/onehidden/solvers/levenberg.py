@@ -22,7 +22,9 @@ _ROUGH = 1e-4  # damping above which the seventh digit of J'J makes no differenc
 # J'J that was kept already. d = k = 50, n = 16 384: J'r takes a thirtieth of the time of J'J.
 _FAST, _KEPT_FAST = 0.99, 0.8
 _LEAST_ROUGH = 1e-5  # damping of J'J in single precision: its scale directions are zero to 1e-7 only
-_BAND = 64  # rows of J'J scaled at a time, which stay in the cache: p = 2551 5 ms, in three passes 25
+# Rows of J'J scaled at a time, which stay in the cache. p = 2551: 5 ms of single precision, 16 of double;
+# three passes over the whole of double took 25.
+_BAND = 64
 Vector = Float[np.ndarray, " p"]
 Matrix = Float[np.ndarray, "p p"]
 
