@@ -1,11 +1,13 @@
 """Compiled programs kept on disk: found again by another process, and no setting of the caller changes."""
 
 import os
+import shutil
 import subprocess
 import sys
 
 import jax
 import jax.numpy as jnp
+import pytest
 
 from onehidden.compiled import VARIABLE, cache_folder, remembered
 
@@ -47,28 +49,39 @@ def hits(folder, program=PROGRAM):
     return int(found), setting
 
 
-def test_second_process_finds_what_the_first_compiled(tmp_path):
-    first, setting = hits(tmp_path)
-    assert (first, setting) == (0, "None")
-    assert list(tmp_path.glob("compiled-*/*"))
-    assert hits(tmp_path)[0] > 0
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """The folder that one process leaves behind, and what it said."""
+    folder = tmp_path_factory.mktemp("first")
+    return folder, hits(folder)
+
+
+@pytest.fixture
+def compiled(first, tmp_path):
+    """A copy of that folder, of this test alone."""
+    return shutil.copytree(first[0], tmp_path / "compiled")
+
+
+def test_second_process_finds_what_the_first_compiled(first, compiled):
+    assert first[1] == (0, "None")
+    assert list(compiled.glob("compiled-*/*"))
+    assert hits(compiled)[0] > 0
 
 
 def test_processes_side_by_side_share_what_they_compile(tmp_path):
     assert hits(tmp_path, EARLIER)[0] > 0
 
 
-def test_half_a_program_of_a_killed_process_is_not_met(tmp_path):
-    hits(tmp_path)
-    shelf = next(tmp_path.glob("compiled-*"))
-    killed = tmp_path / "compiling-999999999-x"  # no process has that number
+def test_half_a_program_of_a_killed_process_is_not_met(compiled):
+    shelf = next(compiled.glob("compiled-*"))
+    killed = compiled / "compiling-999999999-x"  # no process has that number
     killed.mkdir()
     for entry in shelf.iterdir():  # what a process had begun to write when it was killed
         (killed / entry.name).write_bytes(entry.read_bytes()[:10])
         entry.unlink()
-    assert hits(tmp_path)[0] == 0
-    assert hits(tmp_path)[0] > 0
-    assert not list(tmp_path.glob("compiling-*"))  # processes tidy up after them, and after the killed
+    assert hits(compiled)[0] == 0
+    assert hits(compiled)[0] > 0
+    assert not list(compiled.glob("compiling-*"))  # processes tidy up after them, and after the killed
 
 
 def test_off_means_off():
@@ -92,16 +105,15 @@ def test_settings_of_the_caller_return_and_a_cache_of_their_own_is_left_alone(tm
         jax.config.update("jax_compilation_cache_dir", before[0])
 
 
-def test_a_full_shelf_keeps_the_newest_programs(tmp_path):
-    hits(tmp_path)
-    shelf = next(tmp_path.glob("compiled-*"))
+def test_a_full_shelf_keeps_the_newest_programs(compiled):
+    shelf = next(compiled.glob("compiled-*"))
     kept = {path.name for path in shelf.iterdir()}
     assert kept
     for i in range(3100):
         old = shelf / f"{i}-cache"
         old.touch()
         os.utime(old, (i, i))
-    assert hits(tmp_path)[0] > 0
+    assert hits(compiled)[0] > 0
     left = {path.name for path in shelf.iterdir()}
     assert kept <= left
     assert "3099-cache" in left
