@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
@@ -108,6 +109,27 @@ def write_folder(path: Path, columns: dict[str, np.ndarray], files: int = 3, gro
     for i in range(files):
         pq.write_table(table.slice(i * step, step), path / f"{i}.parquet", row_group_size=group)
     return path
+
+
+@contextlib.contextmanager
+def sketched() -> Iterator[None]:
+    """Every figure of a page is drawn, and none written out: Matplotlib writes longer than searches take.
+
+    tests/report writes and reads them all.
+    """
+    from matplotlib.figure import Figure as Canvas
+
+    from onehidden.report import as_html, as_markdown
+    from onehidden.report.blocks import Figure
+    from onehidden.report.style import house
+
+    def sketch(figure: Figure) -> str:
+        with house():
+            figure.draw(Canvas(figsize=figure.size, layout="constrained"))
+        return f'<svg role="img" aria-labelledby="{figure.name}-caption"></svg>'
+
+    with mock.patch.object(as_html, "to_svg", sketch), mock.patch.object(as_markdown, "to_svg", sketch):
+        yield
 
 
 class Done(NamedTuple):

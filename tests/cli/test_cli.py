@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 
@@ -53,23 +54,43 @@ def test_demo_recovers_the_truth_and_writes_its_page(tmp_path):
     assert "http://" not in page.replace("http://www.w3.org", "")
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.npz", "parts"])
+@pytest.fixture(scope="module")
+def run_folder(table, tmp_path_factory):
+    """What recover writes of the CSV, drawn as a reader would see it; tests that change it take a copy."""
+    out = tmp_path_factory.mktemp("runs") / "run"
+    done = run("recover", table[0] / "t.csv", "--target", "y", "--hidden", 2, "--json", "--out", out)
+    return done, out
+
+
+def returns_the_units(done, out, net):
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    found = oh.load_recovery(out).network
+    np.testing.assert_array_equal(found.weights, result["network"]["weights"])
+    assert oh.match(found, net).max_error < 1e-8
+    return result["feature_names"], (out / "report.html").read_text()
+
+
+def test_recover_reads_a_table_and_draws_its_page(table, run_folder):
+    names, page = returns_the_units(*run_folder, table[1])
+    assert names == ["left", "right", "<b>up"]
+    assert "<b>up" not in page
+    assert page.count("<svg") == page.count("</svg>") >= 3
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.npz", "parts"])
 def test_recover_reads_tables_and_returns_the_units(table, tmp_path, name):
     folder, net = table
     done = run("recover", folder / name, "--target", "y", "--hidden", 2, "--json", "--out", tmp_path / "run")
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
-    found = oh.load_recovery(tmp_path / "run").network
-    np.testing.assert_array_equal(found.weights, result["network"]["weights"])
-    assert oh.match(found, net).max_error < 1e-8
+    names, page = returns_the_units(done, tmp_path / "run", net)
     if name != "t.npz":
-        assert result["feature_names"] == ["left", "right", "<b>up"]
-        assert "<b>up" not in (tmp_path / "run" / "report.html").read_text()
+        assert names == ["left", "right", "<b>up"]
+        assert "<b>up" not in page
 
 
-def test_run_folders_are_checked_reported_and_predicted_from(table, tmp_path):
+def test_run_folders_are_checked_reported_and_predicted_from(table, run_folder, tmp_path):
     folder, _ = table
-    assert run("recover", folder / "t.csv", "--hidden", 2, "--out", tmp_path / "run").returncode == 0
+    shutil.copytree(run_folder[1], tmp_path / "run")
     checked = run("check", tmp_path / "run", "--json")
     assert checked.returncode == 0
     assert json.loads(checked.stdout)["status"] == "exact"
@@ -137,9 +158,9 @@ def test_bad_input_is_one_sentence_and_exit_code_two(table, tmp_path, arguments,
     assert not list(tmp_path.glob("*-run"))  # nothing half-written
 
 
-def test_inputs_are_never_overwritten_and_damaged_runs_are_refused(table, tmp_path):
+def test_inputs_are_never_overwritten_and_damaged_runs_are_refused(table, run_folder, tmp_path):
     folder, _ = table
-    assert run("recover", folder / "t.csv", "--hidden", 2, "--out", tmp_path / "run").returncode == 0
+    shutil.copytree(run_folder[1], tmp_path / "run")
     before = (folder / "t.csv").read_bytes()
     for arguments in (
         ("predict", tmp_path / "run", folder / "t.csv", "--target", "y", "--out", folder / "t.csv"),

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from helpers import command as run
+from helpers import sketched
 from pyarrow import csv
 
 import onehidden as oh
@@ -38,7 +39,10 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def two(folder):
     home, _ = folder
-    done = run("recover", home / "t.csv", "--target", "left,right", *QUICK, "--out", home / "two", "--json")
+    with sketched():
+        done = run(
+            "recover", home / "t.csv", "--target", "left,right", *QUICK, "--out", home / "two", "--json"
+        )
     return done, home / "two"
 
 

@@ -139,7 +139,7 @@ def test_check_streams_a_folder(streamed, call):
     np.testing.assert_allclose(json.loads(out)["data"]["mean_squared_error"], error, rtol=1e-12)
 
 
-def test_report_draws_a_folder_from_a_sample(streamed, tmp_path, call, monkeypatch):
+def test_report_draws_a_folder_from_a_sample(streamed, tmp_path, call, monkeypatch, pictures):
     monkeypatch.setattr("onehidden.cli.report.ROWS", 1000)
     code, _, err = call("report", "run", "--data", "rows", "--nulls", "drop", "--out", "page.html")
     assert code == 0, err
