@@ -14,6 +14,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from fake_recovery import HOSTILE, FakeRecovery, fake, problem
+from helpers import sketched
 
 from onehidden import report
 from onehidden.report import numbers
@@ -79,9 +80,17 @@ def pages(tmp_path_factory):
     X, y, truth, found = problem()
     recovery = fake(found, NAMES)
     report.render_html(recovery, folder / "r.html", X, y, truth)
-    report.render_markdown(recovery, folder / "r.md", X, y, truth)
+    report.render_markdown(fake(found, NAMES), folder / "r.md", X, y, truth)
     report.render_json(recovery, folder / "r.json", X, y, truth)
     return folder
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory):
+    """The page of a large network that is not certified."""
+    X, y, truth, found = problem(50, 50, 5000)
+    folder = tmp_path_factory.mktemp("big")
+    return report.render_html(fake(found, good=False), folder / "big.html", X, y, truth)
 
 
 def test_html_has_every_section_and_figure_in_order(pages):
@@ -122,11 +131,9 @@ def test_html_fetches_nothing(pages):
     assert "link" not in page.tags or page.addresses.count("data:,") == 1
 
 
-def test_html_of_a_large_network_stays_small(tmp_path):
-    X, y, truth, found = problem(50, 50, 5000)
-    path = report.render_html(fake(found, good=False), tmp_path / "big.html", X, y, truth)
-    assert 100_000 < path.stat().st_size < 1_000_000
-    assert 'class="verdict doubt"' in path.read_text()
+def test_html_of_a_large_network_stays_small(big):
+    assert 100_000 < big.stat().st_size < 1_000_000
+    assert 'class="verdict doubt"' in big.read_text()
 
 
 def test_json_is_strict_and_carries_the_numbers(pages):
@@ -246,9 +253,15 @@ def test_exact_fit_and_flat_directions_can_be_drawn(tmp_path):
 
 
 def test_same_recovery_gives_the_same_bytes(pages, tmp_path):
+    """Of the page around its pictures, drawn again; and of the pictures, which both forms have drawn."""
     X, y, truth, found = problem()
-    again = report.render_html(fake(found, NAMES), tmp_path / "again.html", X, y, truth)
-    assert again.read_bytes() == (pages / "r.html").read_bytes()
+    with sketched():
+        again = report.render_html(fake(found, NAMES), tmp_path / "again.html", X, y, truth).read_bytes()
+    page, picture = (pages / "r.html").read_bytes(), re.compile(rb"<svg.*?</svg>", re.DOTALL)
+    assert picture.sub(b"", again) == picture.sub(b"", page)
+    drawn = {path.read_bytes().split(b"?>", 1)[1].strip() for path in pages.glob("r-figures/*.svg")}
+    assert len(drawn) == N_FIGURES
+    assert set(picture.findall(page)) == drawn
 
 
 def test_rendering_leaves_the_callers_matplotlib_settings_alone(tmp_path):
@@ -306,14 +319,12 @@ CHROMIUM = next(
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium or chrome on this machine's PATH")
 @pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="needs pip install playwright")
-def test_browser_opens_the_page_quietly(pages, tmp_path):
-    X, y, truth, found = problem(50, 50, 5000)
-    report.render_html(fake(found), pages / "big.html", X, y, truth)
+def test_browser_opens_the_page_quietly(pages, big, tmp_path):
     # In a process of its own: playwright's loop does not mix with other plugins of the test run.
     script = tmp_path / "browse.py"
     script.write_text(_BROWSE)
     done = subprocess.run(
-        [sys.executable, str(script), str(CHROMIUM), str(pages / "r.html"), str(pages / "big.html")],
+        [sys.executable, str(script), str(CHROMIUM), str(pages / "r.html"), str(big)],
         capture_output=True,
         text=True,
         timeout=180,
