@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
-from helpers import ROOT
+from helpers import ROOT, sketched
 
 import onehidden as oh
 from onehidden.cli import cli, main
@@ -99,6 +99,11 @@ def desk(tmp_path, monkeypatch):
 def test_every_block_runs_and_prints_what_is_shown(page, desk):
     if page.name == "cluster.md" and importlib.util.find_spec("distributed") is None:
         pytest.skip("needs the extra cluster: dask[distributed]")
+    with sketched():
+        runs_and_prints(page)
+
+
+def runs_and_prints(page: Path) -> None:
     namespace: dict = {"__name__": "__main__"}
     printed: str | None = None
     for kind, body in blocks(page):
@@ -123,7 +128,8 @@ def test_every_block_runs_and_prints_what_is_shown(page, desk):
 def test_the_demo_in_the_readme_is_what_the_demo_prints(desk):
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     (shown,) = [body for kind, body in blocks(ROOT / "README.md") if body.startswith("found against true")]
-    code, printed = onehidden(["demo"])
+    with sketched():
+        code, printed = onehidden(["demo"])
     assert code == 0
     # An error of rounding may also be exactly zero.
     printed, shown = (re.sub(r"(?<![\d.])0(?![\d.])", "ε", masked(text)) for text in (printed, shown))
