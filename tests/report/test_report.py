@@ -85,6 +85,13 @@ def pages(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def sketches():
+    """For tests that read the words of a page and not its pictures."""
+    with sketched():
+        yield
+
+
 @pytest.fixture(scope="module")
 def big(tmp_path_factory):
     """The page of a large network that is not certified."""
@@ -184,7 +191,7 @@ def test_markdown_has_the_same_sections_and_writes_its_figures(pages):
     assert r"\*\*bmi\*\* \| \`x\` \[a\](b)" in text
 
 
-def test_a_page_says_whether_it_was_drawn_with_samples(pages, tmp_path):
+def test_a_page_says_whether_it_was_drawn_with_samples(pages, tmp_path, sketches):
     *_, found = problem()
     bare = report.render_html(FakeRecovery(found), tmp_path / "bare.html")
     assert report.drawn_with_samples(pages / "r.html")
@@ -193,7 +200,7 @@ def test_a_page_says_whether_it_was_drawn_with_samples(pages, tmp_path):
     assert not report.drawn_with_samples(pages / "r.md")
 
 
-def test_a_network_of_several_outputs_shows_them_all(tmp_path):
+def test_a_network_of_several_outputs_shows_them_all(tmp_path, sketches):
     X, y, _, found = problem()
     outputs = np.column_stack([found.output, -2 * found.output])
     several = type(found)(found.weights, outputs, found.bias, [0.3, 0.1])
@@ -213,7 +220,7 @@ def test_a_network_of_several_outputs_shows_them_all(tmp_path):
     assert "figure-outputs" in _Page(report.render_html(made, tmp_path / "ten.html").read_text()).ids
 
 
-def test_a_model_of_the_inputs_that_was_not_used_is_not_judged(tmp_path):
+def test_a_model_of_the_inputs_that_was_not_used_is_not_judged(tmp_path, sketches):
     *_, found = problem()
     made = fake(found)
     failed = replace(made.checks[3], passed=False)
@@ -235,7 +242,7 @@ def test_every_weight_has_an_interval_in_the_picture_however_many(tmp_path):
     assert "units.csv" in blocks[2]["note"]
 
 
-def test_report_of_a_bare_recovery_leaves_sections_out(tmp_path):
+def test_report_of_a_bare_recovery_leaves_sections_out(tmp_path, sketches):
     *_, found = problem()
     page = _Page(report.render_html(FakeRecovery(found), tmp_path / "bare.html").read_text())
     assert [name for name in page.ids if name in SECTIONS] == ["summary", "units", "reproduce", "cite"]

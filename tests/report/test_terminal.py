@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from fake_recovery import HOSTILE, fake, problem, saved_run
+from helpers import sketched
 
 from onehidden import data
 from onehidden.checks import About, at_least, not_asked
@@ -151,14 +152,16 @@ def test_predict_writes_every_format_and_json(run):
 def test_a_page_with_samples_is_not_replaced_by_one_without(run):
     folder, _, _ = run
     page, rows = folder / "run" / "report.html", str(folder / "rows.csv")
-    drawn = CliRunner().invoke(cli, ["report", str(folder / "run"), "--data", rows, "--target", "y"])
+    with sketched():
+        drawn = CliRunner().invoke(cli, ["report", str(folder / "run"), "--data", rows, "--target", "y"])
     assert drawn.exit_code == 0, drawn.output
     before = page.read_bytes()
     refused = CliRunner().invoke(cli, ["report", str(folder / "run")])
     assert isinstance(refused.exception, ValueError)
     assert "give them with --data" in str(refused.exception)
     assert page.read_bytes() == before
-    other = CliRunner().invoke(cli, ["report", str(folder / "run"), "--out", str(folder / "bare.html")])
+    with sketched():
+        other = CliRunner().invoke(cli, ["report", str(folder / "run"), "--out", str(folder / "bare.html")])
     assert other.exit_code == 0
     assert len((folder / "bare.html").read_bytes()) < len(before)
 
