@@ -19,6 +19,7 @@ from onehidden.starts.flock import narrow
 from onehidden.starts.reflecting import ease, first_values, mirror, onto_inputs, onto_rows, reflect, target
 
 K = 3
+ALL = jnp.eye(5, dtype=jnp.float32)  # no pressure: four inputs and the constant
 
 
 def distance(one, other):
@@ -87,8 +88,8 @@ def test_the_network_sought_lies_in_both_sets_and_stays(weight):
     _, form, sides, true, signs = few(weight=weight)
     values, signs = jnp.asarray(true, jnp.float32), jnp.asarray(signs, jnp.float32)
     with narrow():
-        inside, on_rows = onto_inputs(sides, values), onto_rows(values, signs, target(sides))
-        after = reflect(form, sides, values, signs, jnp.zeros(1, bool), 50)
+        inside, on_rows = onto_inputs(sides, values, sides.basis), onto_rows(values, signs, target(sides))
+        after = reflect(form, sides, ALL, values, signs, jnp.zeros(1, bool), 50)
     for one in (inside, on_rows, after.values):
         np.testing.assert_allclose(np.asarray(one), true, atol=2e-5)
     np.testing.assert_array_equal(np.asarray(after.signs), np.asarray(signs))
@@ -100,7 +101,7 @@ def test_the_projection_on_linear_functions_is_least_squares():
     problem, form, sides, _, _ = few()
     values = np.random.default_rng(4).standard_normal((2, K + 1, problem.n))
     with narrow():
-        found = np.asarray(onto_inputs(sides, jnp.asarray(values, jnp.float32)), float)
+        found = np.asarray(onto_inputs(sides, jnp.asarray(values, jnp.float32), sides.basis), float)
     x = np.column_stack([problem.Z, np.ones(problem.n)])
     expected = (x @ np.linalg.lstsq(x, values.reshape(-1, problem.n).T, rcond=None)[0]).T
     np.testing.assert_allclose(found, expected.reshape(values.shape), atol=1e-5)
@@ -112,8 +113,8 @@ def test_signs_are_those_of_least_squares_and_a_flip_turns_the_weakest():
     problem, form, sides, true, signs = few()
     values, wrong = jnp.asarray(true, jnp.float32), jnp.asarray(signs * [[1, -1, 1]], jnp.float32)
     with narrow():
-        kept = reflect(form, sides, values, wrong, jnp.zeros(1, bool), 0)
-        turned = reflect(form, sides, values, wrong, jnp.ones(1, bool), 0)
+        kept = reflect(form, sides, ALL, values, wrong, jnp.zeros(1, bool), 0)
+        turned = reflect(form, sides, ALL, values, wrong, jnp.ones(1, bool), 0)
     # The wrong sign has moved the hyperplanes a little: least squares turns it back.
     np.testing.assert_array_equal(np.asarray(kept.signs), signs)
     assert np.sum(np.asarray(turned.signs) != signs) == 1
@@ -124,7 +125,8 @@ def test_first_values_are_small_linear_functions():
     _, _, sides, _, _ = few()
     drawn = first_values(sides, np.random.default_rng(0), 4, K)
     with narrow():
-        np.testing.assert_allclose(np.asarray(onto_inputs(sides, jnp.asarray(drawn))), drawn, atol=1e-5)
+        inside = np.asarray(onto_inputs(sides, jnp.asarray(drawn), sides.basis))
+    np.testing.assert_allclose(inside, drawn, atol=1e-5)
     size = np.sqrt(np.mean(drawn**2)) / np.std(np.asarray(target(sides)))
     assert 0.05 < size < 0.2
 

@@ -43,7 +43,9 @@ _GPU_WORK = 3e15  # the same on an accelerator (d = k = 20 at 1.5 samples a weig
 # samples a weight), where a student takes 20 s.
 _REFLECTED, _REFLECTED_MOST = 2000, 20_000
 _CPU_REFLECTED, _GPU_REFLECTED = 1e12, 1e13
-_LONGER = 10  # times as many steps where students find nothing, either
+# Times that work where they found nothing: wine with k = 10 (1.16 samples a parameter) takes minutes on two
+# cores. Two legs, so that a budget which does not afford the second still has the first in its place.
+_LONGER = 3, 10
 _STUDENTS = 3  # of the widest on an accelerator, one after another
 _BATCH = 1024  # rows a step of a thinned student for which all rows cost more
 _RESTARTS, _CHEAP_RESTARTS = 4, 8  # random restarts in their turn, and where one takes a tenth of a second
@@ -109,7 +111,9 @@ def _race(problem: Problem, inner: Problem) -> list[Leg]:
     population comes before students where those find nothing: iris with k = 10 (3 samples a weight, of which
     there are 50) takes its quick manner seconds, breast-cancer with k = 10 (1.8 of 310) minutes on two cores.
     Its patient manner follows the first student there: the others take as long each, and with outputs of both
-    signs it is the one that finds them (d = k = 20 at 1.5 samples a weight).
+    signs it is the one that finds them (d = k = 20 at 1.5 samples a weight). Longer reflections come before
+    all these on a CPU, which is slow at them; an accelerator's first student takes half a minute, and finds
+    what reflections do not (d = k = 50 at 2.0 samples a weight).
     """
     count = _CHEAP_RESTARTS if descent_work(inner) <= _CHEAP_WORK else _RESTARTS
     random = [Leg(Random(count), inside=True)]
@@ -119,7 +123,10 @@ def _race(problem: Problem, inner: Problem) -> list[Leg]:
     cheap = inner.k * (inner.d + 1) <= bound
     reflected, longer = _reflections(inner)
     first, patient, last = _populations(inner, cheap)
-    wide = [*wide[:1], *patient, *longer, *wide[1:]]
+    if jax.default_backend() == "cpu":
+        first, wide = [*longer, *first], [*wide[:1], *patient, *wide[1:]]
+    else:
+        wide = [*wide[:1], *patient, *longer, *wide[1:]]
     linear = [Leg(Linear())] if problem.k <= _LINEAR else []
     if cheap:
         order = [random, reflected, localised, tensor, first, wide]
@@ -154,7 +161,7 @@ def _restart_work(problem: Problem) -> float:
 
 
 def _reflections(problem: Problem) -> tuple[list[Leg], list[Leg]]:
-    """Reflections where samples are few and, below ``_SPARSE`` a weight, longer ones after the populations.
+    """Reflections where samples are few and, below ``_SPARSE`` a weight, longer ones.
 
     Before everything that descends: at 2.0 samples a weight they find twenty units of equal outputs in 25 s
     on one core, and breast-cancer with k = 10 in 2 to 11 s; a population took minutes.
@@ -165,10 +172,12 @@ def _reflections(problem: Problem) -> tuple[list[Leg], list[Leg]]:
     most = budget / (Reflections().size(problem) * step_work(problem))
     if most < _REFLECTED:
         return [], []
-    steps = min(int(most), _REFLECTED_MOST)
-    quick = Leg(Reflections(steps), inside=True)
-    longer = Leg(Reflections(_LONGER * steps, first=1), inside=True, hope=_HOPELESS)
-    return [quick], [longer] if samples_a_weight(problem) < _SPARSE else []
+    quick = Leg(Reflections(min(int(most), _REFLECTED_MOST)), inside=True)
+    longer = [
+        Leg(Reflections(int(times * most), first=1 + i), inside=True, hope=_HOPELESS)
+        for i, times in enumerate(_LONGER)
+    ]
+    return [quick], longer if samples_a_weight(problem) < _SPARSE else []
 
 
 def _populations(problem: Problem, cheap: bool) -> tuple[list[Leg], list[Leg], list[Leg]]:

@@ -7,11 +7,13 @@ than students from many (``reflecting`` says how a step works).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from onehidden.device import on_accelerator
 from onehidden.fit.form import Form
@@ -21,7 +23,9 @@ from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, best_refined, search_form, some_rows
 from onehidden.starts.flock import LOOKED, narrow
 from onehidden.starts.offspring import shared_units
-from onehidden.starts.reflecting import Mirror, first_values, mirror, reflect
+from onehidden.starts.pressure import Metric, lives, of_strength, of_weights, pressure
+from onehidden.starts.reflecting import Mirror, Reflected, first_values, mirror, reflect
+from onehidden.threads import free_cores
 
 _ROWS = 4  # a parameter that are looked at: with so many 500 steps find all units (d = k = 20, equal outputs)
 # Share of var(y) from which a member is descended from: all units of breast-cancer are there at 1e-6, of
@@ -36,8 +40,9 @@ _CPU_CALL, _GPU_CALL = 5e9, 5e12  # ... and operations of them: some tenths of a
 # without; of d = k = 8 41 of 64 with 1e-4, 16 with 5e-4, 50 without.
 _FLIP = 1e-4
 _CPU_MEMBERS, _CPU_LEAST, _CPU_WORK = 16, 2, 3e11  # members on a CPU, and where all take more than this work
-_GPU_MEMBERS, _GPU_VALUES = 256, 1 << 24  # the same on an accelerator, and numbers of all members
+_GPU_MEMBERS, _GPU_VALUES = 1024, 1 << 24  # the same on an accelerator, and numbers of all members
 _CPU_BYTES = 4 << 20  # of a batch on a CPU, five arrays a member
+_ALONE = 1e11  # operations below which one thread does: some seconds
 _TYPICAL = 5000  # steps to an answer where there is one soon (d = k = 8 at 1.6 samples a parameter)
 
 Batch = tuple[jax.Array, jax.Array]  # values and signs of members, where they are computed
@@ -95,65 +100,100 @@ class Reflections:
         few = some_rows(problem, _most_rows(problem), run.rng("rows of reflections"))
         with narrow():
             sides = mirror(few, form)
-        yield self._found(problem, form, sides, run.at("reflections", self.first))
+        back = np.asarray(sides.back, float)
+        metrics = of_weights(few, form, back), of_strength(len(back))
+        cores = 1 if on_accelerator() or self.work(problem) < _ALONE else free_cores()
+        members = _Members(form, sides, metrics, self.size(problem), cores)
+        yield self._found(problem, members, run.at("reflections", self.first))
 
-    def _found(self, problem: Problem, form: Form, sides: Mirror, run: Run) -> Candidate:
-        rng, each = run.rng(*run.path), min(_in_batch(form, sides), self.size(problem))
-        batches = [_drawn(sides, form.k, rng, each) for _ in range(-(-self.size(problem) // each))]
-        call = int(np.clip(_call_work() / (each * step_work(problem)), 1, _CALL))
+    def _found(self, problem: Problem, members: _Members, run: Run) -> Candidate:
+        rng, form = run.rng(*run.path), members.form
+        call = int(np.clip(_call_work() / (members.batch * step_work(problem)), 1, _CALL))
         tried, done = np.inf, 0
-        while True:
-            planes, loss = _after(form, sides, batches, call, rng, run)
-            done += call
-            best = float(loss[0])
-            run.report(f"reflections, {_shared(form, sides, planes)}", done, best)
-            if best <= min(_NEAR, _AGAIN * tried):
-                found = best_refined(problem, form, planes[:1], run.at("step", done), self.name)
-                if problem.rows.rounding.found(found.loss):
-                    return found
-                tried = best
-            if done >= self.steps or run.expired():
-                return best_refined(problem, form, planes[:_FINISHED], run.at("last"), self.name)
+        for number, life in enumerate(lives(self.steps)):
+            members.born(rng, number)
+            for age in range(0, life, call):
+                planes, loss = members.after(call, pressure(age, life), rng, run)
+                done += call
+                best = float(loss[0])
+                run.report(f"reflections, {members.shared(planes)}", done, best)
+                if best <= min(_NEAR, _AGAIN * tried):
+                    found = best_refined(problem, form, planes[:1], run.at("step", done), self.name)
+                    if problem.rows.rounding.found(found.loss):
+                        return found
+                    tried = best
+                if run.expired():
+                    return best_refined(problem, form, planes[:_FINISHED], run.at("last"), self.name)
+        return best_refined(problem, form, planes[:_FINISHED], run.at("last"), self.name)
 
 
-def _drawn(sides: Mirror, k: int, rng: np.random.Generator, count: int) -> Batch:
-    """Members at their beginning, where they stay between calls."""
-    values = first_values(sides, rng, count, k)
-    signs = rng.choice(np.array([-1, 1], np.float32), (count, k))
-    with narrow():
-        return jnp.asarray(values), jnp.asarray(signs)
+class _Members:
+    """Networks on their way, in batches that stay where they are computed."""
 
+    def __init__(
+        self, form: Form, sides: Mirror, metrics: tuple[Metric, ...], count: int, cores: int
+    ) -> None:
+        self.form, self.sides, self.metrics, self.count, self.cores = form, sides, metrics, count, cores
+        self.batch = min(_in_batch(form, sides), -(-count // cores))
+        self.batches: list[Batch] = []
+        self.turn = 0
 
-def _after(
-    form: Form, sides: Mirror, batches: list[Batch], steps: int, rng: np.random.Generator, run: Run
-) -> tuple[np.ndarray, np.ndarray]:
-    """Hyperplanes and losses of the members after so many steps more, best first, until time is up."""
-    planes, losses = [], []
-    for number, (values, signs) in enumerate(batches):
-        if number and run.expired():
-            break
-        flipped = rng.random(len(values)) < _FLIP * steps
+    def born(self, rng: np.random.Generator, turn: int) -> None:
+        """All of them anew; the batches of every other turn begin with the other metric."""
+        values, signs = _drawn(self.sides, self.form.k, rng, self.count)
+        parts = [slice(at, at + self.batch) for at in range(0, self.count, self.batch)]
         with narrow():
-            found = reflect(form, sides, values, signs, jnp.asarray(flipped), steps)
-        loss = np.asarray(found.loss)
-        if np.all(np.isfinite(loss)):
-            batches[number] = found.values, found.signs
-        else:  # numbers that overflowed stay lost
-            batches[number] = _drawn(sides, form.k, rng, len(loss))
-        planes.append(np.nan_to_num(np.asarray(found.planes)))
-        losses.append(np.where(np.isfinite(loss), loss, np.inf))
-    loss = np.concatenate(losses)
-    order = np.argsort(loss, kind="stable")
-    return np.concatenate(planes)[order], loss[order]
+            self.batches = [(jnp.asarray(values[part]), jnp.asarray(signs[part])) for part in parts]
+        self.turn = turn
+
+    def after(
+        self, steps: int, strain: float, rng: np.random.Generator, run: Run
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Hyperplanes and losses after so many steps more, best first, of those the clock leaves time for."""
+        flipped = rng.random(self.count) < _FLIP * steps
+        kept = [jnp.asarray(metric.kept(strain), jnp.float32) for metric in self.metrics]
+        found: list[Reflected] = []
+
+        def one(number: int) -> Reflected:
+            values, signs = self.batches[number]
+            at = number * self.batch
+            own, turned = kept[(number + self.turn) % len(kept)], jnp.asarray(flipped[at : at + len(values)])
+            with narrow():
+                return reflect(self.form, self.sides, own, values, signs, turned, steps)
+
+        with ThreadPoolExecutor(self.cores) as threads:
+            for at in range(0, len(self.batches), self.cores):
+                if at and run.expired():
+                    break
+                found += threads.map(one, range(at, min(at + self.cores, len(self.batches))))
+        losses = [np.asarray(batch.loss) for batch in found]
+        for number, (batch, loss) in enumerate(zip(found, losses, strict=True)):
+            self.batches[number] = batch.values, batch.signs
+            if not np.all(np.isfinite(loss)):  # numbers that overflowed stay lost
+                values, signs = _drawn(self.sides, self.form.k, rng, len(loss))
+                self.batches[number] = jnp.asarray(values), jnp.asarray(signs)
+        loss = np.concatenate(losses)
+        loss = np.where(np.isfinite(loss), loss, np.inf)
+        order = np.argsort(loss, kind="stable")
+        planes = np.concatenate([np.nan_to_num(np.asarray(batch.planes)) for batch in found])
+        return planes[order], loss[order]
+
+    def shared(self, planes: np.ndarray) -> str:
+        """How many units of the best member the next ones have, on average."""
+        if len(planes) < 2:
+            return "one member"
+        with narrow():
+            near = jnp.asarray(planes[: LOOKED + 1])
+            shared = np.asarray(shared_units(self.form, self.sides.rows, near))[1:]
+        return f"{shared.mean():.1f} of {self.form.k} units shared"
 
 
-def _shared(form: Form, sides: Mirror, planes: np.ndarray) -> str:
-    """How many units of the best member the next ones have, on average."""
-    if len(planes) < 2:
-        return "one member"
-    with narrow():
-        shared = np.asarray(shared_units(form, sides.rows, jnp.asarray(planes[: LOOKED + 1])))[1:]
-    return f"{shared.mean():.1f} of {form.k} units shared"
+def _drawn(
+    sides: Mirror, k: int, rng: np.random.Generator, count: int
+) -> tuple[Float[np.ndarray, "P k+1 n"], Float[np.ndarray, "P k"]]:
+    """Values and signs of members at their beginning."""
+    values = first_values(sides, rng, count, k)
+    return values, rng.choice(np.array([-1, 1], np.float32), (count, k))
 
 
 def _call_work() -> float:
