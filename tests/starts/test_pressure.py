@@ -1,4 +1,4 @@
-"""Pressure on the units of reflections: its metrics against their definitions, and what it does to a search."""
+"""Pressure on the units of reflections: its metrics against their definitions, what it does to a search."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from onehidden.starts import Reflections
 from onehidden.starts.candidate import search_form
 from onehidden.starts.flock import narrow
 from onehidden.starts.pressure import Metric, lives, of_strength, of_weights, pressure
-from onehidden.starts.reflecting import first_values, mirror, reflect
+from onehidden.starts.reflecting import STEADY, first_values, mirror, reflect
 
 D, N = 4, 200
 
 
 def correlated(weight=None):
-    """Rows of columns that differ in scale and are correlated, as a problem with what reflections see of it."""
+    """Rows of correlated columns of different scales, as a problem and as reflections see it."""
     mixing = np.array([[1.0, 0.9, 0, 0], [0, 0.3, 0, 0], [0, 0, 5.0, 4.0], [0, 0, 0, 0.5]])
     problem = planted(teacher("relu", D, 3, bias=0.5), normal(N, D) @ mixing)
     if weight is not None:
@@ -54,7 +54,9 @@ def test_both_metrics_are_one_where_columns_are_uncorrelated():
     form = search_form(problem)
     with narrow():
         sides = mirror(problem, form)
-    np.testing.assert_allclose(of_weights(problem, form, np.asarray(sides.back, float)).scales, 1.0, rtol=1e-3)
+    np.testing.assert_allclose(
+        of_weights(problem, form, np.asarray(sides.back, float)).scales, 1.0, rtol=1e-3
+    )
 
 
 def test_what_is_kept_is_the_inverse():
@@ -81,13 +83,13 @@ def test_pressure_falls_to_nothing_before_a_life_ends():
 
 
 def strengths(strain):
-    problem, form, sides = correlated()
+    _, form, sides = correlated()
     metric = of_strength(D + 1)
     with narrow():
         values = jnp.asarray(first_values(sides, np.random.default_rng(1), 8, 3))
         signs = jnp.asarray(np.random.default_rng(2).choice([-1.0, 1.0], (8, 3)), jnp.float32)
         kept = jnp.asarray(metric.kept(strain), jnp.float32)
-        after = reflect(form, sides, kept, values, signs, jnp.zeros(8, bool), 500)
+        after = reflect(form, sides, kept, jnp.array(STEADY), values, signs, jnp.zeros(8, bool), 500)
     return float(jnp.sqrt(jnp.mean(after.values[:, :-1] ** 2)))
 
 

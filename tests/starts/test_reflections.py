@@ -19,6 +19,7 @@ from onehidden.starts.flock import narrow
 from onehidden.starts.reflecting import ease, first_values, mirror, onto_inputs, onto_rows, reflect, target
 
 K = 3
+CALM = jnp.array([0.3, 2.0])
 ALL = jnp.eye(5, dtype=jnp.float32)  # no pressure: four inputs and the constant
 
 
@@ -89,7 +90,7 @@ def test_the_network_sought_lies_in_both_sets_and_stays(weight):
     values, signs = jnp.asarray(true, jnp.float32), jnp.asarray(signs, jnp.float32)
     with narrow():
         inside, on_rows = onto_inputs(sides, values, sides.basis), onto_rows(values, signs, target(sides))
-        after = reflect(form, sides, ALL, values, signs, jnp.zeros(1, bool), 50)
+        after = reflect(form, sides, ALL, CALM, values, signs, jnp.zeros(1, bool), 50)
     for one in (inside, on_rows, after.values):
         np.testing.assert_allclose(np.asarray(one), true, atol=2e-5)
     np.testing.assert_array_equal(np.asarray(after.signs), np.asarray(signs))
@@ -113,8 +114,8 @@ def test_signs_are_those_of_least_squares_and_a_flip_turns_the_weakest():
     problem, form, sides, true, signs = few()
     values, wrong = jnp.asarray(true, jnp.float32), jnp.asarray(signs * [[1, -1, 1]], jnp.float32)
     with narrow():
-        kept = reflect(form, sides, ALL, values, wrong, jnp.zeros(1, bool), 0)
-        turned = reflect(form, sides, ALL, values, wrong, jnp.ones(1, bool), 0)
+        kept = reflect(form, sides, ALL, CALM, values, wrong, jnp.zeros(1, bool), 0)
+        turned = reflect(form, sides, ALL, CALM, values, wrong, jnp.ones(1, bool), 0)
     # The wrong sign has moved the hyperplanes a little: least squares turns it back.
     np.testing.assert_array_equal(np.asarray(kept.signs), signs)
     assert np.sum(np.asarray(turned.signs) != signs) == 1

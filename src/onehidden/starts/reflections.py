@@ -24,7 +24,7 @@ from onehidden.starts.candidate import Candidate, best_refined, search_form, som
 from onehidden.starts.flock import LOOKED, narrow
 from onehidden.starts.offspring import shared_units
 from onehidden.starts.pressure import Metric, lives, of_strength, of_weights, pressure
-from onehidden.starts.reflecting import Mirror, Reflected, first_values, mirror, reflect
+from onehidden.starts.reflecting import BOLD, STEADY, Mirror, Reflected, first_values, mirror, reflect
 from onehidden.threads import free_cores
 
 _ROWS = 4  # a parameter that are looked at: with so many 500 steps find all units (d = k = 20, equal outputs)
@@ -32,6 +32,7 @@ _ROWS = 4  # a parameter that are looked at: with so many 500 steps find all uni
 # d = k = 20 at 1e-4, where a descent of some hundredths of a second saves two thousand steps ...
 _NEAR = 1e-4
 _AGAIN = 0.3  # ... and of the loss of the last one descended from in vain that the next one must have
+_TOLD = 8  # times in a life that progress is told
 _FINISHED = 3  # members without a fit to rounding that are descended from at the end
 _CALL = 250  # steps between two looks at the clock ...
 _CPU_CALL, _GPU_CALL = 5e9, 5e12  # ... and operations of them: some tenths of a second
@@ -42,9 +43,11 @@ _FLIP = 1e-4
 _CPU_MEMBERS, _CPU_LEAST, _CPU_WORK = 16, 2, 3e11  # members on a CPU, and where all take more than this work
 _GPU_MEMBERS, _GPU_VALUES = 1024, 1 << 24  # the same on an accelerator, and numbers of all members
 _CPU_BYTES = 4 << 20  # of a batch on a CPU, five arrays a member
+_BESIDE = 2  # batches at least, each in another manner
 _ALONE = 1e11  # operations below which one thread does: some seconds
 _TYPICAL = 5000  # steps to an answer where there is one soon (d = k = 8 at 1.6 samples a parameter)
 
+Temper = tuple[float, float]
 Batch = tuple[jax.Array, jax.Array]  # values and signs of members, where they are computed
 
 
@@ -101,9 +104,10 @@ class Reflections:
         with narrow():
             sides = mirror(few, form)
         back = np.asarray(sides.back, float)
-        metrics = of_weights(few, form, back), of_strength(len(back))
+        weights, strength = of_weights(few, form, back), of_strength(len(back))
         cores = 1 if on_accelerator() or self.work(problem) < _ALONE else free_cores()
-        members = _Members(form, sides, metrics, self.size(problem), cores)
+        manners = [(weights, BOLD), (weights, STEADY), (strength, STEADY), (strength, BOLD)]
+        members = _Members(form, sides, manners, self.size(problem), cores)
         yield self._found(problem, members, run.at("reflections", self.first))
 
     def _found(self, problem: Problem, members: _Members, run: Run) -> Candidate:
@@ -116,7 +120,8 @@ class Reflections:
                 planes, loss = members.after(call, pressure(age, life), rng, run)
                 done += call
                 best = float(loss[0])
-                run.report(f"reflections, {members.shared(planes)}", done, best)
+                if age % max(life // _TOLD, call) < call:
+                    run.report(f"reflections, {members.shared(planes)}", done, best)
                 if best <= min(_NEAR, _AGAIN * tried):
                     found = best_refined(problem, form, planes[:1], run.at("step", done), self.name)
                     if problem.rows.rounding.found(found.loss):
@@ -131,15 +136,15 @@ class _Members:
     """Networks on their way, in batches that stay where they are computed."""
 
     def __init__(
-        self, form: Form, sides: Mirror, metrics: tuple[Metric, ...], count: int, cores: int
+        self, form: Form, sides: Mirror, manners: list[tuple[Metric, Temper]], count: int, cores: int
     ) -> None:
-        self.form, self.sides, self.metrics, self.count, self.cores = form, sides, metrics, count, cores
-        self.batch = min(_in_batch(form, sides), -(-count // cores))
+        self.form, self.sides, self.manners, self.count, self.cores = form, sides, manners, count, cores
+        self.batch = min(_in_batch(form, sides), -(-count // max(cores, _BESIDE)))
         self.batches: list[Batch] = []
         self.turn = 0
 
     def born(self, rng: np.random.Generator, turn: int) -> None:
-        """All of them anew; the batches of every other turn begin with the other metric."""
+        """All of them anew, in other manners than at the turn before."""
         values, signs = _drawn(self.sides, self.form.k, rng, self.count)
         parts = [slice(at, at + self.batch) for at in range(0, self.count, self.batch)]
         with narrow():
@@ -151,15 +156,21 @@ class _Members:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Hyperplanes and losses after so many steps more, best first, of those the clock leaves time for."""
         flipped = rng.random(self.count) < _FLIP * steps
-        kept = [jnp.asarray(metric.kept(strain), jnp.float32) for metric in self.metrics]
+        kept = [
+            (jnp.asarray(metric.kept(strain), jnp.float32), jnp.asarray(temper, jnp.float32))
+            for metric, temper in self.manners
+        ]
         found: list[Reflected] = []
 
         def one(number: int) -> Reflected:
             values, signs = self.batches[number]
             at = number * self.batch
-            own, turned = kept[(number + self.turn) % len(kept)], jnp.asarray(flipped[at : at + len(values)])
-            with narrow():
-                return reflect(self.form, self.sides, own, values, signs, turned, steps)
+            own = kept[(_BESIDE * number + self.turn) % len(kept)]  # batches beside each other share nothing
+            turned = jnp.asarray(flipped[at : at + len(values)])
+            with narrow():  # waited for in its own thread
+                return jax.block_until_ready(
+                    reflect(self.form, self.sides, *own, values, signs, turned, steps)
+                )
 
         with ThreadPoolExecutor(self.cores) as threads:
             for at in range(0, len(self.batches), self.cores):
