@@ -91,6 +91,15 @@ def test_reflections_come_first_where_samples_are_few(d, k, n, count):
     assert (starts[0].name == "reflections") == (count > 0)
 
 
+def test_longer_reflections_come_before_populations_and_are_bounded_where_steps_cost_nothing():
+    starts = [leg.start for leg in plan(empty(13, 10, 178), "auto")]
+    longer = [i for i, start in enumerate(starts) if isinstance(start, Reflections) and start.first]
+    assert len(longer) > 1
+    assert max(longer) < min(i for i, start in enumerate(starts) if isinstance(start, Population | Thinned))
+    tiny = [leg.start for leg in plan(empty(3, 3, 24), "auto") if isinstance(leg.start, Reflections)]
+    assert max(start.steps for start in tiny) <= 3_000_000
+
+
 def test_reflections_of_many_units_stop_where_students_take_over():
     small, large, larger = (plan(empty(k, k, 3 * k * k), "auto")[0].start for k in (20, 50, 100))
     assert isinstance(small, Reflections)

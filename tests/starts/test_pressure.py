@@ -8,7 +8,6 @@ import pytest
 from helpers import EXACT, normal, planted, teacher, worst_error
 
 import onehidden as oh
-from onehidden.fit.samples import Samples
 from onehidden.starts import Reflections
 from onehidden.starts.candidate import search_form
 from onehidden.starts.flock import narrow
@@ -18,12 +17,10 @@ from onehidden.starts.reflecting import STEADY, first_values, mirror, reflect
 D, N = 4, 200
 
 
-def correlated(weight=None):
+def correlated():
     """Rows of correlated columns of different scales, as a problem and as reflections see it."""
     mixing = np.array([[1.0, 0.9, 0, 0], [0, 0.3, 0, 0], [0, 0, 5.0, 4.0], [0, 0, 0, 0.5]])
     problem = planted(teacher("relu", D, 3, bias=0.5), normal(N, D) @ mixing)
-    if weight is not None:
-        problem = problem.with_rows(Samples(problem.samples.X, problem.samples.y, weight))
     form = search_form(problem)
     with narrow():
         return problem, form, mirror(problem, form)
@@ -70,8 +67,9 @@ def test_what_is_kept_is_the_inverse():
 def test_lives_add_up_and_double():
     assert list(lives(20_000)) == [2000, 4000, 8000, 6000]
     assert list(lives(10)) == [10]
+    assert list(lives(14_001)) == [2000, 4000, 8001]  # nobody is born for one step
     assert sum(lives(200_000)) == 200_000
-    assert max(lives(200_000)) == 32_000
+    assert max(lives(200_000)) < 34_000
 
 
 def test_pressure_falls_to_nothing_before_a_life_ends():

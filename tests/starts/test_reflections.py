@@ -172,6 +172,39 @@ def test_several_outputs_are_refused():
     one_sentence(error, "reflections")
 
 
+def test_members_that_least_squares_says_nothing_of_keep_their_signs_and_leave_the_others_alone():
+    _, form, sides, true, signs = few()
+    values = jnp.asarray(np.concatenate([np.full_like(true, np.nan), true]), jnp.float32)
+    both = jnp.asarray(np.concatenate([-signs, signs]), jnp.float32)
+    with narrow():
+        after = reflect(form, sides, ALL, CALM, values, both, jnp.zeros(2, bool), 1)
+    np.testing.assert_array_equal(np.asarray(after.signs), np.asarray(both))
+    assert not np.isfinite(after.loss[0])
+    assert float(after.loss[1]) < 1e-9
+
+
+def test_the_best_of_all_lives_is_what_comes_back():
+    # One step more than two lives begins nothing anew: the answer is at least as good.
+    net, X = teacher("relu", 6, 6, bias=0.5, seed=4), normal(90, 6, seed=3)
+    y = net.predict(X) + 0.02 * np.random.default_rng(0).standard_normal(90)
+    losses = [
+        oh.recover(X, y, 6, start=Reflections(steps, members=8), seed=1).loss for steps in (6000, 6001, 8000)
+    ]
+    assert max(losses[1:]) < 3 * losses[0]
+
+
+def test_an_answer_does_not_hang_on_the_cores(monkeypatch):
+    net, X = teacher("relu", 5, 5, bias=0.5, seed=2), normal(54, 5, seed=8)
+    found = []
+    for cores in (1, 3):
+        monkeypatch.setattr("onehidden.starts.reflections.free_cores", lambda cores=cores: cores)
+        monkeypatch.setattr("onehidden.starts.reflections._ALONE", 0.0)
+        r = oh.recover(X, net.predict(X), 5, start=Reflections(2000, members=6), seed=1)
+        found.append([record.loss for record in r.trace if record.stage.startswith("reflections")])
+    assert found[0] == found[1]
+    assert len(found[0]) > 1
+
+
 def test_the_clock_ends_reflections():
     net, X = teacher("relu", 10, 10, bias=0.5), normal(123, 10)  # one row a parameter: nothing to find
     r = oh.recover(X, net.predict(X), 10, start=Reflections(10**9), seed=1, max_seconds=2.0)

@@ -104,10 +104,10 @@ class NormalEquations:
         at, _, after, _, _ = form.places()  # of weights and biases
         beside = hessian[at, at].reshape(k, d, k, d)
         slopes, _, fixed = _columns(form)
-        held = fixed[:, 0] >= 0
+        held, degree = fixed[:, 0] >= 0, _degree(form)
         for i in range(k):  # the full table would be copied twice at this size
             block = self._pairs[inner[i]].take(outer, axis=1)  # (k+1, d+1, d+1): [j, a, b]
-            if degree := _degree(form):
+            if degree:
                 self._units[i] = block @ np.append(weights[i], bias[i]) / degree
             mine = slopes[i, slopes[i] >= 0]
             for o in range(form.q):
@@ -120,7 +120,7 @@ class NormalEquations:
             if after is not None:
                 hessian[mine[:d], after] = block[:, :d, d].T
                 hessian[mine[d], at], hessian[mine[d], after] = block[:, d, :d].ravel(), block[:, d, d]
-        if degree := _degree(form):
+        if degree:
             self._gram = (
                 np.einsum("ija,ja->ij", self._units[:, :k], np.column_stack([weights, bias])) / degree
             )

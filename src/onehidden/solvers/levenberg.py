@@ -301,7 +301,7 @@ def solution(state: State) -> Solution:
 
 
 def _scaling(hessian: Matrix) -> Vector:
-    diagonal = np.diag(hessian)
+    diagonal = np.diag(hessian).astype(float)  # the others may be in single precision
     return np.maximum(diagonal, 1e-10 * max(diagonal.max(), np.finfo(float).tiny))
 
 

@@ -46,6 +46,7 @@ _CPU_REFLECTED, _GPU_REFLECTED = 1e12, 1e13
 # Times that work where they found nothing: wine with k = 10 (1.16 samples a parameter) takes minutes on two
 # cores. Two legs, so that a budget which does not afford the second still has the first in its place.
 _LONGER = 3, 10
+_LONG = 300_000  # steps of them at most, each of these times: what wine is given; less is more than enough
 _STUDENTS = 3  # of the widest on an accelerator, one after another
 _BATCH = 1024  # rows a step of a thinned student for which all rows cost more
 _RESTARTS, _CHEAP_RESTARTS = 4, 8  # random restarts in their turn, and where one takes a tenth of a second
@@ -174,7 +175,7 @@ def _reflections(problem: Problem) -> tuple[list[Leg], list[Leg]]:
         return [], []
     quick = Leg(Reflections(min(int(most), _REFLECTED_MOST)), inside=True)
     longer = [
-        Leg(Reflections(int(times * most), first=1 + i), inside=True, hope=_HOPELESS)
+        Leg(Reflections(int(times * min(most, _LONG)), first=1 + i), inside=True, hope=_HOPELESS)
         for i, times in enumerate(_LONGER)
     ]
     return [quick], longer if samples_a_weight(problem) < _SPARSE else []

@@ -62,11 +62,12 @@ def of_weights(problem: Problem, form: Form, back: Float[np.ndarray, "e e"]) -> 
 
 
 def lives(steps: int) -> Iterator[int]:
-    """Lengths of the lives that so many steps are divided into."""
+    """Lengths of the lives that so many steps are divided into; a short rest prolongs the last."""
     life = _SHORTEST
     while steps > 0:
-        yield min(life, steps)
-        steps, life = steps - life, min(2 * life, _LONGEST)
+        own = life if steps - life >= _SHORTEST else steps
+        yield own
+        steps, life = steps - own, min(2 * life, _LONGEST)
 
 
 def pressure(age: int, life: int) -> float:

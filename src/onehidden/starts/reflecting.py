@@ -144,7 +144,8 @@ def reflect(
     output = seen.output[..., 0]
     share = jnp.abs(output) * jnp.linalg.norm(seen.units, axis=2)
     weakest = jnp.argmin(share, axis=1)[:, None] == jnp.arange(form.k)
-    signs = jnp.where(output < 0, -1.0, 1.0)
+    told = jnp.isfinite(output)  # not by units that coincide
+    signs = jnp.where(told, jnp.where(output < 0, -1.0, 1.0), signs)
     signs = jnp.where(weakest & flipped[:, None], -signs, signs).astype(values.dtype)
     return Reflected(values, signs, planes, mean_squares(seen))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +44,10 @@ _FLIP = 1e-4
 _CPU_MEMBERS, _CPU_LEAST, _CPU_WORK = 16, 2, 3e11  # members on a CPU, and where all take more than this work
 _GPU_MEMBERS, _GPU_VALUES = 1024, 1 << 24  # the same on an accelerator, and numbers of all members
 _CPU_BYTES = 4 << 20  # of a batch on a CPU, five arrays a member
-_BESIDE = 2  # batches at least, each in another manner
+_BESIDE, _APART = (
+    4,
+    1,
+)  # batches at least, and by how much their manners are apart: all four beside each other
 _ALONE = 1e11  # operations below which one thread does: some seconds
 _TYPICAL = 5000  # steps to an answer where there is one soon (d = k = 8 at 1.6 samples a parameter)
 
@@ -57,8 +61,8 @@ class Reflections:
 
     Attributes
     ----------
-    steps : of every member at most.
-    members : networks at a time; None for 16 on a CPU, 2 where a step costs much, hundreds on a GPU.
+    steps : of all lives of a member together.
+    members : networks at a time; None for 16 on a CPU, 2 where a step costs much, up to 1024 on a GPU.
     first : number of the first member: another one, other draws.
     """
 
@@ -78,10 +82,8 @@ class Reflections:
         return "reflections"
 
     def work(self, problem: Problem) -> float:
-        """Operations until an answer typically comes."""
-        typical = (
-            self.steps if self.first else min(self.steps, _TYPICAL)
-        )  # what follows has found nothing yet
+        """Operations until an answer typically comes; those that follow others have found nothing yet."""
+        typical = self.steps if self.first else min(self.steps, _TYPICAL)
         return self.size(problem) * typical * step_work(problem)
 
     def size(self, problem: Problem) -> int:
@@ -113,33 +115,55 @@ class Reflections:
     def _found(self, problem: Problem, members: _Members, run: Run) -> Candidate:
         rng, form = run.rng(*run.path), members.form
         call = int(np.clip(_call_work() / (members.batch * step_work(problem)), 1, _CALL))
-        tried, done = np.inf, 0
+        done, best = 0, Met.nothing(form)
         for number, life in enumerate(lives(self.steps)):
             members.born(rng, number)
+            tried = np.inf
             for age in range(0, life, call):
-                planes, loss = members.after(call, pressure(age, life), rng, run)
-                done += call
-                best = float(loss[0])
+                met = members.after(call, pressure(age, life), rng, run)
+                best, lowest, done = best.with_best(met, _FINISHED), float(met.loss[0]), done + call
                 if age % max(life // _TOLD, call) < call:
-                    run.report(f"reflections, {members.shared(planes)}", done, best)
-                if best <= min(_NEAR, _AGAIN * tried):
-                    found = best_refined(problem, form, planes[:1], run.at("step", done), self.name)
+                    run.report(f"reflections, {members.shared(met)}", done, lowest)
+                if lowest <= min(_NEAR, _AGAIN * tried):
+                    found = best_refined(problem, form, met.planes[:1], run.at("step", done), self.name)
                     if problem.rows.rounding.found(found.loss):
                         return found
-                    tried = best
+                    tried = lowest
                 if run.expired():
-                    return best_refined(problem, form, planes[:_FINISHED], run.at("last"), self.name)
-        return best_refined(problem, form, planes[:_FINISHED], run.at("last"), self.name)
+                    return best_refined(problem, form, best.planes, run.at("last"), self.name)
+        return best_refined(problem, form, best.planes, run.at("last"), self.name)
+
+
+class Met(NamedTuple):
+    """Networks on the way of members: hyperplanes (P, k, e) and mean squared residuals (P,), best first."""
+
+    planes: np.ndarray
+    loss: np.ndarray
+
+    @classmethod
+    def nothing(cls, form: Form) -> Met:
+        return cls(np.zeros((0, form.k, form.d + form.bias), np.float32), np.zeros(0))
+
+    def with_best(self, other: Met, count: int) -> Met:
+        """The best so many of both."""
+        loss = np.concatenate([self.loss, other.loss[:count]])
+        order = np.argsort(loss, kind="stable")[:count]
+        return Met(np.concatenate([self.planes, other.planes[:count]])[order], loss[order])
 
 
 class _Members:
-    """Networks on their way, in batches that stay where they are computed."""
+    """Networks on their way, in batches of one size that stay where they are computed.
+
+    How many there are hangs on the problem alone, not on the cores that work on them: the answer is the same.
+    """
 
     def __init__(
         self, form: Form, sides: Mirror, manners: list[tuple[Metric, Temper]], count: int, cores: int
     ) -> None:
-        self.form, self.sides, self.manners, self.count, self.cores = form, sides, manners, count, cores
-        self.batch = min(_in_batch(form, sides), -(-count // max(cores, _BESIDE)))
+        self.form, self.sides, self.manners, self.cores = form, sides, manners, cores
+        number = min(max(-(-count // _in_batch(form, sides)), _BESIDE), count)
+        self.batch = -(-count // number)
+        self.count = number * self.batch
         self.batches: list[Batch] = []
         self.turn = 0
 
@@ -151,50 +175,59 @@ class _Members:
             self.batches = [(jnp.asarray(values[part]), jnp.asarray(signs[part])) for part in parts]
         self.turn = turn
 
-    def after(
-        self, steps: int, strain: float, rng: np.random.Generator, run: Run
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Hyperplanes and losses after so many steps more, best first, of those the clock leaves time for."""
-        flipped = rng.random(self.count) < _FLIP * steps
+    def after(self, steps: int, strain: float, rng: np.random.Generator, run: Run) -> Met:
+        """Members after so many steps more, of those batches that the clock leaves time for."""
+        flipped = rng.random((len(self.batches), self.batch)) < _FLIP * steps
         kept = [
             (jnp.asarray(metric.kept(strain), jnp.float32), jnp.asarray(temper, jnp.float32))
             for metric, temper in self.manners
         ]
-        found: list[Reflected] = []
 
         def one(number: int) -> Reflected:
-            values, signs = self.batches[number]
-            at = number * self.batch
-            own = kept[(_BESIDE * number + self.turn) % len(kept)]  # batches beside each other share nothing
-            turned = jnp.asarray(flipped[at : at + len(values)])
+            own = kept[(_APART * number + self.turn) % len(kept)]
             with narrow():  # waited for in its own thread
                 return jax.block_until_ready(
-                    reflect(self.form, self.sides, *own, values, signs, turned, steps)
+                    reflect(
+                        self.form,
+                        self.sides,
+                        *own,
+                        *self.batches[number],
+                        jnp.asarray(flipped[number]),
+                        steps,
+                    )
                 )
 
+        found: list[Reflected] = []
         with ThreadPoolExecutor(self.cores) as threads:
             for at in range(0, len(self.batches), self.cores):
                 if at and run.expired():
                     break
-                found += threads.map(one, range(at, min(at + self.cores, len(self.batches))))
-        losses = [np.asarray(batch.loss) for batch in found]
-        for number, (batch, loss) in enumerate(zip(found, losses, strict=True)):
-            self.batches[number] = batch.values, batch.signs
-            if not np.all(np.isfinite(loss)):  # numbers that overflowed stay lost
-                values, signs = _drawn(self.sides, self.form.k, rng, len(loss))
-                self.batches[number] = jnp.asarray(values), jnp.asarray(signs)
-        loss = np.concatenate(losses)
+                some = range(at, min(at + self.cores, len(self.batches)))
+                found += threads.map(one, some) if self.cores > 1 else map(one, some)
+        for number, batch in enumerate(found):
+            self.batches[number] = self._without_lost(batch, rng)
+        loss = np.concatenate([np.asarray(batch.loss) for batch in found])
         loss = np.where(np.isfinite(loss), loss, np.inf)
         order = np.argsort(loss, kind="stable")
         planes = np.concatenate([np.nan_to_num(np.asarray(batch.planes)) for batch in found])
-        return planes[order], loss[order]
+        return Met(planes[order], loss[order])
 
-    def shared(self, planes: np.ndarray) -> str:
+    def _without_lost(self, batch: Reflected, rng: np.random.Generator) -> Batch:
+        """The batch; members whose numbers overflowed are born anew."""
+        lost = ~np.all(np.isfinite(np.asarray(batch.values)), axis=(1, 2))
+        if not np.any(lost):
+            return batch.values, batch.signs
+        values, signs = np.array(batch.values), np.array(batch.signs)
+        values[lost], signs[lost] = _drawn(self.sides, self.form.k, rng, int(np.sum(lost)))
+        with narrow():
+            return jnp.asarray(values), jnp.asarray(signs)
+
+    def shared(self, met: Met) -> str:
         """How many units of the best member the next ones have, on average."""
-        if len(planes) < 2:
+        if len(met.planes) < 2:
             return "one member"
         with narrow():
-            near = jnp.asarray(planes[: LOOKED + 1])
+            near = jnp.asarray(met.planes[: LOOKED + 1])
             shared = np.asarray(shared_units(self.form, self.sides.rows, near))[1:]
         return f"{shared.mean():.1f} of {self.form.k} units shared"
 
