@@ -17,10 +17,11 @@ from onehidden.starts.plan import NAMES, affordable, further_restarts, plan, stu
 from onehidden.starts.population import PATIENT, QUICK
 
 
-def empty(d, k, n):
-    """A problem of this size; its rows say nothing."""
+def empty(d, k, n, decimals=None):
+    """A problem of this size; its rows say nothing, a target of so many decimals that it was measured."""
     around = Coordinates(np.eye(d), np.eye(d), np.zeros(d), 0.0, 1.0, np.zeros((d, 0)))
-    return Problem(Samples(np.zeros((n, d)), np.zeros(n)), Form(activations.get("relu"), d, k), around)
+    y = np.sqrt(np.arange(n)) if decimals is None else np.round(np.sqrt(np.arange(n)), decimals)
+    return Problem(Samples(np.zeros((n, d)), y), Form(activations.get("relu"), d, k), around)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +99,12 @@ def test_longer_reflections_come_before_populations_and_are_bounded_where_steps_
     assert max(longer) < min(i for i, start in enumerate(starts) if isinstance(start, Population | Thinned))
     tiny = [leg.start for leg in plan(empty(3, 3, 24), "auto") if isinstance(leg.start, Reflections)]
     assert max(start.steps for start in tiny) <= 3_000_000
+
+
+@pytest.mark.parametrize(("decimals", "count"), [(1, 1), (2, 1), (5, 3), (None, 3)])
+def test_targets_of_few_digits_are_not_reflected_for_long(decimals, count):
+    legs = plan(empty(13, 10, 178, decimals), "auto")
+    assert sum(isinstance(leg.start, Reflections) for leg in legs) == count
 
 
 def test_reflections_of_many_units_stop_where_students_take_over():

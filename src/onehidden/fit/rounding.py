@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 
 EPS = float(np.finfo(float).eps)
+_DECIMALS = 6  # that numbers are looked at for
 _COARSE = 1e-12  # relative rounding from which a target is no double: what fits it is never called exact
 
 
@@ -69,3 +71,15 @@ class Rounding:
 def rounding_of(largest: float, spread: float, grain: float = EPS) -> Rounding:
     """For a target of this largest size and standard deviation, known to a relative ``grain``."""
     return Rounding(max(1.0, largest / spread) if spread > 0 else 1.0, grain)
+
+
+def decimal_step(y: Float[np.ndarray, " n"]) -> float:
+    """The largest of 1, .1, .01, … of which all numbers are multiples; 0 where none down to 1e-6 is.
+
+    What was measured and written down has such a step; what a network computed has not.
+    """
+    for step in 10.0 ** -np.arange(_DECIMALS + 1):
+        multiple = y / step
+        if np.all(np.abs(multiple - np.round(multiple)) <= 4 * EPS * np.abs(multiple) + 1e-9):
+            return float(step)
+    return 0.0
