@@ -40,8 +40,7 @@ _CPU_WORK = 3e13  # operations of a round worth waiting for on a CPU: some minut
 _GPU_WORK = 3e15  # the same on an accelerator (d = k = 20 at 1.5 samples a weight, 3e13, took 13 s there)
 # Steps of reflections: of d = k = 50 with both signs at 3.3 samples a weight all units are there after 2000,
 # of d = k = 20 with equal outputs at 2.0 after 5000 to 15 000. And operations of them on a CPU, 20 s on two
-# cores, and on an accelerator: with 5e13 they took 90 s there beside six other processes (d = k = 50 at 2.0
-# samples a weight), where a student takes 20 s.
+# cores, and on an accelerator: with 5e13 they took 90 s there beside six other processes (d = k = 50).
 _REFLECTED, _REFLECTED_MOST = 2000, 20_000
 _CPU_REFLECTED, _GPU_REFLECTED = 1e12, 1e13
 # Times that work where they found nothing: wine with k = 10 (1.16 samples a parameter) takes minutes on two
@@ -168,8 +167,8 @@ def _reflections(problem: Problem) -> tuple[list[Leg], list[Leg]]:
 
     Those only where y may be a network's: a measured one, of few digits, leaves no fit to rounding to find.
 
-    Before everything that descends: at 2.0 samples a weight they find twenty units of equal outputs in 25 s
-    on one core, and breast-cancer with k = 10 in 2 to 11 s; a population took minutes.
+    Before everything that descends: at 2.0 samples a weight they find twenty units of equal outputs in some
+    seconds, and breast-cancer with k = 10 in 1 to 4 s; a population took minutes.
     """
     if not (kinked(search_form(problem)) and few_samples(problem)) or problem.rows.rounding.noisy:
         return [], []
