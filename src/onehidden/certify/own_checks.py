@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
+from jaxtyping import Float
 
 from onehidden.certify.adequacy import Adequacy
 from onehidden.certify.dependence import dependence_p_value
@@ -22,6 +24,9 @@ MISSED_P = 0.01  # a right answer is said to miss something once in a hundred, w
 DEPENDENT_P = 0.01  # independent rows are called dependent once in a hundred
 # Robust errors are right for equal noise, too: the usual level costs a little width in 1 of 20.
 SPREAD_P = 0.05
+_SAME = (
+    1e-9  # standard deviations within which two numbers are one: copies are often written with less digits
+)
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: spreads keys of rows
 
 
@@ -100,13 +105,14 @@ def local_checks(local: LocalFit, patterns: Patterns, errors: ParameterRecord, n
     ]
     if form.activation.homogeneity is not None:
         found += _switched(patterns, form.d)
+    numbers = distinct_rows(local.problem) * form.q if exact else local.numbers
     found.append(
         at_least(
             "samples per parameter",
-            local.numbers / bend.freedom,
-            1.0 if exact else 4.0,
-            "fewer samples than parameters cannot tell networks apart; with noise, fewer than four each "
-            "cannot tell noise from a wrong network",
+            numbers / bend.freedom,
+            1.0 + 1 / bend.freedom if exact else 4.0,  # as many as parameters fit noise to rounding
+            "no more samples than parameters cannot tell networks apart, and copies of a row are one; with "
+            "noise, fewer than four each cannot tell noise from a wrong network",
             About.DATA,
         )
     )
@@ -171,12 +177,7 @@ def repeated_rows(problem: Problem) -> list[Check]:
     if not isinstance(problem.rows, Samples):
         return []
     rows = problem.rows
-    keys = np.zeros(len(rows), np.uint64)
-    for column in np.column_stack([rows.X, rows.y]).T:
-        # Each step is one to one in the key and in the column: equal rows, and by chance 2^-64 others, agree.
-        keys = (keys ^ np.ascontiguousarray(column).view(np.uint64)) * _ODD
-        keys ^= keys >> np.uint64(32)
-    copies = 1 - len(np.unique(keys)) / len(rows)
+    copies = 1 - _different(np.column_stack([rows.X, rows.y]).T) / len(rows)
     return [
         at_most(
             "repeated rows",
@@ -187,6 +188,34 @@ def repeated_rows(problem: Problem) -> list[Check]:
             About.DATA,
         )
     ]
+
+
+def distinct_rows(problem: Problem) -> int:
+    """Rows of inputs that differ by more than rounding; of rows that are not in memory all.
+
+    Where units have no biases and are odd or even, a row and its mirror image are one.
+    """
+    if not isinstance(problem.rows, Samples):
+        return problem.n
+    X = problem.rows.X
+    spread = X.std(axis=0)
+    grain = _SAME * np.where(spread > 0, spread, 1.0)
+    turn = np.ones(len(X))
+    if problem.activation.sign_free and not problem.form.bias:
+        turn = np.zeros(len(X))
+        for column, step in zip(X.T, grain, strict=True):
+            turn = np.where(turn == 0, np.sign(np.round(column / step)), turn)
+    return _different(np.round(turn * column / step) for column, step in zip(X.T, grain, strict=True))
+
+
+def _different(columns: Iterable[Float[np.ndarray, " n"]]) -> int:
+    """How many rows of these columns differ."""
+    keys = np.zeros(1, np.uint64)
+    for column in columns:
+        # Each step is one to one in the key and in the column: equal rows, and by chance 2^-64 others, agree.
+        keys = (keys ^ np.ascontiguousarray(column + 0.0).view(np.uint64)) * _ODD
+        keys ^= keys >> np.uint64(32)
+    return len(np.unique(keys))
 
 
 def spread_check(p_value: float, errors: str, robust: bool) -> Check:
