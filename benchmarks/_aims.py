@@ -14,9 +14,9 @@ import numpy as np
 import onehidden as oh
 from benchmarks import _pool, _truth
 from benchmarks._table import Table
-from onehidden.certify.questions import certify
-from onehidden.certify.status import Status
-from onehidden.fit.form import Form
+from onehidden.certify.certificate import Status
+from onehidden.certify.evaluate import certify
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
 from onehidden.run import Run
@@ -101,7 +101,7 @@ def _telling(X: np.ndarray, y: np.ndarray, truth: oh.OneHiddenNet) -> bool:
     """Whether the rows certify the teacher itself."""
     samples = Samples(X, y)
     around = samples.coordinates(True)
-    problem = Problem(samples, Form(truth.activation, around.rank, truth.n_hidden, True), around)
+    problem = Problem(samples, Parametrisation(truth.activation, around.rank, truth.n_hidden, True), around)
     return certify(truth, problem, Run()).status == Status.EXACT
 
 

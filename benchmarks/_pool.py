@@ -109,7 +109,7 @@ def _guarded(function: Callable[..., dict[str, Any]], cell: Cell) -> dict[str, A
 def state() -> str:
     """Of the source and the time limit: rows of another state are not reused."""
     digest = hashlib.sha256(os.environ.get("BENCH_SECONDS", "").encode())
-    for path in sorted([*_ROOT.glob("src/onehidden/**/*.py"), *_ROOT.glob("benchmarks/_*.py")]):
+    for path in sorted([*_ROOT.glob("src/**/*.py"), *_ROOT.glob("benchmarks/_*.py")]):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

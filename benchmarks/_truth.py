@@ -73,13 +73,13 @@ def trial(name: str, seed: int, noise: float, how: str, n: int, max_seconds: flo
 
 def evidence(X: np.ndarray, y: np.ndarray, loss: float, truth: oh.OneHiddenNet, bias: bool) -> float:
     """n log(loss / loss of the fit with the true activation): below about 6 the samples cannot tell."""
-    from onehidden.fit.form import Form
-    from onehidden.fit.in_memory import NetworkFit
+    from onehidden.fit.least_squares import InMemoryLeastSquares
+    from onehidden.fit.parametrisation import Parametrisation
     from onehidden.solvers import LevenbergMarquardt
 
-    form = Form(truth.activation, truth.n_inputs, truth.n_hidden, bias)
+    form = Parametrisation(truth.activation, truth.n_inputs, truth.n_hidden, bias)
     theta = form.pack(truth.weights, truth.output, truth.bias, None, truth.intercept)
-    best = LevenbergMarquardt(max_steps=60).solve(NetworkFit(form, X, y), theta).loss / len(y)
+    best = LevenbergMarquardt(max_steps=60).solve(InMemoryLeastSquares(form, X, y), theta).loss / len(y)
     return float(len(y) * np.log(loss / best))
 
 
@@ -150,10 +150,10 @@ def worst_sigmas(r: Any, truth: oh.OneHiddenNet) -> float:
     error = r.standard_errors
     weights, bias, output = r.network.weights[p] * s[:, None], r.network.bias[p] * s, r.network.output[p]
     intercept = r.network.intercept
-    if g.reflection is not None and g.sign_free:
+    if g.reversal is not None and g.sign_free:
         turned = s < 0
-        intercept += float(sum(g.reflection.polynomial[:1])) * float(np.sum(output[turned]))
-        output = np.where(turned, g.reflection.parity * output, output)
+        intercept += float(sum(g.reversal.polynomial[:1])) * float(np.sum(output[turned]))
+        output = np.where(turned, g.reversal.parity * output, output)
     # The length of a homogeneous row is fixed, so that an entry also moves with the square of the others.
     second = np.sum(error.weights[p] ** 2, axis=1, keepdims=True) if g.homogeneity is not None else 0.0
     pairs = [

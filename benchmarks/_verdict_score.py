@@ -120,8 +120,8 @@ def gaps(answer: Answer, truth: oh.OneHiddenNet) -> Gaps:
     g = truth.activation
     m = oh.match(found, truth)
     p, turned = m.permutation, m.signs < 0
-    parity = g.reflection.parity if g.sign_free and g.reflection is not None else 1
-    shift = float(sum(g.reflection.polynomial[:1])) if g.sign_free and g.reflection is not None else 0.0
+    parity = g.reversal.parity if g.sign_free and g.reversal is not None else 1
+    shift = float(sum(g.reversal.polynomial[:1])) if g.sign_free and g.reversal is not None else 0.0
     moved = shift * float(np.sum(found.output[p][turned]))
     sign = np.concatenate(
         [

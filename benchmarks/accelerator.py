@@ -19,15 +19,14 @@ from benchmarks._table import Table
 from benchmarks._truth import device
 from benchmarks.scale import seconds
 from onehidden import activations, laws
-from onehidden.fit.form import Form
-from onehidden.fit.in_memory import NetworkFit
+from onehidden.fit.least_squares import InMemoryLeastSquares
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.moments import score_moments
 from onehidden.moments.packing import unpack
 from onehidden.moments.products import ProductSums
 from onehidden.moments.streaming import hermite_scores
 from onehidden.precision import double
-from onehidden.scores.kernel_sums import prepare
-from onehidden.scores.local_gaussian import local_moments
+from onehidden.scores.local_gaussian import local_moments, prepare
 from onehidden.streams import derived_seed, stream
 
 
@@ -119,10 +118,10 @@ def _scores(table: Table, n: int, d: int, peak: float) -> None:
 
 def _normal_equations(table: Table, n: int, k: int, peak: float) -> None:
     rng = stream(0, "benchmark", "accelerator", "normal equations")
-    form = Form(activations.get("relu"), k, k)
+    form = Parametrisation(activations.get("relu"), k, k)
     X, y = rng.standard_normal((n, k)), rng.standard_normal(n)
     theta = rng.standard_normal(form.size) / np.sqrt(k)
-    fit = NetworkFit(form, X, y)
+    fit = InMemoryLeastSquares(form, X, y)
     hessian = fit.normal_equations(theta)[0]
     column = rng.standard_normal((form.size, 1))
     product = np.zeros_like(column)

@@ -16,9 +16,9 @@ from scipy.special import fdtrc
 from benchmarks import _pool
 from benchmarks._table import Table
 from onehidden import activations
-from onehidden.certify.adequacy import adequacy, functions
-from onehidden.certify.looks import looks
-from onehidden.fit.form import Form, residuals_and_jacobian
+from onehidden.certify.random_features import random_features
+from onehidden.certify.residuals import adequacy, feature_count
+from onehidden.fit.parametrisation import Parametrisation, residuals_and_jacobian
 from onehidden.precision import in_double
 from onehidden.streams import stream
 
@@ -92,7 +92,7 @@ def trials(k: int, n: int, noise: str, missed: str, block: int) -> dict[str, lis
 def trial(k: int, n: int, noise: str, missed: str, seed: int) -> tuple[float, float]:
     rng = stream(seed, "adequacy benchmark", k, n, noise)
     X, frame = rng.standard_normal((n, D)), np.linalg.qr(rng.standard_normal((D, D)))[0]
-    form = Form(activations.get("relu"), D, k)
+    form = Parametrisation(activations.get("relu"), D, k)
     theta = form.pack(frame[:k], np.full(k, 2.0), intercept=0.5)
     y = 2 * np.maximum(X @ frame[:k].T, 0).sum(1) + 0.5 + MISSED[missed](X) + _noise(noise, X, rng)
     y = np.round(y) if noise == "rounded" else y
@@ -113,7 +113,7 @@ def _noise(kind: str, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _least_squares(
-    form: Form, theta: np.ndarray, X: np.ndarray, y: np.ndarray
+    form: Parametrisation, theta: np.ndarray, X: np.ndarray, y: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Parameters, residuals and Jacobian after a few damped Gauss–Newton steps."""
 
@@ -136,12 +136,12 @@ def _least_squares(
     return theta, r, J
 
 
-def _f_test(form: Form, r: np.ndarray, J: np.ndarray, X: np.ndarray, seed: int) -> float:
+def _f_test(form: Parametrisation, r: np.ndarray, J: np.ndarray, X: np.ndarray, seed: int) -> float:
     """p-value of the F-ratio of all functions of all looks together."""
     n = len(r)
     onto = np.linalg.svd(J, full_matrices=False)[0][:, : form.freedom]
-    size = functions(n, n - form.freedom)
-    F = np.hstack([look(X) for look in looks(form.activation, np.zeros(D), size, seed)])
+    size = feature_count(n, n - form.freedom)
+    F = np.hstack([look(X) for look in random_features(form.activation, np.zeros(D), size, seed)])
     for _ in range(2):
         F = F - onto @ (onto.T @ F)
     F /= np.linalg.norm(F, axis=0).clip(1e-9)

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from benchmarks._table import Table
-from onehidden.starts.joint_diagonalisation import decompose
+from onehidden.starts.joint_diagonalisation import joint_decompose
 from onehidden.streams import stream
 
 CONDITION = 10.0
@@ -81,7 +81,7 @@ def _exact_row(k: int, order: int, trials: int) -> tuple[object, ...]:
     for seed in range(trials):
         tensor, U = problem(k, order, seed)
         began = time.perf_counter()
-        found = decompose(tensor, k, seed=seed)
+        found = joint_decompose([tensor], k, seed=seed)
         seconds += time.perf_counter() - began
         errors.append(worst_row(found.components, U))
     good = int(np.sum(np.array(errors) <= 1e-8))
@@ -109,7 +109,7 @@ def _noise_row(k: int, noise: float, trials: int) -> tuple[object, ...]:
 
 
 def _ours(tensor: np.ndarray, k: int, seed: int) -> np.ndarray:
-    return decompose(tensor, k, seed=seed).components
+    return joint_decompose([tensor], k, seed=seed).components
 
 
 def _unit_rows(factor: np.ndarray) -> np.ndarray:

@@ -18,9 +18,9 @@ import numpy as np
 import onehidden as oh
 from benchmarks import _aims, _peers, _pool, _truth
 from benchmarks._table import Table
-from onehidden.fit.form import Form
-from onehidden.fit.in_memory import NetworkFit
-from onehidden.fit.polish import descend
+from onehidden.fit.final import descend
+from onehidden.fit.least_squares import InMemoryLeastSquares
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.streams import stream
@@ -144,9 +144,9 @@ def random_starts(
     X: np.ndarray, y: np.ndarray, k: int, seed: int, limit: float, bias: bool = False
 ) -> oh.OneHiddenNet:
     """The squared loss in all parameters at the true width, the best of 20 random starts within the time."""
-    form = Form(oh.activations.get("relu"), X.shape[1], k, bias)
+    form = Parametrisation(oh.activations.get("relu"), X.shape[1], k, bias)
     scale = float(y.std())
-    fit = NetworkFit(form, X, (y - y.mean()) / scale)
+    fit = InMemoryLeastSquares(form, X, (y - y.mean()) / scale)
     solver = LevenbergMarquardt(max_steps=200, floor=1e-29 * len(y), patience=20)
     rng = stream(seed, "benchmark", "efficiency", "starts")
     run, best = Run(seed, limit), None

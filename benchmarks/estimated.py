@@ -16,12 +16,11 @@ from benchmarks._table import Table
 from onehidden import laws, recover
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
-from onehidden.objectives import ScoreDesigned, unit_rows
-from onehidden.papers.fresh import random_rows, rotation
-from onehidden.papers.gmov_fig3 import without_degree_two
 from onehidden.scores import LocalLikelihood
-from onehidden.solvers.stochastic import adam, descend
 from onehidden.streams import derived_seed
+from onehidden_papers.lab.stochastic import adam, descend
+from onehidden_papers.objectives import ScoreDesigned, unit_rows
+from onehidden_papers.reproductions.experiment import random_rows, rotation, without_degree_two
 
 FOUND, STARTS = 0.1, 3
 BLOCK, LARGEST = 2048, 2**26  # rows, and numbers of a block of dense scores

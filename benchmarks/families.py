@@ -17,14 +17,13 @@ import onehidden as oh
 from benchmarks import _pool
 from benchmarks._table import Table
 from onehidden.certify.certificate import Certificate
+from onehidden.certify.evaluate import certify
 from onehidden.certify.local_fit import local_fit
-from onehidden.certify.questions import certify
 from onehidden.families import Family
-from onehidden.fit.noise import with_noise_of
-from onehidden.fit.polish import polish
+from onehidden.fit.final import optimise
 from onehidden.fit.problem import Problem
+from onehidden.options import Options
 from onehidden.precision import in_double
-from onehidden.recovery.options import checked_options
 from onehidden.recovery.outcome import record
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import read_target
@@ -155,7 +154,7 @@ def near(net: oh.OneHiddenNet, seed: int) -> oh.OneHiddenNet:
 
 def posed(name: str, X: np.ndarray, y: np.ndarray, k: int, linear: bool = False) -> Problem:
     """The problem as recover() poses it."""
-    options = checked_options(hidden=k, linear=linear, family=name)
+    options = Options(hidden=k, linear=linear, family=name)
     labels = np.where(y.sum(axis=1) > 0, 1 + np.argmax(y, axis=1), 0) if name == "softmax" else y
     target = read_target(X, labels, None, options.family, None, None, None)
     return problem_of(target.samples, options, target.family, target.offset)
@@ -163,10 +162,10 @@ def posed(name: str, X: np.ndarray, y: np.ndarray, k: int, linear: bool = False)
 
 def descended(problem: Problem, start: oh.OneHiddenNet) -> tuple[Problem, oh.OneHiddenNet]:
     """The end of the descent, with the noise known."""
-    found = polish(start, problem, Run(0)).network
-    known = with_noise_of(found, problem)
+    found = optimise(start, problem, Run(0)).network
+    known = problem.with_noise_of(found)
     if known is not problem:
-        found = polish(found, known, Run(0), near=True).network
+        found = optimise(found, known, Run(0), warm=True).network
     return known, found
 
 
@@ -211,13 +210,13 @@ def question(true: str, fitted: str, seed: int) -> dict[str, Any]:
     if fitted != true:
         start = oh.OneHiddenNet(start.weights, start.output * y.mean(), start.bias, y.mean())
     _, certificate = answered(posed(fitted, X, y, 2), start)
-    missed = certificate.missed
-    spread = next((one for one in certificate.own if one.name == "spread of y"), None)
-    told = None if spread is None and true == fitted else bool(spread and spread.asked and not spread.passed)
-    asked = missed is not None and missed.asked
-    if spread is not None and not spread.asked:
+    fit, spread = (
+        next((one for one in certificate.own if one.name == name), None) for name in ("fit", "spread of y")
+    )
+    told = None if spread is None and true == fitted else bool(spread and not spread.passed)
+    if spread is not None and not spread.evaluated:
         told = None
-    return {"p": missed.p_value if asked else None, "told": told}  # type: ignore[union-attr]
+    return {"p": fit.value if fit is not None and fit.evaluated else None, "told": told}
 
 
 @in_double
@@ -230,7 +229,7 @@ def band(name: str, seed: int) -> dict[str, Any]:
         net = oh.OneHiddenNet(net.weights, net.output, net.bias, net.intercept, linear=[0.5, -0.3, 0, 0.2, 0])
         y = y + X @ net.linear
     known, certificate = answered(posed(family, X, y, k, name == "linear"), near(net, seed))
-    options = checked_options(hidden=k, linear=name == "linear", family=family).plain()
+    options = Options(hidden=k, linear=name == "linear", family=family).to_dict()
     r = record(certificate, "near the truth", known.rows, None, options, Run(0), held=(known, None))
     fresh = drawn(family, 1, d, k, 200, seed + 1_000_000, idle=True)
     X, y = fresh[0], fresh[1] + (fresh[0] @ net.linear if name == "linear" else 0.0)

@@ -14,8 +14,8 @@ from pathlib import Path
 import jax
 
 from benchmarks._table import Table
-from onehidden import papers
-from onehidden.papers import parallel, stored
+from onehidden_papers import reproductions as papers
+from onehidden_papers.reproductions import experiment, record
 
 # In the order of what is wanted most, should time run out. The grids need processors, not an accelerator.
 ITEMS = (
@@ -34,10 +34,10 @@ def main(quick: bool) -> list[str]:
         if not any(fnmatch(name, one) for one in pattern.split(",")):
             continue
         begun = time.perf_counter()
-        with parallel.workers(int(os.environ.get("BENCH_JOBS", "1"))):
+        with experiment.workers(int(os.environ.get("BENCH_JOBS", "1"))):
             result = papers.get(name)(full=not quick, seed=SEED)
         seconds = time.perf_counter() - begun
-        stored.save(result, "default" if quick else "full", stored.made(SEED, seconds), folder)
+        record.save(result, "default" if quick else "full", record.made(SEED, seconds), folder)
         for claim, verdict in result.verdicts.items():
             table.row(name, claim, verdict, round(seconds, 1))
     return table.lines

@@ -72,14 +72,14 @@ def step(n: int, d: int, k: int) -> str:
     import time
 
     from benchmarks.budgets import planted
-    from onehidden.fit.samples import checked_samples
+    from onehidden.options import Options
     from onehidden.precision import in_double
-    from onehidden.recovery.options import checked_options
     from onehidden.recovery.solve import problem_of
+    from onehidden.recovery.target import checked_samples
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     X, y = planted(n, d, k)
-    problem = problem_of(checked_samples(X, y, None), checked_options(hidden=k))
+    problem = problem_of(checked_samples(X, y, None), Options(hidden=k))
     theta = stream(0, "growth", "parameters", d, k).standard_normal(problem.form.size)
 
     @in_double
@@ -87,7 +87,7 @@ def step(n: int, d: int, k: int) -> str:
         times: list[float] = []
         while sum(times) < 1.0 or len(times) < 3:
             begin = time.process_time()
-            problem.sums.normal_equations(theta)
+            problem.least_squares.normal_equations(theta)
             times.append(time.process_time() - begin)
         return min(times)
 

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import _house_size
 from benchmarks._table import Table
 
 ROOT = Path(__file__).parents[1]
@@ -44,6 +45,9 @@ def main(quick: bool) -> list[str]:
     source = Path(os.environ.get("BENCH_SRC", OWN)).resolve()
     modules = read(source)
     table = Table("measure", "value", "where")
+    docs = source.parents[1] / "docs"
+    for row in _house_size.rows(source.parent, docs if docs.is_dir() else None):
+        table.row(*row)
     for row in rows_of_the_walk(source):
         table.row(*row)
     graph = room_graph(modules)
@@ -87,7 +91,8 @@ def read(source: Path) -> list[Module]:
 
 
 def room_of(path: str) -> str:
-    return path.split("/")[0] if "/" in path else BASE
+    """The folder of a file; ``options.py`` is a room of one file, as in the test of layers."""
+    return path.split("/")[0] if "/" in path else {"options.py": "options"}.get(path, BASE)
 
 
 def sizes(source: Path, modules: list[Module]) -> dict[str, tuple[int, int]]:

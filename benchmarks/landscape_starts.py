@@ -10,9 +10,9 @@ from scipy.optimize import least_squares
 from benchmarks._table import Table
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
-from onehidden.objectives import GaussianDesigned, NonOrthogonal
-from onehidden.solvers.saddle_free import saddle_free_newton
 from onehidden.streams import stream
+from onehidden_papers.lab.descents import saddle_free_newton
+from onehidden_papers.objectives import GaussianDesigned, NonOrthogonal
 
 D, C = 10, 0.01
 

@@ -13,12 +13,12 @@ import warnings
 import numpy as np
 
 from benchmarks._table import Table
-from onehidden import papers
 from onehidden.laws import Gaussian, GaussianMixture
-from onehidden.papers import stored
-from onehidden.papers.gmov_scores import HINDSIGHT, QUANTITIES, SIZES
 from onehidden.scores import LocalLikelihood
 from onehidden.streams import derived_seed
+from onehidden_papers import reproductions as papers
+from onehidden_papers.reproductions import record
+from onehidden_papers.reproductions.gmov_scores import HINDSIGHT, QUANTITIES, SIZES
 
 LAWS = {
     "gmov-fig1": Gaussian(np.zeros(2), np.eye(2)),
@@ -34,7 +34,7 @@ def main(quick: bool) -> list[str]:
     )
     begun, met, cells = time.perf_counter(), 0, 0
     for name, law in LAWS.items():
-        kept = stored.load(papers.get(name), "full")
+        kept = record.load(papers.get(name), "full")
         assert kept is not None
         told = {(r["error"], r["n"]): r for r in kept.table.records() if r["estimator"] == HINDSIGHT}
         for n in (128, 1024) if quick else SIZES:

@@ -18,10 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks._table import Table
-from onehidden.objectives import GaussianDesigned, ProductScore, ScoreDesigned
-from onehidden.objectives.base import _value_and_grad
 from onehidden.precision import double
 from onehidden.streams import stream
+from onehidden_papers.objectives import GaussianDesigned, ProductScore, ScoreDesigned
+from onehidden_papers.objectives.base import _value_and_grad
 
 # Pinned to one core, processor time is what a quiet machine would show; otherwise the wall clock.
 _clock = time.process_time if len(os.sched_getaffinity(0)) == 1 else time.perf_counter

@@ -14,8 +14,8 @@ import onehidden as oh
 from benchmarks import _pool
 from benchmarks._table import Table
 from onehidden import activations
-from onehidden.fit.form import Form
-from onehidden.fit.in_memory import NetworkFit
+from onehidden.fit.least_squares import InMemoryLeastSquares
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.precision import in_double
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.streams import stream
@@ -98,8 +98,8 @@ def steps(repetitions: int) -> list[str]:
     rng, solver, median = stream(0, "benchmark", "outputs", "steps"), LevenbergMarquardt(damping=1e-5), {}
     X = rng.standard_normal((2000, 50))
     for q in (None, 2, 10):
-        form = Form(activations.get("relu"), 50, 50, True, True, outputs=q)
-        fit = NetworkFit(form, X, rng.standard_normal((2000, *form.tail)))
+        form = Parametrisation(activations.get("relu"), 50, 50, True, True, outputs=q)
+        fit = InMemoryLeastSquares(form, X, rng.standard_normal((2000, *form.tail)))
         state, seconds = solver.init(fit, 0.1 * rng.standard_normal(form.size)), []
         for _ in range(repetitions + 1):
             began = time.perf_counter()

@@ -25,13 +25,13 @@ from benchmarks.estimated import score_moment
 from onehidden import laws, recover
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
-from onehidden.objectives import HermiteLoss, ScoreDesigned, SquaredLoss, unit_rows
-from onehidden.papers.fresh import random_rows, rotation
 from onehidden.refused import Refused
 from onehidden.scores import LocalLikelihood
-from onehidden.solvers.stochastic import adam, cosine_decay, descend
 from onehidden.starts.tensor import tensor_start
 from onehidden.streams import derived_seed
+from onehidden_papers.lab.stochastic import adam, cosine_decay, descend
+from onehidden_papers.objectives import HermiteLoss, ScoreDesigned, SquaredLoss, unit_rows
+from onehidden_papers.reproductions.experiment import random_rows, rotation
 
 FOUND, STARTS, SAMPLES, STEPS = 0.1, 3, 5, 800
 # (law, units at d inputs, inputs): k = d = 50 takes an accelerator.
@@ -180,7 +180,7 @@ def left_of(y: Rows, *features: Rows) -> Rows:
 def _tensor(X: Rows, y: Rows, k: int, seed: int) -> Rows:
     """The start alone, with the Gaussian score whatever the law, as [ZSJBD] have it; refused is not found."""
     try:
-        return tensor_start(X, y, k, seed=0).weights
+        return tensor_start(X, y, k, seed=0).network.weights
     except Refused:
         return np.eye(k, X.shape[1])
 

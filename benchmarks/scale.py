@@ -21,8 +21,8 @@ import numpy as np
 import onehidden as oh
 from benchmarks._table import Table
 from onehidden import activations, laws
-from onehidden.fit.form import Form
-from onehidden.fit.in_memory import NetworkFit
+from onehidden.fit.least_squares import InMemoryLeastSquares
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.moments import score_moments
 from onehidden.moments.products import ProductSums
 from onehidden.moments.streaming import hermite_scores
@@ -120,13 +120,13 @@ def moment_rates(n: int, d: int = 50) -> list[str]:
 def step_times(k: int, n: int) -> list[str]:
     """One Levenberg–Marquardt step of d = k units: normal equations, solution, loss of the trial."""
     d, rng = k, stream(0, "benchmark", "scale", "teacher")
-    form = Form(activations.get("relu"), d, k)
+    form = Parametrisation(activations.get("relu"), d, k)
     truth = rng.standard_normal(form.size) / np.sqrt(d)
     X = stream(0, "benchmark", "scale", "inputs").standard_normal((n, d))
     weights, output, _, _, constant = form.unpack(truth)
     y = np.maximum(X @ weights.T, 0) @ output + constant
     start = truth + 0.05 * stream(0, "benchmark", "scale", "start").standard_normal(form.size)
-    fit = NetworkFit(form, X, y)
+    fit = InMemoryLeastSquares(form, X, y)
     LevenbergMarquardt(max_steps=1).solve(fit, start)  # compiles
     ours = (
         seconds(lambda: LevenbergMarquardt(max_steps=3).solve(fit, start)) / 4
@@ -144,7 +144,7 @@ def step_times(k: int, n: int) -> list[str]:
     return table.lines
 
 
-def _torch_step(form: Form, X: np.ndarray, y: np.ndarray, theta: np.ndarray) -> float:
+def _torch_step(form: Parametrisation, X: np.ndarray, y: np.ndarray, theta: np.ndarray) -> float:
     import torch
 
     inputs, target = torch.tensor(X), torch.tensor(y)
@@ -175,7 +175,7 @@ def _torch_step(form: Form, X: np.ndarray, y: np.ndarray, theta: np.ndarray) -> 
     return seconds(step, 2)
 
 
-def _scipy_step(form: Form, X: np.ndarray, y: np.ndarray, theta: np.ndarray, solver: str) -> float:
+def _scipy_step(form: Parametrisation, X: np.ndarray, y: np.ndarray, theta: np.ndarray, solver: str) -> float:
     from scipy.optimize import least_squares
 
     k, d = form.k, form.d
@@ -201,17 +201,15 @@ def cost_rows(n: int, d: int = 50, k: int = 10) -> list[str]:
     from functools import partial
 
     from onehidden.data.survey import Survey
-    from onehidden.fit.cost import costs
     from onehidden.fit.rounding import rounding_of
-    from onehidden.fit.streamed import StreamedRows
-    from onehidden.recovery.streamed import coordinates_of
+    from onehidden.recovery.streamed import StreamedRows, coordinates_of, costs
 
     def processor(work: Callable[[], object]) -> float:
         begin = time.process_time()
         work()
         return time.process_time() - begin
 
-    form = Form(activations.get("relu"), d, k)
+    form = Parametrisation(activations.get("relu"), d, k)
     A = stream(0, "benchmark", "scale", "matrix").standard_normal((1024, 1024))
     A @ A
     rate = 2 * 1024**3 / min(processor(lambda: A @ A) for _ in range(5))
@@ -224,7 +222,9 @@ def cost_rows(n: int, d: int = 50, k: int = 10) -> list[str]:
         summary = survey().result()
         law, basis = laws.Gaussian(summary.mean, summary.covariance), planted(d, k).weights.T
         rounding = rounding_of(max(abs(summary.bottom), abs(summary.top)), float(np.sqrt(summary.variance)))
-        fit = StreamedRows(source, n, float(n), rounding).sums(form, coordinates_of(summary, form.bias))
+        fit = StreamedRows(source, n, float(n), rounding).least_squares(
+            form, coordinates_of(summary, form.bias)
+        )
         theta = stream(0, "benchmark", "scale", "student").standard_normal(form.size)
         fit.normal_equations(theta)  # compiles
         works = {

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks._table import Table
-from onehidden import laws, problems, scores
-from onehidden.papers.parallel import map_cells, workers
+from onehidden import laws, scores
 from onehidden.streams import stream
+from onehidden_papers import problems
+from onehidden_papers.reproductions.experiment import map_cells, workers
 
 ESTIMATORS = {
     "gaussian": lambda: scores.GaussianScore(),

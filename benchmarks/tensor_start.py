@@ -8,9 +8,9 @@ import numpy as np
 
 from benchmarks._table import Table
 from onehidden.matching import match
-from onehidden.papers.conditioned import conditioned_teacher
 from onehidden.starts.tensor import tensor_start
 from onehidden.streams import stream
+from onehidden_papers.problems.problem import conditioned_teacher
 
 REFERENCE = (100_000, 100, 10)
 SWEEPS = {
@@ -40,5 +40,5 @@ def _row(table: Table, varied: str, n: int, d: int, k: int) -> float:
     began, used = time.perf_counter(), time.process_time()
     start = tensor_start(X, y, k, activation="relu")
     seconds, used = time.perf_counter() - began, time.process_time() - used
-    table.row(varied, n, d, k, seconds, used, match(start, teacher).max_error)
+    table.row(varied, n, d, k, seconds, used, match(start.network, teacher).max_error)
     return used

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import re
+import itertools
 import sys
 from pathlib import Path
 from typing import Any
@@ -35,79 +35,53 @@ napoleon_google_docstring = False
 suppress_warnings = ["ref.ref", "ref.python", "ref.term", "docutils"]
 
 
+def resolved(name: str) -> tuple[str, str, Any]:
+    """(module, name inside it, object) of a dotted name below one of the two packages."""
+    parts = name.split(".")
+    for package, cut in itertools.product(("onehidden", "onehidden_papers"), range(len(parts), 0, -1)):
+        try:
+            found: Any = importlib.import_module(".".join([package, *parts[:cut]]))
+        except ModuleNotFoundError:
+            continue
+        module = found.__name__
+        for part in parts[cut:]:
+            found = getattr(found, part)
+        return module, ".".join(parts[cut:]), found
+    raise ValueError(f"no such object: {name}")
+
+
 def implementation(name: str) -> tuple[str, str, int]:
-    """(file below src/onehidden, page of its source on the site, line) of a dotted name."""
-    parts = name.split(".")
-    for cut in range(len(parts), 0, -1):
-        try:
-            module = importlib.import_module(".".join(["onehidden", *parts[:cut]]))
-        except ModuleNotFoundError:
-            continue
-        found: Any = module
-        for part in parts[cut:]:
-            found = getattr(found, part)
-        found = inspect.unwrap(found.fget if isinstance(found, property) else found)
-        file = Path(str(inspect.getsourcefile(found)))
-        inside = file.relative_to(Path(onehidden.__file__).parent)
-        line = inspect.getsourcelines(found)[1] if cut < len(parts) else 1
-        page = f"_modules/onehidden/{inside.with_suffix('')}.html"
-        return str(inside), page, max(line, 1)
-    raise ValueError(f"no such object: onehidden.{name}")
-
-
-def _at(name: str) -> Any:
-    """The object of a dotted name below the package; None where the name ends in a module."""
-    parts = name.split(".")
-    for cut in range(len(parts) - 1, 0, -1):
-        try:
-            found: Any = importlib.import_module(".".join(["onehidden", *parts[:cut]]))
-        except ModuleNotFoundError:
-            continue
-        for part in parts[cut:]:
-            found = getattr(found, part)
-        return found
-    return None
+    """(file below src, page of its source on the site, line) of a dotted name."""
+    _, inside, found = resolved(name)
+    found = inspect.unwrap(found.fget if isinstance(found, property) else found)
+    file = Path(str(inspect.getsourcefile(found))).relative_to(Path(onehidden.__file__).parents[1])
+    line = inspect.getsourcelines(found)[1] if inside else 1
+    return str(file), f"_modules/{file.with_suffix('')}.html", max(line, 1)
 
 
 def _impl(role, rawtext, text, lineno, inliner, options=None, content=()):
     """``{impl}`name` ``: a link to the line that implements an equation."""
     from docutils import nodes
 
-    inside, page, line = implementation(text)
-    module = inside.removesuffix(".py").replace("/", ".")
-    anchor = text.removeprefix(module).lstrip(".")
-    if isinstance(_at(text), property):  # the site marks classes and functions, not properties
+    file, page, line = implementation(text)
+    _, anchor, found = resolved(text)
+    if isinstance(found, property):  # the site marks classes and functions, not properties
         anchor = anchor.rpartition(".")[0]
-    return [nodes.reference(rawtext, f"{inside}, line {line}", refuri=f"{page}#{anchor}", internal=True)], []
+    return [nodes.reference(rawtext, f"{file}, line {line}", refuri=f"{page}#{anchor}", internal=True)], []
 
 
-_SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises")
+def escaped(lines: list[str]) -> list[str]:
+    """Escape the bars of norms, which the markup would read as substitutions; code is left as it is."""
+
+    def of(line: str) -> str:
+        parts = line.split("``")
+        return "``".join(part if code % 2 else part.replace("|", "\\|") for code, part in enumerate(parts))
+
+    return [line if line.lstrip().startswith((">>>", "...")) else of(line) for line in lines]
 
 
-def described(lines: list[str]) -> list[str]:
-    """A docstring whose entries "name : what it is" have the description on a line of its own.
-
-    The house writes them on one line; read by the letter of the format, the description would be a type.
-    """
-    found: list[str] = []
-    inside = False
-    for number, line in enumerate(lines):
-        underlined = number + 1 < len(lines) and set(lines[number + 1].strip()) == {"-"}
-        if underlined:
-            inside = line.strip() in _SECTIONS
-        if "``" not in line:
-            line = line.replace("|", "\\|")  # a norm, not a substitution
-        name, colon, text = line.partition(" : ")
-        if inside and colon and not line.startswith(" ") and text:
-            # "d." alone would begin a list.
-            found += [name, "    " + re.sub(r"^(\w)\.", r"\1\\.", text)]
-        else:
-            found.append(line)
-    return found
-
-
-def _describe(app: Any, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
-    lines[:] = described(lines)
+def _escape(app: Any, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    lines[:] = escaped(lines)
 
 
 def _mathml(block: bool) -> Any:
@@ -125,5 +99,5 @@ def _mathml(block: bool) -> Any:
 
 def setup(app: Any) -> None:
     app.add_role("impl", _impl)
-    app.connect("autodoc-process-docstring", _describe, priority=400)  # before the format is read, at 500
+    app.connect("autodoc-process-docstring", _escape, priority=400)  # before the format is read, at 500
     app.add_html_math_renderer("mathml", (_mathml(False), None), (_mathml(True), None))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import matplotlib.figure
 
-from onehidden.report.style import house
+from onehidden.report.figures import house
 
 STORED = Path(__file__).parents[1] / "benchmarks" / "results" / "growth.md"
 WORDS = {"n": "rows n", "d": "inputs d", "k": "units k"}

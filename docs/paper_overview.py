@@ -6,8 +6,8 @@ import re
 
 import paper_pictures
 
-from onehidden.papers import stored
-from onehidden.papers.record import VERDICTS, Item
+from onehidden_papers.reproductions import record
+from onehidden_papers.reproductions.record import VERDICTS, Item
 
 BELOW = dict(zip("0123456789m", "₀₁₂₃₄₅₆₇₈₉ₘ", strict=True))
 INTRODUCTION = """
@@ -101,7 +101,7 @@ def overview(groups: dict[str, list[Item]], pages: list[str]) -> str:
     table = ["| claim | where | verdict at full size | default size | run |", "|---|---|---|---|---|"]
     for key, group in groups.items():
         for item in group:
-            kept, small = kept_rows(item), stored.load(item, "default")
+            kept, small = kept_rows(item), record.load(item, "default")
             for claim in item.claims:
                 found, other = kept.verdicts[claim.name], small.verdicts[claim.name] if small else "–"
                 table.append(
@@ -118,7 +118,7 @@ def overview(groups: dict[str, list[Item]], pages: list[str]) -> str:
 
 def _other_at_default(item: Item) -> list[str]:
     """Claims whose verdict at the default size is another than at the full one."""
-    small = stored.load(item, "default")
+    small = record.load(item, "default")
     return [name for name, v in kept_rows(item).verdicts.items() if small and small.verdicts[name] != v]
 
 
@@ -140,9 +140,9 @@ def _needed() -> list[str]:
     return lines
 
 
-def kept_rows(item: Item) -> stored.Stored:
+def kept_rows(item: Item) -> record.Stored:
     """The rows of full size."""
-    kept = stored.load(item, "full")
+    kept = record.load(item, "full")
     if kept is None:
         raise SystemExit(f"{item.name} has no rows of full size: run it with --full --store first")
     return kept

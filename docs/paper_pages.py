@@ -17,10 +17,10 @@ import paper_pictures
 from matplotlib.figure import Figure
 from paper_overview import anchor, boxed, cell, kept_rows, lowered, overview, plain
 
-from onehidden import papers
-from onehidden.papers import stored
-from onehidden.papers.atlas import atlas
-from onehidden.papers.record import Item
+from onehidden_papers import reproductions as papers
+from onehidden_papers.reproductions import record
+from onehidden_papers.reproductions.atlas import atlas
+from onehidden_papers.reproductions.record import Item
 
 OUT = Path(__file__).parent / "papers"
 PAPERS = {
@@ -65,18 +65,18 @@ def _page(key: str, items: list[Item]) -> str:
         lines += _rows(kept.table)
         lines += ["", *(f"- {plain(note)}" for note in kept.table.notes), ""]
         module = item.measure.func.__module__ if hasattr(item.measure, "func") else item.measure.__module__
-        code = f"{{impl}}`{module.removeprefix('onehidden.')}`"
+        code = f"{{impl}}`{module.removeprefix('onehidden_papers.').replace('reproductions', 'papers')}`"
         lines += [f"`onehidden reproduce {item.name}`, in full `--full`; code: {code}.", ""]
     return "\n".join(lines)
 
 
-def _rows(table: stored.Table) -> list[str]:
+def _rows(table: record.Table) -> list[str]:
     digits = 3 if len(table.columns) > 9 else 4  # what fits beside each other
     lines = [f"| {' | '.join(cell(c) for c in table.columns)} |", "|" + "---|" * len(table.columns)]
     return boxed([*lines, *(f"| {' | '.join(cell(v, digits) for v in row)} |" for row in table.rows)])
 
 
-def _picture(item: Item, kept: stored.Stored) -> str:
+def _picture(item: Item, kept: record.Stored) -> str:
     assert item.draw is not None
     name = f"{item.name}.png"
     figure = Figure(figsize=(5.8, 4.0), layout="constrained")  # letters stay legible at the width of a phone

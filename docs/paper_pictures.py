@@ -10,7 +10,7 @@ from pathlib import Path
 import matplotlib.figure
 from matplotlib.axes import Axes
 
-from onehidden.report.style import CYCLE, MUTED, house
+from onehidden.report.figures import CYCLE, MUTED, house
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 MARKERS: dict[str, str] = dict(

@@ -6,8 +6,8 @@ import matplotlib.figure
 import numpy as np
 
 import onehidden as oh
-from onehidden.report import drawings
-from onehidden.report.style import house
+from onehidden.report import figures
+from onehidden.report.figures import house
 
 
 def main() -> None:
@@ -18,11 +18,11 @@ def main() -> None:
         figure = matplotlib.figure.Figure(figsize=(9, 3.6), layout="constrained")
         left, right = figure.subfigures(1, 2, width_ratios=(1, 1.2))
         names = [str(i + 1) for i in range(50)]
-        drawings.cosines(left, np.abs(paired @ truth.weights.T), names, names)
+        figures.cosines(left, np.abs(paired @ truth.weights.T), names, names)
         loss, clock, steps = (
             np.array([getattr(t, one) for t in r.trace]) for one in ("loss", "seconds", "step")
         )
-        drawings.trace(right, [t.stage for t in r.trace], np.maximum(loss, 1e-34), clock, steps)
+        figures.trace(right, [t.stage for t in r.trace], np.maximum(loss, 1e-34), clock, steps)
         figure.savefig(Path(__file__).with_name("recovery.png"), dpi=110)
 
 

@@ -1,10 +1,10 @@
-"""Draws docs/success.png from the stored table: share of teachers recovered against samples a parameter."""
+"""Draws docs/success.png from the stored table: share of teachers recovered against samples per parameter."""
 
 from pathlib import Path
 
 import matplotlib.figure
 
-from onehidden.report.style import house
+from onehidden.report.figures import house
 
 STORED = Path(__file__).parents[1] / "benchmarks" / "results" / "success.md"
 METHODS = {"recover: exact": "-", "random starts: within 1e-6": "--", "torch: within 1e-6": ":"}
@@ -36,7 +36,9 @@ def main() -> None:
                         style, marker="o", markersize=3, label=name.partition(":")[0],
                     )  # fmt: skip
             axes.axvline(1.0, color="0.6", linewidth=1)
-            axes.set(title=f"d = k = {k}", xlabel="samples a parameter", ylim=(-0.05, 1.05), xlim=(0.9, 4.1))
+            axes.set(
+                title=f"d = k = {k}", xlabel="samples per parameter", ylim=(-0.05, 1.05), xlim=(0.9, 4.1)
+            )
             axes.legend()
         figure.savefig(Path(__file__).with_name("success.png"), dpi=110)
 

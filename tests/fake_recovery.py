@@ -43,6 +43,9 @@ class FakeRecovery:
     versions: dict[str, str] = field(default_factory=dict)
     units: tuple[UnitVerdict, ...] = ()
 
+    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
+        return self.network.predict(X)
+
     def interval(self, level: float = 0.95):
         from scipy.stats import norm
 
@@ -82,7 +85,7 @@ def fake(found: OneHiddenNet, names: tuple[str, ...] | None = None, good: bool =
         intercept=0.004,
     )
     trace = [Step("moments", i, 2.0 * 0.97**i, 0.01 * i) for i in range(5)]
-    trace += [Step("wide student", 100 * i, 1.7 * 0.93**i + 0.05, 0.1 + 0.02 * i) for i in range(60)]
+    trace += [Step("wide network", 100 * i, 1.7 * 0.93**i + 0.05, 0.1 + 0.02 * i) for i in range(60)]
     trace += [Step("Levenberg–Marquardt", i, 0.06 * 0.4**i + 0.0101, 1.4 + 0.05 * i) for i in range(14)]
     checks = (
         at_most("fit against noise", 1.02, 1.1, "The residual is what noise alone would leave.", About.FIT),

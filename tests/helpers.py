@@ -15,7 +15,7 @@ import numpy as np
 from onehidden import OneHiddenNet, match
 from onehidden.activations import Activation
 from onehidden.checks import Check
-from onehidden.fit.form import Form
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
 from onehidden.recovery import Recovery
@@ -76,7 +76,7 @@ def problem_of(X: np.ndarray, y: np.ndarray, activation: Activation, k: int, bia
     """The least-squares problem of samples, in the coordinates that recover() would choose."""
     samples = Samples(X, y)
     around = samples.coordinates(bias)
-    return Problem(samples, Form(activation, around.rank, k, bias), around)
+    return Problem(samples, Parametrisation(activation, around.rank, k, bias), around)
 
 
 def worst_error(found: OneHiddenNet, truth: OneHiddenNet) -> float:
@@ -117,18 +117,12 @@ def sketched() -> Iterator[None]:
 
     tests/report writes and reads them all.
     """
-    from matplotlib.figure import Figure as Canvas
+    from matplotlib.figure import Figure
 
-    from onehidden.report import as_html, as_markdown
-    from onehidden.report.blocks import Figure
-    from onehidden.report.style import house
+    def empty(canvas: Figure, file: io.StringIO, **_: object) -> None:
+        file.write("<svg></svg>")
 
-    def sketch(figure: Figure) -> str:
-        with house():
-            figure.draw(Canvas(figsize=figure.size, layout="constrained"))
-        return f'<svg role="img" aria-labelledby="{figure.name}-caption"></svg>'
-
-    with mock.patch.object(as_html, "to_svg", sketch), mock.patch.object(as_markdown, "to_svg", sketch):
+    with mock.patch.object(Figure, "savefig", empty):
         yield
 
 

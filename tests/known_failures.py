@@ -28,7 +28,7 @@ class KnownFailure:
 
 
 KNOWN_FAILURES = (
-    KnownFailure("wine-relu-10", 0, "1.3 samples a parameter: no start ends at the units in 120 s", "0.1"),
-    KnownFailure("wine-relu-10", 1, "1.3 samples a parameter: no start ends at the units in 120 s", "0.1"),
-    KnownFailure("breast-cancer-relu-10", 0, "1.8 samples a parameter: one seed in ten in 120 s", "0.1"),
+    KnownFailure("wine-relu-10", 0, "1.3 samples per parameter: no start ends at the units in 120 s", "0.1"),
+    KnownFailure("wine-relu-10", 1, "1.3 samples per parameter: no start ends at the units in 120 s", "0.1"),
+    KnownFailure("breast-cancer-relu-10", 0, "1.8 samples per parameter: one seed in ten in 120 s", "0.1"),
 )

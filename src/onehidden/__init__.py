@@ -1,11 +1,16 @@
 """onehidden: recover the hidden layer that generated your data.
 
-The whole public surface stands on this page; what is heavy is imported when first asked for.
+This page names the whole public interface; every name is imported at its first use. The modules
+``objectives``, ``lab``, ``problems`` and ``papers`` live in the package ``onehidden_papers``, which imports
+this one; they answer under both names.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0"
@@ -16,12 +21,8 @@ if TYPE_CHECKING:
         certify,
         data,
         families,
-        lab,
         laws,
         moments,
-        objectives,
-        papers,
-        problems,
         scores,
         starts,
     )
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from onehidden.recovery import Recovery, load_recovery, recover
     from onehidden.recovery.classifier import OneHiddenClassifier
     from onehidden.recovery.estimator import OneHiddenRegressor
+    from onehidden_papers import lab, objectives, problems
+    from onehidden_papers import reproductions as papers
 
 _HOME = {
     "Check": "onehidden.checks",
@@ -49,6 +52,12 @@ _ROOMS = (
     "activations", "certify", "data", "families", "lab", "laws", "moments", "objectives", "papers",
     "problems", "scores", "starts",
 )  # fmt: skip
+_THEORY = {
+    "lab": "onehidden_papers.lab",
+    "objectives": "onehidden_papers.objectives",
+    "papers": "onehidden_papers.reproductions",
+    "problems": "onehidden_papers.problems",
+}
 
 __all__ = [
     "Check",
@@ -89,3 +98,29 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
+
+
+class _TheoryModule:
+    """Finder and loader: ``import onehidden.lab`` gives the module ``onehidden_papers.lab`` itself."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        package, _, inside = name.partition(".")
+        room, dot, rest = inside.partition(".")
+        if package != __name__ or room not in _THEORY:
+            return None
+        return ModuleSpec(name, _TheoryModule(_THEORY[room] + dot + rest))  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = importlib.import_module(self.name)
+        self.spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.spec  # the import system put the spec of the second name in its place
+
+
+sys.meta_path.insert(0, _TheoryModule)  # type: ignore[arg-type]

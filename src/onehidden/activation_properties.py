@@ -1,42 +1,22 @@
-"""P1, P2, P3 of [ZSJBD] decided from values of g' alone, with the tolerances written down here.
+"""P1, P2, P3 of [ZSJBD] decided from values of g' alone, and expectations under the normal law.
 
 P1  0 <= g'(z) <= L |z|^p for some p >= 0.
 P2  rho(sigma) > 0 for every sigma > 0.
 P3  (a) |g''| <= L everywhere, or (b) g'' = 0 except at finitely many points.
 
-A claim about all z is decided on grids that reach from ``SMALLEST`` to ``LARGEST``; a claim about a limit
-(bounded, finitely many) by whether the measured quantity still grows when the grid is refined or extended.
+A claim about all z is decided on grids; a claim about a limit (bounded, finitely many) by whether the
+measured quantity still grows when the grid is refined or extended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from onehidden.quadrature import standard_normal_nodes
-
-SMALLEST, LARGEST = 1e-6, 1e6
-ROUNDING = 1e-12  # of g', relative to its size nearby
-GROWTH = 1.05  # what bounded quantities may gain from one more decade or a finer grid
-SIGMAS = tuple(np.geomspace(0.1, 10, 9))
-POWERS = range(5)
-BLOCK = 1 << 13
-
 Slope = Callable[[np.ndarray], np.ndarray]
-
-
-@dataclass(frozen=True)
-class SlopeProperties:
-    """The verdicts; ``power`` is the smallest p of P1, ``kinks`` the number of cells where g' changes."""
-
-    p1: bool
-    p2: bool
-    p3a: bool
-    p3b: bool
-    power: int | None
-    kinks: int | None
 
 
 def rho_terms(slope: Slope, sigma: float) -> tuple[float, float, float]:
@@ -55,78 +35,122 @@ def rho_terms(slope: Slope, sigma: float) -> tuple[float, float, float]:
     return first, second, a0 * a2 - a1**2
 
 
-def decide(slope: Slope) -> SlopeProperties:
-    """P1, P2, P3(a) and P3(b) of the activation with this derivative."""
-    slope = _in_blocks(slope)
-    power = _homogeneous_bound(slope)
-    kinks = _piecewise_linear(slope)
-    return SlopeProperties(
-        p1=power is not None and _non_negative(slope),
-        p2=all(_rho_is_positive(slope, s) for s in SIGMAS),
-        p3a=_bounded_curvature(slope),
-        p3b=kinks is not None,
-        power=power,
-        kinks=kinks,
-    )
+@dataclass(frozen=True)
+class SlopeProperties:
+    """The verdicts; ``power`` is the smallest p of P1, ``kinks`` the number of cells where g' changes."""
+
+    p1: bool
+    p2: bool
+    p3a: bool
+    p3b: bool
+    power: int | None
+    kinks: int | None
+
+    @classmethod
+    def of(cls, slope: Slope, smallest: float = 1e-6, largest: float = 1e6) -> SlopeProperties:
+        """The properties of the activation with this derivative.
+
+        Parameters
+        ----------
+        slope : callable
+            g' on arrays.
+        smallest, largest : float
+            Sizes of z that are looked at.
+        """
+        slope = _in_blocks(slope)
+        size = np.geomspace(smallest, largest, round(200 * np.log10(largest / smallest)) + 1)
+        above, below = slope(size), slope(-size)
+        power = _smallest_power(size, np.maximum(np.abs(above), np.abs(below)))
+        least = min(np.min(above), np.min(below), float(slope(np.zeros(1))[0]))
+        kinks = _cells_with_kinks(slope)
+        return cls(
+            p1=power is not None and bool(_at_most(-least, 0.0)),
+            p2=all(_rho_is_positive(slope, sigma) for sigma in np.geomspace(0.1, 10, 9)),
+            p3a=_bounded_curvature(slope, np.geomspace(8, largest, 2_000)),
+            p3b=kinks is not None,
+            power=power,
+            kinks=kinks,
+        )
 
 
-def _in_blocks(slope: Slope) -> Slope:
-    """The same function asked in blocks of one length: a compiled slope is then compiled once."""
+def _at_most(value: float, bound: float, growth: float = 1.05, rounding: float = 1e-12) -> bool:
+    """Whether a bounded quantity stays put: one more decade, or a finer grid, may add a twentieth."""
+    return bool(value <= growth * bound + rounding)
+
+
+def _in_blocks(slope: Slope, block: int = 1 << 13) -> Slope:
+    """The same function in blocks of one length: a compiled slope is then compiled once."""
 
     def blocked(z: np.ndarray) -> np.ndarray:
-        padded = np.zeros(-(-len(z) // BLOCK) * BLOCK)
+        padded = np.zeros(-(-len(z) // block) * block)
         padded[: len(z)] = z
-        return np.concatenate([slope(part) for part in padded.reshape(-1, BLOCK)])[: len(z)]
+        return np.concatenate([slope(part) for part in padded.reshape(-1, block)])[: len(z)]
 
     return blocked
 
 
-def _sizes(per_decade: int = 200) -> np.ndarray:
-    decades = round(np.log10(LARGEST / SMALLEST))
-    return np.geomspace(SMALLEST, LARGEST, decades * per_decade + 1)
-
-
-def _non_negative(slope: Slope) -> bool:
-    size = _sizes()
-    values = np.concatenate([slope(size), slope(-size), slope(np.zeros(1))])
-    return bool(np.min(values) >= -ROUNDING)
-
-
-def _homogeneous_bound(slope: Slope) -> int | None:
+def _smallest_power(size: np.ndarray, value: np.ndarray, most: int = 4) -> int | None:
     """The smallest p for which g'(z)/|z|^p grows neither towards infinity nor towards zero."""
-    size = _sizes()
-    value = np.maximum(np.abs(slope(size)), np.abs(slope(-size)))
-    for p in POWERS:
-        ratio = value / size**p
-        inside = np.max(ratio[(size >= 10 * SMALLEST) & (size <= LARGEST / 10)])
-        if np.max(ratio) <= GROWTH * inside:
-            return p
-    return None
+    inside = (size >= 10 * size[0]) & (size <= size[-1] / 10)
+    ratios = {p: value / size**p for p in range(most + 1)}
+    return next((p for p, r in ratios.items() if _at_most(np.max(r), np.max(r[inside]), rounding=0.0)), None)
 
 
-def _rho_is_positive(slope: Slope, sigma: float) -> bool:
+def _rho_is_positive(slope: Slope, sigma: float, rounding: float = 1e-12) -> bool:
     z, weight = standard_normal_nodes()
-    return min(rho_terms(slope, sigma)) > ROUNDING * float(np.sum(weight * slope(sigma * z) ** 2))
+    return min(rho_terms(slope, sigma)) > rounding * float(np.sum(weight * slope(sigma * z) ** 2))
 
 
-def _bounded_curvature(slope: Slope) -> bool:
+def _bounded_curvature(slope: Slope, far: np.ndarray) -> bool:
     """Difference quotients of g' that stay put under refinement (no jump) and far away (no growth)."""
-    coarse, fine = (_largest_quotient(slope, cells) for cells in (1_600, 160_000))
-    size = np.geomspace(8, LARGEST, 2_000)
-    far = max(float(np.max(np.abs(slope(2 * s * size) - slope(s * size)) / size)) for s in (1.0, -1.0))
-    return bool(fine <= GROWTH * coarse + ROUNDING and far <= GROWTH * fine + ROUNDING)
+    coarse, fine = (
+        float(np.max(np.abs(np.diff(slope(z))))) / (z[1] - z[0]) for z in map(_grid, (1_600, 160_000))
+    )
+    away = max(float(np.max(np.abs(slope(2 * s * far) - slope(s * far)) / far)) for s in (1.0, -1.0))
+    return _at_most(fine, coarse) and _at_most(away, fine)
 
 
-def _largest_quotient(slope: Slope, cells: int) -> float:
-    z = np.linspace(-8, 8, cells + 1)
-    return float(np.max(np.abs(np.diff(slope(z))))) / (z[1] - z[0])
-
-
-def _piecewise_linear(slope: Slope) -> int | None:
+def _cells_with_kinks(slope: Slope, rounding: float = 1e-12) -> int | None:
     """Number of cells where g' changes, when a finer grid finds no more of them; None otherwise."""
     counts = []
     for cells in (1_600, 160_000):
-        z = np.linspace(-8, 8, cells + 1)
-        value = slope(z)
-        counts.append(int(np.sum(np.abs(np.diff(value)) > ROUNDING * np.max(np.abs(value)))))
+        value = slope(_grid(cells))
+        counts.append(int(np.sum(np.abs(np.diff(value)) > rounding * np.max(np.abs(value)))))
     return counts[1] if counts[1] <= counts[0] else None
+
+
+def _grid(cells: int) -> np.ndarray:
+    return np.linspace(-8, 8, cells + 1)
+
+
+@lru_cache(maxsize=1)
+def standard_normal_nodes(
+    reach: float = 16.0, panels: int = 256, nodes: int = 16, halvings: int = 20
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights, normal density included, of composite Gauss–Legendre on [-reach, reach].
+
+    Zero is a panel edge, so integrands that are smooth on each side of it keep full order; towards zero
+    the panels halve, so that g(sigma z) with a large sigma is resolved too.
+    """
+    t, w = np.polynomial.legendre.leggauss(nodes)
+    edges = np.linspace(-reach, reach, panels + 1)
+    graded = edges[panels // 2 + 1] * 0.5 ** np.arange(1, halvings + 1)
+    edges = np.sort(np.concatenate([edges, graded, -graded]))
+    half = np.diff(edges)[:, None] / 2
+    z = (edges[:-1, None] + half * (t + 1)).ravel()
+    weight = (half * w).ravel() * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    return z, weight
+
+
+def normal_expectation(fn: Callable[[np.ndarray], np.ndarray]) -> float:
+    """E[fn(z)] for z ~ N(0, 1)."""
+    z, weight = standard_normal_nodes()
+    return float(np.sum(weight * fn(z)))
+
+
+def hermite_normalised(order: int, z: np.ndarray) -> np.ndarray:
+    """Normalised probabilists' Hermite polynomial h_m(z), E[h_m h_l] = 1{m = l}."""
+    previous, current = np.zeros_like(z), np.ones_like(z)
+    for m in range(order):
+        previous, current = current, (z * current - np.sqrt(m) * previous) / np.sqrt(m + 1)
+    return current

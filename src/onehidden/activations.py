@@ -1,7 +1,12 @@
-"""Activations: g, its derivative, Hermite coefficients, homogeneity, reflection and the ρ of [ZSJBD]."""
+"""Activations: one entry each, with all that the library knows about it.
+
+A new activation is one entry of ``_ALL``: the function and its derivative on NumPy or JAX arrays, the laws
+it obeys, its relatives, and how it is written in exports.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -14,18 +19,18 @@ import numpy.typing as npt
 import scipy.special
 
 from onehidden import activation_properties
+from onehidden.activation_properties import hermite_normalised, normal_expectation
 from onehidden.precision import in_double
-from onehidden.quadrature import hermite_normalised, normal_expectation
 
 LEAKY_SLOPE = 0.01
-quietly = np.errstate(all="ignore")  # around a function: on the host, too, a diverging step is no warning
+quietly = np.errstate(all="ignore")  # a diverging step gives no warning on the host either
 
 
 @dataclass(frozen=True)
-class Reflection:
-    """The law g(-t) = parity * g(t) + p(t), p a polynomial (coefficients by rising power).
+class ReversalIdentity:
+    """The identity g(-t) = parity * g(t) + p(t), p a polynomial (coefficients by rising power).
 
-    A unit turned around, (a, b) -> -(a, b), computes parity * g plus a polynomial of its argument: the
+    A unit of reversed orientation, (-a, -b), computes parity * g plus a polynomial of its argument: the
     orientation of a unit is therefore fixed only by the polynomial part of the whole network.
     """
 
@@ -42,21 +47,52 @@ class Reflection:
 class Activation:
     """One activation g; call it on NumPy arrays, or use ``fn`` inside JAX code.
 
-    ``fn`` and ``slope`` of those here give arrays of the kind they get: what is computed on the host needs no
-    compiled program. Those of a user may know JAX alone.
+    Parameters
+    ----------
+    name : str
+        Its name.
+    fn, slope : callable
+        g and g' of an array. Those of the library return arrays of the kind they get, so that small problems
+        need no compiled program. Those of a user may know JAX alone.
+    homogeneity : int, optional
+        q where g(s t) = s^q g(t) for s > 0.
+    reversal : ReversalIdentity, optional
+        How g(-t) follows from g(t).
+    kinked : bool
+        Whether g' jumps at 0.
+    polynomial : bool
+        Whether g is a polynomial, which hides its units: the expected Hessian is singular.
+    relatives : tuple of str
+        Names of activations of similar shape. With noise, a certificate fits a network of each to the same
+        rows and reports those that fit as well. The first is the one that fits data of this activation
+        best. An activation that saturates lists a ramp, since two of its units can pass for a ramp.
+    equivalent : str
+        Another activation whose networks with an intercept compute the same functions.
+    text, latex : str
+        g(z) in Python with ``math``, and g(t) in LaTeX.
+    graph : callable, optional
+        (o, z) -> g(z) for PyTorch and ONNX, by arithmetic and the operators relu, abs, sign, exp, log,
+        tanh, sigmoid, erf and maximum of ``o``, under the names that they have in ``torch``.
+    formula : str
+        A unit in printed formulas, with {} for its argument; the name with brackets where empty.
     """
 
     name: str
     fn: Callable[[jax.Array], jax.Array] = field(repr=False)
     slope: Callable[[jax.Array], jax.Array] = field(repr=False)
-    homogeneity: int | None = None  # g(s t) = s^q g(t) for s > 0
-    reflection: Reflection | None = None
-    kinked: bool = False  # g' jumps at 0
-    polynomial: bool = False  # a polynomial hides its units: the expected Hessian is singular
+    homogeneity: int | None = None
+    reversal: ReversalIdentity | None = None
+    kinked: bool = False
+    polynomial: bool = False
+    relatives: tuple[str, ...] = field(default=(), repr=False)
+    equivalent: str = field(default="", repr=False)
+    text: str = field(default="", repr=False)
+    latex: str = field(default="", repr=False)
+    graph: Callable[[Any, Any], Any] | None = field(default=None, repr=False)
+    formula: str = field(default="", repr=False)
 
     def __reduce__(self) -> Any:
-        # By name (worker processes, joblib): the functions themselves have no address, and copies that stay
-        # equal reuse compiled code.
+        # By name, for worker processes: lambdas cannot be pickled, and equal copies share compiled code.
         return (get, (self.name,)) if self.either_kind else super().__reduce__()
 
     @in_double
@@ -65,8 +101,34 @@ class Activation:
 
     @in_double
     def derivative(self, z: npt.ArrayLike) -> np.ndarray:
-        """g'(z); at a kink the mean of both sides."""
+        """Compute g'(z); at a kink the mean of both sides.
+
+        Parameters
+        ----------
+        z : array_like
+            Arguments.
+
+        Returns
+        -------
+        ndarray
+            The derivatives, of the shape of ``z``.
+        """
         return self.on_host(self.slope, np.asarray(z, float))
+
+    def export(self, o: Any, z: Any) -> Any:
+        """g(z) by the operators of an export, see ``graph``."""
+        if self.graph is None:
+            raise ValueError(self._lacking("graph"))
+        return self.graph(o, z)
+
+    def written(self, form: str) -> str:
+        """``text`` or ``latex``; one sentence where it is missing."""
+        if not (found := getattr(self, form)):
+            raise ValueError(self._lacking(form))
+        return found
+
+    def _lacking(self, name: str) -> str:
+        return f"the activation {self.name} cannot be exported like this: give it {name}=, see Activation"
 
     @property
     def either_kind(self) -> bool:
@@ -80,7 +142,7 @@ class Activation:
 
     @property
     def symmetrised(self) -> Callable[[jax.Array], jax.Array]:
-        """g - h of exact parity, h = -parity * p / 2: a unit with its orientation set aside."""
+        """The part g - h of exact parity, h = -parity * p / 2: a unit without its orientation."""
         return lambda t: self.fn(t) - _polynomial(self.orientation_part, t)
 
     @property
@@ -91,47 +153,78 @@ class Activation:
 
     @property
     def orientation_part(self) -> tuple[float, ...]:
-        """h, the polynomial that turning a unit around changes: g(s t) = parity^s (g - h)(t) + h(s t)."""
-        if self.reflection is None:
+        """h, the polynomial that reversing a unit changes: g(s t) = parity^s (g - h)(t) + h(s t)."""
+        if self.reversal is None:
             return ()
-        return tuple(-0.5 * self.reflection.parity * c for c in self.reflection.polynomial)
+        return tuple(-0.5 * self.reversal.parity * c for c in self.reversal.polynomial)
 
     @property
     def sign_free(self) -> bool:
-        """Whether turning a unit around leaves the function unchanged up to w and the intercept."""
-        return self.reflection is not None and self.reflection.degree <= 0
+        """Whether reversing a unit leaves the function unchanged up to w and the intercept."""
+        return self.reversal is not None and self.reversal.degree <= 0
 
     def hermite(self, order: int) -> float:
-        """sigma_m = E[g(z) h_m(z)], the coefficient on the normalised Hermite polynomial."""
+        """Compute sigma_m = E[g(z) h_m(z)], the coefficient on the normalised Hermite polynomial.
+
+        Parameters
+        ----------
+        order : int
+            The order m.
+
+        Returns
+        -------
+        float
+            The coefficient.
+        """
         if order < 0:
             raise ValueError(f"Hermite order must be 0 or more, got {order}")
         return normal_expectation(lambda z: self(z) * hermite_normalised(order, z))
+
+    @property
+    def smooth_relative(self) -> str | None:
+        """The relative without a kink that fits its data best."""
+        return next((name for name in self.relatives if not get(name).kinked), None)
 
     def rho_terms(self, sigma: float) -> tuple[float, float, float]:
         """The three quantities of [ZSJBD] Property 3.2 whose minimum is rho(sigma); any may be negative."""
         return activation_properties.rho_terms(self.derivative, sigma)
 
     def rho(self, sigma: float) -> float:
-        """rho(sigma) of P2, [ZSJBD] Property 3.2: positive where the Hessian at the truth is definite.
+        """Compute rho(sigma) of [ZSJBD], Property 3.2: positive where the Hessian at the truth is definite.
 
         A negative minimum counts as 0: rho bounds an eigenvalue that is never negative, and the paper's
         table prints 0 for the quadratic, where the printed definition gives -4 sigma²
         (``rho_terms`` shows it).
+
+        Parameters
+        ----------
+        sigma : float
+            Standard deviation of the argument of g.
+
+        Returns
+        -------
+        float
+            rho(sigma), at least 0.
         """
         least = min(self.rho_terms(sigma))
         # Rounding leaves 1e-32 where the exact value is 0 (linear, quadratic).
-        return least if least > activation_properties.ROUNDING**2 else 0.0
+        return least if least > 1e-24 else 0.0
 
     def properties(self) -> dict[str, Any]:
-        """What the theory asks of an activation, decided numerically from g' (P1–P3 of [ZSJBD]).
+        """Properties that the theory needs, decided numerically from g' (P1–P3 of [ZSJBD]).
 
-        The tolerances stand in ``onehidden.activation_properties``.
+        The tolerances are those of ``onehidden.activation_properties.SlopeProperties``.
+
+        Returns
+        -------
+        dict
+            Answers and numbers by name.
         """
-        found = activation_properties.decide(self.derivative)
+        found = activation_properties.SlopeProperties.of(self.derivative)
         return {
             "homogeneity": self.homogeneity,
-            "parity": None if self.reflection is None else self.reflection.parity,
-            "reflection_degree": None if self.reflection is None else self.reflection.degree,
+            "parity": None if self.reversal is None else self.reversal.parity,
+            "reflection_degree": None if self.reversal is None else self.reversal.degree,
             "P1": found.p1,
             "P2": found.p2,
             "P3": found.p3a or found.p3b,
@@ -157,16 +250,12 @@ def _polynomial(coefficients: tuple[float, ...], t: Any) -> Any:
     return sum((c * t**q for q, c in enumerate(coefficients) if c), xp(t).zeros_like(t))
 
 
+_EVEN, _ODD = ReversalIdentity(+1), ReversalIdentity(-1)
+_RAMP = ReversalIdentity(+1, (0.0, -1.0))
+
+
 def _relu(t: Any) -> Any:
     return xp(t).maximum(t, 0)
-
-
-def _power_of_relu(q: int) -> tuple[Callable, Callable]:
-    return (lambda t: _relu(t) ** q), (lambda t: q * _relu(t) ** (q - 1))
-
-
-def _gelu_slope(t: Any) -> Any:
-    return _special(t).ndtr(t) + t * xp(t).exp(-(t**2) / 2) / _SQRT_TWO_PI
 
 
 def _step(t: Any) -> Any:
@@ -177,66 +266,182 @@ def _sigmoid(t: Any) -> Any:
     return _special(t).expit(t)
 
 
-_HALF_SQRT_PI, _SQRT_TWO_PI = float(0.5 * np.sqrt(np.pi)), float(np.sqrt(2 * np.pi))
-_EVEN, _ODD = Reflection(+1), Reflection(-1)
+def _gelu_slope(t: Any) -> Any:
+    return _special(t).ndtr(t) + t * xp(t).exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
+
 
 _ALL = (
-    Activation("relu", _relu, _step, 1, Reflection(+1, (0.0, -1.0)), True),
+    Activation(
+        "relu",
+        _relu,
+        _step,
+        homogeneity=1,
+        reversal=_RAMP,
+        kinked=True,
+        relatives=("leaky_relu", "softplus", "gelu"),
+        text="max(z, 0.0)",
+        latex=r"\max(t, 0)",
+        graph=lambda o, z: o.relu(z),
+        formula="max(0, {})",
+    ),
     Activation(
         "leaky_relu",
         lambda t: xp(t).where(t > 0, t, LEAKY_SLOPE * t),
         lambda t: LEAKY_SLOPE + (1 - LEAKY_SLOPE) * _step(t),
-        1,
-        Reflection(+1, (0.0, -1.0 - LEAKY_SLOPE)),
-        True,
+        homogeneity=1,
+        reversal=ReversalIdentity(+1, (0.0, -1.0 - LEAKY_SLOPE)),
+        kinked=True,
+        relatives=("relu", "softplus", "gelu"),
+        text=f"z if z > 0 else {LEAKY_SLOPE} * z",
+        latex=rf"\max(t, {LEAKY_SLOPE}\,t)",
+        graph=lambda o, z: o.maximum(z, LEAKY_SLOPE * z),
     ),
-    Activation("squared_relu", *_power_of_relu(2), 2, Reflection(-1, (0.0, 0.0, 1.0))),
-    Activation("cubed_relu", *_power_of_relu(3), 3, Reflection(+1, (0.0, 0.0, 0.0, -1.0))),
+    Activation(
+        "squared_relu",
+        lambda t: _relu(t) ** 2,
+        lambda t: 2 * _relu(t),
+        homogeneity=2,
+        reversal=ReversalIdentity(-1, (0.0, 0.0, 1.0)),
+        relatives=("cubed_relu", "gelu", "softplus"),
+        text="max(z, 0.0) ** 2",
+        latex=r"\max(t, 0)^2",
+        graph=lambda o, z: o.relu(z) * o.relu(z),
+    ),
+    Activation(
+        "cubed_relu",
+        lambda t: _relu(t) ** 3,
+        lambda t: 3 * _relu(t) ** 2,
+        homogeneity=3,
+        reversal=ReversalIdentity(+1, (0.0, 0.0, 0.0, -1.0)),
+        relatives=("squared_relu",),
+        text="max(z, 0.0) ** 3",
+        latex=r"\max(t, 0)^3",
+        graph=lambda o, z: o.relu(z) * o.relu(z) * o.relu(z),
+    ),
     Activation(
         "sigmoid",
         _sigmoid,
         lambda t: _sigmoid(t) * _sigmoid(-t),
-        reflection=Reflection(-1, (1.0,)),
+        reversal=ReversalIdentity(-1, (1.0,)),
+        relatives=("erf", "softplus"),
+        equivalent="tanh",
+        text="1.0 / (1.0 + math.exp(-z)) if z > 0 else math.exp(z) / (1.0 + math.exp(z))",
+        latex=r"\frac{1}{1 + e^{-t}}",
+        graph=lambda o, z: o.sigmoid(z),
     ),
     Activation(
         "tanh",
         lambda t: xp(t).tanh(t),
         lambda t: 1 / xp(t).cosh(xp(t).clip(t, -350, 350)) ** 2,
-        reflection=_ODD,
+        reversal=_ODD,
+        relatives=("erf", "softplus"),
+        equivalent="sigmoid",
+        text="math.tanh(z)",
+        latex=r"\tanh t",
+        graph=lambda o, z: o.tanh(z),
     ),
     # The papers' erf: the integral of exp(-s^2) from 0 to t, that is sqrt(pi)/2 times the usual one.
     Activation(
         "erf",
-        lambda t: _HALF_SQRT_PI * _special(t).erf(t),
+        lambda t: 0.5 * math.sqrt(math.pi) * _special(t).erf(t),
         lambda t: xp(t).exp(-xp(t).minimum(t**2, 700.0)),
-        reflection=_ODD,
+        reversal=_ODD,
+        relatives=("tanh", "softplus"),
+        text="0.5 * math.sqrt(math.pi) * math.erf(z)",
+        latex=r"\int_0^t e^{-s^2}\,ds",
+        # The sign comes last: ONNX Runtime would fuse a factor next to a MatMul as a float32.
+        graph=lambda o, z: o.sign(z) * (0.5 * math.sqrt(math.pi) * o.erf(o.abs(z))),
     ),
     Activation(
         "softplus",
         lambda t: xp(t).logaddexp(t, xp(t).zeros_like(t)),
         _sigmoid,
-        reflection=Reflection(+1, (0.0, -1.0)),
+        reversal=_RAMP,
+        relatives=("gelu", "relu", "squared_relu"),
+        text="max(z, 0.0) + math.log1p(math.exp(-abs(z)))",
+        latex=r"\log(1 + e^t)",
+        graph=lambda o, z: o.relu(z) + o.log(1.0 + o.exp(-o.abs(z))),
     ),
     Activation(
         "gelu",
         lambda t: t * _special(t).ndtr(t),
         _gelu_slope,
-        reflection=Reflection(+1, (0.0, -1.0)),
+        reversal=_RAMP,
+        relatives=("softplus", "relu", "squared_relu"),
+        text="0.5 * z * math.erfc(-z / math.sqrt(2.0))",
+        latex=r"t\,\Phi(t)",
+        graph=lambda o, z: z * (0.5 * (1.0 + o.erf(math.sqrt(0.5) * z))),
     ),
-    Activation("abs", lambda t: xp(t).abs(t), lambda t: xp(t).sign(t), 1, _EVEN, True),
-    Activation("quadratic", lambda t: t * t, lambda t: 2 * t, 2, _EVEN, polynomial=True),
-    Activation("linear", lambda t: t, lambda t: xp(t).ones_like(t), 1, _ODD, polynomial=True),
+    Activation(
+        "abs",
+        lambda t: xp(t).abs(t),
+        lambda t: xp(t).sign(t),
+        homogeneity=1,
+        reversal=_EVEN,
+        kinked=True,
+        text="abs(z)",
+        latex=r"\lvert t \rvert",
+        graph=lambda o, z: o.abs(z),
+        formula="|{}|",
+    ),
+    Activation(
+        "quadratic",
+        lambda t: t * t,
+        lambda t: 2 * t,
+        homogeneity=2,
+        reversal=_EVEN,
+        polynomial=True,
+        text="z * z",
+        latex="t^2",
+        graph=lambda o, z: z * z,
+        formula="({})²",
+    ),
+    Activation(
+        "linear",
+        lambda t: t,
+        lambda t: xp(t).ones_like(t),
+        homogeneity=1,
+        reversal=_ODD,
+        polynomial=True,
+        text="z",
+        latex="t",
+        graph=lambda o, z: z,
+        formula="({})",
+    ),
 )
 _BY_NAME = {a.name: a for a in _ALL}
 
 
 def names() -> list[str]:
-    """The activations that can be asked for by name."""
+    """Names of the activations."""
     return list(_BY_NAME)
 
 
 def get(activation: str | Activation) -> Activation:
-    """The activation of that name; an ``Activation`` passes through."""
+    """The activation of that name; an ``Activation`` passes through.
+
+    Parameters
+    ----------
+    activation : str or Activation
+        One of ``names()``, or an activation.
+
+    Returns
+    -------
+    Activation
+        The activation.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name.
+
+    Examples
+    --------
+    >>> import onehidden as oh
+    >>> g = oh.activations.get("relu")
+    >>> g([-1.0, 2.0]).tolist()
+    [0.0, 2.0]
+    """
     if isinstance(activation, Activation):
         return activation
     if not isinstance(activation, str) or activation not in _BY_NAME:

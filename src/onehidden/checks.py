@@ -7,11 +7,24 @@ from dataclasses import asdict, dataclass
 
 
 class About(enum.StrEnum):
-    """What a question is about; verdicts follow from this, never from a name.
+    """What a check is about; verdicts follow from this, never from a name.
 
-    FIT : whether the network misses something. UNITS : whether its units are determined. COLUMNS : whether
-    the inputs are independent. SEARCH : whether a better answer may have been missed. ERRORS : whether the
-    standard errors hold. DATA : whether the samples can carry an answer at all. NOTE : told, decides nothing.
+    Attributes
+    ----------
+    FIT
+        Whether the network misses something.
+    UNITS
+        Whether its units are determined.
+    COLUMNS
+        Whether the inputs are independent.
+    SEARCH
+        Whether a better answer may have been missed.
+    ERRORS
+        Whether the standard errors hold.
+    DATA
+        Whether the samples can carry an answer at all.
+    NOTE
+        Reported, decides nothing.
     """
 
     FIT = "fit"
@@ -25,17 +38,24 @@ class About(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """One question asked of a result, with its answer.
+    """One check of a result.
 
     Attributes
     ----------
-    name : what was asked.
-    value : the measured quantity.
-    threshold : the bound it was held against.
-    passed : the verdict; False where the question could not be asked.
-    advice : one line: what the verdict means and what to do.
-    about : what kind of question it is.
-    asked : whether it could be asked at all.
+    name : str
+        What is checked.
+    value : float
+        The measured quantity; NaN where it was not evaluated.
+    threshold : float
+        The bound of the value.
+    passed : bool
+        The verdict; False where the check was not evaluated.
+    advice : str
+        One line: what the verdict means and what to do.
+    about : About
+        What kind of check it is.
+    evaluated : bool
+        Whether it could be evaluated.
     """
 
     name: str
@@ -44,22 +64,27 @@ class Check:
     passed: bool
     advice: str
     about: About = About.NOTE
-    asked: bool = True
+    evaluated: bool = True
+
+    @property
+    def asked(self) -> bool:
+        """The former name of ``evaluated``."""
+        return self.evaluated
 
     def to_dict(self) -> dict[str, object]:
         return {**asdict(self), "about": str(self.about)}
 
 
 def at_most(name: str, value: float, threshold: float, advice: str, about: About = About.NOTE) -> Check:
-    """A check that passes when ``value <= threshold`` (NaN fails)."""
+    """A check that passes when ``value <= threshold``; NaN fails."""
     return Check(name, float(value), float(threshold), bool(value <= threshold), advice, about)
 
 
 def at_least(name: str, value: float, threshold: float, advice: str, about: About = About.NOTE) -> Check:
-    """A check that passes when ``value >= threshold`` (NaN fails)."""
+    """A check that passes when ``value >= threshold``; NaN fails."""
     return Check(name, float(value), float(threshold), bool(value >= threshold), advice, about)
 
 
-def not_asked(name: str, threshold: float, advice: str, about: About = About.NOTE) -> Check:
-    """A question that could not be asked: it has not passed."""
-    return Check(name, float("nan"), float(threshold), False, advice, about, asked=False)
+def not_evaluated(name: str, threshold: float, advice: str, about: About = About.NOTE) -> Check:
+    """A check that could not be evaluated: it has not passed."""
+    return Check(name, float("nan"), float(threshold), False, advice, about, evaluated=False)

@@ -1,109 +1,90 @@
-"""Compiled programs kept on disk, so that the second run of a user does not compile what the first one did.
+"""Compiled programs kept on disk, so that a second process does not compile what the first one did.
 
-JAX has such a cache, off unless configured. Inside the library's entry points it is on, in the user's cache
-folder; a cache that the user configured is left alone, and so are all settings outside.
+JAX has such a cache, off by default. It is on inside the library's entry points, in the user's cache folder;
+a cache that the user configured is left alone, and so are all settings outside.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import hashlib
 import os
 import platform
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import jax
-from jax._src.compilation_cache import decompress_executable
-from jax.experimental.compilation_cache import compilation_cache
+from jax._src import compilation_cache, lru_cache
 
-from onehidden.whole import alive
+VARIABLE = "ONEHIDDEN_CACHE"  # environment variable: another folder, or "off"
 
-VARIABLE = "ONEHIDDEN_CACHE"  # another folder, or "off"
-# A program that took less to compile is not worth a file: reading one back takes some milliseconds.
-_LEAST_SECONDS = 0.02
-# Programs kept, the newest: a process links each of them when it begins, 3000 in a tenth of a second.
-_MOST = 3000
-_OWN = "compiling-"  # a folder of one process, its number after it
-
-# ``jax.jit`` for searches in single precision. Left alone, XLA writes kernels of its own for their matrix
-# products on a GPU and tries them against each other: 3.5 s for every width of a student and 12 s for a
-# population on an H200; with the vendor's .5 and .8 s, and steps as fast or faster (.12 s against .14 a
-# thousand of width 1600, .080 against .086 for 15 of 480 networks).
+# ``jax.jit`` for searches in single precision. By default XLA writes kernels of its own for their matrix
+# products on a GPU and times them against each other: 3.5 s for every width of an overparameterised network
+# and 12 s for a population on an H200; with the vendor's kernels 0.5 and 0.8 s, at the same speed.
 jitted = functools.partial(jax.jit, compiler_options={"xla_gpu_enable_triton_gemm": False})
 
 
-class _Scope:
-    """Counts who is inside, over all threads: the first turns the cache on, the last restores what was."""
+class _ProgramCache(lru_cache.LRUCache):
+    """JAX's folder of programs, each written aside and renamed, so that no process reads half of one."""
 
-    def __init__(self) -> None:
-        self.lock, self.inside = threading.Lock(), 0
-        self.before: dict[str, object] | None = None
-
-    def enter(self) -> None:
-        with self.lock:
-            if self.inside == 0:
-                self.before = _begin()
-            self.inside += 1
-
-    def leave(self) -> None:
-        with self.lock:
-            self.inside -= 1
-            if self.inside == 0 and self.before is not None:
-                _restore(self.before)
-                if (desk := _desk()) is not None:
-                    desk.publish()
+    def put(self, key: str, value: bytes) -> None:
+        path = Path(self.path) / f"{key}-cache"
+        beside = path.with_name(f"writing-{os.getpid()}-{path.name}")
+        with contextlib.suppress(OSError):  # a full disk costs the next process its compilation
+            beside.write_bytes(value)
+            os.replace(beside, path)
 
 
-_SCOPE = _Scope()
+_LOCK = threading.Lock()
+_INSIDE: list[dict[str, object] | None] = []  # an entry for each caller, over all threads: the first restores
 
 
 @contextmanager
 def remembered() -> Iterator[None]:
-    """A scope in which what JAX compiles is kept on disk and looked for there."""
-    _SCOPE.enter()
+    """Keep on disk what JAX compiles in this scope, and look for it there."""
+    with _LOCK:
+        _INSIDE.append(None if _INSIDE else _turn_on())
     try:
         yield
     finally:
-        _SCOPE.leave()
+        with _LOCK:
+            if (before := _INSIDE.pop()) is not None:
+                _configure(before)
 
 
-def _begin() -> dict[str, object] | None:
-    """Turn the cache on; what stood there before, or None where it stays as it is."""
-    if jax.config.jax_compilation_cache_dir is not None:  # pyright: ignore[reportAttributeAccessIssue]
+def _turn_on() -> dict[str, object] | None:
+    """Turn the cache on; the settings before, or None where they stay as they are."""
+    folder = cache_folder()
+    if folder is None or jax.config.jax_compilation_cache_dir is not None:  # pyright: ignore[reportAttributeAccessIssue]
         return None
-    desk = _desk()
-    if desk is None:
-        return None
-    desk.collect()
     wanted = {
-        "jax_compilation_cache_dir": str(desk.folder),
-        "jax_persistent_cache_min_compile_time_secs": _LEAST_SECONDS,
+        "jax_compilation_cache_dir": str(folder),
+        "jax_persistent_cache_min_compile_time_secs": 0.02,  # reading a program back takes some milliseconds
         "jax_persistent_cache_min_entry_size_bytes": -1,
         "jax_persistent_cache_enable_xla_caches": "none",  # those put the folder's name into every key
     }
     before = {name: getattr(jax.config, name) for name in wanted}
-    _restore(wanted)
+    _configure(wanted)
+    compilation_cache._cache = _ProgramCache(str(folder), max_size=-1)
+    compilation_cache._cache_initialized = True
     return before
 
 
-def _restore(settings: dict[str, object]) -> None:
+def _configure(settings: dict[str, object]) -> None:
     for name, value in settings.items():
         jax.config.update(name, value)
-    compilation_cache.reset_cache()  # the folder is read once; this makes it read again
+    compilation_cache.reset_cache()  # JAX reads the folder's name once
 
 
 @functools.cache
-def cache_folder() -> Path | None:
-    """Where compiled programs are kept; None where the user said "off" or nothing can be written.
+def cache_folder(most: int = 3000) -> Path | None:
+    """The folder of compiled programs; None where the user said "off" or it cannot be written.
 
-    One folder for each version of JAX and each kind of processor: programs hold its instructions.
+    There is one folder for each version of JAX and each kind of processor: programs hold its instructions.
+    Of a folder with more than ``most`` programs the newest three quarters of these stay.
     """
     asked = os.environ.get(VARIABLE, "")
     if asked.lower() in ("off", "0", "no", "none"):
@@ -113,107 +94,19 @@ def cache_folder() -> Path | None:
     folder = (Path(asked) if asked else base) / f"compiled-{made}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        names = os.listdir(folder)
     except OSError:
         return None
+    if len(names) > most:
+        with contextlib.suppress(OSError):  # another process does the same
+            age = {name: os.stat(folder / name).st_mtime_ns for name in names}
+            for name in sorted(names, key=age.__getitem__)[: len(names) - most * 3 // 4]:
+                os.unlink(folder / name)
     return folder if os.access(folder, os.W_OK) else None
 
 
-class _Desk:
-    """A folder of this process alone, with links to all kept programs: JAX writes a program in place.
-
-    A process killed while it writes, or another one that reads meanwhile, would else meet half a program.
-    What is whole is put on the common shelf by ``publish``, in one step each.
-    """
-
-    def __init__(self, shelf: Path) -> None:
-        self.shelf = shelf
-        for left in shelf.parent.glob(f"{_OWN}*"):  # of processes that were killed
-            number = left.name.split("-")[1]
-            if number.isdecimal() and not alive(int(number)):
-                shutil.rmtree(left, ignore_errors=True)
-        self.process = os.getpid()
-        self.folder = Path(tempfile.mkdtemp(prefix=f"{_OWN}{self.process}-", dir=shelf.parent))
-        atexit.register(self.tidy)
-        self.known: set[str] = set()
-        self.seen = self.told = -1  # when the shelf was last looked at, and this folder put on it
-        self.weed()
-        self.collect()
-
-    def weed(self) -> None:
-        """Take the oldest programs off a full shelf: those of other versions, and of sizes met once."""
-        with contextlib.suppress(OSError):
-            names = [entry.name for entry in os.scandir(self.shelf)]
-            if len(names) <= _MOST:
-                return
-            age = {name: os.stat(self.shelf / name).st_mtime_ns for name in names}
-            for name in sorted(names, key=age.__getitem__)[: len(names) - _MOST * 3 // 4]:
-                with contextlib.suppress(OSError):
-                    os.unlink(self.shelf / name)
-
-    def collect(self) -> None:
-        """Link what the shelf holds and this folder does not: what others compiled in the meantime."""
-        with contextlib.suppress(OSError):
-            changed = os.stat(self.shelf).st_mtime_ns
-            if changed == self.seen:
-                return
-            self.seen = changed
-            new = {entry.name for entry in os.scandir(self.shelf)} - self.known
-            self.known |= new
-            for name in new:
-                with contextlib.suppress(OSError):
-                    os.link(self.shelf / name, self.folder / name)
-
-    def tidy(self) -> None:
-        """Remove the folder, if it is this process's: one forked off inherits the call."""
-        if os.getpid() == self.process:
-            shutil.rmtree(self.folder, ignore_errors=True)
-
-    def publish(self) -> None:
-        """Put what was compiled since on the shelf."""
-        with contextlib.suppress(OSError):
-            changed = os.stat(self.folder).st_mtime_ns
-            if changed == self.told:
-                return
-            self.told = changed
-            new = {entry.name for entry in os.scandir(self.folder)} - self.known
-            self.known |= new
-            for name in new:
-                if not _is_whole(self.folder / name):  # a process forked off here was killed as it wrote
-                    os.unlink(self.folder / name)
-                    continue
-                with contextlib.suppress(FileExistsError):
-                    os.link(self.folder / name, self.shelf / name)
-
-
-def _is_whole(path: Path) -> bool:
-    """Whether a kept program reads back to its end."""
-    if not path.name.endswith("-cache"):
-        return True
-    try:
-        decompress_executable(path.read_bytes())
-    except Exception:  # whichever library JAX compresses with
-        return False
-    return True
-
-
-def _desk() -> _Desk | None:
-    """The folder of this process; one forked off has its own."""
-    return _desk_of(os.getpid())
-
-
-@functools.lru_cache(1)
-def _desk_of(process: int) -> _Desk | None:
-    shelf = cache_folder()
-    if shelf is None:
-        return None
-    try:
-        return _Desk(shelf)
-    except OSError:  # a full disk, a file system without links
-        return None
-
-
 def _processor() -> str:
-    """What the processor can do, in words; its name where the system does not tell."""
+    """The instructions of the processor, in words; its name where the system does not tell them."""
     try:
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
     except OSError:

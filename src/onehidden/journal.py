@@ -1,9 +1,9 @@
 """The journal: results of finished steps on disk, so that a killed run goes on where it was.
 
-Steps have names ("width/3/random/2/descent"). What a step computes follows from its name once the samples,
-the options and the version are the same; those are pinned in ``checkpoint.json`` when the folder is opened,
-so a name is all that a result needs. Results are written whole or not at all. The rest is computed anew,
-which costs little and gives the same numbers: the answer is that of a run that was never killed.
+Steps have names ("width/3/random/2/descent"). The samples, the options and the version are pinned in
+``checkpoint.json`` when the folder is opened; together with them a name determines what the step computes.
+Results are written whole or not at all. All else is computed again, with the same numbers: the answer is that
+of a run that was never killed.
 """
 
 from __future__ import annotations
@@ -22,26 +22,24 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from onehidden.whole import write_whole
+from onehidden.atomic import write_atomically
 
 FORMAT_VERSION = 5
-_SUFFIX, _DIGEST = ".step", 32  # a result is the digest of an npz archive, then the archive
-_PAUSE = 2.0  # seconds between states written on the way through a step
 
 Values = dict[str, np.ndarray]
 
 
 class Journal:
-    """Named arrays by step. This one forgets; ``Folder`` does not."""
+    """Named arrays by step. This one keeps nothing; ``Folder`` keeps them on disk."""
 
     remembers = False
 
     def recall(self, step: str) -> Values | None:
-        """What was kept of a step, None when nothing."""
+        """The result of a step, None where none is kept."""
         return None
 
     def keep(self, step: str, values: Mapping[str, npt.ArrayLike], passing: bool = False) -> None:
-        """Remember a step; ``passing`` marks a state on the way, skipped if one was written a moment ago."""
+        """Keep the result of a step, or with ``passing`` a state on the way, one in two seconds at most."""
 
 
 FORGETFUL = Journal()
@@ -52,50 +50,43 @@ class Folder(Journal):
 
     remembers = True
 
-    def __init__(self, folder: Path, lock: Lock | None = None) -> None:
-        self.folder, self._written = folder, 0.0
-        self._asked: set[str] = set()
+    def __init__(self, folder: Path, lock: Lock | None = None, pause: float = 2.0) -> None:
+        self.folder, self.pause, self._written = folder, pause, 0.0
+        self._recalled: set[str] = set()
         self._lock = lock  # held as long as the journal lives
 
     def recall(self, step: str) -> Values | None:
-        # Two steps of one name would read each other's results: that is a mistake of the program.
-        assert step not in self._asked, f"two steps are called {step}"
-        self._asked.add(step)
+        # Two steps of one name would read each other's results.
+        assert step not in self._recalled, f"two steps are called {step}"
+        self._recalled.add(step)
         path = self._path(step)
         if not path.is_file():
             return None
         content = path.read_bytes()
-        digest, held = content[:_DIGEST], content[_DIGEST:]
-        if hashlib.sha256(held).digest() != digest:
+        digest, archive = content[:32], content[32:]
+        if hashlib.sha256(archive).digest() != digest:
             raise ValueError(f"{path} is damaged: delete it and start again")
-        with np.load(io.BytesIO(held), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+        with np.load(io.BytesIO(archive), allow_pickle=False) as values:
+            return dict(values)
 
     def keep(self, step: str, values: Mapping[str, npt.ArrayLike], passing: bool = False) -> None:
-        if passing and time.monotonic() - self._written < _PAUSE:
+        if passing and time.monotonic() - self._written < self.pause:
             return
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **{name: np.asarray(value) for name, value in values.items()})
-        path = self._path(step)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        held = buffer.getvalue()
-        write_whole(path, hashlib.sha256(held).digest() + held)
+        archive = buffer.getvalue()
+        write_atomically(self._path(step), hashlib.sha256(archive).digest() + archive)
         self._written = time.monotonic()
 
     def _path(self, step: str) -> Path:
-        words = [re.sub(r"[^A-Za-z0-9_.-]", "-", word) for word in step.split("/")]
-        return self.folder.joinpath(*words[:-1], f"{words[-1]}{_SUFFIX}")
+        return self.folder / (re.sub(r"[^A-Za-z0-9_./-]", "-", step) + ".step")
 
 
 def open_journal(folder: object, samples: str, options: Mapping[str, object], version: str) -> Journal:
-    """The journal of these samples and options; made when new, refused when it belongs to others.
+    """The journal of these samples and options: a new one, or one that was kept for the same.
 
-    Parameters
-    ----------
-    folder : where to keep it, or None for no journal.
-    samples : fingerprint of the data.
-    options : everything the answer depends on beside the data, in plain values; a time budget is none.
-    version : of the program.
+    ``samples`` is the fingerprint of the data, ``options`` everything else that the answer depends on, as
+    plain values; a time budget is left out. Without a folder there is no journal.
     """
     if folder is None:
         return FORGETFUL
@@ -104,43 +95,42 @@ def open_journal(folder: object, samples: str, options: Mapping[str, object], ve
     path = Path(folder)
     if path.exists() and not path.is_dir():
         raise ValueError(f"checkpoint {path} is a file: name a folder")
-    mine = {
-        "format_version": FORMAT_VERSION,
-        "version": version,
-        "samples": samples,
-        "options": {name: value for name, value in options.items() if name != "max_seconds"},
-    }
+    kept = {name: value for name, value in options.items() if name != "max_seconds"}
+    card = {"format_version": FORMAT_VERSION, "version": version, "samples": samples, "options": kept}
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = locked(path / "lock", f"checkpoint {path}")
-        card = path / "checkpoint.json"
-        if not card.exists():
-            if any(path.glob(f"**/*{_SUFFIX}")):
+        file = path / "checkpoint.json"
+        if not file.exists():
+            if any(path.glob("**/*.step")):
                 raise ValueError(f"{path} holds results but no checkpoint.json: name an empty folder")
-            write_whole(card, json.dumps(mine, indent=1).encode())
+            write_atomically(file, json.dumps(card, indent=1).encode())
             return Folder(path, lock)
-        kept = json.loads(card.read_text())
+        kept = json.loads(file.read_text())
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         why = error.strerror or error if isinstance(error, OSError) else error
         raise ValueError(f"cannot use the checkpoint {path}: {why}") from None
-    kept = kept if isinstance(kept, dict) else {}
-    if (kept.get("format_version"), kept.get("version")) != (FORMAT_VERSION, version):
+    _must_match(path, kept if isinstance(kept, dict) else {}, card)
+    return Folder(path, lock)
+
+
+def _must_match(path: Path, kept: Mapping[str, object], card: Mapping[str, object]) -> None:
+    """Refuse a folder that belongs to another version, other data or other options."""
+    if any(kept.get(name) != card[name] for name in ("format_version", "version")):
         raise ValueError(f"{path} was written by another version: delete it or name another folder")
-    if kept.get("samples") != samples:
+    if kept.get("samples") != card["samples"]:
         raise ValueError(f"the checkpoint {path} belongs to other data: delete it or name another folder")
-    then = kept.get("options")
-    then = then if isinstance(then, dict) else {}
-    changed = sorted(name for name in mine["options"] if then.get(name) != mine["options"][name])
+    before, now = (one if isinstance(one, dict) else {} for one in (kept.get("options"), card["options"]))
+    changed = sorted(name for name in now if before.get(name) != now[name])
     if changed:
         raise ValueError(
             f"the checkpoint {path} was made with another {' and '.join(changed)}: use the same, delete it "
             "or name another folder"
         )
-    return Folder(path, lock)
 
 
 class Lock:
-    """The right of one process to a folder or file; given back when no longer held, or at its end."""
+    """The right of one process to a folder or file; released when no longer held, or at its end."""
 
     def __init__(self, handle: int) -> None:
         self.release = weakref.finalize(self, os.close, handle)
@@ -150,18 +140,17 @@ _LOCKS: weakref.WeakValueDictionary[str, Lock] = weakref.WeakValueDictionary()
 
 
 def locked(file: Path, what: str) -> Lock | None:
-    """The lock that a file stands for; another process that has it is one sentence. None without locks.
+    """Lock a file for this process, or raise where another process has it; None without locks.
 
-    POSIX record locks belong to a process and are lost with the first handle it closes, so that the journals
-    of one process share one.
+    POSIX record locks belong to a process and are lost with the first handle that it closes: all journals of
+    one process share one.
     """
     try:
         import fcntl
     except ImportError:
         return None
     name = str(file.resolve())
-    held = _LOCKS.get(name)
-    if held is not None:
+    if (held := _LOCKS.get(name)) is not None:
         return held
     handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
     try:

@@ -17,15 +17,23 @@ class Match:
 
     Attributes
     ----------
-    permutation : (k*,) index of the found unit paired with each true one; -1 where none was left.
-    signs : (k*,) +1 or -1: how the found unit must be turned.
-    max_error : worst row, |a_i - s a*_i| / |a*_i|; rows compared at unit norm where g is homogeneous.
-    output_error : worst output weight, relative to the true one, or to the largest of a unit where there are
-        several outputs (arrays: 0).
-    bias_error : worst hidden bias, relative to max(|a*_i|, |b*_i|).
-    intercept_error : |c - c*| relative to max(1, |c*|), after the signs are applied; the worst output.
-    linear_error : the linear part, |v - v*| relative to max(1, |v*|); 0 where there is none.
-    printed_error, honest_error : the papers' e(Q) with min, and with max.
+    permutation : ndarray of shape (k*,)
+        Index of the found unit paired with each true one; -1 where none was left.
+    signs : ndarray of shape (k*,)
+        1, or -1 where the found unit must be reversed.
+    max_error : float
+        Worst row, |a_i - s a*_i| / |a*_i|; rows are compared at unit norm where g is homogeneous.
+    output_error : float
+        Worst output weight, relative to the true one, or to the largest of a unit with several outputs; 0 for
+        arrays.
+    bias_error : float
+        Worst hidden bias, relative to max(|a*_i|, |b*_i|).
+    intercept_error : float
+        |c - c*| relative to max(1, |c*|), after the signs are applied; of several outputs the worst.
+    printed_error, honest_error : float
+        The papers' e(Q) with min, and with max.
+    linear_error : float
+        |v - v*| of the linear part relative to max(1, |v*|); 0 where there is none.
     """
 
     permutation: np.ndarray
@@ -42,7 +50,22 @@ class Match:
 def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLike) -> Match:
     """Pair found units with true ones by optimal assignment (Hungarian), up to the symmetries of g.
 
-    Arrays are matrices of rows, matched up to sign. A true unit without partner makes every error infinite.
+    Parameters
+    ----------
+    found, truth : OneHiddenNet or array_like of shape (k, d)
+        Two networks, or two matrices of rows, which are matched up to sign.
+
+    Returns
+    -------
+    Match
+        The pairs and their errors; these are infinite where a true unit has no partner.
+
+    Examples
+    --------
+    >>> import onehidden as oh
+    >>> pairs = oh.match([[0.0, -1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]])
+    >>> pairs.permutation.tolist(), pairs.signs.tolist(), float(pairs.max_error)
+    ([1, 0], [1, -1], 0.0)
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -65,10 +88,10 @@ def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLi
 
     parity, shift, sign_free = -1, 0.0, True
     if isinstance(found, OneHiddenNet):
-        reflection = found.activation.reflection
+        reversal = found.activation.reversal
         sign_free = found.activation.sign_free
-        if sign_free and reflection is not None:
-            parity, shift = reflection.parity, float(sum(reflection.polynomial[:1]))
+        if sign_free and reversal is not None:
+            parity, shift = reversal.parity, float(sum(reversal.polynomial[:1]))
 
     scale = np.maximum(np.linalg.norm(A0, axis=1), np.finfo(float).tiny)
     distance = np.stack([_distance(s, A, b, w, A0, b0, w0, scale, parity) for s in (1, -1)])
@@ -106,13 +129,10 @@ def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLi
 
 
 def _same_sides(found: OneHiddenNet, truth: OneHiddenNet) -> tuple[OneHiddenNet, OneHiddenNet]:
-    """Both networks with their units on the side that canonical form gives them beside a linear part.
-
-    There a side is a convention: a unit turned around changes only the linear part and the intercept.
-    """
-    reflection = found.activation.reflection
+    """Both networks with canonical orientation, which is a convention where there is a linear part."""
+    reversal = found.activation.reversal
     beside = found.has_linear or truth.has_linear
-    if not beside or found.activation.sign_free or reflection is None or reflection.degree != 1:
+    if not beside or found.activation.sign_free or reversal is None or reversal.degree != 1:
         return found, truth
     return found.canonical(beside=True), truth.canonical(beside=True)
 
@@ -156,7 +176,7 @@ def _distance(
     scale: Float[np.ndarray, " K"],
     parity: int,
 ) -> Float[np.ndarray, "K k"]:
-    """(k*, k) distance of every found unit, turned by sign, from every true one."""
+    """(k*, k) distance of every found unit, times sign, from every true one."""
     # One true unit at a time: all differences at once would be K k d numbers.
     rows = np.stack([np.linalg.norm(sign * A - one, axis=1) for one in A0]) / scale[:, None]
     bias = np.abs(sign * b[None] - b0[:, None]) / np.maximum(scale, np.abs(b0))[:, None]

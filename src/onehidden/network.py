@@ -16,9 +16,7 @@ from onehidden import activations
 from onehidden.activations import Activation
 from onehidden.journal import fingerprint
 
-FORMAT_VERSION = (
-    2  # from 2 on with a digest of the numbers, several outputs, and a linear part where there is one
-)
+FORMAT_VERSION = 2  # since 2 with a digest, several outputs and a linear part
 _MARK = "onehidden"
 
 
@@ -28,12 +26,27 @@ class OneHiddenNet:
 
     Parameters
     ----------
-    weights : (k, d) rows a_i.
-    output : (k,) output weights w_i; (k, q) for q outputs over one hidden layer.
-    bias : (k,) hidden biases b_i; zeros when None.
-    intercept : c; (q,) for q outputs, one number for all of them allowed.
-    activation : a name of ``activations.names()`` or an ``Activation``.
-    linear : (d,) v of a linear part beside the units; (d, q) for q outputs; zeros when None.
+    weights : array_like of shape (k, d)
+        Rows a_i.
+    output : array_like of shape (k,) or (k, q)
+        Output weights w_i, for q outputs over one hidden layer a column each.
+    bias : array_like of shape (k,), optional
+        Hidden biases b_i; zeros by default.
+    intercept : float or array_like of shape (q,)
+        The constant c.
+    activation : str or Activation
+        A name of ``activations.names()``, or an ``Activation``.
+    linear : array_like of shape (d,) or (d, q), optional
+        Slopes v of a linear part; zeros by default.
+
+    Examples
+    --------
+    >>> import onehidden as oh
+    >>> net = oh.OneHiddenNet([[1.0, 1.0], [1.0, -1.0]], [1.0, 2.0], intercept=0.5)
+    >>> net
+    OneHiddenNet(2 relu units of 2 inputs)
+    >>> net.predict([[3.0, 1.0], [0.0, -1.0]]).tolist()
+    [8.5, 2.5]
     """
 
     weights: Float[np.ndarray, "k d"]
@@ -65,7 +78,7 @@ class OneHiddenNet:
         elif several:
             q = output.shape[1]
             raise ValueError(
-                f"intercept must be one number or {q}, one an output, got shape {intercept.shape}"
+                f"intercept must be one number or {q}, one per output, got shape {intercept.shape}"
             )
         elif intercept.shape not in ((), (1,)):
             raise ValueError(f"intercept must be one number, got shape {intercept.shape}")
@@ -105,6 +118,24 @@ class OneHiddenNet:
         """Whether there is a linear part."""
         return bool(np.any(self.linear))
 
+    def one_output(self, which: int = 0) -> OneHiddenNet:
+        """Return the network of one output of several.
+
+        Parameters
+        ----------
+        which : int
+            Number of the output, from 0.
+
+        Returns
+        -------
+        OneHiddenNet
+            The network with ``output`` of shape (k,).
+        """
+        if self.output.ndim == 1:
+            return self
+        level, linear = float(self.intercept[which]), self.linear[:, which]
+        return OneHiddenNet(self.weights, self.output[:, which], self.bias, level, self.activation, linear)
+
     def __repr__(self) -> str:
         several = "" if self.output.ndim == 1 else f", {self.n_outputs} outputs"
         beside = " and a linear part" if self.has_linear else ""
@@ -125,7 +156,18 @@ class OneHiddenNet:
         return self.weights, self.bias, self.output, self.intercept, self.activation.name, self.linear
 
     def predict(self, X: npt.ArrayLike) -> np.ndarray:
-        """The network at the rows of X, (n, d) -> (n,), or (n, q) for q outputs."""
+        """Compute the network's output.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, q)
+            The output at each row.
+        """
         X = np.asarray(X, dtype=float)
         if X.ndim != 2 or X.shape[1] != self.n_inputs:
             raise ValueError(f"X must be (n, {self.n_inputs}), got shape {X.shape}")
@@ -135,12 +177,21 @@ class OneHiddenNet:
     def canonical(self, beside: bool | None = None) -> OneHiddenNet:
         """The representative of this function's symmetry class: unit rows, fixed signs, sorted units.
 
-        Rows have unit norm where g is homogeneous; where turning a unit around changes nothing but w and
-        c (odd, even, sigmoid) the sign makes w (of several outputs the largest), or for even g the largest
-        weight, positive. With a linear part beside units whose reversal is linear (ReLU, leaky ReLU,
-        softplus, GELU) sides mean nothing, relu(t) = t + relu(-t): the largest weight of each unit is
-        positive, and the linear part takes the difference. ``beside`` says that a linear part is free even
-        where it is zero.
+        Rows have unit norm where g is homogeneous. Where reversing a unit changes only w and c (odd, even,
+        sigmoid), the sign makes w positive (of several outputs the largest), or for even g the largest
+        weight. With a linear part, the orientation of units such as ReLU, leaky ReLU, softplus and GELU is
+        a convention, relu(t) = t + relu(-t): the largest weight of each unit is positive, and the linear
+        part takes the difference.
+
+        Parameters
+        ----------
+        beside : bool, optional
+            Whether a linear part is free; by default whether there is one.
+
+        Returns
+        -------
+        OneHiddenNet
+            The same function.
         """
         A, b, w, c = self.weights.copy(), self.bias.copy(), self.output.copy(), self.intercept
         g, v = self.activation, self.linear
@@ -149,32 +200,38 @@ class OneHiddenNet:
             scale = np.where(norm > 0, norm, 1.0)
             A, b, w = A / scale[:, None], b / scale, (w.T * scale**g.homogeneity).T
         if g.sign_free:
-            assert g.reflection is not None
-            if g.reflection.parity < 0:
+            assert g.reversal is not None
+            if g.reversal.parity < 0:
                 turn = w < 0 if w.ndim == 1 else w[np.arange(len(w)), np.argmax(np.abs(w), axis=1)] < 0
             else:
                 turn = A[np.arange(len(A)), np.argmax(np.abs(A), axis=1)] < 0
-            c = c + float(sum(g.reflection.polynomial[:1])) * np.sum(w[turn], axis=0)
+            c = c + float(sum(g.reversal.polynomial[:1])) * np.sum(w[turn], axis=0)
             sign = np.where(turn, -1.0, 1.0)
-            A, b, w = A * sign[:, None], b * sign, np.where(turn, g.reflection.parity * w.T, w.T).T
+            A, b, w = A * sign[:, None], b * sign, np.where(turn, g.reversal.parity * w.T, w.T).T
         elif (
             (self.has_linear if beside is None else beside)
-            and g.reflection is not None
-            and g.reflection.degree == 1
+            and g.reversal is not None
+            and g.reversal.degree == 1
         ):
             turn = A[np.arange(len(A)), np.argmax(np.abs(A), axis=1)] < 0
             # g(t) = parity g(-t) + p_0 - p_1 t, from g(-s) = parity g(s) + p_0 + p_1 s at s = -t
-            level, slope = g.reflection.polynomial[0], -g.reflection.polynomial[1]
+            level, slope = g.reversal.polynomial[0], -g.reversal.polynomial[1]
             v = v + slope * A[turn].T @ w[turn]
             c = c + (level + slope * b[turn]) @ w[turn]
             sign = np.where(turn, -1.0, 1.0)
-            A, b, w = A * sign[:, None], b * sign, np.where(turn, g.reflection.parity * w.T, w.T).T
+            A, b, w = A * sign[:, None], b * sign, np.where(turn, g.reversal.parity * w.T, w.T).T
         keys = np.round(np.column_stack([w, A, b]), 9) + 0.0
         order = np.lexsort(keys.T[::-1])[::-1]
         return OneHiddenNet(A[order], w[order], b[order], c, g, v)
 
     def save(self, path: str | Path) -> None:
-        """Write safetensors with a JSON header; no pickle."""
+        """Write a safetensors file with a JSON header.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, in a folder that exists.
+        """
         from safetensors.numpy import save_file
 
         if not isinstance(path, (str, Path)) or not Path(path).parent.is_dir():
@@ -196,7 +253,18 @@ class OneHiddenNet:
 
     @classmethod
     def load(cls, path: str | Path) -> OneHiddenNet:
-        """Read what ``save`` wrote."""
+        """Read a file that ``save`` wrote, in this or an earlier version.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        OneHiddenNet
+            The network.
+        """
         from safetensors import SafetensorError, safe_open
 
         if not isinstance(path, (str, Path)) or not Path(path).is_file():
@@ -215,48 +283,95 @@ class OneHiddenNet:
                 f"{path} has model format {version}, this version reads up to {FORMAT_VERSION}: upgrade "
                 "onehidden"
             )
-        told = str(header.get("activation"))
-        digest = fingerprint(told, *(tensors[name] for name in sorted(tensors)))
+        activation = str(header.get("activation"))
+        digest = fingerprint(activation, *(tensors[name] for name in sorted(tensors)))
         if header.get("digest", digest if version < 2 else None) != digest:
             raise ValueError(f"{path} is damaged: its numbers are not those that were saved")
+        if activation not in activations.names():
+            raise ValueError(
+                f"{path}: the activation {activation!r} is not part of this library: upgrade onehidden, or "
+                "add the activation to it"
+            )
         try:
             return cls(
                 tensors["weights"],
                 tensors["output"],
                 tensors["bias"],
                 tensors["intercept"],
-                told,
+                activation,
                 tensors.get("linear"),
             )
         except ValueError as error:
             raise ValueError(f"{path} is damaged: {error}") from None
 
     def to_onnx(self, path: str | Path) -> None:
-        """Write the network as an ONNX graph in float64 (extra ``onnx``)."""
+        """Write the network as an ONNX graph in float64, with input ``X`` (n, d) and output ``y``.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write. The package ``onnx`` is needed (``pip install 'onehidden[onnx]'``).
+        """
         from onehidden import exports
 
         exports.to_onnx(self, path)
 
     def to_torch(self) -> Any:
-        """The network as a ``torch.nn.Module`` in float64."""
+        """Convert the network to PyTorch, in float64.
+
+        Returns
+        -------
+        torch.nn.Module
+            The same function.
+        """
         from onehidden import exports
 
         return exports.to_torch(self)
 
     def to_sklearn(self) -> Any:
-        """The network as a fitted ``sklearn.neural_network.MLPRegressor``."""
+        """Convert the network to scikit-learn.
+
+        Returns
+        -------
+        sklearn.neural_network.MLPRegressor
+            The same function, as a fitted estimator.
+        """
         from onehidden import exports
 
         return exports.to_sklearn(self)
 
     def to_python(self, feature_names: Sequence[str] | None = None) -> str:
-        """Python source of a function ``predict(x)`` that needs no package."""
+        """Python source of a function ``predict(x)`` that needs only the standard library.
+
+        Parameters
+        ----------
+        feature_names : sequence of str, optional
+            Names of the inputs.
+
+        Returns
+        -------
+        str
+            The source of a module.
+        """
         from onehidden import exports
 
         return exports.to_python(self, feature_names)
 
     def to_latex(self, feature_names: Sequence[str] | None = None, digits: int = 4) -> str:
-        """The formula in LaTeX."""
+        """The formula in LaTeX (amsmath).
+
+        Parameters
+        ----------
+        feature_names : sequence of str, optional
+            Names of the inputs.
+        digits : int
+            Significant digits of the numbers.
+
+        Returns
+        -------
+        str
+            The formula, unit by unit, or as matrices where it is large.
+        """
         from onehidden import exports
 
         return exports.to_latex(self, feature_names, digits)

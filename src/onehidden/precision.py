@@ -1,4 +1,4 @@
-"""Double precision inside, whatever the caller's JAX settings, without touching them."""
+"""Double precision inside the library, whatever the caller's JAX settings, which return afterwards."""
 
 from __future__ import annotations
 
@@ -16,25 +16,20 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def double() -> AbstractContextManager[None]:
-    """Scope in which JAX computes in float64; the caller's setting returns on exit."""
-    return _x64(True)
+def double(on: bool = True) -> AbstractContextManager[None]:
+    """A scope in which JAX computes in float64."""
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(on)
+    return importlib.import_module("jax.experimental").enable_x64(on)  # before jax 0.8
 
 
 def single() -> AbstractContextManager[None]:
-    """Scope in which JAX computes in float32, for searches whose result is refined afterwards."""
-    return _x64(False)
-
-
-def _x64(on: bool) -> AbstractContextManager[None]:
-    if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(on)
-    experimental = importlib.import_module("jax.experimental")  # before jax 0.8
-    return experimental.enable_x64(on)
+    """A scope in which JAX computes in float32, for searches whose result is refined afterwards."""
+    return double(False)
 
 
 def in_double(fn: Callable[P, R]) -> Callable[P, R]:
-    """Run the whole of an entry point in the float64 scope; what it compiles is kept for the next run."""
+    """Run an entry point in the float64 scope and keep what it compiles for the next run."""
 
     @functools.wraps(fn)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -17,15 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from onehidden.journal import FORGETFUL, Journal, Values
+from onehidden.machine import rate
 from onehidden.streams import derived_seed, stream
 
 Progress = Callable[["TraceRecord"], object]
-
-# Operations a second by which a step is begun or not: one core does 1.5e10 to 4e10 in matrix products of the
-# sizes met here.
-_RATE = 2e10
-# Seconds after the budget in which an answer may still be examined: a budget is kept to a tenth and 2 s.
-_GRACE = 1.0
 
 
 @dataclass(frozen=True)
@@ -38,44 +33,45 @@ class TraceRecord:
     seconds: float
 
 
+class Clock:
+    """Seconds since it was made, as ``read`` counts them: by default those on the wall."""
+
+    def __init__(self, read: Callable[[], float] = time.perf_counter) -> None:
+        self._read, self._began = read, read()
+
+    def seconds(self) -> float:
+        """Seconds since the clock was made."""
+        return self._read() - self._began
+
+
 @dataclass(frozen=True)
 class Run:
-    """The context of a computation.
+    """The context of a computation."""
 
-    Attributes
-    ----------
-    seed : of all its random streams.
-    max_seconds : time budget, None for none.
-    listener : hears every ``TraceRecord``; True prints lines to stderr.
-    journal : what it remembers if it is killed.
-    path : names of the steps that lead here.
-    trace : all records so far, of the whole run.
-    whole : the budget that ``max_seconds`` is a share of; None where it is all of it.
-    """
-
-    seed: int = 0
-    max_seconds: float | None = None
-    listener: bool | Progress = False
-    journal: Journal = field(default=FORGETFUL, repr=False)
-    path: tuple[str | int, ...] = ()
-    trace: list[TraceRecord] = field(default_factory=list, repr=False)
-    began: float = field(default_factory=time.perf_counter, repr=False)
-    whole: float | None = None
+    seed: int = 0  # of all its random streams
+    max_seconds: float | None = None  # time budget
+    listener: bool | Progress = False  # called with every ``TraceRecord``; True prints lines to stderr
+    journal: Journal = field(default=FORGETFUL, repr=False)  # what it remembers if it is killed
+    path: tuple[str | int, ...] = ()  # names of the steps that lead here
+    trace: list[TraceRecord] = field(default_factory=list, repr=False)  # all so far, of the whole run
+    clock: Clock = field(default_factory=Clock, repr=False)  # a benchmark hands in one of processor time
+    whole: float | None = None  # the budget that ``max_seconds`` is a share of; None where it is all of it
 
     def rng(self, *name: str | int) -> np.random.Generator:
-        """The random stream of this name; the same wherever in the run it is asked for."""
+        """Return the random stream of this name, the same at every step of the run."""
         return stream(self.seed, "solver", *name)
 
     def seed_of(self, *name: str | int) -> int:
-        """A whole number of this name, for libraries that take a seed of their own."""
+        """Return a seed of this name, for libraries that take one."""
         return derived_seed(self.seed, "solver", *name)
 
     def at(self, *name: str | int) -> Run:
-        """The run at a step of this name below the present one."""
+        """Return the run at a step of this name below the present one."""
         return replace(self, path=(*self.path, *name))
 
     def seconds(self) -> float:
-        return time.perf_counter() - self.began
+        """Seconds since the run began, by its clock."""
+        return self.clock.seconds()
 
     def expired(self) -> bool:
         """Whether the time is up, or somebody has asked to stop."""
@@ -88,26 +84,27 @@ class Run:
         return float("inf") if self.max_seconds is None else max(self.max_seconds - self.seconds(), 0.0)
 
     def within(self, share: float) -> Run:
-        """The same run with so much of its time."""
+        """Return the same run with a share of its time."""
         if self.max_seconds is None:
             return self
         whole = self.max_seconds if self.whole is None else self.whole
         return replace(self, max_seconds=share * self.max_seconds, whole=whole)
 
     def last(self) -> Run:
-        """The same run with all that is left of the whole budget, and a second: for the end of an answer."""
+        """Return the same run with the rest of the whole budget and a second, for the end of an answer."""
         if self.max_seconds is None:
             return self
         whole = self.max_seconds if self.whole is None else self.whole
-        return replace(self, max_seconds=whole + _GRACE, whole=whole)
+        return replace(self, max_seconds=whole + 1.0, whole=whole)
 
-    def affords(self, operations: float) -> bool:
+    def within_budget(self, operations: float) -> bool:
         """Whether work of so many operations ends before the time is up; always without a budget."""
-        return operations <= _RATE * self.left()
+        left = self.left()
+        return left == float("inf") or operations <= rate() * left
 
-    def affords_in_all(self, operations: float) -> bool:
-        """The same of the whole budget: an answer that does not hang on the clock."""
-        return self.max_seconds is None or operations <= _RATE * self.max_seconds
+    def within_whole_budget(self, operations: float) -> bool:
+        """Whether the whole budget allows so many operations, whatever time was taken so far."""
+        return self.max_seconds is None or operations <= rate() * self.max_seconds
 
     def report(self, stage: str, step: int, loss: float) -> None:
         """Add a record to the trace and tell the listener."""
@@ -119,7 +116,7 @@ class Run:
             self.listener(record)
 
     def recall(self) -> Values | None:
-        """What the journal has of the present step."""
+        """Return what the journal has of the present step."""
         return self.journal.recall(self._step)
 
     def keep(self, values: Mapping[str, npt.ArrayLike], passing: bool = False) -> None:
@@ -127,7 +124,7 @@ class Run:
         self.journal.keep(self._step, values, passing)
 
     def remembered(self, compute: Callable[[], Mapping[str, npt.ArrayLike]]) -> Values:
-        """The result of the present step: read back, or computed and kept unless the clock cut it short."""
+        """Return the result of the present step: from the journal, or computed and kept if completed."""
         kept = self.recall()
         if kept is None:
             kept = {name: np.asarray(value) for name, value in compute().items()}
@@ -145,7 +142,7 @@ _STOPS: list[threading.Event] = []
 
 @contextmanager
 def stoppable() -> Iterator[threading.Event]:
-    """A scope with an event that, once set, ends every run of the process as a spent budget does.
+    """Open a scope with an event that, once set, ends every run of the process as a exhausted budget does.
 
     Of all threads: an interrupt is one of the process, and says nothing of threads.
     """
@@ -158,6 +155,6 @@ def stoppable() -> Iterator[threading.Event]:
 
 
 def print_line(record: TraceRecord) -> None:
-    """A record as a line on stderr."""
+    """Print a record as a line on stderr."""
     line = f"{record.seconds:7.1f} s  {record.stage:<18} step {record.step:<6} loss {record.loss:.3e}"
     print(line, file=sys.stderr)

@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import quad
 
 from onehidden import activations
-from onehidden.activation_properties import rho_terms
-from onehidden.papers.zsjbd_properties import COLUMNS, REPORTED
+from onehidden.activation_properties import SlopeProperties, rho_terms
+from onehidden_papers.reproductions.zsjbd_properties import COLUMNS, REPORTED
 
 
 @pytest.mark.parametrize("name", list(REPORTED))
@@ -20,13 +20,11 @@ def test_property_table_is_the_slides(name):
 
 
 def test_a_jump_is_seen_wherever_it_is():
-    from onehidden.activation_properties import decide
-
-    shifted = decide(lambda z: (z > 0.3141).astype(float))
+    shifted = SlopeProperties.of(lambda z: (z > 0.3141).astype(float))
     assert shifted.p1
     assert shifted.p3b
     assert not shifted.p3a
-    decreasing = decide(lambda z: -np.ones_like(z))
+    decreasing = SlopeProperties.of(lambda z: -np.ones_like(z))
     assert not decreasing.p1
 
 

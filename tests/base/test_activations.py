@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from onehidden import activations
+from onehidden.activation_properties import hermite_normalised, normal_expectation
 from onehidden.precision import double
-from onehidden.quadrature import hermite_normalised, normal_expectation
 
 ALL = activations.names()
 POINTS = np.concatenate([np.linspace(-6, 6, 41)[:20], np.linspace(-6, 6, 41)[21:]])  # no kink
@@ -36,10 +36,10 @@ def test_derivative_matches_automatic_differentiation(name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_reflection_law_holds(name):
+def test_reversal_identity_holds(name):
     g = activations.get(name)
-    polynomial = np.polynomial.Polynomial(g.reflection.polynomial or (0.0,))
-    np.testing.assert_allclose(g(-POINTS), g.reflection.parity * g(POINTS) + polynomial(POINTS), atol=1e-11)
+    polynomial = np.polynomial.Polynomial(g.reversal.polynomial or (0.0,))
+    np.testing.assert_allclose(g(-POINTS), g.reversal.parity * g(POINTS) + polynomial(POINTS), atol=1e-11)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -49,7 +49,7 @@ def test_symmetrised_has_exact_parity(name):
         plus, minus = (np.asarray(g.symmetrised(jax.numpy.asarray(s * POINTS))) for s in (1, -1))
         slope = np.asarray(g.symmetrised_slope(jax.numpy.asarray(POINTS)))
         expected = jax.vmap(jax.grad(lambda t: g.symmetrised(t)))(POINTS)
-    np.testing.assert_allclose(minus, g.reflection.parity * plus, atol=1e-11)
+    np.testing.assert_allclose(minus, g.reversal.parity * plus, atol=1e-11)
     np.testing.assert_allclose(slope, expected, atol=1e-11)
 
 

@@ -9,9 +9,9 @@ import pytest
 from helpers import one_sentence
 
 from onehidden import journal
+from onehidden.atomic import write_atomically
 from onehidden.journal import FORGETFUL, Folder, fingerprint, open_journal
 from onehidden.run import Run
-from onehidden.whole import write_whole
 
 
 def opened(path, samples="s", options=None, version="1"):
@@ -129,7 +129,7 @@ def test_a_folder_belongs_to_one_process(tmp_path):
 
 
 def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    write_whole(tmp_path / "a", b"old")
+    write_atomically(tmp_path / "a", b"old")
 
     def torn(one, other):
         raise OSError("disk full")
@@ -137,7 +137,7 @@ def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", torn)
         with pytest.raises(OSError, match="disk full"):
-            write_whole(tmp_path / "a", b"new")
+            write_atomically(tmp_path / "a", b"new")
     assert (tmp_path / "a").read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
 

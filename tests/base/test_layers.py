@@ -1,33 +1,40 @@
-"""Data flows one way: a room imports only rooms to its left, imports inside functions included."""
+"""Data flows one way: a room imports only rooms to its left, imports inside functions included.
+
+The theory package imports the tool; the tool names the theory package only as text.
+"""
 
 from __future__ import annotations
 
 import ast
 import functools
+import importlib
+import sys
 
+import pytest
 from helpers import ROOT
 
+import onehidden
+
 SOURCE = ROOT / "src" / "onehidden"
+THEORY = ROOT / "src" / "onehidden_papers"
 BASE = [
-    "streams", "whole", "journal", "run", "refused", "compiled", "precision", "device", "checks",
-    "quadrature", "activations", "activation_properties", "network", "matching", "exports", "threads",
+    "streams", "atomic", "journal", "run", "refused", "compiled", "precision", "checks", "machine",
+    "activations", "activation_properties", "network", "matching", "exports",
 ]  # fmt: skip
 LINE = [
-    "data", "laws", "scores", "moments", "solvers", "families", "fit", "starts", "certify", "recovery",
+    "data", "laws", "scores", "moments", "solvers", "families", "fit", "starts", "certify", "options",
+    "recovery",
     "oracle", "report", "cli",
 ]  # fmt: skip
-# Rooms beside the line: what they may enter beyond the base.
-BESIDE = {
-    "objectives": LINE[: LINE.index("starts")],
-    "problems": LINE[: LINE.index("report")],
-    "lab": [*LINE[: LINE.index("report")], "objectives", "problems"],
-    "papers": [*LINE[: LINE.index("cli")], "objectives", "problems", "lab"],  # they draw through the report
-}
-# What the rooms of the line may enter beside it.
-DOORS = {
-    "starts": ["objectives"],
-    "report": ["objectives", "problems", "lab"],
-    "cli": ["objectives", "problems", "lab", "papers"],
+# Rooms of the theory package, each with the rooms of that package that it may import.
+ROOMS_OF_THEORY = {
+    "objectives": [],
+    "problems": [],
+    "lab": ["objectives", "problems"],
+    "landscape": ["objectives", "lab"],
+    "output_layer": [],
+    "reproductions": ["objectives", "problems", "lab"],
+    "commands": ["problems", "reproductions"],
 }
 LAZY = {("recovery", "report")}  # Recovery.report draws through the report room when it is called
 PUBLIC = {
@@ -38,14 +45,8 @@ PUBLIC = {
 
 
 def allowed(room):
-    """Rooms that a room may import."""
-    if room in BASE:
-        return set(BASE)
-    if room in BESIDE:
-        return {room, *BASE, *BESIDE[room]}
-    before = LINE[: LINE.index(room) + 1]
-    doors = [door for one in before for door in DOORS.get(one, [])]
-    return {*BASE, *before, *doors}
+    """Rooms of the tool that a room of the tool may import."""
+    return set(BASE) if room in BASE else {*BASE, *LINE[: LINE.index(room) + 1]}
 
 
 def statements(node, when="first"):
@@ -63,34 +64,34 @@ def statements(node, when="first"):
 
 
 @functools.cache
-def imports(path):
-    """(room, when) of the imports of the package in a file: first, later (in a function), never (types)."""
+def imports(path, package="onehidden"):
+    """(room, when) of the imports of a package in a file: first, later (in a function), never (types)."""
     found = []
     for node, when in statements(ast.parse(path.read_text())):
         names = []
-        if isinstance(node, ast.ImportFrom) and node.module == "onehidden":
+        if isinstance(node, ast.ImportFrom) and node.module == package:
             names = [alias.name for alias in node.names if not alias.name.startswith("__")]
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("onehidden."):
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}."):
             names = [str(node.module).split(".")[1]]
         elif isinstance(node, ast.Import):
-            names = [alias.name.split(".")[1] for alias in node.names if alias.name.startswith("onehidden.")]
+            names = [alias.name.split(".")[1] for alias in node.names if alias.name.startswith(f"{package}.")]
         assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path}: imports are written out"
         found += [(PUBLIC.get(name, name), when) for name in names]
     return found
 
 
-def rooms():
-    """(room, file) of the whole source but the front page."""
-    for path in sorted(SOURCE.rglob("*.py")):
-        parts = path.relative_to(SOURCE).parts
+def rooms(source=SOURCE):
+    """(room, file) of a package but its front page."""
+    for path in sorted(source.rglob("*.py")):
+        parts = path.relative_to(source).parts
         room = parts[0] if len(parts) > 1 else path.stem
         if room != "__init__":
             yield room, path
 
 
 def test_every_room_has_its_place():
-    known = {*BASE, *LINE, *BESIDE}
-    assert {room for room, _ in rooms()} == known
+    assert {room for room, _ in rooms()} == {*BASE, *LINE}
+    assert {room for room, _ in rooms(THEORY)} == set(ROOMS_OF_THEORY)
 
 
 def test_rooms_import_only_to_their_left():
@@ -126,8 +127,31 @@ def test_solvers_know_nothing_of_networks():
         assert {target for target, _ in imports(path)} <= {"precision", "solvers"}, path.name
 
 
-def test_only_what_draws_and_prints_enters_the_lab():
-    """Loss surfaces are an experiment: recovery does not hang on them."""
-    for room, path in rooms():
-        if "lab" in {target for target, _ in imports(path)}:
-            assert room in {"lab", "papers", "report", "cli"}, path
+def test_the_tool_does_not_import_the_theory():
+    for _, path in rooms():
+        used = [target for target, when in imports(path, "onehidden_papers") if when != "never"]
+        assert not used, f"{path.relative_to(SOURCE)} imports {used}"
+
+
+def test_rooms_of_the_theory_import_only_to_their_left():
+    for room, path in rooms(THEORY):
+        used = {target for target, when in imports(path, "onehidden_papers") if when != "never"}
+        assert used <= {room, *ROOMS_OF_THEORY[room]}, path
+        used = {target for target, when in imports(path) if when != "never"}
+        assert used <= {*BASE, *LINE}, path
+
+
+@pytest.mark.parametrize("name", ["objectives", "lab", "problems", "papers"])
+def test_the_theory_answers_under_the_name_of_the_tool(name):
+    """One module object under both names, so that classes stay the same ones."""
+    module = getattr(onehidden, name)
+    assert importlib.import_module(f"onehidden.{name}") is module
+    assert module.__spec__.name == module.__name__
+    assert module.__name__.startswith("onehidden_papers.")
+
+
+def test_a_submodule_of_the_theory_is_the_same_under_both_names():
+    old = importlib.import_module("onehidden.objectives.designed")
+    assert old is sys.modules["onehidden_papers.objectives.designed"]
+    with pytest.raises(ModuleNotFoundError, match=r"onehidden_papers\.lab\.nothing"):
+        importlib.import_module("onehidden.lab.nothing")

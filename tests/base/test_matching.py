@@ -28,8 +28,8 @@ def test_permuted_network_matches_exactly(name):
 def test_turned_units_match_where_the_function_is_the_same(name):
     truth = net(name)
     sign = np.array([1, -1, 1, -1, -1, 1])
-    parity = truth.activation.reflection.parity
-    shift = sum(truth.activation.reflection.polynomial[:1]) * truth.output[sign < 0].sum()
+    parity = truth.activation.reversal.parity
+    shift = sum(truth.activation.reversal.polynomial[:1]) * truth.output[sign < 0].sum()
     turned = OneHiddenNet(
         truth.weights * sign[:, None],
         np.where(sign < 0, parity * truth.output, truth.output),

@@ -1,6 +1,7 @@
 """Networks: prediction, canonical form, files."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,9 +52,9 @@ def test_symmetric_copies_share_one_canonical_form(name):
         A, b, w = A * s[:, None], b * s, w / s**g.homogeneity
     if g.sign_free:
         turn = np.array([True, False, True, False, False])
-        c = c + sum(g.reflection.polynomial[:1]) * w[turn].sum()
+        c = c + sum(g.reversal.polynomial[:1]) * w[turn].sum()
         sign = np.where(turn, -1, 1)
-        A, b, w = A * sign[:, None], b * sign, np.where(turn, g.reflection.parity * w, w)
+        A, b, w = A * sign[:, None], b * sign, np.where(turn, g.reversal.parity * w, w)
     copy = OneHiddenNet(A, w, b, c, name)
     np.testing.assert_allclose(copy.predict(X), net.predict(X), atol=1e-11)
     one, other = copy.canonical(), net.canonical()
@@ -84,6 +85,14 @@ def test_foreign_and_newer_files_are_refused_with_a_sentence(tmp_path):
     )
     with pytest.raises(ValueError, match="upgrade"):
         OneHiddenNet.load(path)
+
+
+def test_an_unknown_activation_is_named(tmp_path):
+    own = replace(activations.get("relu"), name="silu")
+    OneHiddenNet([[1.0]], [1.0], activation=own).save(tmp_path / "net.safetensors")
+    with pytest.raises(ValueError, match="activation 'silu' is not part of this library: upgrade") as error:
+        OneHiddenNet.load(tmp_path / "net.safetensors")
+    assert "damaged" not in str(error.value)
 
 
 def test_networks_are_immutable_and_checked():
@@ -118,5 +127,5 @@ def test_several_outputs_are_the_columns_one_by_one_and_survive_canonical_form_a
     assert np.allclose(net.canonical().predict(X), net.predict(X), rtol=0, atol=1e-13)
     net.save(tmp_path / "net.safetensors")
     assert OneHiddenNet.load(tmp_path / "net.safetensors") == net
-    with pytest.raises(ValueError, match="one an output"):
+    with pytest.raises(ValueError, match="one per output"):
         OneHiddenNet(net.weights, net.output, net.bias, [1.0, 2.0], name)

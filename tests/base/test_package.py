@@ -63,7 +63,7 @@ def test_the_wheel_holds_every_file_of_the_package(tmp_path):
         (points,) = [name for name in inside if name.endswith("entry_points.txt")]
         assert "onehidden = onehidden.cli:main" in archive.read(points).decode()
     source = ROOT / "src"
-    for path in (source / "onehidden").rglob("*"):
+    for path in source.rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
             assert str(path.relative_to(source)) in inside, path
     assert not [name for name in inside if name.startswith(("tests/", "docs/"))]
@@ -73,7 +73,9 @@ def test_one_version_everywhere():
     import onehidden
 
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
-    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    # The heading of changes to come may stand above the newest version.
+    headings = re.findall(r"^## \[?([^\]\s]+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    newest = next((name for name in headings if name != "Unreleased"), None)
     assert cited is not None
     assert newest is not None
-    assert PROJECT["version"] == onehidden.__version__ == cited[1] == newest[1]
+    assert PROJECT["version"] == onehidden.__version__ == cited[1] == newest

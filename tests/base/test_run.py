@@ -1,9 +1,11 @@
 """The run: streams by name wherever they are asked for, a clock, progress that is kept and told."""
 
+from itertools import count
+
 import numpy as np
 import pytest
 
-from onehidden.run import Run
+from onehidden.run import Clock, Run
 
 
 def test_a_stream_is_known_by_seed_and_name_not_by_where_it_is_asked_for():
@@ -25,7 +27,7 @@ def test_steps_share_clock_trace_and_listener():
     assert run.trace is inner.trace
     assert heard == run.trace
     assert (heard[0].stage, heard[0].step, heard[0].loss) == ("finish", 7, 0.5)
-    assert inner.began == run.began
+    assert inner.clock is run.clock
 
 
 def test_the_clock_runs_out_and_only_where_there_is_one():
@@ -47,7 +49,7 @@ def test_the_end_of_an_answer_has_what_is_left_of_the_whole_budget_and_little_mo
     assert 1000 < stage.last().left() <= 1002
     assert stage.last().last().left() <= 1002
     assert Run().within(0.5).last().left() == np.inf
-    late = Run(max_seconds=1.0, began=run.began - 10)
+    late = Run(max_seconds=1.0, clock=Clock(count(0.0, 10.0).__next__))
     assert late.last().expired()
 
 

@@ -21,8 +21,8 @@ sys.modules["strict_types"] = strict
 with install_import_hook("onehidden", "strict_types.check"):
     import onehidden
     from onehidden import activations, laws, matching, moments, network, scores
-    from onehidden.laws.product import power_sum
-    from onehidden.scores.kernel_sums import prepare
+    from onehidden.laws.base import power_sum
+    from onehidden.scores.local_gaussian import prepare
     from onehidden.scores.local_gaussian import local_moments
     from onehidden.scores.sample import Coordinates, coordinates, draw_rows
 import numpy as np

@@ -190,7 +190,7 @@ def test_ties_are_real_and_must_be_named(kind, g, k):
     c = case(kind, g, d=3, k=k, noise="none", level=0.0)
     data = sample(c)
     net = data.truth
-    parity = net.activation.reflection.parity
+    parity = net.activation.reversal.parity
 
     def rest(turned):
         sign = np.where(turned, -1.0, 1.0)

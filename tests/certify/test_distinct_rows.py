@@ -7,7 +7,7 @@ import pytest
 from helpers import EXACT, normal, planted, teacher, worst_error
 
 import onehidden as oh
-from onehidden.certify.own_checks import distinct_rows
+from onehidden.certify.residuals import count_distinct, different
 
 # 2 tanh units of 2 inputs with biases: 9 parameters.
 NET = oh.OneHiddenNet([[0.9, -0.4], [0.3, 1.1]], [1.0, -1.2], [0.3, -0.4], activation="tanh")
@@ -51,4 +51,9 @@ def test_one_row_more_than_parameters_still_certifies_what_a_network_computed():
 def test_mirror_images_count_once_where_units_have_one_parity_and_no_biases(activation, bias, expected):
     X = normal(30, 4)
     problem = planted(teacher(activation, 4, 2, bias=bias), np.vstack([X, -X, X[:5]]), bias=bias > 0)
-    assert distinct_rows(problem) == expected
+    assert count_distinct(problem) == expected
+
+
+def test_distinct_rows_agree_with_unique():
+    X = normal(200, 3).round() * -1.0  # with zeros of both signs
+    assert different(X.T) == len(np.unique(X, axis=0))

@@ -1,4 +1,4 @@
-"""Fits to rounding that are not unique: each must be told, and none called exact."""
+"""Fits to rounding that are not unique: each must be reported, and none called exact."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """Cases that have fooled a verdict, or that it once refused although the answer was right.
 
-The numbered ones were met one by one; the table holds more of the same kinds, drawn and judged as the
+The numbered ones were found one by one; the table holds more of the same kinds, drawn and judged as the
 benchmark ``verdict`` draws and judges them. Each runs by itself.
 """
 
@@ -20,7 +20,7 @@ def certified(r):
     return r.status in ("exact", "consistent")
 
 
-def told(r):
+def reports_others(r):
     """Whether other networks, or units that are not determined, are named."""
     return len(r.alternatives) > 0 or any(unit.status != "determined" for unit in r.units)
 
@@ -34,8 +34,8 @@ def recover(X, y, hidden=None, **more):
 
 def test_a_missed_product_is_not_certified_with_the_uneven_residuals_it_leaves():
     rng = np.random.default_rng(1)
-    X = rng.standard_normal((1000, 8))
-    y = 3 * np.maximum(X.sum(1) / 8**0.5, 0) + X[:, 0] * X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(1000)
+    X = rng.standard_normal((600, 5))
+    y = 3 * np.maximum(X.sum(1) / 5**0.5, 0) + X[:, 0] * X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(600)
     r = oh.recover(X, y, 1, max_seconds=SECONDS)
     assert not certified(r)
     # The product has a variance of 1 in one of about 4; left_over = 0 is the answer that must fail.
@@ -43,7 +43,7 @@ def test_a_missed_product_is_not_certified_with_the_uneven_residuals_it_leaves()
 
 
 def test_a_missed_square_is_not_certified_by_few_rows():
-    """Below a hundred rows a question that cannot be asked is not passed."""
+    """Below a hundred rows a check that cannot be evaluated is not passed."""
     rng = stream(0, "few rows")
     X = rng.standard_normal((90, 3))
     y = np.maximum(X[:, 0], 0) + 1.5 * X[:, 1] ** 2 * X[:, 2] + 0.1 * rng.standard_normal(90)
@@ -53,7 +53,7 @@ def test_a_missed_square_is_not_certified_by_few_rows():
 # 2. Another network that computes the same function must be named.
 
 
-def tied(kind, g):
+def equivalent(kind, g):
     a = np.array([0.6, 0.8])
     if kind == "clip":
         return oh.OneHiddenNet(-np.array([a, a]), [1.0, -1.0], [-0.5, 0.5], activation=g)
@@ -64,35 +64,35 @@ def tied(kind, g):
 
 
 @pytest.mark.parametrize("kind", ["clip", "hat", "three"])
-def test_a_tie_is_named_without_noise(kind):
-    net = tied(kind, "relu")
+def test_an_equivalent_network_is_named_without_noise(kind):
+    net = equivalent(kind, "relu")
     X = np.random.default_rng(0).standard_normal((500, 2))
     r = recover(X, net.predict(X), net.n_hidden)
-    assert not certified(r) or told(r)
+    assert not certified(r) or reports_others(r)
 
 
 @pytest.mark.parametrize("kind", ["clip", "hat", "three"])
-def test_a_tie_is_named_by_the_black_box(kind):
-    net = tied(kind, "relu")
+def test_an_equivalent_network_is_named_by_the_black_box(kind):
+    net = equivalent(kind, "relu")
     r = oh.recover_oracle(net.predict, 2, net.n_hidden, max_seconds=SECONDS)
-    assert not certified(r) or told(r)
+    assert not certified(r) or reports_others(r)
 
 
 def test_a_tie_of_squared_units_is_named_with_noise():
-    """g(t+1) - 2 g(t) + g(t-1): the quadratic spline, turned as a whole, is itself but for a constant."""
+    """g(t+1) - 2 g(t) + g(t-1): the quadratic spline, reversed as a whole, is itself but for a constant."""
     a = np.array([0.6, 0.8])
     net = oh.OneHiddenNet([a, a, a], [1.0, -2.0, 1.0], [-1.0, 0.0, 1.0], activation="squared_relu")
     rng = stream(0, "squared tie")
     X = rng.standard_normal((500, 2))
     y = net.predict(X) + 0.02 * rng.standard_normal(500)
     r = recover(X, y, 3, activation="squared_relu")
-    assert not certified(r) or told(r)
+    assert not certified(r) or reports_others(r)
 
 
 # 3. No unit is compared with one unit.
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_pure_noise_is_not_certified(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((400, 15)), rng.standard_normal(400)
@@ -102,14 +102,14 @@ def test_pure_noise_is_not_certified(seed):
 # 4. Units of measurement change nothing.
 
 
-@pytest.mark.parametrize("scale", [5e4, 1e-4])
-def test_the_verdict_does_not_hang_on_the_units_of_the_inputs(scale):
-    net = tied("three", "relu")
+@pytest.mark.parametrize("scale", [5e4, pytest.param(1e-4, marks=pytest.mark.slow)])
+def test_the_verdict_does_not_depend_on_the_units_of_the_inputs(scale):
+    net = equivalent("three", "relu")
     rng = stream(0, "units")
     X = rng.standard_normal((300, 2))
     y = net.predict(X) + 0.05 * rng.standard_normal(300)
     plain, scaled = recover(X, y, 3), recover(scale * X, y, 3)
-    assert not certified(scaled) or told(scaled)
+    assert not certified(scaled) or reports_others(scaled)
     assert plain.status == scaled.status
     assert len(plain.alternatives) == len(scaled.alternatives)
     assert [u.status for u in plain.units] == [u.status for u in scaled.units]
@@ -141,11 +141,11 @@ def test_a_long_stream_is_judged_on_all_its_rows():
     assert not certified(recover(oh.data.open((X, y), stream=True), None, 2, max_seconds=120))
 
 
-# 6. Rows that depend on the one before are told.
+# 6. Rows that depend on the one before are reported.
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 4))])
-def test_dependent_rows_are_told(seed):
+def test_dependent_rows_are_reported(seed):
     row = trial(Case("network", "relu", "gaussian", 4, 2, "autocorrelated", 0.2, 600, "right", seed))
     assert row["status"] not in ("exact", "consistent")
 
@@ -155,19 +155,20 @@ def test_dependent_rows_are_told(seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_near_ties_of_eight_units_are_told(seed, monkeypatch):
+def test_near_ties_of_eight_units_are_reported(seed, monkeypatch):
     monkeypatch.setenv("BENCH_SECONDS", "60")
     row = verdict.trial(*Case("network", "relu", "gaussian", 16, 8, "equal", 0.1, 1305, "right", seed).cell())
     assert row["false"] == ""
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 4))])
-def test_near_ties_of_few_rows_are_told(seed):
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_near_ties_of_few_rows_are_reported(seed):
     row = trial(Case("network", "relu", "gaussian", 5, 5, "equal", 0.2, 155, "right", seed))
     assert row["false"] == ""
 
 
-# 8. Rivals are asked.
+# 8. Rivals are compared.
 
 
 @pytest.mark.parametrize("activation", ["relu", pytest.param("auto", marks=pytest.mark.slow)])
@@ -176,7 +177,7 @@ def test_the_diabetes_table_has_more_than_one_explanation(activation):
 
     X, y = load_diabetes(return_X_y=True)
     r = recover(X, y, 1, activation=activation)
-    assert not certified(r) or told(r)
+    assert not certified(r) or reports_others(r)
 
 
 def test_a_linear_function_is_not_one_bent_unit():
@@ -184,7 +185,7 @@ def test_a_linear_function_is_not_one_bent_unit():
     X = rng.standard_normal((400, 5))
     y = X @ np.array([1.0, -0.5, 0.3, 0.0, 0.2]) + 0.5 * rng.standard_normal(400)
     r = recover(X, y, 1)
-    assert not certified(r) or told(r)
+    assert not certified(r) or reports_others(r)
 
 
 # 9. Right answers are certified, under unequal noise too; weak units are spoken of.
@@ -192,11 +193,11 @@ def test_a_linear_function_is_not_one_bent_unit():
 
 @pytest.mark.parametrize("noise", ["equal", "unequal"])
 def test_right_answers_are_certified(noise):
-    rows = [trial(Case("network", "relu", "gaussian", 4, 2, noise, 0.2, 330, "right", s)) for s in range(6)]
+    rows = [trial(Case("network", "relu", "gaussian", 4, 2, noise, 0.2, 330, "right", s)) for s in range(5)]
     right = [row for row in rows if row["right"]]
     yes = [row for row in right if row["status"] == "consistent"]
-    assert len(right) >= 4
-    # 90 % asked of many; of six one may be refused.
+    assert len(right) >= 3
+    # 90 % of many are certified; of five one may be refused.
     assert len(yes) >= len(right) - 1, [row["failed"] for row in right]
 
 
@@ -348,7 +349,7 @@ def named(case):
 
 # Functions that are no network keep a search busy to its limit.
 LONG = ("product", "two-layer", "max", "sine", "tree")
-# Of every kind one case is quick; these are asked the same, of another function, noise or width.
+# Of every kind one case is quick; these are the same, of another function, noise or width.
 LONGER = {
     "three-softplus-equal-right", "clip-softplus-equal-right", "clip-softplus-unequal-right",
     "bump-squared_relu-equal-right", "bump-squared_relu-unequal-right", "frame-squared_relu-equal-right",
@@ -375,5 +376,5 @@ def test_right_answers_of_many_kinds_are_certified():
     rows = [trial(case) for case in CERTIFIED]
     assert all(row["right"] for row in rows)
     refused = [row["failed"] for row in rows if row["status"] not in ("exact", "consistent")]
-    # Questions asked at 1 % and ties of minima refuse up to one in ten: of seven two may be.
+    # Checks at 1 % and ties of minima refuse up to one in ten: of seven two may be.
     assert len(refused) <= 2, refused

@@ -17,7 +17,7 @@ from helpers import write_folder
 from pyarrow import parquet
 
 import onehidden as oh
-from onehidden.cli import interrupts, main, runs
+from onehidden.cli import main, progress, runs
 from onehidden.recovery.prediction import Affine, Prediction
 
 RNG = np.random.default_rng(5)
@@ -139,8 +139,7 @@ def test_check_streams_a_folder(streamed, call):
     np.testing.assert_allclose(json.loads(out)["data"]["mean_squared_error"], error, rtol=1e-12)
 
 
-def test_report_draws_a_folder_from_a_sample(streamed, tmp_path, call, monkeypatch, pictures):
-    monkeypatch.setattr("onehidden.cli.report.ROWS", 1000)
+def test_report_draws_a_folder_from_a_sample(streamed, tmp_path, call, pictures):
     code, _, err = call("report", "run", "--data", "rows", "--nulls", "drop", "--out", "page.html")
     assert code == 0, err
     assert (tmp_path / "page.html").stat().st_size > 10_000
@@ -162,7 +161,7 @@ def test_names_of_predictions_may_end_in_capitals(streamed, suffix, tmp_path, ca
     code, _, err = call("predict", "run", "rows", "--nulls", "drop", "--out", f"p.{suffix}")
     assert code == 0, err
     assert {p.name for p in tmp_path.iterdir()} - before == {f"p.{suffix}"}
-    assert oh.data.files.kind_of(tmp_path / f"p.{suffix}") == suffix.lower()
+    assert oh.data.files.format_of(tmp_path / f"p.{suffix}").lower() == suffix.lower()
     if suffix in ("NPZ", "NPY"):
         found = np.load(f"p.{suffix}")
         assert len(found if suffix == "NPY" else found["prediction"]) == 5000
@@ -293,7 +292,7 @@ def test_an_interrupt_ends_the_search_with_the_best_answer_so_far():
             signal.raise_signal(signal.SIGINT)
 
     before = signal.getsignal(signal.SIGINT)
-    with interrupts.gentle() as stopped:
+    with progress.interruptible() as stopped:
         found = oh.recover(inputs, y, 1, progress=listener)
         assert stopped.is_set()
         with pytest.raises(KeyboardInterrupt):

@@ -172,9 +172,8 @@ def test_a_terminal_without_unicode_still_gets_its_table(folder):
 def test_progress_is_live_on_a_terminal_and_now_and_then_elsewhere():
     script = (
         "from onehidden.cli import progress\n"
-        "progress.EVERY = 0.25\n"
         "from types import SimpleNamespace as Record\n"
-        "with progress.live(9.0, hint='Ctrl-C') as hear:\n"
+        "with progress.live(9.0, hint='Ctrl-C', every=0.25) as hear:\n"
         "    import time\n"
         "    for i in range(3):\n"
         "        hear(Record(stage='finish', step=i, loss=0.25)); time.sleep(0.2)\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from helpers import command
 
-from onehidden.cli.wording import as_typed
+from onehidden.cli.options import as_typed
 
 
 @pytest.mark.parametrize(

@@ -399,7 +399,7 @@ Y = VALUES[:, 0]
         (VALUES, Y[:-1], ["50 rows", "49 values"]),
         (VALUES[:3], VALUES[:3], ["3 outputs", "3 rows"]),
         (VALUES, FLAT[:, 1:], ["column 2 of y is constant"]),
-        (VALUES, 3.0, ["one number a row"]),
+        (VALUES, 3.0, ["one number per row"]),
         (_with(np.nan), Y, ["1 of 50 rows", "column 1"]),
         (_with(np.inf, 2), Y, ["1 of 50 rows", "column 2"]),
         (pd.DataFrame(_with(np.nan), columns=NAMES), Y, ["'dose'"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import gzip
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -313,20 +314,22 @@ def test_an_arrow_stream_is_read_as_its_file_is(stream, tmp_path):
 # --- what unpacks beyond all proportion
 
 
-def test_files_that_unpack_beyond_proportion_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("onehidden.data.size.LARGE", 1 << 22)  # a small bomb is as good a test as a large one
-    zeros = np.zeros(1 << 20)
-    parquet.write_table(pa.table({"x": zeros, "y": zeros}), tmp_path / "a.parquet")
-    with gzip.open(tmp_path / "a.csv.gz", "wb") as file:
-        file.write(b"x,y\n" + b"0,0\n" * (1 << 21))
+def test_files_that_unpack_beyond_proportion_are_refused(tmp_path):
+    zeros, schema = pa.table({"x": np.zeros(1 << 20)}), pa.schema([("x", pa.float64())])
     options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_file(
-        str(tmp_path / "a.arrow"), pa.schema([("x", pa.float64())]), options=options
-    ) as file:
-        file.write_table(pa.table({"x": zeros}))
-    np.savez_compressed(tmp_path / "a.npz", X=np.zeros((1 << 19, 2)))
-    for name in ("a.parquet", "a.csv.gz", "a.arrow", "a.npz"):
-        for stream in (None, True):
-            with pytest.raises(ValueError) as error:
-                data.open(tmp_path / name, stream=stream)
-            one_sentence(error, "which no table does")
+    with (
+        parquet.ParquetWriter(tmp_path / "a.parquet", schema) as first,
+        pa.ipc.new_file(str(tmp_path / "a.arrow"), schema, options=options) as second,
+        pa.ipc.new_stream(str(tmp_path / "a.arrows"), schema, options=options) as third,
+    ):
+        for _ in range(33):
+            for file in (first, second, third):
+                file.write_table(zeros)
+    block = gzip.compress(b"0,0\n" * (1 << 21))
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x,y\n") + 33 * block)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("X.npy", bytes(33 << 23))
+    for name in ("a.parquet", "a.csv.gz", "a.arrow", "a.arrows", "a.npz"):
+        with pytest.raises(ValueError) as error:
+            data.open(tmp_path / name, stream=name == "a.parquet")
+        one_sentence(error, "which no table does")

@@ -9,7 +9,7 @@ from pyarrow import csv, feather
 
 import onehidden as oh
 from onehidden import data
-from onehidden.data.parts import ArrayPart
+from onehidden.data.parts import TablePart
 from onehidden.data.source import prefetched
 from onehidden.data.survey import Survey
 
@@ -326,7 +326,7 @@ def test_parts_in_memory_travel_with_their_own_rows_only():
     import pickle
 
     column = np.arange(100_000.0)
-    part = ArrayPart(("x",), 500, 510, columns=(column,))
+    part = TablePart(pa.table({"x": column}).slice(500, 10))
     assert len(pickle.dumps(part)) < 2000
     table = next(pickle.loads(pickle.dumps(part)).tables(["x"], 100))
     np.testing.assert_array_equal(table.column("x").to_numpy(), column[500:510])

@@ -133,8 +133,8 @@ def test_the_demo_in_the_readme_is_what_the_demo_prints(desk):
     assert code == 0
     # An error of rounding may also be exactly zero.
     printed, shown = (re.sub(r"(?<![\d.])0(?![\d.])", "ε", masked(text)) for text in (printed, shown))
-    assert printed == shown
-    assert printed != masked(shown.replace("exact", "doubtful"))
+    assert printed.startswith(shown.rstrip())  # the README shows the first table
+    assert not printed.startswith(shown.replace("0.1606", "0.1706"))
     assert page.index("make demo") < page.index("found against true")
 
 
@@ -176,7 +176,7 @@ def test_every_equation_of_the_theory_page_has_its_line():
     assert len(names) > 40
     for name in names:
         file, _, line = site.implementation(name)
-        text = (ROOT / "src" / "onehidden" / file).read_text(encoding="utf-8").splitlines()
+        text = (ROOT / "src" / file).read_text(encoding="utf-8").splitlines()
         assert any(name.split(".")[-1] in row for row in text[line - 1 : line + 4]), name
     with pytest.raises(ValueError, match="no such object"):
         site.implementation("nowhere.at_all")
@@ -223,20 +223,9 @@ def settings():
     return found
 
 
-def test_descriptions_of_parameters_are_not_taken_for_types():
-    text = [
-        "One sentence, |x| : not an entry.",
-        "",
-        "Parameters",
-        "----------",
-        "X : (n, d) rows,",
-        "    more.",
-        "d : d.",
-    ]
-    assert settings().described(text) == [
-        "One sentence, \\|x\\| : not an entry.", "", "Parameters", "----------",
-        "X", "    (n, d) rows,", "    more.", "d", "    d\\.",
-    ]  # fmt: skip
+def test_bars_of_norms_are_no_substitutions():
+    text = ["The norm |x| of ``a | b``.", ">>> a | b"]
+    assert settings().escaped(text) == ["The norm \\|x\\| of ``a | b``.", ">>> a | b"]
 
 
 def test_the_way_of_a_sample_names_files_that_are_there():

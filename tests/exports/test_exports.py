@@ -5,12 +5,15 @@ from __future__ import annotations
 import builtins
 import importlib.util
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import special
 
 from onehidden import activations
-from onehidden.exports.graph import erfc_coefficients
+from onehidden.activations import Activation
+from onehidden.exports import erfc_coefficients
 from onehidden.network import OneHiddenNet
 
 D, K, N = 6, 9, 10_000
@@ -60,6 +63,25 @@ def test_chebyshev_series_of_erfc_is_exact_to_rounding():
     assert np.all(np.abs(ours - erfc(z)) <= allowed)
     short = t * np.polynomial.chebyshev.chebval(2 * t - 1, erfc_coefficients(10)) * np.exp(-(z**2))
     assert not np.all(np.abs(short - erfc(z)) <= allowed)
+
+
+@pytest.mark.parametrize("activation", activations.names())
+def test_the_operators_of_an_export_compute_the_activation(activation):
+    """With NumPy under the names of torch."""
+    numpy = SimpleNamespace(
+        relu=lambda z: np.maximum(z, 0), sigmoid=special.expit, erf=special.erf, abs=np.abs, sign=np.sign,
+        exp=np.exp, log=np.log, tanh=np.tanh, maximum=np.maximum,
+    )  # fmt: skip
+    g, z = activations.get(activation), np.linspace(-30, 30, 601)
+    np.testing.assert_allclose(g.export(numpy, z), g(z), rtol=1e-13, atol=1e-13)
+
+
+def test_an_activation_without_a_written_form_is_one_sentence():
+    bare = Activation("bare", lambda t: t, lambda t: 1 + 0 * t)
+    net = OneHiddenNet([[1.0]], [1.0], activation=bare)
+    for call in (net.to_python, net.to_latex):
+        with pytest.raises(ValueError, match="the activation bare cannot be exported like this"):
+            call()
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")

@@ -15,10 +15,9 @@ from onehidden.families import (
     NegativeBinomial,
     Poisson,
     Softmax,
-    dispersion_check,
-    dispersion_test,
     get,
 )
+from onehidden.families.dispersion import dispersion_check, dispersion_test
 from onehidden.streams import stream
 
 
@@ -108,7 +107,7 @@ def test_wrong_families_are_told_and_the_right_one_is_named():
         assert found.suggestion == better, family.name
         assert side * found.statistic > 3
         check = dispersion_check(family, y, at, n - 3)
-        assert check.asked
+        assert check.evaluated
         assert not check.passed
         assert check.about is About.ERRORS
         assert better in check.advice
@@ -149,7 +148,7 @@ def test_leverages_take_the_part_that_the_fit_ate():
     assert np.mean(free) < -1
 
 
-def test_what_cannot_be_told_is_not_asked():
+def test_what_cannot_be_evaluated_is_not_asked():
     rng, n = stream(6, "unasked"), 200
     eta = rng.standard_normal(n)
     zero_one = Bernoulli().simulate(eta, rng)
@@ -168,10 +167,10 @@ def test_what_cannot_be_told_is_not_asked():
     ]
     for family, y, at, freedom in cases:
         check = dispersion_check(family, y, at, float(freedom))
-        assert not check.asked
+        assert not check.evaluated
         assert not check.passed
         assert np.isnan(check.value)
-        assert check.advice.startswith("cannot be told")
+        assert check.advice.startswith("cannot be evaluated")
 
 
 def test_outputs_are_taken_together():

@@ -8,7 +8,9 @@ from helpers import one_sentence
 from sklearn import datasets
 
 from onehidden import families
-from onehidden.families import NegativeBinomial, check_target, classes_of, get, notice
+from onehidden.families import NegativeBinomial, get
+from onehidden.families.noticing import notice
+from onehidden.families.shares import classes_of
 from onehidden.streams import stream
 
 NAN, INF = float("nan"), float("inf")
@@ -71,13 +73,13 @@ def test_what_cannot_be_asked_for_is_told_in_a_sentence(ask, words):
 )
 def test_a_target_outside_its_family_is_refused_in_a_sentence(name, y, words):
     with pytest.raises(ValueError) as error:
-        check_target(get(name), np.array(y))
+        get(name).check_target(np.array(y))
     one_sentence(error, *words)
 
 
 def test_trials_are_whole_and_belong_to_the_binomial():
     share, trials = np.array([0.5, 0.25, 1.0]), np.array([2.0, 4.0, 3.0])
-    check_target(get("binomial"), share, trials)
+    get("binomial").check_target(share, trials)
     for family, y, m, word in (
         ("binomial", share, trials + 0.5, "whole"),
         ("binomial", share, trials[:2], "each of the 3 rows"),
@@ -85,7 +87,7 @@ def test_trials_are_whole_and_belong_to_the_binomial():
         ("poisson", np.ones(3), trials, "binomial"),
     ):
         with pytest.raises(ValueError) as error:
-            check_target(get(family), y, m)
+            get(family).check_target(y, m)
         one_sentence(error, word)
 
 
@@ -96,7 +98,7 @@ def test_good_targets_pass():
         ("gamma", [1e-300, 1e300]),
         ("gaussian", [-1.5, 0]),
     ):
-        check_target(get(name), np.array(y))
+        get(name).check_target(np.array(y))
 
 
 def test_labels_of_every_kind_become_rows_of_a_softmax():

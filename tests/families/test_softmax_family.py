@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from helpers import one_sentence
 
-from onehidden.families import Bernoulli, Softmax, check_target, get
+from onehidden.families import Bernoulli, Softmax, get
 from onehidden.precision import double
 from onehidden.streams import stream
 
@@ -108,7 +108,7 @@ def test_draws_follow_the_probabilities():
     p = FIVE.mean(eta)[0]
     assert np.all(np.abs(y.mean(axis=0) - p) < 4.5 * np.sqrt(p * (1 - p) / n))
     assert set(y.sum(axis=1)) == {0.0, 1.0}
-    check_target(FIVE, y)
+    FIVE.check_target(y)
 
 
 def test_start_gives_the_shares_of_the_classes():
@@ -127,5 +127,5 @@ def test_nonsense_is_refused_in_one_sentence():
     y = rows()[0]
     for wrong, word in ((y[:, :3], "(n, 4)"), (2 * y, "sum to one"), (y * (y[:, :1] == 0), "class 1")):
         with pytest.raises(ValueError) as error:
-            check_target(FIVE, wrong)
+            FIVE.check_target(wrong)
         one_sentence(error, word)

@@ -6,9 +6,9 @@ import pytest
 from helpers import normal, planted, teacher
 
 from onehidden.activations import Activation
-from onehidden.fit.form import Form
-from onehidden.fit.in_memory import NetworkFit
+from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.normal_equations import by_pairs
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.precision import double
 from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt
@@ -33,11 +33,11 @@ def steps_and_traces(k, d, most):
     """Accepted steps of a descent with so many at most, and how often its functions were traced."""
     counted = Counted()
     net, X = teacher("tanh", d, k), normal(600, d)
-    form = Form(counted.activation, d, k)
+    form = Parametrisation(counted.activation, d, k)
     y = net.predict(X) + 0.1 * np.random.default_rng(0).standard_normal(600)
     start = form.pack(net.weights + 0.3, net.output)
-    solver = LevenbergMarquardt(max_steps=most, tiny=0.0)
-    solution = solver.solve(NetworkFit(form, X, y), start)
+    solver = LevenbergMarquardt(max_steps=most, predicted_rtol=0.0)
+    solution = solver.solve(InMemoryLeastSquares(form, X, y), start)
     return solution.steps, counted.traces, by_pairs(form)
 
 
@@ -58,7 +58,7 @@ def test_a_student_compiles_as_often_for_few_chunks_as_for_many():
         counted, heard = Counted(), []
         problem = planted(teacher("tanh", 3, 2), normal(200, 3))
         run = Run(listener=heard.append)
-        train(Form(counted.activation, 3, 8), Wide(8, steps, batch=50), problem, run, "student")
+        train(Parametrisation(counted.activation, 3, 8), Wide(8, steps, batch=50), problem, run, "student")
         found.append((len(heard), counted.traces))
     (few, traced), (many, again) = found
     assert (few, many) == (1, 4)
@@ -68,9 +68,9 @@ def test_a_student_compiles_as_often_for_few_chunks_as_for_many():
 def test_a_trace_is_counted():
     """What must fail: a function of a new shape at every step is traced at every step."""
     counted = Counted()
-    form = Form(counted.activation, 3, 2)
+    form = Parametrisation(counted.activation, 3, 2)
     theta = np.random.default_rng(0).standard_normal(form.size)
     with double():
         for n in range(300, 305):
-            NetworkFit(form, normal(n, 3), np.zeros(n)).loss(theta)
+            InMemoryLeastSquares(form, normal(n, 3), np.zeros(n)).loss(theta)
     assert counted.traces == 5

@@ -9,8 +9,14 @@ import pytest
 from helpers import normal
 
 from onehidden import activations
-from onehidden.fit import form as forms
-from onehidden.fit.form import Form, placed, residuals, residuals_and_jacobian, roots, written_out
+from onehidden.fit.parametrisation import (
+    Parametrisation,
+    placed,
+    residuals,
+    residuals_and_jacobian,
+    roots,
+    written_out,
+)
 from onehidden.precision import double
 
 SHAPES = [
@@ -22,7 +28,7 @@ SHAPES = [
 
 
 def case(name, weight, shape):
-    form = Form(activations.get(name), 3, 2, **shape)
+    form = Parametrisation(activations.get(name), 3, 2, **shape)
     rng = np.random.default_rng(1)
     x, y = normal(40, 3), rng.standard_normal((40, *form.tail))
     given = {
@@ -34,8 +40,10 @@ def case(name, weight, shape):
     return form, rng.standard_normal(form.size), x, y, roots(given, 40)
 
 
-@pytest.mark.parametrize("name", activations.names())
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [*((name, SHAPES[0]) for name in activations.names()), *(("tanh", shape) for shape in SHAPES[1:])],
+)
 def test_host_and_compiled_program_agree(name, shape):
     kinds = ["one", "rows"] if "outputs" not in shape else ["one", "rows", "outputs", "matrices"]
     for weight in kinds:
@@ -51,21 +59,20 @@ def test_host_and_compiled_program_agree(name, shape):
 
 
 def test_small_batches_stay_on_the_host_and_large_ones_are_compiled():
-    form = Form(activations.get("tanh"), 3, 2, bias=True)
+    form = Parametrisation(activations.get("tanh"), 3, 2, bias=True)
     theta = np.ones(form.size)
     assert isinstance(placed(form, theta, 100), np.ndarray)
     assert isinstance(placed(form, theta, 1_000_000), jax.Array)
-    own = Form(activations.Activation("mine", jnp.tanh, lambda t: 1 - jnp.tanh(t) ** 2), 3, 2)
+    own = Parametrisation(activations.Activation("mine", jnp.tanh, lambda t: 1 - jnp.tanh(t) ** 2), 3, 2)
     assert isinstance(placed(own, np.ones(own.size), 100), jax.Array)  # it may know JAX alone
 
 
-def test_rows_filled_up_for_a_compiled_program_are_cut_off_again(monkeypatch):
+def test_rows_filled_up_for_a_compiled_program_are_cut_off_again():
     for shape in SHAPES:
         form, theta, x, y, root = case("tanh", "rows", shape)
         here = written_out(form, theta, x, y, root)
-        with monkeypatch.context() as patch, double():
-            patch.setattr(forms, "_ON_HOST", 0)
-            there = written_out(form, theta, x, y, root)
+        with double():
+            there = written_out(form, theta, x, y, root, on_host=0)
         for a, b in zip(here, there, strict=True):
             assert a.shape == b.shape
             np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
@@ -73,7 +80,7 @@ def test_rows_filled_up_for_a_compiled_program_are_cut_off_again(monkeypatch):
 
 @pytest.mark.parametrize("name", activations.names())
 def test_a_diverged_step_is_no_warning(name):
-    form = Form(activations.get(name), 3, 2, bias=True)
+    form = Parametrisation(activations.get(name), 3, 2, bias=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = residuals_and_jacobian(

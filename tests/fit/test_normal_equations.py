@@ -1,46 +1,45 @@
 """Sums over rows: normal equations and triangles, however the rows are cut, held or streamed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers import normal, planted, teacher, write_folder
 
 from onehidden import activations, data
-from onehidden.fit import in_memory, normal_equations
-from onehidden.fit.form import Form, residuals_and_jacobian
-from onehidden.fit.in_memory import NetworkFit
-from onehidden.fit.normal_equations import NormalEquations
+from onehidden.fit.least_squares import InMemoryLeastSquares
+from onehidden.fit.normal_equations import NormalEquations, Triangle, by_pairs
+from onehidden.fit.parametrisation import Parametrisation, residuals_and_jacobian
 from onehidden.fit.rounding import Rounding
-from onehidden.fit.streamed import StreamedRows
-from onehidden.fit.triangle import Triangle
 from onehidden.precision import double
+from onehidden.recovery.streamed import StreamedRows
 from onehidden.solvers import LevenbergMarquardt
 
 FORMS = [
-    Form(activations.get("relu"), 4, 3),
-    Form(activations.get("tanh"), 3, 4, bias=True),
-    Form(activations.get("softplus"), 3, 2, bias=True, skip=True, symmetrised=True),
-    Form(activations.get("gelu"), 2, 3, intercept=False),
+    Parametrisation(activations.get("relu"), 4, 3),
+    Parametrisation(activations.get("tanh"), 3, 4, bias=True),
+    Parametrisation(activations.get("softplus"), 3, 2, bias=True, skip=True, symmetrised=True),
+    Parametrisation(activations.get("gelu"), 2, 3, intercept=False),
     # Homogeneous ones: units are made of slopes and inputs.
-    Form(activations.get("leaky_relu"), 3, 3, bias=True, skip=True),
-    Form(activations.get("squared_relu"), 3, 2, bias=True, skip=True, symmetrised=True),
-    Form(activations.get("cubed_relu"), 2, 3, intercept=False),
+    Parametrisation(activations.get("leaky_relu"), 3, 3, bias=True, skip=True),
+    Parametrisation(activations.get("squared_relu"), 3, 2, bias=True, skip=True, symmetrised=True),
+    Parametrisation(activations.get("cubed_relu"), 2, 3, intercept=False),
 ]
 
 
 @pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_normal_equations_match_the_jacobian_written_out(form, pairs, monkeypatch):
-    monkeypatch.setattr(normal_equations, "by_pairs", lambda form: pairs)
-    monkeypatch.setattr(normal_equations, "_TABLE_BYTES", 1)  # blocks of 256 rows, the last one not full
+def test_normal_equations_match_the_jacobian_written_out(form, pairs):
+    settings = {"pairs": pairs, "table": 1}  # blocks of 256 rows, the last one not full
     rng = np.random.default_rng(1)
     X, y, w = rng.standard_normal((700, form.d)), rng.standard_normal(700), rng.uniform(0, 2, 700)
     theta = rng.standard_normal(form.size)
     with double():
         r, J = (np.asarray(v) for v in residuals_and_jacobian(form, theta, X, y, np.sqrt(w)))
-    one = NormalEquations(form, theta).update(X[:300], y[:300], w[:300])
-    other = NormalEquations(form, theta).update(X[300:], y[300:], w[300:])
+    one = NormalEquations(form, theta, **settings).update(X[:300], y[:300], w[:300])
+    other = NormalEquations(form, theta, **settings).update(X[300:], y[300:], w[300:])
     for hessian, gradient, loss in (
-        NormalEquations(form, theta).update(X, y, w).result(),
+        NormalEquations(form, theta, **settings).update(X, y, w).result(),
         other.merge(one).result(),
     ):
         np.testing.assert_allclose(hessian, J.T @ J, atol=1e-12 * np.abs(J.T @ J).max())
@@ -54,12 +53,12 @@ def test_normal_equations_match_the_jacobian_written_out(form, pairs, monkeypatc
 
 
 def test_normal_equations_of_large_fits_take_the_table_of_pairs():
-    form = Form(activations.get("relu"), 30, 30)
-    assert normal_equations.by_pairs(form)
-    assert not normal_equations.by_pairs(Form(activations.get("relu"), 200, 5))
+    form = Parametrisation(activations.get("relu"), 30, 30)
+    assert by_pairs(form)
+    assert not by_pairs(Parametrisation(activations.get("relu"), 200, 5))
     rng = np.random.default_rng(2)
     X, y, theta = rng.standard_normal((500, 30)), rng.standard_normal(500), rng.standard_normal(form.size)
-    fit = NetworkFit(form, X, y)
+    fit = InMemoryLeastSquares(form, X, y)
     hessian, gradient, _ = fit.normal_equations(theta)
     upper, projected = fit.triangle(theta)
     np.testing.assert_allclose(hessian, upper.T @ upper, atol=1e-11 * np.abs(hessian).max())
@@ -74,63 +73,55 @@ def test_normal_equations_of_large_fits_take_the_table_of_pairs():
     assert alone is not None
     np.testing.assert_allclose(alone[0], gradient, atol=1e-12 * np.abs(gradient).max())
     assert alone[1] == pytest.approx(fit.loss(theta), rel=1e-12)
-    assert NetworkFit(FORMS[0], X[:, :4], y).gradient(np.ones(FORMS[0].size)) is None  # J'J costs no more
+    small = InMemoryLeastSquares(FORMS[0], X[:, :4], y)
+    assert small.gradient(np.ones(FORMS[0].size)) is None  # J'J costs no more
 
 
-def test_the_gradient_alone_is_that_of_the_jacobian_written_out(monkeypatch):
-    monkeypatch.setattr(normal_equations, "by_pairs", lambda form: True)
+def test_the_gradient_alone_is_that_of_the_jacobian_written_out():
     rng = np.random.default_rng(3)
-    for form in (*FORMS, Form(activations.get("relu"), 3, 4, bias=True, skip=True, outputs=2)):
+    for form in (*FORMS, Parametrisation(activations.get("relu"), 3, 4, bias=True, skip=True, outputs=2)):
         X, y = rng.standard_normal((700, form.d)), rng.standard_normal((700, *form.tail))
         theta, w = rng.standard_normal(form.size), rng.uniform(0, 2, 700)
         with double():
             r, J = (np.asarray(v) for v in residuals_and_jacobian(form, theta, X, y, np.sqrt(w)))
-        parts = [NormalEquations(form, theta, bare=True).update(X[i::2], y[i::2], w[i::2]) for i in (0, 1)]
-        gradient, loss = parts[0].merge(parts[1]).gradient()
+        one, other = (NormalEquations(form, theta, bare=True, pairs=True) for _ in range(2))
+        one.update(X[::2], y[::2], w[::2]).merge(other.update(X[1::2], y[1::2], w[1::2]))
+        gradient, loss = one.gradient()
         np.testing.assert_allclose(gradient, J.T @ r, atol=1e-12 * np.abs(J.T @ r).max())
         assert loss == pytest.approx(r @ r, rel=1e-12)
 
 
 def test_rough_normal_equations_lead_to_the_same_answer():
     """Single precision only steers: the descent ends at the truth to rounding, in about as many steps."""
-    form = Form(activations.get("relu"), 24, 20)
+    form = Parametrisation(activations.get("relu"), 24, 20)
     rng = np.random.default_rng(5)
     X, truth = rng.standard_normal((3000, 24)), rng.standard_normal(form.size)
     weights, output, _, _, constant = form.unpack(truth)
     y = np.maximum(X @ weights.T, 0) @ output + constant
-    assert normal_equations.by_pairs(form)
+    assert by_pairs(form)
     asked = []
 
-    class Exactly(NetworkFit):
+    class Exactly(InMemoryLeastSquares):
         def normal_equations(self, theta, rough=False):
             asked.append(rough)
             return super().normal_equations(theta)
 
     start = truth + 0.03 * rng.standard_normal(form.size)
     solver = LevenbergMarquardt(floor=1e-26 * 3000)
-    found, exactly = (solver.solve(kind(form, X, y), start) for kind in (NetworkFit, Exactly))
+    found, exactly = (solver.solve(kind(form, X, y), start) for kind in (InMemoryLeastSquares, Exactly))
     assert True in asked
     assert len(asked) < exactly.steps  # near the truth the last of them is kept
     assert max(found.loss, exactly.loss) < 1e-22
     assert abs(found.steps - exactly.steps) <= 2
 
 
-def test_batches_of_any_size_add_up_to_the_whole(monkeypatch):
+def test_batches_of_any_size_add_up_to_the_whole():
     net = teacher("tanh", d=3, k=2)
-    form, X = Form(net.activation, 3, 2), normal(1000, 3)
+    form, X = Parametrisation(net.activation, 3, 2), normal(1000, 3)
     truth, y = form.pack(net.weights, net.output), net.predict(X)
-    whole = NetworkFit(form, X, y + 1)
-    shapes = set()
-
-    def watched(form, theta, x, *rest):
-        shapes.add(len(x))
-        return residuals_and_jacobian(form, theta, x, *rest)
-
-    monkeypatch.setattr(in_memory, "_ON_CPU", 1)
-    monkeypatch.setattr(in_memory, "residuals_and_jacobian", watched)
-    parts = NetworkFit(form, X, y + 1)
+    whole = InMemoryLeastSquares(form, X, y + 1)
+    parts = InMemoryLeastSquares(form, X, y + 1, batch=1)  # four batches of 250 rows
     found = parts.normal_equations(truth)
-    assert shapes == {250}  # four batches of one shape
     for a, b in zip(whole.normal_equations(truth), found, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-10)
     upper, projected = parts.triangle(truth)
@@ -147,10 +138,10 @@ def test_passes_do_not_depend_on_batch_size_or_number_of_parts(tmp_path):
     many = data.open(write_folder(tmp_path / "many", columns, files=23, group=50), target="y")
     assert len(many.parts) == 23
     theta = np.random.default_rng(3).standard_normal(problem.form.size)
-    expected = problem.sums.normal_equations(theta)
+    expected = problem.least_squares.normal_equations(theta)
     for source in (one, many):
         rows = StreamedRows(source, len(X), float(len(X)), Rounding())
-        fit = problem.with_rows(rows).sums
+        fit = replace(problem, rows=rows).least_squares
         for found, wanted in zip(fit.normal_equations(theta), expected, strict=True):
             assert np.abs(found - wanted).max() < 1e-10 * np.abs(wanted).max()
         assert fit.loss(theta) == fit.normal_equations(theta)[2]

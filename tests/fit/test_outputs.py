@@ -10,29 +10,27 @@ import numpy as np
 import pytest
 
 from onehidden import OneHiddenNet, activations, families
-from onehidden.certify.errors import outward, standard_errors
-from onehidden.fit.form import Form, residuals, residuals_and_jacobian, roots
-from onehidden.fit.in_memory import NetworkFit
+from onehidden.certify.errors import covariance_in_x, standard_errors
+from onehidden.fit.least_squares import FisherScoring, InMemoryLeastSquares
 from onehidden.fit.linear_part import linear_network
-from onehidden.fit.noise import with_noise_of
 from onehidden.fit.normal_equations import NormalEquations
+from onehidden.fit.parametrisation import Parametrisation, residuals, residuals_and_jacobian, roots
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
-from onehidden.fit.scoring import ScoringFit
 from onehidden.precision import double
 from onehidden.streams import stream
 
 EPS = np.finfo(float).eps
 
 
-def parts(form: Form, n: int = 60, seed: int = 0):
+def parts(form: Parametrisation, n: int = 60, seed: int = 0):
     rng = stream(seed, "test", "outputs")
     theta = rng.standard_normal(form.size)
     return theta, rng.standard_normal((n, form.d)), rng.standard_normal((n, *form.tail)), rng
 
 
-def form_of(q, k=3, d=4, bias=True, skip=True, intercept=True) -> Form:
-    return Form(activations.get("tanh"), d, k, bias, intercept, skip, outputs=q)
+def form_of(q, k=3, d=4, bias=True, skip=True, intercept=True) -> Parametrisation:
+    return Parametrisation(activations.get("tanh"), d, k, bias, intercept, skip, outputs=q)
 
 
 @pytest.mark.parametrize(("q", "kind"), [(None, "rows"), (3, "rows"), (3, "each"), (3, "matrices")])
@@ -50,7 +48,7 @@ def test_the_jacobian_is_the_derivative_of_the_residuals_whatever_the_weights(q,
     np.testing.assert_allclose(J, wanted, atol=1e3 * EPS)
     assert r.shape == (60 * form.q,)
     if kind == "matrices":  # |L' r|^2 is r' W r
-        plain = NetworkFit(form, X, y).residuals(theta).reshape(60, 3)
+        plain = InMemoryLeastSquares(form, X, y).residuals(theta).reshape(60, 3)
         np.testing.assert_allclose(
             np.sum(np.square(r)), np.einsum("na,nab,nb->", plain, weight, plain), rtol=1e-12
         )
@@ -63,7 +61,7 @@ def test_tables_of_pairs_give_the_normal_equations_of_all_outputs(q, bias, skip)
     theta, X, y, rng = parts(form, 200)
     weight = np.exp(rng.standard_normal(200))
     by_pairs = NormalEquations(form, theta).update(X, y, weight)
-    written = NormalEquations(form, theta, written=True).update(X, y, weight)
+    written = NormalEquations(form, theta, pairs=False).update(X, y, weight)
     assert by_pairs.pairs
     assert not written.pairs
     for ours, wanted in zip(by_pairs.result(), written.result(), strict=True):
@@ -77,10 +75,10 @@ def test_scoring_has_the_gradient_of_the_deviance_and_the_expected_curvature(nam
     form = form_of(q)
     theta, X, _, rng = parts(form, 80)
     theta = 0.5 * theta
-    eta = NetworkFit(form, X, np.zeros((80, *form.tail))).residuals(theta).reshape(80, *form.tail)
+    eta = InMemoryLeastSquares(form, X, np.zeros((80, *form.tail))).residuals(theta).reshape(80, *form.tail)
     y = family.simulate(eta, rng, 0.3 if name == "gamma" else 1.0)
     weight = 1.0 + rng.integers(3, size=80)
-    fit = ScoringFit(form, X, y, family, weight, 0.1 * np.ones_like(y))
+    fit = FisherScoring(form, X, y, family, weight, 0.1 * np.ones_like(y))
     hessian, gradient, loss = fit.normal_equations(theta)
     step, numeric = 1e-6, np.zeros(form.size)
     for j in range(form.size):
@@ -88,7 +86,7 @@ def test_scoring_has_the_gradient_of_the_deviance_and_the_expected_curvature(nam
         numeric[j] = (fit.loss(theta + move) - fit.loss(theta - move)) / (2 * step)
     np.testing.assert_allclose(2 * gradient, numeric, atol=1e-7 * max(abs(loss), np.max(np.abs(numeric))))
     # The information: the same sum written out with the family's own blocks.
-    plain = NetworkFit(form, X, np.zeros((80, *form.tail))).jacobian(theta, slice(0, 80))
+    plain = InMemoryLeastSquares(form, X, np.zeros((80, *form.tail))).jacobian(theta, slice(0, 80))
     J = plain.reshape(80, form.q, form.size)
     omega = family.information(eta + 0.1)
     omega = omega if omega.ndim == 3 else omega.reshape(80, 1, 1)
@@ -102,8 +100,8 @@ def test_trials_are_rows_put_together():
     trials = rng.integers(1, 6, 50)
     won = rng.binomial(trials, 0.4)
     ones = np.concatenate([np.r_[np.ones(w), np.zeros(t - w)] for w, t in zip(won, trials, strict=True)])
-    together = ScoringFit(form, X, won / trials, families.get("binomial"), trials.astype(float))
-    apart = ScoringFit(form, np.repeat(X, trials, axis=0), ones, families.get("bernoulli"))
+    together = FisherScoring(form, X, won / trials, families.get("binomial"), trials.astype(float))
+    apart = FisherScoring(form, np.repeat(X, trials, axis=0), ones, families.get("bernoulli"))
     for ours, wanted in zip(
         together.normal_equations(theta)[:2], apart.normal_equations(theta)[:2], strict=True
     ):
@@ -122,7 +120,7 @@ def posed(net: OneHiddenNet, X, y, family=None, skip=False) -> Problem:
         around = replace(
             around, level=np.zeros(y.shape[1:])[()], scale=1.0 if outputs is None else np.eye(outputs)
         )
-    form = Form(net.activation, around.rank, net.n_hidden, True, True, skip, outputs=outputs)
+    form = Parametrisation(net.activation, around.rank, net.n_hidden, True, True, skip, outputs=outputs)
     return Problem(samples, form, around, family=family)
 
 
@@ -141,10 +139,12 @@ def test_a_network_there_is_the_same_network_here(q):
     X = rng.standard_normal((50, 3)) @ rng.standard_normal((3, 3)) + 5
     problem = posed(net, X, net.predict(X), skip=True)
     if q is not None:  # outputs mixed by any root of a covariance
-        problem = replace(problem, around=replace(problem.around, scale=rng.standard_normal((q, q))))
-    there = problem.end.inward(net)
+        problem = replace(problem, whitening=replace(problem.whitening, scale=rng.standard_normal((q, q))))
+    there = problem.fit_coordinates.inward(net)
     np.testing.assert_allclose(
-        there.predict(problem.end.inputs(X)), problem.end.target(net.predict(X)), atol=1e-10
+        there.predict(problem.fit_coordinates.inputs(X)),
+        problem.fit_coordinates.target(net.predict(X)),
+        atol=1e-10,
     )
     back = problem.network(problem.theta(net))
     np.testing.assert_allclose(back.predict(X), net.predict(X), atol=1e-9)
@@ -159,18 +159,24 @@ def test_errors_of_all_parameters_are_the_diagonal_of_their_covariance_in_x(q):
         net, X, net.predict(X) + 0.1 * rng.standard_normal((200, *((q,) if q else ()))), skip=True
     )
     if q is not None:
-        problem = replace(problem, around=replace(problem.around, scale=rng.standard_normal((q, q))))
-    hessian = problem.sums.normal_equations(problem.theta(net))[0]
+        problem = replace(problem, whitening=replace(problem.whitening, scale=rng.standard_normal((q, q))))
+    hessian = problem.least_squares.normal_equations(problem.theta(net))[0]
     covariance = np.linalg.inv(hessian)
-    told = standard_errors(covariance, np.zeros(problem.form.size, bool), problem.form, problem.end)
-    whole = np.sqrt(np.diag(outward(covariance, problem.form, problem.end)))
+    told = standard_errors(
+        covariance, np.zeros(problem.form.size, bool), problem.form, problem.fit_coordinates
+    )
+    whole = np.sqrt(np.diag(covariance_in_x(covariance, problem.form, problem.fit_coordinates)))
     flat = problem.form.pack(told.weights, told.output, told.bias, told.linear, told.intercept)
     np.testing.assert_allclose(flat, whole, rtol=1e-8)
     # Independent: the covariance of a network fitted in x itself, without any change of coordinates.
-    scale = problem.end.scale if q is None else problem.end.scale.T @ problem.end.scale
+    scale = (
+        problem.fit_coordinates.scale
+        if q is None
+        else problem.fit_coordinates.scale.T @ problem.fit_coordinates.scale
+    )
     weight = np.full(200, scale**-2) if q is None else np.repeat(np.linalg.inv(scale)[None], 200, axis=0)
     theta = problem.form.pack(net.weights, net.output, net.bias, net.linear, net.intercept)
-    sums = NormalEquations(problem.form, theta, written=True).update(X, net.predict(X), weight)
+    sums = NormalEquations(problem.form, theta, pairs=False).update(X, net.predict(X), weight)
     np.testing.assert_allclose(flat, np.sqrt(np.diag(np.linalg.inv(sums.result()[0]))), rtol=1e-6)
 
 
@@ -187,7 +193,7 @@ def test_the_linear_function_of_a_family_has_no_score_left(name):
     score = family.score(y, line.predict(X)).reshape(400, -1)
     design = np.column_stack([np.ones(400), X])
     assert np.max(np.abs(design.T @ score)) < 0.2  # of about 20 at the constant: a hundredth of an error
-    assert np.sum(problem.losses(line)) < np.sum(
+    assert np.sum(problem.row_losses(line)) < np.sum(
         family.deviance(y, np.broadcast_to(family.start(y), y.shape))
     )
 
@@ -198,8 +204,8 @@ def test_noise_between_outputs_is_learnt_and_made_one():
     X = rng.standard_normal((4000, 3))
     mixing = np.array([[0.3, 0.0], [0.2, 0.05]])
     y = net.predict(X) + rng.standard_normal((4000, 2)) @ mixing.T
-    known = with_noise_of(net, posed(net, X, y, skip=True))
-    residual = known.end.divided(net.predict(X) - y)
+    known = posed(net, X, y, skip=True).with_noise_of(net)
+    residual = known.fit_coordinates.divided(net.predict(X) - y)
     covariance = residual.T @ residual / len(X)
     np.testing.assert_allclose(covariance / covariance[0, 0], np.eye(2), atol=0.08)  # 4 standard errors
     raw = np.cov((net.predict(X) - y).T)

@@ -7,16 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from onehidden.lab.basin import basin
-from onehidden.lab.convexity import (
+from onehidden.network import OneHiddenNet
+from onehidden.precision import double
+from onehidden_papers.lab.convexity import (
     empirical_hessian,
     local_convexity,
     population_eigenvalues,
     population_hessian,
 )
-from onehidden.network import OneHiddenNet
-from onehidden.papers.conditioned import conditioned_teacher
-from onehidden.precision import double
+from onehidden_papers.lab.descents import basin
+from onehidden_papers.problems.problem import conditioned_teacher
 
 
 @pytest.mark.parametrize("name", ["relu", "tanh", "squared_relu"])

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from onehidden import activations
-from onehidden.lab.convexity import empirical_hessian
-from onehidden.lab.gradient import descend, linear_rate
-from onehidden.papers.conditioned import conditioned_teacher
 from onehidden.precision import double
+from onehidden_papers.lab.convexity import empirical_hessian
+from onehidden_papers.lab.descents import descend, linear_rate
+from onehidden_papers.problems.problem import conditioned_teacher
 
 
 def problem(name="tanh"):

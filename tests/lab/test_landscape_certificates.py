@@ -6,11 +6,11 @@ import jax
 import numpy as np
 import pytest
 
-from onehidden.lab import angle_surface, landscape, perturbed_descent, slice_surface
 from onehidden.network import OneHiddenNet
-from onehidden.objectives import GaussianDesigned, PairwiseQuartic, kappa
-from onehidden.solvers.saddle_free import saddle_free_newton
-from onehidden.solvers.stochastic import descend, sgd
+from onehidden_papers.lab import angle_surface, landscape, perturbed_descent, slice_surface
+from onehidden_papers.lab.descents import saddle_free_newton
+from onehidden_papers.lab.stochastic import descend, sgd
+from onehidden_papers.objectives import GaussianDesigned, PairwiseQuartic, kappa
 
 SPURIOUS = np.array([[1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, np.sqrt(0.5), np.sqrt(0.5)]], float)
 

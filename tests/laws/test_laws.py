@@ -12,7 +12,7 @@ from jax.scipy.special import logsumexp
 from plain_scores import LogisticProduct
 
 from onehidden import laws
-from onehidden.laws.partitions import set_partitions
+from onehidden.laws.base import set_partitions
 from onehidden.precision import double
 from onehidden.refused import Refused
 from onehidden.scores import validity

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from onehidden import activations, laws
-from onehidden.device import sent
-from onehidden.moments import MomentAccumulator, score_moments
+from onehidden.machine import sent
+from onehidden.moments import score_moments
+from onehidden.moments.accumulator import MomentAccumulator
 from onehidden.moments.packing import multiplicities, places, sorted_indices, unpack
 from onehidden.moments.products import ProductSums
-from onehidden.moments.score_moments import hermite_scores
-from onehidden.moments.streaming import rows_at_a_time
+from onehidden.moments.streaming import hermite_scores, rows_at_a_time
 from onehidden.precision import double
 
 

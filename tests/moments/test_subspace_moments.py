@@ -9,8 +9,16 @@ import pytest
 from numpy.polynomial import hermite_e
 from plain_scores import GaussianMixture, LogisticProduct, from_derivatives
 
-from onehidden.moments import contracted_fourth, cross, moment
-from onehidden.moments.subspace_polynomial import Design, Polynomial, features, indices, largest_degree
+from onehidden.moments.in_subspace import (
+    Design,
+    Polynomial,
+    contracted_fourth,
+    cross,
+    features,
+    indices,
+    largest_degree,
+    moment,
+)
 
 
 class PlainGaussian:

@@ -8,16 +8,10 @@ from plain_scores import LogisticProduct
 
 from onehidden import laws
 from onehidden.data import open as open_data
-from onehidden.moments import (
-    ControlPass,
-    MomentPass,
-    component_moments,
-    contracted_fourth,
-    cross,
-    moment,
-    score_moments,
-)
-from onehidden.moments.subspace_polynomial import Design, features
+from onehidden.moments import MomentPass, score_moments
+from onehidden.moments.components import component_moments
+from onehidden.moments.in_subspace import Design, contracted_fourth, cross, features, moment
+from onehidden.moments.streaming import ControlPass
 
 D, K, N = 5, 3, 600
 LAWS = [None, LogisticProduct(D)]

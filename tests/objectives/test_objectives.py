@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from onehidden.network import OneHiddenNet
-from onehidden.objectives import (
+from onehidden.precision import double
+from onehidden_papers.objectives import (
     FromPolynomial,
     GaussianDesigned,
     HermiteLoss,
@@ -20,7 +21,6 @@ from onehidden.objectives import (
     ScoreDesigned,
     SquaredLoss,
 )
-from onehidden.precision import double
 
 EPS = np.finfo(float).eps
 

@@ -1,4 +1,4 @@
-"""Models as people have them are asked; an endpoint that dies half-way is not asked twice."""
+"""Models in their usual forms become boxes; an endpoint that fails half-way gets no query twice."""
 
 import http.client
 import json
@@ -52,7 +52,7 @@ class Server:
 
         self.http = HTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.http.server_port}/"
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
 
 
 @pytest.fixture

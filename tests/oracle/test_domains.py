@@ -1,12 +1,11 @@
-"""Bounds are kept and cost little: what lies outside is not asked, and says nothing of what lies inside."""
+"""Bounds are kept and cost few queries."""
 
 import numpy as np
 import pytest
 from helpers import check_named, worst_error
 
 import onehidden as oh
-from onehidden.oracle.box import BlackBox
-from onehidden.oracle.caller import Spent
+from onehidden.oracle.box import BlackBox, BudgetExceeded
 from onehidden.oracle.domain import checked_domain
 from onehidden.run import Run, stoppable
 
@@ -14,7 +13,7 @@ D, K = 30, 5
 
 
 def relu_box(middle):
-    """Five units that switch near (middle, …, middle), and the function, written apart from the library."""
+    """Five units whose kinks lie near (middle, …, middle), and a function written apart."""
     rng = np.random.default_rng(3)
     weights = rng.standard_normal((K, D)) / np.sqrt(D)
     bias = 0.1 * rng.standard_normal(K) - middle * weights.sum(axis=1)
@@ -59,7 +58,7 @@ def test_what_lies_outside_is_not_asked_and_a_fixed_input_is():
     low, high = np.array([0.0, -1.0, 2.0]), np.array([np.inf, 1.0, 2.0])
     box = BlackBox(fn, np.array([1.0, 0.0, 2.0]), np.ones(3), checked_domain((low, high), 3))
     assert box.reach == 1.0
-    y = box.ask(np.array([[0.0, 0.0, 5.0], [-1.5, 0.0, 0.0], [50.0, 1.0, 0.0], [0.0, 1.001, 0.0]]))
+    y = box.mixture(np.array([[0.0, 0.0, 5.0], [-1.5, 0.0, 0.0], [50.0, 1.0, 0.0], [0.0, 1.001, 0.0]]))
     assert np.array_equal(y, [3.0, np.nan, 54.0, np.nan], equal_nan=True)
     assert box.queries == len(np.concatenate(rows)) == 2
 
@@ -77,10 +76,10 @@ def test_a_box_that_is_stopped_says_so_with_and_without_a_budget():
     for seconds in (None, 60.0):
         box = BlackBox(lambda X: X[:, 0], np.zeros(1), np.ones(1), run=Run(max_seconds=seconds))
         with stoppable() as stop:
-            box.ask(np.zeros((1, 1)))
+            box.mixture(np.zeros((1, 1)))
             stop.set()
-            with pytest.raises(Spent, match="stopped by hand"):
-                box.ask(np.zeros((1, 1)))
+            with pytest.raises(BudgetExceeded, match="stopped by hand"):
+                box.mixture(np.zeros((1, 1)))
     box = BlackBox(lambda X: X[:, 0], np.zeros(1), np.ones(1), run=Run(max_seconds=1e-9))
-    with pytest.raises(Spent, match="1e-09 seconds"):
-        box.ask(np.zeros((1, 1)))
+    with pytest.raises(BudgetExceeded, match="1e-09 seconds"):
+        box.mixture(np.zeros((1, 1)))

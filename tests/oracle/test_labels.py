@@ -1,4 +1,4 @@
-"""Labels alone tell the units that bend the decision boundary, up to one factor, and say what they cannot."""
+"""Labels alone determine the units that bend the decision boundary, up to one factor."""
 
 import numpy as np
 import pytest
@@ -40,6 +40,7 @@ def test_a_network_whose_units_all_bend_the_boundary_is_given_back_up_to_one_fac
     assert check_named(r, "fresh queries").value == 0
 
 
+@pytest.mark.slow
 def test_a_trained_classifier_of_four_units_is_given_back_from_what_it_predicts():
     import warnings
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from onehidden.oracle.kinked_layer import placed
 from onehidden.oracle.layer import Layer
-from onehidden.oracle.places import placed
 
 NOISE = 1e-3 / np.sqrt(12)  # of answers rounded to three decimals
 

@@ -1,4 +1,4 @@
-"""Boxes as they are met: bounds, errors outside, probabilities, wrong assumptions; told in one sentence."""
+"""Bounds, errors outside, probabilities and wrong assumptions; refusals are one sentence."""
 
 import numpy as np
 import pytest
@@ -99,7 +99,7 @@ def test_wrong_assumptions_are_told_with_what_was_seen():
     assert "hyperplane" in r.message
     with_linear = oh.recover_oracle(lambda X: plain(X) + X @ B[0], 6)
     assert not with_linear.converged
-    assert not check_named(with_linear, "turned units").passed
+    assert not check_named(with_linear, "linear part").passed
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_wrong_assumptions_are_told_with_what_was_seen():
         (plain, {"answers": "odds"}, "answers must be"),
         (plain, {"answers": "probability"}, "no probabilities"),
         (lambda X: np.ones((len(X), 2)), {}, "constant"),
-        (lambda X: np.ones((len(X), 0)), {}, "one number a row"),
+        (lambda X: np.ones((len(X), 0)), {}, "one number per row"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(fn, choices, words):

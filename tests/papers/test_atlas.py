@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from onehidden.papers.atlas import LAWS, mixture, values, weights
-from onehidden.papers.gmov_landscape import kappa_4
+from onehidden_papers.reproductions.atlas import LAWS, mixture, values, weights
+from onehidden_papers.reproductions.experiment import kappa_4
 
 
 def _kappa(law, name, m):

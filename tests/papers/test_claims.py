@@ -8,12 +8,12 @@ import matplotlib.figure
 import numpy as np
 import pytest
 
-from onehidden import papers
-from onehidden.papers import stored
-from onehidden.papers.record import VERDICTS, Claim, Item, Table
+from onehidden_papers import reproductions as papers
+from onehidden_papers.reproductions import record
+from onehidden_papers.reproductions.record import VERDICTS, Claim, Item, Table
 
 ITEMS = [papers.get(name) for name in papers.names()]
-KEPT = [(item, size) for item in ITEMS for size in stored.SIZES if stored.load(item, size) is not None]
+KEPT = [(item, size) for item in ITEMS for size in record.SIZES if record.load(item, size) is not None]
 
 
 def test_claims_have_names_of_their_own_words_and_rules():
@@ -28,7 +28,7 @@ def test_claims_have_names_of_their_own_words_and_rules():
 
 @pytest.mark.parametrize(("item", "size"), KEPT, ids=[f"{item.name}-{size}" for item, size in KEPT])
 def test_stored_verdicts_follow_from_rules_and_rows_alone(item, size):
-    kept = stored.load(item, size)
+    kept = record.load(item, size)
     rows = kept.table.records()
     assert {claim.name: claim.verdict(rows) for claim in item.claims} == kept.verdicts
     made = kept.made
@@ -39,7 +39,7 @@ def test_stored_verdicts_follow_from_rules_and_rows_alone(item, size):
 
 
 def test_full_sizes_of_everything_are_stored():
-    missing = [item.name for item in ITEMS if stored.load(item, "full") is None]
+    missing = [item.name for item in ITEMS if record.load(item, "full") is None]
     assert missing == []
 
 
@@ -60,7 +60,7 @@ SPOILED = [
 @pytest.mark.parametrize(("name", "claim", "column", "value", "verdict"), SPOILED)
 def test_other_rows_lead_to_another_verdict(name, claim, column, value, verdict):
     item = papers.get(name)
-    rows = [dict(row, **{column: value}) for row in stored.load(item, "full").table.records()]
+    rows = [dict(row, **{column: value}) for row in record.load(item, "full").table.records()]
     assert next(one for one in item.claims if one.name == claim).verdict(rows) == verdict
 
 
@@ -74,14 +74,14 @@ def test_rows_come_back_as_they_were_stored(tmp_path):
     item = Item("one", "[GLM] x", "About.", (claim,), lambda full, seed: table)
     result = item(full=True, seed=3)
     assert result.verdicts == {"c": "reproduced"}
-    stored.save(result, "full", stored.made(3, 1.25), tmp_path)
-    stored.save(result, "default", stored.made(4, 0.5), tmp_path)
-    kept = stored.load(item, "full", tmp_path)
+    record.save(result, "full", record.made(3, 1.25), tmp_path)
+    record.save(result, "default", record.made(4, 0.5), tmp_path)
+    kept = record.load(item, "full", tmp_path)
     assert kept.table.rows == ((0.1, True),)
     assert kept.table.curves == {"curve": ([1.0, 2.0], [0.5, 0.25])}
     assert (kept.made.seed, kept.made.seconds) == (3, 1.2)
     assert list(json.loads((tmp_path / "one.json").read_text())) == ["default", "full"]
-    assert stored.load(item, "full", tmp_path / "empty") is None
+    assert record.load(item, "full", tmp_path / "empty") is None
 
 
 def test_a_rule_can_give_known_verdicts_only():
@@ -94,7 +94,7 @@ def test_a_rule_can_give_known_verdicts_only():
 def test_pictures_are_drawn_from_stored_rows_and_curves():
     for name in ("glm-fig4", "gmov-fig2", "zhang-noise", "zsjbd-icml-grid"):
         item = papers.get(name)
-        kept = stored.load(item, "full")
+        kept = record.load(item, "full")
         figure = matplotlib.figure.Figure()
         item.draw(figure, kept.table.records(), kept.table.curves)
         assert figure.axes

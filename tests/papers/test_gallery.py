@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from onehidden import papers
 from onehidden.cli import cli
-from onehidden.papers import gallery, stored
-from onehidden.papers.record import Claim, Item, Table
+from onehidden_papers import reproductions as papers
+from onehidden_papers.reproductions import gallery, record
+from onehidden_papers.reproductions.record import Claim, Item, Table
 
 
 def _small(verdict="reproduced", name="small-1.5"):
@@ -58,7 +58,7 @@ def test_all_writes_one_page_with_every_verdict(three, tmp_path, monkeypatch):
     assert done.exception is None
     assert done.return_value == 1  # one broke off
     records = json.loads(done.stdout)
-    assert [record["name"] for record in records] == ["small-1.5", "poor", "broken"]
+    assert [one["name"] for one in records] == ["small-1.5", "poor", "broken"]
     assert records[2]["fault"] == "RuntimeError: no luck"
     page = (tmp_path / "reproductions" / "index.html").read_text(encoding="utf-8")
     assert "1 reproduced, 1 not reproduced, 1 broke off" in page
@@ -74,12 +74,12 @@ def test_all_writes_one_page_with_every_verdict(three, tmp_path, monkeypatch):
 
 
 def test_exit_code_says_whether_verdicts_are_the_stored_ones(three, tmp_path, monkeypatch):
-    monkeypatch.setattr(stored, "FOLDER", tmp_path)
-    monkeypatch.setattr(stored.load, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    monkeypatch.setattr(record.load, "__defaults__", (tmp_path,))
     call = lambda *words: CliRunner().invoke(cli, ["reproduce", *words], standalone_mode=False)  # noqa: E731
     # A claim that does not hold is a finding: nothing stored, nothing to differ from.
     assert call("poor", "--store", str(tmp_path)).return_value == 0
-    assert stored.load(three["poor"], "default").verdicts == {"poor": "not reproduced"}
+    assert record.load(three["poor"], "default").verdicts == {"poor": "not reproduced"}
     assert call("poor").return_value == 0
     three["poor"] = _small("reproduced", "poor")
     done = call("poor")
@@ -89,12 +89,12 @@ def test_exit_code_says_whether_verdicts_are_the_stored_ones(three, tmp_path, mo
 
 
 def test_each_size_is_compared_with_its_own_stored_verdict(three, tmp_path, monkeypatch):
-    monkeypatch.setattr(stored.load, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(record.load, "__defaults__", (tmp_path,))
     call = lambda *words: CliRunner().invoke(cli, ["reproduce", *words], standalone_mode=False)  # noqa: E731
     call("poor", "--store", str(tmp_path))
     three["poor"] = _small("reproduced", "poor")
     call("poor", "--full", "--store", str(tmp_path))
-    assert [stored.load(three["poor"], size).verdicts["poor"] for size in stored.SIZES] == [
+    assert [record.load(three["poor"], size).verdicts["poor"] for size in record.SIZES] == [
         "not reproduced",
         "reproduced",
     ]

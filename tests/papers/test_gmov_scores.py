@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onehidden import papers
 from onehidden.laws.gaussian import standard_normal
-from onehidden.papers import gmov_scores
 from onehidden.scores import LocalLikelihood
+from onehidden_papers import reproductions as papers
+from onehidden_papers.reproductions import gmov_scores
 
 
 def test_printed_slopes_of_figure_one_are_swapped():

@@ -6,10 +6,9 @@ import matplotlib.figure
 import numpy as np
 import pytest
 
-from onehidden import papers
-from onehidden.papers.fresh import FreshSampler, rotation
-from onehidden.papers.gmov_fig3 import without_degree_two
 from onehidden.precision import double
+from onehidden_papers import reproductions as papers
+from onehidden_papers.reproductions.experiment import FreshSampler, rotation, without_degree_two
 
 NAMES = ["glm-fig1", "glm-fig2", "glm-fig3", "glm-fig4", "glm-theorem-2.1", "glm-theorem-2.2"]
 NAMES += ["glm-theorem-2.3", "glm-theorem-2.6", "glm-appendix-f", "gmov-fig3", "gmov-fig4"]
@@ -61,7 +60,7 @@ def test_control_variate_lowers_the_variance_and_keeps_the_mean():
     import jax
 
     from onehidden.network import OneHiddenNet
-    from onehidden.objectives import GaussianDesigned
+    from onehidden_papers.objectives import GaussianDesigned
 
     teacher, G = OneHiddenNet(rotation(4, 0), np.ones(4)), GaussianDesigned(1.0, 1.0)
     B, values = rotation(4, 1), {}

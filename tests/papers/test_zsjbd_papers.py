@@ -6,9 +6,10 @@ import matplotlib.figure
 import numpy as np
 import pytest
 
-from onehidden import papers
 from onehidden.network import OneHiddenNet
-from onehidden.papers import parallel, zhang_relu, zsjbd_grid
+from onehidden_papers import reproductions as papers
+from onehidden_papers.reproductions import experiment, zhang_relu, zsjbd_grid
+from onehidden_papers.reproductions.record import Reproduction
 
 
 @pytest.mark.parametrize(
@@ -38,39 +39,36 @@ def test_every_registered_reproduction_can_be_loaded():
 
 def test_icml_cell_succeeds_where_the_figure_has_three_in_ten():
     found = [zsjbd_grid.trial(50, 1000, seed) for seed in range(2)]
-    assert max(error for error, _ in found) < zsjbd_grid.SUCCESS
+    assert max(error for error, _ in found) < zsjbd_grid.PAPERS.success
     assert all(signs == 1.0 for _, signs in found)
-    assert zsjbd_grid.REPORTED[1000][zsjbd_grid.DIMENSIONS.index(50)] == 0.3
+    assert zsjbd_grid.REPORTED[1000][zsjbd_grid.PAPERS.dimensions.index(50)] == 0.3
 
 
-def test_grid_counts_failures(monkeypatch):
-    monkeypatch.setattr(zsjbd_grid, "SMALL_D", (10,))
-    monkeypatch.setattr(zsjbd_grid, "SMALL_N", (1000,))
-    monkeypatch.setattr(zsjbd_grid, "SMALL_TRIALS", 10)
-    monkeypatch.setattr(zsjbd_grid, "trial", lambda d, n, seed: (1e-9, 1.0))
-    good = zsjbd_grid.GRID()
-    monkeypatch.setattr(zsjbd_grid, "trial", lambda d, n, seed: (1.3, 1.0))
-    bad = zsjbd_grid.GRID()
-    assert good.table.rows[0][3] == 1.0
-    assert good.summary() == "reproduced"
-    assert bad.table.rows[0][3] == 0.0
-    assert bad.summary() == "not reproduced"
-    good.draw(matplotlib.figure.Figure())
+@pytest.mark.parametrize(
+    ("error", "rate", "verdict"), [(1e-9, 1.0, "reproduced"), (1.3, 0.0, "not reproduced")]
+)
+def test_grid_counts_failures(error, rate, verdict):
+    settings = zsjbd_grid.Settings((10,), (1000,), 10)
+    table = zsjbd_grid.measure(settings, 0, lambda d, n, seed: (error, 1.0))
+    result = Reproduction(zsjbd_grid.GRID, table)
+    assert table.rows[0][3] == rate
+    assert result.summary() == verdict
+    result.draw(matplotlib.figure.Figure())
 
 
 def test_noisy_error_is_near_cramer_rao():
     error, bound = zhang_relu.noisy_error(10, 400, 1)
     # 50 parameters: the squared error has a relative deviation of about sqrt(2/50) and more for unequal ones
     assert 0.5 * bound < error < 1.8 * bound
-    _, _, teacher = zhang_relu.sample(10, 400, zhang_relu.NOISE, 1)
+    _, _, teacher = zhang_relu.sample(10, 400, zhang_relu.PAPERS.noise, 1)
     assert zhang_relu.frobenius_error(OneHiddenNet(-teacher.weights, teacher.output), teacher) > 10 * bound
 
 
 def test_cells_over_processes_give_the_same_answers():
     cells = [(6, 200, seed) for seed in range(2)]
-    alone = parallel.map_cells(zhang_relu.row_error, cells)
-    with parallel.workers(2):
-        together = parallel.map_cells(zhang_relu.row_error, cells)
+    alone = experiment.map_cells(zhang_relu.row_error, cells)
+    with experiment.workers(2):
+        together = experiment.map_cells(zhang_relu.row_error, cells)
     np.testing.assert_allclose(together, alone, atol=1e-13)
-    with pytest.raises(ValueError, match="jobs"), parallel.workers(0):
+    with pytest.raises(ValueError, match="jobs"), experiment.workers(0):
         pass

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 import onehidden as oh
-from onehidden.papers.conditioned import conditioned_teacher
-from onehidden.problems.grid import STRUCTURES
-from onehidden.problems.inputs import LAWS, input_law
-from onehidden.problems.tables import TABLES
+from onehidden_papers.problems.catalogue import LAWS, STRUCTURES, TABLES, input_law
+from onehidden_papers.problems.problem import conditioned_teacher
 
 HAND_MADE = [
     "demo", "relu-rotation-50", "relu-orthonormal-200x5", "relu-orthonormal-50x10", "relu-conditioned-20x10",
@@ -24,7 +22,7 @@ def test_names_are_stable_and_systematic():
     names = oh.problems.names()
     assert len(names) == len(set(names))
     assert names[: len(HAND_MADE)] == HAND_MADE
-    hidden = {"linear", "quadratic"}
+    hidden = {g for g in oh.activations.names() if oh.activations.get(g).polynomial}
     grid = {
         f"{law}-{g.replace('_', '-')}-{structure}"
         for law in LAWS
@@ -32,7 +30,8 @@ def test_names_are_stable_and_systematic():
         for structure in (["signs"] if g in hidden else STRUCTURES)
     }
     assert set(names) == {*HAND_MADE, *grid, *REAL}
-    assert len(grid) == 10 * (10 * 5 + 2)
+    visible = len(oh.activations.names()) - len(hidden)
+    assert len(grid) == len(LAWS) * (visible * len(STRUCTURES) + len(hidden))
     assert set(LAWS) == {
         "gaussian", "correlated", "mixture", "laplace", "logistic", "student5", "uniform", "rotated-laplace",
         "rotated-uniform", "banana",
@@ -42,7 +41,7 @@ def test_names_are_stable_and_systematic():
 @pytest.mark.parametrize("g", oh.activations.names())
 def test_truth_is_exact_and_repeatable(g):
     """y is the teacher's own, bit for bit; another seed is another teacher."""
-    structures = ["signs"] if g in ("linear", "quadratic") else list(STRUCTURES)
+    structures = ["signs"] if oh.activations.get(g).polynomial else list(STRUCTURES)
     for i, law in enumerate(LAWS):
         name = f"{law}-{g.replace('_', '-')}-{structures[i % len(structures)]}"
         problem = oh.problems.get(name)
@@ -197,7 +196,7 @@ def test_papers_teachers_have_the_printed_singular_values():
 def test_the_command_lists_a_part_of_the_catalogue():
     from click.testing import CliRunner
 
-    from onehidden.cli.problems import command
+    from onehidden_papers.commands.problems import command
 
     done = CliRunner().invoke(command, ["laplace-*-biased", "--json"])
     listed = [p["name"] for p in json.loads(done.stdout)]

@@ -84,12 +84,12 @@ def test_a_run_cut_off_anywhere_goes_on_to_the_same_answer(streamed, tmp_path, m
         assert [c.value for c in again.checks] == [c.value for c in plain.checks]
 
 
-def test_the_wide_student_goes_on_between_chunks(tmp_path, monkeypatch):
+def test_the_wide_network_goes_on_between_chunks(tmp_path, monkeypatch):
     problem = planted(teacher(d=4, k=2), normal(600, 4))
     form, settings = search_form(problem, 16), Wide(16, steps=2000, batch=64)
 
-    def trained(run, step="student", **begin):
-        return train(form, settings, problem, run.at(step), "student", **begin)
+    def trained(run, step="network", **begin):
+        return train(form, settings, problem, run.at(step), "network", **begin)
 
     plain = trained(Run())
     ticks = itertools.count(10, 10)  # ten seconds between any two looks at the clock: every state is written
@@ -176,7 +176,7 @@ def test_a_law_is_known_by_what_it_says_of_the_rows(tmp_path):
     one_sentence(error, "another score")
 
 
-def test_a_student_cut_off_after_a_trial_stops_where_it_would_have(tmp_path, monkeypatch):
+def test_a_network_cut_off_after_a_trial_stops_where_it_would_have(tmp_path, monkeypatch):
     """Trials that failed are remembered: without that, one more is made where the run goes on."""
     ticks = itertools.count(10, 10)
     monkeypatch.setattr(journal.time, "monotonic", lambda: float(next(ticks)))
@@ -189,16 +189,16 @@ def test_a_student_cut_off_after_a_trial_stops_where_it_would_have(tmp_path, mon
         return sum(one.stage == "wide-and-prune" for one in records)
 
     heard, rest = [], []
-    for seed in range(6):  # which student goes on after a trial hangs on the rounding of the machine
+    for seed in range(6):  # which network goes on after a trial depends on the rounding of the machine
         asked, plain = planted(teacher(d=6, k=4, seed=seed), normal(2000, 6, seed=seed), noise=0.05), []
         expected = proposed(Run(listener=plain.append))
         stages = [one.stage for one in plain]
-        if "wide student" in stages[stages.index("wide-and-prune") :]:
+        if "wide network" in stages[stages.index("wide-and-prune") :]:
             break
 
     def cut(record):
         heard.append(record)
-        if record.stage == "wide student" and trials(heard):
+        if record.stage == "wide network" and trials(heard):
             raise Cut
 
     with pytest.raises(Cut):

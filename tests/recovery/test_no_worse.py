@@ -5,13 +5,13 @@ import pytest
 from helpers import teacher
 
 import onehidden as oh
+from onehidden.fit.final import Optimum
 from onehidden.fit.linear_part import linear_network
-from onehidden.fit.polish import Polished
-from onehidden.fit.samples import checked_samples
+from onehidden.options import Options
 from onehidden.precision import in_double
-from onehidden.recovery.no_worse import no_worse_than_linear, with_linear_units
-from onehidden.recovery.options import checked_options
+from onehidden.recovery.line import no_worse_than_linear, with_linear_units
 from onehidden.recovery.solve import problem_of
+from onehidden.recovery.target import checked_samples
 from onehidden.run import Run
 from onehidden.streams import stream
 
@@ -22,7 +22,7 @@ def linear_problem(name, k, bias=True):
     draw = stream(0, "test", "no worse", name)
     X = 5 + draw.standard_normal((300, 3))
     y = X @ np.array([1.0, -2.0, 0.5]) + 0.1 * draw.standard_normal(300)
-    options = checked_options(hidden=k, activation=name, bias=bias, max_seconds=None, **DEFAULTS)
+    options = Options(hidden=k, activation=name, bias=bias, max_seconds=None, **DEFAULTS)
     design = np.column_stack([np.ones(300), X])
     best = float(np.mean((y - design @ np.linalg.lstsq(design, y, rcond=None)[0]) ** 2))
     return problem_of(checked_samples(X, y, None), options), X, y, best
@@ -42,11 +42,11 @@ def test_a_unit_of_any_activation_can_be_the_linear_fit(name, k):
 @in_double
 def test_an_answer_worse_than_linear_is_replaced_and_a_better_one_kept():
     problem, X, y, best = linear_problem("relu", 2)
-    worse = Polished(teacher("relu", 3, 2, 2), 40.0)
+    worse = Optimum(teacher("relu", 3, 2, 2), 40.0)
     found = no_worse_than_linear(worse, problem, Run())
     assert np.mean((found.network.predict(X) - y) ** 2) <= best * (1 + 1e-3)
     assert found.mean_square * y.var() == pytest.approx(best, rel=0.05)  # six more parameters gain 2 %
-    better = Polished(worse.network, 1e-9)
+    better = Optimum(worse.network, 1e-9)
     assert no_worse_than_linear(better, problem, Run()) is better
 
 
@@ -64,6 +64,6 @@ def test_no_time_at_all_still_gives_the_linear_fit():
 @in_double
 def test_the_loss_of_a_linear_function_is_that_of_its_predictions():
     problem, _, y, best = linear_problem("relu", 2)
-    mean = float(np.mean(problem.losses(linear_network(problem))))
+    mean = float(np.mean(problem.row_losses(linear_network(problem))))
     assert mean == pytest.approx(best / np.var(y), rel=1e-9)
     assert mean < 0.01  # that of a constant is one

@@ -7,13 +7,14 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import onehidden as oh
-from onehidden.fit.polish import polish
-from onehidden.fit.samples import checked_samples
+from onehidden.fit.final import optimise
+from onehidden.options import Options
 from onehidden.precision import in_double
-from onehidden.recovery.guard import leverage_residuals, without_anecdotes
 from onehidden.recovery.line import measures, ridge_line
-from onehidden.recovery.options import checked_options
+from onehidden.recovery.outcome import leverage_residuals, weakly_supported
+from onehidden.recovery.prediction import linearised
 from onehidden.recovery.solve import problem_of
+from onehidden.recovery.target import checked_samples
 from onehidden.run import Run
 
 
@@ -57,18 +58,18 @@ def test_leverage_foresees_what_a_fit_without_the_row_predicts():
     X, rng = _rows()
     net = oh.OneHiddenNet([[1.0, 0.5]], [2.0], [0.3], 0.5, "tanh")
     y = net.predict(X) + 0.05 * rng.standard_normal(80)
-    problem = problem_of(checked_samples(X, y, None), checked_options(hidden=1, activation="tanh"))
-    fitted = polish(net, problem, Run()).network
+    problem = problem_of(checked_samples(X, y, None), Options(hidden=1, activation="tanh"))
+    fitted = optimise(net, problem, Run()).network
     foreseen = leverage_residuals(fitted, problem, Run())
     plain = y - fitted.predict(X)
     for i in np.argsort(-np.abs(foreseen / plain))[:3]:  # rows that draw the fit most towards themselves
         rest = np.delete(np.arange(80), i)
-        again = polish(fitted, problem.take(rest), Run()).network
+        again = optimise(fitted, problem.take(rest), Run()).network
         left = y[i] - again.predict(X[i : i + 1])[0]
         # To first order: of the change that leaving the row out makes, a tenth may be missed.
         assert abs(foreseen[i] - left) < 0.1 * abs(left - plain[i]) + 1e-4
         assert abs(left) > abs(plain[i])
-    hasty = leverage_residuals(fitted, problem, Run(max_seconds=0.0, began=-1e9))
+    hasty = leverage_residuals(fitted, problem, Run(max_seconds=0.0))
     # Every row with the mean leverage: what all rows together leave is nearly the same, and not the plain.
     assert abs(np.sum(hasty**2) / np.sum(foreseen**2) - 1) < 0.25 * (
         np.sum(foreseen**2) / np.sum(plain**2) - 1
@@ -79,13 +80,14 @@ def test_a_unit_that_three_rows_bend_predicts_as_a_linear_function():
     X, _ = _rows()
     edge = np.sort(X[:, 0])[-3] - 1e-3
     net = oh.OneHiddenNet([[1.0, 0.0], [0.6, 0.8]], [50.0, 1.0], [-edge, 0.2], 0.5)
-    kept = without_anecdotes(net, X)
-    assert kept.linear == (0,)
+    weak = weakly_supported(net, X)
+    assert weak[0] == (0,)
     far = np.array([[10.0, 0.0]])
-    assert abs(kept.predict(far)[0]) < 0.2 * abs(net.predict(far)[0])
-    both = without_anecdotes(oh.OneHiddenNet(net.weights, net.output, [0.0, 0.2], 0.5), X)
-    assert both.linear == ()
-    np.testing.assert_allclose(both.predict(X), both.network.predict(X), rtol=1e-12)
+    assert abs(linearised(net, far, *weak)[0]) < 0.2 * abs(net.predict(far)[0])
+    sound = oh.OneHiddenNet(net.weights, net.output, [0.0, 0.2], 0.5)
+    weak = weakly_supported(sound, X)
+    assert weak[0] == ()
+    np.testing.assert_allclose(linearised(sound, X, *weak), sound.predict(X), rtol=1e-12)
 
 
 def test_measures_hold_the_fit_of_a_linear_function():

@@ -7,12 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import EXACT, normal, problem_of, teacher, worst_error
+from helpers import EXACT, normal, teacher, worst_error
 
 import onehidden as oh
-from onehidden.recovery import search  # the module
-from onehidden.starts import plan, repair, restarts
-from onehidden.starts.restarts import random_candidate
 
 
 @pytest.mark.parametrize(
@@ -215,6 +212,12 @@ def test_runs_are_saved_and_loaded_whole(tmp_path):
         json.dumps(dict(reversed(json.loads(text).items())))
     )  # the order of its lines is no matter
     assert oh.load_recovery(tmp_path / "run").checks == r.checks
+    older = {name: value for name, value in json.loads(text).items() if name != "digest"}
+    file.write_text(
+        json.dumps(older | {"format_version": 2, "family": {"name": "cauchy", "link": "identity"}})
+    )
+    with pytest.raises(ValueError, match="family 'cauchy' is not part of this library: upgrade"):
+        oh.load_recovery(tmp_path / "run")
     file.write_text("{}")
     with pytest.raises(ValueError, match="run format"):
         oh.load_recovery(tmp_path / "run")
@@ -267,65 +270,6 @@ def test_bad_input_is_one_sentence(X, y, options, message):
     with pytest.raises(ValueError, match=message) as caught:
         oh.recover(X, y, **{"hidden": 2, **options})
     assert "\n" not in str(caught.value)
-
-
-def without_students(monkeypatch, further=None):
-    monkeypatch.setattr(plan, "students", lambda problem, on_cpu=None: [])
-    monkeypatch.setattr(plan, "affordable", lambda start, problem, on_cpu=None: False)  # nor populations
-    if further is not None:
-        monkeypatch.setattr(plan, "further_restarts", lambda problem: further)
-
-
-def restarts_in_turn(X, y, k):
-    """Random restarts of the race before the further ones at its end."""
-    legs = plan.plan(problem_of(X, y, oh.activations.get("relu"), k, True), "auto")
-    return next(leg.start.restarts for leg in legs if leg.start.name == "random")
-
-
-def test_what_all_starts_missed_is_found_by_further_restarts(monkeypatch):
-    """The restarts in their turn all end where the units are one and the same; those at the end do not."""
-    X, y, truth = oh.problems.get("iris-relu-5").sample(None, 0)
-    first = restarts_in_turn(X, y, 5)
-
-    def blind(problem, run, attempt):
-        found = random_candidate(problem, run, attempt)
-        if attempt >= first:
-            return found
-        net = found.network
-        alike = oh.OneHiddenNet(np.tile(net.weights[0], (5, 1)), np.ones(5), np.tile(net.bias[0], 5))
-        lost = {"network": alike, "weights": alike.weights, "bias": alike.bias}  # nor has a child anything
-        return replace(found, **lost, loss=0.05, origin="blind")
-
-    def repaired(problem, candidate, run):
-        return candidate if candidate.origin == "blind" else repair.repaired(problem, candidate, run)
-
-    monkeypatch.setattr(restarts, "random_candidate", blind)
-    monkeypatch.setattr(search, "repaired", repaired)
-    without_students(monkeypatch, 0)
-    few = oh.recover(X, y, 5, score="gaussian")
-    assert few.status != "exact"
-    without_students(monkeypatch, 20)
-    r = oh.recover(X, y, 5, score="gaussian")
-    assert r.status == "exact"
-    assert oh.match(r.network, truth).max_error < EXACT
-
-
-def test_noise_alone_is_not_searched_again_and_again(monkeypatch):
-    rng = np.random.default_rng(1)
-    X, y = rng.standard_normal((80, 3)), rng.standard_normal(80)
-    without_students(monkeypatch)
-    attempts = []
-
-    def counting(problem, run, attempt):
-        attempts.append(attempt)
-        return random_candidate(problem, run, attempt)
-
-    monkeypatch.setattr(restarts, "random_candidate", counting)
-    assert oh.recover(X, y, 3).status in ("doubtful", "not identifiable")
-    first = restarts_in_turn(X, y, 3)
-    assert attempts[:first] == list(range(first))
-    # What follows is asked of rows left out: five times the rest of them, four candidates at most.
-    assert len(attempts) - first <= 5 * 4
 
 
 def test_a_unit_that_one_sample_sees_does_not_end_the_search():

@@ -1,13 +1,17 @@
 """recover() on samples as they come: weights, unequal noise, dependent columns, unknown law or activation."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers import EXACT, check_named
 from helpers import teacher as network
 
 import onehidden as oh
-from onehidden.certify.patterns import CountPatterns
-from onehidden.fit.input_model import InputModel, looks_gaussian
+from onehidden.certify.certificate import Alternative, AlternativeKind
+from onehidden.certify.units import CountPatterns
+from onehidden.starts.input_model import InputModel, looks_gaussian
 
 
 def teacher(d=4, k=2, seed=0, name="relu", bias=0.0):
@@ -96,6 +100,19 @@ def test_a_constant_target_is_a_status_with_a_reason(tmp_path):
     assert np.all(r.network.predict(X) == 2.5)
     r.save(tmp_path)
     assert oh.load_recovery(tmp_path).message == r.message
+
+
+def test_alternatives_under_the_names_of_version_0_2_still_load(tmp_path):
+    X = np.random.default_rng(6).standard_normal((50, 3))
+    other = Alternative(AlternativeKind.MORE, "3 units", 2.5, z_score=1.5)
+    replace(oh.recover(X, np.full(50, 2.5), 2), alternatives=(other,)).save(tmp_path)
+    path = tmp_path / "recovery.json"
+    data = json.loads(path.read_text())
+    (kept,) = data["alternatives"]
+    kept["deviations"], kept["kind"] = kept.pop("z_score"), "one unit more"
+    data["format_version"] = 2  # which has no digest
+    path.write_text(json.dumps(data))
+    assert oh.load_recovery(tmp_path).alternatives == (other,)
 
 
 @pytest.mark.parametrize("n", [8, 20, *(pytest.param(n, marks=pytest.mark.slow) for n in (12, 40))])

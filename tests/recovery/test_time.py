@@ -95,11 +95,11 @@ def test_a_tiny_budget_costs_a_small_share_of_the_whole():
 def test_an_answer_without_time_for_questions_says_so_and_keeps_its_loss(monkeypatch):
     X, y = problem()
     with monkeypatch.context() as patch:
-        patch.setattr(Run, "affords", lambda run, operations: False)
+        patch.setattr(Run, "within_budget", lambda run, operations: False)
         r = oh.recover(X, y, K, max_seconds=3.0)
     assert r.status == "doubtful"
     assert "more time" in r.message
-    assert [check.asked for check in r.checks[:1]] == [False]
+    assert [check.evaluated for check in r.checks[:1]] == [False]
     assert np.all(np.isinf(r.standard_errors.weights))
     assert {unit.status for unit in r.units} == {"doubtful"}
     assert np.isclose(r.loss, np.mean((r.network.predict(X) - y) ** 2), rtol=1e-12)

@@ -8,19 +8,18 @@ import numpy as np
 import pytest
 from fake_recovery import HOSTILE, fake
 
-from onehidden.certify.status import Status
+from onehidden.certify.certificate import Status
 from onehidden.certify.units import Cause, UnitVerdict
 from onehidden.checks import About
 from onehidden.network import OneHiddenNet
 from onehidden.recovery.line import Affine
 from onehidden.recovery.prediction import Prediction
-from onehidden.report.as_notebook import fragment
-from onehidden.report.as_text import first_lines, summary
-from onehidden.report.effects import effects
-from onehidden.report.frame import COLUMNS, rows, to_csv, to_frame
-from onehidden.report.screen import explained, facts, next_step, screen
-from onehidden.report.sections.fit import at_a_glance
+from onehidden.report.formula import effects
+from onehidden.report.response import at_a_glance
+from onehidden.report.screen import facts, next_step, screen
 from onehidden.report.subject import gather
+from onehidden.report.text import COLUMNS, first_screen, fragment, rows, summary, to_csv, to_frame
+from onehidden.report.wording import explained
 
 NAMES = ("age", "dose", HOSTILE)
 
@@ -122,7 +121,7 @@ def test_a_unit_left_open_is_marked_and_has_no_error():
     shown = screen(gather(made))
     assert shown.formula[1].endswith("[1] (?)")
     assert any("(?)" in line for line in shown.legend)
-    assert " ".join(shown.legend) in " ".join(first_lines(made).split())
+    assert " ".join(shown.legend) in " ".join(first_screen(made).split())
     assert not shown.formula[2].endswith("(?)")
     assert "±" not in shown.units[0].output + "".join(value for _, value in shown.units[0].inputs)
     assert "only 4 samples" in shown.units[0].reason
@@ -151,7 +150,7 @@ def test_what_to_do_next_follows_from_what_failed(good, step):
     shown = screen(gather(made))
     assert shown.advice == step
     assert (shown.failed == ()) is good
-    text = first_lines(made)
+    text = first_screen(made)
     assert ("next:" in text) is not good
     assert "checks passed" in text
 
@@ -159,7 +158,7 @@ def test_what_to_do_next_follows_from_what_failed(good, step):
 def test_text_page_and_notebook_tell_the_same():
     made = _recovery()
     shown = screen(gather(made))
-    text, html, long = first_lines(made), fragment(made), summary(made)
+    text, html, long = first_screen(made), fragment(made), summary(made)
     assert long.startswith(text)
     assert "network: R² 0.912" in text
     assert "R² of a linear fit 0.7" in text
@@ -191,7 +190,7 @@ def test_shares_are_whole_numbers_and_beyond_a_hundred_said_why():
     shown = screen(gather(made))
     assert [unit.share for unit in shown.units] == ["160 %", "3.4 %"]
     assert "overlap or cancel" in " ".join(shown.legend)
-    assert "160 % of var(y)" in first_lines(made)
+    assert "160 % of var(y)" in first_screen(made)
 
 
 @pytest.mark.parametrize(("rows", "shown"), [(2, "–"), (200, "1")])
@@ -202,13 +201,14 @@ def test_as_many_parameters_as_rows_say_nothing_of_rows_left_out(rows, shown):
     for name, value in (("prediction", guard), ("n_samples", rows), ("freedom", 9)):
         object.__setattr__(made, name, value)
     found = dict(facts(gather(made)))
-    assert (found["R² on rows left out"], found["R² of ridge there"]) == (shown, "0.5")
+    assert (found["R² on rows left out"], found["R² of ridge, same rows"]) == (shown, "0.5")
 
 
 def test_the_figure_of_the_fit_shows_what_is_predicted():
     made = _recovery()
     line = Affine(np.array([1.0, 2.0, 3.0]), 4.0)
-    object.__setattr__(made, "prediction", Prediction(0.0, line, line))
+    guard = Prediction(0.0, line, line)
+    object.__setattr__(made, "predict", lambda X: guard.predict(made.network, X))
     X = np.random.default_rng(0).standard_normal((20, 3))
     section = at_a_glance(gather(made, X, np.zeros(20)))
     np.testing.assert_array_equal(section.blocks[0].figures[0].data["predicted"], line(X))
@@ -217,7 +217,7 @@ def test_the_figure_of_the_fit_shows_what_is_predicted():
 def test_one_unit_is_a_unit_and_terminal_escapes_are_not_obeyed():
     net = OneHiddenNet([[1.0, 0.0]], [1.0])
     made = replace(fake(net, ("a\x1b[31mb", "c")), options={"target": "y\x1b]0;x", "source": "d/f.csv"})
-    text = first_lines(made)
+    text = first_screen(made)
     assert text.startswith("1 relu unit behind y")
     assert "in f.csv" in text
     assert "\x1b" not in text

@@ -13,12 +13,12 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from fake_recovery import HOSTILE, FakeRecovery, fake, problem
+from fake_recovery import HOSTILE, FakeRecovery, Step, fake, problem
 from helpers import sketched
 
 from onehidden import report
-from onehidden.report import numbers
-from onehidden.report.style import plain
+from onehidden.report import wording
+from onehidden.report.figures import plain
 
 NAMES = (
     HOSTILE,
@@ -45,9 +45,9 @@ DETAILS = [
 SECTIONS = FIRST + DETAILS
 FIGURES = {
     "weights", "matched", "observed", "residuals", "trace", "curvature", "signal", "effects", "ridge-1",
-    "ridge-4", "residual-1", "input-1",
+    "ridge-2", "residual-1", "input-1",
 }  # fmt: skip
-N_FIGURES = 8 + 4 + 4 + 6  # single ones, units twice, inputs
+N_FIGURES = 8 + 2 + 2 + 6  # single ones, units twice, inputs
 
 
 class _Page(HTMLParser):
@@ -77,7 +77,7 @@ class _Page(HTMLParser):
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    X, y, truth, found = problem()
+    X, y, truth, found = problem(2, n=300)
     recovery = fake(found, NAMES)
     report.render_html(recovery, folder / "r.html", X, y, truth)
     report.render_markdown(fake(found, NAMES), folder / "r.md", X, y, truth)
@@ -95,7 +95,7 @@ def sketches():
 @pytest.fixture(scope="module")
 def big(tmp_path_factory):
     """The page of a large network that is not certified."""
-    X, y, truth, found = problem(50, 50, 5000)
+    X, y, truth, found = problem(50, 50, 1500)
     folder = tmp_path_factory.mktemp("big")
     return report.render_html(fake(found, good=False), folder / "big.html", X, y, truth)
 
@@ -150,7 +150,7 @@ def test_json_is_strict_and_carries_the_numbers(pages):
     tree = json.loads((pages / "r.json").read_text(), parse_constant=refuse)
     assert [s["name"] for s in tree["sections"]] == SECTIONS
     assert tree["network"]["feature_names"] == list(NAMES)
-    *_, found = problem()
+    *_, found = problem(2, n=300)
     np.testing.assert_array_equal(tree["network"]["weights"], found.weights)
     kinds = {block["kind"] for s in tree["sections"] for block in s["blocks"]}
     assert kinds == {
@@ -212,8 +212,8 @@ def test_a_network_of_several_outputs_shows_them_all(tmp_path, sketches):
     assert "4 relu units of 2 outputs" in page.text
     assert {"figure-observed", "figure-observed-2"} <= set(page.ids)
     assert "figure-outputs" not in page.ids  # a table has all of two outputs; of many, the picture
-    assert f"y2 ≈ {numbers.short(-2 * found.output[0], 3)} h1" in page.text
-    assert numbers.short(-2 * found.output[1]) in page.text
+    assert f"y2 ≈ {wording.short(-2 * found.output[0], 3)} h1" in page.text
+    assert wording.short(-2 * found.output[1]) in page.text
     many = type(found)(found.weights, np.tile(outputs, 5), found.bias, np.zeros(10))
     wide.output, wide.intercept = np.tile(wide.output, 5), np.ones(10)
     object.__setattr__(made, "network", many)
@@ -251,9 +251,7 @@ def test_report_of_a_bare_recovery_leaves_sections_out(tmp_path, sketches):
 def test_exact_fit_and_flat_directions_can_be_drawn(tmp_path):
     _, _, truth, _ = problem()
     recovery = fake(truth)
-    object.__setattr__(
-        recovery, "trace", tuple({"stage": "LM", "step": i, "loss": 0.0, "seconds": 0.1} for i in range(3))
-    )
+    object.__setattr__(recovery, "trace", tuple(Step("LM", i, 0.0, 0.1) for i in range(3)))
     object.__setattr__(recovery, "curvature", np.array([1.0, 0.0, -1e-3, np.nan]))
     text = report.render_html(recovery, tmp_path / "a.html").read_text()
     assert "a flat or falling direction is left" in text
@@ -261,7 +259,7 @@ def test_exact_fit_and_flat_directions_can_be_drawn(tmp_path):
 
 def test_same_recovery_gives_the_same_bytes(pages, tmp_path):
     """Of the page around its pictures, drawn again; and of the pictures, which both forms have drawn."""
-    X, y, truth, found = problem()
+    X, y, truth, found = problem(2, n=300)
     with sketched():
         again = report.render_html(fake(found, NAMES), tmp_path / "again.html", X, y, truth).read_bytes()
     page, picture = (pages / "r.html").read_bytes(), re.compile(rb"<svg.*?</svg>", re.DOTALL)
@@ -310,7 +308,7 @@ def test_wrong_samples_get_one_sentence(arguments, words, tmp_path):
     ],
 )
 def test_values_carry_the_digits_their_error_supports(value, error, text):
-    assert numbers.with_error(value, error) == text
+    assert wording.with_error(value, error) == text
 
 
 def test_axis_names_are_never_mathematics():

@@ -9,10 +9,10 @@ import pytest
 
 import onehidden as oh
 from onehidden import families
-from onehidden.report.frame import rows
+from onehidden.report.response import at_a_glance, residuals_by_unit
 from onehidden.report.screen import screen
-from onehidden.report.sections.fit import at_a_glance, residuals_by_unit
 from onehidden.report.subject import gather
+from onehidden.report.text import rows
 
 X = np.random.default_rng(0).standard_normal((120, 2))
 LINE = oh.OneHiddenNet([[0.6, 0.8]], [2.0], [0.1], 0.5, linear=[0.25, -3.0])
@@ -86,7 +86,7 @@ def test_an_offset_of_a_table_is_in_the_predictions_that_are_drawn(found):
     subject = gather(r, table)
     figure = at_a_glance(subject).blocks[0].figures[0]
     np.testing.assert_allclose(figure.data["predicted"], mean)
-    np.testing.assert_allclose(subject.left_over(), np.round(mean) - mean)
+    np.testing.assert_allclose(subject.residuals(), np.round(mean) - mean)
     without = at_a_glance(gather(r, X, np.round(mean))).blocks[0].figures[0]
     assert not np.allclose(without.data["predicted"], mean)
 

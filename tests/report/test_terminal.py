@@ -13,11 +13,12 @@ from fake_recovery import HOSTILE, fake, problem, saved_run
 from helpers import sketched
 
 from onehidden import data
-from onehidden.checks import About, at_least, not_asked
+from onehidden.checks import About, at_least, not_evaluated
 from onehidden.cli import cli, tables
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
-from onehidden.report.marks import Mark, tally
+from onehidden.report.wording import Mark, tally
+from onehidden_papers.commands.demo import found_against_true
 
 NAMES = (HOSTILE, "age", "[red]dose[/red]", "bmi", "$x$", "sys_bp")
 
@@ -55,19 +56,19 @@ def test_checks_put_failures_first_with_advice():
     assert "no checks" in _printed(tables.checks(fake(found).__class__(found)))
 
 
-def test_questions_that_were_not_asked_have_neither_passed_nor_failed():
+def test_checks_that_were_not_evaluated_have_neither_passed_nor_failed():
     *_, found = problem()
     asked = replace(
         fake(found),
         checks=(
             at_least("well", 2.0, 1.0, "fine", About.FIT),
             at_least("aside", 0.0, 1.0, "told, decides nothing"),
-            not_asked("one unit more", 6.0, "too few rows", About.FIT),
+            not_evaluated("a larger model", 6.0, "too few rows", About.FIT),
         ),
     )
     lines = [line.split("  ")[0].strip() for line in _printed(tables.checks(asked), 140).splitlines()]
-    assert [word for word in lines if word in set(Mark)] == ["not asked", "noted", "passed"]
-    assert tally(asked.checks) == "of 3 checks 1 passed, 1 noted, 1 not asked"
+    assert [word for word in lines if word in set(Mark)] == ["not evaluated", "noted", "passed"]
+    assert tally(asked.checks) == "of 3 checks 1 passed, 1 noted, 1 not evaluated"
     assert tally(fake(found).checks) == "all 4 checks passed"
 
 
@@ -84,9 +85,9 @@ def test_found_against_true_pairs_units_in_one_gauge(activation):
     *_, truth, _ = problem(activation=activation)
     # The same function written otherwise: scaled rows where g is homogeneous, turned units where g allows.
     found = truth
-    if truth.activation.sign_free and truth.activation.reflection is not None:
-        parity = truth.activation.reflection.parity
-        shift = float(sum(truth.activation.reflection.polynomial[:1]))
+    if truth.activation.sign_free and truth.activation.reversal is not None:
+        parity = truth.activation.reversal.parity
+        shift = float(sum(truth.activation.reversal.polynomial[:1]))
         intercept = truth.intercept + shift * truth.output.sum()
         found = OneHiddenNet(-truth.weights, parity * truth.output, -truth.bias, intercept, activation)
     if truth.activation.homogeneity is not None:
@@ -97,7 +98,7 @@ def test_found_against_true_pairs_units_in_one_gauge(activation):
             found.intercept,
             activation,
         )
-    lines = _printed(tables.found_against_true(found, truth, match(found, truth)), 120).splitlines()
+    lines = _printed(found_against_true(found, truth, match(found, truth)), 120).splitlines()
     rows = [line.split() for line in lines if line.split()[:1] and line.split()[0].isdigit()]
     assert len(rows) == truth.n_hidden
     for row in rows:
@@ -109,7 +110,7 @@ def test_found_against_true_pairs_units_in_one_gauge(activation):
 def test_true_unit_without_partner_is_shown():
     *_, truth, found = problem()
     fewer = OneHiddenNet(found.weights[:3], found.output[:3], found.bias[:3])
-    assert "none" in _printed(tables.found_against_true(fewer, truth, match(fewer, truth)))
+    assert "none" in _printed(found_against_true(fewer, truth, match(fewer, truth)))
 
 
 # --- predict

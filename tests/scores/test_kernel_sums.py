@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onehidden import threads
-from onehidden.scores.kernel_sums import prepare
-from onehidden.scores.local_gaussian import gaussian_fit, local_moments
+from onehidden import machine
+from onehidden.scores.local_gaussian import gaussian_fit, local_moments, prepare
 
 EPS = np.finfo(float).eps
 
@@ -78,7 +77,7 @@ def test_threads_do_not_change_a_digit(monkeypatch):
     h = np.full(len(X), 0.6)
     runs = []
     for count in (1, 2, 5):
-        monkeypatch.setattr(threads, "granted", lambda count=count: count)
+        monkeypatch.setattr(machine, "granted", lambda count=count: count)
         runs.append((local_moments(prepare(X), X, h), local_moments(prepare(X), X[::-1], h)))
     for other in runs[1:]:
         for one, many in zip(runs[0], other, strict=True):

@@ -8,8 +8,8 @@ from helpers import normal, planted, teacher, worst_error
 
 from onehidden.run import Run
 from onehidden.starts import Linear
-from onehidden.starts.linear import leading_directions
-from onehidden.starts.plan import plan
+from onehidden.starts.restarts import leading_directions
+from onehidden.starts.schedule import Case, planned
 
 D, N = 60, 600
 
@@ -21,7 +21,7 @@ def many_inputs(k, activation="relu"):
 
 def test_the_first_direction_is_nearly_the_unit():
     net, problem = many_inputs(1)
-    true = problem.begin.inward(net).weights[0]
+    true = problem.search_coordinates.inward(net).weights[0]
     cosine = abs(leading_directions(problem)[0] @ true) / np.linalg.norm(true)
     # What a ReLU leaves of a linear fit is a quarter of its variance: error of the direction .36 d / n.
     assert cosine > 1 / np.sqrt(1 + 3 * 0.36 * D / N)
@@ -33,11 +33,12 @@ def test_one_or_two_units_in_many_inputs_are_found_at_once(k, activation):
     net, problem = many_inputs(k, activation)
     (found,) = Linear().propose(problem, Run())
     assert problem.rows.rounding.found(found.loss)
-    assert worst_error(problem.begin.outward(found.network), net) < 1e-5
+    assert worst_error(problem.search_coordinates.outward(found.network), net) < 1e-5
 
 
-def test_the_race_looks_along_it_first_for_one_or_two_units():
-    firsts = [plan(many_inputs(k)[1], "auto")[0].start.name for k in (1, 2)]
-    assert firsts == ["linear", "linear"]
-    wider = many_inputs(2)[1].with_width(3)
-    assert "linear" not in {leg.start.name for leg in plan(wider, "auto")}
+def test_the_schedule_begins_with_it_for_one_or_two_units():
+    def names(problem):
+        return [start.name for start, _ in planned("auto", Case(problem))]
+
+    assert [names(many_inputs(k)[1])[0] for k in (1, 2)] == ["linear", "linear"]
+    assert "linear" not in names(many_inputs(2)[1].with_width(3))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from helpers import normal, planted, teacher
 
-from onehidden.starts import repair
 from onehidden.starts.candidate import least_squares_columns, search_form
+from onehidden.starts.repair import best_addition
 
 
 def left(problem, form, weights, bias):
@@ -18,14 +18,14 @@ def left(problem, form, weights, bias):
 
 
 @pytest.mark.parametrize("activation", ["relu", "softplus"])
-def test_the_unit_added_does_not_depend_on_how_many_are_tried_at_a_time(activation, monkeypatch):
+def test_the_unit_added_does_not_depend_on_how_many_are_tried_at_a_time(activation):
     net = teacher(activation, d=4, k=3)
     problem = planted(net, normal(500, 4), noise=0.1)
     form, kept = search_form(problem), np.random.default_rng(1).standard_normal((2, 4))
     found = []
     for entries in (1, 3000, 1 << 30):  # one unit, six, all
-        monkeypatch.setattr(repair, "_ENTRIES", entries)
-        found.append(repair.best_addition(problem, form, kept, np.zeros(2), np.random.default_rng(2)))
+        rng = np.random.default_rng(2)
+        found.append(best_addition(problem, form, kept, np.zeros(2), rng, entries=entries))
     for row, offset in found[1:]:
         np.testing.assert_array_equal(row, found[0][0])
         assert offset == found[0][1]
@@ -41,7 +41,7 @@ def test_proposals_are_tried_in_little_memory():
     form = search_form(problem)
     problem.Z, problem.y  # noqa: B018 - held by the problem
     tracemalloc.start()
-    repair.best_addition(problem, form, np.zeros((0, 2)), np.zeros(0), np.random.default_rng(0))
+    best_addition(problem, form, np.zeros((0, 2)), np.zeros(0), np.random.default_rng(0))
     peak = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
     assert 1 < peak < 30  # the columns of all proposals alone are 38 MiB, and there were four copies

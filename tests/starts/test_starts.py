@@ -1,22 +1,20 @@
-"""Starts: pruning, orientation, the wide student, random restarts, the span."""
+"""Starts: pruning, orientation, the wide network, random restarts, the span."""
 
-import jax
 import numpy as np
 import pytest
 from helpers import FOUND, normal, planted, problem_of, teacher, worst_error
 
 from onehidden import activations, match
-from onehidden.fit.form import Form
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.laws import standard_normal as standard_law
 from onehidden.moments import score_moments
 from onehidden.precision import double
 from onehidden.run import Run
-from onehidden.starts import Random, Start, Wide, wide
-from onehidden.starts.candidate import complete, search_form
-from onehidden.starts.orientation import orient
-from onehidden.starts.prune import eliminate_backwards, elimination_losses, merge_parallel
+from onehidden.starts import Random, Start, Wide
+from onehidden.starts.candidate import complete, orient, search_form
+from onehidden.starts.repair import eliminate, merge_parallel
 from onehidden.starts.span import span_of_units
-from onehidden.starts.wide import train
+from onehidden.starts.wide import chunk_of, shuffled, slices, train
 
 
 def task(name="relu", d=6, k=4, n=4000, bias=0.0, seed=0):
@@ -51,8 +49,8 @@ def test_elimination_keeps_the_columns_that_made_y():
     F = rng.standard_normal((500, 12))
     ones = np.ones((500, 1))
     y = F[:, [2, 5, 7]] @ np.array([1.0, -2.0, 0.5]) + 3
-    assert sorted(eliminate_backwards(F, ones, y, 3)) == [2, 5, 7]
-    losses = elimination_losses(F, ones, y, 5)
+    assert sorted(eliminate(F, ones, y, 3)[0]) == [2, 5, 7]
+    losses = eliminate(F, ones, y, 1)[1][::-1][:5]
     by_hand = np.linalg.lstsq(np.column_stack([ones, F[:, [2, 5]]]), y, rcond=None)[1][0] / 500
     assert losses[1] == pytest.approx(by_hand, rel=1e-6)
     assert losses[2] < 1e-12 < losses[1]
@@ -67,7 +65,7 @@ def test_orientation_is_read_from_the_linear_part(name):
     turn = rng.choice([-1.0, 1.0], net.n_hidden)
     beta = h * net.output @ net.weights
     constant = net.intercept + h * net.output @ net.bias
-    form = Form(g, 6, 4, bias=True, skip=True, symmetrised=True)
+    form = Parametrisation(g, 6, 4, bias=True, skip=True, symmetrised=True)
     theta = form.pack(net.weights * turn[:, None], net.output, net.bias * turn, beta, constant)
     found = orient(form, theta)
     np.testing.assert_allclose(found.predict(X), net.predict(X), atol=1e-12)
@@ -78,7 +76,7 @@ def test_orientations_are_found_where_units_outnumber_inputs():
     rng = np.random.default_rng(14)
     net = teacher(d=2, k=6, seed=14, rows="gaussian", output=rng.choice([-1.0, 1.0], 6), bias=0.6)
     problem = planted(net, normal(2000, 2))
-    truth, form = problem.begin.inward(net), search_form(problem)
+    truth, form = problem.search_coordinates.inward(net), search_form(problem)
     turns = np.where(rng.random(6) < 0.5, -1.0, 1.0)
     with double():
         start = complete(problem, form, truth.weights * turns[:, None], truth.bias * turns)
@@ -92,7 +90,7 @@ def test_wide_and_prune_reaches_the_truth(name):
     problem, net = task(name)
     with double():
         (candidate,) = Wide(48, steps=4000).propose(problem, Run())
-    assert worst_error(problem.begin.outward(candidate.network), net) < FOUND
+    assert worst_error(problem.search_coordinates.outward(candidate.network), net) < FOUND
     assert candidate.loss < 1e-14  # a search ends near the digits, the finish takes the rest
 
 
@@ -101,10 +99,10 @@ def test_a_student_stops_where_its_units_lead_to_a_fit_to_rounding():
     heard = []
     with double():
         (found,) = Wide(48).propose(problem, Run(listener=heard.append))
-    assert found.student
+    assert found.overparameterised
     assert problem.rows.rounding.found(found.loss)
-    assert worst_error(problem.begin.outward(found.network), net) < FOUND
-    assert 0 < sum(one.stage == "wide student" for one in heard) < 12_000 // 500
+    assert worst_error(problem.search_coordinates.outward(found.network), net) < FOUND
+    assert 0 < sum(one.stage == "wide network" for one in heard) < 12_000 // 500
 
 
 def test_a_student_of_noisy_rows_is_trained_to_its_end():
@@ -112,7 +110,7 @@ def test_a_student_of_noisy_rows_is_trained_to_its_end():
     problem, heard = planted(teacher("relu", 8, 6), normal(4000, 8, 100), noise=0.1), []
     with double():
         (_,) = Wide(48).propose(problem, Run(listener=heard.append))
-    assert sum(one.stage == "wide student" for one in heard) == 12_000 // 500
+    assert sum(one.stage == "wide network" for one in heard) == 12_000 // 500
 
 
 def test_a_wide_student_of_too_few_directions_still_gives_all_units():
@@ -134,7 +132,7 @@ def test_every_start_is_a_choice_with_a_name_and_its_work():
 def test_units_that_begin_at_zero_stay_there():
     """For sigmoid an empty unit is a constant: its output would move, and its row after it."""
     problem, net = task("sigmoid")
-    form, inner = Form(net.activation, problem.d, 6), problem.begin.inward(net)
+    form, inner = Parametrisation(net.activation, problem.d, 6), problem.search_coordinates.inward(net)
     rows = np.vstack([inner.weights + 0.1, np.zeros((2, problem.d))])
     begin = form.pack(rows, np.append(inner.output, [0.0, 0.0]))
     theta = train(form, Wide(6, steps=1000), problem, Run(), "student", begin)
@@ -153,7 +151,7 @@ def test_span_of_units_is_found_from_second_moments():
     problem, net = task("relu", d=12, k=3, n=40_000)
     basis = span(problem)
     assert basis is not None
-    inside = np.linalg.norm(problem.begin.inward(net).weights @ basis, axis=1)
+    inside = np.linalg.norm(problem.search_coordinates.inward(net).weights @ basis, axis=1)
     assert inside.min() > 0.99
     assert np.linalg.norm(net.weights @ np.eye(12)[:, :3], axis=1).min() < 0.9  # a wrong span fails
     odd, _ = task("tanh", d=12, k=3, n=4000)
@@ -178,28 +176,19 @@ def test_a_late_run_is_given_one_restart():
         assert len(list(Random(3).propose(problem, Run(max_seconds=1e-9)))) == 1
 
 
-@pytest.mark.parametrize("batch", [1, 7, 50, None])
-def test_every_row_is_drawn_as_often(monkeypatch, batch):
+@pytest.mark.parametrize("batch", [1, 7, 50])
+def test_every_row_is_drawn_as_often(batch):
     """Slices run over the end: without that the first row would be in one slice of all."""
-    drawn, steps = np.zeros(50), 5000
-    net = teacher("tanh", d=3, k=2)
-    problem = planted(net, normal(50, 3))
-    row = {float(np.float32(value)): i for i, value in enumerate(problem.y)}
-    assert len(row) == 50
-
-    def count(y):
-        np.add.at(drawn, [row[float(value)] for value in np.asarray(y)], 1)
-
-    plain = wide.residuals
-
-    def listening(form, theta, x, y, root):
-        jax.debug.callback(count, y)
-        return plain(form, theta, x, y, root)
-
-    monkeypatch.setattr(wide, "residuals", listening)
-    width = 41 + (batch is None)  # of its own: no compiled function of another test is met
-    train(Form(net.activation, 3, width), Wide(width, steps, batch), problem, Run(), "student")
-    jax.effects_barrier()
-    mean = steps * (batch or 50) / 50
-    assert drawn.sum() == steps * (batch or 50)
+    rng, steps = np.random.default_rng(0), 5000
+    order = shuffled(50, batch, rng)
+    drawn = np.zeros(50)
+    for at in slices(order, batch, steps, rng):
+        np.add.at(drawn, order[at : at + batch], 1)
+    mean = steps * batch / 50
+    assert drawn.sum() == steps * batch
     assert np.all(np.abs(drawn - mean) <= 5 * np.sqrt(mean))
+
+
+@pytest.mark.parametrize(("step", "chunk"), [(1e6, 500), (1e8, 500), (5e8, 100), (2e9, 10), (1e13, 10)])
+def test_a_large_step_looks_at_the_clock_sooner(step, chunk):
+    assert chunk_of(step) == chunk

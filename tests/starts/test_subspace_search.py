@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onehidden.papers.conditioned import conditioned_teacher
 from onehidden.starts.subspace import find_subspace
+from onehidden_papers.problems.problem import conditioned_teacher
 
 
 @pytest.mark.parametrize(("name", "order"), [("squared_relu", 2), ("tanh", 3)])

@@ -1,10 +1,22 @@
-"""What the data say of an answer: checks, standard errors, units, alternatives, one status."""
+"""The certificate of an answer: checks, standard errors, units, alternatives, one status."""
 
-from onehidden.certify.certificate import Certificate
-from onehidden.certify.compare import Alternative
-from onehidden.certify.gauge import curvature
-from onehidden.certify.questions import certify
-from onehidden.certify.status import Status
+from onehidden.certify.certificate import (
+    Alternative,
+    AlternativeKind,
+    Certificate,
+    Status,
+)
+from onehidden.certify.evaluate import certify
+from onehidden.certify.levels import Level
 from onehidden.certify.units import UnitStatus, UnitVerdict
 
-__all__ = ["Alternative", "Certificate", "Status", "UnitStatus", "UnitVerdict", "certify", "curvature"]
+__all__ = [
+    "Alternative",
+    "AlternativeKind",
+    "Certificate",
+    "Level",
+    "Status",
+    "UnitStatus",
+    "UnitVerdict",
+    "certify",
+]

@@ -1,64 +1,364 @@
-"""The alternatives an answer with noise is held against, each fitted before it is compared."""
+"""Comparisons of an answer with its alternatives: minima, activations, widths, halves of the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from onehidden.certify.certificate import Certificate
-from onehidden.certify.halves import fit_halves, half_sample_checks
+import numpy as np
+from jaxtyping import Float
+from scipy.optimize import linear_sum_assignment
+
+from onehidden import activations
+from onehidden.certify import levels
+from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, Status
+from onehidden.certify.equivalent import other_orientations, undetected_reversals
+from onehidden.certify.evaluate import certify
+from onehidden.certify.likelihood import RowLosses
 from onehidden.certify.local_fit import local_fit
-from onehidden.certify.other_activations import with_activations
-from onehidden.certify.other_minima import with_sides
-from onehidden.certify.other_widths import question_work, with_larger, with_smaller
-from onehidden.certify.status import Status
-from onehidden.checks import About
-from onehidden.fit.polish import Polished
+from onehidden.certify.units import Cause, named
+from onehidden.certify.widths import compare_larger, compare_smaller, score_test_cost
+from onehidden.checks import About, Check, at_least, at_most, not_evaluated
+from onehidden.fit.final import TO_COMPARE, Optimum, optimise
+from onehidden.fit.parametrisation import roots, weighed
 from onehidden.fit.problem import Problem
+from onehidden.matching import match
+from onehidden.network import OneHiddenNet
 from onehidden.run import Run
+from onehidden.starts.candidate import descent_work
 
-Stage = Callable[[Certificate, Problem, Run], Certificate]
+Comparison = Callable[[Certificate, Problem, Run], Certificate]
 
 
-def held_against_all(
-    certificate: Certificate, problem: Problem, run: Run, met: Sequence[Polished], errors: str
+def compare_with_alternatives(
+    certificate: Certificate, problem: Problem, run: Run, other_minima: Sequence[Optimum], errors: str
 ) -> Certificate:
-    """The certificate of the best of an answer, its other sides and the other minima met, all compared.
+    """The certificate of the best of an answer, its other orientations and minima, after all comparisons.
 
-    Comparisons are made as long as they can matter; one that time cut short is not counted as made.
+    Comparisons are made as long as they can matter; one that is cut short does not count.
 
-    Parameters
-    ----------
-    met : networks of the same form that other starts came to.
-    errors : kind of standard errors.
+    ``other_minima`` are networks of the same form that other starts came to.
     """
 
-    def sides(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
-        return with_sides(certificate, problem, run, met, errors)
+    def minima(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
+        return compare_minima(certificate, problem, run, other_minima, errors)
 
-    stages: tuple[Stage, ...] = (sides, with_smaller, with_larger, with_activations, _with_halves)
+    stages: tuple[Comparison, ...] = (
+        minima, compare_smaller, compare_larger, compare_activations, compare_halves,
+    )  # fmt: skip
     for number, stage in enumerate(stages):
-        if not _worth_comparing(certificate) or not run.affords(question_work(problem)):
+        if not _worth_comparing(certificate) or not run.within_budget(score_test_cost(problem)):
             return certificate
-        examined = stage(certificate, problem, run.at("comparison", number))
-        if run.expired():  # a comparison cut short says nothing
+        compared = stage(certificate, problem, run.at("comparison", number))
+        if run.expired():  # a comparison that is cut short says nothing
             return certificate
-        certificate = examined
-    return certificate.completed()
+        certificate = compared
+    return replace(certificate, compared=True)
 
 
 def _worth_comparing(certificate: Certificate) -> bool:
-    """Whether an answer may stand, or some of its units beside others that the rows leave open."""
-    prospect = certificate.prospect
-    if prospect is Status.NOT_IDENTIFIABLE and not certificate.failed(About.COLUMNS):
-        return any(unit.cause is None for unit in certificate.open_units)
-    return prospect in (Status.CONSISTENT, Status.APPROXIMATE)
+    """Whether an answer may stand, or some of its units may while others are undetermined."""
+    prospective = certificate.status_if_comparisons_pass
+    if prospective is Status.NOT_IDENTIFIABLE and not certificate.failed(About.COLUMNS):
+        return any(unit.cause is None for unit in certificate.unit_verdicts)
+    return prospective in (Status.CONSISTENT, Status.APPROXIMATE)
 
 
-def _with_halves(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
-    """Fitted again on each half of the sample: an approximation must come out the same."""
-    halves = fit_halves(certificate.network, problem, run)
-    variance = local_fit(certificate.network, problem.at(certificate.network)).seen_variance
-    agreement, outside = half_sample_checks(halves, variance, certificate.freedom, problem.numbers)
-    stable = agreement.passed
-    return replace(certificate.held([replace(agreement, about=About.NOTE), outside], []), stable=stable)
+def fit_halves(network: OneHiddenNet, problem: Problem, run: Run) -> tuple[float, float]:
+    """Refit the network, in x, on each half of the rows.
+
+    The optimiser stops when a step gains less than 1 % of the parameter count in n log(loss); the check
+    allows 4. At d = k = 20 the fits differ by 1 to 3 % less than after full descents, in half the time.
+
+    Returns the mean squared difference between the predictions of the two fits, as a share of var(y), and the
+    mean loss of each half under the fit of the other, a mean deviance where y has a family.
+    """
+    halves, seen = problem.halves(run.rng("halves")), problem.at(network)
+    X, root = seen.samples.X, roots(seen.samples.weight, seen.n)
+    enough = max(TO_COMPARE, 0.01 * problem.form.freedom)
+    values, losses = [], []
+    for number, rows in enumerate(halves):
+        fitted = optimise(network, problem.take(rows), run.at("half", number), tolerance=enough).network
+        losses.append(problem.row_losses(fitted))
+        values.append(weighed(root, seen.fit_coordinates.divided(fitted.predict(X))))
+    held_out = float(losses[0][halves[1]].sum() + losses[1][halves[0]].sum()) / problem.n_values
+    return float(np.mean((values[0] - values[1]) ** 2)), held_out
+
+
+def half_sample_check(half_distance: float, variance: float, freedom: int, n: int) -> Check:
+    """Whether two halves agree, against what p parameters cost.
+
+    Half-sample fits differ by 4 p/n of the noise, to first order; with s samples per parameter in a half it
+    grows by about s/(s - 1).
+    """
+    share = 2 * freedom / n
+    return at_most(
+        "half-sample agreement",
+        half_distance / (2 * variance * share / max(1 - share, 0.1)),
+        levels.HALVES.value,
+        "squared distance between the fits of two halves of the sample, against what noise explains; "
+        "above, the answer depends on few samples",
+    )
+
+
+def compare_halves(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
+    """Fit each half of the sample again: an approximation must come out the same."""
+    half_distance, _ = fit_halves(certificate.network, problem, run)
+    variance = local_fit(certificate.network, problem.at(certificate.network)).residual_variance
+    check = half_sample_check(half_distance, variance, certificate.n_parameters, problem.n_values)
+    return replace(certificate.with_comparisons([check]), halves_agree=check.passed)
+
+
+def with_comparisons_on_a_sample(own: Certificate, sample: Certificate, rows: int) -> Certificate:
+    """The certificate of all rows of a stream with the comparisons that only a sample of them allows.
+
+    An exact fit of all rows needs none of them.
+    """
+    if own.exact:
+        return own
+    if sample.exact:
+        own = own.with_checks(
+            at_most(
+                "rows beyond the sample",
+                float(np.sqrt(own.mean_square)),
+                float(np.sqrt(sample.mean_square)),
+                f"a sample of {rows} rows is reproduced to rounding but other rows are not: some follow "
+                "another law; look for them with the residuals of this network",
+                About.FIT,
+            )
+        )
+    place = match(own.network, sample.network).permutation  # units as all rows number them
+    undetermined = {
+        int(place[unit.index]): (unit.cause, unit.reason)
+        for unit in sample.unit_verdicts
+        if unit.cause in (Cause.RIVAL, Cause.SPARE)
+    }
+    prefix = f"on a sample of {rows} rows"
+    return replace(
+        own.with_undetermined(undetermined),
+        comparisons=tuple(replace(check, advice=f"{prefix}: {check.advice}") for check in sample.comparisons),
+        alternatives=sample.alternatives,
+        compared=sample.compared,
+        halves_agree=sample.halves_agree,
+        remarks=tuple(f"{prefix} {remark}" for remark in sample.remarks),
+    )
+
+
+def compare_minima(
+    certificate: Certificate,
+    problem: Problem,
+    run: Run,
+    other_minima: Sequence[Optimum],
+    errors: str,
+    most_orientations: int = 8,
+) -> Certificate:
+    """Compare an answer with other orientations, each fitted, and other minima; the best is the answer."""
+    own = Optimum(certificate.network, certificate.mean_square)
+    others = [(AlternativeKind.MINIMUM, one) for one in other_minima]
+    others += [(AlternativeKind.MINIMUM, one) for one in _by_continuation(certificate.network, problem, run)]
+    seen = problem.at(certificate.network)
+    for number, net in enumerate(other_orientations(seen, certificate.network, most_orientations, run)):
+        if run.expired():
+            return certificate
+        others.append((AlternativeKind.ORIENTATION, optimise(net, problem, run.at("turn", number))))
+    best = min((own, *(one for _, one in others)), key=lambda one: one.mean_square)
+
+    def differing(network: OneHiddenNet, other: OneHiddenNet) -> tuple[int, ...]:
+        return differing_units(network, other, problem, best.mean_square)
+
+    if best is not own:
+        # Starts that came to the old answer say nothing of another one.
+        same = [one for one in other_minima if not differing(best.network, one.network)]
+        other = bool(differing(best.network, own.network))
+        kept = (agreement(1 + len(same)),) if other else certificate.comparisons
+        certificate = replace(certify(best.network, problem, run, errors), comparisons=kept)
+    found: list[Alternative] = []
+    rows = RowLosses.of(problem, best.network)
+    everyone = [(AlternativeKind.MINIMUM, own), *others]
+    for kind, other in sorted(everyone, key=lambda one: one[1].mean_square):
+        # Kinked units have many small minima next to each other: with the same units they are one answer.
+        units = differing(certificate.network, other.network)
+        known = [one.network for one in found if one.network is not None]
+        if not units or any(not differing(one, other.network) for one in known):
+            continue
+        if run.expired():
+            return certificate
+        gap = problem.excess_deviance(best.mean_square, other.mean_square)
+        where = "reversed" if kind is AlternativeKind.ORIENTATION else "elsewhere"
+        away = rows.against(RowLosses.of(problem, other.network)).z_score
+        found.append(Alternative(kind, f"{named(units)} {where}", gap, other.network, units, away))
+    checks, reversal = [all_worse(found, AlternativeKind.MINIMUM)], problem.activation.reversal
+    reversals: list[tuple[tuple[int, ...], OneHiddenNet]] | None = []
+    if reversal is not None and reversal.degree > 1:  # those of degree one are fitted above
+        local = local_fit(certificate.network, problem.at(certificate.network))
+        reversals = undetected_reversals(local, local.covariance(True))
+    for units, net in reversals or []:
+        if differing(certificate.network, net):
+            label = f"{named(units)} reversed"
+            found.append(Alternative(AlternativeKind.ORIENTATION, label, 0.0, net, units, 0.0))
+    if reversals is None:
+        reason = "could not be evaluated: too many parameters for all orientations of powers of ReLU"
+        checks.append(not_evaluated(AlternativeKind.ORIENTATION.value, np.nan, reason, About.UNITS))
+    elif reversal is not None and reversal.degree > 0:
+        checks.append(all_worse(found, AlternativeKind.ORIENTATION))
+    reasons = {
+        i: (
+            Cause.RIVAL,
+            f"another network with {one.label} fits as well (deviance difference {one.behind:.2g})",
+        )
+        for one in found
+        if one.close
+        for i in one.units
+    }
+    return certificate.with_comparisons(checks, found).with_undetermined(reasons)
+
+
+def _by_continuation(network: OneHiddenNet, problem: Problem, run: Run) -> list[Optimum]:
+    """Minima reached by continuation through a smooth relative of the activation: it has fewer minima.
+
+    Measured where two starts agreed on a wrong minimum (ReLU, ten rows per parameter, noise of half the
+    signal): continuation through softplus or GELU found the better one in three of four.
+    """
+    smooth, found = problem.activation.smooth_relative, []
+    for name in [smooth] if smooth and refit_worth_its_time(problem) else []:
+        if run.expired():
+            break
+        relative, here = problem.with_activation(activations.get(name)), run.at("relative", name)
+        away = optimise(with_other_units(network, relative), relative, here, tolerance=TO_COMPARE).network
+        found.append(optimise(with_other_units(away, problem), problem, run.at("back", name)))
+    return found
+
+
+def all_worse(alternatives: Sequence[Alternative], kind: AlternativeKind) -> Check:
+    """The check that every alternative of one kind is worse; it passes where there is none."""
+    mine = [one for one in alternatives if one.kind is kind]
+    by_rows = kind is not AlternativeKind.SELECTED_ACTIVATION
+    if by_rows:
+        what = "the next best network with other units that a start came to"
+        if kind is AlternativeKind.ORIENTATION:
+            what = "the next best choice of orientations"
+        measure, bound, about = "standard deviations, row by row,", levels.RIVAL.value, About.UNITS
+        closest = min(mine, key=lambda one: one.z_score, default=None)
+        value = np.inf if closest is None else closest.z_score
+    else:
+        what = "the runner-up among activations, by held-out likelihood,"
+        measure, bound, about = "n log(loss)", levels.LIKELIHOOD.value, About.NOTE
+        closest = min(mine, key=lambda one: one.behind, default=None)
+        value = np.inf if closest is None else closest.behind
+    name = "there is none" if closest is None else f"closest: {closest.label}"
+    advice = f"{measure} by which {what} is worse; below the bound the data do not tell them apart ({name})"
+    return at_least(kind.value, value, bound, advice, about)
+
+
+def agreement(starts: int) -> Check:
+    """The check that more than one start came to an answer."""
+    return at_least(
+        "agreement",
+        float(starts),
+        2.0,
+        "starts that came to this answer; with noise a single one may be a local minimum: allow more time",
+        About.SEARCH,
+    )
+
+
+def differing_units(
+    network: OneHiddenNet, other: OneHiddenNet, problem: Problem, mean_square: float, rows: int = 4000
+) -> tuple[int, ...]:
+    """Units of ``network`` that ``other`` does not have, units paired so that they differ least.
+
+    Two units are one if sum_n (w g - w' g')² over at most ``rows`` rows and the outputs is within what noise
+    of this mean square, in units of var(y), moves a unit of d + 2 parameters by. The noise of a family is
+    that of a step of Fisher scoring. With a linear part units are compared but for what that can take up.
+    """
+    X = problem.samples.X[np.linspace(0, problem.n - 1, min(problem.n, rows)).astype(int)]
+    seen = problem.at(network)  # whose scale of y is that of ``mean_square``
+    here, there = (_contributions(net, X, seen) for net in (network, other))
+    apart = np.sum(here**2, axis=0)[:, None] + np.sum(there**2, axis=0) - 2 * here.T @ there
+    mine, theirs = linear_sum_assignment(apart)
+    if problem.family is not None:
+        mean_square = seen.least_squares.loss(seen.theta(network)) / seen.n_values
+    share = len(X) / problem.n
+    bound = levels.SAME_UNIT.value * (problem.d + 1 + problem.form.q) * mean_square * share
+    # Descents that end at rounding differ by up to sqrt(eps) of a unit's sum of squares.
+    bounds = np.maximum(bound, np.sqrt(np.finfo(float).eps) * np.sum(here**2, axis=0))
+    return tuple(int(i) for i, j in zip(mine, theirs, strict=True) if apart[i, j] > bounds[i])
+
+
+def _contributions(net: OneHiddenNet, X: np.ndarray, problem: Problem) -> Float[np.ndarray, "N k"]:
+    """What each unit adds to the outputs at these rows, less what intercept and linear part can take up."""
+    values = net.activation(X @ net.weights.T + net.bias)
+    values = values - values.mean(axis=0)
+    if problem.form.skip:
+        design = np.column_stack([np.ones(len(X)), X])
+        values = values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
+    output = problem.fit_coordinates.divided(net.output)
+    return (values[:, None, :] * output.reshape(net.n_hidden, -1).T).reshape(-1, net.n_hidden)
+
+
+def refit_worth_its_time(problem: Problem, operations: float = 2e10) -> bool:
+    """Whether a descent under another activation is worth its time.
+
+    n = 10 000 and 110 parameters take 1.5e10 operations, a few seconds.
+    """
+    return descent_work(problem) <= operations
+
+
+def compare_activations(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
+    """Compare with other activations, each fitted from the units found; ties are reported.
+
+    Losses are compared row by row (Vuong), each charged its parameters, so that unequal noise does not
+    decide.
+    """
+    if certificate.status_if_comparisons_pass is Status.APPROXIMATE:
+        return certificate
+    name, g = AlternativeKind.SIMILAR_ACTIVATION.value, problem.activation
+    if not refit_worth_its_time(problem):
+        reason = "other activations were not fitted: each would take as long as the answer itself"
+        return certificate.with_comparisons([not_evaluated(name, 0.0, reason)])
+    every = [name for name in activations.names() if not activations.get(name).polynomial]
+    names = every if problem.k == 1 else g.relatives  # one unit is easily taken for another
+    if not names:
+        reason = f"no relatives of {g.name} are known that noise could hide behind it"
+        return certificate.with_comparisons([not_evaluated(name, 0.0, reason)])
+    own = RowLosses.of(problem, certificate.network)
+    ties, found, ahead = [], [], []
+    for other in names:
+        if other in (g.name, g.equivalent) or (other == "sigmoid" and "tanh" in names):
+            continue
+        if run.expired():
+            return certificate
+        rival = problem.with_activation(activations.get(other))
+        start = with_other_units(certificate.network, rival)
+        fitted = optimise(start, rival, run.at(other), tolerance=TO_COMPARE)
+        compared = own.against(RowLosses.of(rival, fitted.network))
+        if compared.z_score >= levels.RIVAL.value:
+            continue
+        gap, units = (
+            problem.excess_deviance(certificate.mean_square, fitted.mean_square),
+            tuple(range(problem.k)),
+        )
+        found.append(
+            Alternative(
+                AlternativeKind.SIMILAR_ACTIVATION, other, gap, fitted.network, units, compared.z_score
+            )
+        )
+        (ahead if compared.verdict == "second" else ties).append(other)
+    advice = "activations that explain these rows better than the assumed one, row by row at level "
+    advice += f"{levels.VUONG.value:g}" + (f": {', '.join(ahead)}" if ahead else "")
+    certificate = certificate.with_comparisons(
+        [at_most(name, float(len(ahead)), 0.0, advice, About.FIT)], found
+    )
+    remark = f"they do not tell {g.name} from {' or '.join(ties)}"
+    return certificate.with_remark(remark) if ties else certificate
+
+
+def with_other_units(network: OneHiddenNet, rival: Problem) -> OneHiddenNet:
+    """The units of a network under another activation, outputs by least squares."""
+    seen = rival.at(network)
+    columns = [rival.activation(seen.samples.X @ network.weights.T + network.bias)]
+    if rival.form.skip:
+        columns.append(seen.samples.X)
+    design = seen.weighted(np.column_stack([*columns, np.ones(seen.n)]))
+    solved, k = np.linalg.lstsq(design, seen.weighted(seen.samples.y), rcond=1e-10)[0], network.n_hidden
+    linear = solved[k:-1] if rival.form.skip else None
+    return OneHiddenNet(network.weights, solved[:k], network.bias, solved[-1], rival.activation, linear)

@@ -1,154 +1,333 @@
-"""The certificate: evidence about an answer, and the verdict that follows from it."""
+"""The certificate of an answer: checks, standard errors, units, alternatives; status and message follow."""
 
 from __future__ import annotations
 
+import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Float
 
-from onehidden.certify.adequacy import Adequacy
-from onehidden.certify.compare import Alternative
+from onehidden.certify import levels
 from onehidden.certify.errors import ParameterRecord
-from onehidden.certify.status import Status
-from onehidden.certify.units import Cause, UnitStatus, UnitVerdict
-from onehidden.certify.verdict import Evidence, verdict
+from onehidden.certify.units import Cause, Undetermined, UnitStatus, UnitVerdict, plural, unit_verdicts
 from onehidden.checks import About, Check
 from onehidden.network import OneHiddenNet
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """What the data say about a network. Status, message and the units' verdicts follow from the evidence.
+class Status(enum.StrEnum):
+    """How far an answer can be trusted; a member equals its text.
 
     Attributes
     ----------
-    network : in canonical form.
-    own : questions put to the network itself. compared : those that held it against alternatives.
-    alternatives : other answers that were looked at.
-    open_units : what the rows leave open of each unit.
-    loss, noise_variance : mean squared residual, and over n - (free parameters), in the units of y squared.
-    standard_errors, curvature : of the parameters; the spectrum of the Gauss–Newton matrix.
-    mean_square : of the residuals as a share of var(y). exact : whether that is rounding.
-    n, freedom : rows, free parameters.
-    noun : what a row is called: sample or query.
-    remarks : clauses that a message of success adds.
-    finished : whether all comparisons that an answer with noise needs were made.
-    grain : relative rounding of y, where that is coarser than a double's; else 0.
-    missed : the test for something missed, for a fit that is not one to rounding.
-    stable : whether two halves of the rows lead to the same units.
-    covariance : of the free parameters, in x; None where they are too many.
+    EXACT
+        Every row is reproduced to rounding, and no other network of this form does it.
+    CONSISTENT
+        The residuals look like noise, and the units are determined.
+    APPROXIMATE
+        The data show more than the network, whose units are determined as the best of their number.
+    DOUBTFUL
+        Not to be used as it is.
+    NOT_IDENTIFIABLE
+        The data cannot determine some of it, whatever the search.
     """
 
-    network: OneHiddenNet
-    own: tuple[Check, ...]
-    open_units: tuple[UnitVerdict, ...]
-    loss: float
-    noise_variance: float
+    EXACT = "exact"
+    CONSISTENT = "consistent"
+    APPROXIMATE = "approximate"
+    DOUBTFUL = "doubtful"
+    NOT_IDENTIFIABLE = "not identifiable"
+
+    @property
+    def certified(self) -> bool:
+        """Whether the network may be taken for the one behind the data."""
+        return self in (Status.EXACT, Status.CONSISTENT)
+
+
+class AlternativeKind(enum.StrEnum):
+    """What an alternative is; the text is the name of the check that compares it."""
+
+    MORE = "a larger model"
+    FEWER = "a smaller model"
+    LINEAR = "linear function"
+    ORIENTATION = "orientation"
+    MINIMUM = "other minimum"
+    SIMILAR_ACTIVATION = "rival activation"
+    SELECTED_ACTIVATION = "activation"
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another answer for the same data.
+
+    Attributes
+    ----------
+    kind : AlternativeKind
+        What it is.
+    label : str
+        The same in words ("3 units", "tanh", "unit 2 reversed").
+    behind : float
+        Deviance difference, n log(loss of the alternative / loss of the answer); negative when it is better.
+    network : OneHiddenNet or None
+        The network in x; None where it is no network.
+    units : tuple of int
+        The units of the answer that it does not share.
+    z_score : float
+        The difference row by row over its standard error, each network charged its effective parameters; NaN
+        where rows were not compared.
+    """
+
+    kind: AlternativeKind
+    label: str
+    behind: float
+    network: OneHiddenNet | None = field(default=None, repr=False)
+    units: tuple[int, ...] = ()
+    z_score: float = float("nan")
+
+    @property
+    def close(self) -> bool:
+        """Whether the data do not tell it from the answer."""
+        if np.isnan(self.z_score):
+            return self.behind < levels.LIKELIHOOD.value
+        return self.z_score < levels.RIVAL.value
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What the data say about a network; made by ``certificate_of``."""
+
+    network: OneHiddenNet  # in canonical form
+    own: tuple[Check, ...]  # checks of the network itself
+    unit_verdicts: tuple[UnitVerdict, ...]  # what the rows leave undetermined of each unit
+    loss: float  # mean squared residual
+    noise_variance: float  # the same over n - n_parameters
     standard_errors: ParameterRecord
-    curvature: Float[np.ndarray, " f"] = field(repr=False)
-    mean_square: float
-    exact: bool
+    curvature: Float[np.ndarray, " f"] = field(repr=False)  # spectrum of the Gauss–Newton matrix
+    mean_square: float  # of the residuals, as a share of var(y)
+    exact: bool  # whether that is rounding
     n: int
-    freedom: int
-    compared: tuple[Check, ...] = ()
-    alternatives: tuple[Alternative, ...] = ()
-    noun: str = "sample"
-    remarks: tuple[str, ...] = ()
-    finished: bool = False
-    grain: float = 0.0
-    missed: Adequacy | None = field(default=None, repr=False)
-    stable: bool = False
-    covariance: Float[np.ndarray, "p p"] | None = field(default=None, repr=False)
+    n_parameters: int  # free ones
+    comparisons: tuple[Check, ...] = ()  # checks against alternatives
+    alternatives: tuple[Alternative, ...] = ()  # other answers that were compared
+    noun: str = "sample"  # what a row is called: sample or query
+    remarks: tuple[str, ...] = ()  # clauses that a message of success adds
+    compared: bool = False  # whether all comparisons that an answer with noise needs were made
+    output_precision: float = 0.0  # relative rounding of y where that is coarser than a double's
+    missed_share: float = 0.0  # share of var(y) that the residuals show to be missed
+    halves_agree: bool = False  # whether two halves of the rows lead to the same units
+    covariance: Float[np.ndarray, "p p"] | None = field(default=None, repr=False)  # in x; None if too large
 
     @property
     def checks(self) -> list[Check]:
-        """All questions."""
-        return [*self.own, *self.compared]
-
-    @property
-    def evidence(self) -> Evidence:
-        return Evidence(
-            self.network.activation, self.exact, self.checks, self.open_units, self.finished, self.noun,
-            self.remarks, self.grain, self.left_over, self.stable,
-        )  # fmt: skip
+        """All checks."""
+        return [*self.own, *self.comparisons]
 
     @property
     def status(self) -> Status:
-        return verdict(self.evidence)[0]
+        return _verdict(self)[0]
 
     @property
     def message(self) -> str:
-        return verdict(self.evidence)[1]
+        """One sentence for a person."""
+        return _verdict(self)[1]
+
+    @property
+    def status_if_comparisons_pass(self) -> Status:
+        """The status if the answer stands against all alternatives."""
+        return replace(self, compared=True, halves_agree=True).status
 
     @property
     def units(self) -> tuple[UnitVerdict, ...]:
-        """The verdict on each unit; none stands where the whole is doubtful or was not compared."""
-        if self.status != Status.DOUBTFUL and (self.exact or self.finished):
-            return self.open_units
+        """The verdict on each unit; all are doubtful where the whole is doubtful or was not compared."""
+        if self.status != Status.DOUBTFUL and (self.exact or self.compared):
+            return self.unit_verdicts
         return tuple(
             unit if unit.status == UnitStatus.UNDETERMINED else replace(unit, status=UnitStatus.DOUBTFUL)
-            for unit in self.open_units
+            for unit in self.unit_verdicts
         )
 
     def failed(self, *about: About) -> bool:
-        """Whether a question of one of these kinds was not answered well."""
+        """Whether a check about one of these failed, or was not evaluated."""
         return any(not check.passed and check.about in about for check in self.checks)
 
     @property
-    def final(self) -> bool:
-        """Whether no further start can do better: a fit to rounding, or units that g hides."""
+    def needs_no_comparison(self) -> bool:
+        """Whether no further start can do better: the fit is exact, or g hides the units."""
         return self.exact or self.network.activation.polynomial
 
     @property
     def undetermined(self) -> bool:
-        """Whether some parameter of the units is left open, two units that look alike set aside."""
-        open_ = any(unit.cause not in (None, Cause.APART) for unit in self.open_units)
-        return open_ or self.failed(About.UNITS)
+        """Whether some unit is undetermined, units that few rows tell apart not counted."""
+        found = any(unit.cause not in (None, Cause.APART) for unit in self.unit_verdicts)
+        return found or self.failed(About.UNITS)
 
     @property
-    def settled(self) -> bool:
-        """Whether another start has nothing to better: what else fails is a matter of the samples."""
-        return self.final or not (self.undetermined or self.failed(About.FIT, About.SEARCH))
+    def search_done(self) -> bool:
+        """Whether further starts have nothing to improve: what else fails depends on the samples."""
+        return self.needs_no_comparison or not (self.undetermined or self.failed(About.FIT, About.SEARCH))
 
     @property
-    def clear(self) -> bool:
-        """Settled, without two units that hardly a row tells apart: local minima have such units, too."""
-        return self.settled and (self.final or all(unit.cause is None for unit in self.open_units))
+    def search_done_and_determined(self) -> bool:
+        """Whether further starts have nothing to improve and every unit is determined by enough rows."""
+        return self.search_done and (
+            self.needs_no_comparison or all(unit.cause is None for unit in self.unit_verdicts)
+        )
 
-    def asked(self, *checks: Check) -> Certificate:
-        """The certificate with further questions about the network itself."""
+    def with_checks(self, *checks: Check) -> Certificate:
+        """Add checks of the network itself."""
         return replace(self, own=(*self.own, *checks))
 
-    def held(self, checks: list[Check], alternatives: list[Alternative]) -> Certificate:
-        """The certificate held against further alternatives."""
+    def with_comparisons(
+        self, checks: Sequence[Check], alternatives: Sequence[Alternative] = ()
+    ) -> Certificate:
+        """Add checks against alternatives."""
         return replace(
             self,
-            compared=(*self.compared, *checks),
+            comparisons=(*self.comparisons, *checks),
             alternatives=(*self.alternatives, *alternatives),
         )
 
-    def remarked(self, clause: str) -> Certificate:
-        """The certificate with a clause that a message of success adds."""
+    def with_remark(self, clause: str) -> Certificate:
+        """Add a clause to a message of success."""
         return replace(self, remarks=(*self.remarks, clause))
 
-    @property
-    def left_over(self) -> float:
-        """Share of var(y) that the data show to be missed."""
-        return 0.0 if self.missed is None or not self.missed.asked else self.missed.left_over
-
-    def completed(self) -> Certificate:
-        """The certificate after all comparisons."""
-        return replace(self, finished=True)
-
-    @property
-    def prospect(self) -> Status:
-        """What an answer with noise will be called if it stands against all alternatives."""
-        return verdict(replace(self, finished=True, stable=True).evidence)[0]
-
-    def with_open(self, units: dict[int, tuple[Cause, str]]) -> Certificate:
-        """The certificate with these units left open, for a cause and in words."""
+    def with_undetermined(self, units: Undetermined) -> Certificate:
+        """Mark these units as undetermined."""
         found = tuple(
-            unit.undetermined(*units[unit.index]) if unit.index in units else unit for unit in self.open_units
+            unit.undetermined(*units[unit.index]) if unit.index in units else unit
+            for unit in self.unit_verdicts
         )
-        return replace(self, open_units=found)
+        return replace(self, unit_verdicts=found)
+
+
+def certificate_of(
+    network: OneHiddenNet,
+    checks: Sequence[Check],
+    *,
+    loss: float,
+    n: int,
+    n_parameters: int,
+    exact: bool,
+    noise_variance: float | None = None,
+    mean_square: float | None = None,
+    errors: ParameterRecord | None = None,
+    shares: Float[np.ndarray, " k"] | None = None,
+    undetermined: Undetermined | None = None,
+    unit_status: UnitStatus = UnitStatus.DETERMINED,
+    curvature: Float[np.ndarray, " f"] | None = None,
+    **more: object,
+) -> Certificate:
+    """The certificate of a network, in x and canonical: the only place that makes one.
+
+    Samples in memory, streams and black boxes give it what they found. ``checks`` are those of the network
+    itself; ``noise_variance`` and ``mean_square`` are the loss if not given, ``errors`` infinite, ``shares``
+    of the units zero. Units are undetermined as said, the others have ``unit_status``; ``more`` are further
+    fields.
+    """
+    errors = ParameterRecord.unknown(network) if errors is None else errors
+    shares = np.zeros(network.n_hidden) if shares is None else shares
+    return Certificate(
+        network,
+        tuple(checks),
+        unit_verdicts(network, errors, shares, undetermined or {}, unit_status),
+        loss=loss,
+        noise_variance=loss if noise_variance is None else noise_variance,
+        standard_errors=errors,
+        curvature=np.zeros(0) if curvature is None else curvature,
+        mean_square=loss if mean_square is None else mean_square,
+        exact=exact,
+        n=n,
+        n_parameters=n_parameters,
+        **more,  # pyright: ignore[reportArgumentType]
+    )
+
+
+# Order of precedence of the verdict; the first row that applies decides.
+#
+#   polynomial activation                                      not identifiable
+#   a check of the columns failed                              not identifiable
+#   only checks of the fit failed, the network is the best
+#     with as many units (``_best_of_its_kind``)               approximate
+#   a check of the search or of the fit failed                 doubtful
+#   a unit is undetermined or a check of the units failed      not identifiable
+#   any other check failed, notes not counted                  doubtful
+#   not exact and not compared with other networks             doubtful
+#   exact, y rounded more coarsely than a double               consistent
+#   exact                                                      exact
+#   otherwise                                                  consistent
+def _verdict(one: Certificate) -> tuple[Status, str]:
+    """The status that follows from the evidence, and one sentence for a person."""
+    failed = [check for check in one.checks if not check.passed]
+    kinds = {check.about for check in failed}
+    if one.network.activation.polynomial:
+        name = one.network.activation.name
+        return (
+            Status.NOT_IDENTIFIABLE,
+            f"a {name} activation hides its units: sums of {name} units have many equal decompositions",
+        )
+    undetermined_units = [unit for unit in one.unit_verdicts if unit.status == UnitStatus.UNDETERMINED]
+    if About.COLUMNS in kinds:
+        reasons = [check.advice for check in failed if check.about is About.COLUMNS]
+        return Status.NOT_IDENTIFIABLE, _reasons(
+            [*reasons, *(unit.reason for unit in undetermined_units)], one
+        )
+    # If the search failed, undetermined units may be its fault. If the model is wrong, its units are not the
+    # true ones.
+    if About.FIT in kinds and _best_of_its_kind(one, kinds, bool(undetermined_units)):
+        return Status.APPROXIMATE, _approximate(one)
+    if kinds & {About.SEARCH, About.FIT}:
+        return Status.DOUBTFUL, _doubt(failed)
+    if undetermined_units or About.UNITS in kinds:
+        return Status.NOT_IDENTIFIABLE, _reasons([unit.reason for unit in undetermined_units], one)
+    if kinds - {About.NOTE}:
+        return Status.DOUBTFUL, _doubt(failed)
+    if not one.exact and not one.compared:
+        return Status.DOUBTFUL, "the answer was not compared with other networks: allow more time"
+    status = Status.CONSISTENT
+    what = f"the residuals of these {plural(one.noun)} look like noise and the parameters are determined"
+    if one.exact and one.output_precision:
+        what = f"every {one.noun} is reproduced to the rounding of y itself, {one.output_precision:.1e}"
+    elif one.exact:
+        status = Status.EXACT
+        what = f"every {one.noun} is reproduced to rounding and the parameters are determined"
+    return status, "; ".join([what, *one.remarks])
+
+
+def _best_of_its_kind(one: Certificate, kinds: set[About], any_undetermined: bool) -> bool:
+    """Whether a network that misses something is determined as the best with as many units."""
+    evaluated = all(check.evaluated for check in one.checks if check.about is About.FIT)
+    wrong_otherwise = bool(kinds - {About.FIT, About.NOTE}) or any_undetermined
+    return evaluated and not (wrong_otherwise or one.exact) and one.compared and one.halves_agree
+
+
+def _approximate(one: Certificate) -> str:
+    k = len(one.unit_verdicts)
+    missed = f", at least {one.missed_share:.2g} of the variance of y," if one.missed_share > 0 else ""
+    units = "this unit is the best one" if k == 1 else f"these {k} units are the best {k}"
+    return f"the data show more than the network explains{missed} but {units}, and determined as such"
+
+
+def _doubt(failed: list[Check]) -> str:
+    """The most decisive check that failed, in words; then the names of the others."""
+    order = [About.DATA, About.SEARCH, About.FIT, About.UNITS, About.ERRORS]
+    decisive = sorted(
+        (check for check in failed if check.about in order), key=lambda check: order.index(check.about)
+    )
+    others = ", ".join(check.name for check in decisive[1:])
+    also = f"; {others} failed, too" if others else ""
+    return f"check failed: {decisive[0].name}; {decisive[0].advice}{also}"
+
+
+def _reasons(reasons: list[str], one: Certificate, most: int = 3) -> str:
+    """The reasons as one sentence, each once; then the number of units that are determined."""
+    reasons = list(dict.fromkeys(reason for reason in reasons if reason))
+    if not reasons:
+        return f"the {plural(one.noun)} leave some combination of the parameters undetermined"
+    more = len(reasons) - most
+    text = "; ".join(reasons[:most]) + (f"; and {more} more" if more > 0 else "")
+    sound = sum(unit.status == UnitStatus.DETERMINED for unit in one.unit_verdicts)
+    if sound in (0, len(one.unit_verdicts)) or not (one.exact or one.compared):
+        return text
+    rest = "the other unit is" if sound == 1 else f"the other {sound} units are"
+    return f"{text}; {rest} determined"

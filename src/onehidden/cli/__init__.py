@@ -10,7 +10,7 @@ import warnings
 
 import click
 
-from onehidden.cli.wording import as_typed, misread
+from onehidden.cli.options import as_typed, misread
 
 _COMMANDS = {
     "demo": "Recover a built-in hidden layer, compare it with the truth, write a page.",
@@ -23,13 +23,12 @@ _COMMANDS = {
     "reproduce": "Rerun a figure or table of the papers.",
     "problems": "List the catalogue of problems with known truth.",
 }
-
-
-_LONGEST = 500  # characters of a sentence; beyond that somebody's name or text is shown in part
+# Commands of the theory package.
+_THEORY = ("demo", "reproduce", "problems")
 
 
 class _Lazy(click.Group):
-    """Imports the module of a command when the command is asked for, not before."""
+    """A group that imports the module of a command only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -37,7 +36,8 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        return importlib.import_module(f"onehidden.cli.{name}").command
+        package = "onehidden_papers.commands" if name in _THEORY else "onehidden.cli"
+        return importlib.import_module(f"{package}.{name}").command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -72,7 +72,7 @@ def examples(*lines: str) -> str:
 
 def main() -> None:
     """Entry point: whatever goes wrong becomes one sentence and exit code 2."""
-    if sys.stdout is None:  # closed by the caller: what would be said goes nowhere
+    if sys.stdout is None:  # closed by the caller
         sys.stdout = open(os.devnull, "w")
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")
@@ -83,7 +83,7 @@ def main() -> None:
     try:
         with warnings.catch_warnings():
             if not os.environ.get("ONEHIDDEN_TRACEBACK"):
-                warnings.simplefilter("ignore")  # what a person must know is said in a sentence
+                warnings.simplefilter("ignore")  # what a person must know is a sentence
             code = cli.main(prog_name="onehidden", standalone_mode=False)
         output.flush()
     except click.exceptions.NoArgsIsHelpError as error:
@@ -134,10 +134,10 @@ def _one_line(error: object) -> str:
     return _shown(as_typed(" ".join(str(error).split())))
 
 
-def _shown(text: str) -> str:
-    """The text without anything that steers a terminal, of bounded length: names come from others."""
-    if len(text) > _LONGEST:
-        text = f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
+def _shown(text: str, most: int = 500) -> str:
+    """The text without anything that controls a terminal, of bounded length: names come from others."""
+    if len(text) > most:
+        text = f"{text[: most // 2]} … {text[-most // 2 :]}"
     return "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in text)
 
 

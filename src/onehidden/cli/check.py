@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from onehidden.cli import examples, reading
+from onehidden.cli import examples, options
 
 if TYPE_CHECKING:
-    from onehidden.cli.predictions import Error
+    from onehidden.cli.predict import Error
 
 
 @click.command(
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Rows to hold the answer against (a folder is streamed).",
 )
-@click.option("--target", "targets", **reading.TARGETS, help="Their outcomes [default: the run's].")
-@reading.options("nulls", "na", "decimal", "encoding")
+@click.option("--target", "targets", **options.TARGETS, help="Their outcomes [default: the run's].")
+@options.reading_options("nulls", "na", "decimal", "encoding")
 @click.option("--json", "as_json", is_flag=True, help="The checks as JSON on stdout.")
 def command(run: Path, file: Path | None, targets: list[str], as_json: bool, **typed: Any) -> int:
     """Show the checks of a run folder; exit 1 when the answer is not to be trusted.
 
-    With --data the error of its predictions on those rows is told beside the noise that the run found, and
+    With --data the error of its predictions on those rows is shown with the noise that the run found, and
     that of the network alone where the predictions are not the network's; that decides nothing.
     """
-    from onehidden.cli.predictions import scored
+    from onehidden.cli.predict import scored
     from onehidden.recovery import load_recovery
 
     recovery = load_recovery(run)
@@ -46,7 +46,7 @@ def command(run: Path, file: Path | None, targets: list[str], as_json: bool, **t
     if file is not None:
         from onehidden import data
 
-        table = data.open(file, **reading.as_recovered(recovery, reading.given(**typed), targets))
+        table = data.open(file, **options.as_recovered(recovery, options.given(**typed), targets))
         found["predictions"] = scored(recovery, table)
         if recovery.prediction is not None and not recovery.prediction.alone:
             found["network"] = scored(recovery.network, table)

@@ -1,14 +1,15 @@
-"""onehidden oracle: the hidden layer of a model that answers questions, a file or an endpoint."""
+"""onehidden oracle: the hidden layer of a model that answers queries: a file or an endpoint."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
-from onehidden.cli import examples
+from onehidden.cli import examples, options
 
 
 @click.command(
@@ -16,7 +17,7 @@ from onehidden.cli import examples
     epilog=examples(
         "onehidden oracle model.onnx --out run",
         "onehidden oracle --url http://localhost:8000/predict --inputs 784 --answers-file answers.bin",
-        "onehidden oracle --inputs 784 --hidden 32 --dry-run  # how many questions that takes",
+        "onehidden oracle --inputs 784 --hidden 32 --dry-run  # how many queries that takes",
     ),
 )
 @click.argument("model", required=False)
@@ -24,51 +25,46 @@ from onehidden.cli import examples
 @click.option(
     "--inputs", "n_inputs", type=click.IntRange(1), help="Number of inputs (of an ONNX file: known)."
 )
-@click.option("--hidden", type=click.IntRange(1), help="Number of units; counted when not given.")
-@click.option("--activation", default="relu", show_default=True, help="A name, or auto.")
+@options.recovery_options(oracle=True)
 @click.option("--answers", default="auto", show_default=True, help="value, probability, label or auto.")
 @click.option(
     "--answers-file", type=click.Path(dir_okay=False), help="Answers of the endpoint are kept here."
 )
-@click.option("--batch", type=click.IntRange(1), help="Most rows of one question.")
+@click.option("--batch", type=click.IntRange(1), help="Most rows of one request.")
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Most requests a second.")
 @click.option("--max-queries", type=click.IntRange(1))
-@click.option("--max-seconds", type=click.FloatRange(0, min_open=True))
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the network and its certificate.")
 @click.option("--force", is_flag=True, help="Give up a run that the folder holds.")
-@click.option("--dry-run", is_flag=True, help="Only say about how many questions it takes.")
+@click.option("--dry-run", is_flag=True, help="Only estimate the number of queries.")
 @click.option("--json", "as_json", is_flag=True, help="The certificate as JSON on stdout.")
 def command(
     model: str | None,
     url: str | None,
     n_inputs: int | None,
-    hidden: int | None,
-    activation: str,
     answers: str,
     answers_file: str | None,
     batch: int | None,
     rate: float | None,
     max_queries: int | None,
-    max_seconds: float | None,
-    seed: int,
     out: Path | None,
     force: bool,
     dry_run: bool,
     as_json: bool,
+    **typed: Any,
 ) -> int:
     """Recover the hidden layer of MODEL (an ONNX file) or of an endpoint by asking it.
 
     Exit code 0 if the answer is exact or consistent, else 1. Ctrl-C ends the search: what was found until
     then is written and shown (exit code 130).
     """
-    from onehidden.cli import interrupts, runs
-    from onehidden.cli.progress import live
+    from onehidden.atomic import atomic_folder
+    from onehidden.cli import progress, runs
+    from onehidden.options import Options
     from onehidden.oracle import recover_oracle
     from onehidden.oracle.adapters import Endpoint, from_onnx
-    from onehidden.oracle.by_hinges import expected_queries
-    from onehidden.whole import whole_folder
+    from onehidden.oracle.kinked import expected_queries
 
+    chosen = Options.from_arguments(typed)
     if (model is None) == (url is None) and not dry_run:
         raise ValueError("name an ONNX file or an endpoint with --url, one of the two")
     box = None
@@ -78,24 +74,26 @@ def command(
     if n_inputs is None:
         raise ValueError("an endpoint does not say how many inputs it takes: give --inputs")
     if dry_run:
-        about = expected_queries(n_inputs, hidden or 1, activation)
-        each = "" if hidden else " for one unit, and for each further one about as much as its parameters"
+        about = expected_queries(n_inputs, chosen.hidden or 1, str(chosen.activation))
+        each = (
+            "" if chosen.hidden else " for one unit, and for each further one about as much as its parameters"
+        )
         click.echo(f"{about} queries{each}")
         return 0
     if out is not None:
         runs.free_folder(out, force)
     if box is None:
         box = Endpoint(str(url), answers_file, batch or 1024, rate)
-    with live(max_seconds) as hear, interrupts.gentle() as stopped:
+    with progress.live(chosen.max_seconds) as listener, progress.interruptible() as stopped:
         recovery = recover_oracle(
-            box, n_inputs, hidden, activation=activation, answers=answers, batch=batch, seed=seed,
-            max_queries=max_queries, max_seconds=max_seconds, progress=hear,
+            box, n_inputs, answers=answers, batch=batch, max_queries=max_queries,
+            **{**typed, "progress": listener},
         )  # fmt: skip
     if stopped.is_set():
         recovery = replace(recovery, message=f"stopped by hand, the best answer so far: {recovery.message}")
     if out is not None:
-        with whole_folder(out) as beside:
-            recovery.save(beside)
+        with atomic_folder(out) as place:
+            recovery.save(place)
     if as_json:
         click.echo(json.dumps(recovery.to_dict(), allow_nan=False))
     else:

@@ -1,33 +1,40 @@
-"""Progress on stderr: one live line on a terminal (stage, loss, elapsed), a line now and then in a pipe."""
+"""Progress on stderr, one live line on a terminal and a line now and then in a pipe; Ctrl-C ends a search."""
 
 from __future__ import annotations
 
 import math
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Any
+
+import click
 
 if TYPE_CHECKING:
     from onehidden.run import TraceRecord
 
-EVERY = 5.0  # seconds between lines in a pipe: a log of an hour has 720
-
 
 @contextmanager
-def live(max_seconds: float | None = None, first: str = "starting …", hint: str = "") -> Iterator[Any]:
-    """A listener for ``recover(progress=…)`` that keeps one line up to date, on a terminal with a hint."""
-    limit = "" if max_seconds is None else f"of at most {max_seconds:g} s"
-    with _line(first, "; ".join(filter(None, (limit, hint)))) as say:
+def live(
+    max_seconds: float | None = None, first: str = "starting …", hint: str = "", every: float = 5.0
+) -> Iterator[Any]:
+    """A listener for ``recover(progress=…)`` that keeps one line up to date, on a terminal with a hint.
 
-        def hear(record: TraceRecord) -> None:
+    In a pipe there is a line ``every`` so many seconds.
+    """
+    limit = "" if max_seconds is None else f"of at most {max_seconds:g} s"
+    with _line(first, "; ".join(filter(None, (limit, hint))), every) as say:
+
+        def listener(record: TraceRecord) -> None:
             # A start that was refused has no step and no loss.
             at = f": step {record.step}, loss {record.loss:.2e}" if math.isfinite(record.loss) else ""
             say(f"{record.stage}{at}")
 
-        yield hear
+        yield listener
 
 
 @contextmanager
@@ -38,18 +45,18 @@ def waiting(what: str) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def _line(first: str, beside: str = "") -> Iterator[Callable[[str], None]]:
+def _line(first: str, hint: str = "", every: float = 5.0) -> Iterator[Callable[[str], None]]:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        with _now_and_then(first) as say:
+        with _now_and_then(first, every) as say:
             yield say
         return
     columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()]
-    if beside:
-        columns.append(TextColumn(beside, markup=False))
+    if hint:
+        columns.append(TextColumn(hint, markup=False))
     # The clock of the line runs by itself: compilation at the start has no step to report.
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(first, total=None)
@@ -57,16 +64,16 @@ def _line(first: str, beside: str = "") -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def _now_and_then(first: str) -> Iterator[Callable[[str], None]]:
-    """The last text every few seconds, by a clock of its own; nothing of what is over sooner."""
-    began, said, done = time.monotonic(), [first], threading.Event()
+def _now_and_then(first: str, every: float) -> Iterator[Callable[[str], None]]:
+    """The latest text every few seconds, in a thread; nothing where the work is over sooner."""
+    began, latest, done = time.monotonic(), [first], threading.Event()
 
     def work() -> None:
-        while not done.wait(EVERY):
-            print(f"{time.monotonic() - began:7.0f} s  {said[0]}", file=sys.stderr, flush=True)
+        while not done.wait(every):
+            print(f"{time.monotonic() - began:7.0f} s  {latest[0]}", file=sys.stderr, flush=True)
 
     def say(text: str) -> None:
-        said[0] = text
+        latest[0] = text
 
     clock = threading.Thread(target=work, daemon=True)
     clock.start()
@@ -75,3 +82,28 @@ def _now_and_then(first: str) -> Iterator[Callable[[str], None]]:
     finally:
         done.set()
         clock.join()
+
+
+@contextmanager
+def interruptible() -> Iterator[threading.Event]:
+    """A scope in which the first Ctrl-C sets the event and ends runs with their best answer so far."""
+    from onehidden.run import stoppable
+
+    with stoppable() as stop:
+        if threading.current_thread() is not threading.main_thread():
+            yield stop
+            return
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            if stop.is_set():
+                raise KeyboardInterrupt
+            stop.set()
+            click.echo(
+                "\nstopping: the best answer so far is being finished (Ctrl-C again leaves at once)", err=True
+            )
+
+        before = signal.signal(signal.SIGINT, handle)
+        try:
+            yield stop
+        finally:
+            signal.signal(signal.SIGINT, before)

@@ -8,29 +8,8 @@ from typing import Any
 
 import click
 
-from onehidden.cli import examples, reading
-from onehidden.cli.wording import as_typed
-
-
-def _activations(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """For tab completion only: the names live behind the import of JAX."""
-    from onehidden import activations
-
-    return [name for name in ("auto", *activations.names()) if name.startswith(incomplete)]
-
-
-def _families(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """For tab completion only, likewise."""
-    from onehidden import families
-
-    return [name for name in families.names() if name.startswith(incomplete)]
-
-
-def _starts(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """For tab completion only, likewise."""
-    from onehidden.starts.plan import NAMES
-
-    return [name for name in NAMES if name.startswith(incomplete)]
+from onehidden.cli import examples, options
+from onehidden.cli.options import as_typed
 
 
 @click.command(
@@ -49,47 +28,15 @@ def _starts(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> 
 @click.option(
     "--target",
     "targets",
-    **{**reading.TARGETS, "default": ["y"]},
+    **{**options.TARGETS, "default": ["y"]},
     show_default="y",
     help="Column to explain; several share one hidden layer.",
 )
 @click.option("--weight", help="Column of weights: how much each row counts.")
-@reading.options()
-@click.option("--hidden", type=int, help="Number of units; chosen from the data without it.")
-@click.option(
-    "--activation",
-    default="relu",
-    show_default=True,
-    shell_complete=_activations,
-    help="Of the units; auto chooses it by held-out likelihood.",
-)
-@click.option(
-    "--family",
-    shell_complete=_families,
-    help="What the target is: gaussian, poisson, bernoulli, binomial, negative_binomial, gamma, softmax "
-    "(numbered classes).",
-)
-@click.option("--link", help="From the mean of the target to the network's output [default: the family's].")
-@click.option("--linear", is_flag=True, help="A linear part of the inputs beside the units.")
+@options.reading_options()
+@options.recovery_options()
 @click.option("--offset", help="Column that is added to the network's output, as a log exposure.")
 @click.option("--trials", help="Column of trials of a binomial target, which counts the successes.")
-@click.option("--bias/--no-bias", default=True, show_default=True, help="Whether units have biases.")
-@click.option("--intercept/--no-intercept", default=True, show_default=True, help="Whether c is free.")
-@click.option(
-    "--start",
-    default="auto",
-    show_default=True,
-    shell_complete=_starts,
-    help="auto, random, linear, tensor, localised, landscape, reflections, wide, thinned or population.",
-)
-@click.option(
-    "--score", default="auto", show_default=True, help="Input model of the moments: auto or gaussian."
-)
-@click.option(
-    "--errors", default="auto", show_default=True, help="Standard errors: auto, classical or robust."
-)
-@click.option("--seed", default=0, show_default=True, help="Same seed, same answer.")
-@click.option("--max-seconds", type=float, help="Time budget; the best answer so far is returned.")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Run folder [default: FILE's name with -run added]."
 )
@@ -105,18 +52,6 @@ def command(
     weight: str | None,
     offset: str | None,
     trials: str | None,
-    hidden: int | None,
-    activation: str,
-    family: str | None,
-    link: str | None,
-    linear: bool,
-    bias: bool,
-    intercept: bool,
-    errors: str,
-    start: str,
-    score: str,
-    seed: int,
-    max_seconds: float | None,
     out: Path | None,
     force: bool,
     checkpoint: Path | None,
@@ -132,36 +67,35 @@ def command(
     """
     from dataclasses import replace
 
-    from onehidden import data, families
-    from onehidden.cli import interrupts, progress, runs
+    from onehidden import data
+    from onehidden.cli import progress, runs, tables
     from onehidden.data.table import targets_in_words
+    from onehidden.families.noticing import notice
+    from onehidden.options import Options
     from onehidden.recovery import recover
-    from onehidden.recovery.options import checked_options
 
-    # Before the file is read: a table of gigabytes is no place to learn of a wrong name.
-    asked: dict[str, Any] = {
-        "hidden": hidden, "activation": activation, "bias": bias, "intercept": intercept, "score": score,
-        "start": start, "errors": errors, "seed": seed, "max_seconds": max_seconds, "family": family,
-        "link": link, "linear": linear,
-    }  # fmt: skip
-    checked_options(**asked)
+    # Checked before the file is read, which may take minutes.
+    asked = Options.from_arguments(typed)
     folder = runs.free_folder(out or Path(f"{file.stem}-run"), force)
     target: Any = targets if len(targets) > 1 else targets[0]
-    how = reading.given(**typed, weight=weight, offset=offset, trials=trials)
+    read = {name: value for name, value in typed.items() if name not in asked.arguments()}
+    how = options.given(**read, weight=weight, offset=offset, trials=trials)
     # Workers read parts: with a scheduler even a small file is opened as a stream of them.
     table = data.open(file, target=target, **how, constant="drop", stream=True if scheduler else None)
-    reading.say(table)
+    options.say_notes(table)
     held = table if isinstance(table, data.Table) else None
     if held is not None:
-        if family is None and (noticed := families.notice(held.y)) is not None:
+        if asked.family is None and (noticed := notice(held.y)) is not None:
             click.echo(f"note: {as_typed(noticed.sentence)}", err=True)
+    # Of a stream the names of the columns, which ``recover`` refuses.
+    extras: dict[str, Any] = {"offset": offset, "trials": trials}
+    if held is not None:
+        extras = {"offset": held.offset, "trials": held.trials}
     what = f"{table.n_rows} rows, {table.n_inputs} features, {targets_in_words(table.target_names)}"
     hint = "Ctrl-C: the best so far"
-    with progress.live(max_seconds, what, hint) as listener, interrupts.gentle() as stopped:
-        recovery = recover(
-            table, **asked, **reading.beside(table), progress=listener, checkpoint=checkpoint,
-            client=scheduler,
-        )  # fmt: skip
+    with progress.live(asked.max_seconds, what, hint) as listener, progress.interruptible() as stopped:
+        wanted = {**asked.arguments(), "progress": listener}
+        recovery = recover(table, **wanted, **extras, checkpoint=checkpoint, client=scheduler)
     if stopped.is_set():
         recovery = replace(recovery, message=f"stopped by hand, the best answer so far: {recovery.message}")
     levels = {"one_hot": {name: list(found) for name, found in table.levels.items()}} if table.levels else {}
@@ -171,7 +105,7 @@ def command(
     if as_json:
         click.echo(json.dumps(recovery.to_dict(), allow_nan=False))
     else:
-        runs.show(recovery)
+        tables.show(recovery)
     click.echo(f"{what}; run written to {folder}", err=True)
     if stopped.is_set():
         return 130

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from onehidden.cli import examples, reading
+from onehidden.cli import examples, options
 
 if TYPE_CHECKING:
     from onehidden.recovery import Recovery
-
-ROWS = 20_000  # of a streamed table that pictures are drawn from: more dots cover each other
 
 
 @click.command(
@@ -24,8 +22,8 @@ ROWS = 20_000  # of a streamed table that pictures are drawn from: more dots cov
 )
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--data", "file", type=click.Path(path_type=Path), help="The table, for figures of the fit.")
-@click.option("--target", "targets", **reading.TARGETS, help="Targets of the table [default: the run's].")
-@reading.options("nulls", "na", "decimal", "encoding")
+@click.option("--target", "targets", **options.TARGETS, help="Targets of the table [default: the run's].")
+@options.reading_options("nulls", "na", "decimal", "encoding")
 @click.option(
     "--out", type=click.Path(path_type=Path), help=".html, .md or .json [default: RUN/report.html]."
 )
@@ -57,8 +55,8 @@ def command(
             )
     X = y = None
     if file is not None:
-        table = data.open(file, **reading.as_recovered(recovery, reading.given(**typed), targets))
-        X, y = (table, None) if isinstance(table, data.Table) else data.sampled(table, ROWS)
+        table = data.open(file, **options.as_recovered(recovery, options.given(**typed), targets))
+        X, y = (table, None) if isinstance(table, data.Table) else data.sampled(table)
     if as_json:
         click.echo(report.as_json_text(recovery, X=X, y=y))
         return 0

@@ -1,4 +1,4 @@
-"""Run folders: model, machine-readable result, report; and how a run is shown on the terminal."""
+"""Run folders: model, machine-readable result, report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onehidden.whole import real, whole_folder
+from onehidden.atomic import atomic_folder, resolved
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,10 +26,10 @@ OURS = (
 
 
 def free_folder(folder: Path, force: bool = False) -> Path:
-    """The folder, if it can be a run folder; said before any work is done. ``force`` gives up a run there."""
+    """The folder, if it can be a run folder; checked before any work. ``force`` gives up a run there."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: name a folder for the run with --out")
-    if Path.cwd().is_relative_to(real(folder)):
+    if Path.cwd().is_relative_to(resolved(folder)):
         raise ValueError(
             f"{folder} is the folder you are in, whose place a run cannot take: name another with --out"
         )
@@ -44,7 +44,7 @@ def free_folder(folder: Path, force: bool = False) -> Path:
 
 
 def free_file(file: Path, suffixes: tuple[str, ...] = (), force: bool = True) -> Path:
-    """The file, if it can be written; said before any work is done. ``force`` gives up one that is there."""
+    """The file, if it can be written; checked before any work. ``force`` gives up one that is there."""
     if suffixes and file.suffix.lower() not in suffixes:
         raise ValueError(f"cannot write {file}: its name must end in {', '.join(suffixes)}")
     if file.is_dir():
@@ -56,11 +56,11 @@ def free_file(file: Path, suffixes: tuple[str, ...] = (), force: bool = True) ->
 
 
 def _must_be_writable(path: Path) -> None:
-    """What is written is written beside and moved into place: the folder around it must be open to that."""
-    parent = real(path).parent
+    """Refuse a place that cannot be written: files are written next to it and moved there."""
+    parent = resolved(path).parent
     while not parent.exists():
         parent = parent.parent
-    system = str(real(path)).startswith(("/proc/", "/sys/", "/dev/"))
+    system = str(resolved(path)).startswith(("/proc/", "/sys/", "/dev/"))
     closed = path.exists() and not os.access(path, os.W_OK)
     if system or closed or not parent.is_dir() or not os.access(parent, os.W_OK):
         raise ValueError(f"cannot write to {path}: name another place with --out")
@@ -81,18 +81,9 @@ def write(
     truth: OneHiddenNet | None = None,
 ) -> None:
     """model.safetensors, recovery.json, report.html, units.csv: all of them or none."""
-    from onehidden.report.frame import to_csv
+    from onehidden.report.text import to_csv
 
-    with whole_folder(folder) as beside:
-        recovery.save(beside)
-        recovery.report(beside / "report.html", X=X, y=y, truth=truth)
-        (beside / "units.csv").write_text(to_csv(recovery), encoding="utf-8")
-
-
-def show(recovery: Recovery) -> None:
-    """Units, checks and status on stdout."""
-    from rich.console import Console
-
-    from onehidden.cli import tables
-
-    tables.show(recovery, Console())
+    with atomic_folder(folder) as place:
+        recovery.save(place)
+        recovery.report(place / "report.html", X=X, y=y, truth=truth)
+        (place / "units.csv").write_text(to_csv(recovery), encoding="utf-8")

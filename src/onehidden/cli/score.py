@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from onehidden.cli import examples, reading
+from onehidden.cli import examples, options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     type=click.Choice(["select", "gaussian", "mixture", "independent", "local", "kernel"]),
     help="select: the best by held-out score matching.",
 )
-@reading.options()
+@options.reading_options()
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="FILE.parquet or FILE.npz.")
 @click.option("--force", is_flag=True, help="Replace the file that is written.")
 @click.option("--seed", default=0, show_default=True)
@@ -51,24 +51,25 @@ def command(
 ) -> int:
     """Estimate the score functions S_1 … S_m of the law of a table and write them row by row."""
     from onehidden import data, scores
+    from onehidden.atomic import atomic_file
     from onehidden.cli import progress, runs
     from onehidden.recovery.stored import plain
-    from onehidden.whole import whole_file
 
     out = file.with_name(f"{file.stem}.scores.parquet") if out is None else out
     runs.must_differ(out, file)
     runs.free_file(out, (".parquet", ".npz"), force)
     if seed < 0:
         raise ValueError(f"--seed must be 0 or more, got {seed}")
-    table = data.open(file, **reading.given(**typed), constant="drop", stream=False)
-    reading.say(table)
+    table = data.open(file, **options.given(**typed), constant="drop", stream=False)
+    assert isinstance(table, data.Table)
+    options.say_notes(table)
     X, names = data.check_arrays(table.X, feature_names=table.feature_names)[0], list(table.feature_names)
     with progress.waiting(f"{len(X)} rows, {len(names)} inputs: fitting ({estimator})"):
         fitted = _fit(estimator, X, seed)
     values = _evaluate(fitted, X, order)
     checks = scores.validity(fitted, X, orders=range(1, order + 1))
-    with whole_file(out) as beside:
-        _write(beside, values, names)
+    with atomic_file(out) as place:
+        _write(place, values, names)
     summary = {
         "out": str(out),
         "rows": len(X),

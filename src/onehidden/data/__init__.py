@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from onehidden.data.arrays import check_arrays
-from onehidden.data.opening import open
+from onehidden.data.opening import check_arrays, open
 from onehidden.data.reduction import reduce
-from onehidden.data.sampling import sampled
 from onehidden.data.source import Source
+from onehidden.data.survey import sampled
 from onehidden.data.table import Batch, Table
 
 __all__ = ["Batch", "Source", "Table", "check_arrays", "open", "reduce", "sampled"]

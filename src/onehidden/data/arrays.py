@@ -1,57 +1,17 @@
-"""check_arrays: what recover() may be given, and one sentence for everything else."""
+"""Samples in memory: values as real arrays; frames, mappings and matrices as Arrow tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Bool, Float
 
-from onehidden.data.varying import varying
+from onehidden.data.table import Name, Targets
 
-
-def check_arrays(
-    X: object, y: object = None, feature_names: Sequence[str] | None = None
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """X as a finite C-ordered (n, d) float64 matrix, y as a finite (n,) float64 vector or (n, q) matrix.
-
-    Parameters
-    ----------
-    X : (n, d) array, or a pandas, polars or pyarrow table.
-    y : (n,) or (n, 1) array, (n, q) of several outputs, or None when there is no target.
-    feature_names : names for messages; those of a table are found, columns are numbered otherwise.
-
-    Raises
-    ------
-    ValueError with one sentence: wrong or mismatched shapes, NaN or infinity, complex numbers, text,
-    Python objects, sparse matrices, constant columns, pandas objects whose indices differ.
-    """
-    from onehidden.data.held import is_frame
-    from onehidden.data.opening import open as open_table
-
-    must_be_aligned(X, y)
-    if is_frame(X):
-        table = open_table(X, stream=False)
-        X, feature_names = table.X, feature_names or table.feature_names
-    matrix = as_real(X, "X")
-    if matrix.ndim == 1:
-        raise ValueError(
-            f"X must be a matrix of n rows and d columns, got shape {matrix.shape}: use X.reshape(-1, 1) for "
-            "a single feature"
-        )
-    if matrix.ndim != 2:
-        raise ValueError(f"X must be a matrix of n rows and d columns, got shape {matrix.shape}: flatten it")
-    n, d = matrix.shape
-    if n == 0 or d == 0:
-        raise ValueError(
-            f"X must have rows and columns, got shape {matrix.shape}: give a table with data in it"
-        )
-    matrix = np.ascontiguousarray(matrix, dtype=float)
-    names = [str(name) for name in feature_names] if feature_names is not None else None
-    _must_be_finite(matrix, names)
-    target = None if y is None else _target(y, n)
-    _must_vary(matrix, names)
-    return matrix, target
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def must_be_aligned(X: object, y: object, called: str = "y") -> None:
@@ -68,10 +28,14 @@ def must_be_aligned(X: object, y: object, called: str = "y") -> None:
     )
 
 
-def _labels(values: object) -> Any:
+def _labels(values: Any) -> Any:
     """The index of a pandas object, None of anything else."""
-    held: Any = values
-    return held.index if type(held).__module__.split(".")[0] == "pandas" and hasattr(held, "iloc") else None
+    return values.index if is_pandas(values) and hasattr(values, "iloc") else None
+
+
+def is_pandas(values: object) -> bool:
+    """Whether an object is one of pandas, which is not imported for that."""
+    return type(values).__module__.split(".")[0] == "pandas"
 
 
 def as_real(values: object, who: str) -> np.ndarray:
@@ -104,73 +68,170 @@ def as_real(values: object, who: str) -> np.ndarray:
     return array
 
 
-def _target(y: object, n: int) -> np.ndarray:
-    column: Any = y
-    # A one-column frame has names only for messages; its values are what matters here.
-    if hasattr(column, "to_numpy") and hasattr(column, "columns"):
-        column = column.to_numpy()
-    elif hasattr(column, "column_names") and hasattr(column, "__arrow_c_stream__"):
-        column = np.column_stack([column.column(name).to_numpy() for name in column.column_names])
-    target = as_real(column, "y")
-    if target.ndim == 2 and target.shape[1] == 1:
-        target = target[:, 0]
-    if target.ndim not in (1, 2) or 0 in target.shape:
-        raise ValueError(f"y must have one number a row, or one for each output, got shape {target.shape}")
-    if len(target) != n:
-        raise ValueError(f"X has {n} rows but y has {len(target)} values: give both the same rows")
-    if target.ndim == 2 and target.shape[1] >= n:
+def varying(low: Float[np.ndarray, " d"], high: Float[np.ndarray, " d"]) -> Bool[np.ndarray, " d"]:
+    """Whether high - low exceeds 8 eps max(|low|, |high|).
+
+    Below that no weight on a column differs from a bias.
+    """
+    size = np.maximum(np.abs(low), np.abs(high))
+    with np.errstate(over="ignore"):
+        return high > low + 8 * np.finfo(float).eps * size
+
+
+def as_arrow(source: object, targets: Targets, where: str = "the table") -> tuple[pa.Table, Targets]:
+    """Whatever is held in memory as named columns, and the names of the targets among them."""
+    if isinstance(source, tuple) and len(source) == 2:
+        must_be_aligned(*source)
+        source = {"X": source[0], "y": source[1]}
+    if isinstance(source, Mapping):
+        if "X" in source and (is_frame(source["X"]) or np.ndim(source["X"]) != 1):
+            return _from_pair(source, targets, where)
+        return _from_columns(source, where), targets
+    return _from_matrix(source, targets, where)
+
+
+def is_frame(source: object) -> bool:
+    """Whether the source is a table with column names (pandas, polars, pyarrow or alike)."""
+    if hasattr(source, "collect_schema"):  # polars; asking a lazy frame for its columns is a query
+        return True
+    named = hasattr(source, "columns") or hasattr(source, "column_names")
+    return named and (is_pandas(source) or hasattr(source, "__arrow_c_stream__"))
+
+
+def to_arrow(frame: Any, where: str = "the table") -> pa.Table:
+    """A frame as an Arrow table, names as text; the index of a pandas frame is left behind."""
+    import pyarrow as pa
+
+    if not is_pandas(frame):
+        return pa.table(frame.collect() if hasattr(frame, "collect") else frame)  # a polars LazyFrame
+    names = [str(name) for name in frame.columns]
+    arrays = []
+    for j, name in enumerate(names):
+        try:
+            arrays.append(pa.array(frame.iloc[:, j], from_pandas=True))
+        except (pa.ArrowException, TypeError, ValueError):
+            raise ValueError(
+                f"{where} must have numeric columns, but {name!r} mixes kinds of value: convert it with "
+                "pandas.to_numeric, or list the feature columns to use"
+            ) from None
+    return pa.Table.from_arrays(arrays, names=names)
+
+
+def _from_columns(source: Mapping[str, Any], where: str) -> pa.Table:
+    """A dict of columns."""
+    import pyarrow as pa
+
+    if not source:
+        raise ValueError(f"{where} holds no arrays: give X (n, d) and y (n,), or one column a name")
+    arrays = {str(name): _column(values, f"column {str(name)!r}") for name, values in source.items()}
+    short, long = (pick(arrays, key=lambda name: len(arrays[name])) for pick in (min, max))
+    if len(arrays[short]) < len(arrays[long]):
         raise ValueError(
-            f"y has {target.shape[1]} outputs but only {n} rows: bring more rows, or transpose it"
+            f"columns must be of one length, but {short!r} has {len(arrays[short])} rows and {long!r} "
+            f"{len(arrays[long])}: give them the same rows"
         )
-    target = np.ascontiguousarray(target, dtype=float)
-    bad = ~np.isfinite(target)
-    if bad.any():
+    if len(arrays) < len(source):
         raise ValueError(
-            f"y must hold finite numbers only, but {_count(bad)} NaN or infinite (first at index "
-            f"{int(np.argmax(bad.reshape(n, -1).any(axis=1)))}): drop those rows first"
+            f"{where} has more than one column called the same once written as text: rename them"
         )
-    if target.ndim == 2:
-        flat = np.flatnonzero(~varying(target.min(axis=0), target.max(axis=0)))
-        if flat.size:
-            raise ValueError(f"{_called(flat, None)} of y is constant: leave it out, it shows no unit")
-    return target
+    return pa.table(arrays)
 
 
-def _count(bad: np.ndarray) -> str:
-    count = int(bad.sum())
-    return f"{count} of {bad.size} values {'is' if count == 1 else 'are'}"
+def _column(values: Any, who: str) -> pa.Array:
+    """One column of a dict; text and gaps stay as they are."""
+    import pyarrow as pa
 
-
-def _must_be_finite(X: np.ndarray, names: list[str] | None) -> None:
-    # The sum is finite whenever every entry is, barring overflow: one pass in the usual case.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(X.sum()):
-            return
-    bad = ~np.isfinite(X)
-    if not bad.any():
-        return
-    columns = np.flatnonzero(bad.any(axis=0))
-    rows = int(bad.any(axis=1).sum())
-    raise ValueError(
-        f"X must hold finite numbers only, but {rows} of {len(X)} rows hold NaN or infinity in "
-        f"{_called(columns, names)}: drop those rows or fill the gaps first"
-    )
-
-
-def _must_vary(X: np.ndarray, names: list[str] | None) -> None:
-    if len(X) == 1:
-        raise ValueError("X must have at least 2 rows, got 1: nothing can be learnt from a single sample")
-    low, high = X.min(axis=0), X.max(axis=0)
-    flat = np.flatnonzero(~varying(low, high))
-    if flat.size:
-        are, first, them = ("is", "its value is", "it") if flat.size == 1 else ("are", "the first is", "them")
+    plain = None if hasattr(values, "toarray") else np.asarray(values)
+    if plain is not None and plain.dtype.kind in "UTO" and plain.ndim == 1:
+        try:
+            return pa.array(plain.tolist(), from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError):
+            raise ValueError(
+                f"{who} must hold numbers, got Python objects of several kinds: convert it"
+            ) from None
+    array = as_real(values, who)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
         raise ValueError(
-            f"{_called(flat, names)} of X {are} constant ({first} {low[flat[0]]:g}): leave {them} out, and "
-            "use bias=True for constant terms"
+            f"{who} must be one-dimensional, got shape {array.shape}: give one array a column, or one matrix "
+            "under the name X"
         )
+    return pa.array(np.ascontiguousarray(array, dtype=float))
 
 
-def _called(columns: np.ndarray, names: list[str] | None) -> str:
-    plural = "column" if len(columns) == 1 else "columns"
-    shown = [str(j) if names is None else f"{names[j]!r} (index {j})" for j in columns[:5]]
-    return f"{plural} {', '.join(shown)}" + ("" if len(columns) <= 5 else f" and {len(columns) - 5} more")
+def _from_pair(source: Mapping[str, Any], targets: Targets, where: str) -> tuple[pa.Table, Targets]:
+    """The matrix X, with the target y or the arrays that ``targets`` name."""
+    given = source.get("feature_names")
+    names = None if given is None else np.asarray(given).ravel().tolist()
+    table, targets = _from_matrix(source["X"], targets, where, names)
+    found: list[str] = []
+    for name in map(str, targets or (("y",) if "y" in source else ())):
+        if name in table.column_names:
+            found.append(name)
+            continue
+        if name not in source:
+            others = [key for key in source if key not in ("X", "feature_names")]
+            held = f"it holds {', '.join(map(repr, others))}" if others else "it holds only X"
+            raise ValueError(f"{where} has no target array {name!r}: {held}")
+        outputs = _outputs(source[name], name, table.num_rows)
+        for called in outputs.column_names:
+            table = table.append_column(called, outputs.column(called))
+            found.append(called)
+    return table, tuple(found)
+
+
+def _outputs(y: object, name: str, n: int) -> pa.Table:
+    """The columns of a target: one of (n,) or (n, 1), q of (n, q), by their own names if they have any."""
+    import pyarrow as pa
+
+    if is_frame(y):
+        frame = to_arrow(y, f"target {name!r}")
+        if frame.num_rows != n:
+            raise ValueError(f"target {name!r} must have one row per row of X ({n}), got {frame.num_rows}")
+        return frame.rename_columns([name]) if frame.num_columns == 1 else frame
+    values = as_real(y, f"target {name!r}")
+    if values.shape[:1] != (n,) or values.ndim > 2:
+        raise ValueError(
+            f"target {name!r} must have one value a row of X ({n}), got shape {values.shape}: "
+            "give both the same rows"
+        )
+    columns = np.ascontiguousarray(values.reshape(n, -1).T, dtype=float)
+    names = [name] if len(columns) == 1 else [f"{name}{j}" for j in range(len(columns))]
+    return pa.Table.from_arrays([pa.array(column) for column in columns], names=names)
+
+
+def _from_matrix(
+    source: object, targets: Targets, where: str, names: Sequence[str] | None = None
+) -> tuple[pa.Table, Targets]:
+    """A frame, a structured array, or a matrix with or without names."""
+    import pyarrow as pa
+
+    if is_frame(source):
+        return to_arrow(source, where), targets
+    array = as_real(source, where)
+    if array.dtype.names:
+        return _from_columns({name: array[name] for name in array.dtype.names}, where), targets
+    if array.ndim != 2:
+        raise ValueError(
+            f"{where} must be a matrix of n rows and d columns, got shape {array.shape}: "
+            "use X.reshape(-1, 1) for a single feature"
+        )
+    d = array.shape[1]
+    named = [f"x{j}" for j in range(d)] if names is None else list(map(str, names))
+    if len(named) != d:
+        raise ValueError(f"{where} names {len(named)} features for {d} columns: give one name a column")
+    columns = [pa.array(np.ascontiguousarray(array[:, j], dtype=float)) for j in range(d)]
+    return pa.Table.from_arrays(columns, names=named), placed(targets, named, where)
+
+
+def placed(targets: Targets, names: Sequence[str], where: str) -> Targets:
+    """Targets by name; places among the columns become the names there."""
+    found: list[Name] = []
+    for target in targets:
+        if isinstance(target, int):
+            if not -len(names) <= target < len(names):
+                raise ValueError(f"{where} has no column {target}: it has {len(names)}, counted from 0")
+            target = names[target]
+        found.append(target)
+    return tuple(found)

@@ -1,138 +1,218 @@
-"""From named columns to numbers: types, gaps and categories, each fault one sentence."""
+"""Columns of a table: which are features, of what kind, and their values as numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import difflib
+import enum
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onehidden.data.faults import must_be_none
-from onehidden.data.features import Feature, Kind, as_text, choose, kind_of, learnt_levels, must_be_choosable
-from onehidden.data.request import Request
-from onehidden.data.table import Table, left_out, read_only, shorten
-from onehidden.data.unfit import not_numeric
-from onehidden.data.varying import varying
+from onehidden.data.arrays import varying
+from onehidden.data.faults import must_be_few, must_be_none
+from onehidden.data.table import Request, left_out, shorten
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+Levels = Mapping[str, tuple[str, ...]]
 GAPS = "fill the gaps, or leave those rows out with nulls='drop' (--nulls drop)"
+_COMMAS = "use decimal=',' (--decimal ,) to read decimal commas"
 
 
-def build(table: pa.Table, request: Request, where: str) -> Table:
-    """Select, convert and verify the columns of an Arrow table, called ``where`` in messages."""
-    names = list(table.column_names)
-    kinds = {field.name: kind_of(field.type) for field in table.schema}
-    given = request.one_hot if isinstance(request.one_hot, Mapping) else {}
-    must_be_choosable(names, request, where, [f"{c}={level}" for c in given for level in given[c][1:]])
-    if table.num_rows == 0:
-        raise ValueError(f"{where} has column names but no rows: give a table with data in it")
-    text = text_columns(names, kinds, request) if request.one_hot is True else []
-    levels = learnt_levels([table], text, where) if request.one_hot is True else given
-    chosen = choose(names, kinds, request, levels)
-    problems = list(not_numeric(chosen.features, request, kinds, where, lambda name: table.column(name)))
-    known = [one for one in chosen.features if one.level is not None or kinds[one.column] is Kind.NUMBER]
-    X = np.empty((table.num_rows, len(known)))
-    faults: dict[str, str] = {}
-    for j, feature in enumerate(known):
-        X[:, j] = values_of(feature, table.column(feature.column), chosen.levels, where)
-        _count_gaps(X[:, j], feature.column, table, faults)
-    held = {name: _column(table, name, faults) for name, _ in request.roles if kinds[name] is Kind.NUMBER}
-    good = np.isfinite(X).all(axis=1)
-    for values in held.values():
-        good &= np.isfinite(values)
-    said = list(faults.values())
-    if faults and not good.any():
+class ColumnKind(enum.Enum):
+    """What a column holds."""
+
+    NUMBER = "numbers"
+    TEXT = "text"
+    DATE = "dates"
+    OTHER = "something else"
+
+
+def kind_of(kind: pa.DataType) -> ColumnKind:
+    """The kind of an Arrow type; a dictionary is a text column whatever its codes."""
+    from pyarrow import types
+
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return ColumnKind.NUMBER
+    if types.is_boolean(kind) or types.is_null(kind):
+        return ColumnKind.NUMBER
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return ColumnKind.TEXT
+    if types.is_dictionary(kind):
+        return ColumnKind.TEXT
+    return ColumnKind.DATE if types.is_temporal(kind) else ColumnKind.OTHER
+
+
+@dataclass(frozen=True)
+class Feature:
+    """An input: the numbers of a column, or with ``level`` 1 where the column holds that text, else 0."""
+
+    name: str
+    column: str
+    level: str | None = None
+
+
+def choose(names: Sequence[str], request: Request, levels: Levels) -> tuple[Feature, ...]:
+    """The features that a request selects; ``levels`` are the categories of the columns to encode."""
+    made = {
+        column: [Feature(f"{column}={level}", column, level) for level in found[1:]]
+        for column, found in levels.items()
+    }
+    single = {one.name: one for many in made.values() for one in many if one.name not in set(names)}
+    features: list[Feature] = []
+    for name in wanted_columns(names, request):
+        features += made[name] if name in made else [single.get(name, Feature(name, name))]
+    must_be_few(len(features), "the table")
+    twice = [name for name, count in Counter(one.name for one in features).items() if count > 1]
+    if twice:
+        raise ValueError(f"two features would be called {shorten(twice)}: rename the column")
+    for column, found in levels.items():
+        must_be_plain(found, f"column {column!r}", "a category")
+    return tuple(features)
+
+
+def level_notes(features: Sequence[Feature], levels: Levels) -> Iterator[str]:
+    """What was made of text columns, a sentence each."""
+    used = {feature.column for feature in features}
+    for column, (base, *others) in levels.items():
+        if not others:
+            yield f"column {column!r} is {base!r} in every row and was left out"
+        elif column in used:
+            yield f"column {column!r} became {shorten(others)} against the base {base!r}"
+
+
+def wanted_columns(names: Sequence[str], request: Request) -> list[str]:
+    """The columns that a request names, or all that have no other role."""
+    if request.columns is not None:
+        return list(request.columns)
+    other = {*dict(request.roles), *request.drop}
+    return [name for name in names if name not in other]
+
+
+def must_be_choosable(names: Sequence[str], request: Request, where: str) -> None:
+    """Refuse columns that are missing, nameless, named twice or given two roles, one sentence each."""
+    must_be_plain(names, where)
+    problems: list[str] = []
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
         problems.append(
-            f"{where} has no row without missing or infinite values: {', '.join(said[:5])}; leave out a "
-            f"column that is mostly empty with {left_out([_emptiest(X, known)])}"
+            f"{where} has more than one column called {shorten(repeated)}: rename them so that each name "
+            "is used once"
         )
-    elif faults and request.nulls == "refuse":
-        more = f"; {len(said) - 5} more columns too" if len(said) > 5 else ""
-        problems.append(f"{where} must hold finite numbers only, but {', '.join(said[:5])}{more}: {GAPS}")
-    if request.weight in held and np.any(held[request.weight] < 0):
-        problems.append(f"{where} has negative weights in column {request.weight!r}: give numbers from 0 on")
+    roles = [(name, f"{role} column") for name, role in request.roles]
+    roles += [(name, "column to leave out called") for name in request.drop]
+    problems += [_missing(name, names, where, role) for name, role in roles if name not in names]
+    problems += (_left_over if request.columns is None else _asked_for)(names, request, where)
     must_be_none(problems)
-    notes = list(chosen.notes())
-    kept = None
-    if faults:
-        X, held, kept = X[good], {name: values[good] for name, values in held.items()}, np.flatnonzero(good)
-        notes.append(f"{table.num_rows - len(kept)} of {table.num_rows} rows with gaps were left out")
-    features = [feature.name for feature in chosen.features]
-    if request.constant == "drop":
-        varies = varying(X.min(axis=0), X.max(axis=0))
-        flat = [name for name, one in zip(features, varies, strict=True) if not one]
-        if flat:
-            notes.append(constant_note(flat))
-            X = np.ascontiguousarray(X[:, varies])
-            features = [name for name, one in zip(features, varies, strict=True) if one]
-        must_have_features(features, where)
-    y = together([held[name] for name in request.targets])
-    must_be_targets(y, request.targets, where)
-    beside: dict[str, Any] = {}
-    for role, name in request.beside.items():
-        beside |= {role: read_only(held[name]), f"{role}_name": name}
-    return Table(
-        read_only(X), None if y is None else read_only(y), tuple(features), request.targets,
-        levels=chosen.levels, notes=tuple(notes), row=kept, n_read=table.num_rows, **beside,
+
+
+def _left_over(names: Sequence[str], request: Request, where: str) -> Iterator[str]:
+    """What is wrong with the columns that are left as features."""
+    left = wanted_columns(names, request)
+    if not left:
+        called = "target" if len(request.targets) == 1 else "targets"
+        held = f"only the {called} {shorten(request.targets)}" if request.targets else "no columns"
+        more = " beside what is left out" if request.drop else ""
+        yield f"{where} holds {held}{more}: at least one feature column is needed beside the target"
+    nameless = [i for i, name in enumerate(names) if name.strip() == "" and name in left]
+    if nameless:
+        yield (
+            f"{where} has no name for column {nameless[0] + 1}, which is how a saved row index looks: "
+            "name it, save without the index, or list the feature columns to use"
+        )
+
+
+def _asked_for(names: Sequence[str], request: Request, where: str) -> Iterator[str]:
+    """What is wrong with the features that are named."""
+    wanted = request.columns or ()
+    if not wanted:
+        yield "columns must name at least one feature column, got an empty list"
+    given = request.one_hot if isinstance(request.one_hot, Mapping) else {}
+    known = [*names, *(f"{column}={level}" for column in given for level in given[column][1:])]
+    unknown = [name for name in dict.fromkeys(wanted) if name not in set(known)]
+    if len(unknown) > 2:  # more than two are another table's
+        yield f"{where} has no columns {shorten(unknown)}: choose among {shorten(known, 8)}"
+    else:
+        yield from (_missing(name, known, where, "column") for name in unknown)
+    for name, role in request.roles:
+        if name in wanted:
+            yield f"{name!r} cannot be both the {role} and a feature: take it out of columns"
+    both = sorted(set(request.drop) & set(wanted))
+    if both:
+        yield f"columns and drop both name {shorten(both)}: take it out of one of them"
+    twice = [name for name, count in Counter(wanted).items() if count > 1]
+    if twice:
+        yield f"columns names {shorten(twice)} more than once: list each feature once"
+
+
+def _missing(name: str, names: Sequence[str], where: str, role: str) -> str:
+    """The sentence about a missing column, with those it may have meant."""
+    folded = {other.strip().casefold(): other for other in reversed(names[:2000])}  # 10 µs a comparison
+    near = [folded[k] for k in difflib.get_close_matches(name.strip().casefold(), folded, 3, 0.6)]
+    near += [other for other in names if "," in other and name in (w.strip() for w in other.split(","))][:1]
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose one of {shorten(names, 8)}"
+    return f"{where} has no {role} {name!r}: {hint}"
+
+
+def must_be_plain(names: Sequence[str], where: str, what: str = "a column name") -> None:
+    """Refuse names that control a terminal, or turn the direction of the text around them."""
+    for name in names:
+        if not name.isprintable() and any(map(_controls, name)):
+            raise ValueError(f"{where} has {what} with control characters, {shorten([name[:60]])}: rename it")
+
+
+def _controls(mark: str) -> bool:
+    if mark in "\t\r\n" or mark.isprintable():
+        return False
+    return unicodedata.category(mark) in ("Cc", "Cs") or unicodedata.bidirectional(mark) in (
+        "LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI",
     )  # fmt: skip
 
 
-def _emptiest(X: np.ndarray, features: Sequence[Feature]) -> str:
-    """The feature with most gaps, whose leaving out may help."""
-    return features[int(np.argmax((~np.isfinite(X)).sum(axis=0)))].column
+def learnt_levels(
+    tables: Iterable[pa.RecordBatch], columns: Sequence[str], where: str, most: int = 100
+) -> dict[str, tuple[str, ...]]:
+    """The categories of text columns: the most frequent first, which is the base, then by name.
+
+    Each category is an input with weights of its own in every unit; more than ``most`` are names or codes of
+    single rows.
+    """
+    counts: dict[str, Counter[str]] = {column: Counter() for column in columns}
+    for table in tables if columns else ():
+        for column, counter in counts.items():
+            for pair in as_text(table.column(column)).value_counts().to_pylist():
+                if pair["values"] is not None:
+                    counter[pair["values"]] += pair["counts"]
+            if len(counter) > most:
+                raise ValueError(
+                    f"{where} has more than {most} different texts in column {column!r}: leave it out "
+                    f"with {left_out([column])}, or join its categories into fewer"
+                )
+    empty = [column for column, counter in counts.items() if not counter]
+    if empty:
+        raise ValueError(f"{where} has only missing values in column {empty[0]!r}: leave it out")
+    found = {}
+    for column, counter in counts.items():
+        base = min(counter, key=lambda level: (-counter[level], level))
+        found[column] = (base, *sorted(level for level in counter if level != base))
+    return found
 
 
-def together(targets: Sequence[np.ndarray]) -> np.ndarray | None:
-    """One target (n,), several (n, q), or None."""
-    if not targets:
-        return None
-    return targets[0] if len(targets) == 1 else np.column_stack(targets)
+def as_text(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """A text column as plain strings."""
+    import pyarrow as pa
+
+    return column if pa.types.is_string(column.type) else column.cast(pa.string())
 
 
-def must_be_targets(y: np.ndarray | None, names: Sequence[str], where: str) -> None:
-    """Several targets need more rows than they are, and each must vary: one that does not says nothing."""
-    if y is None or y.ndim == 1:
-        return
-    n, q = y.shape
-    if q >= n:
-        raise ValueError(f"{where} has {n} rows for {q} targets: bring more rows, or name fewer targets")
-    must_be_none(list(flat_targets(y.min(axis=0), y.max(axis=0), names)))
-
-
-def flat_targets(low: np.ndarray, high: np.ndarray, names: Sequence[str]) -> Iterator[str]:
-    """A sentence for each of several targets that does not vary."""
-    for j in np.flatnonzero(~varying(low, high)).tolist():
-        yield f"target {names[j]!r} is constant ({low[j]:g}): nothing explains it, take it out of the targets"
-
-
-def constant_note(flat: Sequence[str]) -> str:
-    """What is said of features that were left out because they do not vary."""
-    if len(flat) == 1:
-        return f"column {shorten(flat)} is constant and was left out"
-    return f"columns {shorten(flat)} are constant and were left out"
-
-
-def must_have_features(features: Sequence[object], where: str) -> None:
-    """At least one feature must be left."""
-    if not features:
-        raise ValueError(f"{where} has no feature that varies: give a table with at least one")
-
-
-def text_columns(names: Sequence[str], kinds: Mapping[str, Kind], request: Request) -> list[str]:
-    """The text columns among the features asked for."""
-    other = {*dict(request.roles), *request.drop}
-    asked = [name for name in names if name not in other] if request.columns is None else request.columns
-    return [name for name in asked if kinds.get(name) is Kind.TEXT]
-
-
-def values_of(
-    feature: Feature,
-    column: pa.Array | pa.ChunkedArray,
-    levels: Mapping[str, Sequence[str]],
-    where: str,
-) -> np.ndarray:
+def values_of(feature: Feature, column: pa.Array | pa.ChunkedArray, levels: Levels, where: str) -> np.ndarray:
     """The numbers of a feature; NaN where the column has a gap."""
     if feature.level is None:
         return numbers(column, feature.name, where)
@@ -150,10 +230,9 @@ def values_of(
         first = text.filter(strange)[0].as_py()
         raise ValueError(
             f"{where} holds {first[:40]!r} in column {feature.column!r}, whose categories are "
-            f"{shorten(list(levels[feature.column]))}: use one of them"
+            f"{shorten(levels[feature.column])}: use one of them"
         )
-    flag = compute.equal(text, feature.level).cast(pa.float64())
-    return flag.to_numpy(zero_copy_only=False)
+    return compute.equal(text, feature.level).cast(pa.float64()).to_numpy(zero_copy_only=False)
 
 
 def numbers(column: pa.Array | pa.ChunkedArray, name: str, where: str) -> np.ndarray:
@@ -166,31 +245,131 @@ def numbers(column: pa.Array | pa.ChunkedArray, name: str, where: str) -> np.nda
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
     try:
-        column = column.cast(pa.float64(), safe=False)
+        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     except pa.ArrowException:
         raise ValueError(
             f"{where} must have numeric columns, but {name!r} is of type {kind} in one of its parts"
         ) from None
-    return column.to_numpy(zero_copy_only=False)
 
 
-def _column(table: pa.Table, name: str, faults: dict[str, str]) -> np.ndarray:
-    values = numbers(table.column(name), name, "the table")
-    _count_gaps(values, name, table, faults)
-    return values
+def together(targets: Sequence[np.ndarray]) -> np.ndarray | None:
+    """One target (n,), several (n, q), or None."""
+    if not targets:
+        return None
+    return targets[0] if len(targets) == 1 else np.column_stack(targets)
 
 
-def _count_gaps(values: np.ndarray, name: str, table: pa.Table, faults: dict[str, str]) -> None:
-    """What is missing or infinite in a column, added to ``faults`` once a column."""
+def gap_of(values: np.ndarray, name: str, empty: bool) -> str | None:
+    """What is missing or infinite in a column; None where nothing is."""
     bad = ~np.isfinite(values)
-    if name in faults or not bad.any():
-        return
-    if table.column(name).null_count == len(values):
-        faults[name] = f"column {name!r} is empty"
-        return
+    if not bad.any():
+        return None
+    if empty:
+        return f"column {name!r} is empty"
     infinite = int(np.isinf(values).sum())
     missing = int(bad.sum()) - infinite
     parts = [f"{count} {what}" for count, what in ((missing, "missing"), (infinite, "infinite")) if count]
     plural = "value" if missing + infinite == 1 else "values"
     first = int(np.argmax(bad)) + 1
-    faults[name] = f"column {name!r} has {' and '.join(parts)} {plural} (first at row {first})"
+    return f"column {name!r} has {' and '.join(parts)} {plural} (first at row {first})"
+
+
+def flat_targets(y: np.ndarray, names: Sequence[str]) -> Iterator[str]:
+    """A sentence for each of several targets that does not vary."""
+    low = y.min(axis=0)
+    for j in np.flatnonzero(~varying(low, y.max(axis=0))).tolist():
+        yield f"target {names[j]!r} is constant ({low[j]:g}): nothing explains it, take it out of the targets"
+
+
+def constant_note(flat: Sequence[str]) -> str:
+    """The note on features that were left out because they do not vary."""
+    if len(flat) == 1:
+        return f"column {shorten(flat)} is constant and was left out"
+    return f"columns {shorten(flat)} are constant and were left out"
+
+
+def not_numeric(
+    features: Sequence[Feature],
+    request: Request,
+    kinds: Mapping[str, ColumnKind],
+    where: str,
+    column_of: Callable[[str], pa.Array | None],
+) -> Iterator[str]:
+    """A sentence each for text, dates and the rest, with what can be done; the targets before the features.
+
+    ``column_of`` gives some values of a column to show, or None where they cannot be read.
+    """
+    for name, role in request.roles:
+        if kinds[name] is not ColumnKind.NUMBER:
+            column = column_of(name)
+            comma = any(map(_has_comma, _texts(column)))
+            cure = _COMMAS if comma else "give numbers there, or name another column"
+            if role == "target" and not comma and kinds[name] is ColumnKind.TEXT:
+                cure += "; classes are numbered for family='softmax' (--family softmax), or as text for"
+                cure += " OneHiddenClassifier in Python"
+            shown = _shown(kinds[name], column)
+            yield f"the {role} must be a number, but {name!r} of {where} is not ({shown}): {cure}"
+    wanted = [feature.column for feature in features if feature.level is None]
+    bad = [name for name in wanted if kinds[name] is not ColumnKind.NUMBER]
+    if not bad:
+        return
+    columns = [column_of(name) for name in bad[:5]]
+    shown = [f"{name!r} ({_shown(kinds[name], held)})" for name, held in zip(bad, columns, strict=False)]
+    more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
+    yield (
+        f"{where} must have numeric columns, but {', '.join(shown)}{more} "
+        f"{'is' if len(bad) == 1 else 'are'} not: {_cure(bad, kinds, list(map(_texts, columns)))}"
+    )
+
+
+def _cure(bad: list[str], kinds: Mapping[str, ColumnKind], texts: list[list[str]]) -> str:
+    """What to do about columns that are no numbers, of which the first few hold these texts."""
+    first = kinds[bad[0]]
+    out = f"leave {'it' if len(bad) == 1 else 'them'} out with {left_out(bad[:5])}"
+    if any(_has_comma(text) for held in texts for text in held):
+        return f"{_COMMAS}, or {out}"
+    if first is ColumnKind.DATE:
+        return f"turn dates into numbers, such as days since the first, or {out}"
+    if first is not ColumnKind.TEXT:
+        return out
+    words = [text for text in texts[0] if not _is_number(text)]
+    if 2 * len(words) < len(texts[0]):  # most are numbers
+        odd = words[0][:20] if words else "…"
+        return f"name what stands for a gap with na=[{odd!r}] (--na {odd!r}), or {out}"
+    return f"make columns of categories with one_hot=True (--one-hot), or {out}"
+
+
+def _texts(column: pa.Array | None) -> list[str]:
+    try:
+        held = [] if column is None else as_text(column.slice(0, 1000)).to_pylist()
+        return [value for value in held if value is not None]
+    except (UnicodeDecodeError, ValueError, NotImplementedError):  # lists and the like are no text
+        return []
+
+
+def _shown(kind: ColumnKind, column: pa.Array | None) -> str:
+    """The first present value that is no number, else the kind: what to look for in the file."""
+    for scalar in () if column is None else column:
+        try:
+            value = scalar.as_py()
+        except (UnicodeDecodeError, ValueError):
+            return "text that is not UTF-8"
+        if value is None or _is_number(value):
+            continue
+        text = str(value).removesuffix(" 00:00:00")  # of a day, which has no hours
+        text = text if len(text) <= 30 else text[:27] + "..."
+        return f"{'dates, ' if kind is ColumnKind.DATE else ''}for example {text!r}"
+    return kind.value
+
+
+def _has_comma(text: str) -> bool:
+    """Whether the text is a number with a decimal comma."""
+    return re.fullmatch(r"\s*[-+]?\d+,\d+\s*", text) is not None
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True

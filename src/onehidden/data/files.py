@@ -1,63 +1,54 @@
-"""Files to Arrow tables: CSV, Parquet, Feather, Excel, npz and npy; what cannot be read is one sentence."""
+"""Files read whole, their formats, and the dialect and encoding of text."""
 
 from __future__ import annotations
 
+import codecs
+import difflib
+import gzip
+import re
 import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.lib import format as form
+from numpy.lib import format as npy
 
-from onehidden.data.faults import Unusable, unreadable
-from onehidden.data.request import Dialect
-from onehidden.data.size import must_be_plausible, rows_of_messages, unpacked_zip
-from onehidden.data.written import written
+from onehidden.data.faults import Unusable, must_be_few, must_be_plausible
+from onehidden.data.table import Request
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyarrow import parquet as pq
+    from pyarrow import csv
 
-_BY_SUFFIX = {
-    **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
-    **dict.fromkeys((".parquet", ".pq"), "parquet"),
-    **dict.fromkeys((".feather", ".arrow", ".arrows", ".ipc"), "feather"),
-    ".xlsx": "xlsx",
-    ".npz": "npz",
-    ".npy": "npy",
-}
-CALLED = {
-    "csv": "CSV", "parquet": "Parquet", "feather": "Feather", "xlsx": "an Excel sheet", "npz": "npz",
-    "npy": "npy",
-}  # fmt: skip
-_BY_MAGIC = (
-    (b"PAR1", "parquet"),
-    (b"ARROW1", "feather"),
-    (b"\x93NUMPY", "npy"),
-    (b"PK\x03\x04", "npz"),
+
+# Formats with what they are called in messages, their suffixes, and how their files begin.
+_FORMATS = (
+    ("Parquet", (".parquet", ".pq"), b"PAR1"),
+    ("Feather", (".feather", ".arrow", ".arrows", ".ipc"), b"ARROW1"),
+    ("npy", (".npy",), b"\x93NUMPY"),
+    ("npz", (".npz",), b"PK\x03\x04"),
+    ("an Excel sheet", (".xlsx",), None),
+    ("CSV", (".csv", ".tsv", ".txt"), None),
 )
 
-_PLAIN = Dialect()
+# Statistics packages and people write these, beside those that Arrow knows (NA, n/a, NaN, null …).
+MISSING = ("?", "-", "--", "—", "–", ".", "None", "none", "missing")
 
 
-def read(
-    path: Path, dialect: Dialect = _PLAIN
-) -> tuple[pa.Table | dict[str, np.ndarray] | np.ndarray, tuple[str, ...]]:
-    """The table of a file, or the arrays of an npz or npy; and what had to be guessed, a sentence each."""
-    kind = kind_of(path)
-    with unreadable(str(path), CALLED[kind]):
-        if kind == "csv":
-            return _csv(path, dialect)
-        if kind == "xlsx":
-            from onehidden.data.sheets import read_sheet
-
-            return read_sheet(path, dialect)
-        return {"parquet": _arrow, "feather": _arrow, "npz": _npz, "npy": _npy}[kind](path, kind), ()
-
-
-def kind_of(path: Path) -> str:
-    """csv, parquet, feather, xlsx, npz or npy, by suffix, else by content."""
-    return _kind(path, _head(path))
+def format_of(path: Path) -> str:
+    """Parquet, Feather, npy, npz, an Excel sheet or CSV, by suffix, else by content."""
+    head = _head(path)
+    suffixes = [s.lower() for s in path.suffixes]
+    packed = suffixes[-1:] == [".gz"]
+    suffix = next(iter(suffixes[::-1][packed:]), "")
+    if suffix in (".xls", ".ods"):
+        raise Unusable(f"{path} is a spreadsheet: save the sheet as CSV or .xlsx and give that file")
+    found = next((name for name, known, _ in _FORMATS if suffix in known), None)
+    if packed and found not in (None, "CSV"):
+        raise Unusable(f"{path} is packed: unpack it first (gunzip {path.name})")
+    return found or next((name for name, _, magic in _FORMATS if magic and head.startswith(magic)), "CSV")
 
 
 def _head(path: Path) -> bytes:
@@ -69,7 +60,7 @@ def _head(path: Path) -> bytes:
         raise Unusable(f"{path} is no regular file: save the table to a file and give that")
     try:
         with path.open("rb") as file:
-            head = file.read(1 << 10)
+            head = file.read(8)
     except OSError as error:
         raise Unusable(f"cannot read {path}: {error.strerror or error}; check its permissions") from None
     if not head:
@@ -77,91 +68,49 @@ def _head(path: Path) -> bytes:
     return head
 
 
-def _kind(path: Path, head: bytes) -> str:
-    suffixes = [s.lower() for s in path.suffixes]
-    packed = suffixes[-1:] == [".gz"]
-    if packed:
-        suffixes.pop()
-    suffix = suffixes[-1] if suffixes else ""
-    if suffix in (".xls", ".ods"):
-        raise Unusable(f"{path} is a spreadsheet: save the sheet as CSV or .xlsx and give that file")
-    found = _BY_SUFFIX.get(suffix)
-    if packed and found not in (None, "csv"):
-        raise Unusable(f"{path} is packed: unpack it first (gunzip {path.name})")
-    return found or next((kind for magic, kind in _BY_MAGIC if head.startswith(magic)), "csv")
-
-
 def _neighbours(path: Path) -> str:
-    """Files beside a missing one whose names are near: most missing files are misspelt."""
-    import difflib
-
+    """Files of a similar name: most missing files are misspelt."""
     try:
-        beside = sorted(p.name for p in path.parent.iterdir() if p.is_file())[:1000]
+        names = sorted(p.name for p in path.parent.iterdir() if p.is_file())[:1000]
     except OSError:
         return ""
-    near = difflib.get_close_matches(path.name, beside, 2, 0.7)
+    near = difflib.get_close_matches(path.name, names, 2, 0.7)
     return f" (there is {' and '.join(near)})" if near else ""
 
 
-def _csv(path: Path, dialect: Dialect) -> tuple[pa.Table, tuple[str, ...]]:
+def read_csv(path: Path, request: Request) -> tuple[pa.Table, tuple[str, ...]]:
+    """The table of a CSV file, and what had to be guessed."""
     from pyarrow import csv
 
-    how, notes = written(path, dialect)
-    table = csv.read_csv(path, how.read(), how.parse(), how.convert())
+    dialect, notes = dialect_of(path, request)
+    table = csv.read_csv(path, *dialect.arguments())
     must_be_names(path, table.column_names)  # decoded here, so that a name outside UTF-8 is caught too
     return table, notes
 
 
-def must_be_names(path: Path, names: list[str]) -> None:
-    """A first line of numbers is data, not a header."""
-    if _all_numbers(names) and not _are_counted(names):
+def must_be_names(path: Path, names: Sequence[str]) -> None:
+    """Refuse a first line of numbers: it is data, not a header, unless it counts the columns."""
+    try:
+        values = np.array(list(names), dtype=float)
+    except ValueError:
+        return
+    counted = len(names) > 1 and list(names) in [[str(i + k) for i in range(len(names))] for k in (0, 1)]
+    if len(names) and np.isfinite(values).all() and not counted:
         raise Unusable(f"{path} starts with numbers, not with column names: add a header line")
 
 
-def _all_numbers(names: list[str]) -> bool:
-    try:
-        return bool(names) and all(np.isfinite(float(name)) for name in names)
-    except ValueError:
-        return False
-
-
-def _are_counted(names: list[str]) -> bool:
-    """0, 1, 2, … or 1, 2, 3, …: numbers that are names."""
-    counts = [[str(i + start) for i in range(len(names))] for start in (0, 1)]
-    return len(names) > 1 and list(names) in counts
-
-
-def _arrow(path: Path, kind: str) -> pa.Table:
-    from pyarrow import parquet
-
-    if kind == "parquet":
-        # One file, never a dataset: a folder name with '=' in it must not add a column.
-        file = parquet.ParquetFile(path)
-        must_be_plausible(path, path.stat().st_size, unpacked_parquet(file.metadata))
-        table = file.read()
-    else:
-        table = _ipc(path)
-    table.validate()
-    _ = table.column_names
-    return table
-
-
-def unpacked_parquet(metadata: pq.FileMetaData) -> int:
-    """Bytes of the numbers of a Parquet file once they are held; strings count as pointers."""
-    return 8 * metadata.num_rows * metadata.num_columns
-
-
-def _ipc(path: Path) -> pa.Table:
-    """An Arrow file of either form: with a footer (Feather), or as it was streamed."""
+def read_stream(path: Path) -> pa.Table:
+    """An Arrow file without a footer, as it was streamed."""
     import pyarrow as pa
-    from pyarrow import feather
 
-    if has_footer(path):
-        must_unpack_plausibly(path)
-        return feather.read_table(path)
-    must_unpack_plausibly(path, skip=0)
-    with pa.memory_map(str(path)) as file:
-        return pa.ipc.open_stream(file).read_all()
+    batches, rows = [], 0
+    with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
+        for batch in reader:
+            rows += batch.num_rows
+            must_be_plausible(path, 8 * rows)
+            batch.validate()
+            batches.append(batch)
+        return pa.Table.from_batches(batches, reader.schema)
 
 
 def has_footer(path: Path) -> bool:
@@ -169,17 +118,9 @@ def has_footer(path: Path) -> bool:
     return _head(path).startswith(b"ARROW1")
 
 
-def must_unpack_plausibly(path: Path, skip: int = 8) -> None:
-    """Refuse an Arrow file whose batches claim more rows than its bytes can hold; ``skip`` its magic."""
-    import pyarrow as pa
-
-    with pa.memory_map(str(path)) as file:
-        file.seek(skip)
-        must_be_plausible(path, path.stat().st_size, 8 * rows_of_messages(file))
-
-
-def _npz(path: Path, kind: str) -> dict[str, np.ndarray]:
-    must_be_plausible(path, path.stat().st_size, unpacked_zip(path))
+def read_npz(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an npz file."""
+    _must_unpack_plausibly(path)
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             with archive.open(name) as member:
@@ -188,22 +129,200 @@ def _npz(path: Path, kind: str) -> dict[str, np.ndarray]:
         return {name: arrays[name] for name in arrays.files}
 
 
-def _npy(path: Path, kind: str) -> np.ndarray:
+def read_npy(path: Path) -> np.ndarray:
+    """The array of an npy file, mapped."""
     with path.open("rb") as file:
         _must_be_plain(file, path)
     with np.errstate(over="ignore"):  # shapes beyond all integers
-        return np.asarray(form.open_memmap(path, mode="r"))
+        return np.asarray(npy.open_memmap(path, mode="r"))
+
+
+def _must_unpack_plausibly(path: Path) -> None:
+    """Refuse a zip archive that declares too much; no reader unpacks more than it declares."""
+    with zipfile.ZipFile(path) as archive:
+        must_be_plausible(path, sum(member.file_size for member in archive.infolist()))
 
 
 def _must_be_plain(file: IO[bytes], path: Path) -> None:
-    """Arrays of Python objects would have to be unpickled, which runs what is in the file: never done."""
-    if file.read(len(form.MAGIC_PREFIX)) != form.MAGIC_PREFIX:
-        return  # no array: what it is, is for the reader to say
+    """Refuse arrays of Python objects: to unpickle them would run what is in the file."""
+    if file.read(len(npy.MAGIC_PREFIX)) != npy.MAGIC_PREFIX:
+        return  # no array: the reader reports it
     file.seek(0)
     # Version 3 differs from 2 in the encoding of the names of fields alone.
-    first = form.read_magic(file) == (1, 0)
-    _, _, dtype = form.read_array_header_1_0(file) if first else form.read_array_header_2_0(file)
+    first = npy.read_magic(file) == (1, 0)
+    _, _, dtype = npy.read_array_header_1_0(file) if first else npy.read_array_header_2_0(file)
     if dtype.hasobject:
         raise Unusable(
             f"{path} holds Python objects, not plain numbers: save numeric arrays (X.astype(float)) instead"
         )
+
+
+def read_sheet(path: Path, request: Request) -> tuple[pa.Table, tuple[str, ...]]:
+    """The first sheet of an Excel file.
+
+    Its first row that is not empty has the names; formulas count by their values.
+    """
+    import pyarrow as pa
+
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise Unusable(
+            f"{path} is an Excel sheet, which needs openpyxl: pip install 'onehidden[excel]', or save the "
+            "sheet as CSV and give that file"
+        ) from None
+    from pyarrow import csv
+
+    _must_unpack_plausibly(path)
+    book = load_workbook(path, read_only=True, data_only=True)
+    try:
+        names = book.sheetnames
+        cells = [row for row in book[names[0]].iter_rows(values_only=True) if any(c is not None for c in row)]
+    finally:
+        book.close()
+    if not cells:
+        raise Unusable(f"{path} has an empty first sheet {names[0]!r}: put the table there")
+    width = max(i for row in cells for i, cell in enumerate(row) if cell is not None) + 1
+    rows = [(*row, *[None] * width)[:width] for row in cells]
+    head = ["" if cell is None else str(cell) for cell in rows[0]]
+    errors = ("#DIV/0!", "#VALUE!", "#REF!", "#NUM!")
+    missing = {"", *csv.ConvertOptions().null_values, *errors, *MISSING, *request.na}
+    arrays = []
+    for j, name in enumerate(head):
+        held = [row[j] for row in rows[1:]]
+        held = [None if isinstance(cell, str) and cell.strip() in missing else cell for cell in held]
+        arrays.append(_cells(path, name, held, request.decimal))
+    notes = (f"{path} has {len(names)} sheets, of which {names[0]!r} was read",) if len(names) > 1 else ()
+    return pa.Table.from_arrays(arrays, names=head), notes
+
+
+def _cells(path: Path, name: str, cells: Sequence[object], decimal: str) -> pa.Array:
+    """A column of a sheet, all of one kind."""
+    import pyarrow as pa
+
+    try:
+        return pa.array([_as_float(cell, decimal) for cell in cells])
+    except (pa.ArrowException, TypeError, ValueError):
+        odd = next((cell for cell in cells if isinstance(cell, str)), cells[0])
+        raise Unusable(
+            f"{path} mixes numbers and {str(odd)[:30]!r} in column {name!r}: make it one kind, leave it "
+            "out, or name what stands for a gap with na= (--na)"
+        ) from None
+
+
+def _as_float(cell: object, decimal: str) -> object:
+    """Whole numbers and texts with a decimal comma as floats; everything else as it is."""
+    if isinstance(cell, str) and decimal == ",":
+        try:
+            return float(cell.replace(",", "."))
+        except ValueError:
+            return cell
+    return float(cell) if isinstance(cell, int) and not isinstance(cell, bool) else cell
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text file is written; no line has more bytes than ``line``."""
+
+    encoding: str
+    delimiter: str
+    decimal: str
+    na: tuple[str, ...]
+    line: int
+
+    def arguments(
+        self, block: int = 1 << 20, threads: bool = True, **columns: Any
+    ) -> tuple[csv.ReadOptions, csv.ParseOptions, csv.ConvertOptions]:
+        """The options of Arrow's readers; ``columns`` are options of the conversion."""
+        from pyarrow import csv
+
+        # A line must fit into a block; as UTF-8, into which it is turned, it may grow by half.
+        block = max(block, 2 * self.line)
+        convert = csv.ConvertOptions(
+            decimal_point=self.decimal,
+            null_values=[*csv.ConvertOptions().null_values, *MISSING, *self.na],
+            strings_can_be_null=True,
+            timestamp_parsers=[csv.ISO8601, "%d.%m.%Y"],  # days with dots are dates, as those of ISO are
+            **columns,
+        )
+        return (
+            csv.ReadOptions(block_size=block, use_threads=threads, encoding=self.encoding),
+            csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            convert,
+        )
+
+
+def dialect_of(path: Path, request: Request) -> tuple[Dialect, tuple[str, ...]]:
+    """How a file is written, and what had to be guessed; a file that is not text is refused."""
+    encoding, notes = _encoding(path, request.encoding)
+    longest = _longest_line(path)
+    with _opened(path) as file:
+        head = codecs.getincrementaldecoder(encoding)("replace").decode(file.read(longest))
+    lines = head.removeprefix("\ufeff").splitlines() or [""]
+    first = re.sub(r'"[^"]*"', "", lines[0])  # a mark inside a quoted name separates nothing
+    marks = ";\t|," if request.decimal == "," else ",;\t|"
+    delimiter = max(marks, key=lambda mark: (first.count(mark), mark == marks[0]))
+    if first.count(delimiter) == 0:
+        delimiter = ","
+    must_be_few(first.count(delimiter) + 1, str(path))
+    return Dialect(encoding, delimiter, request.decimal, tuple(request.na), longest), notes
+
+
+def unpacked_size(path: Path) -> int:
+    """Bytes of a text file, unpacked."""
+    return sum(map(len, _blocks(path)))
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """The bytes of a file, unpacked, in blocks; more than is plausible is refused."""
+    read = 0
+    with _opened(path) as file:
+        while block := file.read(1 << 20):
+            read += len(block)
+            must_be_plausible(path, read)
+            yield block
+
+
+def _longest_line(path: Path) -> int:
+    """Bytes of the longest line."""
+    longest = since = 0  # bytes after the last line break so far
+    for block in _blocks(path):
+        ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+        if len(ends):
+            longest = max(longest, since + int(ends[0]), int(np.diff(ends).max(initial=0)))
+            since = len(block) - int(ends[-1])
+        else:
+            since += len(block)
+    return min(max(longest, since) + 1, 1 << 29)
+
+
+def _encoding(path: Path, named: str | None) -> tuple[str, tuple[str, ...]]:
+    """The encoding that was named, or UTF-8, UTF-16 with its mark, else cp1252, with a note of a guess."""
+    with _opened(path) as file:
+        marked = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    encoding = named or ("utf-16" if marked else "utf-8")
+    if _decodes(path, encoding):
+        return encoding, ()
+    if named is None and encoding == "utf-8" and _decodes(path, "cp1252"):
+        return "cp1252", (f"{path} is not UTF-8 and was read as cp1252; name another with --encoding",)
+    said = f"its bytes are no {encoding}" if named else "its bytes are neither UTF-8 nor cp1252"
+    raise Unusable(f"{path} cannot be read as text: {said}; name its encoding with encoding= (--encoding)")
+
+
+def _decodes(path: Path, encoding: str) -> bool:
+    decoder = codecs.getincrementaldecoder(encoding)("strict")
+    try:
+        for block in _blocks(path):
+            if "\x00" in decoder.decode(block):
+                raise Unusable(
+                    f"{path} is a binary file, not text: expected CSV with a header line; "
+                    "save it as CSV, Parquet, Feather or npz"
+                )
+        decoder.decode(b"", final=True)
+    except UnicodeError:
+        return False
+    return True

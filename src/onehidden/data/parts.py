@@ -1,153 +1,76 @@
-"""The parts of files and arrays: row groups, record batches, blocks of text, slices of memory maps."""
+"""Contents of files, folders, tables and Dask collections, in parts that a worker reads by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from onehidden.data.faults import unreadable
-from onehidden.data.written import Written
+from onehidden.data import files
+from onehidden.data.arrays import as_arrow, is_frame, to_arrow
+from onehidden.data.columns import ColumnKind, kind_of, numbers
+from onehidden.data.faults import guarded, must_be_plausible, unreadable
+from onehidden.data.files import Dialect, dialect_of, unpacked_size
+from onehidden.data.table import Request, Targets, shorten
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PART_ROWS = 1 << 18
+Batches = Iterator["pa.RecordBatch"]
+Reader = Callable[[list[str], int], Batches]  # (columns, rows of a batch at most)
 
 
-def slices(total: int, rows: int) -> Iterator[tuple[int, int]]:
-    """(start, stop) pairs that cover ``total`` rows."""
-    return ((at, min(at + rows, total)) for at in range(0, total, rows))
+@runtime_checkable
+class Part(Protocol):
+    """A piece of the data that one worker reads by itself; it must pickle."""
+
+    def tables(self, columns: list[str], rows: int) -> Batches:
+        """Its rows in order, a bounded number at a time, with these columns."""
+        ...
 
 
 @dataclass(frozen=True)
-class ParquetPart:
-    """Consecutive row groups of one Parquet file."""
+class FilePart:
+    """Some rows of a file: ``read`` opens it anew."""
 
     path: str
-    groups: tuple[int, ...]
+    kind: str
+    read: Reader
 
-    def tables(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
-        from pyarrow import parquet
-
-        with unreadable(self.path, "Parquet"):
-            # Buffered by the page, not by the row group: a group may be a gigabyte.
-            file = parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20)
-        try:
-            batches = file.iter_batches(
-                rows, row_groups=list(self.groups), columns=columns, use_threads=False
-            )
-            while True:
-                with unreadable(self.path, "Parquet"):
-                    batch = next(batches, None)
-                if batch is None:
-                    return
-                yield batch
-        finally:
-            file.close()
+    def tables(self, columns: list[str], rows: int) -> Batches:
+        for batch in guarded(self.path, self.kind, self.read(columns, rows)):
+            yield from _sliced(batch, rows)
 
 
-@dataclass(frozen=True)
-class FeatherPart:
-    """Consecutive record batches of one Feather (Arrow IPC) file, mapped."""
+@dataclass(frozen=True, eq=False)
+class TablePart:
+    """Some rows in memory; only these travel to a worker."""
 
-    path: str
-    first: int
-    last: int
+    table: pa.Table
 
-    def tables(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+    def tables(self, columns: list[str], rows: int) -> Batches:
+        yield from self.table.select(columns).to_batches(rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
         import pyarrow as pa
 
-        with unreadable(self.path, "Feather"):
-            file = pa.ipc.open_file(pa.memory_map(self.path))
-        for i in range(self.first, self.last):
-            with unreadable(self.path, "Feather"):
-                batch = file.get_batch(i)
-            for start, stop in slices(batch.num_rows, rows):
-                yield batch.slice(start, stop - start).select(columns)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.table.schema) as writer:
+            writer.write_table(self.table)
+        return _unpacked, (sink.getvalue().to_pybytes(),)
 
 
-@dataclass(frozen=True)
-class CsvPart:
-    """One CSV file, read in blocks; its columns are numbers or the file is refused."""
-
-    path: str
-    how: Written
-    booleans: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()
-
-    def tables(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-        from pyarrow import csv
-
-        types = {name: pa.string() if name in self.texts else pa.float64() for name in columns}
-        convert = self.how.convert(
-            include_columns=columns,
-            column_types={name: kind for name, kind in types.items() if name not in self.booleans},
-        )
-        # About 12 characters a number: blocks of roughly the rows asked for.
-        block = int(min(max(rows * 12 * (len(columns) + 1), 1 << 16), 1 << 25))
-        with unreadable(self.path, "CSV"):
-            reader = csv.open_csv(self.path, self.how.read(block, threads=False), self.how.parse(), convert)
-        while True:
-            with unreadable(self.path, "CSV"):
-                try:
-                    batch = reader.read_next_batch()
-                except StopIteration:
-                    return
-            for start, stop in slices(batch.num_rows, rows):
-                yield batch.slice(start, stop - start)
-
-
-@dataclass(frozen=True)
-class ArrayPart:
-    """Some rows of columns in memory or in a mapped npy file (``path``, reopened where it is read)."""
-
-    names: tuple[str, ...]
-    start: int
-    stop: int
-    path: str | None = None
-    columns: tuple[np.ndarray | pa.ChunkedArray, ...] = ()
-
-    def tables(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        place = {name: j for j, name in enumerate(self.names)}
-        if self.path is not None:
-            with unreadable(self.path, "npy"):
-                matrix = np.load(self.path, mmap_mode="r", allow_pickle=False)
-        else:
-            matrix = None
-        for start, stop in slices(self.stop - self.start, rows):
-            part = slice(self.start + start, self.start + stop)
-            if matrix is None:
-                arrays = [self.columns[place[name]][part] for name in columns]
-            else:
-                block = np.array(matrix[part], dtype=float)  # one read of whole rows
-                arrays = [block[:, place[name]] for name in columns]
-            yield pa.RecordBatch.from_arrays([_held(a) for a in arrays], names=columns)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Only the rows of this part travel to a worker."""
-        state = dict(vars(self))
-        if self.path is None:
-            state["columns"] = tuple(c[self.start : self.stop] for c in self.columns)
-            state["start"], state["stop"] = 0, self.stop - self.start
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
-
-
-def _held(column: np.ndarray | pa.ChunkedArray) -> pa.Array:
+def _unpacked(content: bytes) -> TablePart:
     import pyarrow as pa
 
-    if isinstance(column, np.ndarray):
-        return pa.array(np.ascontiguousarray(column, dtype=float))
-    return column.combine_chunks()
+    return TablePart(pa.ipc.open_stream(content).read_all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,25 +80,317 @@ class DelayedPart:
     partition: Any  # dask.delayed.Delayed, or the computed block inside a worker
     names: tuple[str, ...]
 
-    def tables(self, columns: list[str], rows: int) -> Iterator[pa.Table]:
+    def tables(self, columns: list[str], rows: int) -> Batches:
         import pyarrow as pa
-
-        from onehidden.data.held import is_frame, to_arrow
 
         block: Any = self.partition
         if hasattr(block, "compute"):
             block = block.compute(scheduler="synchronous")
-        if isinstance(block, tuple):
-            block = np.column_stack([np.asarray(b, float) for b in block])
         chosen = [self.names.index(name) for name in columns]
         if is_frame(block):  # by place: names need not be text there
             table = to_arrow(block.iloc[:, chosen], "the Dask collection")
         else:
             matrix = np.asarray(block, dtype=float)
             table = pa.table([np.ascontiguousarray(matrix[:, j]) for j in chosen], names=columns)
-        for start, stop in slices(table.num_rows, rows):
-            yield table.slice(start, stop - start)
+        yield from table.to_batches(rows)
 
-    def computed(self, block: object) -> DelayedPart:
-        """The part with its partition in hand: what a worker reads."""
-        return DelayedPart(block, self.names)
+
+@dataclass(frozen=True)
+class Contents:
+    """What a source holds; ``where`` is what messages call it."""
+
+    parts: Sequence[Part]
+    schema: pa.Schema
+    rows: int
+    fingerprint: Callable[[], str]
+    targets: Targets
+    where: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def kinds(self) -> dict[str, ColumnKind]:
+        """Kinds of the columns, by name."""
+        return {one.name: kind_of(one.type) for one in self.schema}
+
+
+def contents(source: object, targets: Targets, request: Request, stream: bool) -> Contents:
+    """What a source holds; ``stream`` where it is not to be held whole."""
+    if isinstance(source, Path):
+        if stream and source.is_dir():
+            return _folder(source, targets)
+        return _file(source, targets, request, stream)
+    return _dask(source, targets) if is_dask(source) else _table(source, targets, "the table")
+
+
+def _spans(total: int, size: int) -> Iterator[tuple[int, int]]:
+    """(start, stop) pairs of at most ``size`` that cover ``total``."""
+    return ((at, min(at + size, total)) for at in range(0, total, max(size, 1)))
+
+
+def _folder(path: Path, targets: Targets) -> Contents:
+    """Every Parquet file below a folder, in the order of their names."""
+    found = [
+        p
+        for p in sorted(path.rglob("*"))
+        if p.suffix.lower() in (".parquet", ".pq")
+        and p.is_file()
+        and not any(part.startswith((".", "_")) for part in p.relative_to(path).parts)
+    ]
+    if not found:
+        raise ValueError(
+            f"{path} is a folder without Parquet files: give a file, or a folder of .parquet files"
+        )
+    each = [_parquet(file, targets) for file in found]
+    first = each[0]
+    for file, other in zip(found, each, strict=True):
+        if other.kinds != first.kinds:
+            raise ValueError(
+                f"the files of {path} differ in their columns: "
+                f"{_difference(found[0].name, first.kinds, file.name, other.kinds)}"
+            )
+    parts, rows = [part for one in each for part in one.parts], sum(one.rows for one in each)
+    stamps = "|".join(one.fingerprint() for one in each)
+    return Contents(parts, first.schema, rows, lambda: stamps, targets, str(path))
+
+
+def _difference(one: str, kinds: dict[str, ColumnKind], other: str, here: dict[str, ColumnKind]) -> str:
+    lacking, extra = [n for n in kinds if n not in here], [n for n in here if n not in kinds]
+    if lacking:
+        return f"{other} lacks {shorten(lacking)}, which {one} has; give all files the same columns"
+    if extra:
+        return f"{other} has {shorten(extra)}, which {one} lacks; give all files the same columns"
+    name = next(n for n in kinds if kinds[n] != here[n])
+    held = sorted(((kinds[name], one), (here[name], other)), key=lambda pair: pair[0].value != "numbers")
+    what = " and ".join(f"{kind.value} in {file}" for kind, file in held)
+    return f"{name!r} holds {what}; give it one type in all files"
+
+
+def _file(path: Path, targets: Targets, request: Request, stream: bool) -> Contents:
+    kind = files.format_of(path)
+    with unreadable(path, kind):
+        if kind == "Parquet":
+            return _parquet(path, targets)
+        if kind == "Feather" and files.has_footer(path):
+            return _feather(path, targets)
+        if kind == "CSV" and stream:
+            return _csv(path, targets, request)
+        notes: tuple[str, ...] = ()
+        held: Any
+        if kind == "CSV":
+            held, notes = files.read_csv(path, request)
+        elif kind == "an Excel sheet":
+            held, notes = files.read_sheet(path, request)
+        else:
+            held = {"Feather": files.read_stream, "npz": files.read_npz, "npy": files.read_npy}[kind](path)
+    if stream and isinstance(held, np.ndarray) and held.ndim == 2 and held.dtype.kind in "biuf":
+        reads = [partial(_npy_batches, str(path), *span) for span in _spans(len(held), PART_ROWS)]
+        return _of_file(path, kind, reads, _matrix_schema(held.shape[1]), len(held), targets)
+    return _table(held, targets, str(path), notes)
+
+
+def _of_file(
+    path: Path,
+    kind: str,
+    reads: Sequence[Reader],
+    schema: pa.Schema,
+    rows: int,
+    targets: Targets,
+    notes: tuple[str, ...] = (),
+) -> Contents:
+    state = path.stat()
+    stamp = f"{path.name}:{state.st_size}:{state.st_mtime_ns}"
+    parts = [FilePart(str(path), kind, read) for read in reads]
+    return Contents(parts, schema, rows, lambda: stamp, targets, str(path), notes)
+
+
+def _matrix_schema(d: int, outputs: Sequence[str] = ()) -> pa.Schema:
+    """Columns x0, x1, … and outputs, all numbers."""
+    import pyarrow as pa
+
+    return pa.schema([(name, pa.float64()) for name in (*(f"x{j}" for j in range(d)), *outputs)])
+
+
+def _parquet(path: Path, targets: Targets) -> Contents:
+    from pyarrow import parquet
+
+    with unreadable(path, "Parquet"), parquet.ParquetFile(path) as file:
+        schema, rows, groups = file.schema_arrow, file.metadata.num_rows, file.num_row_groups
+    must_be_plausible(path, 8 * rows * len(schema))  # strings count as pointers
+    each = max(1, PART_ROWS * groups // max(rows, 1))
+    reads = [partial(_parquet_batches, str(path), *span) for span in _spans(groups, each)]
+    return _of_file(path, "Parquet", reads, schema, rows, targets)
+
+
+def _parquet_batches(path: str, first: int, last: int, columns: list[str], rows: int) -> Batches:
+    """Consecutive row groups of a Parquet file."""
+    from pyarrow import parquet
+
+    # Buffered by the page, where a dataset would hold a row group, which may be a gigabyte.
+    with parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+        groups = list(range(first, last))
+        yield from file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False)
+
+
+def _feather(path: Path, targets: Targets) -> Contents:
+    import pyarrow as pa
+    from pyarrow import dataset
+
+    with unreadable(path, "Feather"):
+        file = pa.ipc.open_file(pa.memory_map(str(path)))
+        schema, batches = file.schema, file.num_record_batches
+        rows = dataset.dataset(str(path), format="feather").count_rows()  # of the headers alone
+    must_be_plausible(path, 8 * rows)
+    each = max(1, PART_ROWS * batches // max(rows, 1))
+    reads = [partial(_feather_batches, str(path), *span) for span in _spans(batches, each)]
+    return _of_file(path, "Feather", reads, schema, rows, targets)
+
+
+def _feather_batches(path: str, first: int, last: int, columns: list[str], rows: int) -> Batches:
+    """Consecutive record batches of a Feather (Arrow IPC) file, mapped."""
+    import pyarrow as pa
+
+    file = pa.ipc.open_file(pa.memory_map(path))
+    for i in range(first, last):
+        batch = file.get_batch(i).select(columns)
+        batch.validate()
+        yield batch
+
+
+def _csv(path: Path, targets: Targets, request: Request) -> Contents:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    dialect, notes = dialect_of(path, request)
+    with csv.open_csv(path, *dialect.arguments()) as reader:
+        schema = reader.schema
+    names = schema.names
+    files.must_be_names(path, names)
+    # One pass over the first column counts the rows: a line may hold a quoted line break. As text, which
+    # any cell is: whole numbers in the first block would make 1.5 in a later one an error.
+    first = dialect.arguments(1 << 24, include_columns=names[:1], column_types={names[0]: pa.string()})
+    with csv.open_csv(path, *first) as reader:
+        rows = sum(batch.num_rows for batch in reader)
+    # Types of the whole file: a column of numbers that has text later is refused.
+    types = {
+        one.name: pa.string() if kind_of(one.type) is ColumnKind.TEXT else pa.float64()
+        for one in schema
+        if not pa.types.is_boolean(one.type)
+    }
+    read = partial(_csv_batches, str(path), dialect, types)
+    return _of_file(path, "CSV", [read], schema, rows, targets, notes)
+
+
+def _csv_batches(path: str, dialect: Dialect, types: dict, columns: list[str], rows: int) -> Batches:
+    """A CSV file in blocks of about ``rows`` rows."""
+    from pyarrow import csv
+
+    block = int(np.clip(12 * rows * (len(columns) + 1), 1 << 16, 1 << 25))  # 12 characters a number
+    chosen = {name: types[name] for name in columns if name in types}
+    how = dialect.arguments(block, threads=False, include_columns=columns, column_types=chosen)
+    with csv.open_csv(path, *how) as reader:
+        yield from reader
+
+
+def _npy_batches(path: str, start: int, stop: int, columns: list[str], rows: int) -> Batches:
+    """Consecutive rows of a mapped npy file."""
+    import pyarrow as pa
+
+    matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+    chosen = [int(name.removeprefix("x")) for name in columns]
+    for first, last in _spans(stop - start, rows):
+        block = np.array(matrix[start + first : start + last], dtype=float).T  # one read of whole rows
+        arrays = [pa.array(np.ascontiguousarray(block[j])) for j in chosen]
+        yield pa.RecordBatch.from_arrays(arrays, names=columns)
+
+
+def _sliced(batch: pa.RecordBatch, rows: int) -> Batches:
+    return (batch.slice(start, stop - start) for start, stop in _spans(batch.num_rows, rows))
+
+
+def _table(source: object, targets: Targets, where: str, notes: tuple[str, ...] = ()) -> Contents:
+    """Columns in memory, in slices without another copy."""
+    table, targets = as_arrow(source, targets, where)
+
+    def fingerprint() -> str:
+        digest = hashlib.sha256()
+        for one, column in zip(table.schema, table.columns, strict=True):
+            number = kind_of(one.type) is ColumnKind.NUMBER
+            held = numbers(column, one.name, where) if number else np.array(column.to_pylist(), dtype=str)
+            digest.update(np.ascontiguousarray(held).tobytes())
+        return digest.hexdigest()
+
+    parts = [TablePart(table.slice(start, stop - start)) for start, stop in _spans(table.num_rows, PART_ROWS)]
+    return Contents(parts, table.schema, table.num_rows, fingerprint, targets, where, notes)
+
+
+def is_dask(source: object) -> bool:
+    """Whether the source is a Dask DataFrame or Array, or a pair of arrays with one."""
+    if isinstance(source, tuple):
+        return any(is_dask(one) for one in source)
+    return type(source).__module__.split(".")[0] == "dask" and hasattr(source, "__dask_graph__")
+
+
+def _dask(source: Any, targets: Targets) -> Contents:
+    """A Dask DataFrame, Array, or pair of arrays, a part each partition."""
+    import dask.array as da
+    from dask.base import tokenize
+    from dask.delayed import delayed
+
+    if hasattr(source, "to_delayed") and hasattr(source, "columns"):
+        known = list(source.columns)
+        targets = tuple(str(name) if name in known else name for name in targets)  # a name before a place
+        schema = _frame_schema(known, source.dtypes)
+        blocks, rows, token = list(source.to_delayed()), len(source), tokenize(source)
+    else:
+        X, y = source if isinstance(source, tuple) else (source, None)
+        X = X if hasattr(X, "__dask_graph__") else da.from_array(np.asarray(X))
+        if X.ndim != 2:
+            raise ValueError(f"the Dask array must be a matrix of n rows and d columns, got shape {X.shape}")
+        if np.isnan(X.shape[0]):
+            X = X.compute_chunk_sizes()
+        X = X.rechunk((X.chunks[0], -1))
+        outputs: tuple[str, ...] = ()
+        blocks = list(X.to_delayed().ravel())
+        if y is not None:
+            y = y if hasattr(y, "__dask_graph__") else da.from_array(np.asarray(y))
+            if y.shape[:1] != X.shape[:1] or y.ndim > 2:
+                raise ValueError(
+                    f"X has {X.shape[0]} rows but y has shape {y.shape}: give both the same rows"
+                )
+            y = y.reshape(-1, 1) if y.ndim == 1 else y
+            q = y.shape[1]
+            if len(targets) not in (0, q):
+                raise ValueError(
+                    f"target names {len(targets)} columns for the {q} of y: give one name a column"
+                )
+            outputs = tuple(map(str, targets)) or (("y",) if q == 1 else tuple(f"y{j}" for j in range(q)))
+            targets, others = outputs, y.rechunk((X.chunks[0], -1)).to_delayed().ravel()
+            blocks = [delayed(np.column_stack)([*pair]) for pair in zip(blocks, others, strict=True)]
+        schema, rows, token = _matrix_schema(X.shape[1], outputs), int(X.shape[0]), tokenize(X, y)
+    parts = [DelayedPart(block, tuple(schema.names)) for block in blocks]
+    return Contents(parts, schema, rows, lambda: token, targets, "the Dask collection")
+
+
+def _frame_schema(names: Sequence[object], dtypes: Iterable[np.dtype]) -> pa.Schema:
+    """Names as text, and types as far as it matters: numbers, dates, or text."""
+    import pyarrow as pa
+
+    types = {**dict.fromkeys("biuf", pa.float64()), **dict.fromkeys("mM", pa.timestamp("ns"))}
+    pairs = zip(names, dtypes, strict=True)
+    return pa.schema([(str(name), types.get(dtype.kind, pa.string())) for name, dtype in pairs])
+
+
+def too_large(path: Path, share: float = 0.25) -> bool:
+    """Whether the table of a file would fill more than this share of the machine's memory."""
+    try:
+        room = share * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (OSError, ValueError, AttributeError):
+        return False
+    size = path.stat().st_size
+    if files.format_of(path) == "Parquet":
+        found = _parquet(path, ())
+        return 8 * found.rows * len(found.schema) > room
+    if path.suffix.lower() == ".gz" and size > room / 200:
+        with unreadable(path, "CSV"):
+            size = unpacked_size(path)
+    return size > room

@@ -12,63 +12,86 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
-from onehidden.data.parts import DelayedPart
-from onehidden.data.source import BATCH_ROWS, Part, Selection, Source, prefetched
+from onehidden.data.parts import DelayedPart, Part
+from onehidden.data.source import BATCH_ROWS, Selection, Source, prefetched
 from onehidden.data.table import Batch
 
 if TYPE_CHECKING:
     from distributed import Client
 
-_ARITY = 8  # accumulators merged together: few are alive at once, and the tree is shallow
-
-
 S = TypeVar("S")
+T = TypeVar("T")
 
 
 @runtime_checkable
 class Accumulator(Protocol):
     """A reduction over samples."""
 
-    def update(self, batch: Batch) -> object: ...
+    def update(self, batch: Batch) -> object:
+        """Add the rows of a batch."""
+        ...
 
-    def merge(self: S, other: S) -> object: ...
+    def merge(self: S, other: S) -> object:
+        """Add what another accumulator holds."""
+        ...
 
-    def result(self) -> object: ...
+    def result(self) -> object:
+        """What was accumulated."""
+        ...
 
 
 A = TypeVar("A", bound=Accumulator)
-Progress = Callable[[int, int], None]  # told (parts done, parts)
+Progress = Callable[[int, int], None]  # (parts done, parts)
 
 
 def reduce(
     source: Source,
     make: Callable[[], A],
     *,
-    client: object = None,
+    client: Any = None,
     rows: int = BATCH_ROWS,
     counting: bool = False,
     progress: Progress | None = None,
 ) -> A:
-    """The accumulator of all rows; call ``result()`` on it.
+    """Accumulate all rows of a source.
 
     Parameters
     ----------
-    source : where the samples are.
-    make : makes an empty accumulator; it travels to the workers.
-    client : a Dask client, or None for this process.
-    rows : rows a batch at most; changes the result by rounding only.
-    counting : leave rows with gaps out even when the source refuses them (they are counted in the batches).
-    progress : told ``(parts done, parts)``.
+    source : Source
+        Where the samples are.
+    make : callable
+        Makes an empty accumulator; it travels to the workers.
+    client : Client, optional
+        A Dask client; this process if not given.
+    rows : int
+        Rows a batch at most; changes the result by rounding only.
+    counting : bool
+        Leave rows with gaps out even when the source refuses them; the batches count them.
+    progress : callable, optional
+        Called with (parts done, parts).
+
+    Returns
+    -------
+    Accumulator
+        The accumulator of all rows; call ``result()`` on it.
     """
-    if client is None:
-        return _here(source, make, rows, counting, progress)
-    session: Any = client
-    return _there(source, make, session, rows, counting, progress)
+    fold = partial(_fold, source.selection, make, rows, counting)
+    if client is not None:
+        return _on_cluster(source, fold, client, progress)
+
+    def leaf(number: int) -> A:
+        found = fold(number, source.parts[number])
+        if progress is not None:
+            progress(number + 1, len(source.parts))
+        return found
+
+    return _tree(leaf, _merged, len(source.parts)) if source.parts else make()
 
 
 def _fold(
-    selection: Selection, number: int, part: Part, make: Callable[[], A], rows: int, counting: bool
+    selection: Selection, make: Callable[[], A], rows: int, counting: bool, number: int, part: Part
 ) -> A:
+    """The accumulator of one part."""
     total = make()
     for batch in prefetched(selection.batches(number, part, rows, counting)):
         if len(batch) or batch.dropped:
@@ -77,72 +100,52 @@ def _fold(
 
 
 def _merged(group: list[A]) -> A:
-    """One accumulator; the first is copied, since a worker may be asked for it again."""
+    """One accumulator; the first is copied, since a worker may need it again."""
     total = group[0] if len(group) == 1 else copy.deepcopy(group[0])
     for other in group[1:]:
         total.merge(other)
     return total
 
 
-def _here(source: Source, make: Callable[[], A], rows: int, counting: bool, progress: Progress | None) -> A:
-    levels: list[list[A]] = [[]]
-
-    def push(level: int, item: A) -> None:
-        if level == len(levels):
-            levels.append([])
-        levels[level].append(item)
-        if len(levels[level]) == _ARITY:
-            group, levels[level] = levels[level], []
-            push(level + 1, _merged(group))
-
-    for number, part in enumerate(source.parts):
-        push(0, _fold(source.selection, number, part, make, rows, counting))
-        if progress is not None:
-            progress(number + 1, len(source.parts))
-    level = 0
-    while level < len(levels):
-        group, levels[level] = levels[level], []
-        rest = any(levels[level + 1 :])
-        if group:
-            if not rest and len(group) == 1:
-                return group[0]
-            push(level + 1, _merged(group))
-        level += 1
-    return make()
+def _tree(
+    leaf: Callable[[int], T], merge: Callable[[list[T]], T], count: int, start: int = 0, arity: int = 8
+) -> T:
+    """Merge ``count`` leaves along a tree, from the left, with few of them alive at once."""
+    if count == 1:
+        return leaf(start)
+    size = 1  # leaves below a branch
+    while size * arity < count:
+        size *= arity
+    places = range(0, count, size)
+    return merge([_tree(leaf, merge, min(size, count - at), start + at, arity) for at in places])
 
 
-def _there(
-    source: Source,
-    make: Callable[[], A],
-    client: Client,
-    rows: int,
-    counting: bool,
-    progress: Progress | None,
+def _on_cluster(
+    source: Source, fold: Callable[[int, Part], A], client: Client, progress: Progress | None
 ) -> A:
+    from dask.delayed import delayed
     from distributed import KilledWorker, as_completed
 
-    leaves = []
-    for number, part in enumerate(source.parts):
+    leaves: list[Any] = []
+
+    def leaf(number: int) -> Any:
+        part = source.parts[number]
         # A partial travels whole; Dask would look for collections inside plain arguments.
-        fold = partial(_fold_there, source.selection, number, _bare(part), make, rows, counting)
-        block = getattr(part, "partition", None)
-        leaves.append(
-            client.submit(fold, pure=False) if block is None else client.compute(_delayed(fold)(block))
-        )
-    total = len(leaves)
-    level = [
-        client.submit(_merged, leaves[i : i + _ARITY], pure=False) for i in range(0, len(leaves), _ARITY)
-    ]
-    leaves.clear()  # a merged accumulator may go: only the tops are held from here
-    watched = as_completed(level) if progress is not None else None
-    top = level
-    while len(top) > 1:
-        top = [client.submit(_merged, top[i : i + _ARITY], pure=False) for i in range(0, len(top), _ARITY)]
-    if watched is not None and progress is not None:
-        for done, _ in enumerate(watched, start=1):
-            progress(min(done * _ARITY, total), total)
+        if isinstance(part, DelayedPart):  # its partition reaches the worker computed
+            read: Any = delayed(partial(_fold_block, fold, number, part.names), pure=False)
+            found = client.compute(read(part.partition))
+        else:
+            found = client.submit(partial(fold, number, part), pure=False)
+        if progress is not None:
+            leaves.append(found)
+        return found
+
+    top = _tree(leaf, lambda group: client.submit(_merged, group, pure=False), len(source.parts))
+    if progress is not None:
+        for done, _ in enumerate(as_completed(leaves), start=1):
+            progress(done, len(source.parts))
     try:
-        return top[0].result()
+        return top.result()
     except KilledWorker as error:
         line = " ".join(str(error).split())[:160]
         raise ValueError(
@@ -150,28 +153,9 @@ def _there(
         ) from None
 
 
-def _delayed(function: Callable[..., A]) -> Any:
-    from dask.delayed import delayed
-
-    return delayed(function, pure=False)
-
-
-def _bare(part: Part) -> Part:
-    """The part without its Dask partition, which reaches the worker computed."""
-    return part.computed(None) if isinstance(part, DelayedPart) else part
-
-
-def _fold_there(
-    selection: Selection,
-    number: int,
-    part: Part,
-    make: Callable[[], A],
-    rows: int,
-    counting: bool,
-    block: object = None,
-) -> A:
-    read = part.computed(block) if isinstance(part, DelayedPart) and block is not None else part
-    return _fold(selection, number, read, make, rows, counting)
+def _fold_block(fold: Callable[[int, Part], A], number: int, names: tuple[str, ...], block: object) -> A:
+    """The accumulator of a computed partition of a Dask collection."""
+    return fold(number, DelayedPart(block, names))
 
 
 @contextmanager
@@ -181,7 +165,8 @@ def connected(client: object, source: Source | None = None) -> Iterator[Any]:
     A Dask collection may live on the cluster of the session's own client, which is then taken.
     """
     if client is None:
-        yield _of_the_session() if source is not None and hasattr(source.parts[0], "partition") else None
+        dask = source is not None and isinstance(source.parts[0], DelayedPart)
+        yield _of_the_session() if dask else None
         return
     try:
         from distributed import Client
@@ -206,10 +191,8 @@ def connected(client: object, source: Source | None = None) -> Iterator[Any]:
             f"no Dask scheduler answers at {client} ({line}): start one with 'dask scheduler', or leave "
             "client out"
         ) from None
-    try:
+    with opened:
         yield opened
-    finally:
-        opened.close()
 
 
 def _of_the_session() -> Any:

@@ -2,79 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from queue import Queue
-from threading import Thread
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from onehidden.data.columns import GAPS, numbers, together, values_of
-from onehidden.data.features import Feature
-from onehidden.data.request import BESIDE
-from onehidden.data.table import Batch, shorten, targets_in_words
+from onehidden.data.arrays import varying
+from onehidden.data.columns import (
+    GAPS,
+    ColumnKind,
+    Feature,
+    Levels,
+    choose,
+    constant_note,
+    learnt_levels,
+    level_notes,
+    must_be_choosable,
+    not_numeric,
+    numbers,
+    together,
+    values_of,
+    wanted_columns,
+)
+from onehidden.data.faults import must_be_none
+from onehidden.data.parts import Contents, Part
+from onehidden.data.table import EXTRAS, Batch, Request, shorten, targets_in_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
 BATCH_ROWS = 1 << 15
-_PART_SHIFT = 40  # a row's number: its part above, its place in the part below
-
-
-@runtime_checkable
-class Part(Protocol):
-    """A piece of the data that one worker reads by itself; it must pickle."""
-
-    def tables(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch | pa.Table]:
-        """Its rows in order, a bounded number at a time, with these columns."""
-        ...
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What to take from every part, and what to do about gaps ("refuse" or "drop")."""
+    """What to take from every part: features, the columns with another role, the rule for gaps."""
 
     features: tuple[Feature, ...]
-    targets: tuple[str, ...]
-    nulls: str
+    request: Request
+    levels: Levels
     where: str
-    levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    weight: str | None = None
-    offset: str | None = None
-    trials: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the features."""
+        """Names of the features."""
         return tuple(feature.name for feature in self.features)
+
+    @property
+    def others(self) -> list[str]:
+        """The columns that are no features: targets, then weight, offset and trials."""
+        return [name for name, _ in self.request.roles]
 
     @property
     def columns(self) -> list[str]:
         """The columns to read, each once."""
-        used = dict.fromkeys(feature.column for feature in self.features)
-        return [*used, *self.targets, *self.beside.values()]
+        return [*dict.fromkeys(feature.column for feature in self.features), *self.others]
 
-    @property
-    def beside(self) -> dict[str, str]:
-        """The columns of ``BESIDE`` that there are, by what they are."""
-        asked = ((role, getattr(self, role)) for role in BESIDE)
-        return {role: name for role, name in asked if name is not None}
+    def inputs(self, table: pa.RecordBatch | pa.Table) -> np.ndarray:
+        """(n, d) numbers of the features, NaN at gaps."""
+        X = np.empty((table.num_rows, len(self.features)))
+        for j, one in enumerate(self.features):
+            X[:, j] = values_of(one, table.column(one.column), self.levels, self.where)
+        return X
+
+    def held(self, table: pa.RecordBatch | pa.Table, names: Iterable[str]) -> dict[str, np.ndarray]:
+        """(n,) numbers of other columns, NaN at gaps."""
+        return {name: numbers(table.column(name), name, self.where) for name in names}
+
+    def together(self, held: Mapping[str, np.ndarray]) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
+        """The target, and the weight, offset and trials there are."""
+        y = together([held[name] for name in self.request.targets])
+        return y, {role: held[name] for role, name in self.request.extras.items()}
 
     def batches(self, number: int, part: Part, rows: int, counting: bool = False) -> Iterator[Batch]:
-        """The batches of one part; with ``counting`` gaps are dropped and counted whatever ``nulls`` says."""
-        first = number << _PART_SHIFT
+        """The batches of one part; with ``counting`` gaps are dropped and counted whatever ``nulls`` is."""
+        first = number << 40  # a row's number: its part above, its place in the part below
         for table in part.tables(self.columns, rows):
             if table.num_rows == 0:
                 continue
             batch = self._batch(table, first)
             first += table.num_rows
-            if batch.dropped and self.nulls == "refuse" and not counting:
+            if batch.dropped and self.request.nulls == "refuse" and not counting:
                 raise ValueError(self.refusal(batch.dropped, None, batch.faults))
             yield batch
 
-    def refusal(self, dropped: int, total: int | None, faults: dict[str, int]) -> str:
+    def refusal(self, dropped: int, total: int | None, faults: Mapping[str, int]) -> str:
         """The sentence about rows with gaps."""
         held = [f"{name!r} ({count})" for name, count in faults.items() if count]
         more = f" and {len(held) - 5} more" if len(held) > 5 else ""
@@ -85,39 +101,57 @@ class Selection:
         )
 
     def _batch(self, table: pa.RecordBatch | pa.Table, first: int) -> Batch:
-        n, levels = table.num_rows, dict(self.levels)
-        others = [*self.targets, *self.beside.values()]
-        columns = [feature.column for feature in self.features] + others
-        values = np.empty((len(columns), n))
-        for j, feature in enumerate(self.features):
-            values[j] = values_of(feature, table.column(feature.column), levels, self.where)
-        for j, name in enumerate(others, start=len(self.features)):
-            values[j] = numbers(table.column(name), name, self.where)
-        row = np.arange(first, first + n, dtype=np.int64)
-        bad = ~np.isfinite(values)
-        dropped, faults = 0, {}
-        if bad.any():
-            good = ~bad.any(axis=0)
-            counts = bad.sum(axis=1)
-            faults = {name: int(c) for name, c in zip(columns, counts, strict=True) if c}
-            dropped, values, row = n - int(good.sum()), values[:, good], row[good]
-        d, q = len(self.features), len(self.targets)
-        place = {role: d + q + j for j, role in enumerate(self.beside)}
-        if "weight" in place and np.any(values[place["weight"]] == 0):  # such rows do not count at all
-            counts = values[place["weight"]] != 0
-            values, row = values[:, counts], row[counts]
-        beside = {role: values[at] for role, at in place.items()}
-        weight = beside.get("weight")
-        if weight is not None and np.any(weight < 0):
-            raise ValueError(
-                f"{self.where} has negative weights in column {self.weight!r}: weights count samples, give "
-                "numbers from 0 on"
-            )
-        y = together(list(values[d : d + q]))
-        return Batch(
-            np.ascontiguousarray(values[:d].T), y, weight, row, dropped, faults, first,
-            beside.get("offset"), beside.get("trials"),
-        )  # fmt: skip
+        X, held = self.inputs(table), self.held(table, self.others)
+        row = np.arange(first, first + len(X), dtype=np.int64)
+        finite = np.isfinite(X)
+        good, faults = finite.all(axis=1), {}
+        for values in held.values():
+            good &= np.isfinite(values)
+        dropped = len(X) - int(good.sum())
+        if dropped:
+            counts = [*(~finite).sum(axis=0), *(np.sum(~np.isfinite(values)) for values in held.values())]
+            columns = [*(one.column for one in self.features), *held]
+            faults = {name: int(count) for name, count in zip(columns, counts, strict=True) if count}
+        name = self.request.weight
+        if name is not None:
+            if np.any(held[name] < 0):
+                raise ValueError(
+                    f"{self.where} has negative weights in column {name!r}: weights count samples, give "
+                    "numbers from 0 on"
+                )
+            good &= held[name] != 0  # such rows do not count at all
+        if not good.all():
+            X, row, held = X[good], row[good], {name: values[good] for name, values in held.items()}
+        y, extras = self.together(held)
+        weight, offset, trials = (extras.get(role) for role in EXTRAS)
+        return Batch(X, y, weight, row, dropped, faults, first, offset, trials)
+
+
+def select(found: Contents, request: Request) -> tuple[Selection, tuple[str, ...], list[str]]:
+    """The selection that a request makes among the columns of a source, notes, and what is wrong with it."""
+    names, where, kinds = found.schema.names, found.where, found.kinds
+    must_be_choosable(names, request, where)
+    if found.rows == 0:
+        raise ValueError(f"{where} has column names but no rows: give a table with data in it")
+    levels: Levels = {}
+    if isinstance(request.one_hot, Mapping):
+        levels = {column: tuple(map(str, held)) for column, held in request.one_hot.items()}
+    elif request.one_hot:
+        text = [name for name in wanted_columns(names, request) if kinds.get(name) is ColumnKind.TEXT]
+        tables = (table for part in found.parts for table in part.tables(text, BATCH_ROWS))
+        levels = learnt_levels(tables, text, where)
+    features = choose(names, request, levels)
+
+    def some(name: str) -> pa.Array | None:
+        """Some values of a column, to show in a message; None where reading them fails."""
+        try:
+            return next(found.parts[0].tables([name], 10_000)).column(0)
+        except (ValueError, StopIteration, IndexError, TypeError):
+            return None
+
+    problems = list(not_numeric(features, request, kinds, where, some))
+    notes = (*found.notes, *level_notes(features, levels))
+    return Selection(features, request, levels, where), notes, problems
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,11 +160,16 @@ class Source:
 
     Attributes
     ----------
-    parts : pieces that one worker reads by itself.
-    selection : features, target, weight column and the rule for gaps.
-    n_rows : rows before any are dropped.
-    fingerprint : changes when the data change, as far as names, sizes and dates tell.
-    notes : what was done to the columns on the way, a sentence each.
+    parts : tuple of Part
+        Pieces that one worker reads by itself.
+    selection : Selection
+        Features, columns with another role and the rule for gaps.
+    n_rows : int
+        Rows before any are dropped.
+    fingerprint : str
+        Changes when the data change, as far as names, sizes and dates show.
+    notes : tuple of str
+        What was done to the columns, a sentence each.
     """
 
     parts: tuple[Part, ...] = field(repr=False)
@@ -141,6 +180,7 @@ class Source:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
+        """Names of the features."""
         return self.selection.names
 
     @property
@@ -150,7 +190,8 @@ class Source:
 
     @property
     def target_names(self) -> tuple[str, ...]:
-        return self.selection.targets
+        """Names of the targets."""
+        return self.selection.request.targets
 
     @property
     def target_name(self) -> str | None:
@@ -158,57 +199,84 @@ class Source:
         return ", ".join(self.target_names) or None
 
     @property
-    def weight_name(self) -> str | None:
-        return self.selection.weight
-
-    @property
     def n_inputs(self) -> int:
+        """Number of features."""
         return len(self.selection.features)
 
     def __repr__(self) -> str:
         target = targets_in_words(self.target_names)
         return (
             f"Source({self.n_rows} rows in {len(self.parts)} parts, {self.n_inputs} features "
-            f"{shorten(list(self.feature_names), 3)}, {target})"
+            f"{shorten(self.feature_names, 3)}, {target})"
         )
 
     def batches(self, rows: int = BATCH_ROWS) -> Iterator[Batch]:
-        """All rows in order, at most about ``rows`` at a time, the next ones read while these are used."""
+        """Iterate over all rows in order, the next batch read while one is used.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of a batch at most, about.
+
+        Yields
+        ------
+        Batch
+            Finite rows.
+        """
         if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
-            raise ValueError(f"rows must be a whole number of rows a batch, got {rows!r}")
+            raise ValueError(f"rows must be a whole number of rows per batch, got {rows!r}")
         for number, part in enumerate(self.parts):
             yield from prefetched(self.selection.batches(number, part, int(rows)))
 
 
-def prefetched(items: Iterator[T], depth: int = 2) -> Iterator[T]:
-    """The same items, made in a thread of their own up to ``depth`` ahead; its errors arrive here."""
-    queue: Queue = Queue(maxsize=depth)
-    end, closed = object(), []
+def open_source(found: Contents, request: Request) -> Source:
+    """The source of whatever holds the samples."""
+    selection, notes, problems = select(found, request)
+    must_be_none(problems)
+    if len(request.targets) > 1 and len(request.targets) >= found.rows:
+        raise ValueError(
+            f"{found.where} has {found.rows} rows for {len(request.targets)} targets: bring more rows"
+        )
+    if request.constant == "drop":
+        flat = _constant_features(found.parts, selection)
+        left = tuple(one for one in selection.features if one.name not in flat)
+        notes += (constant_note(flat),) if flat else ()
+        if not left:
+            raise ValueError(no_feature_varies(found.where))
+        selection = replace(selection, features=left)
+    mark = hashlib.sha256(f"{found.fingerprint()}|{selection}".encode()).hexdigest()
+    return Source(tuple(found.parts), selection, found.rows, mark, notes)
 
-    def work() -> None:
-        try:
-            for item in items:
-                queue.put((item, None))
-                if closed:
-                    return
-        except BaseException as error:  # handed over, not swallowed
-            queue.put((None, error))
-            return
-        queue.put((end, None))
 
-    thread = Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        while True:
-            item, error = queue.get()
-            if error is not None:
-                raise error
-            if item is end:
-                return
+def no_feature_varies(where: str) -> str:
+    """The sentence where no feature is left."""
+    return f"{where} has no feature that varies: give a table with at least one"
+
+
+def _constant_features(parts: Any, selection: Selection) -> list[str]:
+    """Features that never vary: those that do not in the first rows are followed until they do."""
+    left, ends = list(selection.features), {}
+    request = Request(nulls="drop")
+    for number, part in enumerate(parts):
+        here = Selection(tuple(left), request, selection.levels, selection.where)
+        for batch in here.batches(number, part, BATCH_ROWS):
+            if not len(batch):
+                continue
+            for one, low, high in zip(here.features, batch.X.min(axis=0), batch.X.max(axis=0), strict=True):
+                before = ends.get(one.name, (low, high))
+                ends[one.name] = (min(before[0], low), max(before[1], high))
+            still = ~varying(*np.array([ends[one.name] for one in left]).T)
+            left = [one for one, flat in zip(left, still, strict=True) if flat]
+            if not left:
+                return []
+    return [one.name for one in left]
+
+
+def prefetched(items: Iterator[T]) -> Iterator[T]:
+    """The same items, the next one made in a thread while one is used."""
+    end: Any = object()
+    with ThreadPoolExecutor(1) as pool:
+        ahead = pool.submit(next, items, end)
+        while (item := ahead.result()) is not end:
+            ahead = pool.submit(next, items, end)
             yield item
-    finally:
-        closed.append(True)
-        while thread.is_alive():  # a reader that was left waits on a full queue
-            if not queue.empty():
-                queue.get_nowait()
-            thread.join(0.01)

@@ -7,58 +7,48 @@ which rows those are depends on the seed alone, not on batches, order or workers
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from onehidden.data.source import Selection
-from onehidden.data.table import Batch
-from onehidden.data.varying import varying
+from onehidden.data.arrays import varying
+from onehidden.data.reduction import reduce
+from onehidden.data.source import Selection, Source
+from onehidden.data.table import Batch, Table
+
+WANTED = 64  # rows in which a column should leave its usual value: as many as units have weights on it
+Rows = tuple[np.ndarray, ...]  # their numbers, and columns of values that belong to them
 
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What the first pass found; with weights, means and covariances are weighted.
+    """What the first pass found; with weights, means and covariances are weighted."""
 
-    Attributes
-    ----------
-    n : rows kept; ``weight`` the sum of their weights.
-    mean, covariance, low, high : of the features, (d,), (d, d), (d,), (d,).
-    level, variance, bottom, top : mean, variance, least and greatest value of the target; of several an array
-        each.
-    dropped, faults : rows left out for gaps, and gaps by column.
-    X, y, w : the sampled rows in the order of the data (rare ones that were added come last); w is None
-        without weights.
-    """
-
-    n: int
-    weight: float
-    mean: np.ndarray
-    covariance: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    level: Any
+    n: int  # rows kept
+    weight: float  # sum of their weights
+    mean: np.ndarray  # (d,) of the features
+    covariance: np.ndarray  # (d, d)
+    low: np.ndarray  # (d,)
+    high: np.ndarray  # (d,)
+    level: Any  # mean of the target; of several targets an array, as the next three
     variance: Any
     bottom: Any
     top: Any
-    dropped: int
-    faults: dict[str, int]
+    dropped: int  # rows left out for gaps
+    faults: dict[str, int]  # gaps by column
+    # The sampled rows in the order of the data (rare ones come last), and their weights, if any.
     X: np.ndarray = field(repr=False)
     y: np.ndarray = field(repr=False)
     w: np.ndarray | None = field(repr=False)
 
 
 class Survey:
-    """Accumulator of a ``Summary``.
+    """Accumulator of a ``Summary`` of d features, and of q targets where ``outputs`` is q.
 
-    Parameters
-    ----------
-    d : features.
-    sample : rows to keep.
-    rows : rows expected in all: parts then keep only their share.
-    seed : of the choice of rows.
-    outputs : q, for targets (n, q); None for one target (n,).
+    ``sample`` rows are kept, chosen by ``seed``; where ``rows`` are expected in all, parts keep their share.
     """
 
     def __init__(
@@ -69,21 +59,20 @@ class Survey:
         share = 1.0 if not rows else (sample + 8 * np.sqrt(sample) + 8) / rows
         self._limit = np.uint64(min(share, 1.0) * float(2**64 - 2**11))
         self.n, self.dropped, self.weight = 0, 0, 0.0
-        self.faults: dict[str, int] = {}
+        self.faults: Counter[str] = Counter()
         p = d + (1 if outputs is None else outputs)
         self._mean, self._scatter = np.zeros(p), np.zeros((p, p))
         self._low, self._high = np.full(p, np.inf), np.full(p, -np.inf)
-        self._kept: list[tuple[np.ndarray, ...]] = []
-        self._held = 0
+        self._kept: list[Rows] = []
 
     def update(self, batch: Batch) -> Survey:
+        """Add the rows of a batch."""
         if batch.y is None:
             raise ValueError("the source has no target: open it with target=NAME")
         if batch.y.ndim == 2 and self.outputs is None:
             raise ValueError("a streamed source is read for one target at a time: name one, or hold it whole")
         self.dropped += batch.dropped
-        for name, count in batch.faults.items():
-            self.faults[name] = self.faults.get(name, 0) + count
+        self.faults.update(batch.faults)
         if not len(batch):
             return self
         values = np.column_stack([batch.X, batch.y])
@@ -95,33 +84,29 @@ class Survey:
             rest = weight @ centred / total  # what rounding left in the mean
             scatter = (centred * weight[:, None]).T @ centred - total * np.outer(rest, rest)
             self._combine(total, mean + rest, scatter)
-        self.n += len(batch)
-        self._low = np.minimum(self._low, values.min(axis=0))
-        self._high = np.maximum(self._high, values.max(axis=0))
-        self._take(batch.row, values, weight)
+        self._widen(len(batch), values.min(axis=0), values.max(axis=0))
+        if self.sample:
+            low = hashed(batch.row, self.seed) < self._limit
+            self._keep([(batch.row[low], values[low], weight[low])])
         return self
 
     def merge(self, other: Survey) -> Survey:
+        """Add what another survey of the same kind holds."""
         if (self.sample, self.seed, self._limit) != (other.sample, other.seed, other._limit):
             raise ValueError("only surveys of one sample size and seed merge")
         self._combine(other.weight, other._mean, other._scatter)
-        self.n += other.n
+        self._widen(other.n, other._low, other._high)
         self.dropped += other.dropped
-        for name, count in other.faults.items():
-            self.faults[name] = self.faults.get(name, 0) + count
-        self._low = np.minimum(self._low, other._low)
-        self._high = np.maximum(self._high, other._high)
-        self._kept += other._kept
-        self._held += other._held
-        self._trim(2 * self.sample)
+        self.faults.update(other.faults)
+        self._keep(other._kept)
         return self
 
     def result(self) -> Summary:
+        """The summary of all rows."""
         if self.n == 0 or not self.weight > 0:
             raise ValueError(f"no usable rows: {self.dropped} were left out for missing values")
-        self._trim(self.sample)
         d, y = self.d, self.d if self.outputs is None else slice(self.d, None)
-        row, values, weight = self._joined()
+        row, values, weight = self._sampled()
         order = np.argsort(row)
         covariance = self._scatter / self.weight
         level, variance, bottom, top = (
@@ -132,7 +117,7 @@ class Survey:
         return Summary(
             self.n, self.weight, self._mean[:d], covariance[:d, :d], self._low[:d], self._high[:d],
             level, variance, bottom, top,
-            self.dropped, self.faults, np.ascontiguousarray(values[order, :d]), values[order][:, y],
+            self.dropped, dict(self.faults), np.ascontiguousarray(values[order, :d]), values[order][:, y],
             None if plain else weight[order],
         )  # fmt: skip
 
@@ -145,32 +130,105 @@ class Survey:
         self._mean = self._mean + step * (weight / total)
         self.weight = total
 
-    def _take(self, row: np.ndarray, values: np.ndarray, weight: np.ndarray) -> None:
-        if not self.sample:
-            return
-        low = hashed(row, self.seed) < self._limit
-        self._kept.append((row[low], values[low], weight[low]))
-        self._held += int(low.sum())
-        self._trim(2 * self.sample)
+    def _widen(self, n: int, low: np.ndarray, high: np.ndarray) -> None:
+        self.n += n
+        self._low, self._high = np.minimum(self._low, low), np.maximum(self._high, high)
 
-    def _trim(self, most: int) -> None:
-        """Down to the wanted number once there are more than ``most``."""
-        if self._held <= most or self._held <= self.sample:
-            return
-        row, values, weight = self._joined()
-        keep = np.argsort(hashed(row, self.seed), kind="stable")[: self.sample]
-        self._kept, self._held = [(row[keep], values[keep], weight[keep])], len(keep)
+    def _keep(self, rows: list[Rows]) -> None:
+        """Add rows to the sample; it is cut to size once it is twice as large."""
+        self._kept += rows
+        if sum(len(row) for row, *_ in self._kept) > 2 * self.sample:
+            self._kept = [self._sampled()]
 
-    def _joined(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _sampled(self) -> Rows:
         if not self._kept:
             return np.zeros(0, np.int64), np.zeros((0, len(self._mean))), np.zeros(0)
-        row, values, weight = (np.concatenate(part) for part in zip(*self._kept, strict=True))
-        return row, values, weight
+        rows = _joined(self._kept)
+        lowest = np.argsort(hashed(rows[0], self.seed), kind="stable")[: self.sample]
+        return tuple(column[lowest] for column in rows)
+
+
+class RareRows:
+    """Accumulator of rows that leave the usual value of some column: indicators of rare events, mostly.
+
+    Of more than ``wanted`` rows per column, or ``most`` rows in all, ``seed`` chooses.
+    """
+
+    def __init__(
+        self, columns: np.ndarray, usual: np.ndarray, seed: int = 0, wanted: int = WANTED, most: int = 8192
+    ) -> None:
+        self.columns, self.usual, self.seed = columns, usual, seed
+        self.wanted = max(1, min(wanted, most // max(len(columns), 1)))
+        self._kept: list[Rows] = []
+
+    def update(self, batch: Batch) -> RareRows:
+        """Add the rows of a batch."""
+        assert batch.y is not None
+        weight = np.ones(len(batch)) if batch.weight is None else batch.weight
+        return self._keep([(batch.row, batch.X, batch.y, weight)])
+
+    def merge(self, other: RareRows) -> RareRows:
+        """Add what another accumulator holds."""
+        return self._keep(other._kept)
+
+    def result(self) -> Rows:
+        """X, y and weights of the rows, in the order of the data."""
+        row, *rest = self._kept[0]
+        return tuple(column[np.argsort(row)] for column in rest)
+
+    def _keep(self, rows: list[Rows]) -> RareRows:
+        """For each column the rows whose numbers hash lowest: batches and order do not matter."""
+        if not rows:
+            return self
+        found = _joined([*self._kept, *rows])
+        row, X, *_ = found
+        order, keep = np.argsort(hashed(row, self.seed), kind="stable"), np.zeros(len(row), bool)
+        for column, usual in zip(self.columns, self.usual, strict=True):
+            keep[order[X[order, column] != usual][: self.wanted]] = True
+        self._kept = [tuple(one[keep] for one in found)]
+        return self
+
+
+def rare_columns(summary: Summary) -> tuple[np.ndarray, np.ndarray]:
+    """Columns that leave their usual value in too few rows of a sample, and those values."""
+    columns, usual, _ = _rare(summary)
+    whole = len(summary.X) == summary.n  # there are no other rows to find
+    return (columns[:0], usual[:0]) if whole else (columns, usual)
+
+
+def rare_column_reasons(summary: Summary, names: tuple[str, ...]) -> list[str]:
+    """One clause for each column that leaves its usual value in few rows, all of which the sample holds."""
+    return [
+        f"column {names[j]!r} differs from {usual:g} in only {count} of {summary.n} rows"
+        for j, usual, count in zip(*_rare(summary), strict=True)
+    ]
+
+
+def _rare(summary: Summary) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns, their usual values, and the rows of the sample that leave them."""
+    usual = np.median(summary.X, axis=0)
+    count = np.sum(summary.X != usual, axis=0)
+    scarce = np.flatnonzero(count < min(WANTED, len(summary.X) / 2))
+    return scarce, usual[scarce], count[scarce]
+
+
+def with_rare_rows(summary: Summary, found: RareRows) -> Summary:
+    """The sample with all rare rows in place of those of them that it holds already.
+
+    The rows are chosen by their inputs alone: the noise in them is that of any other row.
+    """
+    X, y, weight = found.result()
+    common = np.all(summary.X[:, found.columns] == found.usual, axis=1)
+    held = np.ones(len(common)) if summary.w is None else summary.w
+    w = np.concatenate([held[common], weight])
+    plain = bool(np.all(w == 1.0))
+    X, y = np.vstack([summary.X[common], X]), np.append(summary.y[common], y)
+    return replace(summary, X=X, y=y, w=None if plain else w)
 
 
 def must_be_usable(summary: Summary, selection: Selection) -> None:
-    """Gaps where they are refused, and constant columns: one sentence each."""
-    if summary.dropped and selection.nulls == "refuse":
+    """Refuse gaps where they are not to be dropped, and constant columns, one sentence each."""
+    if summary.dropped and selection.request.nulls == "refuse":
         raise ValueError(selection.refusal(summary.dropped, summary.n + summary.dropped, summary.faults))
     flat = np.flatnonzero(~varying(summary.low, summary.high))
     if flat.size:
@@ -181,6 +239,33 @@ def must_be_usable(summary: Summary, selection: Selection) -> None:
         )
 
 
+def sampled(
+    source: Table | Source, rows: int = 20_000, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Some rows of a source in memory, to draw pictures from.
+
+    Parameters
+    ----------
+    source : Table or Source
+        A source needs a target.
+    rows : int
+        About how many rows are drawn of a streamed source; more dots than these cover each other.
+    seed : int
+        Which rows those are depends on it alone.
+
+    Returns
+    -------
+    tuple of ndarray
+        X and y; of a table all of it.
+    """
+    if isinstance(source, Table):
+        return source.X, source.y
+    wanted = min(rows, source.n_rows)
+    outputs = len(source.target_names) if len(source.target_names) > 1 else None
+    found = reduce(source, partial(Survey, source.n_inputs, wanted, source.n_rows, seed, outputs)).result()
+    return found.X, found.y
+
+
 def hashed(row: np.ndarray, seed: int) -> np.ndarray:
     """splitmix64 of the row's number and the seed: uniform 64-bit numbers."""
     with np.errstate(over="ignore"):
@@ -189,3 +274,7 @@ def hashed(row: np.ndarray, seed: int) -> np.ndarray:
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
         return z ^ (z >> np.uint64(31))
+
+
+def _joined(kept: list[Rows]) -> Rows:
+    return tuple(np.concatenate(column) for column in zip(*kept, strict=True))

@@ -1,12 +1,112 @@
-"""The record every source becomes: features, target, and their names."""
+"""Records: what is wanted of a source (Request), and what it becomes (Batch, Table)."""
 
 from __future__ import annotations
 
+import codecs
+import numbers
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+
+OneHot = bool | Mapping[str, Sequence[str]]
+Name = str | int  # of a column, or its place where columns have no names
+Targets = tuple[Name, ...]
+EXTRAS = ("weight", "offset", "trials")  # roles of columns that are neither feature nor target
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to take from a source: the keywords of ``data.open``, which describes them."""
+
+    targets: tuple[str, ...] = ()
+    columns: Sequence[str] | None = None
+    weight: str | None = None
+    offset: str | None = None
+    trials: str | None = None
+    nulls: str = "refuse"
+    drop: Sequence[str] = ()
+    one_hot: OneHot = False
+    constant: str = "keep"
+    encoding: str | None = None
+    decimal: str = "."
+    na: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("columns", "drop", "na"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _names(name, getattr(self, name)))
+        for name in EXTRAS:
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, str(getattr(self, name)))
+        for name, words in (("nulls", ("refuse", "drop")), ("constant", ("keep", "drop"))):
+            if getattr(self, name) not in words:
+                raise ValueError(
+                    f"{name} must be {' or '.join(map(repr, words))}, got {getattr(self, name)!r}"
+                )
+        if not isinstance(self.one_hot, (bool, Mapping)):
+            raise ValueError(f"one_hot must be True, False or a dict of categories, got {self.one_hot!r}")
+        if self.decimal not in (".", ","):
+            raise ValueError(f"decimal must be '.' or ',', got {self.decimal!r}")
+        if self.encoding is not None:
+            _check_encoding(self.encoding)
+        found: dict[str, str] = {}
+        for name, role in self.roles:
+            if found.get(name) == role:
+                raise ValueError(f"target names {name!r} more than once: list each column once")
+            if name in found:
+                raise ValueError(
+                    f"{name!r} cannot be both the {found[name]} and the {role}: name two columns"
+                )
+            if name in self.drop:
+                raise ValueError(f"{name!r} cannot be both the {role} and left out: take it out of drop")
+            found[name] = role
+
+    @property
+    def extras(self) -> dict[str, str]:
+        """The columns of ``EXTRAS`` that are wanted, by role."""
+        wanted = {role: getattr(self, role) for role in EXTRAS}
+        return {role: name for role, name in wanted.items() if name is not None}
+
+    @property
+    def roles(self) -> list[tuple[str, str]]:
+        """(column, role) of all columns that are no features."""
+        return [*((n, "target") for n in self.targets), *((n, role) for role, n in self.extras.items())]
+
+
+def named_targets(target: object) -> Targets:
+    """One target, several or none as a tuple of names and places."""
+    if target is None:
+        return ()
+    if not isinstance(target, Iterable) or isinstance(target, str):
+        target = (target,)
+    found = tuple(
+        int(one) if isinstance(one, numbers.Integral) and not isinstance(one, bool) else str(one)
+        for one in target
+    )
+    if not found:
+        raise ValueError("target must name at least one column, got an empty list")
+    return found
+
+
+def _names(who: str, given: object) -> tuple[str, ...]:
+    if isinstance(given, str):
+        raise ValueError(f"{who} must be a list of names, got the text {given!r}: write [{given!r}]")
+    if not isinstance(given, Iterable):
+        raise ValueError(f"{who} must be a list of names, got {given!r}")
+    return tuple(map(str, given))
+
+
+def _check_encoding(encoding: str) -> None:
+    try:
+        known = codecs.lookup(encoding)
+    except (LookupError, TypeError, ValueError):
+        known = None
+    if known is None or not getattr(known, "_is_text_encoding", True):
+        raise ValueError(
+            f"encoding must be one that Python knows, as 'utf-8', 'cp1252' or 'utf-16', got {encoding!r}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,10 +115,18 @@ class Batch:
 
     Attributes
     ----------
-    X, y : (n, d); (n,), of several targets (n, q), or None.
-    weight, offset, trials : (n,) or None.
-    row : (n,) numbers that name each row for good, whatever the batches; they begin at ``first``.
-    dropped : rows left out for missing or infinite values, and ``faults``: how many in each column.
+    X, y : ndarray
+        (n, d); (n,), of several targets (n, q), or None.
+    weight, offset, trials : ndarray or None
+        (n,) each.
+    row : ndarray
+        (n,) numbers of the rows, the same whatever the batches; they begin at ``first``.
+    first : int
+        Number of the first row that was read.
+    dropped : int
+        Rows left out for missing or infinite values.
+    faults : dict of str to int
+        Missing or infinite values by column.
     """
 
     X: np.ndarray
@@ -41,16 +149,24 @@ class Table:
 
     Attributes
     ----------
-    X : (n, d) features.
-    y : (n,) target; (n, q) of several; None when none was asked for.
-    feature_names : d names, in the order of X's columns.
-    target_names : names of y's columns; none, one or several.
-    weight : (n,) weights of the rows, from 0 on, or None; ``weight_name`` their column.
-    levels : the categories of each text column that became indicators, the base first.
-    notes : what was done to the columns on the way, a sentence each.
-    row, n_read : (n,) the places of the rows among the n_read that were read; None where all were kept.
-    offset, trials : (n,) what is added to the linear predictor, and how many trials each row counts; or None,
-        with ``offset_name`` and ``trials_name``.
+    X : ndarray
+        (n, d) features.
+    y : ndarray or None
+        (n,) target, or (n, q) of several.
+    feature_names : tuple of str
+        Names of X's columns.
+    target_names : tuple of str
+        Names of y's columns.
+    weight, offset, trials : ndarray or None
+        (n,) weights from 0 on; what is added to the linear predictor; trials of each row.
+    weight_name, offset_name, trials_name : str or None
+        Their columns.
+    levels : mapping
+        Categories of each text column that became indicators, the base first.
+    notes : tuple of str
+        What was done to the columns, a sentence each.
+    row, n_read : ndarray or None, int or None
+        (n,) places of the rows among the ``n_read`` that were read; None where all were kept.
     """
 
     X: np.ndarray
@@ -75,46 +191,39 @@ class Table:
 
     @property
     def n_rows(self) -> int:
+        """Number of rows."""
         return self.X.shape[0]
 
     @property
     def n_inputs(self) -> int:
+        """Number of features."""
         return self.X.shape[1]
 
     def __repr__(self) -> str:
         return f"Table({self.n_rows} rows, {self.n_inputs} features, {targets_in_words(self.target_names)})"
 
     def batches(self) -> Iterator[Batch]:
-        """All rows at once: what a streamed source gives in pieces."""
+        """All rows in one batch, where a streamed source gives several."""
         row = np.arange(self.n_rows) if self.row is None else self.row
-        read = self.n_rows if self.n_read is None else self.n_read
-        yield Batch(
-            self.X, self.y, self.weight, row, read - self.n_rows, offset=self.offset, trials=self.trials
-        )
+        dropped = 0 if self.n_read is None else self.n_read - self.n_rows
+        yield Batch(self.X, self.y, self.weight, row, dropped, offset=self.offset, trials=self.trials)
 
 
 def targets_in_words(names: Sequence[str]) -> str:
-    """no target, target 'y', targets 'a', 'b'."""
+    """Targets as in: no target, target 'y', targets 'a', 'b'."""
     if not names:
         return "no target"
     return f"target{'s' if len(names) > 1 else ''} {shorten(names)}"
 
 
-def read_only(array: np.ndarray) -> np.ndarray:
-    """A view that cannot be written through; the caller's own array stays as it was."""
-    view = array.view()
-    view.setflags(write=False)
-    return view
-
-
-def shorten(names: Sequence[str], limit: int = 5) -> str:
-    """At most ``limit`` quoted names, none of them long, and how many were left out."""
-    cut = [name if len(name) <= 60 else name[:57] + "..." for name in names[:limit]]
+def shorten(names: Sequence[object], limit: int = 5) -> str:
+    """At most ``limit`` quoted names, none of them long, and how many more there are."""
+    cut = [name if len(name) <= 60 else name[:57] + "..." for name in map(str, names[:limit])]
     shown = ", ".join(repr(name) for name in cut)
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 
 def left_out(names: Sequence[str]) -> str:
-    """How columns are left out, in Python and typed."""
+    """How columns are left out, in Python and on the command line."""
     typed = " ".join(f"--drop {shlex.quote(name)}" for name in names)
     return f"drop={list(names)!r} ({typed})"

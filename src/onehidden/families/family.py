@@ -1,32 +1,36 @@
-"""A family: what y is, given the network's output eta.
+"""A family: what y is, given the network's output eta; and the normal one, as the shortest example.
 
-The unit deviance d(y, eta) >= 0 stands where the squared residual stands for normal noise, and every family
-gives two derivatives of d/2: its score u = -(y - mu) slope / variance and the expected second one, the
-information omega = slope^2 / variance. A step of Fisher scoring is then a step of least squares with weights
+The unit deviance d(y, eta) >= 0 stands where the squared residual stands for normal noise. Every family gives
+two derivatives of d/2: its score u = -(y - mu) slope / variance and the expected second one, the information
+omega = slope^2 / variance. A step of Fisher scoring is then a step of least squares with weights
 
     sum omega r J,  sum omega J J',  r = (mu - y) / slope,  so that omega r = u.
 
-Families know nothing of rows. The offset (log exposure) of a row is part of eta. A prior weight of a row
-multiplies d, u and omega; the trials of a binomial row are such a weight, its y the share of successes.
-Several outputs (n, q) are treated one by one; a family with ``coupled`` outputs has a block a row instead.
+The offset (log exposure) of a row is part of eta. A prior weight of a row multiplies d, u and omega; the
+trials of a binomial row are such a weight, its y the share of successes. Several outputs (n, q) are treated
+one by one; a family with ``coupled`` outputs has a block a row instead.
+
+A new family is one subclass of ``Family`` and one line in ``onehidden.families``.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
+
+from onehidden.families.noticing import notice
 
 # Where the information has underflowed (a probability of 10^-30 that came true) the weight is this and the
-# residual u / FLOOR: omega r = u to rounding and both are finite. Nothing else in a sum of rows notices it.
+# residual u / FLOOR: omega r = u to rounding and both are finite.
 FLOOR = 1e-30
 
 Level = float | Float[np.ndarray, " q"]
-Rows = Float[np.ndarray, "*rows"]
-Blocks = Float[np.ndarray, "*blocks"]  # rows, or a matrix a row where outputs are coupled
+Values = Float[np.ndarray, "*rows"]
+Blocks = Float[np.ndarray, "*blocks"]  # values, or a matrix a row where outputs are coupled
 PerRow = Float[np.ndarray, " n"] | None
 
 
@@ -34,20 +38,14 @@ PerRow = Float[np.ndarray, " n"] | None
 class Working:
     """One step of Fisher scoring as weighted least squares.
 
-    Attributes
-    ----------
-    score : u, the derivative of d/2 in eta, (n,) or (n, m).
-    residual : r with Omega r = u, of the same shape.
-    root : sqrt(omega), of the same shape; where outputs are coupled (n, m, m) lower triangular L with
-        L L' = Omega.
-    whitened : L'r, of the same shape: with rows L'J this is plain least squares, and L whitened = u. Better
-        than L'r from the other two where probabilities underflow.
+    With rows L'J and ``whitened`` it is plain least squares. ``whitened`` keeps more digits than a product of
+    ``residual`` and ``root`` where probabilities underflow.
     """
 
-    score: Rows = field(repr=False)
-    residual: Rows = field(repr=False)
-    root: Blocks = field(repr=False)
-    whitened: Rows = field(repr=False)
+    score: Values = field(repr=False)  # u, (n,) or (n, m)
+    residual: Values = field(repr=False)  # r with Omega r = u, of the same shape
+    root: Blocks = field(repr=False)  # sqrt(omega); where outputs are coupled lower triangles, L L' = Omega
+    whitened: Values = field(repr=False)  # L'r, so that L whitened = u
 
     @property
     def coupled(self) -> bool:
@@ -63,22 +61,19 @@ class Working:
 class Family(ABC):
     """One family with its link.
 
-    Attributes
+    Parameters
     ----------
-    link : name of the link. name, links : of the family, and the links it can have.
-    coupled : whether the outputs of a row depend on each other.
-    scaled : whether the variance has a free factor phi (normal, gamma); else phi = 1.
-    discrete : whether y has a lattice of values.
-    counted : whether rows have trials.
+    link : str
+        One of ``links``.
     """
 
     link: str
     name: ClassVar[str]
-    links: ClassVar[tuple[str, ...]]
-    coupled: ClassVar[bool] = False
-    scaled: ClassVar[bool] = False
-    discrete: ClassVar[bool] = True
-    counted: ClassVar[bool] = False
+    links: ClassVar[tuple[str, ...]]  # that it can have, the usual one first
+    coupled: ClassVar[bool] = False  # the outputs of a row depend on each other
+    scaled: ClassVar[bool] = False  # the variance has a free factor phi (normal, gamma); else phi = 1
+    discrete: ClassVar[bool] = True  # y has a lattice of values
+    counted: ClassVar[bool] = False  # rows have trials
 
     def __post_init__(self) -> None:
         if self.link not in self.links:
@@ -86,105 +81,178 @@ class Family(ABC):
             raise ValueError(f"the {self.name} family has the link {usual}, not {self.link!r}")
 
     @abstractmethod
-    def mean(self, eta: Rows) -> Rows:
-        """mu at eta."""
+    def mean(self, eta: Values) -> Values:
+        """Return mu at eta."""
 
     @abstractmethod
-    def slope(self, eta: Rows) -> Blocks:
-        """d mu / d eta."""
+    def slope(self, eta: Values) -> Blocks:
+        """Return d mu / d eta."""
 
     @abstractmethod
-    def variance(self, mu: Rows) -> Blocks:
-        """V(mu): the variance of y divided by phi."""
+    def variance(self, mu: Values) -> Blocks:
+        """Return V(mu), the variance of y divided by phi."""
 
     @abstractmethod
-    def unlink(self, mu: Rows) -> Rows:
-        """eta of a mean inside the range of the family."""
+    def unlink(self, mu: Values) -> Values:
+        """Return eta of a mean inside the range of the family."""
 
     @abstractmethod
-    def deviance(self, y: Rows, eta: Rows) -> Blocks:
-        """d(y, eta) = 2 phi (log-likelihood at mu = y less that at eta) >= 0; infinite where eta has none."""
+    def deviance(self, y: Values, eta: Values) -> Blocks:
+        """Return d = 2 phi (log-likelihood at mu = y less that at eta); infinite where eta has none."""
 
     @abstractmethod
-    def score(self, y: Rows, eta: Rows) -> Rows:
-        """u = -(y - mu) slope / variance, the derivative of d/2 in eta."""
+    def score(self, y: Values, eta: Values) -> Values:
+        """Return u = -(y - mu) slope / variance, the derivative of d/2 in eta."""
 
     @abstractmethod
-    def information(self, eta: Rows) -> Blocks:
-        """omega = slope^2 / variance, the expected second derivative of d/2."""
+    def information(self, eta: Values) -> Blocks:
+        """Return omega = slope^2 / variance, the expected second derivative of d/2."""
 
-    @abstractmethod
-    def log_likelihood(self, y: Rows, eta: Rows, phi: Level = 1.0, trials: PerRow = None) -> Blocks:
-        """The logarithm of the density or probability of each row; trials are for the binomial."""
-
-    @abstractmethod
-    def simulate(
-        self,
-        eta: Rows,
-        rng: np.random.Generator,
-        phi: Level = 1.0,
-        trials: PerRow = None,
-    ) -> Rows:
-        """Draws of y given eta."""
-
-    @abstractmethod
     def inside(self, level: Level, n: float) -> Level:
-        """The mean of n rows, moved off the boundary of its range by half a row."""
+        """Return the mean of n rows, moved off the boundary of its range by half a row."""
+        return level
 
-    def working(self, y: Rows, eta: Rows) -> Working:
-        """A step of Fisher scoring as weighted least squares."""
+    def distribution(self, eta: Values, phi: Level = 1.0, trials: PerRow = None) -> Any:
+        """Return the frozen SciPy distribution of y at eta; of a binomial that of the successes."""
+        raise ValueError(f"the {self.name} family has no quantiles: its outputs are probabilities of classes")
+
+    def log_likelihood(self, y: Values, eta: Values, phi: Level = 1.0, trials: PerRow = None) -> Blocks:
+        """Return the logarithm of the density or probability of each row."""
+        law = self.distribution(eta, phi, trials)
+        return law.logpmf(np.rint(y * beside(trials, y))) if self.discrete else law.logpdf(y)
+
+    def simulate(
+        self, eta: Values, rng: np.random.Generator, phi: Level = 1.0, trials: PerRow = None
+    ) -> Values:
+        """Draw y given eta."""
+        drawn = self.distribution(eta, phi, trials).rvs(eta.shape, random_state=rng)
+        return drawn / beside(trials, eta)
+
+    def check_values(self, y: Values, trials: PerRow = None) -> None:  # noqa: B027
+        """Raise ``ValueError`` where finite y is outside the range of the family."""
+
+    def wider(self, y: Values) -> str:
+        """Return the name of the family to try where y spreads more, or more for larger means."""
+        return ""
+
+    def narrower(self, y: Values) -> str:
+        """Return the name of the family to try where y spreads less; empty where there is none."""
+        return ""
+
+    def working(self, y: Values, eta: Values) -> Working:
+        """Return a step of Fisher scoring as weighted least squares."""
         score = self.score(y, eta)
         weight = np.maximum(self.information(eta), FLOOR)
         root = np.sqrt(weight)
         return Working(score, score / weight, root, score / root)
 
-    def start(self, y: Rows, weight: PerRow = None) -> Level:
-        """eta of the model without inputs, finite for every target."""
+    def start(self, y: Values, weight: PerRow = None) -> Level:
+        """Return eta of the model without inputs, finite for every target."""
         level = self.inside(weighted_mean(y, weight), len(y))
         return self.unlink(np.asarray(level, float)[None])[0]
 
-    def estimated(self, y: Rows, eta: Rows, weight: PerRow = None) -> Family:
-        """This family with its own parameters, where it has free ones, at their most likely values."""
+    def estimated(self, y: Values, eta: Values, weight: PerRow = None) -> Family:
+        """Return the family with its free parameters, if it has any, at their most likely values."""
         return self
 
-    def dispersion(self, y: Rows, eta: Rows, freedom: float, weight: PerRow = None) -> Level:
-        """phi: Pearson's estimate, the sum of (y - mu)^2 / V(mu) over rows less parameters; 1 where fixed."""
+    def dispersion(self, y: Values, eta: Values, freedom: float, weight: PerRow = None) -> Level:
+        """Return Pearson's phi, the sum of (y - mu)^2 / V(mu) over rows less parameters; 1 where fixed."""
         if not self.scaled:
             return 1.0 if np.ndim(y) == 1 else np.ones(y.shape[1])
         mu = self.mean(eta)
         return weighted_sum((y - mu) ** 2 / self.variance(mu), weight) / freedom
 
-    def likely_dispersion(self, y: Rows, eta: Rows, weight: PerRow = None) -> Level:
-        """phi of greatest likelihood, parameters not charged; 1 where fixed."""
-        return self.dispersion(y, eta, 1.0)
+    def check_target(self, y: np.ndarray, trials: np.ndarray | None = None) -> None:
+        """Raise ``ValueError`` with one sentence where y, or its trials, cannot be of the family.
 
-    def misfit(
-        self,
-        y: Rows,
-        eta: Rows,
-        weight: PerRow = None,
-        trials: PerRow = None,
-    ) -> float:
-        """-2 log-likelihood, phi and the family's own parameters at their best: compares models and families.
-
-        For normal noise n log(mean d) up to a constant; with phi = 1 the deviance up to a constant of y.
-        Rows of weight w count w times.
+        Of a binomial y is the share of successes, of a softmax it has the rows of ``Softmax.target``.
         """
-        family = self.estimated(y, eta, weight)
-        rows = family.log_likelihood(y, eta, family.likely_dispersion(y, eta, weight), trials)
-        return float(-2 * np.sum(weighted_sum(rows, weight)))
+        y = np.asarray(y)
+        if y.dtype.kind not in "biuf":
+            raise ValueError(
+                f"the {self.name} family needs numbers, and y holds {kind_of(y)}: "
+                "labels are for OneHiddenClassifier"
+            )
+        y = y.astype(float)
+        refuse(~np.isfinite(y), y, "y must be finite", "leave these rows out")
+        if trials is not None:
+            trials = np.asarray(trials, float)
+            if not self.counted:
+                raise ValueError(f"trials are for the binomial family, not for {self.name}")
+            if trials.shape != y.shape[:1]:
+                raise ValueError(
+                    f"trials must have one entry for each of the {len(y)} rows, got {trials.shape}"
+                )
+            wrong = ~np.isfinite(trials) | (trials < 1) | (trials != np.rint(trials))
+            refuse(wrong, trials, "trials must be whole numbers from one on")
+        self.check_values(y, trials)
+
+    def stored(self) -> dict[str, Any]:
+        """Return name, link and own parameters, as a record keeps them."""
+        return {"name": self.name, **vars(self)}
 
 
 class WholeNumbers(Family):
     """A family on the whole numbers, or shares of them: its variance is mu (1 + bend mu)."""
 
     @property
-    @abstractmethod
     def bend(self) -> float:
-        """b of the variance mu (1 + b mu)."""
+        """The b of the variance mu (1 + b mu)."""
+        return 0.0
 
-    def variance(self, mu: Rows) -> Blocks:
+    def variance(self, mu: Values) -> Blocks:
         return mu * (1 + self.bend * mu)
+
+
+@dataclass(frozen=True)
+class Gaussian(Family):
+    """y = eta + noise of variance phi; d = (y - eta)^2.
+
+    Parameters
+    ----------
+    link : {"identity"}
+        How the mean of y follows from the network's output.
+    """
+
+    link: str = "identity"
+    name: ClassVar[str] = "gaussian"
+    links: ClassVar[tuple[str, ...]] = ("identity",)
+    scaled: ClassVar[bool] = True
+    discrete: ClassVar[bool] = False
+
+    def mean(self, eta: Values) -> Values:
+        return eta
+
+    def slope(self, eta: Values) -> Values:
+        return np.ones_like(eta)
+
+    def variance(self, mu: Values) -> Values:
+        return np.ones_like(mu)
+
+    def unlink(self, mu: Values) -> Values:
+        return mu
+
+    def deviance(self, y: Values, eta: Values) -> Values:
+        return (y - eta) ** 2
+
+    def score(self, y: Values, eta: Values) -> Values:
+        return eta - y
+
+    def information(self, eta: Values) -> Values:
+        return np.ones_like(eta)
+
+    def distribution(self, eta: Values, phi: Level = 1.0, trials: PerRow = None) -> Any:
+        from scipy import stats
+
+        return stats.norm(eta, np.sqrt(phi))
+
+    def wider(self, y: Values) -> str:
+        noticed = notice(y)
+        if noticed is not None:
+            return noticed.family
+        if np.all(y >= 0) and np.all(y == np.rint(y)):
+            return "poisson"
+        return "gamma" if np.all(y > 0) else ""
 
 
 def weighted_sum(values: Float[np.ndarray, "n ..."], weight: PerRow) -> Level:
@@ -195,3 +263,26 @@ def weighted_sum(values: Float[np.ndarray, "n ..."], weight: PerRow) -> Level:
 def weighted_mean(values: Float[np.ndarray, "n ..."], weight: PerRow) -> Level:
     """The mean over rows, one number an output."""
     return weighted_sum(values, weight) / (len(values) if weight is None else np.sum(weight))
+
+
+def beside(trials: PerRow, y: Values) -> Values:
+    """The trials of rows in the shape of y; one where None."""
+    if trials is None:
+        return np.ones_like(y)
+    return np.broadcast_to(trials.reshape(-1, *[1] * (y.ndim - 1)), y.shape)
+
+
+def kind_of(y: np.ndarray) -> str:
+    """What an array holds, in words."""
+    return "text" if y.dtype.kind in "US" or any(isinstance(v, str) for v in y.flat) else f"{y.dtype} values"
+
+
+def refuse(wrong: Bool[np.ndarray, "*rows"], y: np.ndarray, rule: str, advice: str = "") -> None:
+    """Raise with the first of the entries that break a rule, and how many they are."""
+    if not np.any(wrong):
+        return
+    row = int(np.argwhere(wrong)[0, 0])
+    others = int(np.sum(wrong)) - 1
+    more = f" (and {others} more)" if others else ""
+    tail = f"; {advice}" if advice else ""
+    raise ValueError(f"{rule}: row {row} is {y[wrong][0]:.6g}{more}{tail}")

@@ -1,8 +1,8 @@
-"""Links: how a linear predictor eta becomes a mean, with what deviances and scores need of it in stable form.
+"""Links and the divergence that deviances are made of, in forms that neither overflow nor cancel.
 
-Two kinds, after the range of the mean. A mean above zero is known by its logarithm and its growth
-d log(mu) / d eta; a share by log(p), log(1 - p) and their slopes. Means, slopes and variances follow from
-these without underflow: slope = mu growth, and for shares slope^2 / (p (1 - p)) = rise fall.
+A mean above zero is known by its logarithm and its growth d log(mu) / d eta; a share by log(p), log(1 - p)
+and their slopes. Means, slopes and variances follow without underflow: slope = mu growth, and for shares
+slope^2 / (p (1 - p)) = rise fall.
 """
 
 from __future__ import annotations
@@ -11,22 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 from scipy.special import erfcx, expit, log_expit, log_ndtr, ndtri
 
-from onehidden.families.divergence import LIMIT, exponential
-
 Curve = Callable[[np.ndarray], np.ndarray]
-LEAST = 1e-10  # the least eta of a link that takes eta > 0: its information, 1/mu, stays below 10^10
+LIMIT = 700.0  # e^700 = 10^304: beyond it doubles overflow
 
 
 @dataclass(frozen=True)
 class PositiveLink:
-    """A mean above zero.
+    """A mean above zero: log(mu) and d log(mu) / d eta at eta, and eta of mu.
 
-    Attributes
-    ----------
-    log_mean : log(mu) of eta. growth : d log(mu) / d eta. unlink : eta of mu.
-    half_line : whether eta must be above zero; a row below has no likelihood.
+    ``half_line`` says that eta must be above zero: a row below has no likelihood.
     """
 
     log_mean: Curve
@@ -37,14 +33,7 @@ class PositiveLink:
 
 @dataclass(frozen=True)
 class ShareLink:
-    """A mean between zero and one.
-
-    Attributes
-    ----------
-    log_share, log_rest : log(p), log(1 - p) of eta.
-    rise, fall : d log(p) / d eta, -d log(1 - p) / d eta: both positive.
-    unlink : eta of p.
-    """
+    """A mean between zero and one: log(p), log(1 - p), d log(p) / d eta, -d log(1 - p) / d eta, eta of p."""
 
     log_share: Curve
     log_rest: Curve
@@ -53,32 +42,33 @@ class ShareLink:
     unlink: Curve
 
 
-def _held(eta: np.ndarray) -> np.ndarray:
-    return np.clip(eta, -LIMIT, LIMIT)
+def exponential(t: Float[np.ndarray, "*rows"]) -> Float[np.ndarray, "*rows"]:
+    """e^t, with t held to [-700, 700]."""
+    return np.exp(np.clip(t, -LIMIT, LIMIT))
 
 
-def _one(eta: np.ndarray) -> np.ndarray:
-    return np.ones_like(eta)
+def divergence(
+    y: Float[np.ndarray, "*rows"],
+    mu: Float[np.ndarray, "*rows"],
+    log_mu: Float[np.ndarray, "*rows"],
+    near: float = 0.1,
+) -> Float[np.ndarray, "*rows"]:
+    """D(y, mu) = y log(y/mu) - y + mu >= 0 for y >= 0; mu where y = 0.
 
-
-def _log_of_identity(eta: np.ndarray) -> np.ndarray:
-    return np.log(np.maximum(eta, LEAST))
-
-
-def _growth_of_identity(eta: np.ndarray) -> np.ndarray:
-    return 1 / np.maximum(eta, LEAST)
-
-
-def _same(mu: np.ndarray) -> np.ndarray:
-    return mu
-
-
-def _log_of_inverse(eta: np.ndarray) -> np.ndarray:
-    return -np.log(np.maximum(eta, LEAST))
-
-
-def _growth_of_inverse(eta: np.ndarray) -> np.ndarray:
-    return -1 / np.maximum(eta, LEAST)
+    Half a unit deviance is D(y, mu) of a Poisson count, D(y, mu) - D(y + 1/alpha, mu + 1/alpha) of a negative
+    binomial one, D(y, p) + D(1 - y, 1 - p) of a 0/1 response, the sum of D(y_c, p_c) over classes, and
+    D(1, y/mu) of the gamma law. D is a small difference of large numbers where y is near mu: a series takes
+    its place where |mu/y - 1| <= ``near``. ``log_mu`` may say more than mu does where mu has underflowed.
+    """
+    some = np.where(y > 0, y, 1.0)
+    t = (mu - some) / some
+    close = np.abs(t) <= near
+    t = np.where(close, t, 0.0)
+    # With s = t/(2 + t): t - log(1 + t) = 2 s^2/(1 - s) - 2 s^3 (1/3 + s^2/5 + s^4/7 + ...); s^14 < eps.
+    s = t / (2 + t)
+    series = 2 * s**2 / (1 - s) - 2 * s**3 * np.polyval(1 / np.arange(15.0, 2.0, -2.0), s**2)
+    plain = some * (np.log(some) - log_mu) - (some - mu)
+    return np.where(y > 0, np.where(close, some * series, plain), mu)
 
 
 def softplus(eta: np.ndarray) -> np.ndarray:
@@ -86,49 +76,14 @@ def softplus(eta: np.ndarray) -> np.ndarray:
     return np.logaddexp(0.0, np.maximum(eta, -LIMIT))
 
 
-def _log_of_softplus(eta: np.ndarray) -> np.ndarray:
-    return np.log(softplus(eta))
-
-
-def _growth_of_softplus(eta: np.ndarray) -> np.ndarray:
-    return expit(np.maximum(eta, -LIMIT)) / softplus(eta)
-
-
-def _unlink_softplus(mu: np.ndarray) -> np.ndarray:
-    return mu + np.log(-np.expm1(-mu))
-
-
-def _log_expit_of_minus(eta: np.ndarray) -> np.ndarray:
-    return log_expit(-eta)
-
-
-def _expit_of_minus(eta: np.ndarray) -> np.ndarray:
-    return expit(-eta)
-
-
-def _logit(p: np.ndarray) -> np.ndarray:
-    return np.log(p) - np.log1p(-p)
-
-
-def _log_ndtr_of_minus(eta: np.ndarray) -> np.ndarray:
-    return log_ndtr(-eta)
+def _above_zero(eta: np.ndarray) -> np.ndarray:
+    """Predictors of a link that takes eta > 0; their information, 1/mu, stays below 10^10."""
+    return np.maximum(eta, 1e-10)
 
 
 def _normal_rise(eta: np.ndarray) -> np.ndarray:
-    """phi / Phi, the reciprocal of Mills' ratio, through the scaled error function: no 0/0 at eta = -40."""
+    """Compute phi / Phi, the reciprocal of Mills' ratio, by the scaled error function: no 0/0 at -40."""
     return np.sqrt(2 / np.pi) / erfcx(-eta / np.sqrt(2))
-
-
-def _normal_fall(eta: np.ndarray) -> np.ndarray:
-    return _normal_rise(-eta)
-
-
-def _log_log_rest(eta: np.ndarray) -> np.ndarray:
-    return -exponential(eta)
-
-
-def _log_of_log_log(eta: np.ndarray) -> np.ndarray:
-    return np.log(-np.expm1(-exponential(eta)))
 
 
 def _log_log_rise(eta: np.ndarray) -> np.ndarray:
@@ -136,18 +91,39 @@ def _log_log_rise(eta: np.ndarray) -> np.ndarray:
     return rate / np.expm1(rate)
 
 
-def _unlink_log_log(p: np.ndarray) -> np.ndarray:
-    return np.log(-np.log1p(-p))
-
-
 POSITIVE = {
-    "log": PositiveLink(_held, _one, np.log),
-    "softplus": PositiveLink(_log_of_softplus, _growth_of_softplus, _unlink_softplus),
-    "identity": PositiveLink(_log_of_identity, _growth_of_identity, _same, half_line=True),
-    "inverse": PositiveLink(_log_of_inverse, _growth_of_inverse, np.reciprocal, half_line=True),
+    "log": PositiveLink(lambda eta: np.clip(eta, -LIMIT, LIMIT), np.ones_like, np.log),
+    "softplus": PositiveLink(
+        lambda eta: np.log(softplus(eta)),
+        lambda eta: expit(np.maximum(eta, -LIMIT)) / softplus(eta),
+        lambda mu: mu + np.log(-np.expm1(-mu)),
+    ),
+    "identity": PositiveLink(
+        lambda eta: np.log(_above_zero(eta)), lambda eta: 1 / _above_zero(eta), lambda mu: mu, half_line=True
+    ),
+    "inverse": PositiveLink(
+        lambda eta: -np.log(_above_zero(eta)),
+        lambda eta: -1 / _above_zero(eta),
+        np.reciprocal,
+        half_line=True,
+    ),
 }
 SHARE = {
-    "logit": ShareLink(log_expit, _log_expit_of_minus, _expit_of_minus, expit, _logit),
-    "probit": ShareLink(log_ndtr, _log_ndtr_of_minus, _normal_rise, _normal_fall, ndtri),
-    "cloglog": ShareLink(_log_of_log_log, _log_log_rest, _log_log_rise, exponential, _unlink_log_log),
+    "logit": ShareLink(
+        log_expit,
+        lambda eta: log_expit(-eta),
+        lambda eta: expit(-eta),
+        expit,
+        lambda p: np.log(p) - np.log1p(-p),
+    ),
+    "probit": ShareLink(
+        log_ndtr, lambda eta: log_ndtr(-eta), _normal_rise, lambda eta: _normal_rise(-eta), ndtri
+    ),
+    "cloglog": ShareLink(
+        lambda eta: np.log(-np.expm1(-exponential(eta))),
+        lambda eta: -exponential(eta),
+        _log_log_rise,
+        exponential,
+        lambda p: np.log(-np.log1p(-p)),
+    ),
 }

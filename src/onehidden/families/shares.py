@@ -1,72 +1,100 @@
-"""Shares: 0/1 responses, and successes among trials as the share y with prior weight ``trials``."""
+"""Families of probabilities: 0/1 responses, successes among trials, and one of several classes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import betaln
+from jaxtyping import Float
+from scipy.special import log_softmax, softmax
 
-from onehidden.families.divergence import divergence
-from onehidden.families.family import Level, PerRow, Rows, WholeNumbers
-from onehidden.families.links import SHARE
+from onehidden.families.family import (
+    FLOOR,
+    Family,
+    Level,
+    PerRow,
+    Values,
+    WholeNumbers,
+    Working,
+    beside,
+    kind_of,
+    refuse,
+)
+from onehidden.families.links import SHARE, ShareLink, divergence
+
+Scores = Float[np.ndarray, "n m"]
 
 
 @dataclass(frozen=True)
 class Bernoulli(WholeNumbers):
-    """y is 1 with probability p; d = 2 (y log(y/p) + (1 - y) log((1 - y)/(1 - p)))."""
+    """y is 1 with probability p; d = 2 (y log(y/p) + (1 - y) log((1 - y)/(1 - p))).
+
+    Parameters
+    ----------
+    link : {"logit", "probit", "cloglog"}
+        How the mean of y follows from the network's output.
+    """
 
     link: str = "logit"
     name: ClassVar[str] = "bernoulli"
     links: ClassVar[tuple[str, ...]] = ("logit", "probit", "cloglog")
 
-    def mean(self, eta: Rows) -> Rows:
-        return np.exp(SHARE[self.link].log_share(eta))
+    @property
+    def _link(self) -> ShareLink:
+        return SHARE[self.link]
 
-    def slope(self, eta: Rows) -> Rows:
-        return self.mean(eta) * SHARE[self.link].rise(eta)
+    def mean(self, eta: Values) -> Values:
+        return np.exp(self._link.log_share(eta))
+
+    def slope(self, eta: Values) -> Values:
+        return self.mean(eta) * self._link.rise(eta)
 
     @property
     def bend(self) -> float:
         return -1.0
 
-    def unlink(self, mu: Rows) -> Rows:
-        return SHARE[self.link].unlink(mu)
+    def unlink(self, mu: Values) -> Values:
+        return self._link.unlink(mu)
 
     def inside(self, level: Level, n: float) -> Level:
         return (level * n + 0.5) / (n + 1)
 
-    def deviance(self, y: Rows, eta: Rows) -> Rows:
-        link = SHARE[self.link]
+    def deviance(self, y: Values, eta: Values) -> Values:
+        link = self._link
         log_share, log_rest = link.log_share(eta), link.log_rest(eta)
         # p and 1 - p enter as -p and -(1 - p) + 1 of the two divergences, and cancel.
         won = divergence(y, np.exp(log_share), log_share)
         lost = divergence(1 - y, np.exp(log_rest), log_rest)
         return 2 * (won + lost)
 
-    def score(self, y: Rows, eta: Rows) -> Rows:
-        link = SHARE[self.link]
+    def score(self, y: Values, eta: Values) -> Values:
+        link = self._link
         return (1 - y) * link.fall(eta) - y * link.rise(eta)
 
-    def information(self, eta: Rows) -> Rows:
-        link = SHARE[self.link]
+    def information(self, eta: Values) -> Values:
+        link = self._link
         return link.rise(eta) * link.fall(eta)
 
-    def log_likelihood(self, y: Rows, eta: Rows, phi: Level = 1.0, trials: PerRow = None) -> Rows:
-        link = SHARE[self.link]
-        return np.where(y > 0, y * link.log_share(eta), 0.0) + np.where(
-            y < 1, (1 - y) * link.log_rest(eta), 0.0
-        )
+    def distribution(self, eta: Values, phi: Level = 1.0, trials: PerRow = None) -> Any:
+        from scipy import stats
 
-    def simulate(
-        self,
-        eta: Rows,
-        rng: np.random.Generator,
-        phi: Level = 1.0,
-        trials: PerRow = None,
-    ) -> Rows:
-        return (rng.random(eta.shape) < self.mean(eta)).astype(float)
+        mu = self.mean(eta)
+        if trials is None:
+            return stats.bernoulli(mu)
+        return stats.binom(np.rint(beside(trials, mu)).astype(int), mu)
+
+    def check_values(self, y: Values, trials: PerRow = None) -> None:
+        advice = "more labels than two are for OneHiddenClassifier, shares for the binomial family"
+        refuse((y != 0) & (y != 1), y, "the bernoulli family is for 0 and 1", advice)
+        self._check_both(y, "1")
+
+    def _check_both(self, y: Values, one: str) -> None:
+        if np.any(np.all(y == y[:1], axis=0) & ((y[0] == 0) | (y[0] == 1))):
+            which = f"no {one}" if np.any(np.all(y == 0, axis=0)) else f"nothing but {one}"
+            raise ValueError(
+                f"y holds {which}: two kinds of response are needed to learn what makes them differ"
+            )
 
 
 @dataclass(frozen=True)
@@ -74,29 +102,190 @@ class Binomial(Bernoulli):
     """The share y of successes among ``trials``: score, information and deviance are those of one trial.
 
     Rows enter sums with their trials as prior weight; that makes them whole.
+
+    Parameters
+    ----------
+    link : {"logit", "probit", "cloglog"}
+        How the mean of y follows from the network's output.
     """
 
     name: ClassVar[str] = "binomial"
     counted: ClassVar[bool] = True
 
-    def log_likelihood(self, y: Rows, eta: Rows, phi: Level = 1.0, trials: PerRow = None) -> Rows:
-        m = beside(trials, y)
-        ways = -np.log1p(m) - betaln(m * y + 1, m * (1 - y) + 1)  # log of m over m y
-        return ways + m * super().log_likelihood(y, eta)
+    def check_values(self, y: Values, trials: PerRow = None) -> None:
+        rule = "the binomial family is for shares of successes between 0 and 1"
+        refuse((y < 0) | (y > 1), y, rule, "give successes divided by trials")
+        won = beside(trials, y) * y
+        rule = "share times trials must be a whole number of successes"
+        refuse(np.abs(won - np.rint(won)) > 1e-6 * np.maximum(won, 1), y, rule)
+        self._check_both(y, "success")
+
+
+@dataclass(frozen=True)
+class Softmax(Family):
+    """One of m + 1 = ``classes`` labels; d = -2 log(p of the label) for one label per row.
+
+    p_c = e^{eta_c} / (1 + sum e^{eta}), where the first class has eta = 0. A target row is (m,): which of the
+    classes after the first it is, zeros for the first; so y and eta have one shape, and two classes are the
+    Bernoulli family. The information of a row is the block diag(p) - p p'. Its triangular root is known in
+    closed form (Tanabe and Sagae, 1992): with q_j the probability of the classes after j, the first counted
+    last,
+
+        L_jj = sqrt(p_j q_j / q_{j-1}),    L_ij = -p_i sqrt(p_j / (q_{j-1} q_j)),  i > j,
+
+    and then the residual of Omega r = p - y is r_j = y_0/p_0 - y_j/p_j, and L'r is L_jj (t_j/q_j - y_j/p_j)
+    with t_j the target of the classes after j. Only sums of probabilities occur, no difference.
+
+    Parameters
+    ----------
+    link : {"softmax"}
+        How the mean of y follows from the network's output.
+    classes : int
+        Number of labels, two or more.
+    """
+
+    link: str = "softmax"
+    classes: int = 2
+    name: ClassVar[str] = "softmax"
+    links: ClassVar[tuple[str, ...]] = ("softmax",)
+    coupled: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.classes < 2:
+            raise ValueError(f"a softmax needs two classes or more, not {self.classes}")
+
+    @property
+    def outputs(self) -> int:
+        """m: linear predictors per row."""
+        return self.classes - 1
+
+    def log_probabilities(self, eta: Scores) -> Float[np.ndarray, "n classes"]:
+        """Return log p of every class, the first one first."""
+        return log_softmax(_with_first(eta, np.zeros((len(eta), 1))), axis=1)
+
+    def probabilities(self, eta: Scores) -> Float[np.ndarray, "n classes"]:
+        """Return p of every class; rows sum to one."""
+        return softmax(_with_first(eta, np.zeros((len(eta), 1))), axis=1)
+
+    def mean(self, eta: Scores) -> Scores:
+        return self.probabilities(eta)[:, 1:]
+
+    def slope(self, eta: Scores) -> Float[np.ndarray, "n m m"]:
+        """Return d mu / d eta, which is the variance: the link is the natural one."""
+        return self.information(eta)
+
+    def variance(self, mu: Scores) -> Float[np.ndarray, "n m m"]:
+        return mu[:, :, None] * np.eye(mu.shape[1]) - mu[:, :, None] * mu[:, None, :]
+
+    def unlink(self, mu: Float[np.ndarray, "*rows m"]) -> Float[np.ndarray, "*rows m"]:
+        return np.log(mu) - np.log1p(-np.sum(mu, axis=-1, keepdims=True))
+
+    def inside(self, level: Level, n: float) -> Level:
+        return (np.asarray(level) * n + 0.5) / (n + 0.5 * self.classes)
+
+    def deviance(self, y: Scores, eta: Scores) -> Float[np.ndarray, " n"]:
+        log_p = self.log_probabilities(eta)
+        return 2 * np.sum(divergence(_full(y), np.exp(log_p), log_p), axis=1)
+
+    def score(self, y: Scores, eta: Scores) -> Scores:
+        return self.mean(eta) - y
+
+    def information(self, eta: Scores) -> Float[np.ndarray, "n m m"]:
+        p = self.probabilities(eta)
+        blocks = -p[:, 1:, None] * p[:, None, 1:]
+        # p_j (1 - p_j) with 1 - p_j as the sum of the others: nothing is lost where p_j is nearly one.
+        rest = p @ (1 - np.eye(self.classes))
+        at = np.arange(self.outputs)
+        blocks[:, at, at] = (p * rest)[:, 1:]
+        return blocks
+
+    def working(self, y: Scores, eta: Scores) -> Working:
+        """A step of Fisher scoring as least squares; probabilities below FLOOR count as FLOOR."""
+        p = np.maximum(self.probabilities(eta), FLOOR)
+        target = _full(y)
+        p_first, p_own = p[:, :1], p[:, 1:]
+        after = np.cumsum(p[:, ::-1], axis=1)[:, ::-1]  # sums over classes j .. m, the first not among them
+        q = np.concatenate([after[:, 2:], np.zeros_like(p_first)], axis=1) + p_first  # q_1 .. q_m
+        before = np.concatenate([np.ones_like(p_first), q[:, :-1]], axis=1)  # q_0 .. q_{m-1}
+        diagonal = np.sqrt(p_own * (q / before))
+        below = -np.sqrt(p_own / before / q)  # times p_i
+        root = np.tril(p_own[:, :, None] * below[:, None, :], -1)
+        at = np.arange(self.outputs)
+        root[:, at, at] = diagonal
+        left = np.cumsum(target[:, ::-1], axis=1)[:, ::-1]
+        t = np.concatenate([left[:, 2:], np.zeros_like(p_first)], axis=1) + target[:, :1]
+        residual = target[:, :1] / p_first - y / p_own
+        return Working(p_own - y, residual, root, diagonal * (t / q - y / p_own))
+
+    def log_likelihood(
+        self, y: Scores, eta: Scores, phi: Level = 1.0, trials: PerRow = None
+    ) -> Float[np.ndarray, " n"]:
+        return np.sum(_full(y) * self.log_probabilities(eta), axis=1)
 
     def simulate(
-        self,
-        eta: Rows,
-        rng: np.random.Generator,
-        phi: Level = 1.0,
-        trials: PerRow = None,
-    ) -> Rows:
-        m = beside(trials, eta)
-        return rng.binomial(np.rint(m).astype(np.int64), self.mean(eta)) / m
+        self, eta: Scores, rng: np.random.Generator, phi: Level = 1.0, trials: PerRow = None
+    ) -> Scores:
+        edges = np.cumsum(self.probabilities(eta), axis=1)[:, :-1]
+        code = np.sum(rng.random((len(eta), 1)) > edges, axis=1)
+        return self.target(code)
+
+    def target(self, code: np.ndarray) -> Scores:
+        """Target rows of the numbers 0 .. m of the classes."""
+        return (np.asarray(code)[:, None] == np.arange(1, self.classes)).astype(float)
+
+    def check_values(self, y: Values, trials: PerRow = None) -> None:
+        if y.ndim != 2 or y.shape[1] != self.outputs:
+            raise ValueError(f"{self.classes} classes have targets (n, {self.outputs}), got {y.shape}")
+        total = y.sum(axis=1)
+        wrong = np.any(y < 0, axis=1) | (total > 1 + 1e-9)
+        refuse(wrong, total, "the shares of classes in a row must be between 0 and 1 and sum to one at most")
+        absent = [j for j, mass in enumerate([np.sum(1 - total), *np.sum(y, axis=0)]) if mass <= 0]
+        if absent:
+            raise ValueError(f"class {absent[0]} has no row: a class must be seen to be learned")
 
 
-def beside(trials: PerRow, y: Rows) -> Rows:
-    """The trials of rows in the shape of y; one where None."""
-    if trials is None:
-        return np.ones_like(y)
-    return np.broadcast_to(trials.reshape(-1, *[1] * (y.ndim - 1)), y.shape)
+def _full(y: Scores) -> Float[np.ndarray, "n classes"]:
+    """The target with the first class, which the others leave."""
+    return _with_first(y, 1 - np.sum(y, axis=1, keepdims=True))
+
+
+def _with_first(rows: Scores, first: Float[np.ndarray, "n 1"]) -> Float[np.ndarray, "n classes"]:
+    return np.concatenate([first, rows], axis=1)
+
+
+def classes_of(labels: object) -> tuple[np.ndarray, Float[np.ndarray, "n m"]]:
+    """The distinct labels in order, and the rows of ``Softmax.target``: numbers, text or True and False."""
+    y = np.asarray(labels)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1:
+        raise ValueError(f"labels must be (n,), one per row, got shape {y.shape}")
+    if y.dtype.kind == "f":
+        refuse(~np.isfinite(y), y, "labels must be finite", "leave these rows out")
+    elif y.dtype.kind not in "biuUSO":
+        raise ValueError(f"labels must be numbers or text, and y holds {kind_of(y)}")
+    if y.dtype.kind == "O":
+        # None, NaN and pandas' NA are no labels, and text and numbers have no common order.
+        missing = np.array([label is None or not _equals_itself(label) for label in y])
+        if np.any(missing):
+            raise ValueError(f"{missing.sum()} labels are missing: leave these rows out")
+        kinds = {_sort(label) for label in y}
+        if len(kinds) > 1:
+            raise ValueError(f"labels must be of one kind, and y mixes {' and '.join(sorted(kinds))}")
+    found, code = np.unique(y, return_inverse=True)
+    if len(found) < 2:
+        what = f"the one label {found[0]!s}" if len(found) else "no label"
+        raise ValueError(f"a classifier needs two classes or more, and y holds {what}")
+    return found, Softmax(classes=len(found)).target(code.reshape(-1))
+
+
+def _equals_itself(label: object) -> bool:
+    try:
+        return bool(label == label)
+    except TypeError:  # pandas' NA has no truth
+        return False
+
+
+def _sort(label: object) -> str:
+    return "text" if isinstance(label, str) else "numbers" if np.isscalar(label) else type(label).__name__

@@ -1,10 +1,10 @@
-"""The least-squares problem of a network: rows, form, coordinates, normal equations; polish() ends it."""
+"""The least-squares problem of a network: rows, parametrisation, coordinates, and its final optimisation."""
 
 from onehidden.fit.coordinates import Coordinates
-from onehidden.fit.form import Form
-from onehidden.fit.polish import Polished, polish
+from onehidden.fit.final import Optimum, optimise
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem
 from onehidden.fit.rows import Rows
 from onehidden.fit.samples import Samples
 
-__all__ = ["Coordinates", "Form", "Polished", "Problem", "Rows", "Samples", "polish"]
+__all__ = ["Coordinates", "Optimum", "Parametrisation", "Problem", "Rows", "Samples", "optimise"]

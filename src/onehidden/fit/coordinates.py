@@ -7,36 +7,27 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden.moments.score_protocol import Score
+from onehidden.fit.rounding import DEPENDENT
 from onehidden.network import OneHiddenNet
-
-DEPENDENT = 1e-10  # of the largest eigenvalue of the correlation: below, the sample does not vary that way
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """An affine change of inputs and target.
+    """An affine change of inputs and target: z = whiten' (x - shift), y = level + t scale.
 
-    Attributes
-    ----------
-    whiten, unwhiten : (d, r), (r, d) roots of the inverse covariance and of the covariance; symmetric when
-        the columns of X are independent (r = d), else on the r-dimensional range of the covariance.
-    shift : (d,) what is taken off x first.
-    level, scale : what is taken off y, and what it is then divided by; scale 0 says that y is constant. Of
-        several outputs (q,) and a matrix (q, q), y = level + t scale: their standard deviations on the
-        diagonal, or a root of the covariance of their noise.
-    null : (d, d - r) directions in which the sample does not vary.
+    Of several outputs the scale (q, q) has their standard deviations on the diagonal, or is a root of the
+    covariance of their noise. A scale of 0 says that y is constant. The roots are symmetric where the columns
+    of X are independent (r = d), else on the r-dimensional range of the covariance.
     """
 
-    whiten: np.ndarray
-    unwhiten: np.ndarray
-    shift: np.ndarray
+    whiten: np.ndarray  # (d, r) root of the inverse covariance
+    unwhiten: np.ndarray  # (r, d) root of the covariance
+    shift: np.ndarray  # (d,)
     level: Any
     scale: Any
-    null: np.ndarray
+    null: np.ndarray  # (d, d - r) directions in which the sample does not vary
 
     @property
     def rank(self) -> int:
@@ -73,7 +64,7 @@ class Coordinates:
 
     @property
     def variance(self) -> float:
-        """Of y, what a mean square in the units of t is multiplied by; of several outputs their mean."""
+        """Variance of y, the unit of mean squares of t; of several outputs their mean."""
         return float(np.mean(np.sum(self.scale**2, axis=0))) if self.several else self.scale**2
 
     def outward(self, net: OneHiddenNet) -> OneHiddenNet:
@@ -100,38 +91,14 @@ class Coordinates:
             linear,
         )
 
-    def finishing(self, bias: bool, intercept: bool) -> Coordinates:
-        """Where the free parameters in z are those in x: no shift without biases, no level without c."""
+    def with_free(self, bias: bool, intercept: bool) -> Coordinates:
+        """Coordinates whose free parameters are those in x: no shift without biases, no level without c."""
         shift = self.shift if bias else np.zeros(len(self.shift))
         return self.moved(shift, self.level if intercept else np.zeros_like(self.level)[()])
 
     def moved(self, shift: np.ndarray, level: Any) -> Coordinates:
         """The same scales around another origin."""
         return replace(self, shift=shift, level=level)
-
-
-@dataclass(frozen=True)
-class WhitenedScore:
-    """A score of x seen in z = W (x - shift): S^z(v, …) = S^x(W^-1 v, …)."""
-
-    score_of_x: Score
-    coordinates: Coordinates
-
-    @property
-    def n_inputs(self) -> int:
-        return self.coordinates.rank
-
-    @property
-    def valid_order(self) -> float:
-        return getattr(self.score_of_x, "valid_order", float("inf"))
-
-    def score(self, X: npt.ArrayLike, order: int, subspace: npt.ArrayLike | None = None) -> np.ndarray:
-        """S_m at rows z contracted with the columns of ``subspace``, (n, r, …, r)."""
-        X = np.asarray(X) @ self.coordinates.unwhiten + self.coordinates.shift
-        basis = self.coordinates.unwhiten.T
-        return self.score_of_x.score(
-            X, order, subspace=basis if subspace is None else basis @ np.asarray(subspace)
-        )
 
 
 def whitened(

@@ -15,45 +15,51 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onehidden.fit.form import Form, roots, written_out
-from onehidden.fit.rows import Inputs, Numbers, Target, Weight
+from onehidden.fit.parametrisation import (
+    Inputs,
+    Numbers,
+    Parametrisation,
+    Target,
+    Weight,
+    jacobian_pieces,
+    roots,
+)
 from onehidden.precision import in_double
 
-# Bytes of the largest table of pairs held at a time. 1326 pairs of either kind over 16 384 rows, one thread,
-# products and adding them up: .95 s in blocks of 411 rows, .78 of 1024, .75 of 2048, .79 of 4096.
-_TABLE_BYTES = 11 << 20
-_JACOBIAN_BYTES = 8 << 20  # what stays in the cache
-_MANY = 400  # parameters below which one compiled Jacobian beats many small products
-WRITE = 60  # multiply-adds of a matrix product in the time of writing one entry of a table
 
+def by_pairs(form: Parametrisation, write: float = 60.0) -> bool:
+    """Whether the tables of pairs are cheaper than the Jacobian written out and multiplied by itself.
 
-def by_pairs(form: Form) -> bool:
-    """Whether the tables of pairs are cheaper than the Jacobian written out and multiplied by itself."""
+    Writing an entry of a table takes the time of ``write`` multiply-adds of a matrix product. Below 400
+    parameters one compiled Jacobian beats many small products.
+    """
     left, right = (m * (m + 1) // 2 for m in (form.k + 1, form.d + 1))
-    cheaper = 2 * left * right + WRITE * (left + right) < form.q * (form.size**2 + WRITE * form.size)
-    return form.size >= _MANY and cheaper
+    cheaper = 2 * left * right + write * (left + right) < form.q * (form.size**2 + write * form.size)
+    return form.size >= 400 and cheaper
 
 
 class NormalEquations:
     """Accumulator of J'J (p, p), J'r (p,) and r'r at one theta; ``update(X, y, weight)`` adds a batch.
 
-    ``rough`` asks for six digits of J'J: its products of tables are then in single precision, slab by slab,
-    and so is the J'J that comes back; sums of slabs and everything else are in double. ``written`` has the
-    Jacobian written out whatever it costs: weights that differ from output to output leave no other way.
-    ``bare``, for tables of pairs, leaves J'J out: only ``gradient`` may be asked then.
+    ``rough`` forms J'J in single precision, block by block; sums of blocks and everything else are in double.
+    ``pairs`` says whether J'J comes from tables of pairs, by default where that is cheaper; weights that
+    differ from output to output need the Jacobian written out. ``bare`` leaves J'J out of the tables: only
+    ``gradient`` can be called then. ``table`` bounds the bytes of the largest table: 1326 pairs of either
+    kind over 16 384 rows take .95 s in blocks of 411 rows, .78 of 1024, .75 of 2048, .79 of 4096.
     """
 
     def __init__(
         self,
-        form: Form,
+        form: Parametrisation,
         theta: np.ndarray,
         rough: bool = False,
-        written: bool = False,
+        pairs: bool | None = None,
         bare: bool = False,
+        table: int = 11 << 20,
     ) -> None:
-        self.form, self.theta, self.n, self.rough = form, np.asarray(theta, float), 0, rough
-        self.bare = bare
-        self.pairs = by_pairs(form) and not written
+        self.form, self.theta, self.rough = form, np.asarray(theta, float), rough
+        self.bare, self.table = bare, table
+        self.pairs = by_pairs(form) if pairs is None else pairs
         self._loss = 0.0
         if self.pairs:
             left, right = (m * (m + 1) // 2 for m in (form.k + 1, form.d + 1))
@@ -69,15 +75,10 @@ class NormalEquations:
     @in_double
     def update(self, X: Inputs, y: Target, weight: Weight = None, row: Numbers = None) -> NormalEquations:
         """Add rows X (n, d), targets y (n,) or (n, q) and weights (n,), one each when None."""
-        root = roots(weight, len(y))
-        self.n += len(y)
         if self.pairs:
-            self._update_by_pairs(np.ascontiguousarray(X.T), y, root)
+            self._update_by_pairs(np.ascontiguousarray(X.T), y, roots(weight, len(y)))
             return self
-        rows = 1 << max(8, (_JACOBIAN_BYTES // (8 * self.form.size * self.form.q)).bit_length() - 1)
-        for at in range(0, len(y), rows):
-            part = slice(at, at + rows)
-            r, J = written_out(self.form, self.theta, X[part], y[part], root[part])
+        for r, J in jacobian_pieces(self.form, self.theta, X, y, weight):
             # NumPy turns J.T @ J into a symmetric rank-k product, half the work of XLA's on the CPU.
             self._hessian += J.T @ J
             self._gradient += J.T @ r
@@ -88,7 +89,7 @@ class NormalEquations:
         if self.form != other.form or not np.array_equal(self.theta, other.theta):
             raise ValueError("only normal equations of one form at one theta merge")
         for name, value in vars(other).items():
-            if name not in ("form", "theta", "rough", "bare", "pairs"):
+            if name not in ("form", "theta", "rough", "bare", "pairs", "table"):
                 setattr(self, name, getattr(self, name) + value)
         return self
 
@@ -159,7 +160,7 @@ class NormalEquations:
         form, n = self.form, xt.shape[1]
         left, right = (m * (m + 1) // 2 for m in (form.k + 1, form.d + 1))
         largest = max(left, right) * (4 if self.rough else 8)
-        columns = min(max(_TABLE_BYTES // largest, 256), 4096, 1 << max(8, (n - 1).bit_length()))
+        columns = min(max(self.table // largest, 256), 4096, 1 << max(8, (n - 1).bit_length()))
         held = None if self.bare else _Held(left, right, columns, self.rough)
         weights, output, bias, beta, intercept = form.unpack(self.theta)
         output, beta = output.reshape(form.k, -1), beta.reshape(form.d, -1)
@@ -213,13 +214,13 @@ class _Held:
         return np.stack([(unit * slopes) @ inputs.T for unit in units])
 
 
-def _degree(form: Form) -> int:
-    """m with m g(t) = t g'(t); zero where there is none. The even part of such a g has it too."""
+def _degree(form: Parametrisation) -> int:
+    """Degree m with m g(t) = t g'(t); zero where there is none. The even part of such a g has it too."""
     return form.activation.homogeneity or 0
 
 
 @partial(jax.jit, static_argnums=0)
-def _units_and_slopes(form: Form, t: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _units_and_slopes(form: Parametrisation, t: jax.Array) -> tuple[jax.Array, jax.Array]:
     return form.g(t), form.slope(t)
 
 
@@ -242,7 +243,7 @@ def _places(m: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=32)
-def _columns(form: Form) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _columns(form: Parametrisation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Parameters of the products s_i x~_a (k, d+1), of units (k, q) and of x~_a (d+1, q); -1: not free."""
     k, d, q = form.k, form.d, form.q
     weights, output, bias, beta, intercept = (
@@ -259,3 +260,38 @@ def _columns(form: Form) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if intercept is not None:
         fixed[d] = intercept
     return slopes, output.reshape(k, q), fixed
+
+
+class Triangle:
+    """Keeps all the digits of J where J'J would lose half of them; dearer, so used only then."""
+
+    def __init__(self, form: Parametrisation, theta: np.ndarray) -> None:
+        self.form, self.theta = form, np.asarray(theta, float)
+        self._upper, self._projected = np.zeros((0, form.size)), np.zeros(0)
+
+    @in_double
+    def update(self, X: Inputs, y: Target, weight: Weight = None, row: Numbers = None) -> Triangle:
+        for r, J in jacobian_pieces(self.form, self.theta, X, y, weight, 64 << 20):
+            self._stack(J, r)
+        return self
+
+    def merge(self, other: Triangle) -> Triangle:
+        self._stack(other._upper, other._projected)
+        return self
+
+    def result(self) -> tuple[np.ndarray, np.ndarray]:
+        """R (p, p) and Q'r (p,); rows of zeros where there were fewer samples than parameters."""
+        missing = self.form.size - len(self._upper)
+        return np.pad(self._upper, ((0, missing), (0, 0))), np.pad(self._projected, (0, missing))
+
+    def _stack(self, J: np.ndarray, r: np.ndarray) -> None:
+        self._upper, self._projected = stacked_triangle(self._upper, self._projected, J, r)
+
+
+def stacked_triangle(
+    upper: np.ndarray, projected: np.ndarray, J: np.ndarray, r: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """R and Q'r of [upper; J] and [projected; r]; the right side is one more column, so Q is not needed."""
+    top, bottom = np.column_stack([upper, projected]), np.column_stack([J, r])
+    R = np.asarray(np.linalg.qr(np.vstack([top, bottom]), mode="r"))[: J.shape[1]]
+    return R[:, :-1], R[:, -1]

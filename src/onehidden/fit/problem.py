@@ -1,7 +1,7 @@
-"""The problem: which rows, which parameters are free, in which coordinates, and what y is.
+"""The problem: which rows, which parameters are free, in which coordinates, and the family of y.
 
-It is what starts and finishes are given. At a network every family of y is a weighted least-squares problem
-(``at``): what asks about the neighbourhood of an answer, and every search, is put to that one.
+Starts, the final optimisation and the certificate take it. At a network every family of y is a weighted
+least-squares problem (``at``): searches and local diagnostics use that one.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -16,11 +17,10 @@ from jaxtyping import Float, Int
 from onehidden.activations import Activation
 from onehidden.families.family import Family
 from onehidden.fit.coordinates import Coordinates
-from onehidden.fit.form import Form
-from onehidden.fit.input_model import InputModel
-from onehidden.fit.rows import A, Rows, Sums
+from onehidden.fit.least_squares import FisherScoring, deviances, working_rows
+from onehidden.fit.parametrisation import Parametrisation, roots, weighed
+from onehidden.fit.rows import A, NetworkLeastSquares, Rows
 from onehidden.fit.samples import Samples
-from onehidden.fit.scoring import ScoringFit, deviances, working_rows
 from onehidden.network import OneHiddenNet
 
 
@@ -28,30 +28,19 @@ from onehidden.network import OneHiddenNet
 class Problem:
     """The fit of a network to rows: least squares, or the deviance of a family.
 
-    Two coordinate systems belong to it. Searches look at whitened inputs Z, centred (``begin``); there the
-    units may need biases even when the answer has none. The finish runs where the free parameters are those
-    of the answer (``end``).
-
-    Attributes
-    ----------
-    rows : the samples, in memory or streamed.
-    form : the free parameters of the answer, in the coordinates ``end``.
-    around : whitened coordinates of the rows.
-    inputs : the law of the inputs, for starts that ask for it.
-    basis : (d, r) orthonormal columns of a subspace of Z in which the search looks; None for the whole.
-    family : of y, the rows in memory; None for normal noise.
-    offset : (n,) what is added to the network's output, with a family; None for nothing.
-    trials : (n,) of a binomial, which the weights hold, too.
+    It has two coordinate systems. Searches use whitened and centred inputs Z (``search_coordinates``); there
+    the units may need biases even when the answer has none. The final optimisation uses those in which the
+    free parameters are those of the answer (``fit_coordinates``).
     """
 
     rows: Rows = field(repr=False)
-    form: Form
-    around: Coordinates = field(repr=False)
-    inputs: InputModel | None = field(default=None, repr=False)
-    basis: Float[np.ndarray, "d r"] | None = field(default=None, repr=False)
-    family: Family | None = None
-    offset: Float[np.ndarray, " n"] | None = field(default=None, repr=False)
-    trials: Float[np.ndarray, " n"] | None = field(default=None, repr=False)
+    form: Parametrisation  # the free parameters of the answer, in the coordinates ``fit_coordinates``
+    whitening: Coordinates = field(repr=False)  # in which the rows are white
+    input_model: Any = field(default=None, repr=False)  # what starts know about the law of the inputs
+    basis: Float[np.ndarray, "d r"] | None = field(default=None, repr=False)  # of a search, orthonormal
+    family: Family | None = None  # of y, with rows in memory; None for normal noise
+    offset: Float[np.ndarray, " n"] | None = field(default=None, repr=False)  # added to the network's output
+    trials: Float[np.ndarray, " n"] | None = field(default=None, repr=False)  # weights hold them, too
 
     def with_width(self, k: int) -> Problem:
         """The same rows, k units."""
@@ -61,12 +50,8 @@ class Problem:
         """The same rows, other units."""
         return replace(self, form=replace(self.form, activation=activation))
 
-    def with_rows(self, rows: Rows) -> Problem:
-        """Other rows, seen in the same coordinates."""
-        return replace(self, rows=rows)
-
     def take(self, index: Int[np.ndarray, " m"]) -> Problem:
-        """Some of the rows, seen in the same coordinates."""
+        """Some of the rows, in the same coordinates."""
         offset, trials = (None if own is None else own[index] for own in (self.offset, self.trials))
         return replace(self, rows=self.samples.take(index), offset=offset, trials=trials)
 
@@ -81,7 +66,7 @@ class Problem:
 
     @property
     def samples(self) -> Samples:
-        """The rows, which must be in memory: a search looks at them again and again."""
+        """The rows, which must be in memory for a search."""
         assert isinstance(self.rows, Samples)
         return self.rows
 
@@ -90,19 +75,19 @@ class Problem:
         return self.rows.n
 
     @property
-    def numbers(self) -> int:
-        """n q, the numbers of all targets."""
+    def n_values(self) -> int:
+        """Number of target values, n q."""
         return self.rows.n * self.form.q
 
-    def misfit(self, mean_square: float) -> float:
-        """-2 log-likelihood of a fit of this mean square or mean deviance, up to a constant of the rows."""
+    def deviance(self, mean_square: float) -> float:
+        """-2 log-likelihood of a fit of this mean square or mean deviance, up to a constant."""
         if self.family is not None and not self.family.scaled:
-            return self.numbers * mean_square
-        return self.numbers * float(np.log(max(mean_square, np.finfo(float).tiny)))
+            return self.n_values * mean_square
+        return self.n_values * float(np.log(max(mean_square, np.finfo(float).tiny)))
 
-    def behind(self, mean_square: float, other: float) -> float:
-        """``misfit`` by which another fit falls behind: n log(other / own), or a difference of deviances."""
-        return self.misfit(other) - self.misfit(mean_square)
+    def excess_deviance(self, mean_square: float, other: float) -> float:
+        """Deviance difference of another fit: n log(loss_other / loss) where the noise is normal."""
+        return self.deviance(other) - self.deviance(mean_square)
 
     @property
     def activation(self) -> Activation:
@@ -115,7 +100,7 @@ class Problem:
     @property
     def d(self) -> int:
         """Coordinates of Z."""
-        return self.around.rank if self.basis is None else self.basis.shape[1]
+        return self.whitening.rank if self.basis is None else self.basis.shape[1]
 
     @property
     def bias(self) -> bool:
@@ -124,39 +109,39 @@ class Problem:
 
     @cached_property
     def _centred(self) -> bool:
-        """Whether the rows are centred at the origin as far as their number tells."""
-        offset = self.around.shift @ self.around.whiten
-        rank = self.around.rank
+        """Whether the mean of the rows is the origin, within its standard error."""
+        offset = self.whitening.shift @ self.whitening.whiten
+        rank = self.whitening.rank
         return self.n * float(offset @ offset) <= rank + 5 * np.sqrt(2 * rank)
 
     @cached_property
-    def begin(self) -> Coordinates:
-        """Where to search. Without biases the origin of x means something: it is kept where it can be."""
+    def search_coordinates(self) -> Coordinates:
+        """Coordinates of the search; without biases they keep the origin of x where possible."""
         if self.form.bias or not self._centred:
-            return self.around
-        return self.around.moved(np.zeros(len(self.around.shift)), self.around.level)
+            return self.whitening
+        return self.whitening.moved(np.zeros(len(self.whitening.shift)), self.whitening.level)
 
     @cached_property
-    def end(self) -> Coordinates:
-        """Where to finish."""
-        # A shift needs biases, and beside a linear part an intercept, to be taken up by.
+    def fit_coordinates(self) -> Coordinates:
+        """Coordinates of the final optimisation."""
+        # Biases take up a shift; with a linear part an intercept must, too.
         shifted = self.form.bias and (self.form.intercept or not self.form.skip)
-        return self.around.finishing(shifted, self.form.intercept)
+        return self.whitening.with_free(shifted, self.form.intercept)
 
     @cached_property
     def Z(self) -> Float[np.ndarray, "n d"]:
         """Inputs of the search."""
-        Z = self.begin.inputs(self.samples.X)
+        Z = self.search_coordinates.inputs(self.samples.X)
         return Z if self.basis is None else Z @ self.basis
 
     @cached_property
     def y(self) -> Float[np.ndarray, "n ..."]:
         """Target of the search, (n,) or (n, q), of mean 0 and variance 1."""
-        return self.begin.target(self.samples.y)
+        return self.search_coordinates.target(self.samples.y)
 
     @property
     def weight(self) -> Float[np.ndarray, " n"] | None:
-        """(n,) how much each row counts, of mean one; None when all count the same."""
+        """(n,) weights of the rows, of mean one; None where all are equal."""
         return self.samples.row_weight
 
     @property
@@ -168,7 +153,7 @@ class Problem:
         return np.broadcast_to(self.offset.reshape(-1, *[1] * (y.ndim - 1)), y.shape)
 
     def at(self, network: OneHiddenNet) -> Problem:
-        """The weighted least-squares problem whose minimum is a step of Fisher scoring from a network, in x.
+        """The IRLS working problem at a network, in x: weighted least squares.
 
         At a minimum of the deviance its residuals are Pearson's, its J'J the information, and its noise has
         the variance phi of the family. Normal noise is such a problem already.
@@ -189,46 +174,74 @@ class Problem:
         spread = float(np.sqrt(np.mean(rows.share @ (target - level) ** 2)))
         # One scale for all outputs: the information of a row stays in their own units.
         scale = spread if target.ndim == 1 else spread * np.eye(target.shape[1])
-        around = replace(self.around, level=float(level) if target.ndim == 1 else level, scale=scale)
-        return replace(self, rows=rows, around=around, family=None, offset=None)
+        whitening = replace(self.whitening, level=float(level) if target.ndim == 1 else level, scale=scale)
+        return replace(self, rows=rows, whitening=whitening, family=None, offset=None)
 
-    def losses(self, network: OneHiddenNet) -> Float[np.ndarray, " n"]:
-        """(n,) what each row adds to the loss of a network, in x."""
+    def with_noise_of(self, network: OneHiddenNet) -> Problem:
+        """The problem with the noise about a network, in x; itself where nothing can be estimated.
+
+        A family takes its own parameters from the residuals. Outputs take the covariance C of theirs: with
+        Y = network + E C^(1/2), Y C^(-1/2) has independent noise of one size, so that generalised least
+        squares is least squares in other units of y.
+        """
+        samples = self.samples
+        if self.family is not None:
+            eta = network.predict(samples.X) + self.offsets
+            family = self.family.estimated(samples.y, eta, samples.weight)
+            return self if family == self.family else replace(self, family=family)
+        if self.form.outputs is None or (samples.weight is not None and samples.weight.ndim > 1):
+            return self
+        residual = weighed(roots(samples.weight, samples.n), network.predict(samples.X) - samples.y)
+        covariance = residual.T @ residual / max(samples.n - self.form.freedom / self.form.q, 1)
+        value, vector = np.linalg.eigh(covariance)
+        value = np.maximum(value, 1e-8 * value[-1])  # outputs that are functions of others have no noise
+        # The determinant is kept: -2 log-likelihood is n q log(mean square) in these units, too.
+        before = float(np.linalg.slogdet(self.whitening.scale)[1])
+        size = np.exp((before - 0.5 * float(np.sum(np.log(value)))) / len(value))
+        scale = size * np.sqrt(value)[:, None] * vector.T
+        return replace(self, whitening=replace(self.whitening, scale=scale))
+
+    def row_losses(self, network: OneHiddenNet) -> Float[np.ndarray, " n"]:
+        """(n,) share of each row in the loss of a network, in x."""
         if self.family is not None:
             eta = network.predict(self.samples.X) + self.offsets
             return deviances(self.family, self.samples.y, eta, self.samples.weight)
-        # By its predictions: a linear part may not be among the parameters of the form.
-        residual = self.end.target(network.predict(self.samples.X)) - self.end.target(self.samples.y)
+        # By its predictions: the form may not have the linear part of the network.
+        residual = self.fit_coordinates.target(network.predict(self.samples.X)) - self.fit_coordinates.target(
+            self.samples.y
+        )
         weight = 1.0 if self.samples.weight is None else self.samples.weight.reshape(self.n, -1)
         return np.sum(weight * residual.reshape(self.n, -1) ** 2, axis=1)
 
     def weighted(self, columns: np.ndarray) -> np.ndarray:
-        """Rows times the root of their weight: least squares on them is weighted least squares."""
+        """Rows times the root of their weight, for weighted least squares."""
         if self.weight is None:
             return columns
         return columns * np.sqrt(self.weight).reshape(-1, *[1] * (columns.ndim - 1))
 
     @cached_property
-    def sums(self) -> Sums:
-        """The fit of the answer's form."""
+    def least_squares(self) -> NetworkLeastSquares:
+        """The loss as a function of the free parameters in the coordinates ``fit_coordinates``."""
         if self.family is None:
-            return self.rows.sums(self.form, self.end)
-        samples, Z = self.samples, self.end.inputs(self.samples.X)
-        return ScoringFit(self.form, Z, samples.y, self.family, samples.weight, self.offsets)
+            return self.rows.least_squares(self.form, self.fit_coordinates)
+        samples, Z = self.samples, self.fit_coordinates.inputs(self.samples.X)
+        return FisherScoring(self.form, Z, samples.y, self.family, samples.weight, self.offsets)
 
     def fold(self, make: Callable[[], A]) -> A:
-        """An accumulator that has seen all rows where the finish runs."""
-        return self.rows.fold(make, self.end)
+        """An accumulator with all rows, in the coordinates ``fit_coordinates``."""
+        return self.rows.fold(make, self.fit_coordinates)
 
     def theta(self, network: OneHiddenNet) -> Float[np.ndarray, " p"]:
-        """Parameters in the coordinates ``end`` of a network in x."""
-        inner = self.end.inward(network)
+        """Parameters in the coordinates ``fit_coordinates`` of a network in x."""
+        inner = self.fit_coordinates.inward(network)
         return self.form.pack(inner.weights, inner.output, inner.bias, inner.linear, inner.intercept)
 
     def network(self, theta: Float[np.ndarray, " p"]) -> OneHiddenNet:
-        """The network in x of parameters in the coordinates ``end``; what is not free stays zero."""
+        """The network in x of parameters in ``fit_coordinates``; what is not free stays zero."""
         weights, output, bias, beta, constant = self.form.unpack(theta)
-        net = self.end.outward(OneHiddenNet(weights, output, bias, constant, self.activation, beta))
+        net = self.fit_coordinates.outward(
+            OneHiddenNet(weights, output, bias, constant, self.activation, beta)
+        )
         # Rounding must not leave a bias or an intercept where none was free.
         return OneHiddenNet(
             net.weights,

@@ -1,4 +1,4 @@
-"""When is a fit one to rounding? Said once, for searches, descents and verdicts alike."""
+"""Tolerances that follow from rounding: when a fit is exact, for searches, descents and verdicts alike."""
 
 from __future__ import annotations
 
@@ -8,51 +8,43 @@ import numpy as np
 from jaxtyping import Float
 
 EPS = float(np.finfo(float).eps)
-_DECIMALS = 6  # that numbers are looked at for
-_COARSE = 1e-12  # relative rounding from which a target is no double: what fits it is never called exact
+# Smallest eigenvalue of a correlation, as a share of the largest, of a direction in which rows vary.
+DEPENDENT = 1e-10
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """Sizes of residuals, as shares of std(y), that say what is left is rounding.
+    """Tolerances of a target: sizes of residuals, as shares of std(y), that are rounding."""
 
-    Attributes
-    ----------
-    level : max|y| / std(y), at least 1.
-    grain : relative rounding of y: eps, or more for a function that computes in single precision. y is known
-        to grain times level.
-    noisy : y is known to be random (a count, a class): no fit to it is one to rounding.
-    """
-
-    level: float = 1.0
-    grain: float = EPS
-    noisy: bool = False
+    level: float = 1.0  # max|y| / std(y), at least 1
+    precision: float = EPS  # relative rounding of y, which is known to precision times level
+    noisy: bool = False  # y is random by its nature (a count, a class): no fit to it is one to rounding
 
     @property
-    def coarse(self) -> bool:
-        """Whether the target is known to fewer digits than a double has."""
-        return self.grain > _COARSE
+    def below_double(self) -> bool:
+        """Whether the target is known to fewer digits than a double has: no fit to it is called exact."""
+        return self.precision > 1e-12
 
     @property
     def exact(self) -> float:
         """Root mean square residual of an answer that reproduces y to rounding.
 
-        1e-10 leaves five digits for the sums of a network (measured: exact fits of 50 units end at 1e-15 to
-        1e-13, real noise of that size was never met); a target with a large mean, or one in single precision,
-        is rounded more coarsely (30 is what the sums of a single-precision network of 64 units leave).
+        1e-10 leaves five digits for the sums of a network: exact fits of 50 units end at 1e-15 to 1e-13. A
+        target with a large mean, or in single precision, is rounded more; 30 is what the sums of a
+        single-precision network of 64 units leave.
         """
-        return 0.0 if self.noisy else max(1e-10, 30 * self.grain * self.level)
+        return 0.0 if self.noisy else max(1e-10, 30 * self.precision * self.level)
 
     @property
     def near(self) -> float:
-        """Root mean square residual of a search that has nothing left to search for.
+        """Root mean square residual at which a search ends.
 
-        Outputs solved with a trace of ridge (1e-8) leave about 1e-5 of an exact fit; the finish removes it.
+        Outputs solved with a ridge of 1e-8 leave about 1e-5; the final optimisation removes it.
         """
         return 0.0 if self.noisy else max(1e-5, self.exact)
 
     def floor(self, n: int) -> float:
-        """Sum of squares at which a descent over n rows has come to the end of the digits."""
+        """Sum of squares of rounding alone over n rows."""
         return n * (max(15.0, self.level) * EPS) ** 2
 
     def search_floor(self, n: int) -> float:
@@ -68,17 +60,17 @@ class Rounding:
         return mean_square <= self.near**2
 
 
-def rounding_of(largest: float, spread: float, grain: float = EPS) -> Rounding:
-    """For a target of this largest size and standard deviation, known to a relative ``grain``."""
-    return Rounding(max(1.0, largest / spread) if spread > 0 else 1.0, grain)
+def rounding_of(largest: float, spread: float, precision: float = EPS) -> Rounding:
+    """For a target of this largest size and standard deviation, known to a relative ``precision``."""
+    return Rounding(max(1.0, largest / spread) if spread > 0 else 1.0, precision)
 
 
-def decimal_step(y: Float[np.ndarray, " n"]) -> float:
-    """The largest of 1, .1, .01, … of which all numbers are multiples; 0 where none down to 1e-6 is.
+def decimal_step(y: Float[np.ndarray, " n"], decimals: int = 6) -> float:
+    """The largest of 1, .1, .01, … of which all numbers are multiples; 0 where none is.
 
-    What was measured and written down has such a step; what a network computed has not.
+    Measured numbers that were written down have such a step; what a network computes has not.
     """
-    for step in 10.0 ** -np.arange(_DECIMALS + 1):
+    for step in 10.0 ** -np.arange(decimals + 1):
         multiple = y / step
         if np.all(np.abs(multiple - np.round(multiple)) <= 4 * EPS * np.abs(multiple) + 1e-9):
             return float(step)

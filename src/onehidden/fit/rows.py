@@ -1,7 +1,6 @@
-"""Rows of samples, in memory or streamed: one protocol, two implementations.
+"""What the fit needs of the rows of a sample: sums over them in given coordinates.
 
-``Samples`` hold their rows; ``StreamedRows`` read them anew on every pass. Whoever asks gives the coordinates
-in which the rows are to be seen, and hears sums.
+``fit.samples.Samples`` hold their rows; ``recovery.streamed.StreamedRows`` read them anew on every pass.
 """
 
 from __future__ import annotations
@@ -9,21 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar, Protocol, Self, TypeVar
 
-import numpy as np
-from jaxtyping import Float, Int
-
 from onehidden.fit.coordinates import Coordinates
-from onehidden.fit.form import Form
+from onehidden.fit.parametrisation import Inputs, Numbers, Parametrisation, Target, Weight
 from onehidden.fit.rounding import Rounding
-
-Inputs = Float[np.ndarray, "n d"]
-Target = Float[np.ndarray, "n ..."]  # (n,), or (n, q) of several outputs
-Weight = Float[np.ndarray, "n ..."] | None
-Numbers = Int[np.ndarray, " n"] | None
+from onehidden.solvers import Dense
 
 
 class Accumulator(Protocol):
-    """A sum over rows seen in some coordinates."""
+    """A sum over rows in given coordinates."""
 
     def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers, /) -> object:
         """Add rows: inputs, target, weights of mean one over all rows, and the numbers that name the rows."""
@@ -46,31 +38,32 @@ class Summed:
 A = TypeVar("A", bound=Accumulator)
 
 
-class Sums(Protocol):
-    """A form fitted to rows: everything that solvers and certificates ask of them at some parameters."""
+class Together:
+    """Accumulators that all see every row; they merge one by one."""
 
-    form: Form
+    def __init__(self, *parts: Accumulator) -> None:
+        self.parts = parts
+
+    def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> Together:
+        for part in self.parts:
+            part.update(Z, y, weight, row)
+        return self
+
+    def merge(self, other: Together) -> Together:
+        for part, same in zip(self.parts, other.parts, strict=True):
+            part.merge(same)
+        return self
+
+
+class NetworkLeastSquares(Dense, Protocol):
+    """The loss of a parametrisation over rows, with its normal equations."""
+
+    form: Parametrisation
     n: int
-
-    def loss(self, theta: Float[np.ndarray, " p"]) -> float: ...
-
-    def normal_equations(
-        self, theta: Float[np.ndarray, " p"], rough: bool = False
-    ) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, " p"], float]: ...
-
-    def triangle(
-        self, theta: Float[np.ndarray, " p"]
-    ) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, " p"]]: ...
 
 
 class Rows(Protocol):
-    """Where the samples are.
-
-    Attributes
-    ----------
-    n : rows. names : of the inputs. streamed : whether a pass over the rows costs more than its arithmetic.
-    rounding : how coarsely the target is known.
-    """
+    """Where the samples are; ``streamed`` says that a pass over the rows costs more than its arithmetic."""
 
     @property
     def n(self) -> int: ...
@@ -84,10 +77,10 @@ class Rows(Protocol):
     @property
     def rounding(self) -> Rounding: ...
 
-    def sums(self, form: Form, coordinates: Coordinates) -> Sums:
-        """The fit of a form in these coordinates."""
+    def least_squares(self, form: Parametrisation, coordinates: Coordinates) -> NetworkLeastSquares:
+        """The loss of a parametrisation in these coordinates."""
         ...
 
     def fold(self, make: Callable[[], A], coordinates: Coordinates) -> A:
-        """An accumulator that has seen all rows in these coordinates."""
+        """An accumulator with all rows, in these coordinates."""
         ...

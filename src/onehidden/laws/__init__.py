@@ -1,7 +1,6 @@
 """Input laws you know: sample, log-density, exact scores."""
 
-from onehidden.laws.banana import Banana
-from onehidden.laws.base import Law, ScoreFunction, require_valid_orders
+from onehidden.laws.base import Law, ScoreFunction
 from onehidden.laws.gaussian import Gaussian, GaussianMixture, standard_normal
 from onehidden.laws.product import (
     GeneralizedGaussian,
@@ -12,7 +11,7 @@ from onehidden.laws.product import (
     StudentT,
     Uniform,
 )
-from onehidden.laws.transformed import Affine, Elliptical, FromLogDensity, MultivariateT
+from onehidden.laws.transformed import Affine, Banana, Elliptical, FromLogDensity, MultivariateT
 
 __all__ = [
     "Affine",
@@ -31,6 +30,5 @@ __all__ = [
     "Sech",
     "StudentT",
     "Uniform",
-    "require_valid_orders",
     "standard_normal",
 ]

@@ -1,52 +1,154 @@
-"""What every score shares, known or estimated: dense and contracted forms from one set of derivatives."""
+"""What every score shares, known or estimated: dense and contracted forms from one set of derivatives.
+
+Sums over set partitions turn derivatives of log f into derivatives of f.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden.laws.partitions import score_entry, score_tensor
 from onehidden.refused import Refused
 
+Points = Float[np.ndarray, "n d"]
+Directions = Float[np.ndarray, "d r"]
+Values = Float[np.ndarray, " n"]
+Tensors = Float[np.ndarray, "n ..."]
+Derivatives = list[np.ndarray | None]  # G_1, G_2, … of log f along directions, (n, r, …, r); None: zero
+Partition = tuple[tuple[int, ...], ...]
+_LETTERS = "abcdefghijklm"
+
+
+@lru_cache(maxsize=32)
+def set_partitions(order: int, largest: int | None = None) -> tuple[Partition, ...]:
+    """All partitions of {0, …, order-1} into blocks of at most ``largest`` elements."""
+    if order == 0:
+        return ((),)
+    cap = order if largest is None else largest
+    grown: list[Partition] = []
+    last = order - 1
+    for smaller in set_partitions(order - 1, cap):
+        for i, block in enumerate(smaller):
+            if len(block) < cap:
+                grown.append((*smaller[:i], (*block, last), *smaller[i + 1 :]))
+        grown.append((*smaller, (last,)))
+    return tuple(grown)
+
+
+def score_tensor(G: Sequence[Tensors | None]) -> Tensors:
+    """S_m from G_1, …, G_m with every axis open: G_j is (n, r, …, r) or None for zero.
+
+    (8) of [GMOV] with the symmetrisation written out: (-1)^m S_m is the sum over set partitions of the m
+    axes of the product of G_|block| on each block (complete Bell polynomial).
+    """
+    order = len(G)
+    axes = _LETTERS[:order]
+    total: np.ndarray | None = None
+    for partition in set_partitions(order):
+        factors = [factor for block in partition if (factor := G[len(block) - 1]) is not None]
+        if len(factors) < len(partition):
+            continue
+        inputs = ",".join("z" + "".join(axes[i] for i in block) for block in partition)
+        term = np.einsum(f"{inputs}->z{axes}", *factors, optimize=False)
+        total = term if total is None else total + term
+    if total is None:
+        raise ValueError("a score needs G_1: pass an array of zeros for a flat log-density")
+    return total if order % 2 == 0 else -total
+
+
+def score_entry(G: Sequence[Tensors | None], index: Sequence[int]) -> Values:
+    """One entry (i_1, …, i_m) of S_m, (n,): a polynomial in entries of the G_j, no tensor of order m."""
+    order = len(index)
+    total = np.zeros(_rows(G))
+    for partition in set_partitions(order):
+        term: np.ndarray | float = 1.0
+        for block in partition:
+            factor = G[len(block) - 1]
+            if factor is None:
+                term = 0.0
+                break
+            term = term * factor[(slice(None), *(index[i] for i in block))]
+        total = total + term
+    return total if order % 2 == 0 else -total
+
+
+def _rows(G: Sequence[np.ndarray | None]) -> int:
+    return max(len(factor) for factor in G if factor is not None)
+
+
+def chain(outer: Callable[[int], np.ndarray], inner: Sequence[np.ndarray], order: int) -> list[np.ndarray]:
+    """Return derivatives 1…order of phi(Q(x)) where only the first two derivatives of Q are not zero.
+
+    ``outer`` maps k to phi^(k)(Q), (n,); ``inner`` holds Q_1 (n, r) and Q_2 (n, r, r).
+    """
+    result = []
+    for j in range(1, order + 1):
+        axes = _LETTERS[:j]
+        total = np.zeros((len(inner[0]),) + (inner[0].shape[1],) * j)
+        for partition in set_partitions(j, 2):
+            inputs = ",".join("z" + "".join(axes[i] for i in block) for block in partition)
+            factors = [inner[len(block) - 1] for block in partition]
+            total += np.einsum(f"z,{inputs}->z{axes}", outer(len(partition)), *factors, optimize=False)
+        result.append(total)
+    return result
+
+
 MAX_ORDER = 8
-# A dense tensor beyond this many numbers is a mistake, not a wish.
-_DENSE_LIMIT = 2**28
-# Rows are taken a block at a time so that a block of the largest derivative stays near this many numbers.
-_BLOCK = 2**21
+BLOCK = 2**21  # numbers of a table of derivatives, scores or products held at a time
+
+
+@runtime_checkable
+class Score(Protocol):
+    """The field S_m(x) = (-1)^m ∇^m f(x) / f(x) of a density f: laws and fitted scores both are one."""
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs d."""
+        ...
+
+    def score(self, X: npt.ArrayLike, order: int, subspace: npt.ArrayLike | None = None) -> np.ndarray:
+        """S_m at the rows of X, (n, d, …, d); with ``subspace`` (d, r) contracted to (n, r, …, r)."""
+        ...
 
 
 class ScoreFunction:
-    """A field S_m(x) = (-1)^m ∇^m f(x) / f(x) for m = 1, 2, …
+    """A field S_m(x) = (-1)^m ∇^m f(x) / f(x) for every order m.
 
     A subclass sets ``n_inputs`` and supplies ``_log_derivatives``: the derivatives of log f contracted with
     the columns of a (d, r) matrix. Everything else follows from the partition polynomial.
 
     Attributes
     ----------
-    n_inputs : d.
-    valid_order : the largest m for which the formula satisfies Stein's identity; infinity for smooth laws.
+    n_inputs : int
+        d.
+    valid_order : float
+        The largest m for which the formula satisfies Stein's identity; infinity for smooth laws.
     """
 
     n_inputs: int
     valid_order: float = float("inf")
 
-    def score(
-        self, X: npt.ArrayLike, order: int, subspace: npt.ArrayLike | None = None
-    ) -> Float[np.ndarray, "n ..."]:
+    def score(self, X: npt.ArrayLike, order: int, subspace: npt.ArrayLike | None = None) -> Tensors:
         """S_m at the rows of X, contracted with the columns of ``subspace`` where one is given.
 
         Parameters
         ----------
-        X : (n, d) points.
-        order : m.
-        subspace : (d, r) matrix V; the result is then S_m(V, …, V), (n, r, …, r), and d^m is never built.
+        X : array_like of shape (n, d)
+            Points.
+        order : int
+            m.
+        subspace : array_like of shape (d, r) or None
+            Matrix V; the result is then S_m(V, …, V), (n, r, …, r), and d^m is never built.
 
         Returns
         -------
-        (n, d, …, d), or (n, r, …, r).
+        ndarray of shape (n, d, …, d) or (n, r, …, r)
+            The tensor at each point.
         """
         self._must_be_ready()
         X = as_points(X, self.n_inputs)
@@ -54,7 +156,7 @@ class ScoreFunction:
         require_valid_orders(self, [order])
         V = np.eye(self.n_inputs) if subspace is None else _as_matrix(subspace, self.n_inputs)
         r = V.shape[1]
-        if len(X) * r**order > _DENSE_LIMIT:
+        if len(X) * r**order > 2**28:  # 2 GiB
             raise ValueError(
                 f"S_{order} at {len(X)} points in {r} dimensions has {len(X) * r**order:.2g} entries: "
                 "pass a subspace with fewer columns, fewer points at a time, or use contract"
@@ -64,14 +166,27 @@ class ScoreFunction:
             out[rows] = self._tensor(X[rows], order, V)
         return out
 
-    def contract(self, X: npt.ArrayLike, *directions: npt.ArrayLike) -> Float[np.ndarray, " n"]:
-        """S_m(u, v, …) at the rows of X, one direction an argument, m = their number; (n,)."""
+    def contract(self, X: npt.ArrayLike, *directions: npt.ArrayLike) -> Values:
+        """Contract S_m with m directions: S_m(u, v, …).
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+            Points.
+        *directions : array_like of shape (d,)
+            The directions u, v, …; their number is the order m.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The value at each point.
+        """
         self._must_be_ready()
         require_valid_orders(self, [len(directions)])
         return self.formula(X, *directions)
 
-    def formula(self, X: npt.ArrayLike, *directions: npt.ArrayLike) -> Float[np.ndarray, " n"]:
-        """What ``contract`` would give if the density were smooth; ``scores.validity`` judges it on data."""
+    def formula(self, X: npt.ArrayLike, *directions: npt.ArrayLike) -> Values:
+        """Return ``contract`` of the density as if it were smooth; ``scores.validity`` judges it."""
         self._must_be_ready()
         X = as_points(X, self.n_inputs)
         _check_order(len(directions))
@@ -81,7 +196,7 @@ class ScoreFunction:
             u = np.asarray(u, dtype=float)
             if u.shape != (self.n_inputs,):
                 raise ValueError(
-                    f"a direction must have {self.n_inputs} entries, one an input; got shape {u.shape}"
+                    f"a direction must have {self.n_inputs} entries, one per input; got shape {u.shape}"
                 )
             # Equal directions share a column: S_4(u,u,u,u) then needs scalars only.
             place = next((i for i, c in enumerate(columns) if np.array_equal(c, u)), len(columns))
@@ -98,24 +213,37 @@ class ScoreFunction:
         if not hasattr(self, "n_inputs"):
             raise ValueError(f"this {type(self).__name__} has not been fitted: call .fit(X) first")
 
-    def _tensor(
-        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
-    ) -> Float[np.ndarray, "n ..."]:
+    def _tensor(self, X: Points, order: int, V: Directions) -> Tensors:
         return score_tensor(self._log_derivatives(X, order, V))
 
-    def _entry(
-        self, X: Float[np.ndarray, "n d"], V: Float[np.ndarray, "d r"], index: Sequence[int]
-    ) -> Float[np.ndarray, " n"]:
+    def _entry(self, X: Points, V: Directions, index: Sequence[int]) -> Values:
         return score_entry(self._log_derivatives(X, len(index), V), index)
 
-    def _log_derivatives(
-        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
-    ) -> list[np.ndarray | None]:
-        """G_1 … G_order contracted with V: G_j is (n, r, …, r), None where it vanishes."""
+    def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
+        """G_1 … G_order contracted with V."""
         raise TypeError(f"{type(self).__name__} defines no derivatives")
 
-    def laplacian(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
-        """The divergence of ∇log f, (n,): what held-out score matching adds to ½|∇log f|²."""
+    def _two_log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
+        """``_log_derivatives`` of a class that forms S_m directly: G_1 = -S_1, G_2 = S_2 - S_1 ⊗ S_1."""
+        if order > 2:
+            raise ValueError("a mixture gives its scores directly; derivatives of log f only to order 2")
+        S1 = self._tensor(X, 1, V)
+        second = [self._tensor(X, 2, V) - S1[:, :, None] * S1[:, None, :]] if order == 2 else []
+        return [-S1, *second]
+
+    def laplacian(self, X: npt.ArrayLike) -> Values:
+        """Compute the divergence of ∇log f, a term of score matching.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The value at each point.
+        """
         X = as_points(X, self.n_inputs)
         d = self.n_inputs
         out = np.empty(len(X))
@@ -138,16 +266,40 @@ class Law(ScoreFunction):
         """Cov[x], (d, d)."""
         raise TypeError(f"{type(self).__name__} does not know its covariance")
 
-    def sample(self, n: int, seed: int) -> Float[np.ndarray, "n d"]:
-        """n independent rows, (n, d)."""
+    def sample(self, n: int, seed: int) -> Points:
+        """Draw independent rows.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        seed : int
+            Seed of the draw.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            The rows.
+        """
         raise TypeError(f"{type(self).__name__} cannot be sampled")
 
-    def log_density(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
-        """log f at the rows of X, (n,)."""
+    def log_density(self, X: npt.ArrayLike) -> Values:
+        """Compute log f.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The value at each point.
+        """
         raise TypeError(f"{type(self).__name__} has no density")
 
 
-def as_points(X: npt.ArrayLike, d: int | None = None) -> Float[np.ndarray, "n d"]:
+def as_points(X: npt.ArrayLike, d: int | None = None) -> Points:
     """X as a finite float64 (n, d) matrix, or one sentence on what is wrong with it."""
     try:
         X = np.ascontiguousarray(np.asarray(X, dtype=float))
@@ -166,7 +318,7 @@ def as_points(X: npt.ArrayLike, d: int | None = None) -> Float[np.ndarray, "n d"
 def as_spd(
     cov: npt.ArrayLike, d: int, name: str = "cov"
 ) -> tuple[Float[np.ndarray, "d d"], Float[np.ndarray, "d d"]]:
-    """A symmetric positive definite (d, d) matrix and its Cholesky root."""
+    """Return a symmetric positive definite (d, d) matrix and its Cholesky root."""
     cov = np.array(cov, dtype=float)
     if cov.shape != (d, d) or not np.all(np.isfinite(cov)) or not np.allclose(cov, cov.T, rtol=1e-10):
         raise ValueError(f"{name} must be a finite symmetric ({d}, {d}) matrix, got shape {cov.shape}")
@@ -182,7 +334,7 @@ def as_dimension(d: float) -> int:
     return int(d)
 
 
-def _as_matrix(V: npt.ArrayLike, d: int) -> Float[np.ndarray, "d r"]:
+def _as_matrix(V: npt.ArrayLike, d: int) -> Directions:
     V = np.asarray(V, dtype=float)
     if V.ndim != 2 or V.shape[0] != d or V.shape[1] < 1:
         raise ValueError(f"subspace must be a ({d}, r) matrix with r >= 1 columns, got shape {V.shape}")
@@ -195,7 +347,7 @@ def _check_order(order: int) -> None:
 
 
 def _blocks(n: int, width: int) -> list[slice]:
-    size = max(1, _BLOCK // max(1, width))
+    size = max(1, BLOCK // max(1, width))
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
 
@@ -210,3 +362,17 @@ def require_valid_orders(score: object, orders: Iterable[int]) -> None:
             f"Stein's identity holds up to order {limit:g} only; use a smooth stand-in of equal variance, "
             "such as Logistic, or an estimated score"
         )
+
+
+def power_sum(L: Points, V: Directions, j: int) -> Tensors:
+    """Σ_i L_i V_i^{⊗j}, (n, r, …, r): the diagonal tensor diag(L) of order j contracted with V (d, r)."""
+    d, r = V.shape
+    if r == d and np.array_equal(V, np.eye(d)):
+        out = np.zeros((len(L),) + (d,) * j)
+        axis = np.arange(d)
+        out[(slice(None), *([axis] * j))] = L
+        return out
+    columns = V
+    for _ in range(j - 1):
+        columns = (columns[:, :, None] * V[:, None, :]).reshape(d, -1)
+    return (L @ columns).reshape((len(L),) + (r,) * j)

@@ -8,8 +8,19 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden.laws.base import Law, as_points, as_spd
-from onehidden.laws.partitions import score_entry, score_tensor
+from onehidden.laws.base import (
+    Derivatives,
+    Directions,
+    Law,
+    Points,
+    ScoreFunction,
+    Tensors,
+    Values,
+    as_points,
+    as_spd,
+    score_entry,
+    score_tensor,
+)
 from onehidden.streams import stream
 
 
@@ -18,8 +29,10 @@ class Gaussian(Law):
 
     Parameters
     ----------
-    mean : (d,).
-    cov : (d, d), positive definite; a number stands for that multiple of the identity.
+    mean : array_like of shape (d,)
+        Mean.
+    cov : array_like of shape (d, d)
+        Positive definite; a number stands for that multiple of the identity.
     """
 
     def __init__(self, mean: npt.ArrayLike, cov: npt.ArrayLike = 1.0) -> None:
@@ -45,26 +58,35 @@ class Gaussian(Law):
     def cov(self) -> Float[np.ndarray, "d d"]:
         return self._cov
 
-    def sample(self, n: int, seed: int) -> Float[np.ndarray, "n d"]:
+    def sample(self, n: int, seed: int) -> Points:
         z = stream(seed, "law", type(self).__name__).standard_normal((n, self.n_inputs))
         return self._mean + z @ self._root.T
 
-    def log_density(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
+    def log_density(self, X: npt.ArrayLike) -> Values:
         z = (as_points(X, self.n_inputs) - self._mean) @ self._inverse_root.T
         return self._log_norm - 0.5 * np.sum(z**2, axis=1)
 
-    def _log_derivatives(
-        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
-    ) -> list[np.ndarray | None]:
+    def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
         PV = self._precision @ V
-        G: list[np.ndarray | None] = [(self._mean - X) @ PV]
+        G: Derivatives = [(self._mean - X) @ PV]
         if order >= 2:
             G.append(np.broadcast_to(-V.T @ PV, (len(X), V.shape[1], V.shape[1])))
         return G + [None] * (order - len(G))
 
 
 def standard_normal(d: int) -> Gaussian:
-    """N(0, I) in d dimensions: the law of whitened Gaussian inputs."""
+    """N(0, I) in d dimensions: the law of whitened Gaussian inputs.
+
+    Parameters
+    ----------
+    d : int
+        Number of inputs.
+
+    Returns
+    -------
+    Gaussian
+        The law.
+    """
     return Gaussian(np.zeros(d))
 
 
@@ -73,9 +95,21 @@ class GaussianMixture(Law):
 
     Parameters
     ----------
-    weights : (K,), positive; scaled to sum 1.
-    means : (K, d).
-    covs : (K, d, d) full covariances, or (d, d) shared by all.
+    weights : array_like of shape (K,)
+        Positive; scaled to sum 1.
+    means : array_like of shape (K, d)
+        Mean of each component, a row each.
+    covs : array_like of shape (K, d, d)
+        Full covariances, or (d, d) shared by all.
+
+    Examples
+    --------
+    >>> import onehidden as oh
+    >>> law = oh.laws.GaussianMixture([0.5, 0.5], [[-2.0], [2.0]], [[[1.0]], [[1.0]]])
+    >>> law.sample(3, seed=0).shape
+    (3, 1)
+    >>> law.score([[0.5], [3.0]], 1).round(3).tolist()
+    [[-1.023], [1.0]]
     """
 
     def __init__(self, weights: npt.ArrayLike, means: npt.ArrayLike, covs: npt.ArrayLike) -> None:
@@ -121,7 +155,7 @@ class GaussianMixture(Law):
             start=np.zeros((self.n_inputs, self.n_inputs)),
         )
 
-    def sample(self, n: int, seed: int) -> Float[np.ndarray, "n d"]:
+    def sample(self, n: int, seed: int) -> Points:
         rng = stream(seed, "law", type(self).__name__)
         label = rng.choice(len(self.weights), size=n, p=self.weights)
         z = rng.standard_normal((n, self.n_inputs))
@@ -131,7 +165,7 @@ class GaussianMixture(Law):
             out[mine] = component.mean + z[mine] @ component._root.T
         return out
 
-    def log_density(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
+    def log_density(self, X: npt.ArrayLike) -> Values:
         joint = self._log_joint(as_points(X, self.n_inputs))
         top = joint.max(axis=1)
         return top + np.log(np.exp(joint - top[:, None]).sum(axis=1))
@@ -142,14 +176,12 @@ class GaussianMixture(Law):
         weight = np.exp(np.maximum(joint - joint.max(axis=1, keepdims=True), -700.0))
         return weight / weight.sum(axis=1, keepdims=True)
 
-    def _log_joint(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n K"]:
+    def _log_joint(self, X: Points) -> Float[np.ndarray, "n K"]:
         return np.stack(
             [np.log(w) + c.log_density(X) for w, c in zip(self.weights, self.components, strict=True)], axis=1
         )
 
-    def _tensor(
-        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
-    ) -> Float[np.ndarray, "n ..."]:
+    def _tensor(self, X: Points, order: int, V: Directions) -> Tensors:
         # ∇^m f / f = Σ_c p_c ∇^m f_c / f_c: no cancellation between derivatives of log f.
         share = self.posterior(X)
         total = np.zeros((len(X),) + (V.shape[1],) * order)
@@ -158,22 +190,11 @@ class GaussianMixture(Law):
             total += share[:, c].reshape((-1,) + (1,) * order) * part
         return total
 
-    def _entry(
-        self, X: Float[np.ndarray, "n d"], V: Float[np.ndarray, "d r"], index: Sequence[int]
-    ) -> Float[np.ndarray, " n"]:
+    def _entry(self, X: Points, V: Directions, index: Sequence[int]) -> Values:
         share = self.posterior(X)
         total = np.zeros(len(X))
         for c, component in enumerate(self.components):
             total += share[:, c] * score_entry(component._log_derivatives(X, len(index), V), index)
         return total
 
-    def _log_derivatives(
-        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
-    ) -> list[np.ndarray | None]:
-        if order > 2:
-            raise ValueError("a mixture gives its scores directly; derivatives of log f only to order 2")
-        S1 = self._tensor(X, 1, V)
-        G: list[np.ndarray | None] = [-S1]
-        if order == 2:
-            G.append(self._tensor(X, 2, V) - S1[:, :, None] * S1[:, None, :])
-        return G
+    _log_derivatives = ScoreFunction._two_log_derivatives

@@ -9,7 +9,16 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden.laws.base import Law, as_dimension, as_points
+from onehidden.laws.base import (
+    Derivatives,
+    Directions,
+    Law,
+    Points,
+    Values,
+    as_dimension,
+    as_points,
+    power_sum,
+)
 from onehidden.streams import stream
 
 
@@ -18,6 +27,13 @@ class ProductLaw(Law):
 
     A subclass supplies, for the standard shape, ``_line_derivative`` (derivatives of its log-density),
     ``_line_log_density``, ``_line_sample`` and ``_line_variance``.
+
+    Parameters
+    ----------
+    d : int
+        Number of inputs.
+    scale : float
+        Factor of every coordinate.
     """
 
     def __init__(self, d: int, scale: float = 1.0) -> None:
@@ -34,21 +50,19 @@ class ProductLaw(Law):
     def cov(self) -> Float[np.ndarray, "d d"]:
         return self.scale**2 * self._line_variance() * np.eye(self.n_inputs)
 
-    def sample(self, n: int, seed: int) -> Float[np.ndarray, "n d"]:
+    def sample(self, n: int, seed: int) -> Points:
         return self.scale * self._line_sample(stream(seed, "law", type(self).__name__), (n, self.n_inputs))
 
-    def log_density(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
+    def log_density(self, X: npt.ArrayLike) -> Values:
         t = as_points(X, self.n_inputs) / self.scale
         return np.sum(self._line_log_density(t), axis=1) - self.n_inputs * log(self.scale)
 
-    def log_derivatives(self, X: npt.ArrayLike) -> tuple[Float[np.ndarray, "n d"], ...]:
-        """Derivatives 1–4 of log f in each coordinate, four (n, d) arrays: all there is to a product law."""
+    def log_derivatives(self, X: npt.ArrayLike) -> tuple[Points, ...]:
+        """Return derivatives 1–4 of log f in each coordinate, four (n, d) arrays."""
         t = as_points(X, self.n_inputs) / self.scale
         return tuple(self._line_derivative(t, j) / self.scale**j for j in range(1, 5))
 
-    def _log_derivatives(
-        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
-    ) -> list[np.ndarray | None]:
+    def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
         t = X / self.scale
         return [
             power_sum(self._line_derivative(t, j) / self.scale**j, V, j) if self._has(j) or j == 1 else None
@@ -72,20 +86,6 @@ class ProductLaw(Law):
         raise TypeError(f"{type(self).__name__} defines no variance")
 
 
-def power_sum(L: Float[np.ndarray, "n d"], V: Float[np.ndarray, "d r"], j: int) -> Float[np.ndarray, "n ..."]:
-    """Σ_i L_i V_i^{⊗j}, (n, r, …, r): the diagonal tensor diag(L) of order j contracted with V (d, r)."""
-    d, r = V.shape
-    if r == d and np.array_equal(V, np.eye(d)):
-        out = np.zeros((len(L),) + (d,) * j)
-        axis = np.arange(d)
-        out[(slice(None), *([axis] * j))] = L
-        return out
-    columns = V
-    for _ in range(j - 1):
-        columns = (columns[:, :, None] * V[:, None, :]).reshape(d, -1)
-    return (L @ columns).reshape((len(L),) + (r,) * j)
-
-
 @lru_cache(maxsize=64)
 def _tanh_polynomial(j: int) -> np.polynomial.Polynomial:
     """d^j/ds^j log sech(s) as a polynomial in tanh(s): -T, then P -> P'(T)(1 - T²)."""
@@ -101,7 +101,15 @@ def _log_sech(s: np.ndarray) -> np.ndarray:
 
 
 class Logistic(ProductLaw):
-    """f(t) = ¼ sech²(t/2), variance π²/3."""
+    """f(t) = ¼ sech²(t/2), variance π²/3.
+
+    Parameters
+    ----------
+    d : int
+        Number of inputs.
+    scale : float
+        Factor of every coordinate.
+    """
 
     def _line_derivative(self, t: np.ndarray, j: int) -> np.ndarray:
         return 2 * 0.5**j * _tanh_polynomial(j)(np.tanh(t / 2))
@@ -117,7 +125,15 @@ class Logistic(ProductLaw):
 
 
 class Sech(ProductLaw):
-    """f(t) = ½ sech(πt/2), variance 1."""
+    """f(t) = ½ sech(πt/2), variance 1.
+
+    Parameters
+    ----------
+    d : int
+        Number of inputs.
+    scale : float
+        Factor of every coordinate.
+    """
 
     def _line_derivative(self, t: np.ndarray, j: int) -> np.ndarray:
         return (pi / 2) ** j * _tanh_polynomial(j)(np.tanh(pi / 2 * t))
@@ -134,7 +150,17 @@ class Sech(ProductLaw):
 
 
 class StudentT(ProductLaw):
-    """Student's t with ``df`` degrees of freedom in every coordinate; variance df/(df-2) where df > 2."""
+    """Student's t with ``df`` degrees of freedom in every coordinate; variance df/(df-2) where df > 2.
+
+    Parameters
+    ----------
+    d : int
+        Number of inputs.
+    df : float
+        Degrees of freedom, positive.
+    scale : float
+        Factor of every coordinate.
+    """
 
     def __init__(self, d: int, df: float, scale: float = 1.0) -> None:
         super().__init__(d, scale)
@@ -164,6 +190,15 @@ class GeneralizedGaussian(ProductLaw):
 
     Smooth for even powers. Otherwise f^(m) has a point mass or worse at 0 once m >= power + 1, and the
     formula is no score of that order: ``valid_order`` says how far it holds.
+
+    Parameters
+    ----------
+    d : int
+        Number of inputs.
+    power : float
+        Exponent, positive.
+    scale : float
+        Factor of every coordinate.
     """
 
     def __init__(self, d: int, power: float, scale: float = 1.0) -> None:
@@ -204,6 +239,13 @@ class Laplace(GeneralizedGaussian):
     """f(t) = ½ exp(-|t|), variance 2. Not smooth at 0: only S_1 = sgn is a score (``valid_order`` 1).
 
     S_4 = sgn^{⊗4} as [GMOV] uses it leaves out the point masses of f'''' and fails ``scores.validity``.
+
+    Parameters
+    ----------
+    d : int
+        Number of inputs.
+    scale : float
+        Factor of every coordinate.
     """
 
     def __init__(self, d: int, scale: float = 1.0) -> None:
@@ -211,7 +253,15 @@ class Laplace(GeneralizedGaussian):
 
 
 class Uniform(ProductLaw):
-    """Uniform on [-scale, scale]^d. No score: f jumps at the edge (``valid_order`` 0); S_m = 0 inside."""
+    """Uniform on [-scale, scale]^d. No score: f jumps at the edge (``valid_order`` 0); S_m = 0 inside.
+
+    Parameters
+    ----------
+    d : int
+        Number of inputs.
+    scale : float
+        Half the width of every coordinate.
+    """
 
     valid_order = 0.0
 

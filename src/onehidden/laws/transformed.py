@@ -1,4 +1,4 @@
-"""Laws made from others or from a formula: affine images, elliptical laws, any differentiable log-density."""
+"""Laws made of others: affine images, elliptical laws, bananas, and any smooth log-density."""
 
 from __future__ import annotations
 
@@ -12,8 +12,18 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden.laws.base import Law, as_points, as_spd
-from onehidden.laws.partitions import chain
+from onehidden.laws.base import (
+    Derivatives,
+    Directions,
+    Law,
+    Points,
+    Tensors,
+    Values,
+    as_dimension,
+    as_points,
+    as_spd,
+    chain,
+)
 from onehidden.precision import in_double
 from onehidden.streams import stream
 
@@ -23,9 +33,12 @@ class Affine(Law):
 
     Parameters
     ----------
-    law : the law of z.
-    matrix : (d, d), invertible.
-    shift : (d,); zero when None.
+    law : Law
+        The law of z.
+    matrix : array_like of shape (d, d)
+        Invertible.
+    shift : array_like of shape (d,) or None
+        Zero when None.
     """
 
     def __init__(self, law: Law, matrix: npt.ArrayLike, shift: npt.ArrayLike | None = None) -> None:
@@ -53,28 +66,22 @@ class Affine(Law):
     def cov(self) -> Float[np.ndarray, "d d"]:
         return self.matrix @ self.law.cov @ self.matrix.T
 
-    def sample(self, n: int, seed: int) -> Float[np.ndarray, "n d"]:
+    def sample(self, n: int, seed: int) -> Points:
         return self.law.sample(n, seed) @ self.matrix.T + self.shift
 
-    def log_density(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
+    def log_density(self, X: npt.ArrayLike) -> Values:
         return self.law.log_density(self._back(as_points(X, self.n_inputs))) - self._log_volume
 
-    def _back(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+    def _back(self, X: Points) -> Points:
         return (X - self.shift) @ self._inverse.T
 
-    def _tensor(
-        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
-    ) -> Float[np.ndarray, "n ..."]:
+    def _tensor(self, X: Points, order: int, V: Directions) -> Tensors:
         return self.law._tensor(self._back(X), order, self._inverse @ V)
 
-    def _entry(
-        self, X: Float[np.ndarray, "n d"], V: Float[np.ndarray, "d r"], index: Sequence[int]
-    ) -> Float[np.ndarray, " n"]:
+    def _entry(self, X: Points, V: Directions, index: Sequence[int]) -> Values:
         return self.law._entry(self._back(X), self._inverse @ V, index)
 
-    def _log_derivatives(
-        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
-    ) -> list[np.ndarray | None]:
+    def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
         return self.law._log_derivatives(self._back(X), order, self._inverse @ V)
 
 
@@ -83,10 +90,14 @@ class Elliptical(Law):
 
     Parameters
     ----------
-    radial : Q -> log-density of one point, in JAX operations; normalised by the caller where it matters.
-    mean : (d,).
-    scatter : (d, d), positive definite.
-    radius : (rng, n) -> radii √Q of n samples; without it the law cannot be sampled.
+    radial : callable
+        Q -> log-density of one point, in JAX operations; normalised by the caller where it matters.
+    mean : array_like of shape (d,)
+        Centre.
+    scatter : array_like of shape (d, d)
+        Positive definite.
+    radius : callable or None
+        (rng, n) -> radii √Q of n samples; without it the law cannot be sampled.
     """
 
     def __init__(
@@ -108,7 +119,7 @@ class Elliptical(Law):
     def mean(self) -> Float[np.ndarray, " d"]:
         return self._mean
 
-    def sample(self, n: int, seed: int) -> Float[np.ndarray, "n d"]:
+    def sample(self, n: int, seed: int) -> Points:
         if self._radius is None:
             raise ValueError("this elliptical law was given no radius sampler: pass radius=(rng, n) -> radii")
         rng = stream(seed, "law", type(self).__name__)
@@ -116,15 +127,15 @@ class Elliptical(Law):
         z *= (self._radius(rng, n) / np.linalg.norm(z, axis=1))[:, None]
         return self._mean + z @ self._root.T
 
-    def log_density(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
+    def log_density(self, X: npt.ArrayLike) -> Values:
         X = as_points(X, self.n_inputs)
         return self._phi(np.sum((X - self._mean) @ self._precision * (X - self._mean), axis=1), 0) - np.sum(
             np.log(np.diag(self._root))
         )
 
     @in_double
-    def _phi(self, Q: Float[np.ndarray, " n"], k: int) -> Float[np.ndarray, " n"]:
-        """The k-th derivative of the radial log-density."""
+    def _phi(self, Q: Values, k: int) -> Values:
+        """Return the k-th derivative of the radial log-density."""
         if k not in self._compiled:
             fn = self._radial
             for _ in range(k):
@@ -132,9 +143,7 @@ class Elliptical(Law):
             self._compiled[k] = jax.jit(jax.vmap(fn))
         return np.asarray(self._compiled[k](Q), dtype=float)
 
-    def _log_derivatives(
-        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
-    ) -> list[np.ndarray | None]:
+    def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
         centred = X - self._mean
         PV = self._precision @ V
         Q = np.sum(centred @ self._precision * centred, axis=1)
@@ -144,7 +153,17 @@ class Elliptical(Law):
 
 
 class MultivariateT(Elliptical):
-    """Multivariate Student t: one heavy-tailed scale shared by all coordinates."""
+    """Multivariate Student t: one heavy-tailed scale shared by all coordinates.
+
+    Parameters
+    ----------
+    mean : array_like of shape (d,)
+        Centre.
+    scatter : array_like of shape (d, d)
+        Positive definite; the covariance is df/(df-2) times it where df > 2.
+    df : float
+        Degrees of freedom, positive.
+    """
 
     def __init__(self, mean: npt.ArrayLike, scatter: npt.ArrayLike, df: float) -> None:
         if not (np.isfinite(df) and df > 0):
@@ -169,9 +188,12 @@ class FromLogDensity(Law):
 
     Parameters
     ----------
-    fn : x (d,) -> log f(x), up to a constant.
-    d : number of inputs.
-    sampler : (n, seed) -> (n, d), where one exists.
+    fn : callable
+        x (d,) -> log f(x), up to a constant.
+    d : int
+        Number of inputs.
+    sampler : callable or None
+        (n, seed) -> (n, d), where one exists.
     """
 
     def __init__(
@@ -194,17 +216,15 @@ class FromLogDensity(Law):
         if shape != ():
             raise ValueError(f"fn must return one number for one x, it returned shape {shape}")
 
-    def sample(self, n: int, seed: int) -> Float[np.ndarray, "n d"]:
+    def sample(self, n: int, seed: int) -> Points:
         if self._sampler is None:
             raise ValueError("this law was given no sampler: pass sampler=(n, seed) -> (n, d)")
         return self._sampler(n, seed)
 
-    def log_density(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
+    def log_density(self, X: npt.ArrayLike) -> Values:
         return self._call(0, as_points(X, self.n_inputs), np.zeros((self.n_inputs, 1)))[0]
 
-    def _log_derivatives(
-        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
-    ) -> list[np.ndarray | None]:
+    def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
         return list(self._call(order, X, V)[1:])
 
     @in_double
@@ -223,3 +243,50 @@ class FromLogDensity(Law):
 
             self._compiled[order] = jax.jit(jax.vmap(derivatives, in_axes=(0, None)))
         return [np.asarray(part, dtype=float) for part in self._compiled[order](X, V)]
+
+
+class Banana(FromLogDensity):
+    """x = z but for x_{2j+1} = z_{2j+1} + bend (z_{2j}² - 1), z ~ N(0, I), j < pairs.
+
+    Mean zero; uncorrelated, variance 1 + 2 bend² along the bent coordinates, 1 elsewhere.
+
+    Parameters
+    ----------
+    d : int
+        Number of inputs, at least 2.
+    bend : float
+        How much the parabola adds.
+    pairs : int
+        How many neighbouring pairs of coordinates are bent, from the first on.
+    """
+
+    def __init__(self, d: int, bend: float = 0.5, pairs: int = 1) -> None:
+        d = as_dimension(d)
+        if not 1 <= pairs <= d // 2:
+            raise ValueError(f"{d} inputs have {d // 2} pairs to bend, got pairs = {pairs}")
+        if not np.isfinite(bend):
+            raise ValueError(f"bend must be a finite number, got {bend}")
+        self.bend, self.pairs = float(bend), int(pairs)
+        straight, bent = slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2)
+
+        def log_density(x: jax.Array) -> jax.Array:
+            # The map z -> x has unit Jacobian.
+            z = x.at[bent].add(-bend * (x[straight] ** 2 - 1))
+            return -0.5 * jnp.sum(z**2) - 0.5 * d * log(2 * pi)
+
+        def sampler(n: int, seed: int) -> np.ndarray:
+            x = stream(seed, "law", "Banana").standard_normal((n, d))
+            x[:, bent] += bend * (x[:, straight] ** 2 - 1)
+            return x
+
+        super().__init__(log_density, d, sampler)
+
+    @property
+    def mean(self) -> Float[np.ndarray, " d"]:
+        return np.zeros(self.n_inputs)
+
+    @property
+    def cov(self) -> Float[np.ndarray, "d d"]:
+        variance = np.ones(self.n_inputs)
+        variance[1 : 2 * self.pairs : 2] += 2 * self.bend**2
+        return np.diag(variance)

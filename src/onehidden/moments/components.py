@@ -17,12 +17,6 @@ from onehidden.streams import stream
 
 SIGNAL = 3.0  # z-value at which a tensor counts as seen
 LARGEST_SIDE = 64  # coordinates up to which orders 3 and 4 are formed
-_WHOLE = 20  # inputs up to which the tensors stay in the whole space when there are fewer units
-_BEYOND = 4  # directions kept beside the span otherwise: the best fit may lean out of it
-_LEAST = 4  # rows of a component for each coefficient of a linear fit
-_DISTINCT = 0.9  # mean probability of a row's likeliest component above which components are clusters
-_EM_ROWS = 4000  # rows that choose the number of components and the shape of their covariances
-_MOST_EM_ROWS = 20_000  # rows that fit the chosen mixture
 
 
 def component_moments(
@@ -36,9 +30,9 @@ def component_moments(
 ) -> dict[int, ScoreMoments]:
     """T_m^(c) by component c: the responsibilities are the weights of the samples.
 
-    Components with hardly a row for each coefficient of a linear fit are left out. The polynomial of degree
-    2 (1 where the component has too few rows) that fits y best inside the component is taken off first; it
-    has no moment of a higher order there.
+    Components with fewer than four rows for each coefficient of a linear fit are left out. The polynomial of
+    degree 2 (1 where the component has too few rows) that fits y best inside the component is subtracted
+    first; it has no moment of a higher order there.
     """
     share = law.posterior(X)
     if weight is not None:
@@ -48,7 +42,7 @@ def component_moments(
         near = rho > 1e-12 * rho.max()  # rows that belong elsewhere add nothing but time
         rows = effective_rows(rho, len(rho)) if near.any() else 0.0
         side = law.n_inputs if subspace is None else subspace.shape[1]
-        if rows >= _LEAST * (1 + side):
+        if rows >= 4 * (1 + side):
             degree = 2 if max(orders) > 2 and (1 + side) * (2 + side) / 2 <= rows / 2 else 1
             batch = X[near], y[near], rho[near]
             control = ControlPass(component, degree, subspace).update(batch).result()
@@ -56,25 +50,27 @@ def component_moments(
     return out
 
 
-def fit_mixture(X: Float[np.ndarray, "n d"], weight: Weight, seed: int) -> GaussianMixture:
-    """A Gaussian mixture of X: components and shape by BIC on some rows, then fitted to more of them."""
+def fit_mixture(
+    X: Float[np.ndarray, "n d"], weight: Weight, seed: int, chosen_on: int = 4000, fitted_to: int = 20_000
+) -> GaussianMixture:
+    """Fit a Gaussian mixture to X: components and shape by BIC on some rows, then more of them."""
     rng = stream(seed, "rows of a mixture")
     n = len(X)
     share = None if weight is None else weight / np.sum(weight)
-    rows = rng.choice(n, min(n, _MOST_EM_ROWS), replace=weight is not None, p=share)
-    first = MixtureScore(seed=seed).fit(X[rows[:_EM_ROWS]])
-    if first.components_ == 1 or len(rows) <= _EM_ROWS or not distinct(first.law_, X[rows[:_EM_ROWS]]):
+    rows = rng.choice(n, min(n, fitted_to), replace=weight is not None, p=share)
+    first = MixtureScore(seed=seed).fit(X[rows[:chosen_on]])
+    if first.components_ == 1 or len(rows) <= chosen_on or not distinct(first.law_, X[rows[:chosen_on]]):
         return first.law_  # an approximation at best: more rows would not make it the law
     return MixtureScore(first.components_, first.covariance_, seed=seed).fit(X[rows]).law_
 
 
-def distinct(law: GaussianMixture, X: Float[np.ndarray, "n d"]) -> bool:
-    """Whether most rows clearly belong to one component."""
-    return float(np.mean(np.max(law.posterior(X), axis=1))) >= _DISTINCT
+def distinct(law: GaussianMixture, X: Float[np.ndarray, "n d"], least: float = 0.9) -> bool:
+    """Whether rows belong to one component with a mean probability of at least ``least``."""
+    return float(np.mean(np.max(law.posterior(X), axis=1))) >= least
 
 
 def as_mixture(law: object) -> GaussianMixture:
-    """The Gaussian mixture that a law is, or that an estimated score fitted."""
+    """Return the Gaussian mixture that a law is, or that an estimated score fitted."""
     law = getattr(law, "law_", law)
     if isinstance(law, Gaussian):
         return GaussianMixture([1.0], law.mean[None], law.cov)
@@ -94,14 +90,17 @@ def moments_in_reach(
     k: int,
     orders: tuple[int, ...],
 ) -> tuple[Float[np.ndarray, "d r"] | None, dict[int, ScoreMoments]]:
-    """Where the tensors are formed, and they: in the whole space (None), or a little more than the span of
-    the units. Where no low order shows the span its moments are returned, none of which stands out."""
+    """Return the basis in which the tensors are formed, None for the whole space, and the tensors.
+
+    More than 20 inputs are reduced to the span of the units and four directions more, since the best fit may
+    lean out of the span. Where no low order shows the span, its insignificant moments are returned.
+    """
     d = U.shape[1]
-    if d <= max(_WHOLE, min(k + _BEYOND, LARGEST_SIDE)):
+    if d <= max(20, min(k + 4, LARGEST_SIDE)):
         return None, component_moments(U, y, law, orders, weight=weight)
     low = (2, 3) if 3 in orders and d <= LARGEST_SIDE else (2,)
     seen = component_moments(U, y, law, low, weight=weight)
-    basis = _leading(seen, min(k + _BEYOND, LARGEST_SIDE))
+    basis = _leading(seen, min(k + 4, LARGEST_SIDE))
     if basis is None:
         return None, seen
     return basis, component_moments(U, y, law, orders, weight=weight, subspace=basis)

@@ -1,25 +1,28 @@
 """Score moments E[y S_m(x)] seen through a few directions V: k^m numbers, never d^m.
 
 With no score given the law is N(0, I). Weights v say how much each row counts: Σ v y S_m / Σ v.
+
+A polynomial q of z = V'x is the control variate: E[y S_m] = E[∇^m q] + E[(y - q) S_m] whatever the input law,
+so what q explains of y costs no variance. Here q has Hermite products of z up to a chosen degree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import permutations
+from functools import lru_cache
+from itertools import combinations_with_replacement, permutations
+from math import comb
 
 import numpy as np
 from jaxtyping import Float
 
-from onehidden.moments.packing import pack, z_of_norm
-from onehidden.moments.score_protocol import Score
+from onehidden.laws.base import BLOCK, Score
+from onehidden.moments.packing import pack, sorted_indices, symmetric_part, z_of_norm
 from onehidden.moments.streaming import MomentPass
-from onehidden.moments.weighting import Weight
+from onehidden.moments.weighting import Weight, of_rows
 from onehidden.precision import in_double
 from onehidden.streams import stream
-
-_BATCH_ENTRIES = 1 << 21  # numbers of a table of products or scores held at a time
 
 Samples = Float[np.ndarray, "n d"]
 Values = Float[np.ndarray, " n"]
@@ -32,8 +35,10 @@ class Moment:
 
     Attributes
     ----------
-    tensor : (k,)*m estimate, symmetric.
-    variance : (k,)*m squared standard error of each entry.
+    tensor : ndarray of shape (k, …, k)
+        Estimate, symmetric.
+    variance : ndarray of shape (k, …, k)
+        Squared standard error of each entry.
     """
 
     tensor: np.ndarray
@@ -54,15 +59,20 @@ class Moment:
 def moments_inside(
     X: Samples, y: Values, V: Basis, orders: Iterable[int], score: Score | None = None, weight: Weight = None
 ) -> dict[int, Moment]:
-    """mean of y S_m(V, …, V) for every order asked, in one pass, with the variance of each entry.
+    """Return the mean of y S_m(V, …, V) for every order asked, in one pass, with the variance of each entry.
 
     Parameters
     ----------
-    X, y : (n, d) and (n,).
-    V : (d, k) directions.
-    orders : among 1, 2, 3, 4.
-    score : the input law; None for N(0, I).
-    weight : (n,) how much each row counts, or None.
+    X, y : arrays of shape (n, d) and (n,)
+        Samples.
+    V : array of shape (d, k)
+        Directions.
+    orders : iterable of int
+        Among 1, 2, 3, 4.
+    score : Score or None
+        The input law; None for N(0, I).
+    weight : array of shape (n,) or None
+        How much each row counts.
     """
     total = MomentPass(score, tuple(orders), None, V).update((X, y, weight)).result()
     return {m: Moment(total[m], total.standard_error(m) ** 2) for m in total.orders}
@@ -90,7 +100,7 @@ def cross(
     for low in range(0, d, k):  # blocks of coordinates beside V: linear in d
         block = np.arange(low, min(d, low + k))
         B = np.concatenate([np.eye(d)[:, block], V], axis=1)
-        b, step = len(block), max(1, _BATCH_ENTRIES // B.shape[1] ** order)
+        b, step = len(block), max(1, BLOCK // B.shape[1] ** order)
         for i in range(0, len(y), step):
             S = np.asarray(score.score(X[i : i + step], order, subspace=B), float)
             part = S[(slice(None), slice(0, b)) + (slice(b, None),) * (order - 1)]
@@ -105,7 +115,7 @@ def _gaussian_cross(X: Samples, share: Values, V: Basis, order: int) -> Float[np
         return X.T @ (share[:, None] * z) - np.sum(share) * V
     k = z.shape[1]
     out = np.zeros((X.shape[1], k * k))
-    step = max(1, _BATCH_ENTRIES // k**2)
+    step = max(1, BLOCK // k**2)
     for i in range(0, len(z), step):
         block = z[i : i + step]
         pairs = (block[:, :, None] * block[:, None, :]).reshape(len(block), -1)
@@ -141,7 +151,7 @@ def contracted_fourth(
             out.append(_contracted_by_score(X, y, V, b, score, weight))
         else:
             third = moment(X, y * (X @ (V @ b)), V, 3, None, weight)
-            tensor = third.tensor - 3 * _symmetric(np.multiply.outer(b, second))
+            tensor = third.tensor - 3 * symmetric_part(np.multiply.outer(b, second))
             out.append(Moment(tensor, third.variance))
     return out
 
@@ -149,11 +159,11 @@ def contracted_fourth(
 def _contracted_by_score(
     X: Samples, y: Values, V: Basis, b: Float[np.ndarray, " k"], score: Score, weight: Values | None
 ) -> Moment:
-    """The same from any score, in batches of few rows: the dense order 4 of a batch is contracted at once."""
+    """Do the same for any score, in batches of few rows, each of whose dense order 4 is contracted."""
     k = V.shape[1]
     share = np.full(len(y), 1 / len(y)) if weight is None else weight / np.sum(weight)
     total, square = np.zeros((k,) * 3), np.zeros((k,) * 3)
-    step = max(1, 4 * _BATCH_ENTRIES // k**4)
+    step = max(1, 4 * BLOCK // k**4)
     for i in range(0, len(y), step):
         S = np.asarray(score.score(X[i : i + step], 4, subspace=V), float) @ b
         part = share[i : i + step] * y[i : i + step]
@@ -163,6 +173,137 @@ def _contracted_by_score(
     return Moment(total, np.maximum(square - total**2 * np.sum(share**2), 0.0))
 
 
-def _symmetric(a: np.ndarray) -> np.ndarray:
-    orders = list(permutations(range(a.ndim)))
-    return sum((a.transpose(p) for p in orders), np.zeros_like(a)) / len(orders)
+Index = tuple[int, ...]
+
+
+@lru_cache(maxsize=64)
+def indices(k: int, degree: int) -> tuple[Index, ...]:
+    """Sorted index tuples of every Hermite product up to ``degree``, the empty one (constant) first."""
+    return (), *(tuple(t) for m in range(1, degree + 1) for t in sorted_indices(k, m).tolist())
+
+
+def largest_degree(k: int, limit: int, most: int = 4) -> int:
+    """Return the largest degree (at least 1) with at most ``limit`` products beside the constant."""
+    degree = 1
+    while degree < most and comb(k + degree + 1, degree + 1) - 1 <= limit:
+        degree += 1
+    return degree
+
+
+def features(z: Float[np.ndarray, "n k"], degree: int) -> Float[np.ndarray, "n p"]:
+    """(n, p) products of probabilists' Hermite polynomials of the columns of z, ordered as ``indices``."""
+    n, k = z.shape
+    single = [np.ones((n, k)), z]
+    for m in range(1, degree):
+        single.append(z * single[m] - m * single[m - 1])
+    names = indices(k, degree)
+    place = {name: i for i, name in enumerate(names)}
+    out = np.empty((len(names), n))
+    for i, name in enumerate(names):
+        if not name:
+            out[i] = 1.0
+            continue
+        last = name[-1]
+        run = name.count(last)  # names are sorted: the last index forms the final run
+        np.multiply(out[place[name[:-run]]], single[run][:, last], out=out[i])
+    return out.T
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """q(z) = Σ coefficients · Hermite products; ``means`` holds E of each product under the input law."""
+
+    k: int
+    degree: int
+    coefficients: np.ndarray
+    means: np.ndarray
+
+    def expected_derivative(self, order: int) -> np.ndarray:
+        """E[∇^m q], (k,)*m, from ∂^β He_α = α!/(α-β)! He_(α-β)."""
+        names = indices(self.k, self.degree)
+        place = {name: i for i, name in enumerate(names)}
+        out = np.zeros((self.k,) * order)
+        for name, coefficient in zip(names, self.coefficients, strict=True):
+            if len(name) < order:
+                continue
+            for taken in combinations_with_replacement(sorted(set(name)), order):
+                rest, factor = list(name), 1
+                for j in taken:
+                    factor *= rest.count(j)
+                    if not factor:
+                        break
+                    rest.remove(j)
+                value = coefficient * factor * self.means[place[tuple(rest)]] if factor else 0.0
+                if value:
+                    for position in set(permutations(taken)):
+                        out[position] += value
+        return out
+
+    def gradient_coefficients(self) -> np.ndarray:
+        """(p, k) coefficients of ∂q/∂z_a on the same products."""
+        names = indices(self.k, self.degree)
+        place = {name: i for i, name in enumerate(names)}
+        out = np.zeros((len(names), self.k))
+        for name, coefficient in zip(names, self.coefficients, strict=True):
+            for a in set(name):
+                rest = list(name)
+                rest.remove(a)
+                out[place[tuple(rest)], a] += coefficient * name.count(a)
+        return out
+
+
+class Design:
+    """The Hermite products at given points, kept in memory when they fit, and their least squares.
+
+    ``gaussian`` says that the points are from N(0, I), under which the means of the products are known.
+    """
+
+    def __init__(
+        self, z: Float[np.ndarray, "n k"], degree: int, gaussian: bool, weight: Weight = None
+    ) -> None:
+        n, self.k = z.shape
+        self.degree, self._weight = degree, weight
+        p = len(indices(self.k, degree))
+        step = max(1, BLOCK // p)
+        self._parts = [slice(i, min(n, i + step)) for i in range(0, n, step)]
+        self._z, self._kept = z, None
+        if n * p <= 16 * BLOCK:
+            self._kept = [features(z[part], degree) for part in self._parts]
+        gram, means = np.zeros((p, p)), np.zeros(p)
+        for part, F in self._blocks():
+            weighted = self._weighted(F, part)
+            gram += F.T @ weighted
+            means += weighted.sum(axis=0)
+        self._scale = 1 / np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
+        gram *= self._scale[:, None] * self._scale[None, :]
+        # The ridge only guards against equal columns: 1e-10 of a unit diagonal.
+        self._factor = np.linalg.cholesky(gram + 1e-10 * np.eye(p))
+        # Under the standard Gaussian law every product but the constant has mean zero exactly; other laws
+        # need the sample means where a derivative leaves a product of positive degree.
+        self._means = np.eye(1, p)[0] if gaussian else means / means[0]  # the first product is one
+
+    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        for i, part in enumerate(self._parts):
+            yield part, self._kept[i] if self._kept is not None else features(self._z[part], self.degree)
+
+    def _weighted(self, rows: np.ndarray, part: slice) -> np.ndarray:
+        weight = of_rows(self._weight, part)
+        return rows if weight is None else weight.reshape(-1, *[1] * (rows.ndim - 1)) * rows
+
+    def fit(self, y: Float[np.ndarray, " n"]) -> Polynomial:
+        """Least squares of y on the products."""
+        from scipy.linalg import cho_solve
+
+        right = np.zeros(len(self._scale))
+        for part, F in self._blocks():
+            right += F.T @ self._weighted(y[part], part)
+        coefficients = self._scale * cho_solve((self._factor, True), self._scale * right)
+        return Polynomial(self.k, self.degree, coefficients, self._means)
+
+    def adopt(self, other: Polynomial) -> Polynomial:
+        """Return the other polynomial with the means of these points."""
+        return Polynomial(self.k, self.degree, other.coefficients, self._means)
+
+    def apply(self, coefficients: np.ndarray) -> np.ndarray:
+        """Multiply the products by coefficients, (p,) -> (n,) or (p, q) -> (n, q)."""
+        return np.concatenate([F @ coefficients for _, F in self._blocks()])

@@ -60,12 +60,18 @@ def places(r: int, rows: int, columns: int) -> np.ndarray:
 
 
 def unpack(values: np.ndarray, r: int, order: int) -> np.ndarray:
-    """The full (r, …, r) symmetric tensor of its distinct entries."""
+    """Return the full (r, …, r) symmetric tensor of its distinct entries."""
     indices = sorted_indices(r, order)
     full = np.empty((r,) * order)
     for permutation in permutations(range(order)):
         full[tuple(indices[:, p] for p in permutation)] = values
     return full
+
+
+def symmetric_part(a: np.ndarray) -> np.ndarray:
+    """Mean of a tensor over all orders of its axes."""
+    orders = list(permutations(range(a.ndim)))
+    return sum((a.transpose(p) for p in orders), np.zeros_like(a)) / len(orders)
 
 
 def pack(full: np.ndarray) -> np.ndarray:

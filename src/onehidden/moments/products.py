@@ -8,17 +8,68 @@ begin at it or later: a sixth of the full product of both tables of pairs, at th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onehidden.moments.device_products import device_sums
+from onehidden.laws.base import BLOCK
 from onehidden.moments.packing import sorted_indices
 
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def device_sums(
+    blocks: tuple[tuple[int, ...], ...],
+    order: int,
+    roughly: bool,
+    weight: jax.Array,
+    scores: tuple[jax.Array, ...],
+) -> jax.Array:
+    """Return the flat store of a ``_Layout`` with these blocks for one batch, scores (r, n) and weight (n,).
+
+    Roughly is in single precision as the device multiplies it, ten bits of each factor at least, with the
+    weight in units of its largest.
+    """
+    if not roughly:
+        return _sums(blocks, order, weight, scores)
+    unit = jnp.maximum(jnp.max(jnp.abs(weight)), jnp.finfo(weight.dtype).tiny)
+    narrow = (weight / unit).astype(jnp.float32), tuple(s.astype(jnp.float32) for s in scores)
+    return unit * _sums(blocks, order, *narrow).astype(weight.dtype)
+
+
+def _sums(
+    blocks: tuple[tuple[int, ...], ...], order: int, weight: jax.Array, scores: tuple[jax.Array, ...]
+) -> jax.Array:
+    s1, s2, s3, s4 = scores
+    r = len(s1)
+    weighted = weight * s1
+    if order == 1:
+        return s1 @ weight
+    if order == 2:
+        return jnp.fill_diagonal(weighted @ s1.T, s2 @ weight, inplace=False).ravel()
+    squared = weight * s2
+    table = s1 if order == 3 else _with_squares(s1, s2, s1, *sorted_indices(r, 2).T)
+    products = []
+    for a, b, _, _, width, suffix in blocks:
+        j = np.repeat(np.arange(a, b), np.arange(a, b) + 1)
+        i = np.concatenate([np.arange(q + 1) for q in range(a, b)])
+        left = _with_squares(weighted, squared, s1, j, i)
+        products.append((left @ table[suffix : suffix + width].T).ravel())
+        if order == 4:
+            products.append(((squared[j] * s1[i]) @ s1[a:].T).ravel())
+    last, beside = (s3, s2) if order == 3 else (s4, s3)
+    return jnp.concatenate([*products, ((beside * weight) @ s1.T).ravel(), last @ weight])
+
+
+def _with_squares(
+    first: jax.Array, square: jax.Array, second: jax.Array, j: np.ndarray, i: np.ndarray
+) -> jax.Array:
+    """Rows first_j second_i, and square_j where i = j."""
+    return jnp.where((i == j)[:, None], square[j], first[j] * second[i])
+
+
 _BLOCK = 8  # values of j taken together: thin enough to skip repeated entries, thick enough for BLAS
-_SLAB = 1 << 21  # entries of a table of pairs held at a time
 
 Array = np.ndarray | jax.Array
 Scores = tuple[Array, ...]
@@ -47,7 +98,7 @@ def _pair_offsets(r: int) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def _layout(r: int, order: int) -> _Layout:
-    """The plan for order 3 or 4."""
+    """Return the plan for order 3 or 4."""
     offset = _pair_offsets(r)
     blocks, middle, size = [], [], 0
     start_of, width_of, first_of, row_of = (np.zeros(r, int) for _ in range(4))
@@ -86,9 +137,10 @@ def _layout(r: int, order: int) -> _Layout:
 
 
 class ProductSums:
-    """Sum over samples of weight * S_m entry; S_m's entry at sorted indices is the product, over distinct
-    coordinates, of the one-dimensional score of their multiplicity.
+    """Sum over samples of weight times each entry of S_m.
 
+    The entry at sorted indices is the product, over distinct coordinates, of the one-dimensional score of
+    their multiplicity.
     ``update(weight, scores)`` takes scores s_1 … s_4 with one row a coordinate, (r, n); ``result()`` is the
     packed vector. Raw moments are the case s_m = u^m. JAX arrays are summed where they are, ``roughly`` to
     three digits at least, at three times the speed, if nothing is negative.
@@ -124,7 +176,7 @@ class ProductSums:
         return {**vars(self), "_store": np.asarray(self._store)}
 
     def add(self, packed: np.ndarray) -> ProductSums:
-        """Sums formed elsewhere, one for each sorted multi-index."""
+        """Add sums formed elsewhere, one for each sorted multi-index."""
         self._packed = self._packed + packed
         return self
 
@@ -137,7 +189,7 @@ class ProductSums:
         return np.asarray(self._store)[self._pick()] + self._packed
 
     def where_it_lies(self) -> Array:
-        """The result, not brought back from a device."""
+        """Return the result on the device of the sums."""
         return self._store[self._pick()] + self._packed
 
     def _pick(self) -> np.ndarray | slice:
@@ -156,7 +208,7 @@ class ProductSums:
         self._store[plan.triple : plan.triple + r * r] += ((beside * weight) @ s1.T).ravel()
         self._store[plan.single : plan.single + r] += last @ weight
         n = s1.shape[1]
-        columns = min(max(_SLAB // int(_pair_offsets(r)[-1]), 256), 8192, n)
+        columns = min(max(BLOCK // int(_pair_offsets(r)[-1]), 256), 8192, n)
         left = np.empty((max(block[3] for block in plan.blocks), columns))
         product = np.empty(max(block[3] * block[4] for block in plan.blocks))
         right = np.empty((int(_pair_offsets(r)[-1]), columns)) if self.order == 4 else None
@@ -197,15 +249,17 @@ class ProductSums:
                 self._add(plan.middle[q], left[:rows], s1[a:], product)
 
     def _add(self, start: int, left: np.ndarray, right: np.ndarray, product: np.ndarray) -> None:
-        """store[start:] += left right'. NumPy's products alone: SciPy has a BLAS of its own, and the idle
-        threads of one, which spin for a while, would take the cores from the other."""
+        """Add left right' to the store from ``start`` on.
+
+        By NumPy alone: SciPy has a BLAS of its own, whose idle threads spin and take the cores.
+        """
         size = len(left) * len(right)
         place = product[:size].reshape(len(left), len(right))
         self._store[start : start + size] += np.matmul(left, right.T, out=place).ravel()
 
 
 def _padded(weight: Array, scores: Scores) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-    """Filled up with samples of weight zero to a power of two: few lengths, few compilations."""
+    """Pad with samples of weight zero to a power of two: few lengths, few compilations."""
     n = scores[0].shape[1]
     missing = (1 << (n - 1).bit_length()) - n
     weight = jnp.asarray(weight)

@@ -1,40 +1,44 @@
-"""Score moments and their control as reductions over raw batches (X, y, weight) of any source."""
+"""Score moments T_1 … T_4 of a sample or a streamed source under any score: two passes of mergeable sums."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TypeVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from onehidden.data.source import Batch
-from onehidden.device import memory, on_accelerator, sent
-from onehidden.laws import Gaussian, require_valid_orders
-from onehidden.moments.accumulator import MomentAccumulator, ScoreMoments
-from onehidden.moments.control import Control, ControlAccumulator
+from onehidden.data.reduction import connected, reduce
+from onehidden.data.source import BATCH_ROWS, Batch, Source
+from onehidden.laws import Gaussian
+from onehidden.laws.base import Score, require_valid_orders
+from onehidden.machine import memory, on_accelerator, sent
+from onehidden.moments.accumulator import Control, ControlAccumulator, MomentAccumulator, ScoreMoments
 from onehidden.moments.products import Array
-from onehidden.moments.score_protocol import Score
+from onehidden.moments.weighting import checked_weight, of_rows
 from onehidden.precision import in_double
 
 Rows = Batch | tuple[Array, np.ndarray] | tuple[Array, np.ndarray, np.ndarray | None]
-
-_ROWS = 4096  # rows prepared at a time
-_DEVICE_ROWS, _DEVICE_SHARE = 262_144, 0.1  # on an accelerator, and of its memory for tables of pairs
-_KEPT_BYTES = 1 << 30  # of inputs that stay there from one pass to the next
 
 
 class MomentPass:
     """T_m = E[y S_m(x)] of raw batches: ``update(batch)``, ``merge(other)``, ``result()``.
 
+    A batch is a ``data.Batch`` or a tuple (X, y) or (X, y, weight).
+
     Parameters
     ----------
-    score : the input law, known or estimated; None for N(0, I), which needs a subspace.
-    orders : among 1, 2, 3, 4.
-    control : what a ``ControlPass`` over the same data returned, or None.
-    subspace : (d, r); moments contracted with its columns.
-
-    A batch is a ``data.Batch`` or a tuple (X, y) or (X, y, weight).
+    score : Score or None
+        The input law, known or estimated; None for N(0, I), which needs a subspace.
+    orders : tuple of int
+        Among 1, 2, 3, 4.
+    control : Control or None
+        What a ``streaming.ControlPass`` over the same data returned, or None.
+    subspace : array_like of shape (d, r) or None
+        Moments contracted with its columns.
     """
 
     def __init__(
@@ -52,15 +56,46 @@ class MomentPass:
 
     @in_double
     def update(self, batch: Rows) -> MomentPass:
+        """Add a batch.
+
+        Parameters
+        ----------
+        batch : Batch or tuple
+            The rows, their targets and weights.
+
+        Returns
+        -------
+        MomentPass
+            The pass itself.
+        """
         for X, y, weight in _pieces(batch, self._frame.r):
             self._frame.add(self._total, X, y, weight)
         return self
 
     def merge(self, other: MomentPass) -> MomentPass:
+        """Add the sums of another pass.
+
+        Parameters
+        ----------
+        other : MomentPass
+            A pass over other rows.
+
+        Returns
+        -------
+        MomentPass
+            The pass itself.
+        """
         self._total.merge(other._total)
         return self
 
     def result(self) -> ScoreMoments:
+        """Compute the moments of all rows added so far.
+
+        Returns
+        -------
+        ScoreMoments
+            The tensors with their standard errors.
+        """
         return self._total.result(self._frame.transform)
 
 
@@ -94,10 +129,10 @@ def checked_orders(orders: Iterable[int]) -> tuple[int, ...]:
 
 
 def rows_at_a_time(r: int) -> int:
-    """Of moments in r coordinates: few on a CPU, whose cache they must fit; many on an accelerator."""
+    """Rows whose tables of pairs fit the cache of a CPU, or a tenth of the memory of an accelerator."""
     if not on_accelerator():
-        return _ROWS
-    return max(256, min(_DEVICE_ROWS, int(_DEVICE_SHARE * memory()) // (3 * 8 * (r * (r + 1) // 2))))
+        return 4096
+    return max(256, min(262_144, int(0.1 * memory()) // (3 * 8 * (r * (r + 1) // 2))))
 
 
 def _pieces(batch: Rows, r: int) -> Iterator[tuple[Array, np.ndarray, np.ndarray | None]]:
@@ -154,8 +189,8 @@ class _GaussianFrame:
         return (place.asarray(X) - self._mean) @ self._to_u
 
     def at_hand(self, X: Array) -> Array:
-        """The inputs where the sums are formed, for several passes: sent once if they find room there."""
-        return sent(np.asarray(X)) if on_accelerator() and X.nbytes <= _KEPT_BYTES else X
+        """Return the inputs on the device that forms the sums, sent once if they fit."""
+        return sent(np.asarray(X)) if on_accelerator() and X.nbytes <= 1 << 30 else X
 
     def add(self, total: MomentAccumulator, X: Array, y: np.ndarray, weight: np.ndarray | None) -> None:
         u = self.coordinates(X)
@@ -193,3 +228,119 @@ def hermite_scores(u: Array) -> tuple[Array, ...]:
     """s_1..s_4 of the standard normal: the probabilists' Hermite polynomials, not normalised."""
     squared = u * u
     return u, squared - 1, u * (squared - 3), squared * (squared - 6) + 3
+
+
+P = TypeVar("P", ControlPass, MomentPass)
+A = TypeVar("A", bound=Array)
+_Arrays = tuple[Array, np.ndarray, np.ndarray | None]
+
+
+@in_double
+def score_moments(
+    X: npt.ArrayLike | Source,
+    y: npt.ArrayLike | None,
+    score: Score,
+    orders: tuple[int, ...] = (1, 2, 3, 4),
+    control_degree: int = 2,
+    subspace: npt.ArrayLike | None = None,
+    batch_size: int | None = None,
+    client: object = None,
+    weight: npt.ArrayLike | None = None,
+) -> ScoreMoments:
+    """T_m = E[y S_m(x)] = sum_i w_i kappa_{m,i} a_i^{(x)m} from samples.
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d) or Source
+        Samples; a ``data.Source`` holds the target, too.
+    y : array_like of shape (n,) or None
+        Target; None where X is a source.
+    score : Score
+        The input law, known or estimated: anything with ``n_inputs`` and ``score(X, order, subspace)``.
+    orders : tuple of int
+        Among 1, 2, 3, 4.
+    control_degree : int
+        Degree (0, 1, 2) of the polynomial of x regressed out of y; -1 for none. It is lowered to 1 where the
+        quadratic would have too many columns for the sample, and below the highest order.
+    subspace : array_like of shape (d, r) or None
+        Moments contracted with its columns, with r^m rather than d^m entries.
+    batch_size : int or None
+        Rows read at a time (None: as many as suit the device); changes the result by rounding only.
+    client : dask.distributed.Client or str or None
+        A Dask client or scheduler address for the passes over a source.
+    weight : array_like of shape (n,) or None
+        How much each row of X counts, or None; a source brings its own.
+
+    Returns
+    -------
+    ScoreMoments
+        The tensors ``t[m]`` with their standard errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import onehidden as oh
+    >>> law = oh.laws.Gaussian(np.zeros(2))
+    >>> X = law.sample(20_000, seed=0)
+    >>> t = oh.moments.score_moments(X, np.abs(X[:, 0]), law, orders=(2,))
+    >>> t[2].shape, bool(t.signal(2) > 5)
+    ((2, 2), True)
+    >>> round(float(t[2][0, 0]), 1)  # E[|z| (z^2 - 1)] = 0.798
+    0.8
+    """
+    orders = checked_orders(orders)
+    if isinstance(X, Source):
+        if y is not None or X.target_name is None:
+            raise ValueError("a source holds its target: open it with target=NAME and give None for y")
+        if weight is not None:
+            raise ValueError("a source holds its weights: open it with weight=NAME")
+        data, (n, d) = X, (X.n_rows, X.n_inputs)
+    else:
+        data = _checked(X, y, weight)
+        n, d = data[0].shape
+    frame = frame_of(score, subspace)
+    r = frame.r
+    batch_size = batch_size or max(BATCH_ROWS, rows_at_a_time(r))
+    if score.n_inputs != d:
+        raise ValueError(f"the score is one of {score.n_inputs} inputs, but X has {d} columns")
+    if not isinstance(data, Source):
+        data = _require_finite(frame.at_hand(data[0])), *data[1:]
+    # At order m a polynomial of degree m and more is of no use, and a quadratic needs rows for its columns.
+    quadratic = 1 + r + r * (r + 1) // 2 <= min(2048, n / 4)
+    degree = min(control_degree, max(orders) - 1, control_degree if quadratic else 1)
+    control = None
+    with connected(client, data if isinstance(data, Source) else None) as cluster:
+        if degree >= 0:
+            fit = partial(ControlPass, score, degree, subspace)
+            control = _over(data, fit, batch_size, cluster).result()
+        return _over(
+            data, partial(MomentPass, score, orders, control, subspace), batch_size, cluster
+        ).result()
+
+
+def _over(data: Source | _Arrays, make: Callable[[], P], rows: int, client: object) -> P:
+    """One pass over the samples in memory, or over the source."""
+    if isinstance(data, Source):
+        return reduce(data, make, client=client, rows=rows)
+    total = make()
+    X, y, weight = data
+    for at in range(0, len(X), rows):
+        part = slice(at, at + rows)
+        total.update((X[part], y[part], of_rows(weight, part)))
+    return total
+
+
+def _checked(X: npt.ArrayLike, y: npt.ArrayLike | None, weight: npt.ArrayLike | None) -> _Arrays:
+    X, y = np.asarray(X, float), np.asarray(y, float)
+    if X.ndim != 2 or y.shape != (len(X),):
+        raise ValueError(f"expected X (n, d) and y (n,), got {X.shape} and {y.shape}")
+    if len(X) < 2:
+        raise ValueError(f"moments need at least 2 samples, got {len(X)}")
+    return X, _require_finite(y), checked_weight(weight, len(y))
+
+
+def _require_finite(values: A) -> A:
+    """Return the values where they are; refuse NaN and infinity."""
+    if not (jnp if isinstance(values, jax.Array) else np).isfinite(values).all():
+        raise ValueError("X and y must be finite: they hold NaN or infinity")
+    return values

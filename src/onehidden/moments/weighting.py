@@ -10,7 +10,7 @@ Weight = Float[np.ndarray, " n"] | None
 
 
 def checked_weight(weight: npt.ArrayLike | None, n: int) -> Weight:
-    """The weights of n rows brought to mean one, or one sentence on what is wrong with them."""
+    """Scale the weights of n rows to mean one; refuse what is no weight."""
     if weight is None:
         return None
     array = np.asarray(weight, float)
@@ -19,6 +19,18 @@ def checked_weight(weight: npt.ArrayLike | None, n: int) -> Weight:
     if not np.all(np.isfinite(array)) or np.any(array < 0) or not np.any(array > 0):
         raise ValueError("weight must be finite and not negative, with some of it above zero")
     return array / np.mean(array)
+
+
+def checked_samples(
+    X: npt.ArrayLike, y: npt.ArrayLike, weight: npt.ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray, Weight]:
+    """X (n, d), y (n,) and weights of mean one, in double precision and finite; refuse what is not."""
+    X, y = np.asarray(X, float), np.asarray(y, float)
+    if X.ndim != 2 or y.shape != (len(X),):
+        raise ValueError(f"expected X (n, d) and y (n,), got shapes {X.shape} and {y.shape}")
+    if not (np.all(np.isfinite(X)) and np.all(np.isfinite(y))):
+        raise ValueError("X and y must be finite: they hold NaN or infinity")
+    return X, y, checked_weight(weight, len(y))
 
 
 def weighted_mean(values: np.ndarray, weight: Weight) -> np.ndarray:
@@ -32,7 +44,7 @@ def rooted(values: np.ndarray, weight: Weight) -> np.ndarray:
 
 
 def of_rows(weight: Weight, rows: slice | np.ndarray) -> Float[np.ndarray, " m"] | None:
-    """The weights of some of the rows."""
+    """Return the weights of some of the rows."""
     return None if weight is None else weight[rows]
 
 

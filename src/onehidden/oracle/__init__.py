@@ -1,4 +1,4 @@
-"""recover_oracle(): a black box asked where its units switch, until nothing is left to ask."""
+"""recover_oracle(): the hidden layer of a black box, from queries that it chooses."""
 
 from onehidden.oracle.recover_oracle import recover_oracle
 

@@ -13,16 +13,114 @@ from typing import Any
 
 import numpy as np
 
-from onehidden.oracle.answer_book import AnswerBook
-from onehidden.recovery.options import check_positive
+from onehidden.atomic import write_atomically
+from onehidden.journal import locked
+from onehidden.options import check_positive
+from onehidden.oracle.domain import Outputs, Points
+
+_MARK = b"onehidden answers 2\n"
+
+
+class AnswerBook:
+    """Answers by query, in memory and, with a path, in a file that grows record by record.
+
+    The file is a line with its format, a line of JSON (the source, the numbers of inputs and outputs) and
+    records of that many float64 each, query and answer. A last record that a crash cut short is dropped. One
+    process at a time has the file.
+
+    Parameters
+    ----------
+    path : str, Path or None
+        The file; None keeps answers in memory only.
+    source : str
+        Who answers; a file with the answers of another source is refused.
+    """
+
+    def __init__(self, path: str | Path | None, source: str) -> None:
+        self._known: dict[bytes, np.ndarray] = {}
+        self._path, self._source = None if path is None else Path(path), source
+        self._sizes: tuple[int, int] | None = None
+        if self._path is None:
+            return
+        try:
+            self._lock = locked(self._path.with_name(f"{self._path.name}.lock"), f"file of answers {path}")
+            content = self._path.read_bytes() if self._path.exists() else b""
+        except OSError as error:
+            raise ValueError(f"cannot use the file of answers {path}: {error.strerror or error}") from None
+        if content:
+            self._read(content)
+
+    def _read(self, content: bytes) -> None:
+        mark, *rest = content.split(b"\n", 2)
+        if mark + b"\n" != _MARK or len(rest) < 2:
+            raise ValueError(f"{self._path} is no file of answers of this version: name another one")
+        try:
+            card = json.loads(rest[0])
+            source, inputs, outputs = str(card["source"]), int(card["inputs"]), int(card["outputs"])
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"the second line of {self._path} is damaged: name another file") from None
+        if source != self._source:
+            raise ValueError(
+                f"{self._path} holds the answers of {source}, not of {self._source}: name another"
+            )
+        self._sizes = inputs, outputs
+        size = 8 * (inputs + outputs)
+        body = rest[1][: len(rest[1]) // size * size]
+        for record in np.frombuffer(body).reshape(-1, inputs + outputs):
+            self._known[record[:inputs].tobytes()] = record[inputs:]
+        if len(body) < len(rest[1]):
+            assert self._path is not None
+            write_atomically(self._path, _MARK + rest[0] + b"\n" + body)
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._known
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __getitem__(self, key: bytes) -> np.ndarray:
+        return self._known[key]
+
+    @property
+    def sizes(self) -> tuple[int, int] | None:
+        """Numbers of a query and of an answer; None before the first."""
+        return self._sizes
+
+    def write(self, X: Points, answers: Outputs) -> None:
+        """Store answers, one per row of queries, on disk before they are used."""
+        sizes = X.shape[1], answers.shape[1]
+        if self._sizes is not None and sizes != self._sizes:
+            raise ValueError(
+                f"queries and answers of {sizes} numbers do not go with those before, of {self._sizes}"
+            )
+        X, answers = (np.ascontiguousarray(rows, dtype=np.float64) for rows in (X, answers))
+        if self._path is not None:
+            if self._sizes is None:
+                card = {"source": self._source, "inputs": sizes[0], "outputs": sizes[1]}
+                write_atomically(self._path, _MARK + json.dumps(card).encode() + b"\n")
+            with self._path.open("ab") as file:
+                file.write(np.column_stack([X, answers]).tobytes())
+        self._sizes = sizes
+        self._known |= {row.tobytes(): answer for row, answer in zip(X, answers, strict=True)}
+
 
 Box = Callable[[np.ndarray], np.ndarray]
 
 
 def from_torch(module: Any, dtype: str = "float32") -> Box:
-    """A PyTorch module, asked in evaluation mode and where it lies; ``dtype`` is that of its weights.
+    """Make a box of a PyTorch module in evaluation mode, on the device of its weights.
 
-    Each call leaves the modes of the module and of its parts as they were.
+    Parameters
+    ----------
+    module : torch.nn.Module
+        The module. Each call leaves the modes of the module and of its parts as they were.
+    dtype : str
+        That of its weights.
+
+    Returns
+    -------
+    callable
+        The box.
     """
     import torch
 
@@ -34,8 +132,8 @@ def from_torch(module: Any, dtype: str = "float32") -> Box:
         module.eval()
         try:
             with torch.no_grad():
-                asked = torch.as_tensor(X, dtype=kind, device="cpu" if held is None else held.device)
-                return module(asked).cpu().double().numpy()
+                inputs = torch.as_tensor(X, dtype=kind, device="cpu" if held is None else held.device)
+                return module(inputs).cpu().double().numpy()
         finally:
             for part, mode in modes:
                 part.training = mode
@@ -44,7 +142,18 @@ def from_torch(module: Any, dtype: str = "float32") -> Box:
 
 
 def from_onnx(path: str | Path) -> tuple[Box, int]:
-    """An ONNX file with one input (n, d), and d (extra ``onnx``)."""
+    """Make a box of an ONNX file with one input (n, d) (extra ``onnx``).
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    tuple of callable and int
+        The box and d.
+    """
     import onnxruntime
 
     if not Path(path).is_file():
@@ -65,27 +174,46 @@ def from_onnx(path: str | Path) -> tuple[Box, int]:
 
 
 def from_sklearn(estimator: Any) -> tuple[Box, int]:
-    """A fitted scikit-learn estimator: its probabilities where it has them, else what it predicts; and d."""
+    """Make a box of a fitted scikit-learn estimator: its probabilities if it has them, else its predictions.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted regressor or classifier.
+
+    Returns
+    -------
+    tuple of callable and int
+        The box and its number of inputs.
+    """
     if not hasattr(estimator, "n_features_in_"):
         raise ValueError(f"the {type(estimator).__name__} is not fitted: call fit first")
-    ask = estimator.predict_proba if hasattr(estimator, "predict_proba") else estimator.predict
-    return ask, int(estimator.n_features_in_)
+    predict = estimator.predict_proba if hasattr(estimator, "predict_proba") else estimator.predict
+    return predict, int(estimator.n_features_in_)
 
 
 class Endpoint:
     """A box behind HTTP: {"inputs": [[…], …]} is posted, {"outputs": […]} or a bare list comes back.
 
-    Answers are written down as they come: a question is asked of the endpoint once, also by a later run. A
-    number that is null is one it does not have; a reply of another form is a failure, never an answer.
+    A query is sent once, also by a later run with the same file of answers. A number that is null is missing;
+    a reply of another form is a failure, never an answer.
 
     Parameters
     ----------
-    url : where to post.
-    book : file of answers of this url; None keeps them for this run only.
-    batch : most rows of one request.
-    rate : most requests a second; None for no limit.
-    retries : how often a request that failed is sent again, after 0.5, 1, 2, … seconds.
-    headers : further headers, as a key of access.
+    url : str
+        Where to post.
+    book : str, Path or None
+        File of answers of this url; None keeps them for this run only.
+    batch : int
+        Most rows of one request.
+    rate : float, optional
+        Most requests a second; None for no limit.
+    retries : int
+        How often a failed request is sent again, after 0.5, 1, 2, … seconds.
+    timeout : float
+        Seconds until a request has failed.
+    headers : sequence of (str, str)
+        Further headers, such as an access key.
     """
 
     def __init__(
@@ -143,16 +271,16 @@ class Endpoint:
         return self._rows(answer, X)
 
     def _rows(self, answer: object, X: np.ndarray) -> np.ndarray:
-        """The outputs of a reply, one row a question; what is none says nothing about the questions."""
-        told = answer.get("outputs") if isinstance(answer, dict) else answer
+        """The outputs of a reply, one row a query; a reply of another form is a failed connection."""
+        outputs = answer.get("outputs") if isinstance(answer, dict) else answer
         try:
-            rows = np.asarray(told, dtype=float)
+            rows = np.asarray(outputs, dtype=float)
         except (TypeError, ValueError):
             rows = np.zeros(())
         if rows.ndim not in (1, 2) or len(rows) != len(X) or rows.size == 0:
             raise ConnectionError(
                 f'{self.url} must reply {{"outputs": rows}} with a row of numbers for each of {len(X)} '
-                f"questions, got {json.dumps(answer)[:80]}"
+                f"queries, got {json.dumps(answer)[:80]}"
             )
         rows = rows.reshape(len(X), -1)
         before = self.book.sizes

@@ -1,76 +1,166 @@
-"""The black box in normalised coordinates: mixture, domain, and how coarsely it answers."""
+"""The caller's function with its budget, and the black box in normalised coordinates."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float, Int
 
-from onehidden.oracle.answers import finite
-from onehidden.oracle.caller import Caller
-from onehidden.oracle.domain import Domain
-from onehidden.oracle.grain import COARSE, EPS, Grain, third_differences
-from onehidden.oracle.probabilities import LogOdds
+from onehidden.oracle.answers import LogOdds, finite
+from onehidden.oracle.domain import EPS, Domain, Outputs, PerPoint, Points, Vector
 from onehidden.run import Run
 
-_CHUNK = 32 << 20  # bytes of one array handed to fn where the caller sets no batch
+
+class BudgetExceeded(Exception):
+    """The queries or the seconds allowed are used up; what was found until then stands."""
 
 
-class BlackBox:
-    """A function of x seen through u = (x - center) / scale.
+class Caller:
+    """fn : (n, d) -> (n,) or (n, q), as one row of q numbers per query.
 
-    A box of q outputs is looked at through one mixture of them, in which no unit is silent unless it is in
-    all; ``answers`` gives them all. Rows outside of what fn understands (NaN, or an error) are NaN here.
-
-    Parameters
-    ----------
-    fn : (n, d) -> (n,) or (n, q).
-    center, scale : (d,) the region of typical x.
-    domain : where questions may lie; anywhere when None.
-    batch : most rows of one call of fn.
-    max_queries : rows that may be asked in all.
-    run : the clock, and who is told of progress.
-
-    Attributes
-    ----------
-    caller : the function itself, with what it may be asked.
-    grain : how coarsely it answers; level : largest |mixture| over the typical region.
-    mix : (q,) the weights of the mixture. units : (q,) what the outputs are measured in.
-    reading : of probabilities, which become log-odds; None where answers are values.
-    share : of typical questions that are answered.
-    reach : largest |u_j| that the domain allows in all directions, but for inputs that it holds fixed.
-    known : a function of u, (n, d) -> (n, q), taken off every answer: what is left is looked at alone.
+    ``queries`` counts the rows, ``outputs`` is q (0 before the first answer).
     """
 
     def __init__(
         self,
         fn: Callable[[np.ndarray], npt.ArrayLike],
-        center: Float[np.ndarray, " d"],
-        scale: Float[np.ndarray, " d"],
+        max_queries: int | None = None,
+        run: Run | None = None,
+        report_every: int = 1 << 16,
+    ) -> None:
+        self._fn, self._most, self._run, self._every = fn, max_queries, run, report_every
+        self.queries, self.outputs, self._reported = 0, 0, 0
+        self._reserved, self._timed = 0, True
+
+    def reserve(self, count: int = 3400) -> None:
+        """Keep some of the queries for the checks of the answer."""
+        if self._most is not None:
+            self._reserved = min(count, self._most // 4)
+            self._most -= self._reserved
+
+    def release(self) -> None:
+        """Allow what was reserved, and let the checks end after the clock has run out."""
+        self._most = None if self._most is None else self._most + self._reserved
+        self._reserved, self._timed = 0, False
+
+    @property
+    def left(self) -> float:
+        """Queries that may still be made."""
+        return np.inf if self._most is None else self._most - self.queries
+
+    def __call__(self, X: Points) -> Outputs:
+        """Answers at rows of x; a row that fn does not understand is NaN, once it has answered others."""
+        if self._most is not None and self.queries + len(X) > self._most:
+            raise BudgetExceeded(f"the {self._most + self._reserved} queries allowed are used up")
+        if self._run is not None and self._timed and self._run.expired():
+            raise BudgetExceeded(_why_ended(self._run))
+        self.queries += len(X)
+        if self._run is not None and self.queries - self._reported >= self._every:
+            self._reported = self.queries
+            self._run.report(f"{self.queries} queries", self.queries, float("nan"))
+        try:
+            answer = self._fn(X.copy())
+        except Exception as error:
+            # A failed connection says nothing about the rows; another failure, after earlier answers, means
+            # that some of them lie outside of what fn understands.
+            if not self.outputs or isinstance(error, OSError):
+                raise ValueError(
+                    f"fn failed on an array of shape {X.shape}: {type(error).__name__}: {error}"
+                ) from error
+            if len(X) == 1:
+                return np.full((1, self.outputs), np.nan)
+            half = len(X) // 2
+            self.queries -= len(X)
+            return np.concatenate([self(X[:half]), self(X[half:])])
+        y = _numbers(answer, X)
+        if self.outputs and y.shape[1] != self.outputs:
+            raise ValueError(f"fn returned {self.outputs} outputs at first and {y.shape[1]} later")
+        self.outputs = y.shape[1]
+        return np.where(np.isfinite(y), y, np.nan)
+
+
+def _why_ended(run: Run) -> str:
+    """A run ends with its budget, or when somebody stops it."""
+    if run.max_seconds is None or run.seconds() < run.max_seconds:
+        return "the search was stopped by hand"
+    return f"the {run.max_seconds:g} seconds allowed are used up"
+
+
+def _numbers(answer: object, X: Points) -> Outputs:
+    """What fn returned, as one row of numbers per query."""
+    try:
+        y = np.asarray(answer, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"fn must return numbers, got {type(answer).__name__}") from None
+    if y.shape == (len(X),):
+        y = y[:, None]
+    if y.ndim != 2 or len(y) != len(X) or y.shape[1] == 0:
+        raise ValueError(
+            f"fn must return one number per row, shape ({len(X)},), or one row of numbers, ({len(X)}, q); "
+            f"got {y.shape} for an input of shape {X.shape}"
+        )
+    return y
+
+
+@dataclass(frozen=True)
+class OutputPrecision:
+    """Standard error of an answer: a part in proportion to its size, and an absolute one.
+
+    Single precision is the first kind, rounding to decimals or added noise the second.
+    """
+
+    relative: float = EPS
+    absolute: float = 0.0
+
+    def at(self, size: npt.ArrayLike) -> np.ndarray:
+        """Standard error of answers of this size."""
+        return np.hypot(self.relative * np.asarray(size, float), self.absolute)
+
+
+class BlackBox:
+    """A function of x seen through u = (x - center) / scale.
+
+    A box of q outputs is searched through one mixture of them: a unit is silent there only if it is in all.
+    Rows outside of what fn understands (NaN, or an error) are NaN here. Inputs are normalised by the centre
+    and scale of typical x; queries stay in the domain, in calls of at most ``batch`` rows.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[[np.ndarray], npt.ArrayLike],
+        center: Vector,
+        scale: Vector,
         domain: Domain | None = None,
         batch: int | None = None,
         max_queries: int | None = None,
         run: Run | None = None,
     ) -> None:
         self.caller, self.center, self.scale = Caller(fn, max_queries, run), center, scale
-        self.domain = Domain.everywhere(len(center)) if domain is None else domain
-        self._batch = batch
-        self.grain, self.level, self.mix, self.units = Grain(), 1.0, np.ones(1), np.ones(1)
-        self.reading: LogOdds | None = None
-        self.share = 1.0
-        self.reach = self._reach()
+        everywhere = np.full(len(center), np.inf)
+        self.domain = Domain(-everywhere, everywhere) if domain is None else domain
+        most = max(1, (32 << 20) // (8 * len(center)))  # 32 MiB of inputs in one call
+        self._batch = most if batch is None else min(batch, most)
+        self.precision = OutputPrecision()  # of the mixture
+        self.level = 1.0  # largest |mixture| over the typical region
+        self.mix, self.units = np.ones(1), np.ones(1)  # weights of the mixture; scales of the outputs
+        self.share = 1.0  # of typical queries that are answered
+        self.reading: LogOdds | None = None  # of probabilities
+        # Subtracted from every answer, (n, d) -> (n, q), so that the remainder is searched alone.
         self.known: Callable[[np.ndarray], np.ndarray] | None = None
+        # Largest |u_j| that the domain allows in all directions, fixed inputs aside.
+        self.reach = self._reach()
 
     @property
     def queries(self) -> int:
-        """Rows asked so far."""
+        """Rows queried so far."""
         return self.caller.queries
 
     @property
     def left(self) -> float:
-        """Queries that may still be asked."""
+        """Queries that may still be made."""
         return self.caller.left
 
     @property
@@ -83,107 +173,96 @@ class BlackBox:
 
     @property
     def rounding(self) -> float:
-        """Relative size of the error of an answer of typical size, at least the rounding of float64."""
+        """Relative error of an answer of typical size, at least the rounding of float64."""
         return max(EPS, float(self.error(self.level)) / max(self.level, np.finfo(float).tiny))
 
     @property
-    def blunt(self) -> float:
+    def low_precision(self) -> bool:
+        """Whether answers have fewer digits than a double."""
+        return float(self.error(self.level)) > 1e-12 * self.level
+
+    @property
+    def log_odds_error(self) -> float:
         """The largest error that the reading of probabilities adds."""
         if self.reading is None:
             return 0.0
-        return self.reading.blunt * float(np.max(np.abs(self.mix) / self.units))
+        return self.reading.largest_error * float(np.max(np.abs(self.mix) / self.units))
 
     @property
-    def coarse(self) -> bool:
-        """Whether answers have fewer digits than a double."""
-        return float(self.error(self.level)) > COARSE * self.level
+    def exact_far_away(self) -> float:
+        """Factor of distance beyond which relative error dominates the absolute one; at least 1."""
+        own = self.precision.relative * self.level
+        return 1.0 if np.isfinite(self.reach) else max(1.0, min(1e8, self.precision.absolute / own))
 
     def error(self, size: npt.ArrayLike) -> np.ndarray:
-        """Standard error of an answer of this size, wherever it was asked."""
-        return np.hypot(self.grain.at(size), self.blunt)
+        """Standard error of an answer of this size, wherever it was queried."""
+        return np.hypot(self.precision.at(size), self.log_odds_error)
+
+    def error_at(self, U: Points, Y: Outputs | None = None) -> PerPoint:
+        """Standard error of an answer at rows of u, whose size grows with the distance.
+
+        With the answers Y the digits that probabilities lose are counted place by place.
+        """
+        own = self.precision.at(self.level * np.maximum(1.0, np.linalg.norm(U, axis=-1) / np.sqrt(self.d)))
+        if self.reading is None or Y is None:
+            return np.hypot(own, self.log_odds_error)
+        return np.hypot(own, self.reading.error(Y * self.units) * np.max(np.abs(self.mix) / self.units))
 
     def _reach(self) -> float:
-        """How far every u_j may go in both directions."""
         room = np.minimum(self.domain.high - self.center, self.center - self.domain.low) / self.scale
         return float(np.min(room[self.domain.free]))
 
     def keep_within(self, reach: float) -> None:
-        """No question farther than this from the centre, in scales."""
+        """Bound the distance of queries from the centre, in scales."""
         around = reach * self.scale
         self.domain = self.domain.narrowed(self.center - around, self.center + around)
         self.reach = self._reach()
 
-    def noise_at(
-        self, U: Float[np.ndarray, "n d"], Y: Float[np.ndarray, "n q"] | None = None
-    ) -> Float[np.ndarray, " n"]:
-        """Standard error of an answer at rows of u: answers grow with the distance.
-
-        With the answers Y the digits that probabilities lose are counted place by place.
-        """
-        own = self.grain.at(self.level * np.maximum(1.0, np.linalg.norm(U, axis=-1) / np.sqrt(self.d)))
-        if self.reading is None or Y is None:
-            return np.hypot(own, self.blunt)
-        return np.hypot(own, self.reading.blur(Y * self.units) * np.max(np.abs(self.mix) / self.units))
-
-    @property
-    def farther(self) -> float:
-        """How many times farther away answers are as coarse in proportion as they ever get; 1 at least."""
-        own = self.grain.relative * self.level
-        return 1.0 if np.isfinite(self.reach) else max(1.0, min(1e8, self.grain.absolute / own))
-
-    def margin(self, U: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
-        """How far every coordinate of rows of u may move, but for those that the domain holds fixed."""
+    def margin(self, U: Points) -> PerPoint:
+        """How far every free coordinate of rows of u may move."""
         if not self.domain.bounded:
             return np.full(len(U), np.inf)
         X = self.inputs(U)
         room = np.minimum(self.domain.high - X, X - self.domain.low) / self.scale
         return np.min(room[:, self.domain.free], axis=1)
 
-    def typical(self, count: int, rng: np.random.Generator, spread: float = 1.0) -> Float[np.ndarray, "n d"]:
-        """Rows of u, normal around the centre; what would leave the domain lies anywhere inside it."""
-        U = spread * rng.standard_normal((count, self.d))
+    def typical(self, count: int, rng: np.random.Generator) -> Points:
+        """Rows of u, normal around the centre; coordinates that leave the domain are redrawn inside it."""
+        U = rng.standard_normal((count, self.d))
         if not self.domain.bounded and not self.domain.whole:
             return U
-        low, high = (
-            (self.domain.low - self.center) / self.scale,
-            (self.domain.high - self.center) / self.scale,
-        )
-        low, high = np.maximum(low, -3.0 * spread), np.minimum(high, 3.0 * spread)
+        low, high = ((end - self.center) / self.scale for end in (self.domain.low, self.domain.high))
+        low, high = np.maximum(low, -3.0), np.minimum(high, 3.0)
         U = np.where((U < low) | (U > high), low + (high - low) * rng.random(U.shape), U)
         return (self.domain.within(self.inputs(U)) - self.center) / self.scale
 
-    def answered(
-        self, count: int, rng: np.random.Generator, far: float = 1.0
-    ) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n q"]]:
-        """Typical rows of u that were answered, ``count`` of them if one in eight is, and all outputs.
-
-        ``far`` times as far from the centre.
-        """
+    def answered(self, count: int, rng: np.random.Generator, far: float = 1.0) -> tuple[Points, Outputs]:
+        """Typical rows of u, ``far`` times as far from the centre, that were answered, and all outputs."""
         U, Y = np.zeros((0, self.d)), np.zeros((0, self.q))
         for _ in range(8 if self.share < 1 else 1):
             more = far * self.typical(count, rng)
-            told = self.answers(more)
-            good = finite(told)
-            U, Y = np.concatenate([U, more[good]]), np.concatenate([Y, told[good]])
+            answers = self.outputs(more)
+            good = finite(answers)
+            U, Y = np.concatenate([U, more[good]]), np.concatenate([Y, answers[good]])
             if len(U) >= count:
                 break
         return U[:count], Y[:count]
 
     def mix_anew(self, rng: np.random.Generator) -> None:
-        """Another mixture of the outputs, as large."""
+        """Draw another mixture of the outputs, of the same size."""
         if self.q > 1:
             other = np.where(self.mix != 0, rng.standard_normal(self.q), 0.0)
             self.mix = other * (np.linalg.norm(self.mix) / np.linalg.norm(other))
 
-    def inputs(self, U: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+    def inputs(self, U: Points) -> Points:
         """Rows of u as rows of x."""
         return np.ascontiguousarray(U * self.scale + self.center)
 
-    def ask(self, U: np.ndarray) -> np.ndarray:
+    def mixture(self, U: np.ndarray) -> np.ndarray:
         """The mixture of the outputs at rows of u, (…, d) -> (…)."""
-        return self.answers(U) @ self.mix
+        return self.outputs(U) @ self.mix
 
-    def answers(self, U: np.ndarray) -> np.ndarray:
+    def outputs(self, U: np.ndarray) -> np.ndarray:
         """All outputs at rows of u, (…, d) -> (…, q)."""
         shape, flat = U.shape[:-1], U.reshape(-1, self.d)
         parts = [self._values(np.asarray(flat[part], float)) for part in self._parts(len(flat))]
@@ -193,10 +272,10 @@ class BlackBox:
         self,
         base: Float[np.ndarray, "m d"],
         i: Int[np.ndarray, " n"],
-        step: Float[np.ndarray, " n"],
+        step: PerPoint,
         basis: Float[np.ndarray, "r d"],
         j: Int[np.ndarray, " n"],
-    ) -> Float[np.ndarray, "n q"]:
+    ) -> Outputs:
         """All outputs at base_i + step basis_j; the points are never held all at once."""
         found = np.empty((len(i), self.q))
         for part in self._parts(len(i)):
@@ -204,42 +283,21 @@ class BlackBox:
         return found
 
     def _parts(self, n: int) -> Iterator[slice]:
-        rows = max(1, _CHUNK // (8 * self.d))
-        rows = rows if self._batch is None else min(rows, self._batch)
-        for begin in range(0, n, rows):
-            yield slice(begin, min(begin + rows, n))
+        for begin in range(0, n, self._batch):
+            yield slice(begin, min(begin + self._batch, n))
 
-    def _values(self, U: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n q"]:
+    def _values(self, U: Points) -> Outputs:
         y = self._inside(self.inputs(U))
         y = (y if self.reading is None else self.reading(y)) / self.units
         return y if self.known is None else y - self.known(U)
 
-    def _inside(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n q"]:
-        """Answers at rows of x, NaN outside of the domain, where nothing is asked."""
+    def _inside(self, X: Points) -> Outputs:
+        """Answers at rows of x, NaN outside of the domain, where nothing is queried."""
         near = self.domain.near(X)
         if near.all():
             return self.caller(self.domain.within(X))
-        y = np.full((len(X), self.caller.outputs or self.q), np.nan)
-        if near.any():
-            told = self.caller(self.domain.within(X[near]))
-            y = np.full((len(X), told.shape[1]), np.nan)
-            y[near] = told
+        answers = self.caller(self.domain.within(X[near])) if near.any() else None
+        y = np.full((len(X), (self.caller.outputs or self.q)), np.nan)
+        if answers is not None:
+            y[near] = answers
         return y
-
-    def noise(self, U: Float[np.ndarray, "n d"], rng: np.random.Generator) -> Float[np.ndarray, " n"]:
-        """(n,) rounding error around the rows of U, from third differences over a tiny step."""
-        v = rng.standard_normal(U.shape)
-        v /= np.linalg.norm(v, axis=1, keepdims=True)
-        step = 1e-5 * np.maximum(np.linalg.norm(U, axis=1, keepdims=True) * 1e-3, 1.0)
-        return third_differences(self.ask(np.stack([U + j * step * v for j in range(16)])))
-
-    def must_answer(self, U: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n q"]) -> None:
-        """Refuse answers that are not finite, where no question may fail."""
-        lost = ~finite(y)
-        if lost.any():
-            far = float(np.max(np.abs(U[lost])))
-            raise ValueError(
-                f"fn returned NaN or infinity, or failed, at a query {far:.3g} scales from the centre; if it "
-                "is only defined near its data, set inputs= to typical rows, reach= to a smaller distance or "
-                "domain= to its bounds"
-            )

@@ -1,4 +1,4 @@
-"""Where a box may be asked: bounds for every input, and whether only whole numbers are understood."""
+"""Where a black box may be queried: bounds, whole numbers, and the region of typical inputs."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Bool, Float
 
-# Of x = center + scale u and back: a few roundings of numbers as large as x, and as the widths behind them.
-_ROUNDING = 16 * float(np.finfo(float).eps)
+from onehidden import data
+
+EPS = float(np.finfo(float).eps)
+# Shapes of arrays in this package: points in u or x, outputs at points, one number a point or unit.
+Points = Float[np.ndarray, "n d"]
+Outputs = Float[np.ndarray, "n q"]
+PerPoint = Float[np.ndarray, " n"]
+PerUnit = Float[np.ndarray, " k"]
+Vector = Float[np.ndarray, " d"]
+UnitRows = Float[np.ndarray, "k d"]
 
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """low <= x <= high, (d,) each, infinite where there is no bound; ``whole`` for whole numbers only."""
+    """low <= x <= high, (d,) each, infinite without a bound; ``whole`` allows whole numbers only."""
 
-    low: Float[np.ndarray, " d"]
-    high: Float[np.ndarray, " d"]
+    low: Vector
+    high: Vector
     whole: bool = False
-
-    @staticmethod
-    def everywhere(d: int) -> Domain:
-        return Domain(np.full(d, -np.inf), np.full(d, np.inf))
 
     @property
     def bounded(self) -> bool:
@@ -30,54 +34,48 @@ class Domain:
 
     @property
     def free(self) -> Bool[np.ndarray, " d"]:
-        """Which inputs may vary at all."""
+        """Inputs that may vary."""
         return self.high > self.low
 
     def narrowed(self, low: np.ndarray, high: np.ndarray) -> Domain:
-        """What lies within these bounds, too."""
+        """The intersection with further bounds."""
         low, high = np.maximum(self.low, low), np.minimum(self.high, high)
         return Domain(np.ceil(low), np.floor(high), True) if self.whole else Domain(low, high)
 
-    def near(self, X: Float[np.ndarray, "n d"]) -> Bool[np.ndarray, " n"]:
-        """Which rows of x lie inside, but for the rounding of x; where an input is fixed does not matter."""
+    def near(self, X: Points) -> Bool[np.ndarray, " n"]:
+        """Rows inside, up to the rounding of x = center + scale u; fixed inputs are ignored."""
         if not self.bounded:
             return np.ones(len(X), bool)
         X = np.rint(X) if self.whole else X
         width = self.high - self.low
-        slack = _ROUNDING * (np.abs(X) + np.where(np.isfinite(width), width, 0.0))
+        slack = 16 * EPS * (np.abs(X) + np.where(np.isfinite(width), width, 0.0))
         inside = (X >= self.low - slack) & (X <= self.high + slack)
         return np.all(inside[:, self.free], axis=1)
 
-    def within(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-        """Rows of x with the last digit of a bound corrected, and whole where they must be."""
+    def within(self, X: Points) -> Points:
+        """Rows clipped to the bounds, and rounded where only whole numbers are allowed."""
         X = np.rint(X) if self.whole else X
         return np.clip(X, self.low, self.high) if self.bounded else X
 
-    def contains(self, X: Float[np.ndarray, "n d"]) -> np.ndarray:
-        """(n,) which rows of x may be asked."""
+    def contains(self, X: Points) -> Bool[np.ndarray, " n"]:
+        """Rows that may be queried exactly as they are."""
         inside = np.all((X >= self.low) & (X <= self.high), axis=1)
         return inside & np.all(np.rint(X) == X, axis=1) if self.whole else inside
 
 
 def checked_domain(domain: object, d: int) -> Domain:
-    """A domain from what a caller gave: None, a pair (low, high) of numbers or rows of d, or "integer".
-
-    (low, high, "integer") is both.
-    """
-    if domain is None:
-        return Domain.everywhere(d)
-    if isinstance(domain, Domain):
-        return domain
+    """A domain from None, (low, high), (low, high, "integer") or "integer"; bounds are numbers or rows."""
     shape = f'domain must be (low, high), each a number or {d} of them, and "integer" beside them if so'
-    whole = isinstance(domain, str) and domain == "integer"
-    if whole:
-        return Domain(*_ends(-np.inf, np.inf, d, shape), True)
+    if domain is None:
+        domain = (-np.inf, np.inf)
+    if isinstance(domain, str) and domain == "integer":
+        domain = (-np.inf, np.inf, "integer")
     if not isinstance(domain, (tuple, list)) or len(domain) not in (2, 3):
         raise ValueError(f"{shape}, got {domain!r}")
-    if len(domain) == 3 and domain[2] != "integer":
-        raise ValueError(f"{shape}, got {domain[2]!r} as the third")
     whole = len(domain) == 3
-    low, high = _ends(domain[0], domain[1], d, shape)
+    if whole and domain[2] != "integer":
+        raise ValueError(f"{shape}, got {domain[2]!r} as the third")
+    low, high = (_bound(end, d, shape) for end in domain[:2])
     if whole:
         low, high = np.ceil(low), np.floor(high)
     if np.any(low > high):
@@ -88,14 +86,58 @@ def checked_domain(domain: object, d: int) -> Domain:
     return Domain(low, high, whole)
 
 
-def _ends(low: npt.ArrayLike, high: npt.ArrayLike, d: int, shape: str) -> tuple[np.ndarray, np.ndarray]:
-    ends = []
-    for end in (low, high):
-        try:
-            values = np.asarray(end, float)
-            ends.append(np.array(np.broadcast_to(values, (d,))))
-        except (TypeError, ValueError):
-            raise ValueError(f"{shape}, got {np.shape(end)} numbers or none") from None
-        if np.any(np.isnan(ends[-1])):
-            raise ValueError("domain holds NaN: use -inf and inf where there is no bound")
-    return ends[0], ends[1]
+def _bound(end: npt.ArrayLike, d: int, shape: str) -> Vector:
+    try:
+        bound = np.array(np.broadcast_to(np.asarray(end, float), (d,)))
+    except (TypeError, ValueError):
+        raise ValueError(f"{shape}, got {np.shape(end)} numbers or none") from None
+    if np.any(np.isnan(bound)):
+        raise ValueError("domain holds NaN: use -inf and inf where there is no bound")
+    return bound
+
+
+def typical_region(
+    inputs: npt.ArrayLike | None, d: int, domain: Domain
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Centre and scale of each input, from rows of x or else from the domain, and the inputs' names."""
+    names = tuple(f"x{j}" for j in range(d))
+    if inputs is None:
+        closed = np.isfinite(domain.low) & np.isfinite(domain.high)
+        with np.errstate(invalid="ignore"):
+            center = np.where(closed, 0.5 * (domain.low + domain.high), 0.0)
+            scale = np.where(closed & domain.free, 0.25 * (domain.high - domain.low), 1.0)
+        return _off_the_bounds(center, scale, domain), scale, names
+    columns = getattr(inputs, "column_names", None)
+    columns = getattr(inputs, "columns", None) if columns is None else columns
+    names = names if columns is None else tuple(str(c) for c in columns)
+    matrix = _checked_inputs(inputs)
+    if matrix.shape[1] != d:
+        raise ValueError(f"inputs has {matrix.shape[1]} columns, but fn takes n_inputs={d}")
+    if len(matrix) < 2:
+        raise ValueError("inputs must hold at least 2 rows of typical x, got 1")
+    inside = domain.contains(matrix)
+    if not inside.all():
+        raise ValueError(f"row {int(np.argmin(inside))} of inputs lies outside the domain")
+    spread = matrix.std(axis=0)
+    # A column that never varies is still an input of the box: it is queried around its value.
+    width = np.where(domain.free, 0.25 * (domain.high - domain.low), np.inf)
+    scale = np.where(spread > 0, spread, np.minimum(1.0, width))
+    return _off_the_bounds(matrix.mean(axis=0), scale, domain), scale, names
+
+
+def _off_the_bounds(center: Vector, scale: Vector, domain: Domain) -> Vector:
+    """The centre moved one scale inside the bounds, so that queries have room on both sides."""
+    return np.where(domain.free, np.clip(center, domain.low + scale, domain.high - scale), domain.low)
+
+
+def _checked_inputs(inputs: npt.ArrayLike) -> np.ndarray:
+    """Typical x, checked as samples are, except that a column may be constant."""
+    try:
+        matrix = np.array(inputs, dtype=float)
+    except (TypeError, ValueError):
+        return data.check_arrays(inputs, None)[0]
+    if matrix.ndim != 2 or len(matrix) < 2:
+        return data.check_arrays(inputs, None)[0]
+    constant = np.all(matrix == matrix[0], axis=0)
+    varied = np.where(constant, np.arange(len(matrix))[:, None], matrix)
+    return np.where(constant, matrix, data.check_arrays(varied, None)[0])

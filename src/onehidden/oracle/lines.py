@@ -1,29 +1,18 @@
-"""Where units switch along a line: zones outside of which the function is a polynomial.
-
-Along x = p + t v a unit switches once, at t_i = -(<a_i, p> + b_i) / <a_i, v>. A grid over the line, uniform
-in the angle atan(t / R), sees every switch as a divided difference that does not vanish; zooming separates
-switches that share a cell.
-"""
+"""Lines along which the box is queried, and the kinks that they show."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from jaxtyping import Float
 
 from onehidden.oracle.box import BlackBox
-
-_CELLS = 2048
-_PARTS = 64  # cells of a zoom
-_LEVELS = 12
-_MOST = 512  # zones of a line; units beyond that number are not looked for
-_SPAN = 20.0  # t/R reaches from -_SPAN to _SPAN
-_LOUD = 24.0  # differences above this many roundings are real
 
 
 @dataclass(frozen=True)
 class Line:
-    """x = start + t direction, looked at over |t| <= ``limit``, from a distance ``radius``."""
+    """x = start + t direction, queried over |t| <= ``limit``, at a distance ``radius`` from the centre."""
 
     start: np.ndarray
     direction: np.ndarray
@@ -34,102 +23,96 @@ class Line:
         """Points (…, d)."""
         return self.start + t[..., None] * self.direction
 
+    def grid(self, cells: int) -> np.ndarray:
+        """Ends of cells that are equal in the angle atan(t / radius)."""
+        return self.radius * np.tan(np.linspace(-1, 1, cells + 1) * np.arctan(self.limit / self.radius))
+
     def growth(self, t: np.ndarray, degree: int) -> np.ndarray:
         """How the function, and with it its rounding, grows along the line."""
         return (1 + np.abs(t) / self.radius) ** degree
 
 
-def random_line(d: int, radius: float, reach: float, rng: np.random.Generator) -> Line:
-    """A line at distance about ``radius`` from the centre, in a random direction."""
-    v = rng.standard_normal(d)
+def random_line(box: BlackBox, radius: float, rng: np.random.Generator, span: float = 1e3) -> Line:
+    """A line at this distance from the centre, or a chord of a bounded domain."""
+    return _chord(box, radius, rng, span) if box.domain.bounded else distant_line(box, radius, rng, span)
+
+
+def distant_line(box: BlackBox, radius: float, rng: np.random.Generator, span: float) -> Line:
+    """A line at this distance from the centre, ``span`` radii to either side as far as the box answers."""
+    v = rng.standard_normal(box.d)
     v /= np.linalg.norm(v)
-    p = rng.standard_normal(d)
-    if d > 1:
-        p -= (p @ v) * v
-        p *= radius / np.linalg.norm(p)
-    else:
-        p *= 0.0
-    limit = _SPAN * radius
-    if np.isfinite(reach):
-        # |start + t v| within reach in every coordinate, with room to move sideways
-        limit = min(limit, float(np.min((0.85 * reach - np.abs(p)) / np.maximum(np.abs(v), 1e-300))))
+    p = rng.standard_normal(box.d)
+    p -= (p @ v) * v
+    p = p * (radius / float(np.linalg.norm(p))) if box.d > 1 else 0 * p
+    limit = span * radius
+    if np.isfinite(box.reach):  # with room to move sideways
+        limit = min(limit, float(np.min((0.85 * box.reach - np.abs(p)) / np.maximum(np.abs(v), 1e-300))))
     return Line(p, v, radius, limit)
 
 
-@dataclass(frozen=True)
-class Zones:
-    """Intervals [low, high] (m,) that hold all switches of a line, and the rounding at its points."""
-
-    low: np.ndarray
-    high: np.ndarray
-    noise: float
-
-    def gaps(self, limit: float) -> tuple[np.ndarray, np.ndarray]:
-        """Ends (m + 1,) of the intervals between, before and after the zones."""
-        return np.append(-limit, self.high), np.append(self.low, limit)
-
-
-def find_zones(box: BlackBox, line: Line, degree: int, rng: np.random.Generator) -> Zones:
-    """The zones of a line for a function that is a polynomial of this degree between switches."""
-    angle = np.linspace(-1, 1, _CELLS + 1) * np.arctan(line.limit / line.radius)
-    t = line.radius * np.tan(angle)
-    y = box.ask(line.at(t))
-    growth = line.growth(t, degree)
-    answered = np.flatnonzero(np.isfinite(y))
-    if len(answered) < 24:
-        return Zones(np.zeros(0), np.zeros(0), float("inf"))
-    places = rng.choice(answered, 24, replace=False)
-    # The size of rounding differs from piece to piece: take a loud one, but not one inside a transition.
-    seen = float(np.nan_to_num(np.nanquantile(box.noise(line.at(t[places]), rng) / growth[places], 0.85)))
-    noise = max(seen, box.rounding * float(np.nanmax(np.abs(y) / growth)))
-    low, high = _active(t[None], y[None], degree, noise, line)
-    for _ in range(_LEVELS if degree == 0 else 2):
-        if len(low) == 0 or len(low) > _MOST:
-            break
-        t = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, _PARTS + 1)
-        if np.any(t[:, 1] - t[:, 0] <= 1e-15 * np.maximum(np.abs(low), np.abs(high))):
-            break
-        y = box.ask(line.at(t))
-        finer = [_active(t[i : i + 1], y[i : i + 1], degree, noise, line) for i in range(len(t))]
-        # A zone that fills its window is a transition seen at its own width: looking closer adds nothing.
-        width = high - low
-        filled = [
-            len(a) == 0 or float(np.max(b - a)) > 0.25 * w for (a, b), w in zip(finer, width, strict=True)
-        ]
-        if all(filled):
-            break
-        # A zone that fills its window is kept as it is, and looked at again with the others.
-        parts = [(low[i : i + 1], high[i : i + 1]) if filled[i] else finer[i] for i in range(len(finer))]
-        low, high = (np.concatenate([p[side] for p in parts]) for side in (0, 1))
-    if len(low) > _MOST:  # not a network of this activation, or no distance at which its units are points
-        low, high = np.zeros(0), np.zeros(0)
-    return Zones(low, high, noise)
+def _chord(box: BlackBox, radius: float, rng: np.random.Generator, span: float) -> Line:
+    """A line through two places of the domain: a random direction soon meets one of d bounds."""
+    low, high = ((end - box.center) / box.scale for end in (box.domain.low, box.domain.high))
+    room = 0.1 * np.minimum(high - low, 4.0)  # to both sides: queries beside the line stay inside
+    places = box.answered(2, rng)[0] if box.share < 1 else box.typical(2, rng)
+    places = places if len(places) == 2 else box.typical(2, rng)
+    one, two = np.clip(places, low + 2 * room, high - 2 * room)
+    v = np.where(box.domain.free, two - one, 0.0)
+    v /= np.linalg.norm(v)
+    p = 0.5 * (one + two)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.sort(np.stack([(low + room - p) / v, (high - room - p) / v]), axis=0)
+    begin = float(np.max(ends[0], initial=-span * radius))
+    end = float(np.min(ends[1], initial=span * radius))
+    half = 0.5 * (end - begin)
+    return Line(p + 0.5 * (begin + end) * v, v, min(radius, half), half)
 
 
-def _active(
-    t: np.ndarray, y: np.ndarray, degree: int, noise: float, line: Line
-) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the intervals of one row of samples where divided differences do not vanish."""
-    t, y = t[0], y[0]
-    width = degree + 2
-    windows = np.lib.stride_tricks.sliding_window_view(t, width)
-    values = np.lib.stride_tricks.sliding_window_view(y, width)
-    # Weights of the divided difference of order degree + 1, scaled to sum |c| = 1.
-    span = windows[:, -1:] - windows[:, :1]
-    gaps = (windows[:, :, None] - windows[:, None, :]) / span[:, :, None]
-    gaps[:, np.arange(width), np.arange(width)] = 1.0
-    weight = 1 / np.prod(gaps, axis=2)
-    weight /= np.sum(np.abs(weight), axis=1, keepdims=True)
-    growth = line.growth(np.max(np.abs(windows), axis=1), degree)
-    with np.errstate(invalid="ignore"):  # where the box does not answer nothing is seen
-        loud = np.abs(np.sum(weight * values, axis=1)) > _LOUD * noise * growth
-    if not loud.any():
-        return np.zeros(0), np.zeros(0)
-    edge = np.diff(np.concatenate([[0], loud.astype(int), [0]]))
-    first, last = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1) - 1
-    low, high = t[first], t[last + width - 1]
-    # Windows overlap: runs closer than one window are one zone.
-    joined = np.append(True, low[1:] > high[:-1])
-    start = np.flatnonzero(joined)
-    end = np.append(start[1:] - 1, len(low) - 1)
-    return low[start], high[end]
+@dataclass(frozen=True, eq=False)
+class Kinks:
+    """Hyperplanes <a_i, u> + b_i = 0 with the strengths of their units; orientations are open."""
+
+    weights: Float[np.ndarray, "r d"]  # rows, of length one where g is homogeneous
+    bias: Float[np.ndarray, " r"]
+    output: Float[np.ndarray, "r q"]  # strengths
+    error: Float[np.ndarray, " r"]  # relative error of the row
+    bias_error: Float[np.ndarray, " r"]  # error of bias / |a|
+    point: Float[np.ndarray, "r d"]  # where the kink was found
+    lines: Float[np.ndarray, " r"]  # number of lines that show it
+
+    def __len__(self) -> int:
+        return len(self.bias)
+
+    @staticmethod
+    def none(d: int, q: int) -> Kinks:
+        rows, numbers = np.zeros((0, d)), np.zeros(0)
+        return Kinks(rows, numbers, np.zeros((0, q)), numbers, numbers, rows, numbers)
+
+    def at(self, index: np.ndarray) -> Kinks:
+        return Kinks(*(getattr(self, one.name)[index] for one in fields(self)))
+
+    def merged(self, other: Kinks, closeness: float = 1e-9, errors: float = 30.0) -> Kinks:
+        """Both collections, each hyperplane once with the smaller errors of the two.
+
+        Two are one hyperplane within ``closeness`` and so many times their errors.
+        """
+        parts = zip(*([getattr(one, f.name) for f in fields(one)] for one in (self, other)), strict=True)
+        both = Kinks(*(np.concatenate(pair) for pair in parts))
+        size = np.linalg.norm(both.weights, axis=1)
+        rows, offset, lines = both.weights / size[:, None], both.bias / size, both.lines.copy()
+        kept: list[int] = []
+        for i in np.argsort(both.error + both.bias_error):
+            near = np.array(kept, int)
+            sign = np.where(rows[near] @ rows[i] < 0, -1.0, 1.0)
+            tilt = np.linalg.norm(rows[near] - sign[:, None] * rows[i], axis=1)
+            shift = np.abs(offset[near] - sign * offset[i])
+            same = tilt <= closeness + errors * (both.error[near] + both.error[i])
+            same &= shift <= closeness * (10 + np.abs(offset[i])) + errors * (
+                both.bias_error[near] + both.bias_error[i]
+            )
+            if same.any():
+                lines[near[np.argmin(np.where(same, tilt, np.inf))]] += lines[i]
+            else:
+                kept.append(int(i))
+        index = np.array(sorted(kept), int)
+        return replace(both, lines=lines).at(index)

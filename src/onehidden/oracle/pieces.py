@@ -1,9 +1,10 @@
-"""Where a piecewise linear function bends along a line, and the straight pieces between.
+"""Kinks of a piecewise linear function along a line, the straight pieces between, and the units behind.
 
-Along x = p + t v every unit with a kink bends the function once, at t_i = -(<a_i, p> + b_i) / <a_i, v>. A
-grid uniform in the angle atan(t / R) shows a bend as a second difference above the rounding; straight lines
-fitted left and right of it meet where the kink lies, and an answer there tells whether it was one bend or
-several.
+Along x = p + t v every unit has one kink, at t_i = -(<a_i, p> + b_i) / <a_i, v>. A grid uniform in the angle
+atan(t / R) shows a kink as a second difference above the rounding. Straight lines fitted left and right of it
+meet where the kink lies, and an answer there shows whether it was one kink or several. On a straight piece
+the function is affine around it, too. Its gradient changes across a kink by w_i a_i, row and strength of the
+unit in one; k + 1 gradients give k units: d queries per unit and side.
 """
 
 from __future__ import annotations
@@ -12,42 +13,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from onehidden.oracle.box import BlackBox
-from onehidden.oracle.lines import Line
+from onehidden.oracle.domain import PerPoint
+from onehidden.oracle.lines import Kinks, Line
 
-_CELLS = 4096
-_PARTS = 48  # cells of a zoom into a zone that holds more than one bend
-_ZOOMS = 4
-_STRIDES = (1, 4, 16, 64)  # of second differences, in cells: a weak bend shows over a longer arm
-_LOUD = 8.0  # standard errors of a second difference (its own are 2.4): one false bend in 1e9 windows
-_NODES = 6  # answers that a straight piece is fitted to
-_NOWHERE = (np.zeros(0), np.zeros(0))
-_MOST = 4096  # bends of a line; a function with more is curved, or random
+# Standard errors that count as real; a second difference has 2.4 of its own: one false kink in 1e9 windows.
+SIGNIFICANT = 8.0
 
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Straight pieces of a line and the bends between neighbours.
-
-    Attributes
-    ----------
-    line : the line. low, high : (m,) ends of the pieces. value, slope : (m,) of each at its middle.
-    noise : (m,) standard error of an answer there.
-    place : (m - 1,) where neighbours meet. single : (m - 1,) whether that is one bend and nothing else.
-    lost : (m - 1,) whether the box does not answer between them.
-    """
+    """The m straight pieces of a line and the m - 1 kinks between neighbours."""
 
     line: Line
-    low: Float[np.ndarray, " m"]
+    low: Float[np.ndarray, " m"]  # ends of the pieces
     high: Float[np.ndarray, " m"]
-    value: Float[np.ndarray, " m"]
+    value: Float[np.ndarray, " m"]  # at the middle of each piece
     slope: Float[np.ndarray, " m"]
-    noise: Float[np.ndarray, " m"]
-    place: Float[np.ndarray, " b"]
-    single: Bool[np.ndarray, " b"]
-    lost: Bool[np.ndarray, " b"]
+    error: Float[np.ndarray, " m"]  # standard error of an answer there
+    place: Float[np.ndarray, " b"]  # where neighbours meet
+    single: Bool[np.ndarray, " b"]  # whether that is one kink and nothing else
+    unanswered: Bool[np.ndarray, " b"]  # whether the box does not answer between
 
     @property
     def middle(self) -> Float[np.ndarray, " m"]:
@@ -55,159 +43,240 @@ class Pieces:
 
     @property
     def change(self) -> Float[np.ndarray, " b"]:
-        """Of the slope, at each bend."""
+        """Change of the slope at each kink."""
         return np.diff(self.slope)
 
-    @property
-    def slack(self) -> Float[np.ndarray, " b"]:
-        """How far a change of slope may be wrong."""
-        error = self.noise / np.maximum(self.high - self.low, 1e-300)
-        return _LOUD * (error[:-1] + error[1:])
-
-    @property
-    def tolerance(self) -> Float[np.ndarray, " b"]:
-        """How far a place may be wrong."""
+    def explained(self, kinks: Kinks, mix: Float[np.ndarray, " q"]) -> Bool[np.ndarray, " b"]:
+        """Which kinks of the line are known ones: at their place, and of their strength."""
+        found = np.zeros(len(self.place), bool)
+        if len(kinks) == 0 or len(found) == 0:
+            return found
+        along = kinks.weights @ self.line.direction
         with np.errstate(divide="ignore"):
-            return _LOUD * (self.noise[:-1] + self.noise[1:]) / np.abs(self.change)
+            place = -(kinks.weights @ self.line.start + kinks.bias) / along
+        order = np.argsort(place)
+        place, along = place[order], np.abs(along[order])
+        strength = np.asarray(kinks.output @ mix)[order] * along
+        half = 0.5 * np.diff(np.array([self.low[0], *self.place, self.high[-1]], float))
+        near = np.minimum(half[:-1], half[1:])
+        doubt = (kinks.bias_error + kinks.error * self.line.radius)[order] / along
+        slope_error = self.error / np.maximum(self.high - self.low, 1e-300)
+        with np.errstate(divide="ignore"):
+            place_error = SIGNIFICANT * (self.error[:-1] + self.error[1:]) / np.abs(self.change)
+        for step in (-1, 0):
+            k = np.clip(np.searchsorted(place, self.place) + step, 0, len(place) - 1)
+            room = np.minimum(100 * doubt[k] * (1 + np.abs(self.place) / self.line.radius), near)
+            same = np.abs(place[k] - self.place) <= np.maximum(room, place_error)
+            slack = 0.01 * np.abs(strength[k]) + SIGNIFICANT * (slope_error[:-1] + slope_error[1:])
+            found |= same & (np.abs(strength[k] - self.change) <= slack)
+        return found
 
 
-def straight_pieces(box: BlackBox, line: Line) -> Pieces | None:
-    """The pieces of the mixture along a line; None where it bends everywhere."""
-    angle = np.linspace(-1, 1, _CELLS + 1) * np.arctan(line.limit / line.radius)
-    t = line.radius * np.tan(angle)
-    y = box.ask(line.at(t))
-    if np.sum(np.isfinite(y)) < 2 * _NODES:
+def straight_pieces(
+    box: BlackBox, line: Line, cells: int = 4096, zooms: int = 4, most: int = 4096
+) -> Pieces | None:
+    """The pieces of the mixture along a line; None where it is curved everywhere.
+
+    The first grid has ``cells`` cells; zones of more than one kink are refined ``zooms`` times. A function of
+    more than ``most`` kinks is curved, or random.
+    """
+    t = line.grid(cells)
+    y = box.mixture(line.at(t))
+    answered = np.flatnonzero(np.isfinite(y))
+    if len(answered) < 12:
         none, nothing = np.zeros(0), np.full(1, np.nan)
         return Pieces(line, nothing, nothing, nothing, nothing, nothing, none, none > 0, none > 0)
     level = float(np.nanmax(np.abs(y) / line.growth(t, 1)))
+    own = box.level / np.sqrt(box.d)  # of the whole answer, where a known part of it was subtracted
 
-    # Where something known was taken off the answers they are small, but as coarse as before.
-    own = box.level / np.sqrt(box.d)
-
-    def noise(where: np.ndarray) -> np.ndarray:
+    def error(where: np.ndarray) -> np.ndarray:
         far = np.hypot(np.linalg.norm(line.start), where)
         return box.error(np.maximum(level * line.growth(where, 1), own * far))
 
-    ends, gaps = _gaps(t, y)
-    low, high = _bends(t, y, noise(t), gaps)
-    for zoom in range(_ZOOMS + 1):
-        if len(low) > _MOST:
+    ends = float(t[answered[0]]), float(t[answered[-1]])
+    before = np.flatnonzero(np.diff(answered) > 1)
+    gaps = t[answered[before]], t[answered[before + 1]]
+    low, high = _kinked_zones(t, y, error(t), gaps)
+    for zoom in range(zooms + 1):
+        if len(low) > most:
             return None
-        pieces = _fitted(box, line, ends, low, high, np.isin(low, gaps[0]), noise)
-        again = np.flatnonzero(~pieces.single & ~pieces.lost)
-        if len(again) == 0 or zoom == _ZOOMS:
+        pieces = _fitted_pieces(box, line, ends, low, high, np.isin(low, gaps[0]), error)
+        again = np.flatnonzero(~pieces.single & ~pieces.unanswered)
+        width = high[again] - low[again]
+        wide = 1.04 / 48 * width > 1e-14 * np.maximum(np.abs(low), np.abs(high))[again]
+        again, width = again[wide], width[wide]
+        if len(again) == 0 or zoom == zooms:
             return pieces
-        # Only zones that hold more than one bend are looked at more closely.
-        inner = low[again][:, None] + (high - low)[again][:, None] * np.linspace(-0.02, 1.02, _PARTS + 1)
-        fine = np.diff(inner[:, :2], axis=1)[:, 0] > 1e-14 * np.maximum(np.abs(low), np.abs(high))[again]
-        again, inner = again[fine], inner[fine]
-        if len(again) == 0:
-            return pieces
-        seen = box.ask(line.at(inner))
-        parts = [(low[[i]], high[[i]]) for i in range(len(low))]
-        changed = False
+        inner = low[again][:, None] + width[:, None] * np.linspace(-0.02, 1.02, 49)
+        seen = box.mixture(line.at(inner))
+        parts, nothing = [(low[[i]], high[[i]]) for i in range(len(low))], (np.zeros(0), np.zeros(0))
+        finer = False
         for row, i in enumerate(again):
-            found = _bends(inner[row], seen[row], noise(inner[row]), _NOWHERE)
-            if len(found[0]) and np.max(found[1] - found[0]) < 0.5 * (high[i] - low[i]):
-                parts[i], changed = found, True
-        if not changed:
+            found = _kinked_zones(inner[row], seen[row], error(inner[row]), nothing)
+            if len(found[0]) and np.max(found[1] - found[0]) < 0.5 * width[row]:
+                parts[i], finer = found, True
+        if not finer:
             return pieces
         low, high = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
     return None
 
 
-def _gaps(
-    t: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]
-) -> tuple[tuple[float, float], tuple[np.ndarray, np.ndarray]]:
-    """First and last place that was answered, and the ends of stretches between that were not."""
-    good = np.flatnonzero(np.isfinite(y))
-    before = np.flatnonzero(np.diff(good) > 1)
-    return (float(t[good[0]]), float(t[good[-1]])), (t[good[before]], t[good[before + 1]])
-
-
-def _bends(
-    t: Float[np.ndarray, " n"],
-    y: Float[np.ndarray, " n"],
-    noise: Float[np.ndarray, " n"],
+def _kinked_zones(
+    t: PerPoint,
+    y: PerPoint,
+    error: PerPoint,
     gaps: tuple[np.ndarray, np.ndarray],
+    arms: tuple[int, ...] = (1, 4, 16, 64),
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of gaps and of zones outside of which the samples lie on straight lines; short arms first."""
+    """Ends of gaps and of zones outside of which the samples lie on straight lines.
+
+    A weak kink shows over longer arms, which may not reach over a kink that was found already.
+    """
     low, high = gaps
-    for stride in _STRIDES:
-        if 2 * stride >= len(t):
-            break
-        left, mid, right = t[: -2 * stride], t[stride:-stride], t[2 * stride :]
+    for arm in arms:
+        left, mid, right = t[: -2 * arm], t[arm:-arm], t[2 * arm :]
         share = (mid - left) / (right - left)
-        bend = y[stride:-stride] - (1 - share) * y[: -2 * stride] - share * y[2 * stride :]
-        loud = np.abs(bend) > _LOUD * 1.5 * noise[2 * stride :].clip(noise[: -2 * stride])
-        # A longer arm may not reach over a bend that was seen already.
-        free = np.searchsorted(high, left, side="right") == np.searchsorted(low, right, side="left")
-        found = _runs(left, right, loud & free)
-        low, high = np.concatenate([low, found[0]]), np.concatenate([high, found[1]])
+        bend = y[arm:-arm] - (1 - share) * y[: -2 * arm] - share * y[2 * arm :]
+        kinked = np.abs(bend) > 1.5 * SIGNIFICANT * np.maximum(error[2 * arm :], error[: -2 * arm])
+        kinked &= np.searchsorted(high, left, side="right") == np.searchsorted(low, right, side="left")
+        left, right = left[kinked], right[kinked]
+        start = np.flatnonzero(np.append(True, left[1:] >= right[:-1])[: len(left)])  # overlaps are one zone
+        low = np.concatenate([low, left[start]])
+        high = np.concatenate([high, right[np.append(start[1:] - 1, len(left) - 1)[: len(start)]]])
         order = np.argsort(low)
         low, high = low[order], high[order]
     return low, high
 
 
-def _runs(left: np.ndarray, right: np.ndarray, loud: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Overlapping loud windows as one zone each."""
-    left, right = left[loud], right[loud]
-    if len(left) == 0:
-        return left, right
-    new = np.append(True, left[1:] >= right[:-1])
-    start = np.flatnonzero(new)
-    return left[start], right[np.append(start[1:] - 1, len(left) - 1)]
-
-
-def _fitted(
+def _fitted_pieces(
     box: BlackBox,
     line: Line,
     ends: tuple[float, float],
     low: Float[np.ndarray, " b"],
     high: Float[np.ndarray, " b"],
-    lost: Bool[np.ndarray, " b"],
-    noise: Callable[[np.ndarray], np.ndarray],
+    unanswered: Bool[np.ndarray, " b"],
+    error_at: Callable[[np.ndarray], np.ndarray],
 ) -> Pieces:
-    """Straight lines through fresh answers in every gap, and what is seen where neighbours meet."""
+    """Straight lines through fresh answers between the zones, and whether each zone is a single kink."""
     begin, end = np.append(ends[0], high), np.append(low, ends[1])
-    width = end - begin
-    node = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
-    middle, half = 0.5 * (begin + end), 0.45 * width
-    y = box.ask(line.at(middle[:, None] + half[:, None] * node))
+    width, middle = end - begin, 0.5 * (begin + end)
+    half, node = 0.45 * width, np.cos(np.pi * (np.arange(6) + 0.5) / 6)
+    y = box.mixture(line.at(middle[:, None] + half[:, None] * node))
     value = y.mean(axis=1)
     slope = (y @ node) / np.sum(node**2) / np.where(half > 0, half, 1.0)
-    told = value[:, None] + slope[:, None] * half[:, None] * node
-    error = noise(np.maximum(np.abs(begin), np.abs(end)))
-    straight = (np.max(np.abs(y - told), axis=1) <= _LOUD * error) & (width > 0)
+    misfit = np.max(np.abs(y - value[:, None] - slope[:, None] * half[:, None] * node), axis=1)
+    error = error_at(np.maximum(np.abs(begin), np.abs(end)))
+    straight = (misfit <= SIGNIFICANT * error) & (width > 0)
     change = np.diff(slope)
-    # How far the place may be wrong goes with its distance from the middles that it is told from.
     with np.errstate(divide="ignore", invalid="ignore"):
         at_left = value[:-1] + slope[:-1] * (low - middle[:-1])
         at_right = value[1:] + slope[1:] * (low - middle[1:])
         place = low + np.where(change != 0, (at_left - at_right) / change, np.inf)
-        away = [
-            np.abs(place - mid) / part for mid, part in ((middle[:-1], half[:-1]), (middle[1:], half[1:]))
-        ]
+        # The error of a place grows with its distance from the middles of both pieces.
+        away = [np.abs(place - middle[part]) / half[part] for part in (slice(None, -1), slice(1, None))]
     doubt = np.nan_to_num(error[:-1] * (1 + away[0]) + error[1:] * (1 + away[1]), nan=np.inf)
     within = (place > low - 0.02 * (high - low)) & (place < high + 0.02 * (high - low))
-    single = straight[:-1] & straight[1:] & within & np.isfinite(place) & ~lost
+    single = straight[:-1] & straight[1:] & within & np.isfinite(place) & ~unanswered
     safe = np.where(single, place, 0.5 * (low + high))
-    share = np.array([0.2, 0.6, 0.85])
-    t = np.concatenate(
-        [
-            safe[:, None],
-            safe[:, None] - share * (safe - low)[:, None],
-            safe[:, None] + share * (high - safe)[:, None],
-        ],
-        axis=1,
-    )
     if len(low):
-        seen = box.ask(line.at(t))
+        share = np.array([0.2, 0.6, 0.85])
+        before, behind = share * (safe - low)[:, None], share * (high - safe)[:, None]
+        t = np.concatenate([safe[:, None], safe[:, None] - before, safe[:, None] + behind], axis=1)
         left = value[:-1, None] + slope[:-1, None] * (t - middle[:-1, None])
         right = value[1:, None] + slope[1:, None] * (t - middle[1:, None])
-        told = np.where(t <= safe[:, None], left, right)
+        off = box.mixture(line.at(t)) - np.where(t <= safe[:, None], left, right)
         with np.errstate(invalid="ignore"):
-            worst = np.max(np.abs(seen - told), axis=1) / _LOUD
-            single &= worst <= doubt + noise(np.abs(t).max(axis=1))
+            worst = np.max(np.abs(off), axis=1) / SIGNIFICANT
+            single &= worst <= doubt + error_at(np.abs(t).max(axis=1))
     place = np.where(np.isfinite(place), place, safe)
-    return Pieces(line, begin, end, value, slope, error, place, single, lost)
+    return Pieces(line, begin, end, value, slope, error, place, single, unanswered)
+
+
+def kinks_of(
+    box: BlackBox, pieces: Pieces, wanted: Bool[np.ndarray, " b"], basis: Float[np.ndarray, "d d"]
+) -> Kinks:
+    """The units behind the wanted kinks of a line, one each."""
+    at = np.flatnonzero(wanted & pieces.single)
+    if len(at) == 0:
+        return Kinks.none(box.d, box.q)
+    which = np.unique(np.concatenate([at, at + 1]))
+    slope, error, found = _gradients(box, pieces, which, basis)
+    before, after = np.searchsorted(which, at), np.searchsorted(which, at + 1)
+    good = found[before] & found[after]
+    at, before, after = at[good], before[good], after[good]
+    change = slope[after] - slope[before]  # (r, d, q) in the basis
+    mixed = change @ box.mix
+    size = np.linalg.norm(mixed, axis=1)
+    size = np.where(size > 0, size, 1.0)
+    normal = mixed / size[:, None]
+    # Rows point along the line: the strength of the mixture has the sign of the change of slope.
+    normal *= np.where((normal @ (basis @ pieces.line.direction)) < 0, -1.0, 1.0)[:, None]
+    output = np.einsum("rdq,rd->rq", change, normal)
+    doubt = np.sqrt(np.sum(error[before] ** 2 + error[after] ** 2, axis=1)) / size
+    rows = normal @ basis
+    point = pieces.line.at(pieces.place[at])
+    along = np.abs(pieces.change[at])
+    place = (pieces.error[at] + pieces.error[at + 1]) / np.where(along > 0, along, 1.0)
+    # Errors of a row point anywhere: d^-1/2 of them along the way to the kink.
+    bias_error = 2 * doubt * np.linalg.norm(point, axis=1) / np.sqrt(box.d)
+    bias_error += place * np.abs(rows @ pieces.line.direction)
+    bias = -np.sum(rows * point, axis=1)
+    return Kinks(rows, bias, output, doubt, bias_error, point, np.ones(len(bias)))
+
+
+def _gradients(
+    box: BlackBox, pieces: Pieces, which: Int[np.ndarray, " m"], basis: Float[np.ndarray, "d d"]
+) -> tuple[Float[np.ndarray, "m d q"], Float[np.ndarray, "m d"], Bool[np.ndarray, " m"]]:
+    """Gradients of all outputs in the middle of some pieces, in the basis; standard errors; whether found.
+
+    Along every direction one query is made on either side: their mean must be the answer in the middle, or
+    the arm reached over another kink and is shortened.
+    """
+    line, m, d = pieces.line, len(which), box.d
+    base = line.at(pieces.middle[which])
+    center, error = box.outputs(base), pieces.error[which]
+    room = np.minimum(pieces.high - pieces.low, 2 * (line.radius + np.abs(pieces.middle)))[which]
+    arm = np.minimum(0.3 * room, box.margin(base) / np.max(np.abs(basis)))
+    step = np.repeat(arm[:, None], d, axis=1)
+    slope, unknown = np.zeros((m, d, box.q)), np.ones((m, d), bool)
+    for _ in range(9):
+        i, j = np.nonzero(unknown)
+        if len(i) == 0:
+            break
+        up = box.star(base, i, step[i, j], basis, j)
+        down = box.star(base, i, -step[i, j], basis, j)
+        with np.errstate(invalid="ignore"):
+            good = np.abs((up + down - 2 * center[i]) @ box.mix) <= 2.5 * SIGNIFICANT * error[i]
+        slope[i[good], j[good]] = ((up - down) / (2 * step[i, j])[:, None])[good]
+        unknown[i[good], j[good]] = False
+        step[i[~good], j[~good]] /= 4.0
+    return slope, error[:, None] / (np.sqrt(2) * step), np.all(~unknown, axis=1)
+
+
+def continued(
+    box: BlackBox, kinks: Kinks, radius: float, rng: np.random.Generator, probes: int = 6
+) -> Float[np.ndarray, " r"]:
+    """Share of random places of each hyperplane with a kink of the same strength; NaN if none was answered.
+
+    The kink of a unit goes on along its whole hyperplane; that of a second layer or of a maximum ends.
+    """
+    r, d = kinks.weights.shape
+    if r == 0:
+        return np.zeros(0)
+    strength = kinks.output @ box.mix
+    seen = np.zeros((r, probes))
+    for probe in range(probes):
+        at = box.typical(r, rng) * radius / np.sqrt(d)
+        at -= (np.sum(at * kinks.weights, axis=1) + kinks.bias)[:, None] * kinks.weights
+        # An arm beside which the error of the row is small, and over which the kink stands out.
+        arm = 20 * (kinks.bias_error + kinks.error * radius / np.sqrt(d)) + 1e-9 * radius
+        arm += 100 * box.error_at(at) / np.abs(strength)
+        steps = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+        y = box.mixture(at[:, None] + (steps * arm[:, None])[..., None] * kinks.weights[:, None])
+        bend = (y[:, 3] + y[:, 1] - 2 * y[:, 2]) / (strength * arm)
+        straight = np.abs(y[:, [0, 4]] - 2 * y[:, [1, 3]] + y[:, [2, 2]]).max(axis=1) / np.abs(strength * arm)
+        # A longer arm meets other kinks: nothing can be said before the row is better known.
+        known = (arm < 1e-3 * radius) & np.all(np.isfinite(y), axis=1)
+        seen[:, probe] = np.where(known, (np.abs(bend - 1) < 0.15) & (straight < 0.15), np.nan)
+    count = np.sum(np.isfinite(seen), axis=1)
+    return np.where(count > 0, np.nansum(seen, axis=1) / np.maximum(count, 1), np.nan)

@@ -1,4 +1,4 @@
-"""recover(): choose, start, polish, certify; the scikit-learn estimator."""
+"""recover(): choose, start, optimise, certify; the scikit-learn estimator."""
 
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import recover

@@ -1,26 +1,50 @@
-"""What both scikit-learn estimators share: validation, seeds, and how many units the rows can pay for."""
+"""What both scikit-learn estimators share: validation, seeds, the rows that count, and what stands in."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from onehidden import activations
-from onehidden.fit.form import Form
+from onehidden.certify.certificate import Status
+from onehidden.certify.errors import ParameterRecord
+from onehidden.checks import About, at_least
+from onehidden.data.arrays import varying
+from onehidden.fit.rounding import DEPENDENT
+from onehidden.network import OneHiddenNet
+from onehidden.options import Options, of_estimator
+from onehidden.recovery.line import Affine, measures, ridge_line
+from onehidden.recovery.prediction import Prediction
+from onehidden.recovery.record import Recovery
+from onehidden.streams import stream
 
 # scikit-learn has no annotations, and a checker takes the defaults' types for those of X and y.
 validated: Callable[..., Any] = validate_data
 
 
-def plain_seed(random_state: object) -> int:
-    """A seed from what scikit-learn calls a random state."""
-    if isinstance(random_state, (int, np.integer)):
-        return int(random_state)
-    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+class Estimating(BaseEstimator):
+    """Parameters that are options of ``recover``."""
+
+    def _take(self, given: dict[str, Any]) -> None:
+        """Keep the arguments of ``__init__`` as they are."""
+        vars(self).update((name, value) for name, value in given.items() if name in self._get_param_names())
+
+    def _options(self) -> Options:
+        """The options, checked; the random state becomes a seed."""
+        asked = of_estimator(self)
+        seed = asked["seed"]
+        if not isinstance(seed, (int, np.integer)):
+            asked["seed"] = 0 if seed is None else check_random_state(seed).randint(2**31 - 1)
+        return Options(**asked)
+
+    def _names(self, d: int) -> tuple[str, ...]:
+        """Names of the d inputs."""
+        return tuple(map(str, getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)])))
 
 
 def checked_weight(sample_weight: object, X: np.ndarray) -> np.ndarray | None:
@@ -33,7 +57,124 @@ def checked_weight(sample_weight: object, X: np.ndarray) -> np.ndarray | None:
     return weight
 
 
-def one_unit(activation: str, bias: bool, d: int, linear: bool, outputs: int | None) -> Form:
-    """The form of one unit of d inputs; of any activation where it is to be chosen."""
-    g = activations.get("relu" if activation == "auto" else activation)
-    return Form(g, max(d, 1), 1, bool(bias), True, bool(linear), outputs=outputs)
+@dataclass(frozen=True)
+class WeightedSample:
+    """Rows in which a weight of 2 and a row that stands twice are the same thing."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray | None
+    repeated: bool = False  # whether rows stand more than once
+
+    @property
+    def mean(self) -> Any:
+        """Mean of y; of several outputs (q,)."""
+        return np.average(self.y, axis=0, weights=self.weight)
+
+
+def canonical_rows(
+    X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, seed: int, most_copies: int = 10
+) -> WeightedSample:
+    """Rows of weight zero left out, repeated rows joined, in an order that depends on their values alone.
+
+    Samples without weights and without repetitions stay as they are. Otherwise the answer does not depend
+    on how the same weighted sample was written down: whole-number weights come back as repeated rows (they
+    count samples) if the table grows at most ``most_copies`` times, all others as weights.
+    """
+    if weight is None and len(np.unique(y if y.ndim == 1 else y[:, 0])) == len(y):
+        return WeightedSample(X, y, None)
+    d = X.shape[1]
+    weight = np.ones(len(y)) if weight is None else weight
+    table, place = np.unique(np.column_stack([X, y])[weight > 0], axis=0, return_inverse=True)
+    weight = np.bincount(place.ravel(), weight[weight > 0])
+    # Sorted rows would make any later split by position a split by value.
+    mixed = stream(seed, "order of the rows").permutation(len(table))
+    table, weight, repeated = table[mixed], weight[mixed], False
+    if np.all(weight == np.round(weight)) and weight.sum() <= most_copies * max(len(table), 1000):
+        repeated = weight.sum() > len(table)
+        table, weight = np.repeat(table, weight.astype(int), axis=0), None
+    inputs, target = np.ascontiguousarray(table[:, :d]), np.ascontiguousarray(table[:, d:])
+    return WeightedSample(inputs, target[:, 0] if y.ndim == 1 else target, weight, bool(repeated))
+
+
+def varying_columns(X: np.ndarray) -> np.ndarray:
+    """Indices of the columns that are not constant up to rounding."""
+    return np.flatnonzero(varying(X.min(axis=0), X.max(axis=0)))
+
+
+def rank(X: np.ndarray) -> int:
+    """Directions in which varying columns vary: columns less the linear relations among them."""
+    if X.shape[1] == 0:
+        return 0
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    value = np.linalg.eigvalsh(Z.T @ Z / len(X))
+    return int(np.sum(value >= DEPENDENT * value[-1]))
+
+
+def plain_fit(rows: WeightedSample, columns: np.ndarray, reason: str) -> Recovery:
+    """The mean of y, or ridge regression where y and some column vary, as a network of one linear unit."""
+    if rows.y.ndim == 2:
+        return _plain_fit_of_several(rows, columns, reason)
+    d = rows.X.shape[1]
+    line, nothing, explained = Affine(np.zeros(d), float(rows.mean)), Affine(np.zeros(d), 0.0), 0.0
+    variance = float(np.average((rows.y - rows.mean) ** 2, weights=rows.weight))
+    if len(columns) and len(rows.y) > 2 and variance > 0:
+        short, outside = ridge_line(rows.X[:, columns], rows.y, rows.weight)
+        line = short.on(columns, d)
+        explained = 1 - float(np.average(outside**2, weights=rows.weight)) / variance
+    net = OneHiddenNet(line.slope[None], [1.0], intercept=line.level, activation="linear")
+    loss = float(np.average((rows.y - line(rows.X)) ** 2, weights=rows.weight))
+    check = at_least("samples per parameter", len(rows.y) / (d + 2), 4.0, reason, About.DATA)
+    check = replace(check, passed=False)  # whatever the reason, no hidden unit was searched for
+    return Recovery(
+        network=net, status=Status.NOT_IDENTIFIABLE, message=reason, loss=loss, noise_variance=loss,
+        seconds=0.0, checks=[check], standard_errors=ParameterRecord.unknown(net), trace=[],
+        curvature=np.zeros(0), signal={}, origin="plain fit", n_samples=len(rows.y),
+        feature_names=tuple(f"x{j}" for j in range(d)), options={}, versions={},
+        r_squared=1 - loss / variance if variance > 0 else float("nan"),
+        prediction=Prediction(0.0, line, nothing, (), 0.0, 0.0, explained, explained, reason),
+        **measures(rows.X, rows.y, rows.weight),
+    )  # fmt: skip
+
+
+def _plain_fit_of_several(rows: WeightedSample, columns: np.ndarray, reason: str) -> Recovery:
+    """The same, output by output, as the linear part of a network whose unit adds nothing."""
+    each = [plain_fit(replace(rows, y=y), columns, reason) for y in rows.y.T]
+    slope = np.column_stack([one.network.weights[0] for one in each])
+    level = np.array([one.network.intercept for one in each])
+    nothing = np.zeros((1, len(each)))
+    net = OneHiddenNet(np.eye(len(slope))[:1], nothing, None, level, "linear", slope)
+    loss, explained = (float(np.mean([getattr(one, name) for one in each])) for name in ("loss", "r_squared"))
+    return replace(
+        each[0], network=net, loss=loss, noise_variance=loss, standard_errors=ParameterRecord.unknown(net),
+        r_squared=explained, prediction=None, **measures(rows.X, rows.y, rows.weight),
+    )  # fmt: skip
+
+
+def with_all_columns(found: Recovery, columns: np.ndarray, d: int) -> Recovery:
+    """The recovery on some of d columns, stated on all: the others have weight zero and no known error."""
+    if len(columns) == d:
+        return found
+
+    def spread_out(values: np.ndarray, rest: float) -> np.ndarray:
+        """Values by column, (m, ...), on all columns."""
+        wide = np.full((d, *values.shape[1:]), rest)
+        wide[columns] = values
+        return wide
+
+    net, errors = found.network, found.standard_errors
+    weights, unknown = spread_out(net.weights.T, 0.0).T, spread_out(errors.weights.T, np.inf).T
+    linear = None if errors.linear is None else spread_out(errors.linear, np.inf)
+    units = tuple(
+        replace(unit, weights=weights[unit.index], errors=(unknown[unit.index], *unit.errors[1:]))
+        for unit in found.units
+    )
+    network = OneHiddenNet(
+        weights, net.output, net.bias, net.intercept, net.activation, spread_out(net.linear, 0.0)
+    )
+    return replace(
+        found, network=network, standard_errors=replace(errors, weights=unknown, linear=linear), units=units,
+        input_mean=spread_out(found.input_mean, 0.0), input_spread=spread_out(found.input_spread, 0.0),
+        covariance=None,
+        prediction=None if found.prediction is None else found.prediction.on(columns, d),
+    )  # fmt: skip

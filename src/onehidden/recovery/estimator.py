@@ -9,26 +9,26 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from onehidden.data.arrays import must_be_aligned
 from onehidden.families import Gaussian
-from onehidden.recovery.estimating import checked_weight, one_unit, plain_seed, validated
-from onehidden.recovery.fallback import (
-    Rows,
-    affordable_units,
+from onehidden.options import Options, documented
+from onehidden.recovery.estimating import (
+    Estimating,
+    WeightedSample,
     canonical_rows,
+    checked_weight,
     plain_fit,
     rank,
+    validated,
     varying_columns,
     with_all_columns,
 )
 from onehidden.recovery.record import Recovery
-from onehidden.recovery.recover import recover
-
-_FEW = 300  # rows below which a fitted input model is worse than the Gaussian
+from onehidden.recovery.recover import most_units, recover
 
 
 class _ScoreParameterAndMethod:
@@ -45,21 +45,33 @@ class _ScoreParameterAndMethod:
         vars(instance)["score"] = value
 
 
-class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+@documented
+class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
     """Regression by recovering the one-hidden-layer network behind the data.
 
     Parameters
     ----------
-    n_hidden : number of units; chosen from the data when None.
-    activation, bias, score, start, max_seconds, family, link, linear, errors : as in ``recover``.
-    random_state : seed of the starts.
-    verbose : whether progress is printed.
+    **options : Options
+        One field of ``onehidden.options.Options`` each.
 
     Attributes
     ----------
-    recovery_ : the ``Recovery`` with status, checks and standard errors.
-    network_ : the recovered ``OneHiddenNet``; ``predict`` uses as much of it as rows left out speak for.
-    n_features_in_, feature_names_in_ : as scikit-learn defines them.
+    recovery_ : Recovery
+        The recovery with status, checks and standard errors.
+    network_ : OneHiddenNet
+        The recovered network; ``predict`` uses as much of it as held-out rows support.
+    n_features_in_, feature_names_in_
+        As scikit-learn defines them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import onehidden as oh
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = np.abs(X[:, 0])
+    >>> model = oh.OneHiddenRegressor(n_hidden=1, activation="abs", bias=False, random_state=0).fit(X, y)
+    >>> model.predict([[-2.0, 1.0]]).round(3).tolist()
+    [2.0]
     """
 
     score: Any = _ScoreParameterAndMethod()
@@ -79,21 +91,21 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         errors: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.n_hidden = n_hidden
-        self.activation = activation
-        self.bias = bias
-        self.score = score
-        self.start = start
-        self.random_state = random_state
-        self.max_seconds = max_seconds
-        self.family = family
-        self.link = link
-        self.linear = linear
-        self.errors = errors
-        self.verbose = verbose
+        self._take(locals())
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name; ``score`` is the input model, not the method."""
+        """Parameters by name; ``score`` is the input model, not the method.
+
+        Parameters
+        ----------
+        deep : bool
+            As scikit-learn defines it.
+
+        Returns
+        -------
+        dict
+            Values by name.
+        """
         return {**super().get_params(deep), "score": vars(self)["score"]}
 
     def fit(
@@ -106,9 +118,17 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : (n, d) array or data frame.
-        y : (n,) target, or (n, q) of several outputs over one hidden layer.
-        sample_weight : (n,) weights; a row of weight 2 counts as two rows, one of weight 0 as none.
+        X : array_like of shape (n, d)
+            Inputs.
+        y : array_like of shape (n,) or (n, q)
+            Target; q outputs share one hidden layer.
+        sample_weight : array_like of shape (n,), optional
+            A row of weight 2 counts as two rows, one of weight 0 as none.
+
+        Returns
+        -------
+        OneHiddenRegressor
+            The estimator itself.
         """
         must_be_aligned(X, y)
         matrix, target = validated(
@@ -118,11 +138,10 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if target.ndim == 2 and target.shape[1] == 1:
             target = target[:, 0]
             warnings.warn("y is a column: its one output is taken", DataConversionWarning, stacklevel=2)
-        weight, seed = checked_weight(sample_weight, matrix), plain_seed(self.random_state)
-        rows = canonical_rows(matrix, target, weight, max(seed, 0))
-        found, trouble = self._recovered(rows, varying_columns(rows.X), seed)
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(matrix.shape[1])])
-        self.recovery_ = replace(found, feature_names=tuple(str(name) for name in names))
+        weight, options = checked_weight(sample_weight, matrix), self._options()
+        rows = canonical_rows(matrix, target, weight, options.seed)
+        found, trouble = self._recovered(rows, varying_columns(rows.X), options)
+        self.recovery_ = replace(found, feature_names=self._names(matrix.shape[1]))
         self.network_ = self.recovery_.network
         if not self.recovery_.converged:
             trouble.insert(0, f"the answer is {self.recovery_.status}: {self.recovery_.message}")
@@ -130,15 +149,17 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             warnings.warn("; ".join(trouble), ConvergenceWarning, stacklevel=2)
         return self
 
-    def _recovered(self, rows: Rows, columns: np.ndarray, seed: int) -> tuple[Recovery, list[str]]:
+    def _recovered(
+        self, rows: WeightedSample, columns: np.ndarray, options: Options
+    ) -> tuple[Recovery, list[str]]:
         """The best that these rows allow, and what had to be given up for it."""
         n, d = rows.X.shape
-        hidden, start, trouble = self.n_hidden, self.start, []
+        hidden, trouble = options.hidden, []
         outputs = None if rows.y.ndim == 1 else rows.y.shape[1]
-        form = one_unit(self.activation, self.bias, rank(rows.X[:, columns]), self.linear, outputs)
+        form = replace(options, hidden=1).form(max(rank(rows.X[:, columns]), 1), outputs)
         numbers = n * form.q
-        affordable = affordable_units(form, numbers)
-        plain = self.family in (None, Gaussian.name)
+        most = most_units(form, numbers)
+        plain = options.family in (None, Gaussian.name)
         still = np.atleast_1d(np.ptp(rows.y, axis=0) <= 1e-13 * np.max(np.abs(rows.y), axis=0))
         if np.any(still):
             reason = "y is constant, and so is the model"
@@ -147,12 +168,12 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return plain_fit(rows, columns, reason), trouble
         if len(columns) == 0:
             return plain_fit(rows, columns, "no column of X varies: the model is the mean of y"), trouble
-        if affordable < 1 and not plain:
+        if most < 1 and not plain:
             raise ValueError(
                 f"{n} rows cannot determine the {form.freedom} parameters of one unit of {len(columns)} "
-                f"inputs behind the {self.family} family: bring at least {4 * form.freedom} rows"
+                f"inputs behind the {options.family} family: bring at least {4 * form.freedom} rows"
             )
-        if affordable < 1:
+        if most < 1:
             reason = (
                 f"{n} rows cannot determine the {form.freedom} parameters of one unit of {len(columns)} "
                 f"inputs, so ridge regression stands in: bring at least {4 * form.freedom} rows"
@@ -161,27 +182,33 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if len(columns) < d:
             left_out = ", ".join(str(j) for j in sorted(set(range(d)) - set(columns.tolist()))[:8])
             trouble.append(f"constant columns have weight zero: {left_out}")
-        if isinstance(hidden, (int, np.integer)) and hidden > affordable:
-            trouble.append(f"{n} rows pay for {affordable} of the {hidden} units asked for")
-            hidden = affordable
+        if hidden is not None and hidden > most:
+            trouble.append(f"{n} rows pay for {most} of the {hidden} units asked for")
+            hidden = most
         if hidden is None and numbers <= 4 * form.freedom:
-            hidden = 1  # what choosing the width would come to, without training a scout
-        if start == "auto" and numbers < 4 * form.freedom:
-            start = "random"  # no answer can be certified here, so a longer race has no end to reach
-        score = vars(self)["score"]
-        if isinstance(score, str) and score == "auto" and (n < _FEW or rows.repeated):
-            score = "gaussian"  # no other input model can be estimated from few rows, or from repeated ones
-        found = recover(
-            rows.X[:, columns], rows.y, hidden, activation=self.activation, bias=self.bias,
-            score=score, start=start, seed=seed, max_seconds=self.max_seconds, sample_weight=rows.weight,
-            family=self.family, link=self.link, linear=self.linear, errors=self.errors,
-            progress=self.verbose,
-        )  # fmt: skip
+            hidden = 1  # what choosing the width would come to, at a higher price
+        if options.start == "auto" and numbers < 4 * form.freedom:
+            options = replace(options, start="random")  # so few rows certify nothing: no schedule is needed
+        if options.score == "auto" and (n < 300 or rows.repeated):
+            options = replace(options, score="gaussian")  # few or repeated rows estimate no other input model
+        options = replace(options, hidden=hidden)
+        found = recover(rows.X[:, columns], rows.y, **options.arguments(), sample_weight=rows.weight)
         if not found.converged and found.prediction is not None:
             trouble.append(found.prediction.message)
         return with_all_columns(found, columns, d), trouble
 
     def predict(self, X: npt.ArrayLike) -> np.ndarray:
-        """The mean of y at the rows of X: the network, or what did no worse than ridge on rows left out."""
+        """Predict y by the network, or by what did no worse than ridge regression on rows left out.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, q)
+            The mean of y at each row.
+        """
         check_is_fitted(self)
         return self.recovery_.predict(validated(self, X, dtype=np.float64, reset=False))

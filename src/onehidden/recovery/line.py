@@ -1,4 +1,8 @@
-"""Ridge regression with its strength chosen on rows left out: what every network has to better."""
+"""Linear baselines: least squares, ridge regression, and answers that are no worse than a linear function.
+
+A unit g(e <v, x> + b) with a small e is a linear function of x to first order in e, whatever g is. A network
+with this unit in the place of its weakest one, and outputs by least squares, fits at least as well.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-_STRENGTHS = np.logspace(-3, 3, 13)  # of the penalty, for standardised columns
+from onehidden.fit.final import Optimum, optimise
+from onehidden.fit.linear_part import linear_network
+from onehidden.fit.problem import Problem
+from onehidden.network import OneHiddenNet
+from onehidden.run import Run
 
 
 @dataclass(frozen=True)
@@ -22,26 +30,36 @@ class Affine:
         return X @ self.slope + self.level
 
     def on(self, columns: Int[np.ndarray, " m"], d: int) -> Affine:
-        """The same function of d columns, of which these are its own."""
+        """Return the same function of d columns, among which ``columns`` are its own."""
         slope = np.zeros(d)
         slope[columns] = self.slope
         return Affine(slope, self.level)
 
 
+def least_squares(
+    X: Float[np.ndarray, "n d"], Y: Float[np.ndarray, "n q"], weight: Float[np.ndarray, " n"] | None = None
+) -> tuple[Float[np.ndarray, "d q"], Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]:
+    """Slopes and levels of the linear functions nearest to the columns of Y, and what these miss.
+
+    Columns of X are standardised first; one that does not vary has no slope.
+    """
+    share = np.full(len(X), 1 / len(X)) if weight is None else weight / weight.sum()
+    centre, middle = share @ X, share @ Y
+    spread = np.sqrt(share @ (X - centre) ** 2)
+    spread, root = np.where(spread > 0, spread, 1.0), np.sqrt(share)[:, None]
+    Z = (X - centre) / spread
+    fitted = np.linalg.lstsq(Z * root, (Y - middle) * root, rcond=None)[0]
+    slopes = fitted / spread[:, None]
+    return slopes, middle - centre @ slopes, Y - middle - Z @ fitted
+
+
 def ridge_line(
     X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"], weight: Float[np.ndarray, " n"] | None = None
 ) -> tuple[Affine, Float[np.ndarray, " n"]]:
-    """min sum_i v_i (y_i - <s, z_i> - c)² + strength |s|² over standardised columns z.
+    """Minimise sum_i v_i (y_i - <s, z_i> - c)² + strength |s|² over standardised columns z, with weights v.
 
-    The strength is the one whose errors on rows left out, r_i / (1 - h_i) with h the leverage, are least.
-
-    Parameters
-    ----------
-    weight : (n,) v, how much each row counts.
-
-    Returns
-    -------
-    The line, and (n,) y less the prediction of the line that was fitted without that row.
+    The strength is the one whose errors on rows left out, r_i / (1 - h_i) with h the leverage, are least. The
+    second result is y less the prediction of the line that was fitted without that row.
     """
     v = np.ones(len(y)) if weight is None else weight
     centre, middle = np.average(X, axis=0, weights=v), float(np.average(y, weights=v))
@@ -55,7 +73,7 @@ def ridge_line(
     U, s, Vt = np.linalg.svd(Z, full_matrices=False)
     projected = U.T @ target
     best, least = None, np.inf
-    for strength in _STRENGTHS:
+    for strength in np.logspace(-3, 3, 13):
         shrunk = s**2 / (s**2 + strength)
         leverage = np.minimum(v / v.sum() + np.einsum("nr,r,nr->n", U, shrunk, U), 1 - 1e-6)
         outside = (target - U @ (shrunk * projected)) / (1 - leverage)
@@ -72,17 +90,58 @@ def measures(
 ) -> dict[str, Any]:
     """Means and spreads of the rows, and the share of var(y) that a linear function explains on them.
 
-    They are named as the record names them; ``weight`` says how much each row counts. Variances of several
-    outputs, y (n, q), are added up.
+    They are named as the record names them. Variances of several outputs, y (n, q), are added up.
     """
     share = np.full(len(y), 1 / len(y)) if weight is None else weight / weight.sum()
     mean, level = share @ X, share @ y
     spread, target = np.sqrt(share @ (X - mean) ** 2), np.sqrt(share @ (y - level) ** 2)
     found = {"input_mean": mean, "input_spread": spread, "target_spread": target[()]}
     if np.all(target > 0):
-        root = np.sqrt(share)
-        Z = (X - mean) / np.where(spread > 0, spread, 1.0) * root[:, None]
-        goal = ((y - level).T * root).T
-        left = goal - Z @ np.linalg.lstsq(Z, goal, rcond=None)[0]
-        found["linear_r_squared"] = 1 - float(np.sum(left**2)) / float(np.sum(target**2))
+        missed = least_squares(X, y.reshape(len(y), -1), weight)[2]
+        found["linear_r_squared"] = 1 - float(np.sum(share @ missed**2)) / float(np.sum(target**2))
     return found
+
+
+def no_worse_than_linear(answer: Optimum, problem: Problem, run: Run) -> Optimum:
+    """The answer; where a linear function fits better, the optimum reached from one with linear units."""
+    line = linear_network(problem)
+    if answer.mean_square <= float(np.sum(problem.row_losses(line))) / problem.n_values:
+        return answer
+    other = optimise(with_linear_units(answer.network, line, problem.at(line)), problem, run)
+    return other if other.mean_square < answer.mean_square else answer
+
+
+def with_linear_units(
+    network: OneHiddenNet, line: OneHiddenNet, problem: Problem, small: float = 1e-4
+) -> OneHiddenNet:
+    """The network, in x, with a linear function in the place of units, outputs by least squares.
+
+    The units that move y least are replaced, one for each output of the function where there are so many.
+    Their arguments vary by ``small`` of the bias: the curved part is 1e-4 of the linear one, 1e-8 of its
+    square. Without biases the new units bend at the origin, which limits the fit.
+    """
+    tiny = np.finfo(float).tiny
+    samples, form = problem.samples, problem.form
+    root = problem.weighted(np.ones(problem.n))[:, None]
+    y = problem.weighted(samples.y).reshape(problem.n, -1)
+    centred = samples.X - problem.whitening.shift
+    slopes = line.linear.reshape(network.n_inputs, -1)
+    directions = np.linalg.svd(slopes, full_matrices=False)[0].T[: network.n_hidden]
+    rows = small * directions / np.maximum(np.abs(centred @ directions.T).max(axis=0), tiny)[:, None]
+    units = np.std(problem.activation(samples.X @ network.weights.T + network.bias), axis=0)
+    moved = units * np.linalg.norm(network.output.reshape(network.n_hidden, -1), axis=1)
+    weakest = np.argsort(moved)[: len(rows)]
+    weights, offsets = network.weights.copy(), network.bias.copy()
+    weights[weakest], offsets[weakest] = rows, 1.0 - rows @ problem.whitening.shift if form.bias else 0.0
+    columns = [root * problem.activation(samples.X @ weights.T + offsets)]
+    columns += [root] if form.intercept else []
+    columns += [root * samples.X] if form.skip else []
+    # Columns are brought to one length: that of a linear unit is nearly constant.
+    design = np.column_stack(columns)
+    length = np.maximum(np.linalg.norm(design, axis=0), tiny)
+    solved = np.linalg.lstsq(design / length, y, rcond=None)[0] / length[:, None]
+    parts = np.split(solved, np.cumsum([column.shape[1] for column in columns])[:-1])
+    output, rest = parts[0].reshape(network.output.shape), parts[1:]
+    level = rest.pop(0).reshape(np.shape(network.intercept)) if form.intercept else 0.0
+    linear = rest.pop(0).reshape(network.linear.shape) if form.skip else None
+    return OneHiddenNet(weights, output, offsets, level, network.activation, linear)

@@ -1,15 +1,31 @@
-"""What predictions are made with: the network, a line, or a line with so much of the network as held."""
+"""What a recovery predicts: the network, ridge regression or a mixture, with intervals, tests and effects.
+
+Intervals are those of the delta method: the network's output eta has variance J C J', with C the covariance
+of the parameters. Where y has a family, the interval of the mean is carried through the link; the interval
+of a new observation takes quantiles of the family's distribution, averaged over the normal distribution of
+eta.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jaxtyping import Float, Int
 
+from onehidden.fit.parametrisation import Parametrisation, written_out
 from onehidden.network import OneHiddenNet
+from onehidden.precision import in_double
 from onehidden.recovery.line import Affine
+
+if TYPE_CHECKING:
+    from onehidden.recovery.record import Recovery
+
+Ends = tuple[Float[np.ndarray, "m ..."], Float[np.ndarray, "m ..."]]
 
 
 @dataclass(frozen=True)
@@ -18,14 +34,21 @@ class Prediction:
 
     Attributes
     ----------
-    share : of what the network adds to the line; 1 where the network predicts alone, 0 where the line does.
-    line : ridge regression of the same rows.
-    instead : the linear functions that stand for the units in ``linear``.
-    linear : units that only a handful of rows tell from a linear function.
-    low, high : bounds of N - l, as they are on the rows that were fitted; infinite where they are not needed.
-    r_squared, linear_r_squared : share of var(y) explained on rows that were left out of the fit, by these
-        predictions and by ridge regression; NaN where none were left out.
-    message : the above in words.
+    share : float
+        The share of what the network adds to the line: 1 for the network alone, 0 for the line alone.
+    line : Affine
+        Ridge regression on the same rows.
+    instead : Affine
+        The sum of the linear functions that replace the units in ``linear``.
+    linear : tuple of int
+        Weakly supported units: too few rows tell them from a linear function.
+    low, high : float
+        Bounds of N - l, those on the rows fitted; infinite where they are not needed.
+    r_squared, linear_r_squared : float
+        Share of var(y) that these predictions and ridge regression explain on rows left out of the fit; NaN
+        where none were left out.
+    message : str
+        The above in words.
     """
 
     share: float
@@ -50,42 +73,237 @@ class Prediction:
         line = self.line(X)
         if self.share == 0:
             return line
-        added = steady(network, X, self.linear) + self.instead(X) - line
+        added = linearised(network, X, self.linear, self.instead) - line
         return line + self.share * np.clip(added, self.low, self.high)
 
     def on(self, columns: Int[np.ndarray, " m"], d: int) -> Prediction:
         """The same predictions from d columns, of which these are the ones used."""
         return replace(self, line=self.line.on(columns, d), instead=self.instead.on(columns, d))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; arrays as lists."""
-        found = {one.name: getattr(self, one.name) for one in fields(self)}
-        for name in ("line", "instead"):
-            found[name] = {"slope": found[name].slope.tolist(), "level": found[name].level}
-        return found | {"linear": list(self.linear)}
-
     @classmethod
     def from_dict(cls, record: dict[str, Any], network: OneHiddenNet) -> Prediction:
-        """Read what ``to_dict`` gave; one sentence where it does not fit the network."""
-        lines = {}
-        for name in ("line", "instead"):
-            slope = np.asarray(record[name]["slope"], float)
-            if slope.shape != (network.n_inputs,):
-                raise ValueError("its predictions are of other inputs than the network")
-            lines[name] = Affine(slope, float(record[name]["level"]))
+        """Read plain values; one sentence where they do not fit the network."""
+        line, instead = (
+            Affine(np.asarray(record[name]["slope"], float), float(record[name]["level"]))
+            for name in ("line", "instead")
+        )
+        if any(one.slope.shape != (network.n_inputs,) for one in (line, instead)):
+            raise ValueError("its predictions are of other inputs than the network")
         linear = tuple(int(i) for i in record["linear"])
         if not all(0 <= i < network.n_hidden for i in linear):
             raise ValueError("its predictions are of other units than the network's")
-        numbers = {
-            name: float(record[name]) for name in ("share", "low", "high", "r_squared", "linear_r_squared")
-        }
-        return cls(**numbers, **lines, linear=linear, message=str(record["message"]))
+        names = ("low", "high", "r_squared", "linear_r_squared")
+        low, high, own, of_line = (float(record[name]) for name in names)
+        share, message = float(record["share"]), str(record["message"])
+        return cls(share, line, instead, linear, low, high, own, of_line, message)
 
 
-def steady(
-    network: OneHiddenNet, X: Float[np.ndarray, "n d"], without: tuple[int, ...]
+def linearised(
+    network: OneHiddenNet, X: Float[np.ndarray, "n d"], linear: tuple[int, ...], instead: Affine
 ) -> Float[np.ndarray, " n"]:
-    """The network at the rows of X but for some units."""
-    kept = np.setdiff1d(np.arange(network.n_hidden), without)
+    """The network at the rows of X, with a linear function in the place of some units."""
+    kept = np.setdiff1d(np.arange(network.n_hidden), linear)
     t = X @ network.weights[kept].T + network.bias[kept]
-    return network.activation(t) @ network.output[kept] + network.intercept + X @ network.linear
+    units = network.activation(t) @ network.output[kept]
+    return units + network.intercept + X @ network.linear + instead(X)
+
+
+@dataclass(frozen=True)
+class InputTest:
+    """Tests, one per input, that no unit and no linear part uses it.
+
+    Attributes
+    ----------
+    statistic : ndarray of shape (d,)
+        w' C^-1 w of the weights of that input.
+    freedom : ndarray of shape (d,)
+        Their number.
+    p_value : ndarray of shape (d,)
+        The probability of so large a statistic when all of them are zero.
+    """
+
+    statistic: Float[np.ndarray, " d"]
+    freedom: Float[np.ndarray, " d"]
+    p_value: Float[np.ndarray, " d"]
+
+
+@dataclass(frozen=True)
+class MarginalEffects:
+    """Average derivatives of the mean of y in each input, over given rows.
+
+    Attributes
+    ----------
+    effect, error : ndarray of shape (d,) or (d, q)
+        The derivatives and their standard errors.
+    """
+
+    effect: Float[np.ndarray, "d ..."]
+    error: Float[np.ndarray, "d ..."]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The free parameters of a recovery as its covariance orders them."""
+
+    form: Parametrisation
+    theta: Float[np.ndarray, " p"]
+    covariance: Float[np.ndarray, "p p"]
+
+    @classmethod
+    def of(cls, record: Recovery) -> Fitted:
+        if record.covariance is None:
+            raise ValueError(
+                "the covariance of the parameters was not kept: there are too many of them, or none is known"
+            )
+        net, linear = record.network, record.standard_errors.linear is not None
+        outputs = net.n_outputs if net.output.ndim == 2 else None
+        free = [bool(record.options.get(name, True)) for name in ("bias", "intercept")]
+        bias, intercept = free
+        form = Parametrisation(
+            net.activation, net.n_inputs, net.n_hidden, bias, intercept, linear, outputs=outputs
+        )
+        theta = form.pack(net.weights, net.output, net.bias, net.linear, net.intercept)
+        return cls(form, theta, record.covariance)
+
+    @property
+    def factor(self) -> Float[np.ndarray, "p p"]:
+        """F with F F' = C, small negative eigenvalues of rounding left out."""
+        value, vector = np.linalg.eigh(self.covariance)
+        return vector * np.sqrt(np.maximum(value, 0))
+
+
+def mean_of(record: Recovery, X: Float[np.ndarray, "m d"], offset: npt.ArrayLike | None) -> np.ndarray:
+    """The mean of y by the network; of labels the probabilities of the classes after the first."""
+    eta = record.network.predict(X) + column_of(record, X, offset)
+    return eta if record.family is None else record.family.mean(eta)
+
+
+def column_of(record: Recovery, X: np.ndarray, offset: npt.ArrayLike | None) -> np.ndarray | float:
+    """The offset in the shape of the network's output."""
+    if offset is None:
+        return 0.0
+    found = np.asarray(offset, float).reshape(-1)
+    if len(found) != len(X) or not np.all(np.isfinite(found)):
+        raise ValueError(f"offset must be {len(X)} finite numbers, one per row")
+    return found.reshape(-1, *[1] * (record.network.output.ndim - 1))
+
+
+@in_double
+def output_errors(
+    record: Recovery, X: Float[np.ndarray, "m d"], batch: int = 2048
+) -> Float[np.ndarray, "m ..."]:
+    """Standard errors of the network's output at the rows of X, by batches of the Jacobian."""
+    fitted = Fitted.of(record)
+    factor, tail = fitted.factor, fitted.form.tail
+    found = []
+    for at in range(0, len(X), batch):
+        part = X[at : at + batch]
+        target, root = np.zeros((len(part), *tail)), np.ones(len(part))
+        J = written_out(fitted.form, fitted.theta, part, target, root)[1]
+        found.append(np.sqrt(np.sum((J @ factor) ** 2, axis=1)))
+    return np.concatenate(found).reshape(len(X), *tail)
+
+
+def prediction_interval(
+    record: Recovery, X: npt.ArrayLike, level: float, of: str, offset: npt.ArrayLike | None
+) -> Ends:
+    """Lower and upper ends, see ``Recovery.predict_interval``."""
+    from scipy.special import stdtrit
+
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    if of not in ("mean", "observation"):
+        raise ValueError(f'of must be "mean" or "observation", got {of!r}')
+    X, family = np.asarray(X, float), record.family
+    eta = record.network.predict(X) + column_of(record, X, offset)
+    error, reach = output_errors(record, X), float(stdtrit(record.residual_freedom, 0.5 + level / 2))
+    if family is None:
+        if of == "observation":
+            several = record.noise_covariance
+            error = np.sqrt(error**2 + (record.noise_variance if several is None else np.diag(several)))
+        middle = record.predict(X, offset)  # which rows left out may have moved from the network
+        return middle - reach * error, middle + reach * error
+    if family.coupled:
+        raise ValueError("of labels there are probabilities, but no band for each: see predict")
+    if family.counted and of == "observation":
+        raise ValueError("a new share of successes hangs on its trials: ask for the band of the mean")
+    if of == "mean":
+        ends = [family.mean(eta + sign * reach * error) for sign in (-1, 1)]
+        return np.minimum(*ends), np.maximum(*ends)
+    return _observation_interval(record, eta, error, level)
+
+
+def _observation_interval(record: Recovery, eta: np.ndarray, error: np.ndarray, level: float) -> Ends:
+    """Quantiles of the family's distribution averaged over eta, by bisection on the mixture."""
+    family = record.family
+    assert family is not None
+    nodes, weights = np.polynomial.hermite_e.hermegauss(15)
+    phi = record.noise_variance if family.scaled else 1.0
+    laws = [family.distribution(eta + node * error, phi) for node in nodes]
+
+    def below(y: np.ndarray) -> np.ndarray:
+        return np.average([law.cdf(y) for law in laws], axis=0, weights=weights)
+
+    ends = []
+    for p in (0.5 - level / 2, 0.5 + level / 2):
+        each = np.array([law.ppf(p) for law in laws])
+        low, high = each.min(axis=0) - 1, each.max(axis=0)
+        for _ in range(60):
+            middle = np.floor((low + high) / 2) if family.discrete else (low + high) / 2
+            enough = below(middle) >= p
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        ends.append(high)
+    return ends[0], ends[1]
+
+
+def input_test(record: Recovery) -> InputTest:
+    """Wald tests that an input matters to no unit, nor to the linear part."""
+    from scipy.special import fdtrc
+
+    fitted = Fitted.of(record)
+    form, linear = fitted.form, fitted.form.places()[3]
+    found = []
+    for j in range(form.d):
+        own = np.arange(form.k) * form.d + j
+        if linear is not None:
+            own = np.append(own, linear.start + j * form.q + np.arange(form.q))
+        value, vector = np.linalg.eigh(fitted.covariance[np.ix_(own, own)])
+        known = value > 1e-12 * max(float(value[-1]), np.finfo(float).tiny)
+        along = vector[:, known].T @ fitted.theta[own]
+        statistic, freedom = float(np.sum(along**2 / value[known])), float(np.sum(known))
+        p_value = float(fdtrc(freedom, record.residual_freedom, statistic / max(freedom, 1)))
+        found.append((statistic, freedom, p_value))
+    return InputTest(*(np.array(column) for column in zip(*found, strict=True)))
+
+
+@in_double
+def marginal_effects(record: Recovery, X: npt.ArrayLike, offset: npt.ArrayLike | None) -> MarginalEffects:
+    """The mean of m'(eta) d eta / d x over the rows of X, with its error.
+
+    m' is linearised around the fit. At kinks the slope of a unit jumps: that part of its derivative in the
+    parameters is left out.
+    """
+    fitted, family = Fitted.of(record), record.family
+    if family is not None and family.coupled:
+        raise ValueError("of labels the effect differs from class to class: see network for the log-odds")
+    X, form = np.asarray(X, float), fitted.form
+    eta = record.network.predict(X) + column_of(record, X, offset)
+    slope, bend, step = np.ones_like(eta), np.zeros_like(eta), 1e-4
+    if family is not None:
+        slope = family.slope(eta)
+        bend = (family.slope(eta + step) - family.slope(eta - step)) / (2 * step)
+
+    def average(theta: jax.Array) -> jax.Array:
+        weights, output, bias, linear, intercept = form.unpack(theta)
+        output, linear = output.reshape(form.k, form.q), linear.reshape(form.d, form.q)
+        t = jnp.asarray(X) @ weights.T + bias
+        moved = form.g(t) @ output + X @ linear + intercept.reshape(form.q)
+        moved = moved - jax.lax.stop_gradient(moved)  # zero here, with the derivative of eta
+        outer = slope.reshape(len(X), -1) + bend.reshape(len(X), -1) * moved
+        return (weights.T @ (form.slope(t).T @ outer * output) + linear * jnp.sum(outer, axis=0)) / len(X)
+
+    theta = jnp.asarray(fitted.theta)
+    J = np.asarray(jax.jacrev(average)(theta))
+    error = np.sqrt(np.sum((J @ fitted.factor) ** 2, axis=2))
+    shape = (form.d, *form.tail)
+    return MarginalEffects(np.asarray(average(theta)).reshape(shape), error.reshape(shape))

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from onehidden.certify.compare import Alternative
+from onehidden.certify.certificate import Alternative, Status
 from onehidden.certify.errors import ParameterRecord
-from onehidden.certify.status import Status
 from onehidden.certify.units import UnitVerdict
 from onehidden.checks import Check
 from onehidden.data.table import Table
 from onehidden.families import Family
 from onehidden.network import OneHiddenNet
-from onehidden.recovery.bands import (
+from onehidden.recovery.prediction import (
     InputTest,
     MarginalEffects,
-    added,
-    bands,
+    Prediction,
+    column_of,
     input_test,
     marginal_effects,
     mean_of,
+    prediction_interval,
 )
-from onehidden.recovery.prediction import Prediction
 from onehidden.run import TraceRecord
 
-FORMAT_VERSION = 3  # from 3 on with a digest of all that is said
+FORMAT_VERSION = 4  # since 3 the record has a digest, since 4 checks are evaluated, not asked
 
 
 @dataclass(frozen=True)
@@ -38,37 +37,67 @@ class Recovery:
 
     Attributes
     ----------
-    network : the units in canonical form.
-    status : "exact", "consistent", "approximate", "doubtful" or "not identifiable".
-    message : one sentence behind the status.
-    converged : whether the status is "exact" or "consistent".
-    loss : mean squared residual, in the units of y squared; the mean deviance where y has a family.
-    noise_variance : residual sum of squares over n - (free parameters); a family's dispersion phi.
-    seconds : wall-clock time of the call.
-    checks : the certificate, one record a question.
-    standard_errors : of every parameter, in canonical form; infinite where the data cannot tell.
-    trace : (stage, step, loss relative to var y, seconds) as it went.
-    curvature : spectrum of the Gauss–Newton matrix along the free directions, unit diagonal.
-    signal : z-value of each score moment that was measured, by order; of several components the largest.
-    input_model : what the input law was taken for, and why; "not needed" where no start asked.
-    score_checks : Stein's identity for that input model, where it was estimated.
-    origin : the start that led here.
-    feature_names, options, versions : what is needed to read and repeat the result.
-    queries : rows asked of a black box (``recover_oracle``); 0 when the samples were given.
-    units : one record a unit: parameters, standard errors, share of var(y), status, reason.
-    alternatives : other answers that the data do not tell from this one, with how far they fall behind.
-    freedom : free parameters; the numbers of all targets less these are the degrees of freedom of intervals.
-    left_over : share of var(y) that the data show to be missed; 0 if none.
-    r_squared, linear_r_squared : share of var(y), or of a family's deviance, explained on the rows that were
-        fitted, and by the best linear function on the same rows.
-    prediction : what predictions are made with, and how they do on rows left out; the network where None.
-    input_mean, input_spread, target_spread : means and standard deviations of the inputs, (d,), and of y:
-        what a standardised effect is measured in. Empty where they were not kept.
-    family : what y is, given the network's output; None for normal noise.
-    classes : the labels, where y held labels: the network's outputs are log-odds against the first.
-    noise_covariance : (q, q) between several outputs; None for one.
-    covariance : of the free parameters in the order weights, output, bias, linear, intercept; None where
-        there are too many. What bands around predictions are made from.
+    network : OneHiddenNet
+        The units in canonical form.
+    status : Status
+        "exact", "consistent", "approximate", "doubtful" or "not identifiable".
+    message : str
+        One sentence behind the status.
+    converged : bool
+        Whether the status is "exact" or "consistent".
+    loss : float
+        Mean squared residual, in the units of y squared; the mean deviance where y has a family.
+    noise_variance : float
+        Residual sum of squares over n - (free parameters); a family's dispersion phi.
+    seconds : float
+        Wall-clock time of the call.
+    checks : list of Check
+        The certificate, one record a check.
+    standard_errors : ParameterRecord
+        Of every parameter, in canonical form; infinite where the data leave it open.
+    trace : list of TraceRecord
+        Stage, step, loss relative to var(y) and seconds of the run.
+    curvature : ndarray
+        Spectrum of the Gauss–Newton matrix along the free directions, with unit diagonal.
+    signal : dict of int to float
+        z-value of each score moment that was measured, by order; of several components the largest.
+    origin : str
+        The start that led here.
+    n_samples : int
+        Rows that were fitted.
+    feature_names, options, versions : tuple, dict, dict
+        What is needed to read and repeat the result.
+    input_model : str
+        The distribution of the inputs that was assumed, and why; "not needed" where no start used one.
+    score_checks : list of Check
+        Stein's identity for that input model, where it was estimated.
+    queries : int
+        Rows queried from a black box (``recover_oracle``); 0 when samples were given.
+    units : tuple of UnitVerdict
+        One record per unit: parameters, standard errors, share of var(y), status, reason.
+    alternatives : tuple of Alternative
+        Other networks that fit as well, each with its deviance difference.
+    freedom : int
+        Free parameters; the numbers of all targets less these are the degrees of freedom of intervals.
+    left_over : float
+        Share of var(y) that the data show to be missed; 0 if none.
+    r_squared, linear_r_squared : float
+        Share of var(y), or of a family's deviance, that the network and the best linear function explain on
+        the rows fitted.
+    prediction : Prediction or None
+        How ``predict`` computes, and how it does on rows left out; None for the network itself.
+    input_mean, input_spread, target_spread : ndarray
+        Means and standard deviations of the inputs, (d,), and of y, the units of standardised effects. Empty
+        where they were not kept.
+    family : Family or None
+        The distribution of y given the network's output; None for normal noise.
+    classes : tuple
+        The labels, where y held labels: the network's outputs are log-odds against the first.
+    noise_covariance : ndarray of shape (q, q) or None
+        Between several outputs.
+    covariance : ndarray of shape (p, p) or None
+        Of the free parameters in the order weights, output, bias, linear, intercept; None where there are too
+        many.
     """
 
     network: OneHiddenNet
@@ -119,20 +148,31 @@ class Recovery:
         return max(numbers - self.freedom, 1)
 
     def predict(self, X: npt.ArrayLike, offset: npt.ArrayLike | None = None) -> np.ndarray:
-        """The mean of y at the rows of X: by the network, or by what ``prediction`` says did no worse.
+        """Predict the mean of y.
 
-        On rows that were left out of the fit these are no worse than ridge regression's; ``network.predict``
-        is the network itself, its output where y has a family. Of labels these are the probabilities of the
-        classes after the first. ``offset`` (n,) is added to the network's output.
+        On rows left out of the fit the predictions are no worse than those of ridge regression;
+        ``network.predict`` is the network itself, or its output where y has a family.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Rows.
+        offset : array_like of shape (m,), optional
+            Added to the network's output.
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, q)
+            The mean; of labels the probabilities of the classes after the first.
         """
         X = np.asarray(X, dtype=float)
         if self.family is not None:
             return mean_of(self, X, offset)
-        if offset is not None:
-            return self.predict(X) + added(self, X, offset)
         if self.prediction is None or X.ndim != 2 or X.shape[1] != self.network.n_inputs:
-            return self.network.predict(X)
-        return self.prediction.predict(self.network, X)
+            mean = self.network.predict(X)
+        else:
+            mean = self.prediction.predict(self.network, X)
+        return mean + column_of(self, X, offset)
 
     @property
     def held_out_r_squared(self) -> float:
@@ -151,76 +191,137 @@ class Recovery:
         of: str = "mean",
         offset: npt.ArrayLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends of bands that hold the mean of y, or a new observation, at each row of X.
+        """Intervals of the mean of y, or of a new observation, at each row.
 
         Parameters
         ----------
-        X : (m, d) rows. offset : (m,) added to the network's output.
-        level : of each band alone.
-        of : "mean", or "observation": the noise comes on top.
+        X : array_like of shape (m, d)
+            Rows.
+        level : float
+            Coverage of each interval.
+        of : {"mean", "observation"}
+            "observation" adds the noise.
+        offset : array_like of shape (m,), optional
+            Added to the network's output.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (m,) or (m, q)
+            The ends of the intervals.
         """
-        return bands(self, X, level, of, offset)
+        return prediction_interval(self, X, level, of, offset)
 
     def input_test(self) -> InputTest:
-        """Wald tests, one an input, that it matters to no unit: statistic, degrees of freedom, p-value."""
+        """Wald tests, one per input, that no unit and no linear part uses it.
+
+        Returns
+        -------
+        InputTest
+            Statistics and p-values of the inputs.
+        """
         return input_test(self)
 
     def marginal_effects(self, X: npt.ArrayLike, offset: npt.ArrayLike | None = None) -> MarginalEffects:
-        """Average change of the mean of y with each input over the rows of X, with standard errors."""
+        """Average derivatives of the mean of y in each input over the rows of X, with standard errors.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Rows.
+        offset : array_like of shape (m,), optional
+            Added to the network's output.
+
+        Returns
+        -------
+        MarginalEffects
+            The effects with their standard errors.
+        """
         return marginal_effects(self, X, offset)
 
     def summary(self) -> str:
-        """The answer as a table: the verdict, the formula, the fit, and every unit with its errors."""
-        from onehidden.report.as_text import summary
+        """Write the answer as a table: the verdict, the formula, the fit, and every unit with its errors.
+
+        Returns
+        -------
+        str
+            The table.
+        """
+        from onehidden.report.text import summary
 
         return summary(self)
 
     def __str__(self) -> str:
-        from onehidden.report.as_text import first_lines
+        from onehidden.report.text import first_screen
 
-        return first_lines(self)
+        return first_screen(self)
 
     def _repr_html_(self) -> str:
         """The first screen as a notebook shows it."""
-        from onehidden.report.as_notebook import fragment
+        from onehidden.report.text import fragment
 
         return fragment(self)
 
     def to_frame(self) -> Any:
-        """A pandas data frame, one row a number: unit, what it is, estimate, error, standardised effect."""
-        from onehidden.report.frame import to_frame
+        """Write the parameters as a pandas data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row a number: unit, what it is, estimate, error, standardised effect.
+        """
+        from onehidden.report.text import to_frame
 
         return to_frame(self)
 
     def interval(self, level: float = 0.95) -> tuple[ParameterRecord, ParameterRecord]:
-        """Lower and upper ends of the confidence interval of every parameter, by quantiles of Student's t."""
+        """Compute a confidence interval of every parameter, by quantiles of Student's t.
+
+        Parameters
+        ----------
+        level : float
+            Coverage of each interval.
+
+        Returns
+        -------
+        lower, upper : ParameterRecord
+            The ends of the intervals.
+        """
         from scipy.special import stdtrit
 
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level}")
         reach = float(stdtrit(self.residual_freedom, 0.5 + level / 2))
-        net, error = self.network, self.standard_errors
         ends = []
         for sign in (-1, 1):
-            ends.append(
-                ParameterRecord(
-                    net.weights + sign * reach * error.weights,
-                    net.output + sign * reach * error.output,
-                    net.bias + sign * reach * error.bias,
-                    net.intercept + sign * reach * error.intercept,
-                    None if error.linear is None else net.linear + sign * reach * error.linear,
+            parts = {}
+            for one in fields(ParameterRecord):
+                error = getattr(self.standard_errors, one.name)
+                parts[one.name] = (
+                    None if error is None else getattr(self.network, one.name) + sign * reach * error
                 )
-            )
+            ends.append(ParameterRecord(**parts))
         return ends[0], ends[1]
 
     def save(self, directory: str | Path) -> None:
-        """Write ``model.safetensors``, ``recovery.json`` and what bands are made from into a folder."""
+        """Write ``model.safetensors``, ``recovery.json`` and what bands are made from into a folder.
+
+        Parameters
+        ----------
+        directory : str or Path
+            The folder; it is made where it does not exist.
+        """
         from onehidden.recovery.stored import save_recovery
 
         save_recovery(self, directory)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the model, as plain JSON values; numbers that are not finite become text."""
+        """Write everything but the model as plain JSON values; numbers that are not finite become text.
+
+        Returns
+        -------
+        dict
+            The values by name.
+        """
         from onehidden.recovery.stored import to_dict
 
         return to_dict(self)
@@ -232,7 +333,19 @@ class Recovery:
         y: npt.ArrayLike | None = None,
         truth: OneHiddenNet | None = None,
     ) -> None:
-        """Write the report as one HTML page; samples add ridge functions, a true network a comparison."""
+        """Write the report as one HTML page; samples add ridge functions, a true network a comparison.
+
+        Parameters
+        ----------
+        path_html : str or Path
+            The file to write.
+        X : array_like of shape (m, d) or Table, optional
+            Samples at which ridge functions are drawn; a table may hold the target.
+        y : array_like of shape (m,) or (m, q), optional
+            Target at these samples.
+        truth : OneHiddenNet, optional
+            The network that made the data.
+        """
         from onehidden.report import render_html
 
         if Path(path_html).suffix not in (".html", ".htm"):

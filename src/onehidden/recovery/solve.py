@@ -1,23 +1,37 @@
-"""From samples in memory to an answer: at the width and under the activation asked for, or chosen."""
+"""From samples in memory to an answer: at the width and under the activation asked for, or chosen.
+
+An activation is chosen by held-out likelihood. A width is guessed, approached by the information criterion
+and decided by tests.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float
 
-from onehidden.families import Family
-from onehidden.fit.coordinates import WhitenedScore
-from onehidden.fit.input_model import InputModel
+from onehidden import activations
+from onehidden.certify.alternatives import all_worse, fit_halves
+from onehidden.certify.certificate import Alternative, AlternativeKind, Status, certificate_of
+from onehidden.certify.units import Cause
+from onehidden.checks import About, at_least, not_evaluated
+from onehidden.families import Family, NegativeBinomial
+from onehidden.fit.linear_part import linear_network
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
-from onehidden.recovery.activation import choose_activation
-from onehidden.recovery.constant import constant_answer
-from onehidden.recovery.options import Options
+from onehidden.network import OneHiddenNet
+from onehidden.options import Options
 from onehidden.recovery.search import Found, compared, search
-from onehidden.recovery.width import choose_width
 from onehidden.run import Run
+from onehidden.starts.candidate import search_form
+from onehidden.starts.input_model import InputModel, WhitenedScore
+from onehidden.starts.repair import best_losses
+from onehidden.starts.wide import Wide, merged_units, train
+
+Find = Callable[[Problem, Run, int | None], Found]
 
 
 def problem_of(
@@ -27,7 +41,7 @@ def problem_of(
     offset: Float[np.ndarray, " n"] | None = None,
     trials: Float[np.ndarray, " n"] | None = None,
 ) -> Problem:
-    """The problem of these samples and options, with the family of y, offset and trials if there are any."""
+    """Return the problem of samples and options, with the family of y, offset and trials if any."""
     outputs = samples.y.shape[1] if samples.y.ndim == 2 else None
     around = samples.coordinates(options.bias)
     problem = Problem(samples, options.form(around.rank, outputs), around)
@@ -36,22 +50,224 @@ def problem_of(
     if family is not None:  # the network's output has units of its own
         level, scale = (0.0, 1.0) if outputs is None else (np.zeros(outputs), np.eye(outputs))
         around = replace(around, level=level, scale=scale)
-        problem = replace(problem, around=around, family=family, offset=offset, trials=trials)
-    given = options.score if isinstance(options.score, str) else WhitenedScore(options.score, problem.begin)
-    return replace(problem, inputs=InputModel(problem.Z, given, options.seed, problem.begin))
+        problem = replace(problem, whitening=around, family=family, offset=offset, trials=trials)
+    given = (
+        options.score
+        if isinstance(options.score, str)
+        else WhitenedScore(options.score, problem.search_coordinates)
+    )
+    return replace(
+        problem, input_model=InputModel(problem.Z, given, options.seed, problem.search_coordinates)
+    )
 
 
 def solve(problem: Problem, options: Options, run: Run) -> Found:
-    """The answer to a problem whose rows are in memory."""
+    """Return the answer to a problem whose rows are in memory."""
 
     def find(problem: Problem, run: Run, tries: int | None) -> Found:
         if options.hidden is None:
             return choose_width(problem, options, run, tries)
         return search(problem, options, run, tries)
 
-    if problem.around.constant:
+    if problem.whitening.constant:
         return constant_answer(problem)
     if options.activation == "auto":
         return choose_activation(problem, options, run, find)
     found = find(problem, run, None)
     return found if options.hidden is None else compared(found, problem, options, run)
+
+
+def choose_activation(
+    problem: Problem, options: Options, run: Run, find: Find, candidates: int = 2, finalists: int = 3
+) -> Found:
+    """Return the answer under the activation with the largest held-out likelihood.
+
+    A search of a few candidates under each activation, then a full one under the finalists; a certified
+    exact answer ends the choice at once. ``find(problem, run, tries)`` searches, at given or chosen width.
+    """
+    tried: dict[str, Found] = {}
+    for name in rivals(problem.form.intercept):
+        rival = problem.with_activation(activations.get(name))
+        tried[name] = find(rival, run.at("activation", name, "short"), candidates)
+        run.report(f"activation {name}", 0, tried[name].certificate.mean_square)
+        if tried[name].certificate.status == Status.EXACT:
+            return tried[name]
+        if run.expired():
+            break
+    best = sorted(tried, key=lambda name: tried[name].certificate.mean_square)[:finalists]
+    for name in best:
+        # Once one activation explains all but noise, a full search under the others would only take time.
+        if run.expired() or any(tried[other].certificate.search_done for other in best):
+            break
+        rival = problem.with_activation(activations.get(name))
+        tried[name] = find(rival, run.at("activation", name, "full"), None)
+    outside = {name: _held_out(problem, tried[name], run.at("held out", name)) for name in best}
+    chosen = min(outside, key=lambda name: outside[name])
+    found = tried[chosen]
+    own = problem.with_activation(activations.get(chosen)).with_width(found.certificate.network.n_hidden)
+    if not found.certificate.compared:
+        found = compared(found, own, options, run.at("chosen"))
+    return _with_rivals(chosen, found, outside, problem)
+
+
+def rivals(intercept: bool) -> list[str]:
+    """Names to try: polynomials hide their units, and with an intercept sigmoid is tanh in other words."""
+    named = [name for name in activations.names() if not activations.get(name).polynomial]
+    return [name for name in named if not (intercept and name == "sigmoid")]
+
+
+def _held_out(problem: Problem, found: Found, run: Run) -> float:
+    """Mean squared residual, or mean deviance, on rows that a half-sample fit did not use."""
+    certificate = found.certificate
+    if certificate.exact:
+        return certificate.mean_square
+    own = problem.with_activation(certificate.network.activation).with_width(certificate.network.n_hidden)
+    return fit_halves(certificate.network, own, run)[1]
+
+
+def _with_rivals(chosen: str, found: Found, outside: dict[str, float], problem: Problem) -> Found:
+    """Return the chosen answer compared with the next best activation."""
+    certificate = found.certificate
+    if certificate.exact:
+        return found
+    others = [name for name in outside if name != chosen]
+    rivals_ = [
+        Alternative(
+            AlternativeKind.SELECTED_ACTIVATION, name, problem.excess_deviance(outside[chosen], outside[name])
+        )
+        for name in others
+    ]
+    if not rivals_:
+        why = f"could not be evaluated: only {chosen} was tried: allow more time"
+        check = not_evaluated(AlternativeKind.SELECTED_ACTIVATION.value, float("nan"), why, About.FIT)
+        return replace(found, certificate=certificate.with_comparisons([check]))
+    ties = [one.label for one in rivals_ if one.close]
+    if ties:
+        certificate = certificate.with_remark(f"held-out rows do not tell {chosen} from {' or '.join(ties)}")
+    if chosen == "tanh":
+        certificate = certificate.with_remark(
+            "sigmoid units are the same family as tanh: g(t) = (1 + tanh(t/2))/2"
+        )
+    return replace(
+        found,
+        certificate=certificate.with_comparisons(
+            [all_worse(rivals_, AlternativeKind.SELECTED_ACTIVATION)], rivals_
+        ),
+    )
+
+
+def choose_width(
+    problem: Problem, options: Options, run: Run, tries: int | None = None, most: int = 64, each: int = 4
+) -> Found:
+    """Return the width that stands against one unit more and one fewer, searched from a guess.
+
+    A fit to rounding ends the search when its parameters are all determined: one less cannot fit, one more
+    would be undetermined. With noise every width on the way is compared with its neighbours by tests
+    that account for a unit's direction; the information criterion decides where no width stands.
+
+    ``tries`` bounds the candidates of every search, None stands for a full choice; ``most`` is the largest
+    width that is tried, ``each`` the candidates tried for each width on the way.
+    """
+    one = problem.with_width(1)
+    n, freedom = problem.n_values, one.form.freedom  # free parameters of one unit
+    most = int(min(most, max(1, (n - 1) // (2 * freedom))))
+    each = each if tries is None else min(tries, each)
+    fits: dict[int, Found] = {}
+
+    def at(k: int) -> Found:
+        if k not in fits:
+            fits[k] = search(problem.with_width(k), options, run.at("width", k), each)
+        return fits[k]
+
+    def searched_on(k: int) -> Found:
+        whole = search(problem.with_width(k), options, run.at("width", k))
+        return min(fits[k], whole, key=lambda found: found.certificate.mean_square)
+
+    def fitting(k: int) -> bool:
+        certificate = at(k).certificate
+        return not (certificate.failed(About.FIT) or certificate.undetermined)
+
+    def hold(k: int) -> None:
+        fits[k] = compared(at(k), problem.with_width(k), options, run.at("width", k))
+
+    search_problem = one if one.family is None else one.at(linear_network(one))
+    k = guess_width(search_problem, run.at("width guess"), most)
+    at(k)  # whatever the clock says: there must be an answer
+    visited: set[int] = set()
+    while k not in visited and not run.expired():
+        visited.add(k)
+        if tries is None and at(k).unconfirmed and fitting(k):  # more starts, not more units
+            fits[k] = searched_on(k)
+        if at(k).certificate.status_if_comparisons_pass is Status.CONSISTENT and tries is None:
+            hold(k)
+        certificate = at(k).certificate
+        if certificate.status.certified or certificate.status_if_comparisons_pass is Status.CONSISTENT:
+            break
+        if certificate.exact or certificate.undetermined:
+            k = max(1, k - 1)
+        elif certificate.failed(About.FIT, About.SEARCH):
+            if len(visited) > 2 and _worsening(fits, visited, problem):
+                break
+            k = min(most, k + 1)
+    best = _best(fits, problem)
+    if tries is None and not fits[best].certificate.compared:
+        hold(best)  # what misses something may still be the best of its kind
+    return fits[best]
+
+
+def _worsening(fits: dict[int, Found], visited: set[int], problem: Problem) -> bool:
+    """Whether the last two widths on the way up each made the criterion worse: the model is wrong."""
+    last = [_criterion(fits[k], problem) for k in sorted(visited)[-3:]]
+    return all(b > a for a, b in pairwise(last))
+
+
+def guess_width(problem: Problem, run: Run, most: int) -> int:
+    """Units left by backward elimination of a wide network where the information criterion is least."""
+    settings = Wide(max(128, 4 * most))
+    wide = search_form(problem, settings.units(problem))
+    theta = train(wide, settings, problem, run, "width guess")
+    losses = best_losses(problem, wide, *merged_units(wide, theta)[:2], most)
+    widths, n = np.arange(1, len(losses) + 1), problem.n_values
+    charged = problem.form.freedom * widths * np.log(problem.n)
+    return int(widths[np.argmin(n * np.log(np.maximum(losses, problem.rows.rounding.near**2)) + charged)])
+
+
+def _criterion(found: Found, problem: Problem) -> float:
+    # Digits beyond rounding are no evidence for more units.
+    mean_square = max(found.certificate.mean_square, problem.rows.rounding.exact**2)
+    charged = found.certificate.n_parameters * float(np.log(problem.n))
+    if isinstance(problem.family, NegativeBinomial):  # deviances of different alphas do not compare
+        samples, network = problem.samples, found.certificate.network
+        eta = network.predict(samples.X) + problem.offsets
+        return problem.family.misfit(samples.y, eta, samples.weight) + charged
+    return problem.deviance(mean_square) + charged
+
+
+def _best(fits: dict[int, Found], problem: Problem) -> int:
+    """Return the width of the answer: one that stands, else the least criterion."""
+    ranked = sorted(fits, key=lambda k: _criterion(fits[k], problem))
+    standing = [k for k in ranked if fits[k].certificate.status.certified]
+    return (standing or ranked)[0]
+
+
+def constant_answer(problem: Problem) -> Found:
+    """Return the constant as a network whose units add nothing, marked not identifiable."""
+    samples, k = problem.samples, problem.k
+    d, level = samples.X.shape[1], float(samples.y.flat[0])
+    weights = np.tile(np.eye(d)[0], (k, 1))
+    network = OneHiddenNet(weights, np.zeros(k), np.zeros(k), level, problem.activation)
+    check = at_least(
+        "varying target", 0.0, 1e-14, "relative spread of y; a constant target shows no unit", About.UNITS
+    )
+    reason = f"y is constant ({level:g}): there is nothing to recover from it"
+    certificate = certificate_of(
+        network,
+        [check],
+        loss=0.0,
+        exact=True,
+        n=problem.n,
+        n_parameters=problem.form.freedom,
+        undetermined=dict.fromkeys(range(k), (Cause.NOTHING, reason)),
+        curvature=np.zeros(1),
+    )
+    return Found(certificate, "none")

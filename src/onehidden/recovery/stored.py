@@ -1,96 +1,104 @@
-"""A recovery in a folder: the model, everything else as JSON with a digest, the covariance beside it."""
+"""A recovery in a folder: the model, everything else as JSON with a digest, the covariance as a tensor."""
 
 from __future__ import annotations
 
+import enum
 import json
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from onehidden import families
-from onehidden.certify.compare import Alternative, Kind
+from onehidden.certify.certificate import Alternative, AlternativeKind, Status
 from onehidden.certify.errors import ParameterRecord
-from onehidden.certify.status import Status
 from onehidden.certify.units import UnitStatus, UnitVerdict
 from onehidden.checks import About, Check
-from onehidden.families import Family, NegativeBinomial
+from onehidden.families import Family
 from onehidden.journal import fingerprint
 from onehidden.network import OneHiddenNet
 from onehidden.recovery.prediction import Prediction
 from onehidden.recovery.record import FORMAT_VERSION, Recovery
 from onehidden.run import TraceRecord
 
-_COVARIANCE = "covariance.safetensors"
-
 
 def save_recovery(record: Recovery, directory: str | Path) -> None:
-    """Write ``model.safetensors``, ``recovery.json`` and, where there is one, the covariance."""
+    """Write ``model.safetensors``, ``recovery.json`` and, where there is one, ``covariance.safetensors``."""
     from safetensors.numpy import save_file
 
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     record.network.save(folder / "model.safetensors")
     if record.covariance is not None:
-        save_file({"covariance": np.ascontiguousarray(record.covariance)}, str(folder / _COVARIANCE))
-    held = to_dict(record)
-    text = json.dumps({**held, "digest": _digest(held)}, indent=1, allow_nan=False)
+        values = {"covariance": np.ascontiguousarray(record.covariance)}
+        save_file(values, str(folder / "covariance.safetensors"))
+    kept = to_dict(record)
+    text = json.dumps({**kept, "digest": _digest(kept)}, indent=1, allow_nan=False)
     (folder / "recovery.json").write_text(text)
 
 
 def to_dict(record: Recovery) -> dict[str, Any]:
     """Everything but the model, as plain JSON values; numbers that are not finite become text."""
-    error = record.standard_errors
-    return {
+    kept = plain({f.name: getattr(record, f.name) for f in fields(record) if f.name != "covariance"})
+    assert isinstance(kept, dict)
+    for unit in kept["units"]:  # parameters and errors are those of the network
+        for name in ("weights", "bias", "output", "errors", "cause"):
+            unit.pop(name, None)
+    return kept | {
         "format_version": FORMAT_VERSION,
-        "status": str(record.status),
-        "message": record.message,
         "converged": record.converged,
-        "loss": plain(record.loss),
-        "noise_variance": plain(record.noise_variance),
-        "seconds": record.seconds,
-        "origin": record.origin,
-        "n_samples": record.n_samples,
-        "queries": record.queries,
-        "network": {
-            "activation": record.network.activation.name,
-            "weights": record.network.weights.tolist(),
-            "output": record.network.output.tolist(),
-            "bias": record.network.bias.tolist(),
-            "intercept": plain(record.network.intercept),
-            "linear": record.network.linear.tolist(),
-        },
-        "standard_errors": {name: plain(value) for name, value in asdict(error).items()},
-        "checks": _plain_checks(record.checks),
-        "score_checks": _plain_checks(record.score_checks),
-        "input_model": record.input_model,
-        "signal": {str(order): plain(z) for order, z in record.signal.items()},
-        "curvature": plain(record.curvature),
-        "trace": [{key: plain(v) for key, v in asdict(step).items()} for step in record.trace],
-        "freedom": record.freedom,
-        "left_over": plain(record.left_over),
-        "r_squared": plain(record.r_squared),
-        "linear_r_squared": plain(record.linear_r_squared),
-        "prediction": None if record.prediction is None else _plain_values(record.prediction.to_dict()),
-        "input_mean": plain(record.input_mean),
-        "input_spread": plain(record.input_spread),
-        "target_spread": plain(record.target_spread),
-        "units": [_plain_unit(unit) for unit in record.units],
-        "alternatives": [_plain_alternative(one) for one in record.alternatives],
-        "feature_names": list(record.feature_names),
-        "options": {key: plain(value) for key, value in record.options.items()},
-        "versions": record.versions,
-        "family": _plain_family(record.family),
-        "classes": [plain(np.asarray(label)[()]) for label in record.classes],
-        "noise_covariance": plain(record.noise_covariance),
         "covariance": None if record.covariance is None else fingerprint(record.covariance),
     }
 
 
+def plain(value: object) -> object:
+    """A value as JSON can hold it: arrays as lists, numbers that are not finite as text."""
+    if isinstance(value, OneHiddenNet):
+        names = ("weights", "output", "bias", "intercept", "linear")
+        return {"activation": value.activation.name, **{n: plain(getattr(value, n)) for n in names}}
+    if isinstance(value, Family):
+        return plain(value.stored())
+    if is_dataclass(value):
+        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, enum.Enum) or (isinstance(value, float) and not np.isfinite(value)):
+        return str(value)
+    return value
+
+
 def load_recovery(directory: str | Path) -> Recovery:
-    """Read a folder written by ``Recovery.save``."""
+    """Read a recovery from a folder.
+
+    Parameters
+    ----------
+    directory : str or Path
+        The folder that ``Recovery.save`` or the command ``recover`` wrote, in this or an earlier version.
+
+    Returns
+    -------
+    Recovery
+        The recovery, with its network.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import onehidden as oh
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> found = oh.recover(X, np.abs(X[:, 0]), hidden=1, activation="abs", bias=False)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found.save(f"{folder}/run")
+    ...     again = oh.load_recovery(f"{folder}/run")
+    >>> again.status == found.status
+    True
+    """
     folder = Path(directory)
     path = folder / "recovery.json"
     if not path.is_file():
@@ -102,73 +110,123 @@ def load_recovery(directory: str | Path) -> Recovery:
     version = data.get("format_version") if isinstance(data, dict) else None
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise ValueError(f"{path} has run format {version}, this version reads up to {FORMAT_VERSION}")
-    told = data.pop("digest", None)
-    if version >= 3 and told != _digest(data):
+    digest = data.pop("digest", None)
+    if version >= 3 and digest != _digest(data):
         raise ValueError(f"{path} is damaged: it does not say what was saved")
+    stored = data.get("family")
+    family = stored.get("name") if isinstance(stored, dict) else None
+    if family is not None and family not in families.names():
+        raise ValueError(
+            f"{path}: the family {family!r} is not part of this library: upgrade onehidden, or add the "
+            "family to it"
+        )
     network = OneHiddenNet.load(folder / "model.safetensors")
     try:
         _must_be_sound(data, network)
-        error = data["standard_errors"]
-        return Recovery(
-            network=network,
-            status=Status(data["status"]),
-            message=data["message"],
-            loss=_number(data["loss"]),
-            noise_variance=_number(data["noise_variance"]),
-            seconds=data["seconds"],
-            checks=_checks(data["checks"]),
-            score_checks=_checks(data.get("score_checks", [])),
-            input_model=data.get("input_model", "not needed"),
-            standard_errors=ParameterRecord(
-                _array(error["weights"]),
-                _array(error["output"]),
-                _array(error["bias"]),
-                _one_or_several(error["intercept"]),
-                None if error.get("linear") is None else _array(error["linear"]),
-            ),
-            trace=[TraceRecord(**{key: _restored(v) for key, v in r.items()}) for r in data["trace"]],
-            curvature=_array(data["curvature"]),
-            signal={int(order): _number(z) for order, z in data["signal"].items()},
-            origin=data["origin"],
-            n_samples=data["n_samples"],
-            feature_names=tuple(data["feature_names"]),
-            options=data["options"],
-            versions=data["versions"],
-            queries=int(data.get("queries", 0)),
-            units=tuple(_unit(record, network, error) for record in data.get("units", [])),
-            alternatives=tuple(_alternative(one, network) for one in data.get("alternatives", [])),
-            freedom=int(data.get("freedom", 0)),
-            left_over=_number(data.get("left_over", 0.0)),
-            r_squared=_number(data.get("r_squared", "nan")),
-            linear_r_squared=_number(data.get("linear_r_squared", "nan")),
-            prediction=_prediction(data.get("prediction"), network),
-            input_mean=_array(data.get("input_mean", [])),
-            input_spread=_array(data.get("input_spread", [])),
-            target_spread=_one_or_several(data.get("target_spread", "nan")),
-            family=_family(data.get("family")),
-            classes=tuple(data.get("classes", [])),
-            noise_covariance=_array_or_none(data.get("noise_covariance")),
-            covariance=_covariance(folder / _COVARIANCE, data.get("covariance")),
-        )
+        # Older records lack the newer fields, which then have their defaults.
+        kept = {f.name: data[f.name] for f in fields(Recovery) if f.name in data}
+        values = {name: _READERS[name](value) if name in _READERS else value for name, value in kept.items()}
+        values["network"], errors = network, values["standard_errors"]
+        values["units"] = tuple(_unit(one, network, errors) for one in data.get("units", []))
+        values["covariance"] = _covariance(folder / "covariance.safetensors", data.get("covariance"))
+        others = [one.network for one in values.get("alternatives", ()) if one.network is not None]
+        if any(other.n_inputs != network.n_inputs for other in others):
+            raise ValueError("an alternative has other inputs than the network")
+        if (prediction := data.get("prediction")) is not None:
+            values["prediction"] = Prediction.from_dict(prediction, network)
+        return Recovery(**values)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{path} is damaged or does not belong to its model: {error}") from None
 
 
-def _plain_family(family: Family | None) -> dict[str, Any] | None:
-    if family is None:
-        return None
-    return {"name": family.name, **{name: plain(value) for name, value in vars(family).items()}}
+def _digest(record: dict[str, Any]) -> str:
+    """A hash of plain JSON values, however they are spaced and ordered in the file."""
+    return fingerprint(json.dumps(record, sort_keys=True))
+
+
+def _must_be_sound(data: dict[str, Any], network: OneHiddenNet) -> None:
+    """Refuse a record that contradicts its model or its own verdict."""
+    if not np.array_equal(_array(data["network"]["weights"]), network.weights):
+        raise ValueError("its weights are not those of model.safetensors")
+    if len(data["feature_names"]) != network.n_inputs:
+        raise ValueError("it does not name one feature an input")
+    if data["status"] not in list(Status):
+        raise ValueError(f"unknown status {data['status']!r}")
+    if not data["checks"] or not all(isinstance(one["passed"], bool) for one in data["checks"]):
+        raise ValueError("its checks are missing or have no verdict")
+    decisive = [one for one in data["checks"] if one.get("about") != About.NOTE]
+    if Status(data["status"]).certified and not all(one["passed"] for one in decisive):
+        raise ValueError("its status does not follow from its checks")
+    float(data["seconds"] + 0.0)
+
+
+def _number(value: float | str) -> float:
+    """A number that may be written as "inf", "-inf" or "nan"."""
+    return {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}[value] if isinstance(value, str) else float(value)
+
+
+def _array(values: Any) -> np.ndarray:
+    if isinstance(values, list):
+        return np.array(
+            [_array(one) if isinstance(one, list) else _number(one) for one in values], dtype=float
+        )
+    return np.asarray(values, float)
+
+
+def _number_or_array(value: Any) -> Any:
+    """A number, an array of one for each output, or None."""
+    return None if value is None else _array(value) if isinstance(value, list) else _number(value)
+
+
+def _errors(record: dict[str, Any]) -> ParameterRecord:
+    names = [one.name for one in fields(ParameterRecord)]
+    return ParameterRecord(**{name: _number_or_array(record.get(name)) for name in names})
+
+
+def _checks(records: list[dict[str, Any]]) -> list[Check]:
+    found = []
+    for one in records:
+        values = {**one, "value": _number(one["value"]), "threshold": _number(one["threshold"])}
+        values["about"] = About(one.get("about", About.NOTE))
+        if "asked" in values:  # its name up to format 3
+            values["evaluated"] = values.pop("asked")
+        found.append(Check(**values))
+    return found
+
+
+def _unit(record: dict[str, Any], network: OneHiddenNet, errors: ParameterRecord) -> UnitVerdict:
+    i = int(record["index"])
+    return UnitVerdict(
+        i, network.weights[i], float(network.bias[i]), _number_or_array(network.output[i].tolist()),
+        (errors.weights[i], float(errors.bias[i]), _number_or_array(errors.output[i].tolist())),
+        _number(record["share"]), UnitStatus(record["status"]), str(record["reason"]),
+    )  # fmt: skip
+
+
+# Kinds under the names that versions up to 0.2 wrote.
+_FORMER_KINDS = {"one unit more": "a larger model", "one unit fewer": "a smaller model"}
+
+
+def _alternative(record: dict[str, Any]) -> Alternative:
+    network = None if record["network"] is None else OneHiddenNet(**record["network"])
+    # Version 0.2 wrote ``deviations``.
+    behind = _number(record["behind"])
+    z_score = _number(record.get("z_score", record.get("deviations", "nan")))
+    return Alternative(
+        AlternativeKind(_FORMER_KINDS.get(record["kind"], record["kind"])),
+        str(record["label"]),
+        behind,
+        network,
+        tuple(record.get("units", ())),
+        z_score,
+    )
 
 
 def _family(record: dict[str, Any] | None) -> Family | None:
     if record is None:
         return None
     alpha = record.get("alpha")
-    found = families.get(
-        record["name"], record["link"], classes=record.get("classes"),
-        alpha=None if alpha is None else _number(alpha),
-    )  # fmt: skip
-    return replace(found, given=record["given"]) if isinstance(found, NegativeBinomial) else found
+    return families.from_stored(record | ({} if alpha is None else {"alpha": _number(alpha)}))
 
 
 def _covariance(path: Path, digest: str | None) -> np.ndarray | None:
@@ -186,121 +244,18 @@ def _covariance(path: Path, digest: str | None) -> np.ndarray | None:
     return found
 
 
-def _array_or_none(values: npt.ArrayLike | None) -> np.ndarray | None:
-    return None if values is None else _array(values)
-
-
-def _digest(record: dict[str, Any]) -> str:
-    """A hash of plain JSON values, however they are spaced and ordered in the file."""
-    return fingerprint(json.dumps(record, sort_keys=True))
-
-
-def _must_be_sound(data: dict[str, Any], network: OneHiddenNet) -> None:
-    """What a run says of itself must fit its model and its own verdict."""
-    if not np.array_equal(_array(data["network"]["weights"]), network.weights):
-        raise ValueError("its weights are not those of model.safetensors")
-    if len(data["feature_names"]) != network.n_inputs:
-        raise ValueError("it does not name one feature an input")
-    if data["status"] not in list(Status):
-        raise ValueError(f"unknown status {data['status']!r}")
-    if not data["checks"] or not all(isinstance(c["passed"], bool) for c in data["checks"]):
-        raise ValueError("its checks are missing or have no verdict")
-    decisive = [c for c in data["checks"] if c.get("about") != About.NOTE]
-    if Status(data["status"]).certified and not all(c["passed"] for c in decisive):
-        raise ValueError("its status does not follow from its checks")
-    for check in data["checks"]:
-        _number(check["value"])
-    float(data["seconds"] + 0.0)
-
-
-_NAMES = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}
-
-
-def plain(value: object) -> object:
-    """A value as JSON can hold it: arrays as lists, numbers that are not finite as text."""
-    if isinstance(value, np.ndarray):
-        return [plain(v) for v in value.tolist()]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, list):
-        return [plain(v) for v in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return str(value)
-    return value
-
-
-def _plain_values(record: dict[str, Any]) -> dict[str, Any]:
-    return {key: plain(value) for key, value in record.items()}
-
-
-def _prediction(record: dict[str, Any] | None, network: OneHiddenNet) -> Prediction | None:
-    if record is None:
-        return None
-    return Prediction.from_dict({key: _restored(value) for key, value in record.items()}, network)
-
-
-def _plain_checks(checks: list[Check]) -> list[dict[str, Any]]:
-    return [{key: plain(v) for key, v in check.to_dict().items()} for check in checks]
-
-
-def _checks(records: list[dict[str, Any]]) -> list[Check]:
-    found = [{key: _restored(v) for key, v in record.items()} for record in records]
-    return [Check(**{**one, "about": About(one.get("about", About.NOTE))}) for one in found]
-
-
-def _plain_unit(unit: UnitVerdict) -> dict[str, object]:
-    """A unit's verdict; its parameters and errors stand with the network's."""
-    return {
-        "share": plain(unit.share),
-        "status": str(unit.status),
-        "reason": unit.reason,
-        "index": unit.index,
-    }
-
-
-def _unit(record: dict[str, Any], network: OneHiddenNet, error: dict[str, Any]) -> UnitVerdict:
-    i = int(record["index"])
-    errors = _array(error["weights"])[i], _number(error["bias"][i]), _one_or_several(error["output"][i])
-    return UnitVerdict(
-        i, network.weights[i], float(network.bias[i]), _one_or_several(network.output[i]), errors,
-        _number(record["share"]), UnitStatus(record["status"]), str(record["reason"]),
-    )  # fmt: skip
-
-
-def _plain_alternative(one: Alternative) -> dict[str, object]:
-    net = one.network
-    parts = None if net is None else {
-        "activation": net.activation.name, "weights": net.weights.tolist(), "output": net.output.tolist(),
-        "bias": net.bias.tolist(), "intercept": plain(net.intercept), "linear": net.linear.tolist(),
-    }  # fmt: skip
-    numbers = {"behind": plain(one.behind), "deviations": plain(one.deviations)}
-    return {"kind": str(one.kind), "label": one.label, **numbers, "network": parts}
-
-
-def _alternative(record: dict[str, Any], network: OneHiddenNet) -> Alternative:
-    parts = record["network"]
-    net = None if parts is None else OneHiddenNet(**parts)
-    if net is not None and net.n_inputs != network.n_inputs:
-        raise ValueError("an alternative has other inputs than the network")
-    behind, deviations = _number(record["behind"]), _number(record.get("deviations", "nan"))
-    return Alternative(Kind(record["kind"]), str(record["label"]), behind, net, deviations=deviations)
-
-
-def _number(value: float | str) -> float:
-    return _NAMES[value] if isinstance(value, str) else float(value)
-
-
-def _one_or_several(value: npt.ArrayLike) -> Any:
-    """A number, or of several outputs an array of them."""
-    several = isinstance(value, list) or np.ndim(value) > 0
-    return _array(value) if several else _number(value)  # pyright: ignore[reportArgumentType]
-
-
-def _restored(value: object) -> Any:
-    return _NAMES.get(value, value) if isinstance(value, str) else value
-
-
-def _array(values: npt.ArrayLike) -> np.ndarray:
-    if isinstance(values, list):
-        return np.array([_array(v) if isinstance(v, list) else _number(v) for v in values], dtype=float)
-    return np.asarray(values, float)
+# Fields that are not as they stand in JSON.
+_READERS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("loss", "noise_variance", "left_over", "r_squared", "linear_r_squared"), _number),
+    **dict.fromkeys(("curvature", "input_mean", "input_spread"), _array),
+    **dict.fromkeys(("target_spread", "noise_covariance"), _number_or_array),
+    **dict.fromkeys(("feature_names", "classes"), tuple),
+    **dict.fromkeys(("checks", "score_checks"), _checks),
+    **dict.fromkeys(("queries", "freedom"), int),
+    "status": Status,
+    "standard_errors": _errors,
+    "trace": lambda records: [TraceRecord(**one | {"loss": _number(one["loss"])}) for one in records],
+    "signal": lambda signal: {int(order): _number(z) for order, z in signal.items()},
+    "alternatives": lambda records: tuple(map(_alternative, records)),
+    "family": _family,
+}

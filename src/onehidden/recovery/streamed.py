@@ -1,47 +1,53 @@
-"""recover() on a source too large to hold: search on a sample of the rows, finish and certify on all.
+"""recover() on a source too large to hold: search on a sample of the rows, optimise and certify on all.
 
-The passes: one for means, covariance, gaps and the sample (again where so many rows had gaps that the sample
-fell short, and where a column leaves its usual value in few rows: the sample must hold some of them); then
-one for every step of Levenberg–Marquardt in all parameters, which begins where the sample's answer lies and
-so needs few; a few more for the certificate.
+The first pass yields means, covariance, gaps and the sample. It is repeated where so many rows had gaps that
+the sample fell short, and where a column leaves its usual value in few rows. Then each step of
+Levenberg–Marquardt is one pass; it starts at the answer of the sample and takes few. The certificate takes
+a few more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
+from jaxtyping import Float
 
-from onehidden import __version__, threads
+from onehidden import __version__, machine
+from onehidden.certify.alternatives import with_comparisons_on_a_sample
 from onehidden.certify.certificate import Certificate
-from onehidden.certify.questions import certify
-from onehidden.certify.units import Cause, UnitVerdict
-from onehidden.checks import About, Check, at_most
-from onehidden.data.rare import RareRows, rare_column_reasons, rare_columns, with_rare_rows
+from onehidden.certify.evaluate import certify
+from onehidden.certify.units import Cause
 from onehidden.data.reduction import connected, reduce
-from onehidden.data.source import Source
-from onehidden.data.survey import Summary, Survey, must_be_usable
+from onehidden.data.source import Batch, Source
+from onehidden.data.survey import (
+    RareRows,
+    Summary,
+    Survey,
+    must_be_usable,
+    rare_column_reasons,
+    rare_columns,
+    with_rare_rows,
+)
 from onehidden.fit.coordinates import Coordinates, from_moments, is_constant, must_be_moderate
-from onehidden.fit.form import Form
-from onehidden.fit.polish import polish
+from onehidden.fit.final import optimise
+from onehidden.fit.normal_equations import NormalEquations, Triangle, by_pairs
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem
-from onehidden.fit.rounding import rounding_of
-from onehidden.fit.samples import checked_samples, coarsest
-from onehidden.fit.streamed import StreamedRows
+from onehidden.fit.rounding import Rounding, rounding_of
+from onehidden.fit.rows import A
+from onehidden.fit.samples import least_precise
 from onehidden.journal import open_journal
-from onehidden.matching import match
-from onehidden.recovery.options import Options
+from onehidden.options import Options
 from onehidden.recovery.outcome import held_against_ridge, record
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import Found
 from onehidden.recovery.solve import problem_of, solve
+from onehidden.recovery.target import checked_samples
 from onehidden.run import Run, TraceRecord
-
-_LEAST_SAMPLE, _LARGEST_SAMPLE = 20_000, 200_000
-_ROWS_A_PARAMETER = 32
 
 
 def recover_source(
@@ -52,29 +58,34 @@ def recover_source(
     run: Run,
     client: object,
     checkpoint: object,
+    sample: int | None = None,
+    search: Callable[[Problem, Options, Run], Found] = solve,
 ) -> Recovery:
-    """The recovery of all rows of a source, which holds ``y`` and ``sample_weight``: both must be None."""
+    """Recover a network from all rows of a source, which holds target and weights: both must be None here.
+
+    ``sample`` is the number of rows to search in, by default ``sample_size``.
+    """
     if y is not None or source.target_name is None:
         raise ValueError("a source holds its target: open it with target=NAME and leave y out")
     if sample_weight is not None:
         raise ValueError("a source holds its weights: open it with weight=NAME and leave sample_weight out")
-    plain, pins = options.plain(), options.pins(source.n_inputs)
-    run = replace(run, journal=open_journal(checkpoint, source.fingerprint, pins, __version__))
+    plain, key = options.to_dict(), options.checkpoint_key(source.n_inputs)
+    run = replace(run, journal=open_journal(checkpoint, source.fingerprint, key, __version__))
     with connected(client, source) as cluster:
         outputs = len(source.target_names) if len(source.target_names) > 1 else None
-        wanted = sample_size(options.form(source.n_inputs, outputs), source.n_rows)
+        wanted = sample or sample_size(options.form(source.n_inputs, outputs), source.n_rows)
         summary = survey(source, wanted, cluster, run, outputs)
         samples = replace(checked_samples(summary.X, summary.y, summary.w), names=source.feature_names)
         sampled = problem_of(samples, options)
-        with threads.fit_for(sampled.with_width(options.hidden or 8).form.size):
-            first = solve(sampled, options, _of_the_sample(run))
+        with machine.threads_for(sampled.with_width(options.hidden or 8).form.size):
+            first = search(sampled, options, _of_the_sample(run))
         sampled = first.noise_known or sampled
         around = coordinates_of(summary, options.bias)
-        if first.noise_known is not None:  # what the sample told of the noise between outputs
-            around = replace(around, scale=sampled.around.scale)
+        if first.noise_known is not None:  # covariance of the noise between outputs
+            around = replace(around, scale=sampled.whitening.scale)
         network = first.certificate.network
         largest = np.maximum(np.abs(summary.bottom), np.abs(summary.top))
-        rounding = rounding_of(*coarsest(largest, np.sqrt(summary.variance)))
+        rounding = rounding_of(*least_precise(largest, np.sqrt(summary.variance)))
         report = _twentieths(run, "pass over all rows")
         rows = StreamedRows(source, summary.n, summary.weight, rounding, cluster, report)
         if around.constant:
@@ -82,22 +93,22 @@ def recover_source(
         form = options.form(around.rank, outputs)
         form = replace(form, activation=network.activation, k=network.n_hidden)
         problem = Problem(rows, form, around)
-        network = polish(network, problem, run.at("finish")).network
+        network = optimise(network, problem, run.at("finish")).network
         own = certify(network, problem, run, options.errors)
-    certificate = _certificate(own, first, summary, samples.n, source.feature_names)
+    own = _named_columns(own, rare_column_reasons(summary, source.feature_names))
+    certificate = with_comparisons_on_a_sample(own, first.certificate, samples.n)
     run.report(f"certified {certificate.status}", 0, certificate.mean_square)
     held = held_against_ridge(certificate, sampled, options, run)
-    return record(certificate, first.origin, rows, sampled.inputs, plain, run, held=held)
+    return record(certificate, first.origin, rows, sampled.input_model, plain, run, held=held)
 
 
-def sample_size(form: Form, rows: int) -> int:
-    """Rows to search in: enough for every parameter many times over, few enough to hold."""
-    wanted = max(_LEAST_SAMPLE, _ROWS_A_PARAMETER * form.freedom)
-    return min(rows, wanted, _LARGEST_SAMPLE)
+def sample_size(form: Parametrisation, rows: int) -> int:
+    """Rows to search in: 32 per parameter, at least 20 000 and at most 200 000."""
+    return min(rows, max(20_000, 32 * form.freedom), 200_000)
 
 
 def survey(source: Source, sample: int, client: object, run: Run, outputs: int | None = None) -> Summary:
-    """The first pass, remembered; a second where the sample would miss what a column shows in few rows."""
+    """The first pass, from the journal where it was made before; a second one for rare values of a column."""
     here = run.at("survey")
     kept = here.recall()
     if kept is not None:
@@ -107,14 +118,14 @@ def survey(source: Source, sample: int, client: object, run: Run, outputs: int |
         return Summary(**plain, faults=dict(zip(names, counts, strict=True)), w=w if len(w) else None)
     seed, progress = run.seed_of("rows of the sample"), _twentieths(run, "first pass")
 
-    def ask(rows: int) -> Summary:
+    def surveyed(rows: int) -> Summary:
         make = partial(Survey, source.n_inputs, sample, rows, seed, outputs)
         return reduce(source, make, client=client, counting=True, progress=progress).result()
 
-    summary = ask(source.n_rows)
+    summary = surveyed(source.n_rows)
     must_be_usable(summary, source.selection)
     if len(summary.X) < min(sample, summary.n):  # rows were left out: parts keep a share of those that count
-        summary = ask(summary.n)
+        summary = surveyed(summary.n)
     columns, usual = rare_columns(summary)
     if len(columns):
         progress = _twentieths(run, "pass for rare rows")
@@ -130,13 +141,13 @@ def survey(source: Source, sample: int, client: object, run: Run, outputs: int |
 
 
 def _twentieths(run: Run, stage: str) -> Callable[[int, int], None]:
-    """Reports of a pass, at most twenty however many parts there are."""
+    """Reports of a pass, at most twenty for any number of parts."""
 
-    def hear(done: int, parts: int) -> None:
+    def report(done: int, parts: int) -> None:
         if parts > 1 and (done == parts or done * 20 // parts > (done - 1) * 20 // parts):
             run.report(stage, done, float("nan"))
 
-    return hear
+    return report
 
 
 def coordinates_of(summary: Summary, bias: bool) -> Coordinates:
@@ -159,70 +170,144 @@ def coordinates_of(summary: Summary, bias: bool) -> Coordinates:
 
 
 def _of_the_sample(run: Run) -> Run:
-    """The run of the search in the sample, its progress told as the sample's."""
+    """The run of the search in the sample, whose reports name the sample."""
 
-    def hear(record: TraceRecord) -> None:
+    def report(record: TraceRecord) -> None:
         run.report(f"sample: {record.stage}", record.step, record.loss)
 
-    return replace(run.at("sample"), listener=hear, trace=[])
+    return replace(run.at("sample"), listener=report, trace=[])
 
 
-def _certificate(
-    own: Certificate, first: Found, summary: Summary, rows: int, names: tuple[str, ...]
-) -> Certificate:
-    """All rows asked about the network itself; what only the sample could be asked is carried over.
-
-    A fit of all rows to rounding needs none of the sample's comparisons.
-    """
-    sample = first.certificate
-    own = own.asked(*_same_law(own, sample, rows))
-    own = replace(own, open_units=_named_columns(own.open_units, rare_column_reasons(summary, names)))
-    if own.exact:
-        return own
-    return replace(
-        own.with_open(_open_in_the_sample(own, sample)),
-        compared=tuple(_on_the_sample(check, rows) for check in sample.compared),
-        alternatives=sample.alternatives,
-        finished=sample.finished,
-        stable=sample.stable,
-        remarks=tuple(f"on a sample of {rows} rows {remark}" for remark in sample.remarks),
-    )
-
-
-def _open_in_the_sample(own: Certificate, sample: Certificate) -> dict[int, tuple[Cause, str]]:
-    """Units that the sample's comparisons left open, as all rows number them."""
-    place = match(own.network, sample.network).permutation
-    told = (Cause.RIVAL, Cause.SPARE)
-    return {
-        int(place[unit.index]): (unit.cause, unit.reason)
-        for unit in sample.open_units
-        if unit.cause is not None and unit.cause in told
-    }
-
-
-def _named_columns(units: tuple[UnitVerdict, ...], columns: list[str]) -> tuple[UnitVerdict, ...]:
-    """Units with weights that move no residual, the columns named that hardly leave their usual value."""
+def _named_columns(certificate: Certificate, columns: list[str]) -> Certificate:
+    """Name the columns that hardly leave their usual value for units with undetermined weights."""
     if not columns:
-        return units
-    why = "; ".join(columns)
-    return tuple(replace(one, reason=why) if one.cause is Cause.BLIND else one for one in units)
+        return certificate
+    units = tuple(
+        replace(unit, reason="; ".join(columns)) if unit.cause is Cause.BLIND else unit
+        for unit in certificate.unit_verdicts
+    )
+    return replace(certificate, unit_verdicts=units)
 
 
-def _same_law(own: Certificate, sample: Certificate, rows: int) -> list[Check]:
-    """Whether all rows follow the law of the sample, where that was one to rounding."""
-    if not sample.exact or own.exact:
-        return []
-    return [
-        at_most(
-            "rows beyond the sample",
-            float(np.sqrt(own.mean_square)),
-            float(np.sqrt(sample.mean_square)),
-            f"a sample of {rows} rows is reproduced to rounding but other rows are not: some follow another "
-            "law; look for them with the residuals of this network",
-            About.FIT,
-        )
+class InCoordinates(Generic[A]):
+    """An accumulator of batches that hands their rows in given coordinates to another one."""
+
+    def __init__(self, make: Callable[[], A], coordinates: Coordinates, share: float) -> None:
+        self.inner, self._coordinates, self._share = make(), coordinates, share
+
+    def update(self, batch: Batch) -> InCoordinates[A]:
+        assert batch.y is not None
+        weight = None if batch.weight is None else batch.weight * self._share
+        Z, y = self._coordinates.inputs(batch.X), self._coordinates.target(batch.y)
+        self.inner.update(Z, y, weight, batch.row)
+        return self
+
+    def merge(self, other: InCoordinates[A]) -> InCoordinates[A]:
+        self.inner.merge(other.inner)
+        return self
+
+    def result(self) -> A:
+        return self.inner
+
+
+@dataclass(frozen=True)
+class StreamedRows:
+    """All rows of a source."""
+
+    source: Source = field(repr=False)
+    n: int
+    weight: float  # sum of the weights, which are brought to mean one
+    rounding: Rounding
+    client: object = field(default=None, repr=False)  # of Dask
+    report: Callable[[int, int], None] | None = field(default=None, repr=False)  # (parts done, parts)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.source.feature_names
+
+    @property
+    def streamed(self) -> bool:
+        return True
+
+    def least_squares(self, form: Parametrisation, coordinates: Coordinates) -> StreamedLeastSquares:
+        """The loss of a parametrisation in these coordinates."""
+        return StreamedLeastSquares(form, self, coordinates)
+
+    def fold(self, make: Callable[[], A], coordinates: Coordinates) -> A:
+        """An accumulator with all rows, read here or on the workers of a cluster."""
+        accumulator = partial(InCoordinates, make, coordinates, self.n / self.weight)
+        return reduce(self.source, accumulator, client=self.client, progress=self.report).result()
+
+
+class StreamedLeastSquares:
+    """The loss of a parametrisation over all rows of a source; ``passes`` counts the readings."""
+
+    def __init__(self, form: Parametrisation, rows: StreamedRows, coordinates: Coordinates) -> None:
+        self.form, self.n, self.passes = form, rows.n, 0
+        self._rows, self._coordinates = rows, coordinates
+        self._last: tuple[bytes, tuple[np.ndarray, np.ndarray, float]] | None = None
+
+    def normal_equations(
+        self, theta: Float[np.ndarray, " p"], rough: bool = False
+    ) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, " p"], float]:
+        """J'J, J'r and r'r over all rows; never rough, since the sums of the last pass are kept."""
+        key = np.asarray(theta, float).tobytes()
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._pass(NormalEquations, theta).result()
+        return self._last[1]
+
+    def loss(self, theta: Float[np.ndarray, " p"]) -> float:
+        """r'r; the normal equations of the same pass are kept for the step that accepts it."""
+        return self.normal_equations(theta)[2]
+
+    def triangle(
+        self, theta: Float[np.ndarray, " p"]
+    ) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, " p"]]:
+        """R and Q'r of the Jacobian of all rows."""
+        return self._pass(Triangle, theta).result()
+
+    def _pass(self, kind: Callable[[Parametrisation, np.ndarray], A], theta: np.ndarray) -> A:
+        self.passes += 1
+        return self._rows.fold(partial(kind, self.form, np.asarray(theta, float)), self._coordinates)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one kind of pass over n rows costs."""
+
+    name: str
+    passes: int  # how often it is made
+    bytes: float  # read in one pass
+    flops: float  # of matrix products in it; writing an entry of a table counts as 60
+
+    def seconds(self, read: float, compute: float, workers: int = 1) -> float:
+        """Seconds of all its passes, at these bytes and operations per second and worker."""
+        return self.passes * (self.bytes / read + self.flops / compute) / workers
+
+
+def costs(
+    form: Parametrisation, rows: float, steps: int = 4, moments: bool = False, write: float = 60.0
+) -> list[Cost]:
+    """Predict the passes of ``recover(source)``: one survey, one for each step, one certificate.
+
+    Levenberg–Marquardt takes no step over all rows without noise, 3 to 6 with it; ``moments`` adds the two
+    passes of T_1..T_4 in the span of the units. ``write`` counts multiply-adds in the time of writing one
+    entry of a table.
+    """
+    d, k = form.d, form.k
+    size = 8.0 * rows * (d + form.q)
+    slopes, inputs = (k + 1) * (k + 2) / 2, (d + 1) * (d + 2) / 2
+    if by_pairs(form):  # one matrix product of the tables of pairs, and the units against the other columns
+        normal = 2 * slopes * inputs + 2 * k * (k + 1) * (d + 1) + write * (slopes + inputs + k * (k + 1))
+    else:  # the symmetric product J'J
+        normal = form.q * (form.size**2 + write * form.size)
+    whiten = 2.0 * d * d + write * 2 * d
+    found = [
+        Cost("survey", 1, size, rows * (2 * (d + 1) ** 2 + write * 3 * (d + 1))),
+        Cost("finish", steps + 1, size, rows * (whiten + normal)),
+        Cost("certificate", 1, size, rows * (whiten + normal)),
     ]
-
-
-def _on_the_sample(check: Check, rows: int) -> Check:
-    return replace(check, advice=f"on a sample of {rows} rows: {check.advice}")
+    if moments:  # k^4 / 24 distinct entries, three times in two passes: control, sums, squares
+        entries = k**2 * 6 + 20 * k
+        found.append(Cost("moments", 2, size, rows * (2 * d * k + k**4 / 8 + write * (entries + d))))
+    return found

@@ -8,36 +8,27 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden import data
-from onehidden.data.arrays import as_real
+from onehidden.data.arrays import as_real, must_be_aligned
 from onehidden.families import Bernoulli, Family, Gaussian, Softmax
 from onehidden.families import get as get_family
-from onehidden.families.targets import check_target, classes_of
-from onehidden.fit.samples import Samples, checked_samples
+from onehidden.families.shares import classes_of
+from onehidden.fit.samples import Samples
 from onehidden.journal import fingerprint
 
 
 @dataclass(frozen=True)
 class Target:
-    """The rows of a recovery and what their target is.
+    """The rows of a recovery and what their target is."""
 
-    Attributes
-    ----------
-    samples : inputs, numbers of the target, weights (trials among them).
-    family : None for normal noise.
-    offset : (n,) what is added to the network's output, or None.
-    trials : (n,) of a binomial, or None.
-    classes : the labels in order, where y holds labels; the first is what the others are held against.
-    """
-
-    samples: Samples
-    family: Family | None = None
+    samples: Samples  # inputs, numbers of the target, weights (trials among them)
+    family: Family | None = None  # None for normal noise
     offset: Float[np.ndarray, " n"] | None = field(default=None, repr=False)
     trials: Float[np.ndarray, " n"] | None = field(default=None, repr=False)
-    classes: tuple[object, ...] = ()
+    classes: tuple[object, ...] = ()  # labels in order; the first is the base of the others
 
     @property
     def fingerprint(self) -> str:
-        """Changes when the data change."""
+        """Digest of the data."""
         own = self.samples.fingerprint
         return own if self.offset is None else fingerprint(own, self.offset)
 
@@ -53,10 +44,7 @@ def read_target(
 ) -> Target:
     """The target of a family; text without a family is taken for labels.
 
-    Parameters
-    ----------
-    y : (n,) numbers, (n, q) of several outputs, or labels; of a binomial the number of successes.
-    offset, trials : (n,) or None.
+    ``y`` has (n,) numbers, (n, q) of several outputs, or labels; of a binomial the number of successes.
     """
     if isinstance(X, data.Table) and y is None:
         y = X.y
@@ -80,9 +68,11 @@ def read_target(
     counts = _of_weighted("trials", counts, sample_weight, samples.n)
     shift = _of_weighted("offset", shift, sample_weight, samples.n)
     if isinstance(chosen, Gaussian):
-        return Target(_less(samples, shift), offset=shift)
+        if shift is not None:  # with normal noise it is a known part of y
+            samples = replace(samples, y=samples.y - shift.reshape(-1, *[1] * (samples.y.ndim - 1)))
+        return Target(samples, offset=shift)
     if not labelled:
-        check_target(chosen, samples.y, counts)
+        chosen.check_target(samples.y, counts)
     if counts is not None:
         samples = replace(samples, weight=counts if samples.weight is None else samples.weight * counts)
     return Target(replace(samples, noisy=True), chosen, shift, counts, classes)
@@ -131,8 +121,40 @@ def _of_weighted(
     return own
 
 
-def _less(samples: Samples, offset: Float[np.ndarray, " n"] | None) -> Samples:
-    """Beside normal noise an offset is a part of y that is known."""
-    if offset is None:
-        return samples
-    return replace(samples, y=samples.y - offset.reshape(-1, *[1] * (samples.y.ndim - 1)))
+def checked_samples(X: object, y: object, sample_weight: object) -> Samples:
+    """Samples from arrays or a table; ``ValueError`` with one sentence for anything else."""
+    names: tuple[str, ...] = ()
+    if isinstance(X, data.Table):
+        if y is None and X.y is None:
+            raise ValueError("the table has no target: open it with target=NAME, or give y")
+        sample_weight = X.weight if sample_weight is None else sample_weight
+        X, y, names = X.X, X.y if y is None else y, X.feature_names
+    else:
+        columns = getattr(X, "column_names", None)
+        columns = getattr(X, "columns", None) if columns is None else columns
+        names = () if columns is None else tuple(str(c) for c in columns)
+    if y is None:
+        raise ValueError("recover needs the target: recover(X, y, …)")
+    weight = None
+    if sample_weight is not None:
+        must_be_aligned(X, y)
+        must_be_aligned(X, sample_weight, "sample_weight")
+        X, y, weight = _weighted_rows(X, y, sample_weight)
+    matrix, target = data.check_arrays(X, y, feature_names=names or None)
+    assert target is not None
+    return Samples(matrix, target, weight, names or tuple(f"x{j}" for j in range(matrix.shape[1])))
+
+
+def _weighted_rows(X: object, y: object, sample_weight: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The rows of positive weight; weights are brought to mean one."""
+    matrix, target = data.check_arrays(X, y)
+    assert target is not None
+    weight = np.asarray(as_real(sample_weight, "sample_weight"), float)
+    if weight.shape != target.shape[:1]:
+        raise ValueError(
+            f"sample_weight must have one entry for each of the {len(target)} rows, got shape {weight.shape}"
+        )
+    if not np.all(np.isfinite(weight)) or np.any(weight < 0) or not np.any(weight > 0):
+        raise ValueError("sample_weight must be finite and not negative, with some weight above zero")
+    kept = weight > 0
+    return matrix[kept], target[kept], weight[kept] / weight[kept].mean()

@@ -1,14 +1,15 @@
-"""A recovery as a page for people: one section tree, rendered to HTML, Markdown and JSON."""
+"""A recovery as a page for people: one document tree, rendered to HTML, Markdown and JSON."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onehidden.atomic import write_atomically
 from onehidden.network import OneHiddenNet
-from onehidden.whole import write_whole
 
 if TYPE_CHECKING:
+    from onehidden.report.blocks import Report
     from onehidden.report.subject import Recovered
 
 __all__ = ["as_json_text", "drawn_with_samples", "render_html", "render_json", "render_markdown"]
@@ -21,23 +22,30 @@ def render_html(
     y: object = None,
     truth: OneHiddenNet | None = None,
 ) -> Path:
-    """Write one self-contained page: no network, figures inside.
+    """Write one self-contained page, with its figures inside.
 
     Parameters
     ----------
-    recovery : the result of ``recover``.
-    path : the file to write; its folder is made when missing.
-    X, y : samples, (n, d) and (n,), for the ridge functions and observed against predicted; subsampled. X may
-        be a ``data.Table`` that holds the target too, with its offset and trials.
-    truth : the network that made the data, where it is known: adds the matched units and their errors.
+    recovery : Recovery
+        The result of ``recover``.
+    path : str or Path
+        The file to write; a missing folder is made.
+    X : array_like of shape (n, d) or data.Table, optional
+        Samples for the response curves and for observed against predicted values, of which a subsample is
+        drawn. A table may hold the target with its offset and trials.
+    y : array_like of shape (n,) or (n, q), optional
+        The target at these samples.
+    truth : OneHiddenNet, optional
+        The network that made the data: adds the matched units and their errors.
 
     Returns
     -------
-    The path written.
+    Path
+        The path written.
     """
-    from onehidden.report import as_html, sections
+    from onehidden.report import blocks
 
-    return _write(path, as_html.render(sections.build(recovery, X, y, truth)))
+    return _write(path, blocks.to_html(_build(recovery, X, y, truth)))
 
 
 def render_markdown(
@@ -47,10 +55,13 @@ def render_markdown(
     y: object = None,
     truth: OneHiddenNet | None = None,
 ) -> Path:
-    """Write the report as Markdown, its figures as SVG files in the folder NAME-figures beside it."""
-    from onehidden.report import as_markdown, sections
+    """Write the report as Markdown, and its figures as SVG files in the folder NAME-figures next to it.
 
-    text, figures = as_markdown.render(sections.build(recovery, X, y, truth), f"{Path(path).stem}-figures")
+    The parameters are those of ``render_html``.
+    """
+    from onehidden.report import blocks
+
+    text, figures = blocks.to_markdown(_build(recovery, X, y, truth), f"{Path(path).stem}-figures")
     for name, svg in figures.items():
         _write(Path(path).parent / name, svg)
     return _write(path, text)
@@ -63,7 +74,10 @@ def render_json(
     y: object = None,
     truth: OneHiddenNet | None = None,
 ) -> Path:
-    """Write the report as JSON: the same sections, with the numbers behind every figure."""
+    """Write the report as JSON: the same sections, with the numbers behind every figure.
+
+    The parameters are those of ``render_html``.
+    """
     return _write(path, as_json_text(recovery, X, y, truth))
 
 
@@ -71,13 +85,13 @@ def as_json_text(
     recovery: Recovered, X: object = None, y: object = None, truth: OneHiddenNet | None = None
 ) -> str:
     """The JSON that ``render_json`` writes."""
-    from onehidden.report import as_json, sections
+    from onehidden.report import blocks
 
-    return as_json.render(sections.build(recovery, X, y, truth))
+    return blocks.to_json(_build(recovery, X, y, truth))
 
 
 def drawn_with_samples(path: str | Path) -> bool:
-    """Whether a page that is there holds figures of the fit; a page of another kind, or none, does not."""
+    """Whether a report on disk is an HTML page with figures of the fit."""
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm") or not path.is_file():
         return False
@@ -85,10 +99,35 @@ def drawn_with_samples(path: str | Path) -> bool:
         return '<meta name="onehidden-samples" content="yes">' in file.read(4000)
 
 
+def _build(recovery: Recovered, X: object, y: object, truth: OneHiddenNet | None) -> Report:
+    """The chapters in reading order, details last; chapters without data leave themselves out."""
+    from onehidden.report import answer, response
+    from onehidden.report.blocks import Report
+    from onehidden.report.screen import title
+    from onehidden.report.subject import gather
+
+    subject = gather(recovery, X, y, truth)
+    chapters = (
+        answer.summary, response.of_units, response.at_a_glance, response.matched, answer.checks,
+        response.outputs, answer.alternatives, response.of_inputs, response.residuals_by_unit,
+        response.effects_map, response.intervals, answer.loss_trace, answer.curvature,
+        answer.moment_signal, answer.score_validity, answer.reproduce, answer.cite,
+    )  # fmt: skip
+    net, errors = recovery.network, subject.errors
+    named = ("weights", "bias", "output", "intercept")
+    network = {
+        "activation": net.activation.name,
+        "feature_names": list(subject.names),
+        **{name: getattr(net, name) for name in named},
+        "standard_errors": None if errors is None else {name: getattr(errors, name) for name in named},
+    }
+    sections = tuple(section for chapter in chapters if (section := chapter(subject)) is not None)
+    return Report(title(subject), sections, network, samples=subject.X is not None)
+
+
 def _write(path: str | Path, text: str) -> Path:
     path = Path(path)
     if path.is_dir():
         raise ValueError(f"{path} is a folder: give the name of the file to write")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, text.encode())
+    write_atomically(path, text.encode())
     return path

@@ -1,7 +1,7 @@
 """The first screen: what a reader learns before anything else, the same on every medium.
 
-The sentence; the formula with its numbers; how well it fits beside a linear function; each unit by the
-effects of its inputs; what failed, and the one thing to do next.
+It holds the verdict in a sentence, the formula with its numbers, the fit next to that of a linear function,
+each unit by the effects of its inputs, the checks that failed, and the one thing to do next.
 """
 
 from __future__ import annotations
@@ -11,25 +11,29 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from onehidden.certify.status import Status
+from onehidden.certify.certificate import Status
 from onehidden.certify.units import UnitVerdict
 from onehidden.checks import About, Check
-from onehidden.report.effects import Effects, effects
-from onehidden.report.formula import formula, left_hand
-from onehidden.report.marks import Mark, by_urgency, left_open, mark, number
-from onehidden.report.numbers import part, plural, short
-from onehidden.report.subject import Subject
+from onehidden.report.formula import Effects, effects, formula, left_hand
+from onehidden.report.subject import Subject, strongest
+from onehidden.report.wording import (
+    Mark,
+    by_urgency,
+    explained,
+    left_open,
+    mark,
+    parameter,
+    part,
+    plural,
+    short,
+)
 
-FEW = 6  # units of which all is shown; of more, fewer inputs each
-MANY = 12  # units beyond which the strongest few are shown
-UNKNOWN = "?"  # stands for a number that the data leave open, where words would crowd the line
-_DROWNED = 10.0  # errors of so many times a number leave neither its digits nor its sign
-_ROUNDING = 1e-9  # of a number: an error below it says nothing to a reader
+UNKNOWN = "?"  # stands for an undetermined number where words would crowd the line
 
 
 @dataclass(frozen=True)
 class UnitLine:
-    """A unit in words: its number, what it adds, its verdict, and (input, effect) of its strongest inputs."""
+    """A unit in words: its share, its output weight, its verdict, its strongest inputs with their effects."""
 
     index: int
     share: str
@@ -42,8 +46,14 @@ class UnitLine:
 
     @property
     def judged(self) -> str:
-        """The verdict with what is behind it."""
+        """The verdict with its reason."""
         return f"{self.verdict} ({self.reason})" if self.reason else self.verdict
+
+    @property
+    def named(self) -> str:
+        """The inputs with their effects in one line."""
+        text = ", ".join(f"{name} {value}" for name, value in self.inputs)
+        return f"{text}, and {self.more} more" if self.more else text
 
 
 @dataclass(frozen=True)
@@ -57,12 +67,12 @@ class Screen:
     formula: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     predictions: str
-    head: str
+    head: str  # of the effects
     whole: str  # what the shares of the units are of
     units: tuple[UnitLine, ...]
     more_units: int
     legend: tuple[str, ...]
-    failed: tuple[Check, ...]
+    failed: tuple[Check, ...]  # and those that were not evaluated
     passed: str
     advice: str
 
@@ -70,114 +80,101 @@ class Screen:
     def sentence(self) -> str:
         return f"{self.status}: {self.message}" if self.message else self.status
 
+    def named(self, mark_: Mark) -> str:
+        """The names of the checks with this outcome."""
+        return ", ".join(check.name for check in self.failed if mark(check) is mark_)
 
-def screen(subject: Subject) -> Screen:
-    """The first screen of a recovery."""
-    found = effects(subject)
-    k = subject.net.n_hidden
-    most_units, most_inputs = k if k <= MANY else FEW, 6 if k <= FEW else 3
-    strongest = _by_share(subject)[:most_units]
+
+def screen(subject: Subject, few: int = 6, many: int = 12) -> Screen:
+    """The first screen of a recovery; of more than ``many`` units the strongest ``few``."""
+    found, k = effects(subject), subject.net.n_hidden
+    most_inputs = 6 if k <= few else 3
+    chosen = _by_share(subject)[: k if k <= many else few]
     checks = by_urgency(subject.get("checks", ()))
     guard = subject.get("prediction")
-    units = _told_once([_unit(subject, found, i, most_inputs) for i in strongest])
+    units = _reasons_once([_unit(subject, found, i, most_inputs) for i in chosen])
+    plain = subject.n_outputs == 1 and subject.family is None
+    noted = sum(mark(check) is Mark.NOTED for check in checks)
+    passed = sum(mark(check) is Mark.PASSED for check in checks)
     return Screen(
         title=title(subject),
         status=str(subject.get("status", "no status")),
         message=str(subject.get("message", "")),
         good=bool(subject.get("converged", False)),
-        formula=formula(subject, found, sorted(strongest), most_inputs),
+        formula=formula(subject, found, sorted(chosen), most_inputs),
         facts=facts(subject),
         predictions="" if guard is None or guard.alone else guard.message,
-        head=_head(subject, found),
+        head=found.head if plain else found.head.replace("on y", f"on {left_hand(subject)}"),
         whole="var(y)" if subject.family is None else "all units",
         units=units,
-        more_units=subject.net.n_hidden - len(strongest),
+        more_units=k - len(chosen),
         legend=_legend(subject, units),
-        failed=tuple(check for check in checks if mark(check) in (Mark.FAILED, Mark.NOT_ASKED)),
-        passed=_passed(checks),
+        failed=tuple(check for check in checks if mark(check) in (Mark.FAILED, Mark.NOT_EVALUATED)),
+        passed=f"{passed} {plural(passed, 'check')} passed" + (f", {noted} noted" if noted else ""),
         advice=next_step(subject, checks),
     )
 
 
-def _head(subject: Subject, found: Effects) -> str:
-    """What the effects are on: y, of several outputs the first, of a family what its link makes of y."""
-    plain = subject.n_outputs == 1 and subject.family is None
-    return found.head if plain else found.head.replace("on y", f"on {left_hand(subject, 0)}")
-
-
 def title(subject: Subject) -> str:
-    """What was found, of what, in which file."""
-    net, options = subject.net, dict(subject.get("options", {}))
+    """The units found, the target and the file."""
+    net, options = subject.net, subject.options
     what = f"{net.n_hidden} {net.activation.name} {plural(net.n_hidden, 'unit')}"
     what += f" of {subject.n_outputs} outputs" if subject.n_outputs > 1 else ""
-    source = options.get("source")
-    target = options.get("target")
-    named = str(target) if subject.get("classes") else subject.target
-    what += f" behind {named}" if target else ""
+    source, target = options.get("source"), options.get("target")
+    if target:
+        what += f" behind {target if subject.get('classes') else subject.target}"
     return what + (f" in {str(source).rstrip('/').rpartition('/')[2]}" if source else "")
 
 
 def facts(subject: Subject) -> tuple[tuple[str, str], ...]:
-    """The fit beside that of a linear function; on rows left out where some were."""
+    """The fit next to that of a linear function, on the rows fitted and on rows left out; noise and rows."""
     found: list[tuple[str, str]] = []
     share = "R²" if subject.family is None else "share of the deviance"
-    for label, name in (
-        (f"network: {share}", "r_squared"), (f"{share} of a linear fit", "linear_r_squared"),
-    ):  # fmt: skip
+    for label, name in ((f"network: {share}", "r_squared"), (f"{share} of a linear fit", "linear_r_squared")):
         value = subject.get(name, math.nan)
         found += [(label, explained(value))] if math.isfinite(value) else []
     guard = subject.get("prediction")
     if guard is not None and math.isfinite(guard.r_squared):
-        # A fit to rounding by as many parameters as rows says nothing of others.
+        # A fit to rounding with as many parameters as rows shows nothing about other rows.
         free = guard.alone and subject.get("n_samples", math.inf) <= subject.get("freedom", 0)
         found.append(("R² on rows left out", "–" if free else explained(guard.r_squared)))
-        found.append(("R² of ridge there", explained(guard.linear_r_squared)))
-    noise = subject.get("noise_variance")
+        found.append(("R² of ridge, same rows", explained(guard.linear_r_squared)))
     if subject.family is not None:
         found += [("family", subject.family.name), ("link", subject.family.link)]
-    elif noise is not None:
-        found.append(("noise sd", short(float(np.sqrt(max(noise, 0.0))), 3)))
-    rows = subject.get("n_samples", subject.n_rows)
-    if rows:
+    elif (noise := subject.get("noise_variance")) is not None:
+        found.append(("noise sd", short(math.sqrt(max(noise, 0.0)), 3)))
+    if rows := subject.get("n_samples", subject.n_rows):
         found.append(("rows", f"{rows:,}".replace(",", " ")))
     if subject.get("freedom"):
         found.append(("free parameters", str(subject.get("freedom"))))
     return tuple(found)
 
 
-def explained(value: float) -> str:
-    """R² in three digits; near one, 1 - R² is what can still be read."""
-    left = 1 - value
-    if left < 1e-15:
-        return "1"
-    return short(value, 3) if left >= 1e-3 else f"1 − {left:.0e}"
-
-
 def _share(subject: Subject, unit: UnitVerdict) -> float:
-    """What a unit adds as a share of var(y); of a family, whose y lies on another scale, of all units."""
+    """The share of a unit in var(y); of a family, whose y has another scale, in all units."""
     if subject.family is None:
         return unit.share
     return unit.share / (sum(one.share for one in subject.get("units", ())) or 1.0)
 
 
 def _by_share(subject: Subject) -> list[int]:
-    """The units, those that add most first."""
+    """The units, those with the largest share first."""
     units = [subject.unit(i) for i in range(subject.net.n_hidden)]
     share = [0.0 if unit is None or not np.isfinite(unit.share) else unit.share for unit in units]
-    return np.argsort(-np.array(share), kind="stable").tolist()
+    return strongest(np.array(share), len(share))
 
 
 def _unit(subject: Subject, found: Effects, i: int, most: int) -> UnitLine:
     unit, net = subject.unit(i), subject.net
-    largest, strongest = float(np.max(np.abs(found.values[i]))), float(np.max(np.abs(net.output)))
+    largest, largest_output = float(np.max(np.abs(found.values[i]))), float(np.max(np.abs(net.output)))
     named = []
-    for j in found.largest(i, most):
+    for j in strongest(found.values[i], most):
         error = None if found.errors is None else float(found.errors[i, j])
         named.append((subject.names[j], _effect(float(found.values[i, j]), error, unit, largest)))
     return UnitLine(
         index=i,
         share="" if unit is None else part(_share(subject, unit)),
-        output=_effect(float(net.output[i]), subject.error("output", i), unit, strongest),
+        output=_effect(float(net.output[i]), subject.error("output", i), unit, largest_output),
         verdict="" if unit is None else str(unit.status),
         reason="" if unit is None else unit.reason,
         open=left_open(unit),
@@ -186,8 +183,8 @@ def _unit(subject: Subject, found: Effects, i: int, most: int) -> UnitLine:
     )
 
 
-def _told_once(units: list[UnitLine]) -> tuple[UnitLine, ...]:
-    """The units; a reason that a unit above has is not told again."""
+def _reasons_once(units: list[UnitLine]) -> tuple[UnitLine, ...]:
+    """The units; a repeated reason refers to the first unit that has it."""
     first = {unit.reason: unit.index for unit in reversed(units)}
     return tuple(
         replace(unit, reason=f"as unit {first[unit.reason] + 1}")
@@ -198,38 +195,30 @@ def _told_once(units: list[UnitLine]) -> tuple[UnitLine, ...]:
 
 
 def _effect(value: float, error: float | None, unit: UnitVerdict | None, scale: float) -> str:
-    """A number with its error; a question mark where it is open; alone where the error is rounding.
+    """A number with its error, alone where the error is rounding, a question mark where it is undetermined.
 
-    Open is also what has an error many times its size, unless that is small beside ``scale``, the largest
-    number of its kind: then it is known to be near zero.
+    Ten errors leave neither digits nor sign, unless the error is small next to ``scale``, the largest number
+    of its kind: such a number is known to be near zero.
     """
-    if error is not None and not error <= max(_DROWNED * abs(value), scale):
+    if error is not None and not error <= max(10 * abs(value), scale):
         return UNKNOWN
-    if error is not None and error <= _ROUNDING * abs(value):
+    if error is not None and error <= 1e-9 * abs(value):
         return short(value)
-    return number(value, error, unit)
+    return parameter(value, error, unit)
 
 
 def _legend(subject: Subject, units: tuple[UnitLine, ...]) -> tuple[str, ...]:
-    """What the signs beside the units mean, where they stand there."""
+    """The meaning of the signs that stand next to the units."""
     numbers = [text for unit in units for text in (unit.output, *(value for _, value in unit.inputs))]
     made = ["± is one standard error."] if any("±" in text for text in numbers) else []
     if UNKNOWN in numbers or any(unit.open for unit in units):
         made.append("? is undetermined: the data leave it open; numbers of a unit marked (?) have no error.")
-    verdicts = [subject.unit(i) for i in range(subject.net.n_hidden)]
-    if sum(_share(subject, unit) for unit in verdicts if unit is not None) > 1 + 1e-9:
+    if sum(_share(subject, unit) for unit in subject.get("units", ())) > 1 + 1e-9:
         made.append("Shares can pass 100 %, one or their sum: units overlap or cancel.")
     return tuple(made)
 
 
-def _passed(checks: list[Check]) -> str:
-    passed = sum(mark(check) is Mark.PASSED for check in checks)
-    noted = sum(mark(check) is Mark.NOTED for check in checks)
-    text = f"{passed} {plural(passed, 'check')} passed"
-    return text + (f", {noted} noted" if noted else "")
-
-
-# What is looked at first makes the later ones moot.
+# The first of these that failed decides what to do: it makes the later ones moot.
 _ORDER = (About.COLUMNS, About.SEARCH, About.DATA, About.FIT, About.UNITS, About.ERRORS)
 _CHOOSE = "let the number of units be chosen: leave out hidden (--hidden)"
 _ROWS = "bring more rows"
@@ -237,47 +226,42 @@ _GROUPS = "add the column that orders or groups the rows (a date as a number), o
 
 
 def next_step(subject: Subject, checks: list[Check]) -> str:
-    """The one thing to do next; nothing where the answer stands.
+    """The one thing to do next; nothing where the answer is certified.
 
-    Every step gives the data a choice that was made for them, or asks for what a person alone can bring:
-    whoever follows them comes to an end, and never back to where they were.
+    Every step leaves a choice to the data or asks for something that only a person can bring, so that
+    following the steps comes to an end.
     """
     if subject.get("status") in (Status.EXACT, Status.CONSISTENT):
         return ""
     unmet = [check for check in checks if not check.passed]
-    if any(not check.asked and check.about is not About.NOTE for check in unmet) and not any(
-        check.asked and check.about is not About.NOTE for check in unmet
-    ):
-        return "allow more time: a question could not be asked"
-    kinds = {check.about for check in unmet}
-    options = dict(subject.get("options", {}))
-    searched = options.get("start", "auto") == "auto" and options.get("seed", 0) != 0
-    settled = {About.SEARCH} if searched and options.get("max_seconds") is None else set()
-    about = next((one for one in _ORDER if one in kinds - settled), None)
-    if about is None:  # told by the verdict alone: something is missed, or units are not determined
+    decisive = [check for check in unmet if check.about is not About.NOTE]
+    if decisive and not any(check.evaluated for check in decisive):
+        return "allow more time: a check could not be evaluated"
+    options, kinds = subject.options, {check.about for check in unmet}
+    automatic, limited = options.get("start", "auto") == "auto", options.get("max_seconds") is not None
+    if automatic and options.get("seed", 0) != 0 and not limited:
+        kinds -= {About.SEARCH}  # another seed was tried
+    about = next((one for one in _ORDER if one in kinds), None)
+    if about is None:  # the verdict says it: something is missed, or units are not determined
         about = About.FIT if subject.get("status") == Status.APPROXIMATE else About.UNITS
     fixed, single = options.get("hidden") is not None, subject.net.n_hidden == 1
     if about is About.COLUMNS:
         return "leave out columns that others determine"
     if about is About.SEARCH:
-        if options.get("max_seconds") is not None:
+        if limited:
             return "allow more time"
-        return (
-            "give another seed"
-            if options.get("start", "auto") == "auto"
-            else "let start='auto' race all starts"
-        )
+        return "give another seed" if automatic else "let start='auto' race all starts"
     if about is About.DATA:
         return _ROWS if single or not fixed else f"{_ROWS}, or ask for fewer units"
-    if about is About.FIT:
-        if fixed:
-            return _CHOOSE
-        if options.get("activation") != "auto":
-            return "let activation='auto' choose the activation"
-        return "take the predictions for what they are, or look for an input that is missing"
     if about is About.UNITS:
         return _CHOOSE if fixed and not single else _ROWS
     if about is About.ERRORS:
-        # Unequal noise counts against classical errors alone; what counts against the others is dependence.
-        return "ask for errors='robust'" if options.get("errors") == "classical" else _GROUPS
-    return _ROWS
+        # Unequal noise counts against classical errors only; dependence counts against all.
+        if options.get("errors") == "classical":
+            return "ask for errors='robust'"
+        return _GROUPS
+    if fixed:
+        return _CHOOSE
+    if options.get("activation") != "auto":
+        return "let activation='auto' choose the activation"
+    return "take the predictions for what they are, or look for an input that is missing"

@@ -1,44 +1,39 @@
-"""What a report is about: a recovery with its samples and truth, gathered and checked once."""
+"""The subject of a report: a recovery with its samples and the true network, gathered and checked once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
 from onehidden.certify.units import UnitVerdict
-from onehidden.data.arrays import check_arrays
-from onehidden.data.table import Table
+from onehidden.data import Table, check_arrays
 from onehidden.matching import Match, match
 from onehidden.network import OneHiddenNet
 
-MAX_POINTS = 1500  # drawn points; the eye sees no more and the page stays small
-MAX_ROWS = 200_000  # rows that figures of the fit are computed from
 
-
-@runtime_checkable
 class Recovered(Protocol):
-    """What a report needs of a recovery; whatever else it has is shown, too."""
+    """What a report needs of a recovery; other fields of ``Recovery`` are shown where they are there."""
 
     @property
     def network(self) -> OneHiddenNet: ...
 
+    def predict(self, X: Any, offset: Any = None) -> np.ndarray: ...
+
 
 @dataclass(frozen=True)
 class Subject:
-    """A recovery, its network and whatever helps to show it."""
+    """A recovery, its network, and the samples and the true network where these are known."""
 
     recovery: Recovered
     net: OneHiddenNet  # of several outputs the first
-    outputs: tuple[str, ...]  # what the target columns are called
-    names: tuple[str, ...]
-    units: tuple[str, ...]
+    outputs: tuple[str, ...]  # names of the target columns
+    names: tuple[str, ...]  # of the inputs
     errors: Any | None  # standard errors: weights, output, bias, intercept
     X: np.ndarray | None
-    y: np.ndarray | None  # of several outputs the first
     Y: np.ndarray | None  # (n, q)
     n_rows: int | None
     offset: np.ndarray | None  # (n,) added to the network's output at these rows
@@ -55,30 +50,32 @@ class Subject:
         return next((unit for unit in self.get("units", ()) if unit.index == i), None)
 
     def error(self, name: str, index: int | tuple[int, ...] = ()) -> float | None:
-        if self.errors is None:
-            return None
-        return float(np.asarray(getattr(self.errors, name))[index])
+        """The standard error of one number."""
+        return None if self.errors is None else float(np.asarray(getattr(self.errors, name))[index])
 
     def predictions(self) -> np.ndarray:
-        """(n, q) what the recovery predicts at the rows, which the network may be only a part of."""
-        whole: Any = self.recovery
-        X = self.X
-        assert X is not None
-        if hasattr(whole, "predict"):
-            beside = {} if self.offset is None else {"offset": self.offset}
-            return whole.predict(X, **beside).reshape(len(X), -1)
-        guard = self.get("prediction")
-        held = whole.network.predict(X) if guard is None else guard.predict(whole.network, X)
-        return held.reshape(len(X), -1)
+        """(n, q) predictions at the rows."""
+        assert self.X is not None
+        offset = {} if self.offset is None else {"offset": self.offset}
+        return self.recovery.predict(self.X, **offset).reshape(len(self.X), -1)
 
-    def left_over(self) -> np.ndarray:
-        """(n,) y less what the network alone says of its mean, for the first output."""
+    def residuals(self) -> np.ndarray:
+        """(n,) y less the mean that the network gives it, for the first output."""
         assert self.X is not None
         assert self.Y is not None
         eta = self.recovery.network.predict(self.X)
         eta = eta if self.offset is None else (eta.T + self.offset).T
         mean = eta if self.family is None else self.family.mean(eta)
         return self.Y[:, 0] - mean.reshape(len(self.X), -1)[:, 0]
+
+    @property
+    def y(self) -> np.ndarray | None:
+        """(n,) the first output."""
+        return None if self.Y is None else self.Y[:, 0]
+
+    @property
+    def units(self) -> list[str]:
+        return [f"unit {i + 1}" for i in range(self.net.n_hidden)]
 
     @property
     def n_outputs(self) -> int:
@@ -90,13 +87,17 @@ class Subject:
         return " and ".join(filter(None, (", ".join(self.outputs[:-1]), self.outputs[-1])))
 
     @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.get("options", {}))
+
+    @property
     def family(self) -> Any | None:
-        """What y is, given the network's output; None for normal noise."""
+        """The distribution of y given the network's output; None for normal noise."""
         return self.get("family")
 
     @property
     def spread(self) -> np.ndarray | None:
-        """(d,) standard deviations of the inputs: of those fitted, else of the rows given."""
+        """(d,) standard deviations of the inputs: of the rows fitted, else of the rows given."""
         kept = np.asarray(self.get("input_spread", ()), dtype=float)
         if kept.shape == (self.net.n_inputs,):
             return kept
@@ -108,48 +109,42 @@ class Subject:
 
 
 def gather(
-    recovery: Recovered, X: object = None, y: object = None, truth: OneHiddenNet | None = None
+    recovery: Recovered,
+    X: object = None,
+    y: object = None,
+    truth: OneHiddenNet | None = None,
+    most_rows: int = 200_000,
 ) -> Subject:
     """Validate the pieces and take a fixed, evenly spaced subsample of the rows."""
-    net = one_output(recovery.network)
+    net = recovery.network.one_output()
     names = getattr(recovery, "feature_names", None) or [f"x{j}" for j in range(net.n_inputs)]
     if len(names) != net.n_inputs:
         raise ValueError(f"feature_names must have one name an input ({net.n_inputs}), got {len(names)}")
-    n_rows, rows, values, beside = None, None, None, None
+    n_rows, rows, values, offset = None, None, None, None
     if isinstance(X, Table):
-        X, y, beside = X.X, X.y if X.y is None or X.trials is None else (X.y.T / X.trials).T, X.offset
+        X, y, offset = X.X, X.y if X.y is None or X.trials is None else (X.y.T / X.trials).T, X.offset
     if X is not None:
         rows, values = check_arrays(X, as_indicators(y, getattr(recovery, "classes", ())))
         if rows.shape[1] != net.n_inputs:
             raise ValueError(f"X must be (n, {net.n_inputs}) to fit the network, got shape {rows.shape}")
         n_rows = len(rows)
-        keep = np.unique(np.linspace(0, n_rows - 1, min(n_rows, MAX_ROWS)).astype(int))
+        keep = thin(n_rows, most_rows)
         rows, values = rows[keep], None if values is None else values[keep].reshape(len(keep), -1)
-        beside = None if beside is None else beside[keep]
+        offset = None if offset is None else offset[keep]
         outputs = recovery.network.n_outputs
         if values is not None and values.shape[1] != outputs:
             raise ValueError(f"y must have {outputs} columns to fit the network, got {values.shape[1]}")
     elif y is not None:
         raise ValueError("y came without X: give both, or neither")
     return Subject(
-        recovery,
-        net,
-        output_names(recovery),
-        tuple(str(name) for name in names),
-        tuple(f"unit {i + 1}" for i in range(net.n_hidden)),
-        first_output(getattr(recovery, "standard_errors", None)),
-        rows,
-        None if values is None else values[:, 0],
-        values,
-        n_rows,
-        beside,
-        truth,
+        recovery, net, output_names(recovery), tuple(map(str, names)),
+        first_output(getattr(recovery, "standard_errors", None)), rows, values, n_rows, offset, truth,
         None if truth is None else match(recovery.network, truth),
-    )
+    )  # fmt: skip
 
 
 def output_names(recovery: Recovered) -> tuple[str, ...]:
-    """What the outputs are called: their columns, the classes after the first, y, or numbers."""
+    """The names of the outputs: their columns, the classes after the first, y, or numbers."""
     target = dict(getattr(recovery, "options", None) or {}).get("target")
     named = [*map(label, getattr(recovery, "classes", ())[1:])] or target
     named = [named] if isinstance(named, str) else named
@@ -160,12 +155,12 @@ def output_names(recovery: Recovered) -> tuple[str, ...]:
 
 
 def label(one: Any) -> str:
-    """What a class is called: of whole numbers, which a file may hold as 1.0, the number."""
+    """The name of a class; a whole number, which a file may hold as 1.0, without its point."""
     return f"{one:.0f}" if isinstance(one, float) and one.is_integer() else str(one)
 
 
 def as_indicators(y: Any, classes: Sequence[Any]) -> Any:
-    """Labels as 0 and 1, a column for every class but the first; what is no label is left as it is."""
+    """Labels as 0 and 1, a column for every class but the first; other targets as they are."""
     if y is None or not classes or np.ndim(y) > 1:
         return y
     labels = np.asarray(y)
@@ -175,15 +170,6 @@ def as_indicators(y: Any, classes: Sequence[Any]) -> Any:
             f"y holds {strange[0]!s}, which is none of the classes {', '.join(map(str, classes))}"
         )
     return np.column_stack([labels == label for label in classes[1:]]).astype(float)
-
-
-def one_output(net: OneHiddenNet, which: int = 0) -> OneHiddenNet:
-    """One output of a network that may have several."""
-    if np.ndim(net.output) == 1:
-        return net
-    level = float(np.asarray(net.intercept)[which])
-    linear = net.linear[:, which]
-    return OneHiddenNet(net.weights, net.output[:, which], net.bias, level, net.activation, linear)
 
 
 def first_output(record: Any) -> Any:
@@ -196,14 +182,11 @@ def first_output(record: Any) -> Any:
     return SimpleNamespace(weights=record.weights, bias=record.bias, **first)
 
 
-def thin(n: int, limit: int = MAX_POINTS) -> np.ndarray:
-    """At most ``limit`` indices spread over range(n): the same ones every time."""
+def thin(n: int, limit: int = 1500) -> np.ndarray:
+    """At most ``limit`` indices evenly spread over range(n)."""
     return np.unique(np.linspace(0, n - 1, min(n, limit)).astype(int))
 
 
-def field_of(record: object, name: str, place: int) -> Any:
-    """A field of a trace record, which may be an object, a mapping or a tuple."""
-    if isinstance(record, Mapping):
-        return record[name]
-    held: Any = record
-    return getattr(held, name) if hasattr(held, name) else held[place]
+def strongest(values: np.ndarray, most: int) -> list[int]:
+    """The places of the largest numbers by size, in that order."""
+    return np.argsort(-np.abs(values), kind="stable")[:most].tolist()

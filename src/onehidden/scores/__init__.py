@@ -1,11 +1,9 @@
 """Input laws you estimate: the same interface as a law."""
 
-from onehidden.scores.independent import IndependentScore
-from onehidden.scores.local_fallback import Diagnostics
+from onehidden.scores.local_fit import Diagnostics
 from onehidden.scores.local_likelihood import LocalLikelihood
-from onehidden.scores.selection import Candidate, score_matching, select
-from onehidden.scores.structured import GaussianScore, KernelDensityScore, MixtureScore
-from onehidden.scores.validity import validity
+from onehidden.scores.selection import Candidate, score_matching, select, validity
+from onehidden.scores.structured import GaussianScore, IndependentScore, KernelDensityScore, MixtureScore
 
 __all__ = [
     "Candidate",

@@ -8,17 +8,21 @@ from math import comb
 
 import numpy as np
 import numpy.typing as npt
-from jaxtyping import Float
 
-from onehidden.laws.base import ScoreFunction, as_points
-from onehidden.scores.bandwidth import Trial, held_out_likelihood, pick
-from onehidden.scores.local_fallback import Diagnostics, answered
-from onehidden.scores.local_kind import Kind, Setting
+from onehidden.laws.base import Derivatives, Directions, Points, ScoreFunction, Tensors, Values, as_points
+from onehidden.scores.local_fit import (
+    Choice,
+    Diagnostics,
+    Kind,
+    Setting,
+    Trial,
+    answered,
+    held_out_likelihood,
+    pick,
+    plug_in,
+)
 from onehidden.scores.local_polynomial import MAX_INPUTS
-from onehidden.scores.plug_in import Choice, plug_in
 from onehidden.scores.sample import check_sample
-
-_ROUNDS, _NEWTON_ROUNDS = 24, 8  # how often a bandwidth may grow by a factor 1.5
 
 
 class LocalLikelihood(ScoreFunction):
@@ -31,14 +35,28 @@ class LocalLikelihood(ScoreFunction):
 
     Parameters
     ----------
-    degree : p; derivatives of log f beyond it are taken as zero.
-    bandwidth : "auto" (for every order what would serve it best if a fitted mixture were the law),
-        "adaptive" (distance to a nearest neighbour, their number by leave-one-out likelihood), or a positive
-        number in the units of X.
-    kernel : "gaussian", "tricube" or "epanechnikov".
-    curvature : the quadratic term of degree 2 with the Gaussian kernel: "full", "diagonal", "spherical", or
-        "auto", chosen with the bandwidth ("full" where that is a number).
-    seed : of the rows and proposals behind the automatic choice.
+    degree : int
+        p; derivatives of log f beyond it are taken as zero.
+    bandwidth : str or float
+        "auto" (for every order what would serve it best if a fitted mixture were the law), "adaptive"
+        (distance to a nearest neighbour, their number by leave-one-out likelihood), or a positive number in
+        the units of X.
+    kernel : str
+        "gaussian", "tricube" or "epanechnikov".
+    curvature : str
+        The quadratic term of degree 2 with the Gaussian kernel: "full", "diagonal", "spherical", or "auto",
+        chosen with the bandwidth ("full" where that is a number).
+    seed : int
+        Seed of the rows and proposals behind the automatic choice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import onehidden as oh
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> estimate = oh.scores.LocalLikelihood(bandwidth=2.0).fit(X)
+    >>> estimate.score([[1.0, 1.0]], 1).round(0).tolist()  # x for a standard normal law
+    [[1.0, 1.0]]
     """
 
     def __init__(
@@ -95,9 +113,7 @@ class LocalLikelihood(ScoreFunction):
             self.min_neighbours = float(self.n_inputs + 2)
         return self
 
-    def score(
-        self, X: npt.ArrayLike, order: int, subspace: npt.ArrayLike | None = None
-    ) -> Float[np.ndarray, "n ..."]:
+    def score(self, X: npt.ArrayLike, order: int, subspace: npt.ArrayLike | None = None) -> Tensors:
         """S_m at the rows of X; warns where m exceeds the degree: derivatives beyond it count as zero."""
         if order > self.degree:
             warnings.warn(
@@ -108,7 +124,7 @@ class LocalLikelihood(ScoreFunction):
         return super().score(X, order, subspace)
 
     def choice(self, order: int) -> Choice:
-        """What scores of that order are fitted with."""
+        """Return what scores of that order are fitted with."""
         return self._at(order).choice
 
     def _at(self, order: int) -> Setting:
@@ -162,23 +178,21 @@ class LocalLikelihood(ScoreFunction):
         return self._tree.query(Q, k=self._k)[0][:, -1] / self._typical
 
     def _local(self, X: np.ndarray, order: int) -> tuple[list[np.ndarray], Diagnostics]:
-        """Derivatives in the working coordinates of the order, with the fallbacks applied."""
+        """Return derivatives in the working coordinates of the order, with the fallbacks applied."""
         at = self._at(order)
         Q = at.coordinates.points(X)
         h = at.choice.bandwidth * self._local_scale(Q)
-        rounds = _ROUNDS if self._kind.closed else _NEWTON_ROUNDS
+        rounds = 24 if self._kind.closed else 8
         return answered(lambda Q, h: self._kind.fit(at, Q, h), at.Z, Q, h, self.min_neighbours, rounds)
 
     def diagnostics(self, X: npt.ArrayLike, order: int = 1) -> Diagnostics:
-        """Flags, bandwidths and neighbours of each query, for scores of that order."""
+        """Return flags, bandwidths and neighbours of each query, for scores of that order."""
         return self._local(as_points(X, self.n_inputs), order)[1]
 
-    def _log_derivatives(
-        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
-    ) -> list[np.ndarray | None]:
+    def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
         derivatives, _ = self._local(X, order)
         U = self._at(order).coordinates.directions(V)
-        G: list[np.ndarray | None] = []
+        G: Derivatives = []
         for j in range(1, order + 1):
             if j > len(derivatives):
                 G.append(None)
@@ -189,7 +203,7 @@ class LocalLikelihood(ScoreFunction):
             G.append(part)
         return G
 
-    def laplacian(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
+    def laplacian(self, X: npt.ArrayLike) -> Values:
         """Divergence of x -> â_1(x) itself (not of the plugged-in Â_2) by central differences, (n,)."""
         X = as_points(X, self.n_inputs)
         V = np.linalg.inv(self._base.coordinates.matrix).T  # columns: unit steps of the working coordinates

@@ -20,7 +20,6 @@ REACH = {"gaussian": 3.0, "tricube": 1.0, "epanechnikov": 1.0}
 # Nodes on each half of an axis: the tricube has a kink at the middle, which must be a panel's edge.
 _NODES = {1: 24, 2: 13, 3: 7, 4: 5}
 MAX_INPUTS = max(_NODES)
-_STEPS = 30
 _State = tuple[int | jax.Array, jax.Array, jax.Array]  # step, coefficients, worst relative gradient
 
 
@@ -106,7 +105,7 @@ def _newton(b: jax.Array, Phi: jax.Array, weight: jax.Array) -> tuple[jax.Array,
 
     def unfinished(state: _State) -> jax.Array:
         i, c, worst = state
-        return (i < _STEPS) & jnp.any(worst > 1e-13) & jnp.any(jnp.isfinite(c))
+        return (i < 30) & jnp.any(worst > 1e-13) & jnp.any(jnp.isfinite(c))
 
     def body(state: _State) -> _State:
         i, c, _ = state

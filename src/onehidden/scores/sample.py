@@ -51,7 +51,7 @@ class Coordinates:
 
     @property
     def log_volume(self) -> float:
-        """log |dz/dx|, to compare densities across coordinates."""
+        """The constant log |dz/dx|, to compare densities across coordinates."""
         return float(np.linalg.slogdet(self.matrix)[1])
 
 

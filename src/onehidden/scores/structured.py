@@ -1,4 +1,4 @@
-"""Estimators with a structure to lean on where local fits have no neighbours."""
+"""Estimators that assume a structure: a Gaussian, a mixture, independent components, a sum of kernels."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden.laws.base import ScoreFunction
+from onehidden.laws.base import Derivatives, Directions, Points, ScoreFunction, Tensors, Values, power_sum
 from onehidden.laws.gaussian import Gaussian, GaussianMixture
 from onehidden.refused import Refused
-from onehidden.scores.kernel_sums import prepare
-from onehidden.scores.local_gaussian import local_moments
+from onehidden.scores.local_gaussian import local_moments, prepare
+from onehidden.scores.local_polynomial import polynomial_fit
 from onehidden.scores.sample import check_sample, coordinates, draw_rows
-from onehidden.streams import derived_seed
+from onehidden.streams import derived_seed, stream
 
 
 @runtime_checkable
@@ -37,23 +37,17 @@ class LawScore(ScoreFunction):
         self.law_ = law
         self.n_inputs = law.n_inputs
 
-    def log_density(self, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
-        """log of the fitted density at the rows of X, (n,)."""
+    def log_density(self, X: npt.ArrayLike) -> Values:
+        """Return the log of the fitted density at the rows of X, (n,)."""
         return self.law_.log_density(X)
 
-    def _tensor(
-        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
-    ) -> Float[np.ndarray, "n ..."]:
+    def _tensor(self, X: Points, order: int, V: Directions) -> Tensors:
         return self.law_._tensor(X, order, V)
 
-    def _entry(
-        self, X: Float[np.ndarray, "n d"], V: Float[np.ndarray, "d r"], index: Sequence[int]
-    ) -> Float[np.ndarray, " n"]:
+    def _entry(self, X: Points, V: Directions, index: Sequence[int]) -> Values:
         return self.law_._entry(X, V, index)
 
-    def _log_derivatives(
-        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
-    ) -> list[np.ndarray | None]:
+    def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
         return self.law_._log_derivatives(X, order, V)
 
 
@@ -62,7 +56,8 @@ class GaussianScore(LawScore):
 
     Parameters
     ----------
-    covariance : "full", "diag", "spherical", or "auto": the shape of lowest BIC.
+    covariance : str
+        "full", "diag", "spherical", or "auto": the shape of lowest BIC.
     """
 
     _SHAPES = ("spherical", "diag", "full")
@@ -100,10 +95,14 @@ class MixtureScore(LawScore):
 
     Parameters
     ----------
-    components : a number, or "auto": 1 … max_components by the Bayesian information criterion.
-    covariance : "spherical", "diag", "tied", "full", or "auto": by the same criterion.
-    max_components : the largest number tried.
-    seed : of the starts of EM.
+    components : int or str
+        a number, or "auto": 1 … max_components by the Bayesian information criterion.
+    covariance : str
+        "spherical", "diag", "tied", "full", or "auto": by the same criterion.
+    max_components : int
+        The largest number tried.
+    seed : int
+        Seed of the starts of EM.
     """
 
     _SHAPES = ("spherical", "diag", "tied", "full")
@@ -125,11 +124,13 @@ class MixtureScore(LawScore):
     def fit(self, X: npt.ArrayLike) -> MixtureScore:
         X = check_sample(X)
         shapes = self._SHAPES if self.covariance == "auto" else (self.covariance,)
+        automatic = isinstance(self.components, str)
+        counts = range(1, self.max_components + 1) if automatic else [int(self.components)]
         best = None
         self.trials: dict[tuple[str, int], float] = {}
         for shape in shapes:
             worse = 0
-            for K in self._counts():
+            for K in counts:
                 if K * (X.shape[1] + 1) > len(X) or (K == 1 and shape == "tied" and len(shapes) > 1):
                     continue
                 model = self._em(X, K, shape)
@@ -147,12 +148,7 @@ class MixtureScore(LawScore):
         self._adopt(GaussianMixture(model.weights_, model.means_, _full(model, X.shape[1])))
         return self
 
-    def _counts(self) -> list[int]:
-        if isinstance(self.components, str):
-            return list(range(1, self.max_components + 1))
-        return [int(self.components)]
-
-    def _em(self, X: Float[np.ndarray, "n d"], K: int, shape: str) -> Any:
+    def _em(self, X: Points, K: int, shape: str) -> Any:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.mixture import GaussianMixture as EM
 
@@ -171,7 +167,7 @@ class MixtureScore(LawScore):
 
 
 def _full(model: _FittedMixture, d: int) -> Float[np.ndarray, "K d d"]:
-    """The (K, d, d) covariances of a scikit-learn mixture of any type."""
+    """Return the (K, d, d) covariances of a scikit-learn mixture of any type."""
     covs = model.covariances_
     if model.covariance_type == "spherical":
         return covs[:, None, None] * np.eye(d)
@@ -190,7 +186,10 @@ class KernelDensityScore(ScoreFunction):
 
     Parameters
     ----------
-    bandwidth : "auto", or a positive number in whitened units.
+    bandwidth : str or float
+        "auto", or a positive number in whitened units.
+    seed : int
+        Seed of the rows that choose the bandwidth.
     """
 
     def __init__(self, bandwidth: str | float = "auto", seed: int = 0) -> None:
@@ -220,38 +219,25 @@ class KernelDensityScore(ScoreFunction):
         self.bandwidth_ = best[1]
         return self
 
-    def _tensor(
-        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
-    ) -> Float[np.ndarray, "n ..."]:
-        from onehidden.laws.partitions import score_tensor
+    def _tensor(self, X: Points, order: int, V: Directions) -> Tensors:
+        from onehidden.laws.base import score_tensor
 
         U = self._coordinates.directions(V)
         Q = self._coordinates.points(X)
         out = np.empty((len(X),) + (U.shape[1],) * order)
         for i in range(len(X)):  # Hermite tensors of every sample, weighted: O(n r^m) a query
             w, t = self._weights(Q[i])
-            G: list[np.ndarray | None] = [-(t @ U) / self.bandwidth_]
+            G: Derivatives = [-(t @ U) / self.bandwidth_]
             if order >= 2:
                 G.append(np.broadcast_to(-U.T @ U / self.bandwidth_**2, (len(t), *U.T.shape[:1] * 2)))
             G += [None] * (order - len(G))
             out[i] = np.tensordot(w, score_tensor(G), axes=(0, 0))
         return out
 
-    def _entry(
-        self, X: Float[np.ndarray, "n d"], V: Float[np.ndarray, "d r"], index: Sequence[int]
-    ) -> Float[np.ndarray, " n"]:
+    def _entry(self, X: Points, V: Directions, index: Sequence[int]) -> Values:
         return self._tensor(X, len(index), V)[(slice(None), *index)]
 
-    def _log_derivatives(
-        self, X: Float[np.ndarray, "n d"], order: int, V: Float[np.ndarray, "d r"]
-    ) -> list[np.ndarray | None]:
-        if order > 2:
-            raise ValueError("a kernel density gives its scores directly; derivatives of log f to order 2")
-        S1 = self._tensor(X, 1, V)
-        G: list[np.ndarray | None] = [-S1]
-        if order == 2:
-            G.append(self._tensor(X, 2, V) - S1[:, :, None] * S1[:, None, :])
-        return G
+    _log_derivatives = ScoreFunction._two_log_derivatives
 
     def _weights(
         self, q: Float[np.ndarray, " d"]
@@ -263,3 +249,118 @@ class KernelDensityScore(ScoreFunction):
         keep = e > -40.0
         w = np.exp(e[keep])
         return w / w.sum(), t[keep]
+
+
+_REACHES = (0.8, 1.1, 1.5, 2.0, 2.8, 4.0)
+
+
+class Line:
+    """Derivatives of a one-dimensional log-density from local likelihood, tabulated and splined.
+
+    Outside the middle 99.8 % of the sample the log-density continues as a parabola.
+    """
+
+    def __init__(self, t: Values, degree: int, reach: float | None, seed: int) -> None:
+        self.low, self.high = np.quantile(t, [0.001, 0.999])
+        self.grid = np.linspace(self.low, self.high, 200)
+        self.reach = self._choose(t, degree, seed) if reach is None else reach
+        fit = self._fit(t, degree, self.reach)
+        from scipy.interpolate import CubicSpline
+
+        self._splines = [CubicSpline(self.grid, part.reshape(len(self.grid))) for part in fit.derivatives]
+
+    def _fit(self, t: np.ndarray, degree: int, reach: float):
+        """Local likelihood on the grid; the kernel reaches farther where data is thin."""
+        ordered = np.sort(t)
+        # At least 30 neighbours (or all): distance to the 30th nearest sample of each grid point.
+        k = min(30, len(t) - 1)
+        place = np.searchsorted(ordered, self.grid)
+        lower, upper = ordered[np.maximum(place - k, 0)], ordered[np.minimum(place + k, len(t) - 1)]
+        width = np.maximum(reach, np.maximum(self.grid - lower, upper - self.grid))
+        return polynomial_fit(t[:, None], self.grid[:, None], width, degree, "tricube")
+
+    def _choose(self, t: np.ndarray, degree: int, seed: int) -> float:
+        """Return the reach of highest two-fold likelihood, the estimate normalised on the grid."""
+        t = stream(seed, "scores", "folds of a line").permutation(t)[:4000]
+        halves = t[::2], t[1::2]
+        best = (-np.inf, _REACHES[-1])
+        for reach in _REACHES:
+            value = 0.0
+            for own, other in (halves, halves[::-1]):
+                fit = self._fit(own, degree, reach)
+                log_f = np.where(fit.ok, fit.log_density, -50.0)
+                mass = np.trapezoid(np.exp(np.minimum(log_f, 50.0)), self.grid)
+                inside = other[(other > self.low) & (other < self.high)]
+                value += float(np.mean(np.interp(inside, self.grid, log_f)) - np.log(max(mass, 1e-300)))
+            best = max(best, (value, reach))
+        return best[1]
+
+    def derivative(self, t: Values, j: int) -> Values:
+        """j-th derivative of the log-density at t."""
+        if j > len(self._splines):
+            return np.zeros_like(t)
+        inside = np.clip(t, self.low, self.high)
+        value = self._splines[j - 1](inside)
+        if len(self._splines) < 2:
+            return value
+        beyond = t - inside
+        bend = np.minimum(self._splines[1](inside), 0.0)
+        if j == 1:
+            return value + bend * beyond
+        return np.where(beyond == 0, value, bend if j == 2 else 0.0)
+
+
+class IndependentScore(ScoreFunction):
+    """Scores of x = M s with independent components s, both estimated.
+
+    Parameters
+    ----------
+    degree : int
+        Degree of the one-dimensional local likelihood, 4 for scores up to order 4.
+    unmix : str
+        "ica" (FastICA), or "none" where the columns of X are already independent.
+    seed : int
+        Seed of FastICA and the folds.
+    """
+
+    def __init__(self, degree: int = 4, unmix: str = "ica", seed: int = 0) -> None:
+        if degree not in (2, 3, 4, 5, 6):
+            raise ValueError(f"degree must be 2 … 6, got {degree}")
+        if unmix not in ("ica", "none"):
+            raise ValueError(f"unmix must be 'ica' or 'none', got {unmix!r}")
+        self.degree, self.unmix, self.seed = degree, unmix, seed
+
+    def fit(self, X: npt.ArrayLike) -> IndependentScore:
+        X = check_sample(X)
+        self.n_inputs = X.shape[1]
+        self._coordinates = coordinates(X, "full" if self.unmix == "ica" else "diagonal")
+        Z = self._coordinates.points(X)
+        self._rotation = self._ica(Z) if self.unmix == "ica" and self.n_inputs > 1 else np.eye(self.n_inputs)
+        S = Z @ self._rotation
+        self.lines_ = [Line(S[:, j], self.degree, None, self.seed) for j in range(self.n_inputs)]
+        return self
+
+    def _ica(self, Z: Points) -> Float[np.ndarray, "d d"]:
+        from sklearn.decomposition import FastICA
+        from sklearn.exceptions import ConvergenceWarning
+
+        with warnings.catch_warnings():
+            # Gaussian directions cannot be distinguished and never converge; any rotation of them will do.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            ica = FastICA(
+                whiten=False,  # pyright: ignore[reportArgumentType]
+                random_state=derived_seed(self.seed, "scores", "independent components"),
+                max_iter=300,
+                tol=1e-4,
+            ).fit(Z)
+        U, _, Vt = np.linalg.svd(ica.components_)  # orthogonal to rounding
+        return (U @ Vt).T
+
+    def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
+        S = self._coordinates.points(X) @ self._rotation
+        U = self._rotation.T @ self._coordinates.directions(V)
+        G: Derivatives = []
+        for j in range(1, order + 1):
+            L = np.stack([line.derivative(S[:, i], j) for i, line in enumerate(self.lines_)], axis=1)
+            G.append(power_sum(L, U, j))
+        return G

@@ -1,6 +1,22 @@
-"""How to descend."""
+"""Nonlinear least squares: Levenberg–Marquardt over normal equations or over a linear operator.
 
-from onehidden.solvers.levenberg import LeastSquares, LevenbergMarquardt, Solution, State, solution
-from onehidden.solvers.status import Status
+A problem with few thousand parameters offers ``normal_equations`` and ``triangle`` (``Dense``); one whose J'J
+is too large offers ``linearise`` with products J v and J' r (``MatrixFree``). ``damped_least_squares`` is one
+step of the latter. Callers with a clock and a journal use ``onehidden.fit.final.descend``.
+"""
 
-__all__ = ["LeastSquares", "LevenbergMarquardt", "Solution", "State", "Status", "solution"]
+from onehidden.solvers.levenberg import LevenbergMarquardt, Solution, State, Status, solution
+from onehidden.solvers.linearised import Dense, LeastSquares, Linearisation, MatrixFree, damped_least_squares
+
+__all__ = [
+    "Dense",
+    "LeastSquares",
+    "LevenbergMarquardt",
+    "Linearisation",
+    "MatrixFree",
+    "Solution",
+    "State",
+    "Status",
+    "damped_least_squares",
+    "solution",
+]

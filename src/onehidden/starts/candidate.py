@@ -1,30 +1,22 @@
-"""What a start returns: a candidate network with its loss; and the descent that every start ends with."""
+"""A start, the candidate it returns, the descent that ends every start, and the orientation of units."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
-from onehidden.fit.form import Form
-from onehidden.fit.in_memory import NetworkFit
-from onehidden.fit.polish import descend
+from onehidden.fit.final import descend
+from onehidden.fit.least_squares import InMemoryLeastSquares
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem
+from onehidden.machine import NOMINAL
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt
-from onehidden.starts.orientation import orient
-
-_ENOUGH = (
-    3  # rows a parameter on which a descent begins (d = k = 50, n = 16 384: half the time of all rows) ...
-)
-_SAVING = 1.5  # ... where there are at least so many times more
-# Share by which each step lowers the loss next to a fit to rounding: from the units of half-trained students
-# (d = k = 50, n = 16 384, loss 1e-2) .8 to .999.
-_HALF = 0.5
-_FEWEST = 4096  # rows below which there is nothing to save
-_CHOOSE = 20_000  # rows on which hyperplanes are chosen among hundreds: no more than a descent needs
 
 Rows = Float[np.ndarray, "k d"]
 Vector = Float[np.ndarray, " k"]
@@ -34,14 +26,21 @@ Vector = Float[np.ndarray, " k"]
 class Candidate:
     """A network in the search coordinates of the problem and where it came from.
 
-    Attributes
+    Parameters
     ----------
-    network : the units, oriented.
-    loss : mean squared residual in the search form, that is before orientations are rounded to signs.
-    origin : the start.
-    weights, bias : (k, d), (k,) hyperplanes of the search form.
-    student : whether a wide student found it: what those miss, random restarts hardly find.
-    bred : whether it is made of the units of others.
+    network : OneHiddenNet
+        The units, oriented.
+    loss : float
+        Mean squared residual in the search form, before orientations are rounded to signs.
+    origin : str
+        The start.
+    weights, bias : arrays of shape (k, d) and (k,)
+        Hyperplanes of the search form.
+    overparameterised : bool
+        Whether it comes from an overparameterised network or a population: what those miss, random restarts
+        hardly find.
+    number : int
+        Which candidate of a search it is; a repaired one keeps its number.
     """
 
     network: OneHiddenNet
@@ -49,30 +48,66 @@ class Candidate:
     origin: str
     weights: Rows = field(repr=False)
     bias: Vector = field(repr=False)
-    student: bool = False
-    bred: bool = False
+    overparameterised: bool = False
+    number: int = 0
 
 
-def search_form(problem: Problem, k: int | None = None) -> Form:
-    """The orientation-free form with a linear skip where reversal is linear, the plain form elsewhere.
+@runtime_checkable
+class Start(Protocol):
+    """Where a search begins: a name, its work in operations, and candidates on request.
+
+    Attributes
+    ----------
+    name : str
+        Name in options, progress and records.
+    """
+
+    name: ClassVar[str]  # in options, progress and records
+
+    def work(self, problem: Problem) -> float:
+        """Floating-point operations of all its candidates, roughly."""
+        ...
+
+    def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
+        """Candidates in the search coordinates, lazily; ``Refused`` says that it cannot begin here."""
+        ...
+
+
+def descent_work(problem: Problem, steps: int = 60) -> float:
+    """Operations of one descent: steps times n p^2 for the normal equations and p^3/3 for the solve."""
+    p = problem.k * (problem.d + 1 + problem.bias)
+    return steps * (2.0 * problem.n * p**2 + p**3 / 3)
+
+
+def cheap_descents(problem: Problem) -> int:
+    """Return how many descents, 2 to 8, are tried before two answers that agree settle a search with noise.
+
+    As many as take a quarter of a nominal second. Five of 217 noisy tanh networks ended too early with a
+    fifth of this bound.
+    """
+    return int(np.clip(NOMINAL * 0.25 / descent_work(problem), 2, 8))
+
+
+def search_form(problem: Problem, k: int | None = None) -> Parametrisation:
+    """Return the orientation-free form with a linear skip where reversal is linear, the plain form elsewhere.
 
     Where the answer has a linear part the search has it, too.
     """
     g = problem.activation
-    free = g.reflection is not None and g.reflection.degree == 1
+    free = g.reversal is not None and g.reversal.degree == 1
     units = problem.k if k is None else k
     skip, outputs = free or problem.form.skip, problem.form.outputs
-    return Form(g, problem.d, units, problem.bias, True, skip, symmetrised=free, outputs=outputs)
+    return Parametrisation(g, problem.d, units, problem.bias, True, skip, symmetrised=free, outputs=outputs)
 
 
-def search_fit(problem: Problem, form: Form) -> NetworkFit:
-    """The least-squares problem of a form over the rows of a search."""
-    return NetworkFit(form, problem.Z, problem.y, problem.weight)
+def search_fit(problem: Problem, form: Parametrisation) -> InMemoryLeastSquares:
+    """Return the least-squares problem of a form over the rows of a search."""
+    return InMemoryLeastSquares(form, problem.Z, problem.y, problem.weight)
 
 
 def refine(
     problem: Problem,
-    form: Form,
+    form: Parametrisation,
     theta: Float[np.ndarray, " p"],
     run: Run,
     origin: str,
@@ -84,10 +119,10 @@ def refine(
 
     It ends after ``patience`` steps in a row that each lower the loss by a smaller share than ``slow``.
     """
-    n = problem.numbers
+    n = problem.n_values
     floor = problem.rows.rounding.search_floor(n)
     solver = LevenbergMarquardt(
-        max_steps, floor, beyond=False, patience=patience, slow=slow, enough=1e-2 / n, least=1e-13
+        max_steps, floor, beyond=False, patience=patience, slow=slow, rtol=1e-2 / n, least=1e-13
     )
     solution = descend(solver, search_fit(problem, form), theta, run.at("descent"), origin, n)
     weights, _, bias, _, _ = form.unpack(solution.theta)
@@ -96,9 +131,9 @@ def refine(
 
 
 def best_refined(
-    problem: Problem, form: Form, planes: Float[np.ndarray, "P k e"], run: Run, origin: str
+    problem: Problem, form: Parametrisation, planes: Float[np.ndarray, "P k e"], run: Run, origin: str
 ) -> Candidate:
-    """The best of these networks, given by hyperplanes (a_i, b_i), after a descent in double precision."""
+    """Return the best of networks given by hyperplanes (a_i, b_i), after a descent."""
     best = None
     for number, plane in enumerate(np.asarray(planes, float)):
         if best is not None and run.expired():
@@ -112,7 +147,7 @@ def best_refined(
 
 
 def refine_in_two(
-    problem: Problem, form: Form, weights: Rows, bias: Vector, run: Run, origin: str
+    problem: Problem, form: Parametrisation, weights: Rows, bias: Vector, run: Run, origin: str
 ) -> Candidate:
     """Refined from these hyperplanes; where rows abound, most of the way on some of them."""
     few = _enough_rows(problem, form, run)
@@ -128,7 +163,7 @@ def refine_in_two(
 
 
 def refine_at_once(
-    problem: Problem, form: Form, weights: Rows, bias: Vector, run: Run, origin: str
+    problem: Problem, form: Parametrisation, weights: Rows, bias: Vector, run: Run, origin: str
 ) -> Candidate | None:
     """Refined to rounding by steps that halve the loss at least, each of them; None as soon as one does not.
 
@@ -136,7 +171,7 @@ def refine_at_once(
     """
     few = _enough_rows(problem, form, run) or problem
     begin = complete(few, form, weights, bias)
-    found = refine(few, form, begin, run.at("some rows"), origin, patience=1, slow=_HALF)
+    found = refine(few, form, begin, run.at("some rows"), origin, patience=1, slow=0.5)
     rounding = problem.rows.rounding
     if not rounding.found(found.loss):
         return None
@@ -144,29 +179,29 @@ def refine_at_once(
     return replace(found, loss=loss) if rounding.found(loss) else None
 
 
-def _enough_rows(problem: Problem, form: Form, run: Run) -> Problem | None:
-    """The problem on as many rows as determine its parameters well; None where that would save little."""
-    rows = max(_ENOUGH * form.size, _FEWEST)
-    if problem.n < _SAVING * rows:
+def _enough_rows(problem: Problem, form: Parametrisation, run: Run) -> Problem | None:
+    """Return the problem on as many rows as determine its parameters; None where that saves little."""
+    rows = max(3 * form.size, 4096)
+    if problem.n < 1.5 * rows:
         return None
     return some_rows(problem, rows, run.rng("some rows"))
 
 
 def some_rows(problem: Problem, most: int, rng: np.random.Generator) -> Problem:
-    """The problem on so many of its rows at most, in their order."""
+    """Return the problem on so many of its rows at most, in their order."""
     if problem.n <= most:
         return problem
     return problem.take(np.sort(rng.choice(problem.n, most, replace=False)))
 
 
 def rows_to_choose(problem: Problem) -> Problem:
-    """The problem on rows spread evenly over its own, to choose among many hyperplanes in bounded memory."""
-    every = max(1, problem.n // _CHOOSE)
+    """Return the problem on evenly spread rows, to choose among many hyperplanes in bounded memory."""
+    every = max(1, problem.n // 20_000)  # no more than a descent needs
     return problem if every == 1 else problem.take(np.arange(0, problem.n, every))
 
 
 def lift(candidate: Candidate, basis: Float[np.ndarray, "d r"]) -> Candidate:
-    """A candidate of a subspace in the coordinates of the whole."""
+    """Return a candidate of a subspace in the coordinates of the whole."""
     net = candidate.network
     lifted = OneHiddenNet(
         net.weights @ basis.T, net.output, net.bias, net.intercept, net.activation, basis @ net.linear
@@ -175,26 +210,26 @@ def lift(candidate: Candidate, basis: Float[np.ndarray, "d r"]) -> Candidate:
 
 
 def unit_columns(
-    form: Form, Z: Float[np.ndarray, "n d"], weights: Rows, bias: Vector
+    form: Parametrisation, Z: Float[np.ndarray, "n d"], weights: Rows, bias: Vector
 ) -> Float[np.ndarray, "n k"]:
     """(n, k) values of units with these hyperplanes, in the form's activation."""
     return form.g(Z @ weights.T + bias)
 
 
-def fixed_columns(form: Form, Z: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n m"]:
-    """The columns every least-squares fit of a form has: a constant and, with a skip, the inputs."""
+def fixed_columns(form: Parametrisation, Z: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n m"]:
+    """Return the columns every least-squares fit of a form has: a constant and, with a skip, the inputs."""
     return np.column_stack([np.ones(len(Z)), *([Z] if form.skip else [])])
 
 
 def least_squares_columns(
-    problem: Problem, form: Form, weights: Rows, bias: Vector
+    problem: Problem, form: Parametrisation, weights: Rows, bias: Vector
 ) -> Float[np.ndarray, "n m"]:
     """Weighted columns of the units, then the fixed ones: what outputs, intercept and skip multiply."""
     columns = [unit_columns(form, problem.Z, weights, bias), fixed_columns(form, problem.Z)]
     return problem.weighted(np.column_stack(columns))
 
 
-def complete(problem: Problem, form: Form, weights: Rows, bias: Vector) -> Float[np.ndarray, " p"]:
+def complete(problem: Problem, form: Parametrisation, weights: Rows, bias: Vector) -> Float[np.ndarray, " p"]:
     """Parameters with the given hyperplanes and least-squares outputs, skip and intercept."""
     # A trace of ridge: parallel units would share one output as +huge and -huge.
     design = least_squares_columns(problem, form, weights, bias)
@@ -206,6 +241,61 @@ def complete(problem: Problem, form: Form, weights: Rows, bias: Vector) -> Float
     return form.pack(weights, coefficient[:k], bias, beta, coefficient[k])
 
 
-def completed_loss(problem: Problem, form: Form, weights: Rows, bias: Vector) -> float:
+def completed_loss(problem: Problem, form: Parametrisation, weights: Rows, bias: Vector) -> float:
     """Mean squared residual with the given hyperplanes, everything else by least squares."""
-    return search_fit(problem, form).loss(complete(problem, form, weights, bias)) / problem.numbers
+    return search_fit(problem, form).loss(complete(problem, form, weights, bias)) / problem.n_values
+
+
+def orient(form: Parametrisation, theta: np.ndarray, linear: bool = False) -> OneHiddenNet:
+    """Return the network of a fitted form; units of an orientation-free fit are oriented by the skip.
+
+    With a ``linear`` part of its own the network keeps what its units do not explain; any orientation fits.
+
+    With g = (g - h) + h, h(t) = h_1 t, a unit oriented by s adds s h_1 w (a, b) to the skip: beta =
+    h_1 sum_i s_i w_i a_i, solved for s in {-1, 1}^k by trying all, or by least squares and then flips while
+    they help.
+    """
+    theta = np.asarray(theta, float)
+    if not form.symmetrised:
+        weights, output, bias, beta, intercept = form.unpack(theta)
+        return OneHiddenNet(weights, output, bias, intercept, form.activation, beta if linear else None)
+    columns, beta = skip_columns(form, theta)
+    if linear:
+        rest = (beta - columns.sum(axis=1)).reshape(form.d, *form.tail)
+        net = oriented(form, theta, np.ones(form.k))
+        return OneHiddenNet(net.weights, net.output, net.bias, net.intercept, net.activation, rest)
+    if form.k <= 14:
+        patterns = all_orientations(form.k)
+        misfit = np.sum((beta - patterns @ columns.T) ** 2, axis=1)
+        return oriented(form, theta, patterns[int(np.argmin(misfit))])
+    signs = np.where(np.linalg.lstsq(columns, beta, rcond=None)[0] < 0, -1.0, 1.0)
+    misfit = beta - columns @ signs
+    for _ in range(4 * form.k):
+        change = 4 * signs * (columns.T @ misfit) + 4 * np.sum(columns**2, axis=0)
+        best = int(np.argmin(change))
+        if change[best] >= -1e-12 * (beta @ beta):
+            break
+        misfit = misfit + 2 * signs[best] * columns[:, best]
+        signs[best] = -signs[best]
+    return oriented(form, theta, signs)
+
+
+def skip_columns(form: Parametrisation, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(d q, k) what each unit adds to the skip in its own orientation, and the fitted skip (d q,)."""
+    weights, output, _, beta, _ = form.unpack(theta)
+    each = weights[:, :, None] * output.reshape(form.k, 1, form.q)
+    return form.activation.orientation_part[1] * each.reshape(form.k, -1).T, beta.reshape(-1)
+
+
+def all_orientations(k: int) -> np.ndarray:
+    """(2^k, k) every pattern of signs, all positive first."""
+    return 1.0 - 2.0 * ((np.arange(2**k)[:, None] >> np.arange(k)) & 1)
+
+
+def oriented(form: Parametrisation, theta: np.ndarray, signs: np.ndarray) -> OneHiddenNet:
+    """Return the network of an orientation-free fit with its units oriented by these signs."""
+    weights, output, bias, _, intercept = form.unpack(theta)
+    slope = form.activation.orientation_part[1]
+    weights, bias = weights * signs[:, None], bias * signs
+    constant = intercept - slope * (bias @ output)
+    return OneHiddenNet(weights, output, bias, constant, form.activation)

@@ -11,71 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import permutations
 
 import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
+from onehidden.moments.packing import symmetric_part
 from onehidden.refused import Refused
+from onehidden.solvers import LevenbergMarquardt
 from onehidden.streams import stream
 
 _EPS = np.finfo(float).eps
 
 
 @dataclass(frozen=True)
-class Decomposition:
-    """T ~ sum_i weights_i u_i^(⊗m).
-
-    Attributes
-    ----------
-    components : (k, r) unit rows u_i, largest |weight| first, the largest entry of a row positive.
-    weights : (k,) signed weights.
-    residual : |T - fit| / |T| in the Frobenius norm.
-    """
-
-    components: np.ndarray
-    weights: np.ndarray
-    residual: float
-
-
-@dataclass(frozen=True)
 class JointDecomposition:
-    """T_l ~ sum_i weights_li u_i^(⊗m_l): several tensors, one set of directions.
+    """T_l ~ sum_i weights_li u_i^(⊗m_l): several tensors, one set of directions."""
 
-    Attributes
-    ----------
-    components : (k, r) unit rows, the largest total weight first, the largest entry of a row positive.
-    weights : (L, k) signed weights, a row for each tensor.
-    residual : square root of the weighted squared misfit over the weighted squared norm.
-    """
-
+    # (k, r) unit rows, the largest total weight first, the largest entry of a row positive.
     components: np.ndarray
-    weights: np.ndarray
-    residual: float
-
-
-def decompose(
-    tensor: npt.ArrayLike, rank: int, seed: int = 0, *, restarts: int = 6, tolerance: float = 1e-12
-) -> Decomposition:
-    """Decompose one symmetric tensor of order 3 or more into ``rank`` independent components.
-
-    Parameters
-    ----------
-    tensor : (r, r, r) or (r, r, r, r); its symmetric part is used (the rest is orthogonal to every fit).
-    rank : number k of components, at most r.
-    seed : of the random contractions.
-    restarts : random contractions tried; the smallest residual wins.
-    tolerance : a relative residual at which no further restart is made.
-    """
-    array = np.asarray(tensor, float)
-    if array.ndim < 3:
-        raise ValueError(
-            f"one matrix does not determine its components: give a tensor of order 3 or more, got order "
-            f"{array.ndim}, or several matrices to joint_decompose"
-        )
-    joint = joint_decompose([array], rank, seed, restarts=restarts, tolerance=tolerance)
-    return Decomposition(joint.components, joint.weights[0], joint.residual)
+    weights: np.ndarray  # (L, k) signed, a row for each tensor
+    residual: float  # square root of the weighted squared misfit over the weighted squared norm
 
 
 def joint_decompose(
@@ -83,19 +39,14 @@ def joint_decompose(
     rank: int,
     seed: int = 0,
     *,
-    precisions: Sequence[float] | None = None,
-    restarts: int = 6,
-    tolerance: float = 1e-12,
+    precisions: Sequence[float] | None = None,  # weight of each squared misfit; None: 1 / |T|^2
+    restarts: int = 6,  # random contractions tried; the smallest residual wins
+    tolerance: float = 1e-12,  # relative residual at which no further restart is made
 ) -> JointDecomposition:
-    """Decompose symmetric matrices and tensors that share their directions.
+    """Decompose symmetric matrices and tensors that share ``rank`` directions.
 
-    Parameters
-    ----------
-    tensors : arrays of order 2, 3, 4, … and one common side r; at least two when all are matrices.
-    rank : number k of components, at most r.
-    seed : of the random contractions.
-    precisions : weight of each squared misfit, such as 1 / variance of an entry; 1 / |T|² when None.
-    restarts, tolerance : as in ``decompose``.
+    The tensors have orders 2, 3, 4, ... and one common side, which is ``rank`` or more; one has order 3 or
+    more, or there are several matrices. Their symmetric parts are used.
     """
     arrays = _checked(tensors, rank)
     norms = np.array([np.linalg.norm(a) for a in arrays])
@@ -145,15 +96,10 @@ def _checked(tensors: Sequence[npt.ArrayLike], rank: int) -> list[np.ndarray]:
         raise ValueError(f"rank must be between 1 and the side {side} of the tensors, got {rank}")
     if len(arrays) == 1 and arrays[0].ndim == 2:
         raise ValueError("one matrix does not determine its components: give two or more, or a tensor")
-    arrays = [_symmetrise(a) for a in arrays]
+    arrays = [symmetric_part(a) for a in arrays]
     if any(np.linalg.norm(a) == 0 for a in arrays):
         raise Refused("a tensor is zero after symmetrisation: it has no components to find")
     return arrays
-
-
-def _symmetrise(a: np.ndarray) -> np.ndarray:
-    orders = list(permutations(range(a.ndim)))
-    return sum((a.transpose(p) for p in orders), np.zeros_like(a)) / len(orders)
 
 
 def _common_basis(arrays: list[np.ndarray], omega: np.ndarray, rank: int) -> np.ndarray:
@@ -169,7 +115,7 @@ def _common_basis(arrays: list[np.ndarray], omega: np.ndarray, rank: int) -> np.
 
 
 def projected(a: np.ndarray, basis: Float[np.ndarray, "r k"]) -> np.ndarray:
-    """The tensor contracted with the basis along every axis."""
+    """Return the tensor contracted with the basis along every axis."""
     for _ in range(a.ndim):  # contracting the first axis puts the new one last: after m turns all are done
         a = np.tensordot(a, basis, axes=(0, 0))
     return a
@@ -323,54 +269,49 @@ def _normal_equations(
     return full, np.concatenate([gradient_u.ravel(), gradient_w.ravel()])
 
 
-def _refine(
-    arrays: list[np.ndarray],
-    omega: np.ndarray,
-    start: np.ndarray,
-    weights: np.ndarray | None = None,
-    steps: int = 60,
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Levenberg–Marquardt on the tensors; unit rows, weights and the weighted squared misfit."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+class _TensorFit:
+    """Weighted least squares of tensors in components and weights, for ``LevenbergMarquardt``."""
 
-    orders = [a.ndim for a in arrays]
+    def __init__(self, arrays: list[np.ndarray], omega: np.ndarray, rank: int) -> None:
+        self.arrays, self.omega, self.shape = arrays, omega, (rank, len(arrays[0]))
+
+    def parts(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Components (k, r) and weights (L, k)."""
+        size = self.shape[0] * self.shape[1]
+        return theta[:size].reshape(self.shape), theta[size:].reshape(-1, self.shape[0])
+
+    def loss(self, theta: np.ndarray) -> float:
+        """Return the weighted sum of squared misfits."""
+        misfits = _misfits(self.arrays, *self.parts(theta))
+        return float(sum(weight * np.sum(e**2) for weight, e in zip(self.omega, misfits, strict=True)))
+
+    def normal_equations(
+        self, theta: np.ndarray, rough: bool = False
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """J'J, J'r and r'r."""
+        U, W = self.parts(theta)
+        orders, misfits = [a.ndim for a in self.arrays], _misfits(self.arrays, U, W)
+        matrix, gradient = _normal_equations(orders, misfits, self.omega, U, W)
+        return matrix, -gradient, self.loss(theta)
+
+    def triangle(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """R and Q'r from the eigenvectors of J'J: J itself is not formed."""
+        matrix, gradient, _ = self.normal_equations(theta)
+        value, vector = np.linalg.eigh(matrix)
+        root = np.sqrt(np.maximum(value, _EPS * value[-1]))
+        return root[:, None] * vector.T, (vector.T @ gradient) / root
+
+
+def _refine(
+    arrays: list[np.ndarray], omega: np.ndarray, start: np.ndarray, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Levenberg-Marquardt on the tensors: unit rows, weights and the weighted squared misfit."""
     U = _unit(start)
     W = best_weights(arrays, U) if weights is None else weights
-    misfits = _misfits(arrays, U, W)
-    cost = _cost(misfits, omega)
-    damping, small = 1e-3, 0
-    for _ in range(steps):
-        matrix, gradient = _normal_equations(orders, misfits, omega, U, W)
-        scale = np.maximum(np.diag(matrix), _EPS * np.max(np.diag(matrix)))
-        accepted = False
-        for _ in range(8):
-            try:
-                factor = cho_factor(matrix + np.diag(damping * scale), check_finite=False)
-            except LinAlgError:
-                damping = max(10 * damping, 1e-12)
-                continue
-            delta = cho_solve(factor, gradient, check_finite=False)
-            U_new = U + delta[: U.size].reshape(U.shape)
-            W_new = W + delta[U.size :].reshape(W.shape)
-            length = np.linalg.norm(U_new, axis=1)
-            U_new = U_new / length[:, None]
-            W_new = W_new * length[None, :] ** np.array(orders)[:, None]
-            new_misfits = _misfits(arrays, U_new, W_new)
-            new_cost = _cost(new_misfits, omega)
-            if new_cost <= cost:
-                accepted = True
-                break
-            damping = max(5 * damping, 1e-12)
-        if not accepted:
-            break
-        gain, moved = cost - new_cost, float(np.max(np.abs(U_new - U)))
-        U, W, misfits, cost = U_new, W_new, new_misfits, new_cost
-        damping = damping / 10 if damping > 1e-15 else 0.0
-        small = small + 1 if gain <= 1e-9 * cost or moved < 1e-14 else 0
-        if small >= 2 or cost <= (4 * _EPS) ** 2:
-            break
-    return U, W, cost
-
-
-def _cost(misfits: list[np.ndarray], omega: np.ndarray) -> float:
-    return float(sum(weight * np.sum(e**2) for weight, e in zip(omega, misfits, strict=True)))
+    fit = _TensorFit(arrays, omega, len(U))
+    solver = LevenbergMarquardt(60, floor=(4 * _EPS) ** 2, damping=1e-3, rtol=1e-9)
+    found = solver.solve(fit, np.concatenate([U.ravel(), W.ravel()]))
+    U, W = fit.parts(found.theta)
+    length = np.linalg.norm(U, axis=1)
+    orders = np.array([a.ndim for a in arrays])
+    return U / length[:, None], W * length[None, :] ** orders[:, None], found.loss

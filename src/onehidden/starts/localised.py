@@ -7,19 +7,21 @@ that Gaussian, Stein's identity inside the component gives
 
 the same directions with other weights for every component and order. For a ReLU without bias, a_i of length
 s_i in the component and t_i = ⟨a_i, μ_c⟩ / s_i, κ_2 = φ(t_i)/s_i, κ_3 = -t_i φ(t_i)/s_i² and
-κ_4 = (t_i² - 1) φ(t_i)/s_i³. So a direction that one tensor does not see is seen by another, and the average
-over components, the moment of the whole law, may vanish where its parts do not: for ½N(1, I) + ½N(-1, I) and
+κ_4 = (t_i² - 1) φ(t_i)/s_i³. A direction that one tensor does not show is shown by another, and the average
+over components, the moment of the whole law, may vanish where theirs do not: for ½N(1, I) + ½N(-1, I) and
 A = I those of order 3 cancel and those of order 4 are zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from onehidden.fit.problem import Problem
 from onehidden.laws import GaussianMixture
 from onehidden.moments.components import (
     LARGEST_SIDE,
@@ -29,27 +31,84 @@ from onehidden.moments.components import (
     moments_in_reach,
     variance_of,
 )
+from onehidden.moments.weighting import checked_samples
 from onehidden.precision import in_double
 from onehidden.refused import Refused
-from onehidden.starts.joint_diagonalisation import best_weights, joint_decompose, projected
-from onehidden.starts.orthogonal_frame import shared_frame
+from onehidden.run import Run
+from onehidden.starts.candidate import Candidate, descent_work, refine_in_two, search_form
+from onehidden.starts.input_model import input_model
+from onehidden.starts.joint_diagonalisation import joint_decompose
+from onehidden.starts.magnitudes import fit_units, perturbed
+from onehidden.starts.span import moment_work, one_output
 
-DIRECT = 1200  # unknowns of the decomposition up to which several contractions are tried
+
+@dataclass(frozen=True)
+class Localised:
+    """Directions from the moments of each cluster of the inputs, decomposed jointly.
+
+    Parameters
+    ----------
+    clusters : bool
+        Whether the inputs must form clusters that most rows clearly belong to; else any fitted mixture will
+        do.
+    copies : int
+        Perturbed copies of the directions: near the least number of samples one descent may stall where
+        another from nearby does not.
+    """
+
+    name: ClassVar[str] = "localised"
+    clusters: bool = True
+    copies: int = 3
+
+    def work(self, problem: Problem) -> float:
+        """Operations of the moments and of all descents."""
+        return moment_work(problem) + (1 + self.copies) * descent_work(problem)
+
+    def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
+        """Yield the units along the directions found, refined, then perturbed copies."""
+        one_output(problem, self.name)
+        inputs, most = input_model(problem), min(problem.d, LARGEST_SIDE)
+        if problem.k > most:
+            raise Refused(
+                f"the localised start finds at most {most} units, got {problem.k}: use start='wide'"
+            )
+        law = inputs.clusters(self.clusters)
+        if law is None:
+            raise Refused(
+                "the inputs form one Gaussian component or no clear clusters: the localised start needs "
+                "several, use start='tensor'"
+            )
+        Z, y, weight = problem.Z, problem.y, problem.weight
+        found = localised_start(Z, y, problem.k, law=law, weight=weight, seed=run.seed)
+        for (_, m), z in found.signals.items():
+            inputs.record_signal(m, z)
+        net = fit_units(Z, y, found.directions, problem.activation, bias=problem.bias, weight=weight)
+        moved = perturbed(net.weights, self.copies, run.rng("copies of the localised start"))
+        for i, weights in enumerate([net.weights, *moved]):
+            if i and run.expired():
+                return
+            yield refine_in_two(problem, search_form(problem), weights, net.bias, run.at(i), "localised")
 
 
 @dataclass(frozen=True)
 class LocalisedStart:
-    """Directions of the units and what each component's moments said.
+    """Directions of the units and what each component's moments show.
 
-    Attributes
+    Parameters
     ----------
-    directions : (k, d) unit rows in the coordinates of X, up to order and sign.
-    signals : z-value of every tensor formed, by (component, order).
-    used : the (component, order) decomposed jointly.
-    weights : (len(used), k) w_i κ_{m,c,i} |a_i|^m of each tensor used, |a_i| taken in coordinates in which
-        the components have unit covariance on average.
-    residual : relative misfit of the joint decomposition, weighted by precision; noise counts.
-    law : the mixture whose components they are.
+    directions : array of shape (k, d)
+        Unit rows in the coordinates of X, up to order and sign.
+    signals : dict
+        z-value of every tensor formed, by (component, order).
+    used : tuple of (component, order)
+        The tensors decomposed jointly.
+    weights : array of shape (len(used), k)
+        w_i kappa_{m,c,i} |a_i|^m of each tensor used, |a_i| taken in coordinates in which the components
+        have unit covariance on average.
+    residual : float
+        Relative misfit of the joint decomposition, weighted by precision, noise included.
+    law : GaussianMixture
+        The mixture whose components they are.
     """
 
     directions: np.ndarray
@@ -57,9 +116,10 @@ class LocalisedStart:
     used: tuple[tuple[int, int], ...]
     weights: np.ndarray
     residual: float
-    law: GaussianMixture
+    law: GaussianMixture = field(repr=False)
 
 
+@in_double
 def localised_start(
     X: npt.ArrayLike,
     y: npt.ArrayLike,
@@ -68,127 +128,37 @@ def localised_start(
     law: object = None,
     weight: npt.ArrayLike | None = None,
     orders: Sequence[int] = (2, 3, 4),
-    rows: str = "any",
     seed: int = 0,
 ) -> LocalisedStart:
-    """The directions that the moments of all components share.
+    """Return the directions that the moments of all components share.
 
     Parameters
     ----------
-    X, y : (n, d) and (n,).
-    hidden : number k of units, at most d and at most 64.
-    law : ``GaussianMixture`` or a fitted ``MixtureScore``; None fits one to X.
-    weight : (n,) how much each row counts, or None.
-    orders : of the moments, among 2, 3 and 4; tensors whose signal is not seen are left out.
-    rows : "any" independent directions; "orthogonal" where the components are round, which stands more noise;
-        or "whitened": orthogonal once the moments of order 2, then all of one sign, are the identity.
-    seed : of the mixture fit and of the random starts; another seed is another decomposition.
+    X : array_like of shape (n, d)
+        Inputs.
+    y : array_like of shape (n,)
+        Target.
+    hidden : int
+        Number k of units, at most d and at most 64.
+    law : GaussianMixture or MixtureScore, optional
+        The law of the inputs; None fits a mixture to X.
+    weight : array_like of shape (n,), optional
+        How much each row counts.
+    orders : sequence of int
+        Orders of the moments, among 2, 3 and 4. Tensors without signal are left out.
+    seed : int
+        Of the mixture fit and the decomposition.
+
+    Returns
+    -------
+    LocalisedStart
+        Directions, signals and the joint decomposition.
+
+    Raises
+    ------
+    Refused
+        Where the moments do not determine the units.
     """
-    if rows not in ("any", "orthogonal", "whitened"):
-        raise ValueError(f"rows must be 'any', 'orthogonal' or 'whitened', got {rows!r}")
-    tensors = localised_tensors(X, y, hidden, law=law, weight=weight, orders=orders, seed=seed)
-    return tensors.start(rows, seed)
-
-
-@dataclass(frozen=True)
-class LocalisedTensors:
-    """The tensors T_m^(c) whose signal is seen, in coordinates in which the components are round on average.
-
-    Attributes
-    ----------
-    hidden : number k of units.
-    tensors : of side r, one for each of ``used``.
-    variances : of T(u, …, u) at a unit vector u.
-    signals, used, law : as in ``LocalisedStart``.
-    outward : (r, d) maps rows in the coordinates of the tensors to rows in those of X.
-    """
-
-    hidden: int
-    tensors: list[np.ndarray] = field(repr=False)
-    variances: np.ndarray
-    signals: dict[tuple[int, int], float]
-    used: tuple[tuple[int, int], ...]
-    law: GaussianMixture = field(repr=False)
-    outward: np.ndarray = field(repr=False)
-
-    def below(self, order: int) -> LocalisedTensors:
-        """Without the tensors of that order and more, where some determine the units alone."""
-        keep = [i for i, t in enumerate(self.tensors) if t.ndim < order]
-        if len(keep) == len(self.tensors) or all(self.tensors[i].ndim < 3 for i in keep):
-            return self
-        return replace(
-            self,
-            tensors=[self.tensors[i] for i in keep],
-            variances=self.variances[keep],
-            used=tuple(self.used[i] for i in keep),
-        )
-
-    @property
-    def unknowns(self) -> int:
-        """Of a free decomposition, whose steps cost their cube."""
-        return self.hidden * len(self.tensors[0])
-
-    def start(self, rows: str = "any", seed: int = 0) -> LocalisedStart:
-        """Decompose them; ``rows`` as in ``localised_start``."""
-        k, precisions = self.hidden, list(1 / self.variances)
-        if rows == "any":
-            found = joint_decompose(
-                self.tensors, k, seed, precisions=precisions, restarts=6 if self.unknowns <= DIRECT else 1
-            )
-            U = found.components
-        elif rows == "orthogonal":
-            U = shared_frame(self.tensors, k, seed, precisions=precisions)[0]
-        else:
-            whiten, back = self._whitening()
-            core = [projected(t, whiten) for t in self.tensors]
-            # On average over directions noise grows by the same factor as the tensor's own scale.
-            grown = [np.mean(np.sum(whiten**2, axis=0)) ** t.ndim for t in core]
-            U = shared_frame(core, k, seed, precisions=list(precisions / np.array(grown)))[0] @ back
-            U /= np.linalg.norm(U, axis=1, keepdims=True)
-        weights = best_weights(self.tensors, U)
-        out = U @ self.outward
-        out /= np.linalg.norm(out, axis=1, keepdims=True)
-        return LocalisedStart(out, self.signals, self.used, weights, self._misfit(U, weights), self.law)
-
-    def _whitening(self) -> tuple[np.ndarray, np.ndarray]:
-        """W (r, k) with W' M W = ± I for the mean M of the matrices, and (k, r) rows that lead back."""
-        matrices = [(t, 1 / v) for t, v in zip(self.tensors, self.variances, strict=True) if t.ndim == 2]
-        if not matrices:
-            raise Refused("no moment of order 2 stands out of its noise: rows='whitened' needs one")
-        value, vector = np.linalg.eigh(sum(p * t for t, p in matrices) / sum(p for _, p in matrices))
-        top = np.argsort(-np.abs(value))[: self.hidden]
-        value, vector = value[top], vector[:, top]
-        # The root mean square eigenvalue of noise alone: weaker ones would be blown up beyond use.
-        noise = np.sqrt(len(matrices[0][0]) / sum(p for _, p in matrices) / 2)
-        if np.any(np.sign(value) != np.sign(value[0])) or np.min(np.abs(value)) < noise:
-            raise Refused(
-                "the moments of order 2 are indefinite or as small as their noise in some direction: "
-                "use rows='any'"
-            )
-        root = np.sqrt(np.abs(value))
-        return vector / root, (vector * root).T
-
-    def _misfit(self, U: np.ndarray, weights: np.ndarray) -> float:
-        gram, left, total = U @ U.T, 0.0, 0.0
-        for t, w, v in zip(self.tensors, weights, self.variances, strict=True):
-            size = float(np.sum(t**2)) / v
-            left += size - float(w @ gram**t.ndim @ w) / v
-            total += size
-        return float(np.sqrt(max(left, 0.0) / total))
-
-
-@in_double
-def localised_tensors(
-    X: npt.ArrayLike,
-    y: npt.ArrayLike,
-    hidden: int,
-    *,
-    law: object = None,
-    weight: npt.ArrayLike | None = None,
-    orders: Sequence[int] = (2, 3, 4),
-    seed: int = 0,
-) -> LocalisedTensors:
-    """One or two passes over the samples; parameters as in ``localised_start``."""
     X, y, weight = _checked(X, y, hidden, weight)
     chosen = _checked_orders(orders)
     law = fit_mixture(X, weight, seed) if law is None else as_mixture(law)
@@ -200,7 +170,7 @@ def localised_tensors(
             "start='tensor'"
         )
     # Where the components are round on average the noise of a tensor is the same in all directions, and
-    # one variance a tensor says it all.
+    # one variance a tensor is enough.
     inverse = np.linalg.inv(np.linalg.cholesky(np.tensordot(law.weights, law.covs, axes=1)))
     inside = GaussianMixture(law.weights, law.means @ inverse.T, inverse @ law.covs @ inverse.T)
     basis, moments = moments_in_reach(X @ inverse.T, y, weight, inside, hidden, chosen)
@@ -209,8 +179,12 @@ def localised_tensors(
     tensors = [moments[c][m] for c, m in used]
     variances = np.array([variance_of(moments[c], m) for c, m in used])
     _must_determine(tensors, variances, max(signals.values(), default=0.0))
-    outward = inverse if basis is None else basis.T @ inverse
-    return LocalisedTensors(hidden, tensors, variances, signals, used, law, outward)
+    # Another contraction may help where one is cheap: its steps cost the cube of the unknowns.
+    restarts = 6 if hidden * len(tensors[0]) <= 1200 else 1
+    found = joint_decompose(tensors, hidden, seed, precisions=list(1 / variances), restarts=restarts)
+    out = found.components @ (inverse if basis is None else basis.T @ inverse)
+    out /= np.linalg.norm(out, axis=1, keepdims=True)
+    return LocalisedStart(out, signals, used, found.weights, found.residual, law)
 
 
 def _must_determine(tensors: list[np.ndarray], variances: np.ndarray, best: float) -> None:
@@ -238,22 +212,13 @@ def _must_determine(tensors: list[np.ndarray], variances: np.ndarray, best: floa
 def _checked(
     X: npt.ArrayLike, y: npt.ArrayLike, hidden: int, weight: npt.ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    X, y = np.asarray(X, float), np.asarray(y, float)
-    if X.ndim != 2 or y.shape != (len(X),):
-        raise ValueError(f"expected X (n, d) and y (n,), got shapes {X.shape} and {y.shape}")
-    if not (np.all(np.isfinite(X)) and np.all(np.isfinite(y))):
-        raise ValueError("X and y must be finite: they hold NaN or infinity")
+    X, y, weight = checked_samples(X, y, weight)
     most = min(X.shape[1], LARGEST_SIDE)
     if not 1 <= hidden <= most:
         raise Refused(
             f"hidden = {hidden} is outside 1 … {most}: the tensors of {X.shape[1]} inputs show no more "
             f"directions, and none beyond {LARGEST_SIDE} are decomposed; use start='wide'"
         )
-    if weight is None:
-        return X, y, None
-    weight = np.asarray(weight, float)
-    if weight.shape != y.shape or not np.all(weight >= 0) or not 0 < np.sum(weight) < np.inf:
-        raise ValueError("weight must be (n,) numbers of at least 0, finite and not all 0")
     return X, y, weight
 
 

@@ -1,11 +1,13 @@
 """From directions to a network: orientation, length, bias and output weight of every unit.
 
 For homogeneous g without bias the length is a convention and only the orientation and the output weight are
-left; otherwise lengths and biases are searched on a grid by exchange, one unit at a time, and polished by a
+left; otherwise lengths and biases are searched on a grid by exchange, one unit at a time, and refined by a
 small least squares with the directions held.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Float
@@ -13,11 +15,6 @@ from jaxtyping import Float
 from onehidden.activations import Activation
 from onehidden.moments.weighting import Weight, of_rows, rooted, weighted_mean
 from onehidden.network import OneHiddenNet
-
-_LENGTHS = np.geomspace(0.25, 6.0, 10)
-_BIASES = np.linspace(-1.5, 1.5, 7)
-_MOST_ROWS = 20_000
-_SWEEPS = 4
 
 
 def signs_from_moments(
@@ -48,30 +45,30 @@ def fit_units(
     orientations: Float[np.ndarray, " k"] | None = None,
     weight: Weight = None,
 ) -> OneHiddenNet:
-    """The network whose rows lie along ``directions`` (k, d) and that fits y best.
+    """Return the network whose rows lie along ``directions`` (k, d) and that fits y best.
 
     ``bias`` allows hidden biases and an intercept. ``orientations`` is a first guess; the data decide.
     ``weight`` (n,) says how much each row counts.
     """
-    rows = slice(0, min(len(X), _MOST_ROWS))
+    rows = slice(0, min(len(X), 20_000))
     t = X[rows] @ directions.T
     target, counts = y[rows], of_rows(weight, rows)
     k = len(directions)
     middle = weighted_mean(t, counts)
     spread = np.maximum(np.sqrt(weighted_mean((t - middle) ** 2, counts)), np.finfo(float).tiny)
-    # A sigmoid turned around leaves a constant: fit one beside, choose orientations that absorb it last.
-    turns = activation.reflection is not None and activation.reflection.degree == 0 and not bias
-    constant = bias or turns
+    # A reversed sigmoid leaves a constant: fit one, and choose the orientations that absorb it last.
+    reversible = activation.reversal is not None and activation.reversal.degree == 0 and not bias
+    constant = bias or reversible
     grid = _grid(activation, bias)
     columns = np.stack([activation(s * length * t / spread + b) for s, length, b in grid], axis=1)
     chosen = _exchange(columns, target, grid, constant, orientations, counts)
     scale = np.array([grid[c][0] * grid[c][1] for c in chosen]) / spread
     shift = np.array([grid[c][2] for c in chosen])
     if activation.homogeneity is None or bias:
-        scale, shift = _polish(t, target, activation, scale, shift, bias, constant, counts)
+        scale, shift = _refined(t, target, activation, scale, shift, bias, constant, counts)
     if activation.homogeneity is not None:  # unit rows by convention; the sign is the orientation
         shift, scale = shift / np.abs(scale), np.sign(scale)
-    if turns:
+    if reversible:
         output = _outputs(t * scale + shift, target, activation, True, counts)
         scale = scale * _absorbing_signs(output[:k], float(output[k]))
     weights = scale[:, None] * directions
@@ -79,23 +76,17 @@ def fit_units(
     return OneHiddenNet(weights, output[:k], shift, float(output[k]) if bias else 0.0, activation)
 
 
-def refit_output(
-    X: Float[np.ndarray, "n d"],
-    y: Float[np.ndarray, " n"],
-    network: OneHiddenNet,
-    weights: Float[np.ndarray, "k d"],
-    *,
-    intercept: bool,
-    weight: Weight = None,
-) -> OneHiddenNet:
-    """The network with other rows ``weights``, the same biases, and the output weights that then fit y best.
+def perturbed(
+    weights: Float[np.ndarray, "k d"], count: int, rng: np.random.Generator, spread: float = 0.7
+) -> Iterator[Float[np.ndarray, "k d"]]:
+    """So many copies, each row moved by about ``spread`` of its length.
 
-    ``weight`` (n,) says how much each sample counts.
+    Near the least number of samples one is three times as likely to succeed as a random start (ReLU, k = 5,
+    d = 20, 2 samples an unknown: 22 % against 6 % a descent).
     """
-    output = _outputs(X @ weights.T + network.bias, y, network.activation, intercept, weight)
-    k = len(weights)
-    constant = float(output[k]) if intercept else network.intercept
-    return OneHiddenNet(weights, output[:k], network.bias, constant, network.activation)
+    length = np.linalg.norm(weights, axis=1, keepdims=True)
+    for _ in range(count):
+        yield weights + spread * length * rng.standard_normal(weights.shape) / np.sqrt(weights.shape[1])
 
 
 def _outputs(
@@ -115,8 +106,8 @@ def _absorbing_signs(output: np.ndarray, intercept: float) -> np.ndarray:
     k = len(output)
     if k <= 16:
         choices = (np.arange(2**k)[:, None] >> np.arange(k)) & 1
-        turned = choices[int(np.argmin(np.abs(intercept + choices @ output)))]
-        return np.where(turned == 1, -1.0, 1.0)
+        chosen = choices[int(np.argmin(np.abs(intercept + choices @ output)))]
+        return np.where(chosen == 1, -1.0, 1.0)
     signs = np.ones(k)
     for i in np.argsort(-np.abs(output)):
         if abs(intercept + output[i]) < abs(intercept):
@@ -127,8 +118,8 @@ def _absorbing_signs(output: np.ndarray, intercept: float) -> np.ndarray:
 def _grid(activation: Activation, bias: bool) -> list[tuple[float, float, float]]:
     """Candidates (orientation, length, bias) of a unit."""
     signs = (1.0,) if activation.sign_free and not bias else (1.0, -1.0)
-    lengths = (1.0,) if activation.homogeneity is not None else tuple(_LENGTHS)
-    biases = tuple(_BIASES) if bias else (0.0,)
+    lengths = (1.0,) if activation.homogeneity is not None else tuple(np.geomspace(0.25, 6.0, 10))
+    biases = tuple(np.linspace(-1.5, 1.5, 7)) if bias else (0.0,)
     return [(s, length, b) for s in signs for length in lengths for b in biases]
 
 
@@ -153,15 +144,15 @@ def _exchange(
         for c in range(count):  # the guess, at each length and bias
             s, length, b = grid[c]
             if s > 0 and (-s, length, b) in grid:
-                turned = grid.index((-s, length, b))
-                starts.append(np.where(orientations > 0, c, turned))
+                reverse = grid.index((-s, length, b))
+                starts.append(np.where(orientations > 0, c, reverse))
     own = np.arange(k)
     scores = [_explained(gram, np.append(place[c, own], fixed)) for c in starts]
     best_choice, best_value = starts[int(np.argmax(scores))], max(scores)
     # Exchange from a few of the best starts: orientations interact through the polynomial part of g.
     for start in [starts[i] for i in np.argsort(scores)[::-1][:4]]:
         choice, value = start.copy(), -np.inf
-        for _ in range(_SWEEPS * 3):
+        for _ in range(12):
             for i in range(k):
                 others = np.append(np.delete(place[choice, own], i), fixed)
                 choice[i] = int(np.argmax(_gains(gram, others, place[:, i])))
@@ -175,14 +166,14 @@ def _exchange(
 
 
 def _explained(gram: np.ndarray, chosen: np.ndarray) -> float:
-    """The part of E[y²] that the chosen columns explain."""
+    """Return the part of E[y²] that the chosen columns explain."""
     inner = gram[np.ix_(chosen, chosen)]
     right = gram[chosen, -1]
     return float(right @ np.linalg.lstsq(inner, right, rcond=1e-10)[0])
 
 
 def _gains(gram: np.ndarray, others: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """What each candidate explains beyond the others (Schur complements of the Gram matrix)."""
+    """Return what each candidate explains beyond the others (Schur complements of the Gram matrix)."""
     inner = gram[np.ix_(others, others)] + 1e-12 * np.trace(gram[:-1, :-1]) * np.eye(len(others))
     solved = np.linalg.solve(inner, gram[np.ix_(others, np.append(candidates, -1))])
     coupling = gram[np.ix_(candidates, others)]
@@ -191,7 +182,7 @@ def _gains(gram: np.ndarray, others: np.ndarray, candidates: np.ndarray) -> np.n
     return along**2 / np.maximum(own, 1e-9 * gram[candidates, candidates] + np.finfo(float).tiny)
 
 
-def _polish(
+def _refined(
     t: np.ndarray,
     y: np.ndarray,
     activation: Activation,

@@ -1,67 +1,62 @@
-"""Repair: keep the good units of a stalled candidate, drop the least useful, search again in the residual."""
+"""Units of a candidate replaced, added and left out: repairs, and backward elimination by least squares."""
 
 from __future__ import annotations
 
-import numpy as np
-from jaxtyping import Float
+from dataclasses import replace
 
-from onehidden.fit.form import Form
+import numpy as np
+from jaxtyping import Float, Int
+
+from onehidden import machine
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem
 from onehidden.run import Run
 from onehidden.starts.candidate import (
     Candidate,
+    Rows,
+    Vector,
     complete,
+    descent_work,
+    fixed_columns,
     least_squares_columns,
     refine,
     rows_to_choose,
     search_form,
     unit_columns,
 )
-from onehidden.starts.start import descent_work
-
-_PROPOSALS = 200
-# Every unit is repaired three times where all that takes no more operations than this, a minute on a core;
-# else six of them: what a few repairs do not mend, another start does sooner (d = k = 20, n = 10 000, noise
-# .3: sixty repairs of the first restart took ten minutes, the whole recovery now takes 34 s).
-_REPAIRS, _FEWEST = 1e12, 6
-_WORTH = 1e-3  # a repair that lowers the loss by a smaller share is none
-# Entries of the columns of proposals held at a time. The 252 on 20 000 rows, symmetrised ReLU, d = 2: all at
-# once took 155 MiB and .11 s, blocks of so many entries 9 MiB and .06 s (of twice as many .19 s).
-_ENTRIES = 1 << 18
 
 
 def rounds(problem: Problem) -> int:
-    """How many repairs a candidate is worth."""
-    return min(3 * problem.k, max(_FEWEST, int(_REPAIRS / descent_work(problem))))
+    """How many repairs a candidate is worth: three per unit, or six where these take more than a minute."""
+    return min(3 * problem.k, max(6, int(machine.NOMINAL * 50 / descent_work(problem))))
 
 
 def repaired(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
-    """The candidate with units replaced one at a time, as long as that lowers the loss.
+    """Return the candidate with units replaced one at a time, while that lowers the loss by a thousandth.
 
     A stalled descent has most units right and two sharing one direction, or one lost. Each round drops a
     unit, the cheapest first, and puts in its place the direction that explains most of what is then left:
     the best of random ones and of the leading eigenvectors of E[r (z z' - I)].
     """
     form = search_form(problem)
-    best, victim = candidate, 0
-    for turn in range(rounds(problem)):
+    best, rank = candidate, 0
+    for number in range(rounds(problem)):
         if problem.rows.rounding.found(best.loss) or run.expired():
             break
         weights, bias = best.weights, best.bias
-        dropped = units_by_cost(problem, form, weights, bias)[victim % problem.k]
+        dropped = units_by_cost(problem, form, weights, bias)[rank % problem.k]
         kept = np.delete(np.arange(problem.k), dropped)
-        row, offset = best_addition(problem, form, weights[kept], bias[kept], run.rng("repair", turn))
+        row, offset = best_addition(problem, form, weights[kept], bias[kept], run.rng("repair", number))
         theta = complete(problem, form, np.vstack([weights[kept], row]), np.append(bias[kept], offset))
-        tried = refine(problem, form, theta, run.at("repair", turn), candidate.origin)
-        if tried.loss < (1 - _WORTH) * best.loss:
-            best, victim = tried, 0
-        else:
-            victim += 1
-    return best
+        tried = refine(problem, form, theta, run.at("repair", number), candidate.origin)
+        best, rank = (tried, 0) if tried.loss < (1 - 1e-3) * best.loss else (best, rank + 1)
+    if best is candidate:
+        return candidate
+    return replace(best, overparameterised=candidate.overparameterised, number=candidate.number)
 
 
 def with_one_more(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
-    """The candidate with the unit added that explains most of its residual, refined: k + 1 units."""
+    """Return the candidate with the unit added that explains most of its residual, refined: k + 1 units."""
     form, wider = search_form(problem), problem.with_width(problem.k + 1)
     row, offset = best_addition(
         problem, form, candidate.weights, candidate.bias, run.rng("one unit more", problem.k)
@@ -72,7 +67,7 @@ def with_one_more(problem: Problem, candidate: Candidate, run: Run) -> Candidate
 
 
 def with_one_fewer(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
-    """The candidate without its least useful unit, refined: k - 1 units."""
+    """Return the candidate without its least useful unit, refined: k - 1 units."""
     dropped = units_by_cost(problem, search_form(problem), candidate.weights, candidate.bias)[0]
     kept = np.delete(np.arange(problem.k), dropped)
     narrower = problem.with_width(problem.k - 1)
@@ -81,42 +76,33 @@ def with_one_fewer(problem: Problem, candidate: Candidate, run: Run) -> Candidat
     return refine(narrower, form, start, run, "one unit fewer")
 
 
-def units_by_cost(
-    problem: Problem, form: Form, weights: Float[np.ndarray, "k d"], bias: Float[np.ndarray, " k"]
-) -> np.ndarray:
-    """Units by how little the least-squares fit misses them: |coef_i|^2 / (G^-1)_ii, smallest first."""
-    design = least_squares_columns(problem, form, weights, bias)
-    gram = design.T @ design
-    gram[np.diag_indices_from(gram)] *= 1 + 1e-10
-    inverse = np.linalg.pinv(gram, hermitian=True)
-    coefficient = inverse @ (design.T @ problem.weighted(problem.y))
-    k = len(weights)
-    size = np.sum(coefficient[:k].reshape(k, -1) ** 2, axis=1)
-    return np.argsort(size / np.maximum(np.diag(inverse)[:k], np.finfo(float).tiny))
-
-
 def best_addition(
     problem: Problem,
-    form: Form,
-    weights: Float[np.ndarray, "k d"],
-    bias: Float[np.ndarray, " k"],
+    form: Parametrisation,
+    weights: Rows,
+    bias: Vector,
     rng: np.random.Generator,
+    count: int = 200,
+    entries: int = 1 << 18,
 ) -> tuple[Float[np.ndarray, " d"], float]:
-    """The proposed unit whose addition lowers the residual sum of squares most."""
+    """Return the proposed unit whose addition lowers the residual sum of squares most.
+
+    ``count`` of the proposals are random directions; columns of ``entries`` numbers are held at a time.
+    """
     problem = rows_to_choose(problem)
     basis = np.linalg.qr(least_squares_columns(problem, form, weights, bias))[0]
     y = problem.weighted(problem.y)
     residual = y - basis @ (basis.T @ y)
     value, vector = leading_second(problem, residual)
     leading = vector[:, np.argsort(-np.abs(value))[:8]].T
-    mixed = rng.standard_normal((_PROPOSALS // 4, len(leading))) @ leading
-    proposals = np.vstack([leading, mixed, rng.standard_normal((_PROPOSALS, problem.d))])
+    mixed = rng.standard_normal((count // 4, len(leading))) @ leading
+    proposals = np.vstack([leading, mixed, rng.standard_normal((count, problem.d))])
     proposals /= np.linalg.norm(proposals, axis=1, keepdims=True)
     offsets = 0.7 * rng.standard_normal(len(proposals)) * problem.bias
     if not (form.symmetrised or problem.activation.sign_free):  # orientation matters: try both
         proposals, offsets = np.vstack([proposals, -proposals]), np.append(offsets, -offsets)
-    count = max(1, _ENTRIES // problem.n)
-    parts = [slice(at, at + count) for at in range(0, len(proposals), count)]
+    block = max(1, entries // problem.n)
+    parts = [slice(at, at + block) for at in range(0, len(proposals), block)]
     gain = [_gains(problem, form, proposals[some], offsets[some], basis, residual) for some in parts]
     best = int(np.argmax(np.concatenate(gain)))
     return proposals[best], float(offsets[best])
@@ -124,9 +110,9 @@ def best_addition(
 
 def _gains(
     problem: Problem,
-    form: Form,
-    weights: Float[np.ndarray, "m d"],
-    bias: Float[np.ndarray, " m"],
+    form: Parametrisation,
+    weights: Rows,
+    bias: Vector,
     basis: Float[np.ndarray, "n l"],
     residual: Float[np.ndarray, "n ..."],
 ) -> Float[np.ndarray, " m"]:
@@ -144,3 +130,116 @@ def leading_second(
     rest, Z = problem.weighted(residual).reshape(problem.n, -1), problem.Z
     found = [np.linalg.eigh((Z * r[:, None]).T @ Z / len(r) - np.mean(r) * np.eye(problem.d)) for r in rest.T]
     return np.concatenate([value for value, _ in found]), np.hstack([vector for _, vector in found])
+
+
+def best_units(
+    problem: Problem, form: Parametrisation, weights: Rows, bias: Vector, keep: int
+) -> Int[np.ndarray, " keep"]:
+    """Indices of the units, of those with these hyperplanes, that backward elimination keeps."""
+    return eliminate(*_columns(rows_to_choose(problem), form, weights, bias), keep)[0]
+
+
+def best_losses(
+    problem: Problem, form: Parametrisation, weights: Rows, bias: Vector, most: int
+) -> Float[np.ndarray, " most"]:
+    """Mean squared residual with 1, 2, ..., ``most`` units left by backward elimination."""
+    return eliminate(*_columns(problem, form, weights, bias), 1)[1][::-1][:most]
+
+
+def units_by_cost(
+    problem: Problem, form: Parametrisation, weights: Rows, bias: Vector
+) -> Int[np.ndarray, " k"]:
+    """Units by what dropping each one alone adds to the loss, smallest first."""
+    units, always, y = _columns(problem, form, weights, bias)
+    inverse, coefficient, _ = _solved(units, always, y)
+    return np.argsort(_costs(inverse, coefficient, always.shape[1]))
+
+
+def eliminate(
+    features: Float[np.ndarray, "n M"],
+    always: Float[np.ndarray, "n m"],
+    y: Float[np.ndarray, "n ..."],
+    keep: int,
+) -> tuple[Int[np.ndarray, " keep"], Float[np.ndarray, " drops"]]:
+    """Drop feature columns, the one that adds least to the loss at each step, until ``keep`` are left.
+
+    Returned are their indices, and the mean squared residual before any drop and after each. Dropping column
+    i from a least-squares fit adds |coef_i|^2 / (G^-1)_ii, with G the Gram matrix of all columns. The columns
+    of ``always`` stay in the fit.
+    """
+    inverse, coefficient, square = _solved(features, always, y)
+    squares, fixed = [square], always.shape[1]
+    alive = np.arange(len(inverse))
+    while len(alive) - fixed > keep:
+        costs = _costs(inverse, coefficient, fixed)
+        drop = fixed + int(np.argmin(costs))
+        squares.append(squares[-1] + float(costs[drop - fixed]))
+        column, pivot = inverse[:, drop], inverse[drop, drop]
+        coefficient = np.delete(coefficient - np.outer(column, coefficient[drop] / pivot), drop, 0)
+        inverse = inverse - np.outer(column, column) / pivot
+        inverse = np.delete(np.delete(inverse, drop, 0), drop, 1)
+        alive = np.delete(alive, drop)
+    return alive[fixed:] - fixed, np.array(squares) / y.size
+
+
+def merge_parallel(
+    weights: np.ndarray,  # (M, d)
+    bias: np.ndarray,  # (M,)
+    amplitude: np.ndarray,  # (M,) or (M, q) signed strength in each output; only units of like signs merge
+    up_to_sign: bool,  # whether a unit and its reverse are parallel
+    parity: float = 1.0,  # -1 where the reverse of a unit is the unit with its output reversed
+    cosine: float = 0.95,  # of the (weights, bias) vectors, above which units merge
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Average units that point the same way, strongest first.
+
+    Returned are the weights and biases of the merged hyperplanes, with the norms of the averages, and the
+    summed amplitudes.
+    """
+    planes = np.column_stack([weights, bias])
+    norm = np.linalg.norm(planes, axis=1)
+    unit = planes / np.maximum(norm, 1e-300)[:, None]
+    strong = amplitude.reshape(len(amplitude), -1)
+    strength = np.linalg.norm(strong, axis=1)
+    free = strength > 1e-4 * np.max(strength, initial=0.0)
+    merged, total = [], []
+    for i in np.argsort(-strength):
+        if not free[i]:
+            continue
+        similarity = unit @ unit[i]
+        near = free & ((np.abs(similarity) if up_to_sign else similarity) > cosine)
+        oriented = np.where(((similarity < 0) & up_to_sign)[:, None], parity * strong, strong)
+        near &= oriented @ strong[i] > 0
+        free &= ~near
+        share = strength[near] / strength[near].sum()
+        sign = np.sign(similarity[near]) if up_to_sign else 1.0
+        merged.append((share * sign) @ planes[near])
+        total.append(np.sum(oriented[near], axis=0))
+    result = np.array(merged).reshape(-1, planes.shape[1])
+    return result[:, :-1], result[:, -1], np.array(total).reshape(-1, *amplitude.shape[1:])
+
+
+def _columns(
+    problem: Problem, form: Parametrisation, weights: np.ndarray, bias: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weighted columns of the units, fixed columns and target."""
+    columns = unit_columns(form, problem.Z, weights, bias), fixed_columns(form, problem.Z), problem.y
+    units, always, y = (problem.weighted(one) for one in columns)
+    return units, always, y
+
+
+def _solved(features: np.ndarray, always: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """G^-1 and coefficients of columns of length one, the fixed ones first; the sum of squares left."""
+    design = np.column_stack([always, features])
+    scale = np.linalg.norm(design, axis=0)
+    scale[scale == 0] = 1.0
+    design = design / scale
+    gram = design.T @ design
+    gram[np.diag_indices_from(gram)] += 1e-10  # duplicates are among the columns to drop
+    inverse = np.linalg.inv(gram)
+    y = y.reshape(len(y), -1)
+    coefficient = inverse @ (design.T @ y)
+    return inverse, coefficient, float(np.sum((y - design @ coefficient) ** 2))
+
+
+def _costs(inverse: np.ndarray, coefficient: np.ndarray, fixed: int) -> np.ndarray:
+    return np.sum(coefficient[fixed:] ** 2, axis=1) / np.diag(inverse)[fixed:]

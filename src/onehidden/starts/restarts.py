@@ -1,51 +1,214 @@
-"""Random restarts straight into Levenberg–Marquardt: cheap, and often enough for few or smooth units."""
+"""Descents from hyperplanes: random ones, a population of them recombined, and the leading moments.
+
+``Random`` is cheap, and often enough for few or smooth units.
+
+``Population``: where samples are few a descent ends in one of very many minima. Those hold true units long
+before one of them holds all. A child is the units of two parents that fit best together, and descends for
+some steps; the best networks of different losses are the next parents.
+
+``Linear``: in whitened inputs the least-squares direction is the first score moment, E[y z] =
+sum_i w_i kappa_{1,i} a_i (Stein's identity for Gaussian inputs, close to it for others). With one unit in
+hundreds of inputs it is nearly that unit, where a random hyperplane is nearly orthogonal to it. A second
+unit, or an even one, shows in E[r (z z' - I)], r what the linear fit leaves.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float
 
 from onehidden.fit.problem import Problem
 from onehidden.run import Run
-from onehidden.starts.candidate import Candidate, complete, refine, search_form
-from onehidden.starts.start import descent_work
-
-_STEPS = 100
+from onehidden.starts.candidate import Candidate, complete, descent_work, refine, refine_in_two, search_form
+from onehidden.starts.repair import best_units, leading_second
 
 
 @dataclass(frozen=True)
 class Random:
-    """Random hyperplanes, outputs by least squares, a descent.
+    """Random hyperplanes with least-squares outputs, then a descent.
 
-    Attributes
+    Parameters
     ----------
-    restarts : how many at most. first : number of the first one: another one, other draws.
+    restarts : int
+        Number of candidates at most.
+    first : int
+        Number of the first one; another number draws other hyperplanes.
+    steps : int
+        Steps of a descent at most.
+    scales : tuple of float
+        Lengths of the hyperplanes, in turn, where the length of a unit matters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import onehidden as oh
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> start = oh.starts.Random(restarts=8)
+    >>> found = oh.recover(X, np.abs(X[:, 0]), hidden=1, activation="abs", bias=False, start=start)
+    >>> found.origin
+    'random restart'
     """
 
+    name: ClassVar[str] = "random"
     restarts: int = 4
     first: int = 0
-
-    @property
-    def name(self) -> str:
-        return "random"
+    steps: int = 100
+    scales: tuple[float, ...] = (1.0, 2.0, 0.5)
 
     def work(self, problem: Problem) -> float:
-        return self.restarts * descent_work(problem, _STEPS)
+        """Operations of all descents."""
+        return self.restarts * descent_work(problem, self.steps)
 
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
-        for attempt in range(self.first, self.first + self.restarts):
-            if attempt > self.first and run.expired():
+        """One candidate a restart."""
+        form = search_form(problem)
+        for number in range(self.first, self.first + self.restarts):
+            if number > self.first and run.expired():
                 return
-            yield random_candidate(problem, run.at(attempt), attempt)
+            rng = run.rng("restart", number)
+            weights = rng.standard_normal((problem.k, problem.d)) / problem.d**0.5
+            if problem.activation.homogeneity is None:
+                weights = weights * self.scales[number % len(self.scales)]
+            bias = 0.5 * rng.standard_normal(problem.k) * problem.bias
+            theta = complete(problem, form, weights, bias)
+            yield refine(problem, form, theta, run.at(number), "random restart", max_steps=self.steps)
 
 
-def random_candidate(problem: Problem, run: Run, attempt: int) -> Candidate:
-    """One random start, refined; attempts differ in their draw and, for scale-bound g, in their scale."""
-    rng = run.rng("restart", attempt)
-    weights = rng.standard_normal((problem.k, problem.d)) / problem.d**0.5
-    if problem.activation.homogeneity is None:
-        weights = weights * (1.0, 2.0, 0.5)[attempt % 3]
-    bias = 0.5 * rng.standard_normal(problem.k) * problem.bias
-    form = search_form(problem)
-    theta = complete(problem, form, weights, bias)
-    return refine(problem, form, theta, run, "random restart", max_steps=_STEPS)
+@dataclass(frozen=True)
+class Population:
+    """Generations of networks whose units are recombined.
+
+    Parameters
+    ----------
+    members : int
+        Networks of a generation.
+    generations : int
+        Generations at most.
+    steps : int
+        Steps of a descent in each generation.
+    pool : float
+        Share of both parents' units that a child is chosen from, drawn anew for every child.
+    """
+
+    name: ClassVar[str] = "population"
+    members: int = 64
+    generations: int = 40
+    steps: int = 20
+    pool: float = 0.8
+
+    def __post_init__(self) -> None:
+        if self.members < 8 or self.generations < 1:
+            raise ValueError(
+                "a population needs 8 members or more and one generation or more, "
+                f"got {self.members} and {self.generations}"
+            )
+
+    def work(self, problem: Problem) -> float:
+        """Operations until it typically ends, after fifteen generations."""
+        return 15 * self.members * descent_work(problem, self.steps)
+
+    def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
+        """Yield the best network of all generations, refined.
+
+        The generations end at a fit to rounding, where the parents have one loss, or where the best has not
+        improved by a thousandth in ten.
+        """
+        first = Random(self.members, steps=self.steps).propose(problem, run.at("members"))
+        alive, history = sorted(first, key=_loss), list[float]()
+        for generation in range(self.generations):
+            parents, best = distinct(alive, self.members // 4), alive[0].loss
+            run.report("population", generation, best)
+            history.append(best)
+            stalled = len(history) > 10 and best > (1 - 1e-3) * history[-11]
+            done = problem.rows.rounding.found(best) or len(parents) < 2
+            if done or stalled or run.expired():
+                break
+            here = run.at("generation", generation)
+            alive = sorted([*parents, *self._children(problem, parents, here)], key=_loss)
+        theta = complete(problem, search_form(problem), alive[0].weights, alive[0].bias)
+        found = refine(problem, search_form(problem), theta, run.at("last"), "population")
+        yield replace(found, overparameterised=True)
+
+    def _children(self, problem: Problem, parents: list[Candidate], run: Run) -> Iterator[Candidate]:
+        form, rng = search_form(problem), run.rng(*run.path)
+        for number in range(self.members):
+            if run.expired():
+                return
+            pair = [parents[i] for i in rng.choice(len(parents), 2, replace=False)]
+            count = max(problem.k + 1, round(self.pool * 2 * problem.k))
+            drawn = rng.permutation(2 * problem.k)[:count]
+            weights = np.vstack([one.weights for one in pair])[drawn]
+            bias = np.concatenate([one.bias for one in pair])[drawn]
+            kept = best_units(problem, form, weights, bias, problem.k)
+            theta = complete(problem, form, weights[kept], bias[kept])
+            yield refine(problem, form, theta, run.at(number), "population", max_steps=self.steps)
+
+
+def distinct(candidates: list[Candidate], count: int, apart: float = 1e-4) -> list[Candidate]:
+    """Return the first so many, best first, whose losses differ by this share."""
+    kept = candidates[:1]
+    for one in candidates[1:]:
+        if len(kept) < count and one.loss > (1 + apart) * kept[-1].loss:
+            kept.append(one)
+    return kept
+
+
+def _loss(candidate: Candidate) -> float:
+    return candidate.loss if np.isfinite(candidate.loss) else np.inf
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Hyperplanes along the first moment of y and the leading ones of its second, then a descent.
+
+    Parameters
+    ----------
+    offsets : tuple of float
+        Biases that are tried, in whitened inputs.
+    lengths : tuple of float
+        Lengths that are tried where a unit's length cannot move to its output.
+    """
+
+    name: ClassVar[str] = "linear"
+    offsets: tuple[float, ...] = (-1.0, -0.5, 0.0, 0.5, 1.0)
+    lengths: tuple[float, ...] = (0.5, 1.0, 2.0)
+
+    def work(self, problem: Problem) -> float:
+        """Operations of the moments and of a descent."""
+        return 2.0 * problem.n * problem.d**2 + descent_work(problem)
+
+    def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
+        """One candidate: the k units of the grid that fit best together, refined."""
+        form = search_form(problem)
+        directions = leading_directions(problem)
+        free = form.symmetrised or problem.activation.sign_free
+        directions = directions if free else np.vstack([directions, -directions])
+        lengths = self.lengths if problem.activation.homogeneity is None else (1.0,)
+        offsets = self.offsets if problem.bias else (0.0,)
+        weights = np.vstack([length * directions for length in lengths for _ in offsets])
+        bias = np.concatenate([np.full(len(directions), length * b) for length in lengths for b in offsets])
+        kept = best_units(problem, form, weights, bias, problem.k)
+        yield refine_in_two(problem, form, weights[kept], bias[kept], run, "linear")
+
+
+def leading_directions(problem: Problem) -> Float[np.ndarray, "m d"]:
+    """Directions of length one: the least-squares one, the k leading ones of the rest, sums and differences.
+
+    Two units of one plane are seldom along its axes; sums and differences with the first are at 45 degrees.
+    """
+    Z, root = problem.Z, problem.weighted(np.ones(problem.n))
+    target = problem.weighted(problem.y)
+    design = root[:, None] * np.column_stack([np.ones(problem.n), Z])
+    coefficient = np.linalg.lstsq(design, target, rcond=None)[0]
+    value, vector = leading_second(problem, target - design @ coefficient)
+    leading = vector[:, np.argsort(-np.abs(value))[: problem.k]].T
+    slopes = coefficient[1:].reshape(problem.d, -1).T  # one per output
+    firsts = slopes / np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), np.finfo(float).tiny)
+    sums = [sign * leading + first for first in firsts for sign in (1, -1)]
+    found = np.vstack([firsts, leading, *sums])
+    length = np.linalg.norm(found, axis=1, keepdims=True)
+    return (found / np.maximum(length, np.finfo(float).tiny))[length[:, 0] > 1e-6]

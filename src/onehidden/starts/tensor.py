@@ -6,12 +6,16 @@
    be among them, since one matrix does not determine its components.
 4. Orientation from the lowest odd (l_1) and even (l_2) order with signal, then checked on the data;
    lengths and output weights from homogeneity or by small least squares.
+
+An order carries signal where |T_m|² stands ``SIGNAL`` standard deviations above noise alone, on rows that did
+not choose the directions; where the data are too few to tell, the activation under N(0, I) does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,40 +23,63 @@ from jaxtyping import Float
 
 from onehidden import activations
 from onehidden.activations import Activation
-from onehidden.moments.in_subspace import Moment
-from onehidden.moments.score_protocol import Score
-from onehidden.moments.weighting import checked_weight, effective_rows
+from onehidden.fit.problem import Problem
+from onehidden.laws.base import Score
+from onehidden.moments.in_subspace import Moment, contracted_fourth, moment, moments_inside
+from onehidden.moments.weighting import checked_samples, effective_rows
 from onehidden.network import OneHiddenNet
 from onehidden.refused import Refused
-from onehidden.starts.described_rows import Rows, Subspace
+from onehidden.run import Run
+from onehidden.starts.candidate import Candidate, descent_work, refine_in_two, search_form
+from onehidden.starts.input_model import input_model
 from onehidden.starts.joint_diagonalisation import best_weights, joint_decompose
-from onehidden.starts.magnitudes import fit_units, refit_output, signs_from_moments
-from onehidden.starts.subspace import find_subspace
-from onehidden.starts.tensor_orders import (
-    LARGEST_DENSE,
-    SIGNAL,
-    contractions_of,
-    held_out_signals,
-    moments_of,
-    usable_orders,
-)
+from onehidden.starts.magnitudes import fit_units, perturbed, signs_from_moments
+from onehidden.starts.span import joint_directions, law_of, moment_work
+from onehidden.starts.subspace import Rows, Subspace, find_subspace, first_basis, transfer
 from onehidden.streams import stream
 
-CONTRACTIONS = 6
+
+@dataclass(frozen=True)
+class Tensor:
+    """Directions from the joint decomposition of the moments that carry signal, then perturbed copies.
+
+    Parameters
+    ----------
+    copies : int
+        Candidates at most; all but the first are perturbed copies of it.
+    """
+
+    name: ClassVar[str] = "tensor"
+    copies: int = 4
+
+    def work(self, problem: Problem) -> float:
+        """Operations of the moments and of all descents."""
+        return moment_work(problem) + self.copies * descent_work(problem)
+
+    def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
+        """Yield the tensor start refined, then perturbed copies; of several outputs the joint directions."""
+        if problem.form.outputs is None:
+            net = tensor_start(
+                problem.Z, problem.y, problem.k, activation=problem.activation,
+                score=input_model(problem).score(), bias=problem.bias, seed=run.seed, weight=problem.weight,
+            ).network  # fmt: skip
+            weights, bias = net.weights, net.bias
+        else:
+            weights, bias = joint_directions(problem, law_of(problem), run.seed), np.zeros(problem.k)
+        moved = perturbed(weights, self.copies - 1, run.rng("copies of the tensor start"))
+        for i, rows in enumerate([weights, *moved]):
+            if i and run.expired():
+                return
+            yield refine_in_two(problem, search_form(problem), rows, bias, run.at(i), "tensor")
 
 
 @dataclass(frozen=True)
 class TensorStart:
-    """A starting network with what was measured on the way.
+    """A starting network in the coordinates of X, with the measurements behind it.
 
-    Attributes
-    ----------
-    network : the start, in the coordinates of X.
-    signals : z-value of each order inside the span found (orders 1 to 4).
-    orders : j2, j3, l1, l2 chosen (0 where none was seen).
-    used : the orders decomposed jointly.
-    residual : relative misfit of that decomposition.
-    basis : (d, k) orthonormal columns, the span found.
+    ``signals`` are z-values of the orders 1 to 4 inside the span found, ``orders`` the chosen j2, j3, l1 and
+    l2 (0 for none), ``used`` the orders decomposed jointly, ``residual`` the relative misfit of that, and
+    ``basis`` (d, k) orthonormal columns of the span.
     """
 
     network: OneHiddenNet
@@ -73,68 +100,32 @@ def tensor_start(
     bias: bool = False,
     weight: npt.ArrayLike | None = None,
     seed: int = 0,
-) -> OneHiddenNet:
-    """A starting network from score moments; see ``measure_tensor_start`` for what was seen on the way."""
-    return measure_tensor_start(
-        X, y, hidden, activation=activation, score=score, bias=bias, weight=weight, seed=seed
-    ).network
-
-
-def tensor_starts(
-    X: npt.ArrayLike,
-    y: npt.ArrayLike,
-    hidden: int,
-    *,
-    count: int,
-    activation: str | Activation = "relu",
-    score: Score | None = None,
-    bias: bool = False,
-    weight: npt.ArrayLike | None = None,
-    seed: int = 0,
-    spread: float = 0.7,
-) -> Iterator[OneHiddenNet]:
-    """The tensor start, then ``count - 1`` perturbed copies of it with the output weights refitted.
-
-    Near the least number of samples one descent from the start may stall in a nearby minimum; a copy whose
-    rows moved by about ``spread`` of their length is three times as likely to succeed as a random start
-    (ReLU, k = 5, d = 20, 2 samples an unknown: 22 % against 6 % a descent).
-    """
-    first = tensor_start(
-        X, y, hidden, activation=activation, score=score, bias=bias, weight=weight, seed=seed
-    )
-    yield first
-    X, y = np.asarray(X, float), np.asarray(y, float)
-    counts = checked_weight(weight, len(y))
-    random = stream(seed, "tensor start", "copies")
-    length = np.linalg.norm(first.weights, axis=1, keepdims=True)
-    for _ in range(count - 1):
-        move = random.standard_normal(first.weights.shape) / np.sqrt(first.n_inputs)
-        moved = first.weights + spread * length * move
-        yield refit_output(X, y, first, moved, intercept=bias, weight=counts)
-
-
-def measure_tensor_start(
-    X: npt.ArrayLike,
-    y: npt.ArrayLike,
-    hidden: int,
-    *,
-    activation: str | Activation = "relu",
-    score: Score | None = None,
-    bias: bool = False,
-    weight: npt.ArrayLike | None = None,
-    seed: int = 0,
 ) -> TensorStart:
-    """The tensor start with its orders, signals and residual.
+    """Return a starting network from score moments, with its orders, signals and residual.
 
     Parameters
     ----------
-    X, y : (n, d) and (n,). Whitened inputs serve best; the answer is in the coordinates given.
-    hidden : number k of units, at most d.
-    activation : name or ``Activation``.
-    score : the input law, known or estimated; None means x ~ N(0, I).
-    bias : whether units may have biases and the network an intercept.
-    weight : (n,) how much each row counts, or None.
-    seed : of every random block and contraction; another seed is another start.
+    X : array_like of shape (n, d)
+        Inputs.
+    y : array_like of shape (n,)
+        Target.
+    hidden : int
+        Number k of units, at most d.
+    activation : str or Activation
+        The activation g.
+    score : Score or None
+        The input law, known or estimated; None for x ~ N(0, I).
+    bias : bool
+        Whether units may have biases and the network an intercept.
+    weight : array_like of shape (n,), optional
+        How much each row counts.
+    seed : int
+        Of every random block and contraction.
+
+    Returns
+    -------
+    TensorStart
+        The network and the measurements.
     """
     g = activations.get(activation)
     rows = _checked(X, y, hidden, g, score, weight)
@@ -149,7 +140,7 @@ def measure_tensor_start(
     tensors = [moments[m].tensor for m in used if m in moments]
     precisions = [moments[m].precision for m in used if m in moments]
     if 4 in used and 4 not in moments:
-        pieces = contractions_of(rows, span, CONTRACTIONS, seed)
+        pieces = contractions_of(rows, span, 6, seed)
         tensors += [piece.tensor for piece in pieces]
         precisions += [piece.precision for piece in pieces]
     found = joint_decompose(tensors, hidden, seed, precisions=precisions)
@@ -159,7 +150,8 @@ def measure_tensor_start(
     guess = _orientations(U, moments, odd, even, g)
     directions = U @ span.basis.T
     network = fit_units(rows.X, rows.y, directions, g, bias=bias, orientations=guess, weight=rows.weight)
-    orders = {"j2": order, "j3": _first_above_two(signals, used), "l1": odd, "l2": even}
+    third = next((m for m in (3, 4) if signals[m] >= SIGNAL), next(m for m in used if m > 2))
+    orders = {"j2": order, "j3": third, "l1": odd, "l2": even}
     return TensorStart(network, signals, orders, used, found.residual, span.basis)
 
 
@@ -171,13 +163,8 @@ def _checked(
     score: Score | None,
     weight: npt.ArrayLike | None,
 ) -> Rows:
-    """The rows that count."""
-    X, y = np.asarray(X, float), np.asarray(y, float)
-    if X.ndim != 2 or y.shape != (len(X),):
-        raise ValueError(f"expected X (n, d) and y (n,), got shapes {X.shape} and {y.shape}")
-    if not (np.all(np.isfinite(X)) and np.all(np.isfinite(y))):
-        raise ValueError("X and y must be finite: they hold NaN or infinity")
-    counts = checked_weight(weight, len(y))
+    """Return the rows that count."""
+    X, y, counts = checked_samples(X, y, weight)
     if counts is not None and np.any(counts == 0):
         kept = counts > 0
         X, y, counts = X[kept], y[kept], counts[kept] / np.mean(counts[kept])
@@ -200,12 +187,8 @@ def _checked(
     return Rows(X, y, score, counts)
 
 
-def _first_above_two(signals: dict[int, float], used: tuple[int, ...]) -> int:
-    return next((m for m in (3, 4) if signals[m] >= SIGNAL), next(m for m in used if m > 2))
-
-
 def _check_rank(span: Subspace, n: float) -> None:
-    """hidden must not exceed the rank that T_2 shows, when the noise is low enough to show it."""
+    """Refuse more units than the rank that T_2 shows, where the noise is low enough to show it."""
     size = np.sort(np.abs(np.linalg.eigvalsh(span.polynomial.expected_derivative(2))))[::-1]
     noise = 4 * np.sqrt(2 * span.misfit * len(span.basis) / n)  # edge of the spectrum of the noise
     if noise < 0.01 * size[0] and size[-1] < noise:
@@ -231,3 +214,88 @@ def _orientations(
         vector = vector @ alpha @ alpha
     weights = best_weights([moments[even].tensor], U)[0]
     return signs_from_moments(U, vector, weights, signs[0], signs[1])
+
+
+SIGNAL = 3.0  # z-value at which an order counts as seen
+LARGEST_DENSE = 40  # beyond this k, order 4 is contracted with random directions instead of kept as k^4
+
+
+def held_out_signals(rows: Rows, k: int, g: Activation, seed: int) -> tuple[int, dict[int, float]]:
+    """j_2 and the z-value of every order, on rows that did not choose the directions.
+
+    Directions chosen on the same rows would lend every order a share of their fit.
+    """
+    n, d = rows.X.shape
+    count = min(n, 12 * k * d + 6000)
+    chosen, held = rows.part(slice(0, count // 2)), rows.part(slice(count // 2, count))
+    random = stream(seed, "tensor start", "signals")
+    linear = chosen.linear_fit(chosen.centred, None, 30)
+    # On the held-out half the linear part is its own: order 2 and 3 must not see it.
+    other = held.centred - held.X @ held.linear_fit(held.centred, None, 30)
+    seen: dict[int, float] = {}
+    order = 0
+    for m in (2, 3):
+        V = first_basis(chosen, chosen.centred - chosen.X @ linear, k, m, linear, random)
+        seen[m] = moment(held.X, other, V, m, held.score, held.weight).signal
+        if seen[m] >= SIGNAL:
+            order = m
+            break
+    if order == 0:
+        order = _order_of_the_activation(seen, g, effective_rows(rows.weight, n) / (k * d))
+    found = find_subspace(chosen.X, chosen.y, k, order, seed, chosen.score, weight=chosen.weight)
+    span = transfer(held, found)
+    orders = (1, 2, 3, 4) if k <= LARGEST_DENSE else (1, 2, 3)
+    signals = {m: one.signal for m, one in moments_of(held, span, orders, fitted=0).items()}
+    if 4 not in signals:
+        signals[4] = max(piece.signal for piece in contractions_of(held, span, 2, seed))
+    return order, signals
+
+
+def _order_of_the_activation(seen: dict[int, float], g: Activation, samples: float) -> int:
+    """Nothing stands out of the noise: where the data could not tell, the activation under N(0, I) does."""
+    known = [m for m in (2, 3) if abs(g.hermite(m)) > 1e-6]
+    if not known or samples >= 100:
+        raise Refused(
+            f"no usable order: the moments of order 2 and 3 have signals z = {seen[2]:.1f} and {seen[3]:.1f} "
+            f"(needed {SIGNAL:g}); check the activation, the input law, or give more samples"
+        )
+    return known[0]
+
+
+def usable_orders(signals: dict[int, float], g: Activation, score: Score | None) -> tuple[int, ...]:
+    """Orders 2 to 4 to decompose: those seen, and under N(0, I) those the activation is known to have.
+
+    A known order that the data are too few to show still points the right way; its precision weighs it.
+    """
+    known = {m for m in (2, 3, 4) if abs(g.hermite(m)) > 1e-6}
+    used = {m for m in (2, 3, 4) if signals[m] >= SIGNAL}
+    if score is None or not used & {3, 4}:
+        used |= known
+    if not used & {3, 4}:
+        raise Refused(
+            f"no usable order: the moments of order 3 and 4 have signals z = {signals[3]:.1f} and "
+            f"{signals[4]:.1f} (needed {SIGNAL:g}), and one matrix does not determine its components"
+        )
+    return tuple(sorted(used))
+
+
+def moments_of(rows: Rows, span: Subspace, orders: tuple[int, ...], fitted: int) -> dict[int, Moment]:
+    """E[∇^m q] + mean of the remainder's S_m; order 1 adds the linear part.
+
+    ``fitted`` counts the coefficients that were fitted on these rows: the remainder is too small by
+    (n - fitted)/n.
+    """
+    rest = moments_inside(rows.X, span.remainder, span.basis, orders, rows.score, rows.weight)
+    grown = len(rows.y) / max(len(rows.y) - fitted, 1)
+    out = {}
+    for m, one in rest.items():
+        tensor = span.polynomial.expected_derivative(m) + one.tensor
+        if m == 1:
+            tensor = tensor + span.basis.T @ span.linear
+        out[m] = Moment(tensor, one.variance * grown)
+    return out
+
+
+def contractions_of(rows: Rows, span: Subspace, count: int, seed: int) -> list[Moment]:
+    """Order 4 of the remainder, contracted with random directions."""
+    return contracted_fourth(rows.X, span.remainder, span.basis, count, seed, rows.score, rows.weight)

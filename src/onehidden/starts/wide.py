@@ -1,7 +1,7 @@
-"""Wide-and-prune: train a student with many units and weight decay, keep the k that matter.
+"""Wide and prune: train an overparameterised network with weight decay and keep the k units that matter.
 
-For activations whose reversal only adds a linear term (ReLU, leaky ReLU, softplus, GELU) the student is
-orientation-free: it uses the even part of g and a linear skip, and orientations are read off the skip last.
+For activations whose reversal only adds a linear term (ReLU, leaky ReLU, softplus, GELU) the network is
+orientation-free: it uses the even part of g and a linear skip, from which orientations are read last.
 """
 
 from __future__ import annotations
@@ -9,112 +9,108 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
+from onehidden import machine
 from onehidden.compiled import jitted
-from onehidden.fit.form import Form, residuals
+from onehidden.fit.parametrisation import Parametrisation, residuals
 from onehidden.fit.problem import Problem
-from onehidden.precision import single
 from onehidden.run import Run
+from onehidden.starts.batch import single_precision
 from onehidden.starts.candidate import (
     Candidate,
     completed_loss,
-    fixed_columns,
+    descent_work,
     refine_at_once,
     refine_in_two,
     rows_to_choose,
     search_form,
-    unit_columns,
 )
-from onehidden.starts.prune import eliminate_backwards, merge_parallel
-from onehidden.starts.start import descent_work
+from onehidden.starts.repair import best_units, merge_parallel
 
 Carry = tuple[Any, optax.OptState]  # parameters, as optax hands them back, and the state of the optimiser
 _ADAM = optax.adam(1.0)  # times the rate of a step: one compiled program serves every schedule
-_CHUNKS = 500, 100, 10  # steps between looks at the clock: few lengths, since each is compiled
-# Times the strength of the next unit that the k-th must have for the k strongest to be tried, and share of
-# its loss then that a student must come down to before the next trial: with noise it hardly does.
-_APART, _LOWER = 1.5, 0.5
-_TRIAL = 3  # steps of a descent that must be affordable for the units to be tried
-_AT_ONCE, _ON_DEVICE = 1e11, 3e13  # operations between them: about a second of two cores, of an accelerator
 
 
 @dataclass(frozen=True)
 class Wide:
-    """A wide student, pruned to k units.
+    """An overparameterised network, pruned to k units.
 
-    Attributes
+    Parameters
     ----------
-    width : units of the student; None for eight times those sought, at least 64.
-    steps, batch, rate : Adam steps, rows a step (None: all), peak rate (cosine decay to zero).
-    decay : weight of |theta|^2 / 2 on rows, biases and outputs; in the product it acts as a sparse penalty.
+    width : int or None
+        Units of the network; None for eight times those sought, at least 64.
+    steps : int
+        Adam steps.
+    batch : int or None
+        Rows a step; None for all.
+    rate : float
+        Peak rate, with cosine decay to zero.
+    decay : float
+        Weight of |theta|^2 / 2 on rows, biases and outputs, which acts as a sparse penalty on their product.
     """
 
+    name: ClassVar[str] = "wide"
     width: int | None = None
     steps: int = 12_000
     batch: int | None = 512
     rate: float = 1e-2
     decay: float = 1e-3
 
-    @property
-    def name(self) -> str:
-        return "wide"
-
     def work(self, problem: Problem) -> float:
-        """Floating-point operations of the training: two a product, three products a step; and a descent."""
+        """Operations of the training, two per product and three products per step, and of a descent."""
         n = problem.n
         training = 6.0 * self.steps * min(self.batch or n, n) * problem.d * self.units(problem)
         return training + descent_work(problem)
 
     def units(self, problem: Problem) -> int:
-        """Of the student."""
+        """Number of units of the network."""
         return max(8 * problem.k, 64) if self.width is None else self.width
 
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
+        """Yield the k units that matter most, refined."""
         form = search_form(problem, self.units(problem))
-        early = _Early(form, problem, run)
-        theta = train(form, self, problem, run.at("student"), "wide student", look=early.found)
+        early = _EarlyPruning(form, problem, run)
+        theta = train(form, self, problem, run.at("network"), "wide network", stop=early.succeeds)
         if early.candidate is None:
-            yield refined_best(form, theta, problem, run, "wide-and-prune")
+            yield pruned(form, theta, problem, run, "wide-and-prune")
         else:
-            yield replace(early.candidate, student=True)
+            yield replace(early.candidate, overparameterised=True)
 
 
-class _Early:
-    """Looks at a student between its steps: whether the units sought are there already.
+class _EarlyPruning:
+    """Pruning between the steps of a training: whether the units sought are there already.
 
-    They are tried where the k strongest, parallel ones as one, stand apart from the next and leave, alone
-    with outputs of their own, no more than the whole student does. What a descent from them finds is taken
-    if it fits to rounding; else the training goes on as if nobody had looked. Of d = k = 50, n = 16 384 and
-    outputs 1 no unit is there after 2000 steps, 30 of 50 after 3500, and all after 4000; the strength of the
-    50th is 1.0 times the next one's until then, 1.7 times after 4000 steps and 3.4 times after 4500.
+    It is tried where the k strongest units, parallel ones as one, stand apart from the next by 1.5 times
+    their strength and leave, with outputs of their own, no more than the whole network does. The result is
+    taken if it fits to rounding. After a trial in vain the loss must halve before the next.
     """
 
-    def __init__(self, form: Form, problem: Problem, run: Run) -> None:
+    def __init__(self, form: Parametrisation, problem: Problem, run: Run) -> None:
         self.form, self.problem, self.run = form, problem, run.at("early")
         self.candidate: Candidate | None = None
-        kept = self.run.recall()  # trials that failed
+        kept = self.run.recall()  # trials in vain
         self.tried = 0 if kept is None else int(kept["tried"])
         self.last = float("inf") if kept is None else float(kept["last"])
 
-    def found(self, theta: np.ndarray, loss: float) -> bool:
+    def succeeds(self, theta: np.ndarray, loss: float) -> bool:
         """Whether to stop at these parameters, whose batches leave this loss."""
         problem, k = self.problem, self.problem.k
-        if problem.rows.rounding.noisy or loss > _LOWER * self.last:
+        if problem.rows.rounding.noisy or loss > 0.5 * self.last:
             return False
-        if not self.run.affords(descent_work(problem, _TRIAL)):  # with noise the rest needs all the time
+        if not self.run.within_budget(descent_work(problem, 3)):  # with noise the training needs the time
             return False
         weights, bias, amplitude = merged_units(self.form, theta)
         strength = np.linalg.norm(amplitude.reshape(len(amplitude), -1), axis=1)
         order = np.argsort(-strength, kind="stable")  # clusters come by their strongest member
         weights, bias, strength = weights[order], bias[order], strength[order]
-        if len(weights) < k or np.any(strength[k:] * _APART > strength[k - 1]):
+        if len(weights) < k or np.any(1.5 * strength[k:] > strength[k - 1]):
             return False
         form, weights, bias = search_form(problem, k), weights[:k], bias[:k]
         if completed_loss(rows_to_choose(problem), form, weights, bias) > loss:
@@ -127,64 +123,65 @@ class _Early:
         return self.candidate is not None
 
 
-def refined_best(
-    form: Form, theta: Float[np.ndarray, " p"], problem: Problem, run: Run, origin: str
+def pruned(
+    form: Parametrisation, theta: Float[np.ndarray, " p"], problem: Problem, run: Run, origin: str
 ) -> Candidate:
-    """The k units of a student that matter most, refined."""
-    weights, bias = prune(form, theta, problem, run)
-    found = refine_in_two(problem, search_form(problem, len(weights)), weights, bias, run, origin)
-    return replace(found, student=True)
+    """Return the k units of a network that matter most, refined; random ones where some are missing."""
+    weights, bias, _ = merged_units(form, theta)
+    missing = problem.k - len(weights)
+    if missing > 0:
+        rng = run.rng("units to fill up with")
+        weights = np.vstack([weights, rng.standard_normal((missing, problem.d)) / np.sqrt(problem.d)])
+        bias = np.append(bias, np.zeros(missing))
+    kept = best_units(problem, form, weights, bias, problem.k)
+    found = refine_in_two(problem, search_form(problem), weights[kept], bias[kept], run, origin)
+    return replace(found, overparameterised=True)
 
 
 def train(
-    form: Form,
+    form: Parametrisation,
     settings: Wide,
     problem: Problem,
     run: Run,
     stage: str,
-    begin: Float[np.ndarray, " p"] | None = None,
-    share: Float[np.ndarray, " k"] | None = None,
-    look: Callable[[np.ndarray, float], bool] | None = None,
+    begin: Float[np.ndarray, " p"] | None = None,  # units that are zero stay so; None: random
+    share: Float[np.ndarray, " k"] | None = None,  # factor of the decay of each unit
+    stop: Callable[[np.ndarray, float], bool] | None = None,  # given parameters and loss after each chunk
 ) -> Float[np.ndarray, " p"]:
-    """Parameters of the trained student; float32 throughout, since only a start is wanted.
+    """Parameters of a trained network, in single precision.
 
-    The state of the optimiser is kept between chunks of steps. ``begin`` are the first parameters (None:
-    random), in which units that are zero stay so; ``share`` (k,) multiplies the decay of each unit. The
-    training ends early where ``look``, given parameters and loss after each chunk but the last, says so.
+    The state of the optimiser is kept in the journal between chunks of steps.
     """
     n = problem.n
     batch = min(settings.batch or n, n)
     chunk = chunk_of(6.0 * batch * form.d * form.k)
-    # Slices that run over the end go on at the beginning: every row is drawn as often.
-    order = np.resize(run.rng("student rows").permutation(n), n + (batch - 1) * (batch < n))
-    # An accelerator's default product of float32 keeps 10 bits: students that need all rows end astray.
-    with single(), jax.default_matmul_precision("highest"):
+    order = shuffled(n, batch, run.rng("training rows"))
+    with single_precision():
         root = np.ones(n) if problem.weight is None else np.sqrt(problem.weight)
         rows = tuple(jnp.asarray(v[order], jnp.float32) for v in (problem.Z, problem.y, root))
         if begin is None:
-            begin = random_student(form, run.rng("student", form.k))
+            begin = random_network(form, run.rng("wide network", form.k))
         theta = jnp.asarray(begin, jnp.float32)
         share = np.ones(form.k) if share is None else share
         decay = settings.decay * _for_each_unit(form, share, 0.0)
-        moving = _for_each_unit(form, _there(form, np.asarray(theta)), 1.0)
+        moving = _for_each_unit(form, _present(form, np.asarray(theta)), 1.0)
         masks = jnp.asarray(decay, jnp.float32), jnp.asarray(moving, jnp.float32)
         state = _ADAM.init(theta)
         rates = settings.rate * (1 + np.cos(np.pi * np.arange(settings.steps) / settings.steps)) / 2
         kept, taken, loss = run.recall(), 0, float("inf")
         if kept is not None:
             leaves, shape = jax.tree.flatten((theta, state))
-            theta, state = jax.tree.unflatten(
-                shape, [jnp.asarray(kept[f"leaf{i}"]) for i in range(len(leaves))]
-            )
+            values = [jnp.asarray(kept[f"leaf{i}"]) for i in range(len(leaves))]
+            theta, state = jax.tree.unflatten(shape, values)
             taken, loss = int(kept["done"]), float(kept["loss"])
         for done in range(taken, settings.steps, chunk):
-            if done and look is not None and look(np.asarray(theta, dtype=float), loss):
+            if done and stop is not None and stop(np.asarray(theta, dtype=float), loss):
                 break
             if run.expired():
                 break
-            starts = run.rng("student batches", done).integers(0, len(order) - batch + 1, chunk)
+            starts = slices(order, batch, chunk, run.rng("training batches", done))
             rate = np.resize(rates[done : done + chunk], chunk)
-            steps = starts.astype(np.int32), rate.astype(np.float32)
+            steps = starts, rate.astype(np.float32)
             theta, state, last = _run_chunk(form, batch, theta, state, masks, rows, steps)
             loss = float(last)
             if run.journal.remembers:
@@ -196,26 +193,40 @@ def train(
     return np.asarray(theta, dtype=float)
 
 
+def shuffled(n: int, batch: int, rng: np.random.Generator) -> Int[np.ndarray, " m"]:
+    """Rows in random order, the first ones again at the end: slices then hold every row as often."""
+    return np.resize(rng.permutation(n), n + (batch - 1) * (batch < n))
+
+
+def slices(
+    order: Int[np.ndarray, " m"], batch: int, count: int, rng: np.random.Generator
+) -> Int[np.ndarray, " count"]:
+    """Where so many random slices of the order begin."""
+    return rng.integers(0, len(order) - batch + 1, count).astype(np.int32)
+
+
 def chunk_of(step: float) -> int:
-    """Steps that are taken between two looks at the clock, where one takes so many operations."""
-    most = _AT_ONCE if jax.default_backend() == "cpu" else _ON_DEVICE
-    return next((chunk for chunk in _CHUNKS if chunk * step <= most), _CHUNKS[-1])
+    """Steps between two looks at the clock, where one takes so many operations.
+
+    Of three lengths, since each is compiled; about a second where threads share the work.
+    """
+    return next((chunk for chunk in (500, 100) if chunk * step <= machine.worth(5)), 10)
 
 
-def random_student(form: Form, rng: np.random.Generator) -> np.ndarray:
-    """Parameters of a student before its training."""
+def random_network(form: Parametrisation, rng: np.random.Generator) -> np.ndarray:
+    """Parameters of a network before its training."""
     weights = rng.standard_normal((form.k, form.d)) / np.sqrt(form.d)
     output = rng.standard_normal((form.k, *form.tail)) / np.sqrt(form.k * form.q)
     return form.pack(weights, output, 0.5 * rng.standard_normal(form.k))
 
 
-def _for_each_unit(form: Form, value: np.ndarray, rest: float) -> np.ndarray:
+def _for_each_unit(form: Parametrisation, value: np.ndarray, rest: float) -> np.ndarray:
     """(p,) the value of its unit for each row, output and bias, ``rest`` for the skip and the intercept."""
     rows, output = np.repeat(value[:, None], form.d, axis=1), np.repeat(value, form.q)
     return form.pack(rows, output, value, np.full(form.d * form.q, rest), rest)
 
 
-def _there(form: Form, theta: np.ndarray) -> np.ndarray:
+def _present(form: Parametrisation, theta: np.ndarray) -> np.ndarray:
     """(k,) zero for units whose row and output are zero, one for the others."""
     weights, output, *_ = form.unpack(theta)
     return (np.any(weights != 0, axis=1) | np.any(output.reshape(form.k, -1) != 0, axis=1)).astype(float)
@@ -223,7 +234,7 @@ def _there(form: Form, theta: np.ndarray) -> np.ndarray:
 
 @partial(jitted, static_argnums=(0, 1))
 def _run_chunk(
-    form: Form,
+    form: Parametrisation,
     batch: int,
     theta: jax.Array,
     state: optax.OptState,
@@ -249,29 +260,10 @@ def _run_chunk(
     return theta, state, jnp.mean(fits[-100:])
 
 
-def prune(
-    form: Form, theta: Float[np.ndarray, " p"], problem: Problem, run: Run
-) -> tuple[Float[np.ndarray, "k d"], Float[np.ndarray, " k"]]:
-    """Weights and biases of the k units of the student that matter most.
-
-    A student whose units all merged into fewer directions is filled up with random ones.
-    """
-    weights, bias, _ = merged_units(form, theta)
-    missing = problem.k - len(weights)
-    if missing > 0:
-        rng = run.rng("units to fill up with")
-        weights = np.vstack([weights, rng.standard_normal((missing, problem.d)) / np.sqrt(problem.d)])
-        bias = np.append(bias, np.zeros(missing))
-    columns = problem.weighted(unit_columns(form, problem.Z, weights, bias))
-    fixed = problem.weighted(fixed_columns(form, problem.Z))
-    kept = eliminate_backwards(columns, fixed, problem.weighted(problem.y), problem.k)
-    return weights[kept], bias[kept]
-
-
-def merged_units(form: Form, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights, biases and amplitudes of a student's units, parallel ones as one, strongest first."""
+def merged_units(form: Parametrisation, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weights, biases and amplitudes of a network's units, parallel ones as one, strongest first."""
     weights, output, bias, _, _ = form.unpack(theta)
     g = form.activation
     amplitude = (output.T * np.linalg.norm(weights, axis=1) ** (g.homogeneity or 1)).T
-    parity = 1.0 if form.symmetrised or g.reflection is None else g.reflection.parity
+    parity = 1.0 if form.symmetrised or g.reversal is None else g.reversal.parity
     return merge_parallel(weights, bias, amplitude, form.symmetrised or g.sign_free, parity)

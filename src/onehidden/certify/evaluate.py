@@ -1,0 +1,344 @@
+"""Evaluate the checks of a network by itself, for rows in memory and streams alike: its certificate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from jaxtyping import Float
+
+from onehidden.certify import levels
+from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, certificate_of
+from onehidden.certify.equivalent import EXACT, equivalent_sets
+from onehidden.certify.errors import ParameterRecord, covariance_in_x
+from onehidden.certify.local_fit import LocalFit, local_fit
+from onehidden.certify.residuals import (
+    Adequacy,
+    SpreadTest,
+    adequacy,
+    adequacy_work,
+    count_distinct,
+    different,
+    family_checks,
+    order_checks,
+    repeated_rows,
+    spread_check,
+)
+from onehidden.certify.units import (
+    ActivePatterns,
+    Cause,
+    CountPatterns,
+    Undetermined,
+    UnitStatus,
+    in_errors,
+    lattice_check,
+    named,
+    undetermined_units,
+)
+from onehidden.checks import About, Check, at_least, at_most, not_evaluated
+from onehidden.fit.problem import Problem
+from onehidden.fit.rows import Together
+from onehidden.fit.samples import Samples
+from onehidden.network import OneHiddenNet
+from onehidden.run import Run
+
+
+def certify(
+    network: OneHiddenNet,
+    problem: Problem,
+    run: Run,
+    errors: str = "auto",
+    noun: str = "sample",
+    nothing: float = 1e-7,
+    most_parameters: int = 1000,
+) -> Certificate:
+    """The certificate of a network, in x, as far as the network by itself allows.
+
+    Where the time left does not allow it, the certificate says that nothing was evaluated.
+
+    Parameters
+    ----------
+    network : OneHiddenNet
+        The network, in x.
+    problem : Problem
+        Its rows.
+    run : Run
+        The run, whose time is kept.
+    errors : str
+        "classical", "robust", or "auto": robust where the spread of the residuals is unequal.
+    noun : str
+        What a row is called.
+    nothing : float
+        Share of std(y) below which a unit of an exact fit adds nothing.
+    most_parameters : int
+        Parameters up to which their covariance is kept for confidence bands, and up to which "auto" takes the
+        larger of both errors where the spread looks equal.
+
+    Returns
+    -------
+    Certificate
+        Checks, standard errors and units; not yet compared with alternatives.
+    """
+    if not run.last().within_budget(certificate_work(problem)):
+        return _not_evaluated(network, problem, noun)
+    given, problem = problem, problem.at(network)
+    local = local_fit(network, problem)
+    exact, few = local.exact, problem.form.size <= most_parameters
+    counts, spread = problem.fold(partial(_counters, local.inner)).parts
+    assert isinstance(counts, CountPatterns)
+    assert isinstance(spread, SpreadTest)
+    patterns, equal_p = counts.result(), 1.0 if exact or given.family is not None else spread.result()
+    of_family = [] if exact else family_checks(local, given, errors)
+    missed = None if exact else _adequacy(local, run)
+    uneven = equal_p < levels.EQUAL_VARIANCE.value or any(
+        check.evaluated and not check.passed for check in of_family
+    )
+    robust = not exact and (errors == "robust" or (errors == "auto" and uneven))
+    covariance = local.covariance(robust)
+    deviations = local.errors(covariance)
+    if errors == "auto" and not (robust or exact) and few:
+        deviations = deviations.at_least(local.errors(local.covariance(True)))
+    checks = [_fit_check(local, missed), *_local_checks(local, patterns, deviations, nothing)]
+    if not exact:
+        of_spread = [] if given.family is not None else [spread_check(equal_p, errors, robust)]
+        checks += [*repeated_rows(given), *of_spread, *of_family, *order_checks(local)]
+    rows, rounding = problem.rows, problem.rows.rounding
+    theta = local.theta if given is problem else given.theta(local.network)
+    loss = given.least_squares.loss(theta) / given.n_values
+    noise_variance = local.residual_variance * problem.fit_coordinates.variance
+    undetermined = undetermined_units(
+        local.network, local.inner, patterns, deviations, local.undetermined, exact, noun, nothing
+    )
+    certificate = certificate_of(
+        local.network,
+        [*checks, *_column_checks(problem)],
+        loss=loss * given.fit_coordinates.variance,
+        noise_variance=noise_variance / rows.unit if isinstance(rows, Samples) else noise_variance,
+        mean_square=loss,
+        errors=deviations,
+        shares=patterns.spread**2,
+        undetermined=undetermined,
+        curvature=local.bend.values,
+        exact=exact,
+        n=local.n,
+        n_parameters=local.freedom,
+        noun=noun,
+        output_precision=rounding.precision if rounding.below_double else 0.0,
+        missed_share=0.0 if missed is None else missed.missed_share,
+        covariance=_covariance_of_bands(covariance, local, deviations) if few else None,
+    )
+    if not exact:
+        return certificate
+    certificate = certificate.with_undetermined(_steps(local)).with_checks(*_lattice_checks(local))
+    return with_equivalent_sets(certificate, problem)
+
+
+def certificate_work(problem: Problem) -> float:
+    """Operations of a certificate: J'J and the sandwich n p², eigenvalues and inverse 10 p³.
+
+    d = k = 50, n = 16 384 (2600 parameters) take 14 s by this count; measured on one busy thread, 21 s.
+    """
+    p = problem.form.size
+    return p**2 * (problem.n + 10.0 * p)
+
+
+def _not_evaluated(network: OneHiddenNet, problem: Problem, noun: str) -> Certificate:
+    """What is known of a network, in x, without its Jacobian: loss and shares. Errors are infinite."""
+    network, form = network.canonical(), problem.form
+    numbers = problem.n_values
+    mean_square = problem.least_squares.loss(problem.theta(network)) / numbers
+    seen = problem.at(network)
+    patterns = seen.fold(partial(CountPatterns, seen.fit_coordinates.inward(network))).result()
+    loss = mean_square * problem.fit_coordinates.variance
+    why = "the time was up before any check of the answer could be evaluated: allow more time"
+    return certificate_of(
+        network,
+        [not_evaluated("examined", 1.0, why, About.SEARCH), *_column_checks(problem)],
+        loss=loss,
+        noise_variance=loss * numbers / max(numbers - form.freedom, 1),
+        mean_square=mean_square,
+        shares=patterns.spread**2,
+        unit_status=UnitStatus.DOUBTFUL,
+        exact=problem.rows.rounding.reproduces(mean_square),
+        n=problem.n,
+        n_parameters=form.freedom,
+        noun=noun,
+    )
+
+
+def _counters(inner: OneHiddenNet) -> Together:
+    return Together(CountPatterns(inner), SpreadTest(inner))
+
+
+def _adequacy(local: LocalFit, run: Run) -> Adequacy:
+    problem = local.problem
+    if not run.within_budget(adequacy_work(local.n_values, problem.form.size)):
+        return Adequacy(False, reason="the time was up: allow more")
+    mean = (problem.whitening.shift - problem.fit_coordinates.shift) @ problem.fit_coordinates.whiten
+    seed = run.seed_of("looks at the residuals")
+    return adequacy(problem.fold, problem.form, local.theta, local.hessian, local.n_values, seed, mean)
+
+
+def _fit_check(local: LocalFit, missed: Adequacy | None) -> Check:
+    level = levels.RESIDUALS.value
+    if missed is None:
+        bound, rms = local.problem.rows.rounding.exact, float(np.sqrt(local.mean_square))
+        return at_most("fit", rms, bound, "the network reproduces y to rounding", About.FIT)
+    if not missed.evaluated:
+        reason = f"whether something is missed could not be evaluated: {missed.reason}"
+        return not_evaluated("fit", level, reason, About.FIT)
+    advice = (
+        "p-value of noise as the only thing left in the residuals; below the bound the network misses "
+        "something: more units, another activation, biases, or another start"
+    )
+    return at_least("fit", missed.p_value, level, advice, About.FIT)
+
+
+def _local_checks(
+    local: LocalFit, patterns: ActivePatterns, errors: ParameterRecord, nothing: float
+) -> list[Check]:
+    """Checks of the optimum, its curvature, its units and the number of samples."""
+    bend, exact, form = local.bend, local.exact, local.problem.form
+    # A share of a standard error; at a kink the gradient jumps by whole rows, about 1/n each.
+    gradient = max(levels.GRADIENT.value / np.sqrt(local.n), 20 / local.n if form.activation.kinked else 0.0)
+    if exact:
+        clear, least = patterns.spread, nothing
+    else:
+        clear, least = in_errors(local.network.output, errors.output), levels.OUTPUT.value
+    found = [
+        at_most(
+            "gradient",
+            local.cosine,
+            gradient,
+            "largest cosine between the residuals and a column of the Jacobian, against "
+            f"{levels.GRADIENT.value:g} of a standard error; if above, the descent has not ended: allow more "
+            "time",
+            About.SEARCH,
+        ),
+        at_least(
+            "identifiability",
+            float(np.sum(bend.values > 1e-10 * bend.values[-1])),
+            float(bend.freedom),
+            "directions in which the loss is curved, 1e-10 of the steepest or more, against the number of "
+            "free parameters; a gap means that different networks fit these rows equally well",
+            About.UNITS,
+        ),
+        at_least(
+            "weakest unit",
+            float(np.min(clear)),
+            least,
+            "a unit that adds nothing to y has no direction to speak of",
+            About.UNITS,
+        ),
+    ]
+    if form.activation.homogeneity is not None:
+        found.append(
+            at_least(
+                "switched units",
+                float(np.min(patterns.beyond)),
+                1.0,
+                "fewest rows on the lesser side of a unit; with none it acts as a polynomial and could be "
+                "another unit, or none",
+                About.UNITS,
+            )
+        )
+    numbers = count_distinct(local.problem) * form.q if exact else local.n_values
+    found.append(
+        at_least(
+            "samples per parameter",
+            numbers / bend.freedom,
+            1.0 + 1 / bend.freedom
+            if exact
+            else levels.SAMPLES.value,  # as many as parameters fit noise to rounding
+            "no more samples than parameters cannot tell networks apart, and copies of a row are one; with "
+            f"noise, fewer than {levels.SAMPLES.value:g} each cannot tell noise from a wrong network",
+            About.DATA,
+        )
+    )
+    return found
+
+
+def _column_checks(problem: Problem) -> list[Check]:
+    """Whether the columns of X are independent, evaluated where they are not."""
+    coordinates, names = problem.fit_coordinates, problem.rows.names
+    if coordinates.null.shape[1] == 0:
+        return []
+    size = np.abs(coordinates.null).max(axis=1) * coordinates.unwhiten.std(axis=0)
+    involved = np.flatnonzero(size > 1e-6 * size.max())
+    some = ", ".join(names[j] for j in involved[:4]) + (" and others" if len(involved) > 4 else "")
+    advice = (
+        f"the columns {some} are linearly dependent: their weights cannot be distinguished; leave one out"
+    )
+    rank, columns = float(coordinates.rank), float(len(coordinates.shift))
+    return [at_least("independent columns", rank, columns, advice, About.COLUMNS)]
+
+
+def _covariance_of_bands(
+    covariance: Float[np.ndarray, "p p"], local: LocalFit, reported: ParameterRecord
+) -> Float[np.ndarray, "P P"]:
+    """The covariance of the parameters in x, as large as the reported standard errors."""
+    form, coordinates = local.problem.form, local.problem.fit_coordinates
+    found = covariance_in_x(covariance, form, coordinates)
+    there = replace(form, d=len(coordinates.shift))
+    errors = there.pack(reported.weights, reported.output, reported.bias, reported.linear, reported.intercept)
+    own = np.sqrt(np.maximum(np.diag(found), 0))
+    # A parameter that the data leave open has an infinite error, and moves no prediction.
+    larger = np.where((own > 0) & np.isfinite(errors), errors / np.where(own > 0, own, 1.0), 1.0)
+    return found * np.outer(larger, larger)
+
+
+def _steps(local: LocalFit) -> Undetermined:
+    """Units of an exact fit that are steps on these rows: steeper ones reproduce them as well.
+
+    The Jacobian of a saturated unit is small but, each column brought to its own scale, of full rank.
+    """
+    form, problem = local.problem.form, local.problem
+    if form.activation.homogeneity is not None:
+        return {}
+    weights, output, bias, beta, constant = form.unpack(local.theta)
+    found: Undetermined = {}
+    for i in range(form.k):
+        scale = np.where(np.arange(form.k) == i, 2.0, 1.0)
+        steeper = form.pack(weights * scale[:, None], output, bias * scale, beta, constant)
+        if problem.rows.rounding.reproduces(problem.least_squares.loss(steeper) / local.n_values):
+            found[i] = Cause.BLIND, f"unit {i + 1} is a step on these rows: steeper ones fit as well"
+    return found
+
+
+def _lattice_checks(local: LocalFit) -> list[Check]:
+    """Whether the rows hold the kinks, for rows in memory that stand at least twice on average."""
+    rows, form = local.problem.rows, local.problem.form
+    if not isinstance(rows, Samples) or not form.activation.kinked:
+        return []
+    if different(rows.X.T) > len(rows.X) / 2:
+        return []
+    return [lattice_check(local.network, rows.X, bias=form.bias, intercept=form.intercept)]
+
+
+def with_equivalent_sets(certificate: Certificate, problem: Problem) -> Certificate:
+    """Compare with every other choice of orientations: all sets of units that can be reversed together.
+
+    No Jacobian shows them; an exact fit is unique only if there are none.
+    """
+    network, around, form = certificate.network, problem.whitening, problem.form
+    name = AlternativeKind.ORIENTATION
+    found = equivalent_sets(
+        network,
+        centre=around.shift,
+        spread=around.unwhiten.T,
+        intercept=form.intercept,
+        linear=form.skip,
+        tolerance=100 * problem.rows.rounding.exact if certificate.output_precision else EXACT,
+    )
+    if not found.complete and not found.sets:
+        return certificate.with_comparisons([not_evaluated(name.value, 0.0, found.reason, About.UNITS)])
+    alternatives, undetermined = [], {}
+    for units, other in zip(found.sets, found.networks, strict=True):
+        label = f"{named(units)} reversed"
+        alternatives.append(Alternative(name, label, 0.0, other, units))
+        reason = Cause.EQUIVALENT, f"the network with {label} computes the same function"
+        undetermined |= dict.fromkeys(units, reason)
+    advice = "sets of units that can be reversed together without changing the function"
+    check = at_most(name.value, float(len(found.sets)), 0.0, f"{advice}: {found.reason}", About.UNITS)
+    return certificate.with_comparisons([check], alternatives).with_undetermined(undetermined)

@@ -1,0 +1,108 @@
+"""The statistical levels of all checks, in one table: value, check, direction, and what was measured of each.
+
+To change how strict a check is, change its row. Size is the share of right answers that a check refuses,
+power the share of wrong ones. The benchmarks ``adequacy``, ``score_test`` and ``verdict`` measure both: run
+them after a change, and write what they find into the row.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Stricter(enum.StrEnum):
+    """Which way a level must move to pass fewer answers or to report more doubt."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+@dataclass(frozen=True)
+class Level:
+    """One statistical level.
+
+    Attributes
+    ----------
+    value : float
+        The bound.
+    check : str
+        Name of the check that it decides, as in reports; in brackets what it decides where that is no check.
+    stricter : Stricter
+        Which way the check becomes stricter.
+    measure : str
+        What is compared with it: a p-value, standard errors, n log(loss), a share.
+    guards : str
+        The error that the bound makes rare.
+    measured : str
+        Size and power as far as they were measured.
+    """
+
+    value: float
+    check: str
+    stricter: Stricter
+    measure: str
+    guards: str
+    measured: str = ""
+
+
+# fmt: off
+RESIDUALS = Level(0.01, "fit", Stricter.HIGHER, "p-value",
+    "a network that misses nothing is refused by the check 'fit'",
+    "true size .76 to 1.1 of the nominal one for equal, unequal and t3 noise, n = 60 to 1000")
+LEFT_OVER = Level(0.05, "(share of var(y) left over)", Stricter.HIGHER, "p-value",
+    "a share of var(y) is reported as missed though nothing is missed")
+DEPENDENCE = Level(0.01, "independent rows", Stricter.HIGHER, "p-value",
+    "independent rows are called dependent")
+EQUAL_VARIANCE = Level(0.05, "equal spread", Stricter.HIGHER, "p-value",
+    "robust standard errors replace classical ones though the noise is equal",
+    "robust errors hold for equal noise, too: the cost is a little width in 1 of 20 samples")
+CLASSICAL_ERRORS = Level(0.001, "equal spread", Stricter.HIGHER, "p-value",
+    "an answer with errors='classical' is refused though the noise is equal")
+DISPERSION = Level(0.01, "spread of y", Stricter.HIGHER, "p-value",
+    "the spread of y is called wrong for its family",
+    "size at .05: Poisson .028 to .053, binomial .044 to .057, normal .047 to .053, gamma .026 to .046")
+LARGER_MODEL = Level(0.002, "a larger model", Stricter.HIGHER, "p-value",
+    "one unit more is asked for though there is none",
+    "size .002 for equal noise, .006 for noise of sd exp(.8 x_1)")
+LARGER_MODEL_POWER = Level(0.9, "(detectable share of one unit more)", Stricter.HIGHER, "power",
+    "a unit of the reported detectable share is overlooked",
+    "at p = .001 such units were found in .75 to .90 of the samples")
+SMALLER_MODEL = Level(0.01, "a smaller model", Stricter.LOWER, "p-value",
+    "a unit that is not there is taken for one that is",
+    "size .01 to .02; at .001 a unit of a fifth of the signal is missed half the time, n = 10 p")
+NO_UNIT = Level(0.05, "(end of the search for one unit)", Stricter.HIGHER, "p-value",
+    "the search for one unit is cut short though there is a unit beyond a linear function")
+LINEAR = Level(0.001, "linear function", Stricter.LOWER, "p-value",
+    "a linear function, or nothing at all, is taken for a unit", "0 of 360 samples of pure noise")
+RIVAL = Level(2.33, "other minimum", Stricter.HIGHER, "standard deviations of a difference of losses",
+    "an equally good network is called worse",
+    "one-sided .01; near the truth it equals 22 of n log(loss); decides 'orientation', too")
+LIKELIHOOD = Level(6.0, "activation", Stricter.HIGHER, "n log(loss)",
+    "two answers of the same size are distinguished by chance",
+    "a likelihood ratio of e^3; two standard deviations of the difference between two good minima")
+VUONG = Level(0.01, "rival activation", Stricter.HIGHER, "two-sided p-value",
+    "one of two equally good models is called better",
+    "size .012 to .014, n = 300; nested models of twelve and two useless columns: the smaller in .13 to .15")
+ORIENTATION = Level(0.001, "orientation", Stricter.LOWER, "p-value",
+    "a set of reversed units that changes nothing is not reported")
+ORIENTATION_SEARCH = Level(30.0, "orientation", Stricter.HIGHER, "chi-square above the best",
+    "an orientation that fits is not tried")
+OUTPUT = Level(2.0, "weakest unit", Stricter.HIGHER, "standard errors",
+    "the output of a unit is not distinguished from zero; with fewer its size is not known to a half")
+SAME_UNIT = Level(8.0, "(units that two fits share)", Stricter.LOWER, "times the shift by noise, squared",
+    "two fits of one unit are called two units", "two fits differ by 2 on average")
+HALVES = Level(4.0, "half-sample agreement", Stricter.LOWER, "times the distance that noise explains",
+    "two half-samples are said to disagree")
+GRADIENT = Level(0.05, "gradient", Stricter.LOWER, "standard errors",
+    "a finished descent is called unfinished",
+    "at a kink the gradient jumps by whole rows: there the bound is 20 rows of n, if that is more")
+SAMPLES = Level(4.0, "samples per parameter", Stricter.HIGHER, "numbers per parameter, with noise",
+    "a sample that can carry an answer is refused")
+REPEATED_ROWS = Level(0.02, "repeated rows", Stricter.LOWER, "share of rows",
+    "rows that agree by chance, in few digits, are called copies")
+FRESH_QUERIES = Level(1e-8, "fresh queries", Stricter.LOWER, "share of std(y), of a black box",
+    "the right network is refused because its answers are rounded")
+# fmt: on
+
+TABLE = {name: level for name, level in list(vars().items()) if isinstance(level, Level)}

@@ -1,0 +1,149 @@
+"""Options of the commands: those of a recovery, those by which a table is read, and sentences as typed."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import Field, fields
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from onehidden.options import Options
+
+if TYPE_CHECKING:
+    from onehidden.data import Source, Table
+    from onehidden.recovery import Recovery
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def recovery_options(oracle: bool = False) -> Callable[[F], F]:
+    """Decorate a command with the options of ``recover``, or with those that ``recover_oracle`` takes."""
+
+    def add(command: F) -> F:
+        for one in reversed(fields(Options)):
+            if one.metadata["flag"] and (one.metadata["oracle"] or not oracle):
+                command = _option(one)(command)
+        return command
+
+    return add
+
+
+def _option(one: Field[Any]) -> Callable[[F], F]:
+    """An option of a recovery as it is typed."""
+    flag, names = f"--{one.name.replace('_', '-')}", one.metadata["names"]
+    how: dict[str, Any] = {"help": one.metadata["text"], "default": one.default}
+    kind = next(kind for kind in (bool, int, float, str) if kind.__name__ in str(one.type))
+    if kind is bool:
+        return click.option(
+            f"{flag}/--no-{one.name}" if one.default else flag, is_flag=True, show_default=one.default, **how
+        )
+
+    def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
+
+    if names is not None:
+        how["shell_complete"] = complete
+    return click.option(flag, type=kind, show_default=one.default is not None, **how)
+
+
+def _listed(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> list[str]:
+    """Names separated by commas; a name with a comma in it is in double quotes."""
+    return [name.strip() for text in given for name in next(csv.reader([text], skipinitialspace=True), [])]
+
+
+TARGETS = {"multiple": True, "callback": _listed, "metavar": "A,B,…"}  # of an option --target
+_READING: dict[str, dict[str, Any]] = {
+    "columns": dict(
+        multiple=True,
+        callback=_listed,
+        metavar="A,B,…",
+        help="Feature columns, comma-separated (quote a name with a comma); all but the target without it.",
+    ),
+    "drop": dict(multiple=True, metavar="COLUMN", help="A column that is no feature (repeatable)."),
+    "one_hot": dict(
+        is_flag=True, help="Make text columns 0 and 1, a column a category but the most frequent."
+    ),
+    "nulls": dict(
+        type=click.Choice(["refuse", "drop"]),
+        help="What to do about rows with missing values [default: as the run did, else refuse].",
+    ),
+    "na": dict(
+        multiple=True, metavar="TEXT", help="Text that means missing, besides NA, n/a, ?, - (repeatable)."
+    ),
+    "decimal": dict(type=click.Choice([".", ","]), help="The mark before decimals in a CSV file."),
+    "encoding": dict(help="Of a CSV file; UTF-8 or cp1252 are found without it."),
+}
+
+
+def reading_options(*names: str) -> Callable[[F], F]:
+    """Decorate a command with these options by which a table is read, all without names."""
+
+    def add(command: F) -> F:
+        for name in reversed(names or tuple(_READING)):
+            command = click.option(f"--{name.replace('_', '-')}", **_READING[name])(command)
+        return command
+
+    return add
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """What was typed, as keywords of ``data.open``."""
+    held = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    return {name: value for name, value in held.items() if value}
+
+
+def as_recovered(
+    recovery: Recovery, typed: Mapping[str, Any], outcomes: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """How a table is read for a run: its features by name, treated as in the run, unless typed otherwise.
+
+    ``outcomes`` are its target columns, the run's where empty; None where they are not needed.
+    """
+    saved = ["one_hot", "nulls", "encoding", "decimal", "na", "offset"]
+    saved += [] if outcomes is None else ["trials"]  # trials count outcomes
+    found = {name: recovery.options[name] for name in saved if recovery.options.get(name)}
+    found["columns"] = list(recovery.feature_names)
+    if outcomes is not None:
+        found["target"] = list(outcomes) or recovery.options.get("target", "y")
+    return {**found, **typed}
+
+
+def say_notes(table: Table | Source) -> None:
+    """Say on stderr what was done to the columns on the way."""
+    for note in table.notes:
+        click.echo(f"note: {note}", err=True)
+
+
+# Arguments of ``recover`` and ``data.open`` with the options that they are here.
+_TYPED = {
+    name: f"--{name.replace('_', '-')}"
+    for name in (*(one.name for one in fields(Options)), *_READING, "target", "weight", "offset", "trials")
+} | {"sample_weight": "--weight"}
+_NAME = rf"\b({'|'.join(sorted(_TYPED, key=len, reverse=True))})"
+_VALUE = r"(?:'[^']*'|\"[^\"]*\"|\[.*?\]|True|NAME)"
+_BOTH = re.compile(rf"{_NAME}={_VALUE} \((--.+?)\)(?=$|[\s,;:.])")  # the option stands behind it already
+_TEXT = re.compile(rf"{_NAME}=(?:'([^']*)'|\"([^\"]*)\"|True|(NAME))")
+_FIRST = re.compile(rf"^{_NAME}(?= (?:must|has|is|names)\b)")
+# Objects of Python, which cannot be typed.
+_OBJECTS = ((", or of oh.starts", ""), (" a law or one of ", " one of "), (" or None,", ","))
+
+
+def as_typed(sentence: str) -> str:
+    """The sentence with --max-seconds for max_seconds, and --activation auto for activation='auto'."""
+    text = _BOTH.sub(lambda found: found[2], sentence)
+    text = _TEXT.sub(lambda found: " ".join(filter(None, (_TYPED[found[1]], *found.groups()[1:]))), text)
+    if text != (text := _FIRST.sub(lambda found: _TYPED[found[1]], text)):
+        for python, typed in _OBJECTS:
+            text = text.replace(python, typed)
+    return re.sub(r"\bsample_weight\b", "--weight", text)
+
+
+def misread(what: str, typed: str, known: Iterable[str]) -> str:
+    """Say that there is no such command or option, and name the nearest that there is."""
+    bare = {name.lstrip("-"): name for name in known}  # dashes are alike everywhere
+    near = get_close_matches(typed.lstrip("-"), bare, 1, 0.6)
+    return f"no such {what} {typed!r}" + (f": did you mean {bare[near[0]]!r}?" if near else ".")

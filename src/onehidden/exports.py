@@ -1,0 +1,351 @@
+"""A network for others to use: ONNX, PyTorch, scikit-learn, plain Python source, LaTeX."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from onehidden.atomic import write_atomically
+
+if TYPE_CHECKING:
+    from onehidden.network import OneHiddenNet
+
+__all__ = ["to_latex", "to_onnx", "to_python", "to_sklearn", "to_torch"]
+
+
+def to_onnx(net: OneHiddenNet, path: str | Path) -> None:
+    """Write the network as an ONNX graph: input ``X`` (n, d), output ``y`` (n,) or (n, q), both float64."""
+    try:
+        onnx = importlib.import_module("onnx")
+    except ImportError:
+        raise ValueError(
+            "writing ONNX needs the package onnx, which is not installed: pip install 'onehidden[onnx]'"
+        ) from None
+    helper, double = onnx.helper, onnx.TensorProto.DOUBLE
+    graph = Graph(onnx)
+    X = Tensor(graph, "X")
+    hidden = net.activation.export(graph, X @ net.weights.T + net.bias)
+    out = hidden @ net.output
+    if net.has_linear:
+        out = out + X @ net.linear
+    graph.add("Add", out, net.intercept, name="y")
+    model = helper.make_model(
+        helper.make_graph(
+            graph.nodes,
+            "onehidden",
+            [helper.make_tensor_value_info("X", double, ["n", net.n_inputs])],
+            [helper.make_tensor_value_info("y", double, ["n", *net.output.shape[1:]])],
+            graph.constants,
+        ),
+        producer_name="onehidden",
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,  # came with opset 17: old runtimes read it, too
+    )
+    helper.set_model_props(model, {"activation": net.activation.name})
+    onnx.checker.check_model(model, full_check=True)
+    write_atomically(Path(path), model.SerializeToString())
+
+
+class Graph:
+    """An ONNX graph under construction, with the operators that ``Activation.export`` may use."""
+
+    def __init__(self, onnx: ModuleType) -> None:
+        self._onnx = onnx
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def add(self, op: str, *inputs: Tensor | npt.ArrayLike, name: str | None = None) -> Tensor:
+        """A node; inputs that are numbers become constants."""
+        name = name or f"t{len(self.nodes)}"
+        names = [one.name if isinstance(one, Tensor) else self._constant(one) for one in inputs]
+        self.nodes.append(self._onnx.helper.make_node(op, names, [name]))
+        return Tensor(self, name)
+
+    def _constant(self, value: npt.ArrayLike) -> str:
+        name = f"c{len(self.constants)}"
+        array = np.array(value, dtype=np.float64, order="C")
+        self.constants.append(self._onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def relu(self, z: Tensor) -> Tensor:
+        return self.add("Relu", z)
+
+    def abs(self, z: Tensor) -> Tensor:
+        return self.add("Abs", z)
+
+    def sign(self, z: Tensor) -> Tensor:
+        return self.add("Sign", z)
+
+    def exp(self, z: Tensor) -> Tensor:
+        return self.add("Exp", z)
+
+    def log(self, z: Tensor) -> Tensor:
+        return self.add("Log", z)
+
+    def tanh(self, z: Tensor) -> Tensor:
+        return self.add("Tanh", z)
+
+    def sigmoid(self, z: Tensor) -> Tensor:
+        return self.add("Sigmoid", z)
+
+    def maximum(self, z: Tensor, other: Tensor) -> Tensor:
+        return self.add("Max", z, other)
+
+    def erf(self, z: Tensor) -> Tensor:
+        """sign(z) (1 - erfc|z|), erfc by its Chebyshev series, exact to a few 1e-16."""
+        size = self.abs(z)
+        t = self.add("Div", 2.0, size + 2.0)
+        doubled = 4.0 * t - 2.0
+        coefficients = erfc_coefficients()
+        # Clenshaw: b_j = 2s b_{j+1} - b_{j+2} + c_j; the sum is s b_1 - b_2 + c_0.
+        last, before = 0.0 * t + coefficients[-1], 0.0 * t
+        for c in coefficients[-2:0:-1]:
+            last, before = doubled * last - before + c, last
+        series = 0.5 * doubled * last - before + coefficients[0]
+        return self.sign(z) * (1.0 - t * series * self.exp(-(size * size)))
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A named value of a graph; arithmetic adds nodes to it."""
+
+    graph: Graph
+    name: str
+
+    def __add__(self, other: Tensor | npt.ArrayLike) -> Tensor:
+        return self.graph.add("Add", self, other)
+
+    def __sub__(self, other: Tensor | npt.ArrayLike) -> Tensor:
+        return self.graph.add("Sub", self, other)
+
+    def __rsub__(self, other: float) -> Tensor:
+        return self.graph.add("Sub", other, self)
+
+    def __mul__(self, other: Tensor | npt.ArrayLike) -> Tensor:
+        return self.graph.add("Mul", self, other)
+
+    def __matmul__(self, other: npt.ArrayLike) -> Tensor:
+        return self.graph.add("MatMul", self, other)
+
+    def __neg__(self) -> Tensor:
+        return self.graph.add("Neg", self)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def erfc_coefficients(degree: int = 27) -> np.ndarray:
+    """Chebyshev coefficients, in 2t - 1, of P(t) = erfc(z) e^{z^2} / t with t = 2 / (2 + z), z >= 0."""
+    from scipy.special import erfcx
+
+    s = np.cos(np.pi * (np.arange(64) + 0.5) / 64)
+    t = 0.5 * (s + 1)
+    return np.polynomial.chebyshev.chebfit(s, erfcx(2 / t - 2) / t, degree)
+
+
+def to_torch(net: OneHiddenNet) -> Any:
+    """A ``torch.nn.Module`` in float64, (n, d) -> (n,) or (n, q), with trainable ``hidden`` and ``readout``.
+
+    A linear part is the layer ``beside``.
+    """
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError:
+        raise ValueError("to_torch needs PyTorch, which is not installed: pip install torch") from None
+    export = net.activation.export
+
+    class OneHiddenModule(torch.nn.Module):
+        """y = c + <v, x> + sum_i w_i g(<a_i, x> + b_i)."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.hidden = torch.nn.Linear(net.n_inputs, net.n_hidden, dtype=torch.float64)
+            self.readout = torch.nn.Linear(net.n_hidden, net.n_outputs, dtype=torch.float64)
+            if net.has_linear:
+                self.beside = torch.nn.Linear(net.n_inputs, net.n_outputs, bias=False, dtype=torch.float64)
+
+        def forward(self, x: object) -> object:
+            out = self.readout(export(torch, self.hidden(x)))
+            out = out + self.beside(x) if net.has_linear else out
+            return out.squeeze(-1) if net.output.ndim == 1 else out
+
+    module = OneHiddenModule()
+    with torch.no_grad():
+        module.hidden.weight.copy_(torch.tensor(net.weights))
+        module.hidden.bias.copy_(torch.tensor(net.bias))
+        module.readout.weight.copy_(torch.tensor(net.output.reshape(net.n_hidden, -1).T))
+        module.readout.bias.copy_(torch.tensor(np.atleast_1d(net.intercept)))
+        if net.has_linear:
+            module.beside.weight.copy_(torch.tensor(net.linear.reshape(net.n_inputs, -1).T))
+    return module
+
+
+def to_sklearn(net: OneHiddenNet) -> Any:
+    """A fitted ``sklearn.neural_network.MLPRegressor`` with the same predictions.
+
+    Raises
+    ------
+    ValueError
+        For an activation that scikit-learn does not have, and for a linear part next to units that cannot
+        represent one exactly (ReLU can: v = relu(v) - relu(-v)).
+    """
+    from sklearn.neural_network import MLPRegressor
+
+    name = net.activation.name
+    theirs = {"relu": "relu", "tanh": "tanh", "sigmoid": "logistic", "linear": "identity"}
+    if name not in theirs:
+        raise ValueError(
+            f"scikit-learn's MLPRegressor has no {name} activation, only {', '.join(theirs)}: use "
+            "OneHiddenNet.predict, to_onnx or to_torch instead"
+        )
+    weights, bias, output = net.weights, net.bias, net.output.reshape(net.n_hidden, -1)
+    if net.has_linear:
+        signs = {"relu": (1.0, -1.0), "linear": (1.0,)}.get(name)  # of the units that make a linear function
+        if signs is None:
+            raise ValueError(
+                f"scikit-learn's MLPRegressor has no linear part beside {name} units: use "
+                "OneHiddenNet.predict, to_onnx or to_torch instead"
+            )
+        rows = net.linear.reshape(net.n_inputs, -1).T
+        for sign in signs:
+            weights, output = np.vstack([weights, sign * rows]), np.vstack([output, sign * np.eye(len(rows))])
+            bias = np.append(bias, np.zeros(len(rows)))
+    model = MLPRegressor(hidden_layer_sizes=(len(weights),), activation=theirs[name])
+    model.coefs_ = [weights.T.copy(), output.copy()]
+    model.intercepts_ = [bias.copy(), np.atleast_1d(net.intercept).astype(float)]
+    model.n_features_in_ = net.n_inputs  # pyright: ignore[reportAttributeAccessIssue]
+    model.n_layers_, model.n_outputs_, model.n_iter_, model.t_ = 3, net.n_outputs, 0, 0
+    model.out_activation_ = "identity"
+    return model
+
+
+def to_python(net: OneHiddenNet, feature_names: Sequence[str] | None = None) -> str:
+    """Source of a module with one function ``predict(x)``, which needs only the standard library.
+
+    Numbers are written so that they read back to the same float64.
+    """
+    names = _feature_names(net, feature_names)
+    rows = "\n".join(f"    {row!r}," for row in net.weights.tolist())
+    outputs, level = net.output.reshape(net.n_hidden, -1), np.atleast_1d(net.intercept)
+    size = f"{net.n_hidden} units of {net.n_inputs} inputs"
+    size += "" if net.output.ndim == 1 else f", {net.n_outputs} outputs"
+    return f'''"""y = c + <v, x> + sum_i w_i g(<a_i, x> + b_i): {size}."""
+
+import math
+
+FEATURES = {tuple(names)!r}
+A = [
+{rows}
+]
+B = {net.bias.tolist()!r}
+W = {outputs.tolist()!r}
+V = {net.linear.reshape(net.n_inputs, -1).tolist()!r}
+C = {level.tolist()!r}
+
+
+def g(z):
+    """{net.activation.name}."""
+    return {net.activation.written("text")}
+
+
+def predict(x):
+    """The network at one row x, numbers in the order of FEATURES."""
+    y = list(C)
+    for v, xi in zip(V, x):
+        y = [yo + vo * xi for yo, vo in zip(y, v)]
+    for a, b, w in zip(A, B, W):
+        unit = g(sum(ai * xi for ai, xi in zip(a, x)) + b)
+        y = [yo + wo * unit for yo, wo in zip(y, w)]
+    return {"y[0]" if net.output.ndim == 1 else "y"}
+'''
+
+
+def to_latex(
+    net: OneHiddenNet, feature_names: Sequence[str] | None = None, digits: int = 4, most_weights: int = 60
+) -> str:
+    """The formula in LaTeX (amsmath): unit by unit, or with more than ``most_weights`` as matrices."""
+    if digits < 1:
+        raise ValueError(f"digits must be 1 or more, got {digits}")
+    if net.weights.size > most_weights:
+        body = _matrices(net, digits)
+    else:
+        symbols = [f"x_{{{j + 1}}}" for j in range(net.n_inputs)]
+        if feature_names is not None:
+            symbols = [rf"\text{{{_escaped(name)}}}" for name in _feature_names(net, feature_names)]
+        several = net.output.ndim == 2
+        body = " \\\\\n".join(
+            _written_out(rf"\hat y_{{{o + 1}}}" if several else r"\hat y", net.one_output(o), symbols, digits)
+            for o in range(net.n_outputs)
+        )
+    where = rf"\qquad g(t) = {net.activation.written('latex')}"
+    return f"\\[\n\\begin{{aligned}}\n{body} \\\\\n&{where}\n\\end{{aligned}}\n\\]\n"
+
+
+def _written_out(name: str, net: OneHiddenNet, symbols: list[str], digits: int) -> str:
+    first = _sum([net.intercept, *net.linear], ["", *symbols], digits)
+    lines = []
+    for a, b, w in zip(net.weights, net.bias, net.output, strict=True):
+        inside = _sum([*a, b], [*symbols, ""], digits) or "0"
+        sign = "-" if w < 0 else "+" if lines or first else ""
+        lines.append(rf"{sign} {_number(abs(w), digits)}\, g\bigl({inside}\bigr)".strip())
+    if first:
+        lines[0] = f"{first} {lines[0]}"
+    return name + " ={}& " + " \\\\\n& ".join(lines)
+
+
+def _matrices(net: OneHiddenNet, digits: int) -> str:
+    def matrix(values: np.ndarray) -> str:
+        columns = values[:, None] if values.ndim == 1 else values
+        rows = (" & ".join(_number(float(v), digits) for v in row) for row in columns)
+        return r"\begin{bmatrix}" + r" \\ ".join(rows) + r"\end{bmatrix}"
+
+    level = _number(net.intercept, digits) if net.output.ndim == 1 else matrix(net.intercept)
+    trend = r" + V^\top x" if net.has_linear else ""
+    beside = f",\\quad V = {matrix(net.linear)}" if net.has_linear else ""
+    return (
+        rf"\hat y ={{}}& {level}{trend} + w^\top g(A x + b) \\"
+        f"\n& A = {matrix(net.weights)} \\\\"
+        f"\n& b = {matrix(net.bias)},\\quad w = {matrix(net.output)}{beside}"
+    )
+
+
+def _sum(values: Sequence[float], symbols: Sequence[str], digits: int) -> str:
+    """A sum of numbers times symbols, zeros left out."""
+    text = ""
+    for value, symbol in zip(values, symbols, strict=True):
+        if value != 0:
+            sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
+            text += f"{sign}{_number(abs(value), digits)}" + (rf"\,{symbol}" if symbol else "")
+    return text
+
+
+def _number(value: float, digits: int) -> str:
+    if value == 0:
+        return "0"
+    text = f"{value:.{digits}g}"
+    mantissa, _, exponent = text.partition("e")
+    if not exponent and abs(math.log10(abs(value))) < 15:
+        return text
+    return rf"{mantissa} \times 10^{{{int(exponent or 0)}}}"
+
+
+def _escaped(text: str) -> str:
+    """A name as plain text: no command of LaTeX survives in it."""
+    named = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    escapes = named | {letter: f"\\{letter}" for letter in "&%$#_{}"}
+    return "".join(escapes.get(one, one if one.isprintable() else " ") for one in str(text))
+
+
+def _feature_names(net: OneHiddenNet, names: Sequence[str] | None) -> list[str]:
+    if names is None:
+        return [f"x{j}" for j in range(net.n_inputs)]
+    if len(names) != net.n_inputs:
+        raise ValueError(f"feature_names must have one name an input ({net.n_inputs}), got {len(names)}")
+    return [str(name) for name in names]

@@ -1,0 +1,355 @@
+"""Options: one dataclass, from which everything that takes them is made.
+
+A field is an option. Its annotation, default and metadata give the parameter and its description in
+``recover``, ``recover_oracle`` and the estimators, the flag of the commands, and what the record keeps. The
+heavy parts of the library are imported when values are checked, so that ``--help`` stays fast.
+"""
+
+# ruff: noqa: RUF009
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from onehidden.activations import Activation
+    from onehidden.families import Family
+    from onehidden.fit.parametrisation import Parametrisation
+    from onehidden.laws.base import Score
+    from onehidden.run import Progress
+    from onehidden.starts.candidate import Start
+
+T = TypeVar("T", bound=Callable[..., Any])
+# The names of ``starts.schedule.NAMES``, which imports JAX: too slow for ``--help``. A test compares both.
+STARTS = (
+    "random", "linear", "tensor", "localised", "landscape", "difference_map", "wide", "thinned", "population",
+)  # fmt: skip
+
+
+def _activations() -> tuple[str, ...]:
+    from onehidden import activations
+
+    return ("auto", *activations.names())
+
+
+def _starts() -> tuple[str, ...]:
+    from onehidden.starts.schedule import ACCEPTED
+
+    return ACCEPTED
+
+
+def _families() -> tuple[str, ...]:
+    from onehidden import families
+
+    return tuple(families.names())
+
+
+def _errors() -> tuple[str, ...]:
+    from onehidden.certify.errors import ERRORS
+
+    return ERRORS
+
+
+def _scores() -> tuple[str, ...]:
+    return ("auto", "gaussian")
+
+
+def option(
+    default: Any,
+    text: str,  # what it does, for the docstrings and for the help of the commands
+    *,
+    python: str = "",  # what more there is to say in Python
+    estimator: str | None = None,  # what the estimators call it, if not by its own name
+    oracle: bool = False,  # whether ``recover_oracle`` and its command take it
+    flag: bool = True,  # whether it can be typed, and is kept in the record
+    names: Callable[[], tuple[str, ...]] | None = None,  # the names that it takes, for tab completion
+) -> Any:
+    """Declare an option: a field with metadata."""
+    found = dict(text=text, python=python, estimator=estimator, oracle=oracle, flag=flag, names=names)
+    return field(default=default, repr=flag, metadata=found)
+
+
+@dataclass(frozen=True)
+class Options:
+    """The choices of a recovery, checked.
+
+    Parameters
+    ----------
+    **options : Options
+        One field each.
+
+    Raises
+    ------
+    ValueError
+        One sentence, where a value cannot be.
+    """
+
+    hidden: int | None = option(
+        None, "Number of units k; chosen from the data if not given.", estimator="n_hidden", oracle=True
+    )
+    activation: str | Activation = option(
+        "relu",
+        "Activation g of the units, by name; auto chooses it by held-out likelihood.",
+        python="Or one of ``oh.activations``.",
+        oracle=True,
+        names=_activations,
+    )
+    bias: bool = option(True, "Whether the hidden biases b_i are free, else zero.", oracle=True)
+    intercept: bool = option(True, "Whether the constant c is free, else zero.", oracle=True)
+    score: str | Score = option(
+        "auto",
+        "Input model behind the score moments: auto or gaussian.",
+        python='"auto" takes whitened inputs for Gaussian unless their third and fourth moments say '
+        "otherwise, and then chooses by ``scores.select``. Or a law or an estimated score, with "
+        "``score(X, order, subspace)``.",
+        names=_scores,
+    )
+    start: str | Start | Sequence[str | Start] = option(
+        "auto",
+        f"Where the search begins: auto (all in turn), {', '.join(STARTS[:-1])} or {STARTS[-1]}.",
+        python="Or one of ``oh.starts``, such as ``Random(restarts=50)``, or a list of them.",
+        names=_starts,
+    )
+    seed: int = option(
+        0,
+        "Seed of every random choice: same seed, same answer.",
+        python="With another number of threads the answer is the same to its last digits.",
+        estimator="random_state",
+        oracle=True,
+    )
+    max_seconds: float | None = option(
+        None, "Time budget in seconds; the best answer so far is returned when it runs out.", oracle=True
+    )
+    progress: bool | Progress = option(
+        False,
+        "Whether progress is printed to stderr.",
+        python="A callable gets each ``TraceRecord``.",
+        estimator="verbose",
+        oracle=True,
+        flag=False,
+    )
+    errors: str = option(
+        "auto",
+        "Standard errors: classical (equal noise everywhere), robust (sandwich), or auto, which takes "
+        "the robust ones where the residuals show unequal spread.",
+        names=_errors,
+    )
+    family: str | Family | None = option(
+        None,
+        "What y is, given the network's output: gaussian, poisson, bernoulli, binomial, "
+        "negative_binomial, gamma, or softmax for classes.",
+        python="Or one of ``oh.families``; normal noise if not given, labels if y is text.",
+        names=_families,
+    )
+    link: str | None = option(
+        None, "From the mean of y to the network's output; the family's usual one if not given."
+    )
+    linear: bool = option(
+        False,
+        "Whether a linear part of the inputs is free, in addition to the units.",
+        python="The side of a unit such as ReLU is then a convention, relu(t) = t + relu(-t): its "
+        "largest weight is positive.",
+    )
+
+    def __post_init__(self) -> None:
+        """Check every value; numbers of NumPy become Python's own."""
+        import numpy as np
+
+        if self.hidden is not None:
+            _check_whole("hidden", self.hidden, 1)
+            object.__setattr__(self, "hidden", int(self.hidden))
+        _check_whole("seed", self.seed, 0)
+        object.__setattr__(self, "seed", int(self.seed))
+        check_positive("max_seconds", self.max_seconds)
+        for name in ("bias", "intercept", "linear"):
+            value = getattr(self, name)
+            if not isinstance(value, (bool, np.bool_)):
+                raise ValueError(f"{name} must be True or False, got {value!r}")
+            object.__setattr__(self, name, bool(value))
+        if not (isinstance(self.progress, bool) or callable(self.progress)):
+            raise ValueError(f"progress must be True, False or a function, got {self.progress!r}")
+        if self.errors not in _errors():
+            raise ValueError(f"errors must be one of {', '.join(_errors())}, got {self.errors!r}")
+        _check_family(self.family, self.link)
+        _check_start(self.start)
+        _check_score(self.score)
+        if self.activation != "auto":
+            _ = self.g
+
+    @classmethod
+    def from_arguments(cls, given: Mapping[str, Any]) -> Options:
+        """The options among the arguments of a call."""
+        return cls(**{one.name: given[one.name] for one in fields(cls) if one.name in given})
+
+    def arguments(self) -> dict[str, Any]:
+        """The options as keywords of ``recover``."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    @property
+    def g(self) -> Activation:
+        """The activation; the first one compared where it is to be chosen."""
+        from onehidden import activations
+
+        return activations.get(activations.names()[0] if self.activation == "auto" else self.activation)
+
+    @property
+    def start_name(self) -> str:
+        """The start in words."""
+        return _start_name(self.start)
+
+    def form(self, d: int, outputs: int | None = None) -> Parametrisation:
+        """The free parameters for d coordinates; one unit where the width is to be chosen."""
+        from onehidden.fit.parametrisation import Parametrisation
+
+        return Parametrisation(
+            self.g, d, self.hidden or 1, self.bias, self.intercept, self.linear, outputs=outputs
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """The options as plain values, as the record keeps them."""
+        from onehidden.families import Family
+
+        found = {one.name: getattr(self, one.name) for one in fields(self) if one.metadata["flag"]}
+        found["activation"] = "auto" if self.activation == "auto" else self.g.name
+        found["score"] = self.score if isinstance(self.score, str) else type(self.score).__name__
+        found["start"] = self.start_name
+        if isinstance(self.family, Family):
+            found["family"], found["link"] = self.family.name, self.family.link
+        return found
+
+    def checkpoint_key(self, d: int) -> dict[str, object]:
+        """Options that must match to resume a checkpoint; functions are identified by their values."""
+        import numpy as np
+
+        from onehidden.journal import fingerprint
+        from onehidden.streams import stream
+
+        at = stream(0, "points that tell laws apart").standard_normal((16, d))
+        key = self.to_dict() | {"start": _identity(self.start), "family": _identity(self.family)}
+        key["activation"] = f"{key['activation']} {fingerprint(self.g(at))}"
+        if not isinstance(self.score, str):
+            key["score"] = f"{key['score']} {fingerprint(np.asarray(self.score.score(at, 1), float))}"
+        return key
+
+    def check_inputs(self, d: int) -> None:
+        """Refuse a given score of another number of inputs than there are columns."""
+        if not isinstance(self.score, str) and self.score.n_inputs != d:
+            raise ValueError(f"the score is one of {self.score.n_inputs} inputs, but X has {d} columns")
+
+
+def of_estimator(estimator: object) -> dict[str, Any]:
+    """The options among the parameters of an estimator, by their own names."""
+    own = vars(estimator)
+    return {one.name: own[name] for one in fields(Options) if (name := estimator_name(one)) in own}
+
+
+def estimator_name(one: Field[Any]) -> str:
+    """What the estimators call an option."""
+    return one.metadata["estimator"] or one.name
+
+
+def parameters(function: Callable[..., Any]) -> Iterator[str]:
+    """Describe the options among the parameters of a function or class in numpydoc, a line each."""
+    options = {name: one for one in fields(Options) for name in (one.name, estimator_name(one))}
+    for name in inspect.signature(function).parameters:
+        if name in options:
+            one = options[name]
+            default = "optional" if one.default is None else f"default {one.default!r}"
+            yield f"{name} : {str(one.type).replace(' | None', '').replace(' | ', ' or ')}, {default}"
+            yield f"    {one.metadata['text']} {one.metadata['python']}".rstrip()
+
+
+def documented(function: T) -> T:
+    """Write the options that a function or class takes where its docstring says ``**options``."""
+    above, _, below = inspect.cleandoc(function.__doc__ or "").partition("**options : Options\n")
+    function.__doc__ = "\n".join([above + "\n".join(parameters(function)), *below.split("\n")[1:]])
+    return function
+
+
+documented(Options)
+
+
+def _start_name(start: str | Start | Sequence[str | Start]) -> str:
+    if isinstance(start, str):
+        return start
+    return ", ".join(map(_start_name, start)) if isinstance(start, Sequence) else start.name
+
+
+def _identity(value: object) -> str:
+    """Describe a value by its class and public fields, without the memory address that ``repr`` may show."""
+    import numpy as np
+
+    from onehidden.journal import fingerprint
+
+    if isinstance(value, np.ndarray):
+        return f"array {fingerprint(value)}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{_identity(key)}: {_identity(one)}" for key, one in value.items())
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_identity, value))}]"
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    if is_dataclass(value):
+        held = {one.name: getattr(value, one.name) for one in fields(value)}
+    elif hasattr(value, "__dict__"):
+        held = vars(value)
+    else:
+        return repr(value)
+    public = (f"{name}={_identity(one)}" for name, one in held.items() if not name.startswith("_"))
+    return f"{type(value).__qualname__}({', '.join(public)})"
+
+
+def check_positive(name: str, value: object) -> None:
+    """Refuse what is neither a positive number nor None."""
+    import numpy as np
+
+    if value is None:
+        return
+    number = float(value) if isinstance(value, (int, float, np.integer, np.floating)) else 0.0
+    if isinstance(value, bool) or not 0 < number < float("inf"):
+        raise ValueError(f"{name} must be a positive number or None, got {value!r}")
+
+
+def _check_whole(name: str, value: object, least: int) -> None:
+    import numpy as np
+
+    whole = f"a whole number from {least} on"
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        whole = "a whole number of units or None" if name == "hidden" else whole
+        raise ValueError(f"{name} must be {whole}, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be {f'at least {least}' if name == 'hidden' else whole}, got {value}")
+
+
+def _check_family(family: object, link: object) -> None:
+    from onehidden import families
+
+    if isinstance(family, str) and family == families.Softmax.name:
+        return  # the number of classes comes from y
+    if family is not None or link is not None:
+        families.get("gaussian" if family is None else family, link)  # type: ignore[arg-type]
+
+
+def _check_start(start: object) -> None:
+    from onehidden.starts.candidate import Start
+
+    if isinstance(start, Start) or (isinstance(start, str) and start in _starts()):
+        return
+    if isinstance(start, (list, tuple)) and start:
+        for one in start:
+            _check_start(one)
+        return
+    raise ValueError(f"start must be one of {', '.join(_starts())}, or of oh.starts, got {start!r}")
+
+
+def _check_score(score: object) -> None:
+    names = ", ".join(_scores())
+    if isinstance(score, str):
+        if score not in _scores():
+            raise ValueError(f"score must be a law or one of {names}, got {score!r}")
+    elif not callable(getattr(score, "score", None)):
+        raise ValueError(f"score must be a law or one of {names}, got {type(score).__name__}")
+    elif not hasattr(score, "n_inputs"):
+        raise ValueError(f"the {type(score).__name__} has not been fitted: call .fit(X) first")

@@ -1,0 +1,215 @@
+"""The certificate of a box: fresh queries, orientations, and the errors that its answers leave."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Int
+
+from onehidden.activations import Activation
+from onehidden.certify import levels
+from onehidden.certify.certificate import AlternativeKind, Certificate, certificate_of
+from onehidden.certify.equivalent import EXACT, equivalent_sets
+from onehidden.certify.units import Cause, Undetermined
+from onehidden.checks import About, Check, at_most, not_evaluated
+from onehidden.fit.rounding import rounding_of
+from onehidden.matching import match
+from onehidden.network import OneHiddenNet
+from onehidden.oracle.answers import finite
+from onehidden.oracle.box import BlackBox
+from onehidden.oracle.domain import Outputs, PerUnit, Points
+from onehidden.oracle.errors import UNKNOWN, Errors, attainable_check, standard_errors
+from onehidden.oracle.layer import Layer, Queries, WithSlope
+from onehidden.oracle.signs import column_space, relations
+from onehidden.oracle.tails import slopes
+
+
+def layer_certificate(
+    layer: Layer,
+    queries: Queries | None,
+    errors: Errors | None,
+    g: WithSlope,
+    activation: Activation,
+    box: BlackBox,
+    checks: list[Check],
+    rng: np.random.Generator,
+) -> Certificate:
+    """The certificate of a layer in u without a linear part, as of samples, with queries for rows.
+
+    ``queries`` are what it was fitted to and ``errors`` those of the fit, None where there was no fit;
+    ``checks`` are those of the search, evaluated already.
+    """
+    network = layer.network(box, activation)
+    if queries is None:
+        U, Y = box.answered(int(min(400, 0.3 * box.left)), rng)
+    else:
+        U, Y = queries.U[:6000], queries.Y[:6000]
+        size = np.linalg.norm(U, axis=1)
+        near = size <= max(3 * np.sqrt(box.d), float(np.quantile(size, 0.3)))
+        U, Y = U[near], Y[near]
+    rest, spread = layer.predict(U, g) - Y, np.maximum(Y.std(axis=0), 1e-300)
+    rms = float(np.max(np.sqrt(np.mean(rest**2, axis=0)) / spread))
+    bound = rounding_of(float(np.max(np.max(np.abs(Y), axis=0) / spread)), 1.0, box.rounding).exact
+    fit = at_most(
+        "fit", rms, bound, "share of std(y) left: the network gives the answers to rounding", About.FIT
+    )
+    fresh, farthest = fresh_check(network, box, rng)
+    remarks = [f"fresh queries lie within {farthest:g} scales of the centre"]
+    if errors is not None:
+        remarks.append(f"parameters are known to about {errors.worst:.0e} of their size")
+    canonical, order = canonical_order(network)
+    checks = [
+        *checks,
+        fit,
+        fresh,
+        _orientation(canonical, box, _tolerance(layer, errors)),
+        attainable_check(errors, box.low_precision),
+    ]
+    return certificate_of(
+        canonical,
+        checks,
+        loss=float(np.mean(rest**2)),
+        mean_square=rms**2,
+        exact=rms <= bound,
+        n=len(U) if queries is None else len(queries.U),
+        n_parameters=len(layer.pack()) - (layer.k if activation.homogeneity is not None else 0),
+        errors=standard_errors(canonical, errors, order, box),
+        shares=_shares(layer, g, U, Y)[order],
+        undetermined=imprecise_units(errors, order),
+        noun="query",
+        remarks=tuple(remarks),
+        output_precision=box.rounding if box.low_precision else 0.0,
+    )
+
+
+def fresh_check(network: OneHiddenNet, box: BlackBox, rng: np.random.Generator) -> tuple[Check, float]:
+    """Whether queries that were not used to fit are answered alike; and how far away they lie."""
+    found, farthest, count = [], 0.0, 0
+    for distance, most in ((1, 2000), (10, 500), (100, 500)):
+        most = int(min(most, 0.5 * box.left))
+        if (distance > 1 and distance * 3.0 > box.reach) or most < 10:
+            continue
+        X = box.domain.within(box.inputs(box.typical(most, rng) * distance))
+        Y = box.outputs((X - box.center) / box.scale)
+        X, Y = X[finite(Y)], Y[finite(Y)]
+        if not len(X):
+            continue
+        size = np.maximum(np.max(np.abs(Y), axis=0), np.finfo(float).tiny)
+        # Near the centre as a share of std(y), far away of the size there: sums are rounded at that size.
+        spread = Y.std(axis=0)
+        scale = np.where(spread > 1e-13 * size, spread, size) if distance == 1 else size
+        times = 1e3 if box.precision.absolute == 0 and box.log_odds_error == 0 else 30
+        error = box.error(np.max(size)) / np.max(size) * size + _argument_error(network, X, box)
+        allowed = np.maximum(levels.FRESH_QUERIES.value, times * error / scale)
+        off = np.abs(network.predict(X).reshape(Y.shape) / box.units - Y) / scale
+        worst = np.unravel_index(int(np.argmax(off / allowed)), off.shape)
+        found.append((float(off[worst] / allowed[worst]), float(allowed[worst]), distance))
+        farthest, count = distance, count + len(X)
+    if not found:
+        advice = "no query that was not used to fit was answered"
+        return not_evaluated("fresh queries", levels.FRESH_QUERIES.value, advice, About.FIT), farthest
+    ratio, allowed, distance = max(found)
+    advice = (
+        f"largest error at {count} queries that were not used to fit, near and far, as a share of the "
+        f"function there (worst {distance:g} scales from the centre); above the bound the network is not "
+        "the function"
+    )
+    return at_most("fresh queries", ratio * allowed, allowed, advice, About.FIT), farthest
+
+
+def _argument_error(network: OneHiddenNet, X: Points, box: BlackBox) -> Outputs:
+    """What the rounding of the arguments of the units adds to answers: far away, where a unit changes."""
+    z = X @ network.weights.T + network.bias
+    slope = np.abs(slopes(network.activation, z))
+    size = np.linalg.norm(network.weights * box.scale, axis=1)
+    away = np.linalg.norm((X - box.center) / box.scale, axis=1, keepdims=True) / np.sqrt(box.d)
+    outputs = np.abs(network.output).reshape(network.n_hidden, -1) / box.units
+    return box.precision.relative * away * ((slope * size) @ outputs)
+
+
+def _tolerance(layer: Layer, errors: Errors | None) -> float:
+    """The share of the strongest unit by which a change of the linear part is seen: 100 times its error."""
+    if errors is None:
+        return EXACT
+    strength = np.linalg.norm(layer.weights, axis=1) * np.linalg.norm(layer.output, axis=1)
+    largest = float(np.max(np.maximum(errors.row, errors.output) * strength) / np.max(strength))
+    return min(max(1e-12, 100 * largest), 1e-3)
+
+
+def _orientation(network: OneHiddenNet, box: BlackBox, tolerance: float) -> Check:
+    """Whether units could be reoriented together without changing any output."""
+    name, reason = (
+        AlternativeKind.ORIENTATION.value,
+        "the shortest relation of a reduced basis is longer than any set",
+    )
+    found = equivalent_sets(network, centre=box.center, spread=box.scale, tolerance=tolerance)
+    if found.complete or found.sets or _no_relation(network, box, tolerance):
+        reason = found.reason if found.complete or found.sets else reason
+        advice = f"sets of units that can be reversed together without changing the function: {reason}"
+        return at_most(name, float(len(found.sets)), 0.0, advice, About.UNITS)
+    return not_evaluated(name, 0.0, found.reason, About.UNITS)
+
+
+def _no_relation(network: OneHiddenNet, box: BlackBox, tolerance: float) -> bool:
+    """Whether a reduced lattice proves that no set of units of degree one has a sum of zero."""
+    reversal, k = network.activation.reversal, network.n_hidden
+    if reversal is None or reversal.degree != 1:
+        return False
+    output = network.output.reshape(k, -1)
+    columns = np.einsum("kq,kd->qdk", output, network.weights * box.scale).reshape(-1, k)
+    size = np.linalg.norm(columns, axis=0)
+    if np.any(size == 0):
+        return False
+    lattice = relations(column_space(columns).T @ columns / size.max(), tolerance * np.sqrt(k))
+    return lattice is not None and lattice.proven
+
+
+def canonical_order(network: OneHiddenNet) -> tuple[OneHiddenNet, Int[np.ndarray, " k"]]:
+    """The canonical network, and for each of its units the number in the network."""
+    canonical = network.canonical()
+    return canonical, np.argsort(match(canonical, network).permutation)
+
+
+def _shares(layer: Layer, g: WithSlope, U: Points, Y: Outputs) -> PerUnit:
+    """Variance of what each unit adds, as a share of that of all outputs."""
+    level = g(np.asarray(U, float) @ layer.weights.T + layer.bias)[0]
+    return level.var(axis=0) * np.sum(layer.output**2, axis=1) / max(float(np.sum(Y.var(axis=0))), 1e-300)
+
+
+def imprecise_units(errors: Errors | None, order: Int[np.ndarray, " k"]) -> Undetermined:
+    """Units, in the order of the canonical network, with errors as large as their parameters."""
+    if errors is None:
+        return {}
+    return {
+        i: (Cause.NOTHING, f"unit {i + 1} cannot be determined at the precision of the answers")
+        for i, j in enumerate(order)
+        if max(errors.row[j], errors.output[j]) > UNKNOWN
+    }
+
+
+def count_checks(found: int, hidden: int | None, left_out: list[str]) -> list[Check]:
+    """Units without a trace, and the number of those found against the number asked for."""
+    absent = 0 if hidden is None else max(hidden - found - len(left_out), 0)
+    parts = []
+    if left_out:
+        parts.append("below 1e-11 of std(y) and left out: " + "; ".join(left_out))
+    if absent:
+        parts.append(
+            f"{absent} of the {hidden} units asked for leave no trace in any query: zero output, zero "
+            "weights, or the same hyperplane as another"
+        )
+    advice = "; ".join(parts) or "every unit leaves a trace"
+    checks = [Check("dead units", float(len(left_out) + absent), float("inf"), True, advice)]
+    if hidden is not None:
+        advice = "units found, against those asked for: ask for more"
+        checks.append(at_most("units", float(found), float(hidden), advice, About.FIT))
+    return checks
+
+
+def with_dead_units(certificate: Certificate, dead: Check) -> Certificate:
+    """The certificate with a remark on the units that no query detects."""
+    return certificate.with_remark(f"dead units: {dead.advice}") if dead.value else certificate
+
+
+def cut_short_check(reason: str) -> Check:
+    """A search that came to the end of its budget."""
+    return not_evaluated("search", 0.0, f"{reason}: what was found until then may not be all", About.SEARCH)

@@ -1,0 +1,285 @@
+"""The final optimisation of a layer: where to query, and least squares with J as a linear operator.
+
+Close to the hyperplane of a unit, at a distance from the centre where the others have settled, the answers
+depend on its parameters alone: the least-squares problem falls apart into one per unit, however alike two
+units look near the centre. Products with J in single precision are enough for a step: the residual is
+computed in double precision, and the end has all digits (iterative refinement). Where J'J is small enough, it
+is summed in double precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from onehidden.fit.final import descend
+from onehidden.fit.normal_equations import stacked_triangle
+from onehidden.oracle.answers import finite
+from onehidden.oracle.box import BlackBox
+from onehidden.oracle.domain import Outputs, Points
+from onehidden.oracle.layer import ROWS, Layer, Queries, WithSlope
+from onehidden.oracle.tails import Tail
+from onehidden.run import Run
+from onehidden.solvers import LevenbergMarquardt, damped_least_squares
+
+
+def small_enough(n: int, d: int, k: int, q: int) -> bool:
+    """Whether a fit to n queries takes less than 1.5 GiB."""
+    return n * (4.0 * d + 12.0 * k + 40.0 * q) <= 1.5 * 2**30
+
+
+def answers_at(box: BlackBox, U: Points) -> Queries:
+    """The queries that were answered, within the budget, with the errors of their answers."""
+    U = U[: int(min(len(U), 0.8 * box.left))]
+    Y = box.outputs(U)
+    good = finite(Y)
+    U, Y = (U, Y) if good.all() else (U[good], Y[good])
+    return Queries(U, Y, box.error_at(U, Y))
+
+
+def kink_queries(box: BlackBox, layer: Layer, rng: np.random.Generator, near: float = 0.5) -> Queries:
+    """Queries for kinked units with rows of length one: typical ones, and a share near the hyperplanes.
+
+    The singular values of a random Jacobian lie in 1 +- (parameters / queries)^1/2: with three times as many
+    queries LSMR gains a factor of 0.58 a product, with twice 0.71. Low precision is averaged by a fourth.
+    """
+    k, d = layer.weights.shape
+    n = int(max(400, (4.0 if box.low_precision else 3.0) * (k * (d + 1) + d + 1) + 200))
+    while not small_enough(n, d, k, box.q):
+        n = int(0.9 * n)
+    n = int(min(n / box.share, 0.8 * box.left))  # some are not answered
+    U = np.empty((n, d), np.float32)
+    for begin in range(0, n, 8192):
+        part = np.arange(begin, min(begin + 8192, n))
+        rows = box.typical(len(part), rng)
+        # Moved along its row by its bias: the unit sees them as if its hyperplane went through the centre.
+        rows -= np.where(part >= (1 - near) * n, layer.bias[part % k], 0.0)[:, None] * layer.weights[part % k]
+        # From far away absolute errors are small beside the answers: rows are determined there. Beyond 1e4
+        # the sums of near and far queries lose the near ones.
+        rows[::3] *= min(box.exact_far_away, 1e4)
+        U[part] = rows
+    if box.domain.bounded:
+        U = U[box.margin(np.asarray(U, float)) >= 0]
+    return answers_at(box, U)
+
+
+def transition_queries(
+    box: BlackBox, layer: Layer, tail: Tail, rng: np.random.Generator, each: int = 2
+) -> Queries:
+    """Queries for smooth units, ``each`` times as many as parameters near the hyperplanes, near and far."""
+    k, d = layer.weights.shape
+    each = each if small_enough(int(1.5 * each * k * (d + 2)), d, k, box.q) else 1
+    around = rng.standard_normal((max(1000, each * k * (d + 2) // 2), d)).astype(np.float32)
+    around[: len(around) // 3] *= 2.0
+    rows = [around[np.max(np.abs(around), axis=1) <= box.reach]]
+    count = each * (d + 2)
+    farthest = {0: 1e4, 1: 1e3}.get(tail.degree, 5.0)  # 1/|a|
+    if box.low_precision:  # distance costs digits that are not there
+        farthest = min(farthest, 30.0)
+    for a, b in zip(layer.weights, layer.bias, strict=True):
+        size = float(np.linalg.norm(a))
+        if tail.sharp:
+            far = np.exp(rng.uniform(np.log(0.5), np.log(farthest), count))
+            side = np.where(np.arange(count) % 2 == 0, 1.0, -1.0)
+            z = side * size * np.exp(rng.uniform(np.log(0.01), np.log(3.0), count))
+        else:
+            far = np.exp(rng.uniform(0.0, np.log(max(farthest / size, 2.0)), count))
+            z = rng.uniform(-4, 4, count)
+        if np.isfinite(box.reach):
+            far = np.minimum(far, box.reach / 3)
+        point = far[:, None] * rng.standard_normal((count, d))
+        point += ((tail.root + z - point @ a - b) / size**2)[:, None] * a
+        rows.append(point[np.max(np.abs(point), axis=1) <= box.reach].astype(np.float32))
+    return answers_at(box, np.vstack(rows))
+
+
+DENSE = 1200  # parameters up to which steps are solved by factorisations of J'J and J
+
+
+class LayerLeastSquares:
+    """The sum of weighted squared residuals of a layer over queries, matrix-free."""
+
+    def __init__(self, layer: Layer, queries: Queries, g: WithSlope) -> None:
+        self.layer, self.queries, self.g = layer, queries, g
+        self.weight = queries.weight[:, None]
+
+    def residual(self, theta: Float[np.ndarray, " p"]) -> Outputs:
+        prediction = self.layer.moved(theta).predict(self.queries.U, self.g)
+        return (prediction - self.queries.Y) * self.weight
+
+    def loss(self, theta: Float[np.ndarray, " p"]) -> float:
+        return float(np.sum(self.residual(theta) ** 2))
+
+    def linearise(self, theta: Float[np.ndarray, " p"]) -> LinearisedLayer:
+        return LinearisedLayer(self, theta)
+
+
+class LinearisedLayer:
+    """Residuals of a layer in double precision, and products with its Jacobian in single precision."""
+
+    def __init__(self, problem: LayerLeastSquares, theta: Float[np.ndarray, " p"]) -> None:
+        self.layer, self.U = problem.layer.moved(theta), problem.queries.U
+        self.residual = problem.residual(theta).ravel()
+        self.weight = problem.weight.astype(np.float32)
+        n, k = len(self.U), self.layer.k
+        self.level, self.slope = np.empty((n, k), np.float32), np.empty((n, k), np.float32)
+        for begin in range(0, n, ROWS):
+            part = slice(begin, begin + ROWS)
+            z = np.asarray(self.U[part], float) @ self.layer.weights.T + self.layer.bias
+            self.level[part], self.slope[part] = problem.g(z)
+        self.output = self.layer.output.astype(np.float32)
+        self.lengths = self._lengths()
+
+    def _lengths(self) -> Float[np.ndarray, " p"]:
+        """Lengths of the columns; zero for those that are rounding."""
+        square, (k, q) = self.weight**2, self.output.shape
+        strength, level2, slope2 = np.sum(self.output**2, axis=1), self.level**2, self.slope**2
+        rows, inputs = np.zeros((k, self.U.shape[1]), np.float32), np.zeros(self.U.shape[1], np.float32)
+        for begin in range(0, len(self.U), ROWS):
+            part = slice(begin, begin + ROWS)
+            U2 = self.U[part] ** 2
+            rows += (slope2[part] * square[part]).T @ U2
+            inputs += square[part][:, 0] @ U2
+        squares = Layer(
+            rows * strength[:, None],
+            np.sum(slope2 * square, axis=0) * strength,
+            np.repeat(np.sum(level2 * square, axis=0)[:, None], q, axis=1),
+            np.full(q, square.sum()),
+            None if self.layer.linear is None else np.repeat(inputs[:, None], q, axis=1),
+        ).pack()
+        squares = squares.astype(float)
+        return np.sqrt(np.where(squares > 1e-12 * squares.max(), squares, 0.0))
+
+    def jvp(self, step: Float[np.ndarray, " p"], /) -> Float[np.ndarray, " m"]:
+        move = self.layer.moved(step.astype(np.float32))
+        z = self.U @ move.weights.T
+        z += move.bias
+        z *= self.slope
+        out = z @ self.output + self.level @ move.output + move.constant
+        if move.linear is not None:
+            out += self.U @ move.linear
+        return (out * self.weight).ravel().astype(float)
+
+    def vjp(self, residual: Float[np.ndarray, " m"], /) -> Float[np.ndarray, " p"]:
+        R = residual.reshape(len(self.U), -1).astype(np.float32) * self.weight
+        S = (R @ self.output.T) * self.slope
+        linear = None if self.layer.linear is None else self.U.T @ R
+        return (
+            Layer(S.T @ self.U, S.sum(axis=0), self.level.T @ R, R.sum(axis=0), linear).pack().astype(float)
+        )
+
+
+class DenseLayerLeastSquares:
+    """The same sum of squares with J'J and QR in double precision.
+
+    In single precision a direction that changes nothing, the length of a row, would seem to change it.
+    """
+
+    def __init__(self, problem: LayerLeastSquares) -> None:
+        self._problem, self.loss = problem, problem.loss
+
+    def normal_equations(
+        self, theta: Float[np.ndarray, " p"], rough: bool = False
+    ) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, " p"], float]:
+        p = len(theta)
+        hessian, gradient, loss = np.zeros((p, p)), np.zeros(p), 0.0
+        for r, J in self._blocks(theta):
+            hessian, gradient, loss = hessian + J.T @ J, gradient + J.T @ r, loss + float(r @ r)
+        return hessian, gradient, loss
+
+    def triangle(
+        self, theta: Float[np.ndarray, " p"]
+    ) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, " p"]]:
+        upper, projected = np.zeros((0, len(theta))), np.zeros(0)
+        for r, J in self._blocks(theta):
+            upper, projected = stacked_triangle(upper, projected, J, r)
+        return upper, projected
+
+    def _blocks(self, theta: Float[np.ndarray, " p"]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Residuals and rows of J, 64 MiB at a time; row n q + j is output j of query n."""
+        problem, layer = self._problem, self._problem.layer.moved(theta)
+        residual, (k, q) = problem.residual(theta), layer.output.shape
+        eye = np.eye(q)
+        height = max(len(theta) // q + 1, (64 << 20) // (8 * len(theta) * q))
+        for begin in range(0, len(residual), height):
+            part = slice(begin, begin + height)
+            U = np.asarray(problem.queries.U[part], float)
+            m = len(U)
+            level, slope = problem.g(U @ layer.weights.T + layer.bias)
+            spread = slope[:, None, :] * layer.output.T  # (m, q, k)
+            blocks = [
+                np.einsum("mqk,md->mqkd", spread, U).reshape(m * q, -1),
+                spread.reshape(m * q, k),
+                np.einsum("mk,qr->mqkr", level, eye).reshape(m * q, -1),
+                np.tile(eye, (m, 1)),
+            ]
+            if layer.linear is not None:
+                blocks.append(np.einsum("md,qr->mqdr", U, eye).reshape(m * q, -1))
+            weight = np.repeat(problem.weight[part, 0], q)
+            yield residual[part].ravel(), np.concatenate(blocks, axis=1) * weight[:, None]
+
+
+def fitted(
+    layer: Layer,
+    queries: Queries,
+    g: WithSlope,
+    run: Run,
+    degree: int | None,
+    low_precision: bool,
+    short: float = 3.0,
+) -> Layer:
+    """The layer in u after the final optimisation in all its parameters.
+
+    Rows are brought to length one where g is homogeneous of some ``degree``. In low precision the errors of
+    the answers hide what a step gains: steps go on until they gain 0.5 %. A descent that leaves ``short``
+    times the errors of the answers stopped before the minimum.
+    """
+    problem, theta = LayerLeastSquares(layer, queries, g), layer.pack()
+    n, p = queries.Y.size, len(theta)
+    solver = LevenbergMarquardt(
+        24,
+        floor=n * (short * queries.least) ** 2,
+        damping=1e-12,
+        rtol=5e-3 if low_precision else 0.5,
+        forcing=1e-2,
+    )
+    dense = DenseLayerLeastSquares(problem)
+    if p <= DENSE:
+        theta = descend(solver, dense, theta, run, "final optimisation", n).theta
+    else:
+        found = descend(solver, problem, theta, run, "final optimisation", n)
+        theta = found.theta
+        # LSMR stops short where J is ill-conditioned; J'J of 1e12 operations takes about 30 s.
+        if found.loss > n * (short * queries.least) ** 2 and n * float(p) ** 2 <= 1e12:
+            theta = descend(replace(solver, rtol=0.2), dense, theta, run, "final optimisation", n).theta
+    layer = layer.moved(theta)
+    return layer.unit_rows(degree) if degree else layer
+
+
+def simulated_errors(
+    layer: Layer, queries: Queries, g: WithSlope, draws: int, rng: np.random.Generator
+) -> tuple[list[Layer], Layer]:
+    """Errors of the parameters for as many draws of the errors of the answers.
+
+    And those of each parameter alone with all others held: the error over the length of its column.
+    """
+    from scipy.linalg import lstsq
+
+    problem, theta = LayerLeastSquares(layer, queries, g), layer.pack()
+    at = problem.linearise(theta)
+    alone = np.divide(queries.least, at.lengths, out=np.zeros_like(at.lengths), where=at.lengths > 0)
+    if len(theta) <= DENSE:
+        # With J = QR the steps R^-1 z of normal z are errors of the least-squares solution.
+        upper = DenseLayerLeastSquares(problem).triangle(theta)[0]
+        scale = alone / queries.least
+        z = queries.least * rng.standard_normal((len(upper), draws))
+        solved = lstsq(upper * scale, z, cond=1e-12, lapack_driver="gelsy")
+        assert solved is not None
+        steps = list((scale[:, None] * solved[0]).T)
+    else:
+        noise = (queries.least * rng.standard_normal(queries.Y.size) for _ in range(draws))
+        steps = [damped_least_squares(at, one, forcing=0.03) for one in noise]
+    return [layer.moved(step) for step in steps], layer.moved(alone)

@@ -1,0 +1,246 @@
+"""The answer for a box of labels: its decision boundary, traced piece by piece, gives units up to scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from jaxtyping import Int
+
+from onehidden.certify.certificate import Certificate, certificate_of
+from onehidden.certify.units import Cause, Undetermined
+from onehidden.checks import About, Check, at_most
+from onehidden.options import Options
+from onehidden.oracle.boundary import Labels, Piece, beyond, flat_piece, kinks_along
+from onehidden.oracle.boundary_units import Scaled, changes, scaled, solved, unit_planes, units_of_kinks
+from onehidden.oracle.box import BlackBox, BudgetExceeded
+from onehidden.oracle.certificate import canonical_order, count_checks, cut_short_check, imprecise_units
+from onehidden.oracle.domain import Vector
+from onehidden.oracle.errors import Errors, attainable_check, standard_errors
+from onehidden.oracle.layer import Layer
+from onehidden.refused import Refused
+from onehidden.run import Run
+
+
+@dataclass(eq=False)
+class Boundary:
+    """Flat pieces and the pairs (i, j), i < j, that meet in a kink; why the tracing ended early, if so."""
+
+    pieces: list[Piece] = field(default_factory=list)
+    edges: set[tuple[int, int]] = field(default_factory=set)
+    cut_short: str = ""
+
+    def at(self, point: Vector) -> int | None:
+        """The piece on whose hyperplane a point lies."""
+        nearest = min(range(len(self.pieces)), key=lambda i: abs(self.pieces[i].height(point)), default=None)
+        return nearest if nearest is not None and self.pieces[nearest].contains(point) else None
+
+    def add(self, piece: Piece | None) -> int | None:
+        """The number of a new piece."""
+        if piece is None:
+            return None
+        self.pieces.append(piece)
+        return len(self.pieces) - 1
+
+
+def label_answer(box: BlackBox, options: Options, run: Run, rng: np.random.Generator) -> Certificate:
+    """The certificate of the units whose kinks bend the boundary."""
+    if options.activation not in ("relu", "auto"):
+        raise Refused(
+            f"labels alone determine relu units, not {options.g.name}: return values or probabilities"
+        )
+    labels = Labels(box, box.level)
+    box.caller.reserve()
+    boundary = _traced(labels, run, rng)
+    box.caller.release()
+    pieces, edges = boundary.pieces, sorted(boundary.edges)
+    if not pieces:
+        raise Refused(
+            "the decision boundary is curved, or was not met, wherever it was looked for: labels of relu "
+            "units change across flat pieces"
+        )
+    if not edges:
+        raise Refused(
+            f"the decision boundary is flat as far as it was traced ({len(pieces)} pieces found, none "
+            "bends into another): labels say nothing of a unit"
+        )
+    changed = changes(len(pieces), edges, units_of_kinks(pieces, edges))
+    found = None if changed is None else scaled(pieces, changed)
+    if found is None:
+        raise Refused(
+            f"the {len(pieces)} pieces of the decision boundary and their {len(edges)} bends are not "
+            "those of one hidden layer of relu units, or too few of them were found"
+        )
+    return _certificate(labels, boundary, found, options, rng)
+
+
+def _traced(labels: Labels, run: Run, rng: np.random.Generator, most: int = 48) -> Boundary:
+    """Every piece that tracing comes to; a boundary of more pieces is that of more units than are found."""
+    boundary = Boundary()
+    try:
+        for point, along in _entries(labels, rng):
+            if boundary.at(point) is None:
+                arm = 0.25 * max(1.0, float(np.linalg.norm(point)))
+                boundary.add(flat_piece(labels, point, along, arm, rng))
+        done = 0
+        while done < len(boundary.pieces) <= most:
+            _trace_from(boundary, labels, done, rng)
+            done += 1
+            run.report(f"{len(boundary.pieces)} pieces of the boundary", labels.box.queries, float("nan"))
+    except BudgetExceeded as ended:
+        if not boundary.pieces:
+            raise
+        boundary.cut_short = str(ended)
+    return boundary
+
+
+def _entries(labels: Labels, rng: np.random.Generator, most: int = 12) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Boundary points between typical queries of different labels, and the way the label rises."""
+    U = labels.box.typical(256, rng)
+    label = labels(U)
+    up, down = U[label == 1], U[label == -1]
+    if len(up) == 0 or len(down) == 0:
+        return []
+    count = min(most, max(len(up), len(down)))
+    one, other = (part[np.arange(count) % len(part)] for part in (down, up))
+    along = other - one
+    size = np.linalg.norm(along, axis=1)
+    along /= size[:, None]
+    t = labels.crossing(one, along, np.zeros(count), size)
+    return [(one[i] + t[i] * along[i], along[i]) for i in np.flatnonzero(np.isfinite(t))]
+
+
+def _trace_from(
+    boundary: Boundary, labels: Labels, index: int, rng: np.random.Generator, count: int = 12
+) -> None:
+    """Trace from a piece to those around it, along some tangents to both sides."""
+    piece, d = boundary.pieces[index], labels.box.d
+    tangents = rng.standard_normal((count, d))
+    tangents -= np.outer(tangents @ piece.normal, piece.normal)
+    tangents /= np.linalg.norm(tangents, axis=1, keepdims=True)
+    tangents = np.concatenate([tangents, -tangents])
+    scale = float(np.sqrt(d))
+    t = kinks_along(labels, piece, tangents, scale, 1e4 * scale)
+    ended = np.flatnonzero(np.isfinite(t))
+    points, room = beyond(labels, piece, tangents[ended], t[ended])
+    corners = piece.point + t[ended, None] * tangents[ended]
+    for point, corner, arm in zip(points, corners, room, strict=True):
+        if not np.isfinite(arm):
+            continue
+        other = boundary.at(point)
+        if other is None:
+            other = boundary.add(flat_piece(labels, point, piece.normal, float(arm), rng))
+        # Two pieces that meet in a kink both contain it; else a piece between them was jumped over.
+        if other is not None and other != index and boundary.pieces[other].contains(corner):
+            boundary.edges.add((min(index, other), max(index, other)))
+
+
+def _layer(found: Scaled, pieces: list[Piece]) -> Layer:
+    """The units in u with unit rows, the largest output 1; the base beside them, where it is linear."""
+    points = np.array([np.append(piece.point, 1.0) for piece in pieces])
+    size = np.linalg.norm(found.units[:, :-1], axis=1)
+    # w > 0 where what an active unit adds is positive on the side on which it is active.
+    sign = np.where(np.all((points @ found.units.T > 0) == found.active, axis=0), 1.0, -1.0)
+    planes, output = found.units * (sign / size)[:, None], sign * size
+    largest = float(np.max(np.abs(output)))
+    linear = None if found.closed else found.base[:-1, None] / largest
+    return Layer(planes[:, :-1], planes[:, -1], output[:, None] / largest, found.base[-1:] / largest, linear)
+
+
+def _relu(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.maximum(z, 0.0), (z > 0).astype(float)
+
+
+def _certificate(
+    labels: Labels, boundary: Boundary, found: Scaled, options: Options, rng: np.random.Generator
+) -> Certificate:
+    box, layer, k = labels.box, _layer(found, boundary.pieces), len(found.units)
+    edges = boundary.edges
+    network, order = canonical_order(layer.network(box, replace(options, activation="relu").g))
+    errors = _errors(boundary.pieces, found, layer, rng)
+    fresh, wrong = _fresh_check(labels, layer, rng)
+    U = box.typical(500, rng)
+    level = _relu(U @ layer.weights.T + layer.bias)[0] * layer.output[:, 0]
+    share = level.var(axis=0) / max(float(level.sum(axis=1).var()), 1e-300)
+    known = replace(errors, row=np.where(np.isfinite(errors.row), errors.row, 0.0))  # else: _left_open
+    checks = [
+        at_most(
+            "one hidden layer", found.off, 1e-5,
+            f"{len(boundary.pieces)} flat pieces of the boundary and {len(edges)} bends fit {k} units",
+            About.FIT,
+        ),
+        *count_checks(k, options.hidden, []),
+        fresh,
+        _uncrossed_check(found),
+        attainable_check(errors, True),
+    ]  # fmt: skip
+    if boundary.cut_short:
+        checks.append(cut_short_check(boundary.cut_short))
+    remarks = (
+        "labels fix the network up to one positive factor: its largest output is set to 1 for unit rows",
+        "units that never change a label are not found",
+        *(() if found.closed else ("the linear part is that of units that the boundary does not cross",)),
+    )
+    return certificate_of(
+        network, checks, loss=wrong, exact=fresh.passed, n=box.queries, n_parameters=k * (box.d + 1) + 1,
+        errors=standard_errors(network, errors, order, box), shares=share[order],
+        undetermined=_left_open(order, found) | imprecise_units(known, order), noun="query",
+        remarks=remarks, output_precision=1.0,
+    )  # fmt: skip
+
+
+def _errors(
+    pieces: list[Piece], found: Scaled, layer: Layer, rng: np.random.Generator, draws: int = 6
+) -> Errors:
+    """Errors of the units for a few draws of the errors of the planes of the pieces."""
+    planes, error = unit_planes(pieces), np.array([piece.error for piece in pieces])
+    squares, constant = np.zeros((3, layer.k)), 0.0
+    for _ in range(draws):
+        noise = rng.standard_normal(planes.shape) * error[:, None] / np.sqrt(planes.shape[1])
+        moved = solved(planes + noise, error.min() / error, found.active, found.closed)
+        if moved is None:
+            continue
+        other = _layer(moved, pieces)
+        squares[0] += np.sum((other.weights - layer.weights) ** 2, axis=1)
+        squares[1] += ((other.bias - layer.bias) / np.maximum(1.0, np.abs(layer.bias))) ** 2
+        squares[2] += ((other.output - layer.output)[:, 0] / layer.output[:, 0]) ** 2
+        constant += float(other.constant[0] - layer.constant[0]) ** 2
+    row, bias, output = np.sqrt(squares / draws)
+    return Errors(np.where(found.known, row, np.inf), bias, output, np.array([np.sqrt(constant / draws)]))
+
+
+def _fresh_check(labels: Labels, layer: Layer, rng: np.random.Generator) -> tuple[Check, float]:
+    """Labels that were not used: typical ones, and on both sides of other points of the boundary."""
+    box = labels.box
+    rows = [box.typical(int(min(4000, 0.3 * box.left)), rng)]
+    for point, along in _entries(labels, rng) if box.left > 2000 else []:
+        aside = 1e-6 * (np.sqrt(box.d) + float(np.linalg.norm(point))) * along
+        rows.append(np.stack([point + aside, point - aside]))
+    U = np.concatenate(rows)
+    label, value = labels(U), layer.predict(U, _relu)[:, 0]
+    wrong = int(np.sum((label != 0) & (label != np.sign(value))))
+    advice = (
+        f"labels of {len(U)} queries that were not used, near the boundary too, that the network has wrong"
+    )
+    return at_most("fresh queries", float(wrong), 0.0, advice, About.FIT), wrong / len(U)
+
+
+def _left_open(order: Int[np.ndarray, " k"], found: Scaled) -> Undetermined:
+    """What labels leave open of the units, in the order of the network."""
+    undetermined: Undetermined = {}
+    for i, j in enumerate(order):
+        if not found.known[j]:
+            reason = f"unit {i + 1} bends the boundary in one place only, which leaves its row undetermined"
+            undetermined[i] = Cause.BLIND, reason
+        elif not found.closed:
+            reason = f"the row of unit {i + 1} is known, its orientation and output are not: other units are"
+            undetermined[i] = Cause.EQUIVALENT, f"{reason} never crossed"
+    return undetermined
+
+
+def _uncrossed_check(found: Scaled) -> Check:
+    """Whether there is more to the boundary than the units that bend it."""
+    advice = "the units that bend the boundary explain all of it"
+    if not found.closed:
+        advice = "beside the units that bend the boundary there is a linear part: of units it does not cross"
+    return Check("units not crossed", float(not found.closed), 0.0, True, advice)

@@ -1,0 +1,218 @@
+"""The answer for a box of smooth units, or of powers of ReLU: seen from far away, then fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+from numpy.polynomial.polynomial import polyval
+
+from onehidden.activations import Activation
+from onehidden.certify.certificate import Certificate
+from onehidden.options import Options
+from onehidden.oracle.box import BlackBox, BudgetExceeded
+from onehidden.oracle.certificate import count_checks, cut_short_check, layer_certificate, with_dead_units
+from onehidden.oracle.domain import EPS, PerPoint, PerUnit, Points
+from onehidden.oracle.errors import misfit, parameter_errors
+from onehidden.oracle.final_fit import fitted, transition_queries
+from onehidden.oracle.layer import Layer, Queries, WithSlope
+from onehidden.oracle.lines import Kinks, distant_line
+from onehidden.oracle.signs import solve_signs
+from onehidden.oracle.tails import Tail, slopes, values
+from onehidden.oracle.transitions import units_in_zones
+from onehidden.oracle.zones import find_zones
+from onehidden.run import Run
+
+_CLOSE = 1e-2  # share of std(y): a layer that leaves less is worth fitting
+
+
+def orientable(g: Activation, tail: Tail) -> bool:
+    """Whether the function determines the orientation of units of this activation."""
+    return g.sign_free or (g.reversal is not None and g.reversal.degree == tail.degree)
+
+
+def smooth_answer(
+    box: BlackBox, tail: Tail, options: Options, run: Run, rng: np.random.Generator, most: int = 5
+) -> Certificate | None:
+    """The first layer from lines that is certified, else the one that fits best of ``most``."""
+    best: Certificate | None = None
+    try:
+        U, Y = box.answered(1000, rng)
+        for tried, layer in enumerate(_layers(box, tail, U, Y @ box.mix, run, rng)):
+            found = _fitted_certificate(layer, U, Y @ box.mix, tail, box, options, run, rng)
+            if found is not None and (best is None or _rank(found) < _rank(best)):
+                best = found
+            if tried + 1 == most or (best is not None and (best.status.certified or run.expired())):
+                break
+    except BudgetExceeded as ended:
+        if best is None:
+            raise
+        best = best.with_checks(cut_short_check(str(ended)))
+    return best
+
+
+def _rank(certificate: Certificate) -> tuple[bool, float]:
+    """Certified first, then by fit."""
+    return not certificate.status.certified, certificate.mean_square
+
+
+def _fitted_certificate(
+    layer: Layer,
+    U: Points,
+    y: PerPoint,
+    tail: Tail,
+    box: BlackBox,
+    options: Options,
+    run: Run,
+    rng: np.random.Generator,
+) -> Certificate | None:
+    """The certificate of a layer of the mixture after a fit of all outputs; None without a live unit."""
+    g = tail.activation
+
+    def with_slope(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return values(g, z), slopes(g, z)
+
+    live = _contributions(layer, tail, U, float(y.std())) >= 1e-11
+    if not live.any():
+        return None
+    left_out = [
+        f"unit with |a| = {np.linalg.norm(layer.weights[i]):.2g}, w = {layer.output[i, 0]:.2g}"
+        for i in np.flatnonzero(~live)
+    ]
+    layer = layer.units(np.flatnonzero(live))
+    queries = transition_queries(box, layer, tail, rng)
+    layer = _with_outputs(layer, queries, with_slope)
+    layer = fitted(layer, queries, with_slope, run, g.homogeneity, box.low_precision)
+    errors = parameter_errors(layer, queries, with_slope, rng, g.homogeneity, box)
+    errors = errors.times(misfit(layer, queries, with_slope))
+    layer = layer.restricted(box, options.bias, options.intercept)
+    if run.expired():
+        box.caller.release()  # a few queries check what the clock has ended
+    dead, *counted = count_checks(layer.k, options.hidden, left_out)
+    found = layer_certificate(layer, queries, errors, with_slope, g, box, [dead, *counted], rng)
+    return with_dead_units(found, dead)
+
+
+def _contributions(layer: Layer, tail: Tail, U: Points, spread: float) -> PerUnit:
+    """What each unit adds to the function, as a share of std(y).
+
+    A step counts with its whole height, wherever it lies; a kink with what it does within the typical region
+    or, when it lies outside, within one scale of its own hyperplane.
+    """
+    if tail.degree == 0:
+        return np.abs(layer.output[:, 0] * tail.jump) / spread
+    within = values(tail.activation, U @ layer.weights.T + layer.bias).std(axis=0)
+    beyond = np.linalg.norm(layer.weights, axis=1) ** tail.degree
+    return np.abs(layer.output[:, 0]) * np.maximum(within, beyond) / spread
+
+
+def _with_outputs(layer: Layer, queries: Queries, g: WithSlope) -> Layer:
+    """The layer with all outputs, by linear least squares on a part of the queries."""
+    part = slice(0, max(4000, 8 * layer.k))
+    level = g(np.asarray(queries.U[part], float) @ layer.weights.T + layer.bias)[0]
+    weight = queries.weight[part, None]
+    columns = np.column_stack([level, np.ones(len(level))]) * weight
+    solved = np.linalg.lstsq(columns, queries.Y[part] * weight, rcond=None)[0]
+    return replace(layer, output=solved[:-1], constant=solved[-1])
+
+
+def _radii(tail: Tail, box: BlackBox) -> list[float]:
+    """Distances of lines, in scales: from there a smooth unit looks like a point."""
+    if tail.sharp:
+        wanted = [2.0, 20.0]
+    elif box.low_precision:  # rounding of the argument, radius |a| eps, must stay small beside 1
+        first = 1e5 * min(1.0, (1e3 * EPS / box.rounding) ** 0.5)
+        wanted = [first, 2 * first, 4 * first]
+    else:
+        wanted = [1e5, 1e3, 1e7]
+    return list(dict.fromkeys(min(radius, box.reach / 3) for radius in wanted))
+
+
+def _layers(
+    box: BlackBox,
+    tail: Tail,
+    U: Points,
+    y: PerPoint,
+    run: Run,
+    rng: np.random.Generator,
+    lines: int = 30,
+    quiet_lines: int = 6,
+) -> Iterator[Layer]:
+    """Layers of the mixture in u that come close to the function, line after line; each set of units once."""
+    units, tried = Kinks.none(box.d, 1), set[tuple[float, ...]]()
+    for distance, radius in enumerate(_radii(tail, box)):
+        quiet = 0
+        for number in range(lines):
+            # Two lines without a unit: no unit shows from here.
+            if run.expired() or quiet == quiet_lines or (number == 2 and len(units) == 0):
+                break
+            line = distant_line(box, radius, rng, 20.0)
+            zones = find_zones(box, line, tail.degree, rng)
+            before, units = len(units), units.merged(units_in_zones(box, line, zones, tail), 1e-6, 100.0)
+            quiet = 0 if len(units) > before else quiet + 1
+            run.report(f"line, {len(units)} units", number, float("nan"))
+            if distance == number == 0:
+                continue  # no unit can have been found twice
+            # Those found twice first: a transition that only looked like one unit does not come back.
+            for chosen in (units.at(np.flatnonzero(units.lines > 1)), units):
+                # Sets are distinguished by their strengths, which differ from unit to unit.
+                strength = np.sort(chosen.output[:, 0]) / np.abs(chosen.output).max(initial=1e-300)
+                key = tuple(np.round(strength, 4))
+                if len(chosen) == 0 or key in tried:
+                    continue
+                tried.add(key)
+                layer = _assembled(chosen, tail, U, y, box)
+                run.report(f"{len(chosen)} units assembled", int(layer is not None), float("nan"))
+                if layer is not None:
+                    yield layer
+
+
+def _assembled(units: Kinks, tail: Tail, U: Points, y: PerPoint, box: BlackBox) -> Layer | None:
+    """The layer of these units; None where they do not add up to the function."""
+    g, near = tail.activation, _CLOSE * float(y.std())
+    layer = Layer(units.weights, units.bias, units.output, np.zeros(1))
+    if g.sign_free:
+        level = values(g, U @ layer.weights.T + layer.bias) @ layer.output[:, 0]
+        found = replace(layer, constant=np.array([np.mean(y - level)]))
+    else:
+        columns, rest = _split(layer, g, U, y)
+        if tail.degree == 1:
+            affine = np.column_stack([np.ones(len(U)), U])
+            left = rest - affine @ np.linalg.lstsq(affine, rest, rcond=None)[0]
+            if float(np.sqrt(np.mean(left**2))) >= near:
+                return None  # units are missing: orientations cannot help
+        digits = max(1.0, (box.rounding / 1e-15) ** 0.5)
+        tight = min((1e-8 if tail.sharp else 1e-5) * digits, 0.3)
+        # Then a bound as loose as chance allows: the final optimisation shows whether the signs are right.
+        free = layer.k - box.d
+        loose = 0.3 if free <= 0 else 1e-3 if free <= 14 else 1e-7
+        tried = (_oriented(layer, g, columns, rest, tolerance) for tolerance in (tight, max(tight, loose)))
+        found = next((one for one in tried if one is not None), None)
+        if found is None:
+            return None
+    off = values(g, U @ found.weights.T + found.bias) @ found.output[:, 0] + found.constant[0] - y
+    return found if float(np.sqrt(np.mean(off**2))) < near else None
+
+
+def _split(layer: Layer, g: Activation, U: Points, y: PerPoint) -> tuple[Float[np.ndarray, "n k"], PerPoint]:
+    """What orientation changes, one column per unit, and what is left of the mixture without it.
+
+    g = (g - h) + h: oriented by s a unit adds m (g - h)(z) + s m h(z).
+    """
+    z = U @ layer.weights.T + layer.bias
+    h = polyval(z, np.array(g.orientation_part))
+    return h * layer.output[:, 0], y - (values(g, z) - h) @ layer.output[:, 0]
+
+
+def _oriented(
+    layer: Layer, g: Activation, columns: Float[np.ndarray, "n k"], rest: PerPoint, tolerance: float
+) -> Layer | None:
+    assert g.reversal is not None
+    signs = solve_signs(columns - columns.mean(axis=0), rest - rest.mean(), tolerance)
+    if signs is None:
+        return None
+    output = np.where(signs < 0, g.reversal.parity, 1)[:, None] * layer.output
+    constant = np.array([np.mean(rest - columns @ signs)])
+    return Layer(layer.weights * signs[:, None], layer.bias * signs, output, constant)

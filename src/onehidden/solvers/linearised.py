@@ -1,0 +1,252 @@
+"""Linearisations of least squares and their damped steps: by normal equations, QR or products with J."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+SINGLE = float(np.finfo(np.float32).eps)
+TINY = float(np.finfo(float).tiny)
+Vector = Float[np.ndarray, " p"]
+Matrix = Float[np.ndarray, "p p"]
+Residual = Float[np.ndarray, " m"]
+
+
+class LeastSquares(Protocol):
+    """A sum of squared residuals."""
+
+    def loss(self, theta: Vector) -> float:
+        """Sum of squared residuals at theta."""
+        ...
+
+
+class Dense(LeastSquares, Protocol):
+    """Least squares with J'J as a sum over samples; J itself is never formed."""
+
+    def normal_equations(self, theta: Vector, rough: bool = False) -> tuple[Matrix, Vector, float]:
+        """J'J (p, p), J'r (p,) and r'r; ``rough`` says that six digits of J'J are enough."""
+        ...
+
+    def triangle(self, theta: Vector) -> tuple[Matrix, Vector]:
+        """R (p, p) and Q'r (p,) of the QR factors of J."""
+        ...
+
+
+@runtime_checkable
+class WithGradient(Protocol):
+    """A problem whose gradient costs less than J'J."""
+
+    def gradient(self, theta: Vector) -> tuple[Vector, float] | None:
+        """J'r (p,) and r'r; None where J'J costs little more."""
+        ...
+
+
+class Linearisation(Protocol):
+    """The linear operator J at a point, and the residuals r there.
+
+    ``residual`` is (m,), ``lengths`` (p,) holds the lengths of the columns of J, or estimates of them: they
+    precondition the step and scale its damping. A parameter of length zero is not moved.
+    """
+
+    @property
+    def residual(self) -> Residual: ...
+
+    @property
+    def lengths(self) -> Vector: ...
+
+    def jvp(self, step: Vector, /) -> Residual:
+        """J step."""
+        ...
+
+    def vjp(self, residual: Residual, /) -> Vector:
+        """J' residual."""
+        ...
+
+
+@runtime_checkable
+class MatrixFree(Protocol):
+    """Least squares whose Jacobian is a linear operator; J'J is never formed."""
+
+    def loss(self, theta: Vector) -> float:
+        """Sum of squared residuals at theta."""
+        ...
+
+    def linearise(self, theta: Vector) -> Linearisation:
+        """Residuals and Jacobian at theta."""
+        ...
+
+
+Problem = Dense | MatrixFree
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """S L L' S = J'J + damping D, D = S^2 the diagonal of J'J: ``scale`` 1/S (p,), ``lower`` L (p, p)."""
+
+    scale: Vector
+    lower: Matrix
+
+    @classmethod
+    def of(cls, hessian: Matrix, damping: float, rough: bool, band: int = 64) -> Factor | None:
+        """Factor in single precision where J'J is ``rough``; None where J'J is too ill-conditioned.
+
+        J'J is scaled ``band`` rows at a time, which stay in the cache: a third of the time of whole matrices.
+        """
+        from scipy.linalg import LinAlgError, cho_factor
+
+        scale = 1 / np.sqrt(_diagonal(hessian))
+        kind = np.float32 if rough else np.float64
+        scaled, own = np.empty(hessian.shape, kind), scale.astype(kind)
+        for at in range(0, len(own), band):  # only the upper triangle is read
+            rows, rest = slice(at, at + band), slice(at, None)
+            np.multiply(hessian[rows, rest], own[rows, None], out=scaled[rows, rest], casting="same_kind")
+            scaled[rows, rest] *= own[rest]
+        scaled[np.diag_indices_from(scaled)] += damping
+        try:  # the lower half of the transpose is in LAPACK's order: nothing is copied
+            lower = cho_factor(scaled.T, lower=True, overwrite_a=True, check_finite=False)[0]
+        except LinAlgError:
+            return None
+        # J'J has the square of the condition of J: below about eps^(1/2) in the factor no digits are left.
+        return cls(scale, lower) if np.min(np.abs(np.diag(lower))) > 1e-7 else None
+
+    def solve(self, gradient: Vector) -> Vector:
+        """(J'J + damping D)^-1 J'r."""
+        from scipy.linalg import cho_solve
+
+        right = self.scale * gradient
+        size = max(float(np.max(np.abs(right))), TINY)  # single precision has a small range
+        solved = cho_solve((self.lower, True), (right / size).astype(self.lower.dtype), check_finite=False)
+        return self.scale * solved * size
+
+
+@dataclass(frozen=True, eq=False)
+class NormalModel:
+    """The quadratic model r'r + 2 s'J'r + s'J'J s of the loss, by J'J.
+
+    ``hessian`` was formed at ``formed``, or at the point itself where that is None. It is in single
+    precision where ``rough``. ``factor`` is that of a damped J'J which a later step reuses.
+    """
+
+    hessian: Matrix
+    gradient: Vector
+    loss: float
+    rough: bool = False
+    formed: Vector | None = None
+    factor: Factor | None = None
+
+    @property
+    def approximate(self) -> bool:
+        """Whether J'J is that of another point, or rough."""
+        return self.formed is not None or self.rough
+
+    @property
+    def squares(self) -> Vector:
+        """(p,) squared lengths of the columns of J."""
+        return _diagonal(self.hessian)
+
+    def least_damping(self, damping: float) -> float:
+        """The damping that this precision of J'J allows: rough scale directions are zero to 1e-7 only."""
+        return max(damping, 1e2 * SINGLE) if self.rough else damping
+
+    def decrease(self, step: Vector) -> float:
+        """Predicted decrease of the loss."""
+        return float(-(2 * self.gradient @ step + (step.astype(self.hessian.dtype) @ self.hessian) @ step))
+
+    def by_triangle(self, problem: Dense, theta: Vector, damping: float) -> Vector:
+        """The step by QR of [J; sqrt(damping D)]."""
+        from scipy.linalg import lstsq
+
+        scale = 1 / np.sqrt(self.squares)
+        upper, projected = problem.triangle(theta)
+        stacked = np.vstack([upper * scale[None, :], np.sqrt(damping) * np.eye(len(scale))])
+        target = np.concatenate([-projected, np.zeros(len(scale))])
+        solved = lstsq(stacked, target, check_finite=False, lapack_driver="gelsy")
+        assert solved is not None
+        return scale * solved[0]
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorModel:
+    """The same model by products with J and J'."""
+
+    linearisation: Linearisation
+    inner: int
+    forcing: float
+    approximate = False
+    rough = False
+    formed = None
+    factor = None
+
+    @cached_property
+    def gradient(self) -> Vector:
+        return self.linearisation.vjp(self.linearisation.residual)
+
+    @cached_property
+    def loss(self) -> float:
+        residual = self.linearisation.residual
+        return float(residual @ residual)
+
+    @cached_property
+    def squares(self) -> Vector:
+        """(p,) squared lengths of the columns of J."""
+        return np.maximum(np.asarray(self.linearisation.lengths, float) ** 2, TINY)
+
+    def least_damping(self, damping: float) -> float:
+        return damping
+
+    def decrease(self, step: Vector) -> float:
+        """Predicted decrease of the loss."""
+        moved = self.linearisation.jvp(step)
+        return float(-(2 * self.linearisation.residual @ moved + moved @ moved))
+
+    def step(self, damping: float) -> Vector:
+        """The damped step: an inexact solution, which the next linearisation corrects."""
+        return damped_least_squares(
+            self.linearisation, self.linearisation.residual, damping, self.inner, self.forcing
+        )
+
+
+def damped_least_squares(
+    at: Linearisation, residual: Residual, damping: float = 0.0, inner: int = 60, forcing: float = 1e-3
+) -> Vector:
+    """Minimise |J s + residual|^2 + damping |D s|^2 over s by LSMR, D the lengths of the columns of J.
+
+    It takes at most ``inner`` products with J and J', and ends where a share of ``forcing`` is left of the
+    residual or of J' residual.
+    """
+    from scipy.sparse.linalg import LinearOperator, lsmr
+
+    lengths = np.asarray(at.lengths, float)
+    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    size = float(np.linalg.norm(residual)) or 1.0
+    make: Any = LinearOperator
+    operator = make(
+        (len(residual), len(scale)),
+        matvec=lambda step: at.jvp(scale * np.ravel(step)),
+        rmatvec=lambda right: scale * at.vjp(np.ravel(right)),
+        dtype=float,
+    )
+    # Near a minimum with noise |J'r| is small from the beginning: what counts is how much of it is left.
+    cosine = float(np.linalg.norm(scale * at.vjp(residual))) / (size * np.sqrt(len(scale)))
+    solved = lsmr(
+        operator, -residual / size, np.sqrt(damping), atol=forcing * cosine, btol=forcing, maxiter=inner
+    )
+    return scale * solved[0] * size
+
+
+Model = NormalModel | OperatorModel
+
+
+def single_suffices(damping: float) -> bool:
+    """Whether damping hides what single precision takes from J'J."""
+    return damping > 1e3 * SINGLE
+
+
+def _diagonal(hessian: Matrix) -> Vector:
+    """The diagonal of J'J, bounded away from zero."""
+    diagonal = np.diag(hessian).astype(float)  # the others may be in single precision
+    return np.maximum(diagonal, 1e-10 * max(diagonal.max(), TINY))

@@ -1,0 +1,11 @@
+"""The theory behind onehidden: designed objectives, loss surfaces, problems with known truth, reproductions.
+
+This package imports ``onehidden``; ``onehidden`` never imports it but by name, when a caller asks for it.
+
+- ``objectives``: the objectives of the papers, as functions of (parameters, moments or rows).
+- ``lab``: their landscapes, basins and convexity, and the descent methods to explore them.
+- ``problems``: the catalogue of teachers and input laws with known truth.
+- ``reproductions``: one file a figure, table or theorem, with its stored rows; ``onehidden.papers``.
+- ``landscape``: the start of ``recover`` that minimises a designed objective.
+- ``commands``: ``onehidden demo``, ``problems`` and ``reproduce``.
+"""

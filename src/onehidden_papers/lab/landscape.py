@@ -1,0 +1,275 @@
+"""The landscape of an objective: whether a point is a minimum, and pictures of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from onehidden.checks import Check, at_least, at_most
+from onehidden.precision import in_double
+from onehidden.streams import stream
+from onehidden_papers.objectives.base import Objective
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+DENSE_LIMIT = 400
+
+
+@dataclass(frozen=True)
+class LandscapeRecord:
+    """What the landscape looks like at one point.
+
+    Attributes
+    ----------
+    value, gradient_norm : float
+        Objective and |∇| there.
+    lambda_min, lambda_max : float
+        Extreme eigenvalues of the Hessian.
+    epsilon, tau : float
+        Thresholds: |∇| ≤ ε is stationary, λ_min ≥ −τ has no way down.
+    verdict : str
+        "approximate local minimum", "saddle" (stationary, a way down) or "neither" (not stationary).
+    direction : ndarray
+        Unit eigenvector of λ_min, of the shape of the parameters: the way down from a saddle.
+    """
+
+    value: float
+    gradient_norm: float
+    lambda_min: float
+    lambda_max: float
+    epsilon: float
+    tau: float
+    verdict: Literal["approximate local minimum", "saddle", "neither"]
+    direction: np.ndarray
+
+    @property
+    def checks(self) -> list[Check]:
+        """The two conditions of the theorem as checks."""
+        return [
+            at_most("gradient norm", self.gradient_norm, self.epsilon, "stationary: descend further if not"),
+            at_least("smallest curvature", self.lambda_min, -self.tau, "no way down: push along it if not"),
+        ]
+
+
+@in_double
+def landscape(
+    objective: Objective,
+    params: npt.ArrayLike,
+    data: object,
+    *,
+    tau: float,
+    epsilon: float | None = None,
+    sphere: bool = False,
+    dense_limit: int = DENSE_LIMIT,
+) -> LandscapeRecord:
+    """Certify a point of any objective.
+
+    Parameters
+    ----------
+    objective : Objective
+        The function to judge; ``function(params, source)`` and ``prepare(data)`` are asked for.
+    params : array_like
+        The point, rows (k, d).
+    data : tuple, mapping or OneHiddenNet
+        Batch, moments or teacher.
+    tau : float
+        Curvature tolerance, τ of the theorem (``objective.tau`` gives it for G and L).
+    epsilon : float or None
+        Gradient tolerance; 1e-8·(1 + λ_max) when None.
+    sphere : bool
+        Judge the objective on rows of unit norm (P', f').
+    dense_limit : int
+        Up to so many parameters the Hessian is formed, beyond it Lanczos runs on products.
+    """
+    if tau < 0:
+        raise ValueError(f"tau must be 0 or more, got {tau}")
+    source = objective.prepare(data)
+    x = jnp.asarray(np.asarray(params, float))
+    fn = partial(_on_sphere, objective.function) if sphere else objective.function
+    value, gradient = jax.jit(jax.value_and_grad(fn))(x, source)
+    if x.size <= dense_limit:
+        values, vectors = np.linalg.eigh(_dense_hessian(fn, x, source))
+        low, high, direction = values[0], values[-1], vectors[:, 0]
+    else:
+        low, high, direction = _lanczos(fn, x, source)
+    norm = float(jnp.sqrt(jnp.sum(gradient**2)))
+    epsilon = 1e-8 * (1 + abs(float(high))) if epsilon is None else float(epsilon)
+    # Rounding of the spectrum: a zero mode must not read as a way down.
+    slack = 1e-10 * (1 + abs(float(high)))
+    if norm > epsilon:
+        verdict = "neither"
+    else:
+        verdict = "approximate local minimum" if low >= -tau - slack else "saddle"
+    return LandscapeRecord(
+        float(value), norm, float(low), float(high), epsilon, tau + slack, verdict, direction.reshape(x.shape)
+    )
+
+
+def _on_sphere(fn: Callable, x: jax.Array, source: object) -> jax.Array:
+    return fn(x / jnp.linalg.norm(x, axis=1, keepdims=True), source)
+
+
+def _dense_hessian(fn: Callable, x: jax.Array, source: object) -> np.ndarray:
+    H = np.asarray(jax.jit(jax.hessian(fn))(x, source)).reshape(x.size, x.size)
+    return (H + H.T) / 2
+
+
+def _lanczos(fn: Callable, x: jax.Array, source: object) -> tuple[float, float, np.ndarray]:
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    @jax.jit
+    def product(point: jax.Array, data: object, v: jax.Array) -> jax.Array:
+        return jax.jvp(lambda p: jax.grad(fn)(p, data), (point,), (v,))[1]
+
+    def apply(v: np.ndarray) -> np.ndarray:
+        return np.asarray(product(x, source, jnp.asarray(v).reshape(x.shape))).ravel()
+
+    operator = LinearOperator((x.size, x.size), matvec=apply, dtype=np.float64)  # type: ignore[call-arg]
+    v0 = stream(0, "lanczos").standard_normal(x.size)
+    high = eigsh(operator, k=1, which="LA", v0=v0, tol=1e-6, return_eigenvectors=False)[0]  # type: ignore[arg-type]
+    # λ_min sits in a cluster: shift by λ_max so that it becomes the largest in magnitude.
+    shifted = LinearOperator((x.size, x.size), matvec=lambda v: high * v - apply(v), dtype=np.float64)  # type: ignore[call-arg]
+    value, vector = eigsh(shifted, k=1, which="LA", v0=v0, tol=1e-8, ncv=min(x.size, 60))  # type: ignore[arg-type]
+    return float(high - value[0]), float(high), vector[:, 0]
+
+
+@dataclass(frozen=True)
+class Surface:
+    """An objective on a grid, with what its grid shows.
+
+    Attributes
+    ----------
+    first, second : ndarray of shape (p,) and (q,)
+        Coordinates.
+    values : ndarray of shape (p, q)
+        Objective at each pair of coordinates.
+    minima, saddles : ndarray of shape (·, 2)
+        Coordinates of grid points below all, or in turn above and below, their ring.
+    labels : tuple of str
+        Names of the two axes.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    values: np.ndarray
+    minima: np.ndarray
+    saddles: np.ndarray
+    labels: tuple[str, str]
+
+    def draw(self, axes: Axes) -> None:
+        """Draw filled contours with minima (circles) and saddles (crosses) on Matplotlib axes."""
+        mesh = axes.contourf(self.first, self.second, self.values.T, levels=30, cmap="viridis")
+        axes.figure.colorbar(mesh, ax=axes)
+        for points, marker, name in ((self.minima, "o", "minimum"), (self.saddles, "x", "saddle")):
+            if len(points):
+                axes.scatter(points[:, 0], points[:, 1], marker=marker, color="white", label=name)
+        axes.set_xlabel(self.labels[0])
+        axes.set_ylabel(self.labels[1])
+        if len(self.minima) + len(self.saddles):
+            axes.legend(loc="upper right", facecolor="0.3", labelcolor="white")
+
+
+@in_double
+def angle_surface(objective: Objective, data: object, size: int = 121) -> Surface:
+    """Return the objective at rows (cos α, sin α), (cos β, sin β) for d = k = 2, both angles over [0, π).
+
+    Parameters
+    ----------
+    objective : Objective
+        The objective.
+    data : object
+        What the objective takes: a batch (X, y), score moments, or a prepared source.
+    size : int
+        Angles on each axis.
+
+    Returns
+    -------
+    Surface
+        The values, and the minima and saddles of the grid.
+    """
+    source = objective.prepare(data)
+    angles = np.linspace(0, np.pi, size, endpoint=False)
+    alpha, beta = np.meshgrid(angles, angles, indexing="ij")
+    rows = np.stack(
+        [np.stack([np.cos(t), np.sin(t)], axis=-1) for t in (alpha.ravel(), beta.ravel())], axis=1
+    )
+    values = np.asarray(_many(objective, jnp.asarray(rows), source)).reshape(size, size)
+    minima, saddles = _critical(values, periodic=True)
+    return Surface(
+        angles, angles, values, angles[minima], angles[saddles], ("angle of row 1", "angle of row 2")
+    )
+
+
+@in_double
+def slice_surface(
+    objective: Objective,
+    data: object,
+    params: npt.ArrayLike,
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    *,
+    radius: float = 1.0,
+    size: int = 61,
+) -> Surface:
+    """Return the objective at params + s·first + t·second, |s|, |t| ≤ radius.
+
+    Parameters
+    ----------
+    objective : Objective
+        The objective.
+    data : object
+        What the objective takes: a batch (X, y), score moments, or a prepared source.
+    params : array_like of shape (k, d)
+        Centre of the slice.
+    first, second : array_like of shape (k, d)
+        Directions of the two axes.
+    radius : float
+        Largest coordinate on each axis.
+    size : int
+        Points on each axis.
+
+    Returns
+    -------
+    Surface
+        The values, and the minima and saddles of the grid.
+    """
+    P, U, V = (np.asarray(part, float) for part in (params, first, second))
+    if P.shape != U.shape or P.shape != V.shape:
+        raise ValueError(f"the two directions must have the shape of params, {P.shape}")
+    source = objective.prepare(data)
+    t = np.linspace(-radius, radius, size)
+    points = P + t[:, None, None, None] * U + t[None, :, None, None] * V
+    values = np.asarray(_many(objective, jnp.asarray(points.reshape(-1, *P.shape)), source)).reshape(
+        size, size
+    )
+    minima, saddles = _critical(values, periodic=False)
+    return Surface(
+        t, t, values, t[minima], t[saddles], ("along the first direction", "along the second direction")
+    )
+
+
+@partial(jax.jit, static_argnums=0)
+def _many(objective: Objective, points: jax.Array, source: object) -> jax.Array:
+    return jax.lax.map(lambda p: objective.function(p, source), points)
+
+
+def _critical(values: np.ndarray, *, periodic: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Index pairs of strict grid minima and of saddles: four sign changes around the ring of neighbours."""
+    ring = [(-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1)]
+    differences = np.stack([np.roll(values, (-i, -j), axis=(0, 1)) - values for i, j in ring])
+    inside = np.ones(values.shape, bool)
+    if not periodic:
+        inside[[0, -1], :] = inside[:, [0, -1]] = False
+    above = differences > 0
+    changes = np.sum(above != np.roll(above, 1, axis=0), axis=0)
+    minima, saddles = inside & np.all(above, axis=0), inside & (changes >= 4)
+    return np.argwhere(minima), np.argwhere(saddles)

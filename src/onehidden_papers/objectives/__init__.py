@@ -1,0 +1,27 @@
+"""f, f', G, F, F_δ, L, P': pure functions of (parameters, moments or batch) whose minima are the truth."""
+
+from onehidden_papers.objectives.base import Objective, unit_rows
+from onehidden_papers.objectives.designed import (
+    FromPolynomial,
+    GaussianDesigned,
+    NonOrthogonal,
+    PairwiseQuartic,
+    ScoreDesigned,
+)
+from onehidden_papers.objectives.losses import HermiteLoss, SquaredLoss
+from onehidden_papers.objectives.scoring import ProductScore
+from onehidden_papers.objectives.signal import kappa
+
+__all__ = [
+    "FromPolynomial",
+    "GaussianDesigned",
+    "HermiteLoss",
+    "NonOrthogonal",
+    "Objective",
+    "PairwiseQuartic",
+    "ProductScore",
+    "ScoreDesigned",
+    "SquaredLoss",
+    "kappa",
+    "unit_rows",
+]

@@ -1,0 +1,177 @@
+"""What every objective shares: one traceable function of (parameters, source), with three public faces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from onehidden.network import OneHiddenNet
+from onehidden.precision import in_double
+from onehidden_papers.objectives.sources import SOURCES, RankOne, Tensors
+
+
+class Objective:
+    """A function to minimise, of parameters and of what is known about the data.
+
+    Subclasses are frozen dataclasses (hashable, so that one compilation serves all calls) and define
+    ``function(params, source)``, ``from_batch(X, y)`` and ``orders``, the score moments they read.
+    """
+
+    orders: tuple[int, ...] = ()
+
+    def function(self, params: Any, source: Any) -> jax.Array:
+        """Return the objective as traceable JAX code; ``source`` comes from ``prepare``."""
+        raise TypeError(f"{type(self).__name__} does not define its function")
+
+    def from_batch(self, X: jax.Array, y: jax.Array) -> Any:
+        """Return the source of a batch, traceable: for samplers inside a compiled loop."""
+        raise TypeError(f"{type(self).__name__} does not define its batch form")
+
+    def from_teacher(self, teacher: OneHiddenNet) -> Any:
+        """Return the source of exact moments, x ~ N(0, I)."""
+        return RankOne.of(teacher, self.orders)
+
+    def value_and_grad(self, params: Any, source: Any) -> tuple[jax.Array, Any]:
+        """Value and gradient, traceable; subclasses override it where a blocked pass is faster."""
+        return jax.value_and_grad(self.function)(params, source)
+
+    def project(self, params: Any) -> Any:
+        """Back to the feasible set after a step; the designed objectives have none."""
+        return params
+
+    @in_double
+    def prepare(self, data: object) -> Any:
+        """Return the source behind a batch (X, y), score moments (``data[m]``) or a prepared source."""
+        if isinstance(data, SOURCES):
+            return data
+        if isinstance(data, OneHiddenNet):
+            return self.from_teacher(data)
+        if isinstance(data, tuple | list):
+            X, y = _checked_batch(data)
+            return self.from_batch(jnp.asarray(X), jnp.asarray(y))
+        if isinstance(data, Mapping) or hasattr(data, "__getitem__"):
+            return Tensors.of(data, self.orders)
+        raise ValueError(
+            f"data must be a batch (X, y) or score moments with data[m], got {type(data).__name__}"
+        )
+
+    @in_double
+    def value(self, params: Any, data: object) -> float:
+        """Compute the objective on a batch or on moments.
+
+        Parameters
+        ----------
+        params : array_like of shape (k, d)
+            Rows B; of some objectives a pair (a, B).
+        data : object
+            A batch (X, y), score moments, a network for its exact moments, or a prepared source.
+
+        Returns
+        -------
+        float
+            The value.
+        """
+        source = self.prepare(data)
+        return float(_value(self, _as_double(params), source))
+
+    @in_double
+    def gradient(self, params: Any, data: object) -> Any:
+        """Compute the gradient on a batch or on moments.
+
+        Parameters
+        ----------
+        params : array_like of shape (k, d)
+            Rows B; of some objectives a pair (a, B).
+        data : object
+            A batch (X, y), score moments, a network for its exact moments, or a prepared source.
+
+        Returns
+        -------
+        ndarray
+            The gradient, of the shape of ``params``.
+        """
+        source = self.prepare(data)
+        gradient = _value_and_grad(self, _as_double(params), source)[1]
+        return jax.tree.map(np.asarray, gradient)
+
+    @in_double
+    def population(self, params: Any, teacher: OneHiddenNet) -> float:
+        """Compute the exact expectation for x ~ N(0, I) and labels of the teacher.
+
+        Parameters
+        ----------
+        params : array_like of shape (k, d)
+            Rows B; of some objectives a pair (a, B).
+        teacher : OneHiddenNet
+            The true network.
+
+        Returns
+        -------
+        float
+            The expectation.
+        """
+        return self.value(params, self.from_teacher(teacher))
+
+
+@partial(jax.jit, static_argnums=0)
+def _value(objective: Objective, params: Any, source: Any) -> jax.Array:
+    return objective.function(params, source)
+
+
+@partial(jax.jit, static_argnums=0)
+def _value_and_grad(objective: Objective, params: Any, source: Any) -> tuple[jax.Array, Any]:
+    return objective.value_and_grad(params, source)
+
+
+def _as_double(params: Any) -> Any:
+    if isinstance(params, tuple | list):
+        if len(params) != 2:
+            raise ValueError(f"parameters must be rows B or a pair (a, B), got {len(params)} things")
+        a, B = (jnp.asarray(np.asarray(p, float)) for p in params)
+        if B.ndim != 2 or a.shape != B.shape[:1]:
+            raise ValueError(f"expected a (k,) and B (k, d), got shapes {a.shape} and {B.shape}")
+        return a, B
+    B = jnp.asarray(np.asarray(params, float))
+    if B.ndim != 2:
+        raise ValueError(f"parameters must be a (k, d) matrix of rows, got shape {B.shape}")
+    return B
+
+
+def _checked_batch(data: Sequence[npt.ArrayLike]) -> tuple[np.ndarray, np.ndarray]:
+    if len(data) != 2:
+        raise ValueError(f"a batch is a pair (X, y), got {len(data)} things")
+    X, y = (np.asarray(part, float) for part in data)
+    if X.ndim != 2 or y.shape != X.shape[:1] or len(y) == 0:
+        raise ValueError(f"a batch needs X (n, d) and y (n,), got shapes {X.shape} and {y.shape}")
+    if not (np.all(np.isfinite(X)) and np.all(np.isfinite(y))):
+        raise ValueError("the batch holds NaN or infinity: remove those rows first")
+    return X, y
+
+
+def positive(**values: float) -> None:
+    """Refuse regularisation weights that are not positive numbers."""
+    for name, value in values.items():
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be a positive number, got {value}")
+
+
+def unit_rows(B: jax.Array) -> jax.Array:
+    """Rows scaled to unit norm.
+
+    Parameters
+    ----------
+    B : jax.Array of shape (k, d)
+        Rows, none of them zero.
+
+    Returns
+    -------
+    jax.Array of shape (k, d)
+        The rows divided by their norms.
+    """
+    return B / jnp.linalg.norm(B, axis=1, keepdims=True)

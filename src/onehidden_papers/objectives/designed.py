@@ -1,0 +1,350 @@
+"""G, F and F_δ of [GLM], L of [GMOV], P' of [GLM] Appendix F: objectives whose minima are the teacher's rows.
+
+With H_jl = T_4(b_j, b_j, b_l, b_l) and ε the sign of κ_4, all are ε {c₁ Σ_{j≠l} H_jl − c Σ_j H_jj} plus a
+penalty on the row norms. Signs and constants follow the corrected forms: φ = S_4(v,v,w,w)/2 with −2 in the
+cross term, ϕ = S_4(v⁴)/24. ``FromPolynomial`` is the family of designs of [GLM] Claim 3.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from onehidden import activations
+from onehidden_papers.objectives.base import Objective, positive, unit_rows
+from onehidden_papers.objectives.scoring import source_of
+from onehidden_papers.objectives.signal import kappa, require_signal, symmetric_blind
+from onehidden_papers.objectives.sources import (
+    GaussianBatch,
+    Quartics,
+    RankOne,
+    Tensors,
+    combine,
+    quartic_value_and_grad,
+)
+
+# The universal constant of [GLM] Theorem 2.3: "c = 0.01 suffices".
+THEOREM_C = 0.01
+
+
+class _Quartic(Objective):
+    """ε {pair Σ_{j≠l} H_jl − own Σ_j H_jj} + λ Σ_j (|b_j|² − 1)²."""
+
+    orders = (4,)
+    mu: float
+    lam: float
+
+    def _weights(self) -> tuple[float, float]:
+        """c₁ and c₂ of ε {c₁ Σ_jl H_jl − c₂ Σ_j H_jj}, sign included."""
+        raise TypeError("a quartic objective defines its two weights")
+
+    def function(self, params: jax.Array, source: Quartics) -> jax.Array:
+        return combine(source.quartic(params), *self._weights()) + self.lam * jnp.sum(
+            (jnp.sum(params**2, axis=1) - 1) ** 2
+        )
+
+    def value_and_grad(self, params: jax.Array, source: Quartics) -> tuple[jax.Array, jax.Array]:
+        value, gradient = quartic_value_and_grad(source, params, *self._weights())
+        excess = jnp.sum(params**2, axis=1) - 1
+        return value + self.lam * jnp.sum(excess**2), gradient + 4 * self.lam * excess[:, None] * params
+
+    def tau(self, coefficients: npt.ArrayLike, d: int) -> float:
+        """Return the curvature every saddle must go below, τ of the theorem.
+
+        Parameters
+        ----------
+        coefficients : array_like of shape (k,)
+            w_i κ_{4,i} of the teacher.
+        d : int
+            Inputs.
+        """
+        c1, c2 = self._weights()
+        pair, own = abs(c1), abs(c2) - abs(c1)
+        beta = own / self.mu * np.abs(np.asarray(coefficients, float))
+        spread = beta.max() / beta.min()
+        curvature = self.mu * beta.min() / (spread * d), self.mu * beta.min() ** 2 / beta.max(), self.lam
+        return float(THEOREM_C * min(curvature) if pair > 0 else 0.0)
+
+
+@dataclass(frozen=True)
+class GaussianDesigned(_Quartic):
+    """G of [GLM] (2.7): for x ~ N(0, I), orthonormal rows and outputs of one sign.
+
+    G(B) = ε {Σ_{j≠l} E[y φ(b_j, b_l, x)] − μ Σ_j E[y ϕ(b_j, x)]} + λ Σ_j (|b_j|² − 1)²
+
+    Parameters
+    ----------
+    mu, lam : float
+        μ ≤ c / κ* and λ ≥ a*_max / c with c = 0.01 are the theorem's range.
+    activation : str
+        The teacher's; one without a fourth Hermite coefficient is refused.
+    sign : float or None
+        ε, the sign of κ_4 times the outputs; from the activation when None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import onehidden as oh
+    >>> objective = oh.objectives.GaussianDesigned(mu=0.01, lam=100.0)
+    >>> teacher = oh.OneHiddenNet(np.eye(2), [1.0, 1.0])
+    >>> rotated = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
+    >>> bool(objective.population(np.eye(2), teacher) < objective.population(rotated, teacher))
+    True
+    """
+
+    mu: float
+    lam: float
+    activation: str = "relu"
+    sign: float | None = None
+
+    def __post_init__(self) -> None:
+        positive(mu=self.mu, lam=self.lam)
+        if self.sign is None:
+            object.__setattr__(self, "sign", require_signal(self.activation, 4, "G"))
+
+    def _weights(self) -> tuple[float, float]:
+        assert self.sign is not None
+        return self.sign / 2, self.sign * (0.5 + self.mu / 24)
+
+    def from_batch(self, X: jax.Array, y: jax.Array) -> GaussianBatch:
+        return GaussianBatch.of(X, y)
+
+
+@dataclass(frozen=True)
+class ScoreDesigned(_Quartic):
+    """L of [GMOV] (19), sign of κ_4 added: G with the score of the actual law.
+
+    L(A) = ε {Σ_{i≠j} T_4(a_i,a_i,a_j,a_j) − μ Σ_i T_4(a_i⁴)} + λ Σ_i (|a_i|² − 1)²
+
+    Parameters
+    ----------
+    mu, lam : float
+        μ < c / κ*, λ ≥ κ*_max / c.
+    score : ScoreFunction or None
+        A law or an estimated score (see ``objectives.scoring`` for what it may offer); None for N(0, I).
+    activation : str
+        The teacher's.
+    sign : float or None
+        ε, the sign of κ_4 times the outputs; from the activation when None. A general law can change it: pass
+        it then.
+    """
+
+    mu: float
+    lam: float
+    score: Any = None
+    activation: str = "relu"
+    sign: float | None = None
+
+    def __post_init__(self) -> None:
+        positive(mu=self.mu, lam=self.lam)
+        if self.sign is None:
+            g = activations.get(self.activation)
+            if self.score is not None and not symmetric_blind(g, 4) and abs(kappa(g, 4)) < 1e-9:
+                raise ValueError(f"the sign of κ_4 of {g.name} depends on the law: pass sign=+1 or -1")
+            object.__setattr__(self, "sign", require_signal(g, 4, "L"))
+
+    def _weights(self) -> tuple[float, float]:
+        assert self.sign is not None
+        return self.sign, self.sign * (1 + self.mu)
+
+    def from_batch(self, X: jax.Array, y: jax.Array) -> Any:
+        return source_of(self.score, X, y, self.orders)
+
+
+@dataclass(frozen=True)
+class PairwiseQuartic(Objective):
+    """P'(B) = Σ_i a*_i Σ_{j≠l} ⟨b*_i,b_j⟩²⟨b*_i,b_l⟩² = Σ_{j≠l} H_jl / κ_4 on unit rows.
+
+    What G would be without its second term: spurious minima appear once max a* > 2 min a*.
+
+    Parameters
+    ----------
+    activation : str
+        The teacher's; one without a fourth Hermite coefficient is refused.
+    score : ScoreFunction or None
+        A law or an estimated score; None for x ~ N(0, I).
+    """
+
+    activation: str = "relu"
+    score: Any = None
+    orders = (4,)
+
+    def __post_init__(self) -> None:
+        require_signal(self.activation, 4, "P'")
+
+    def function(self, params: jax.Array, source: Quartics) -> jax.Array:
+        weight = 1 / kappa(activations.get(self.activation), 4)
+        return combine(source.quartic(params), weight, weight)
+
+    def value_and_grad(self, params: jax.Array, source: Quartics) -> tuple[jax.Array, jax.Array]:
+        weight = 1 / kappa(activations.get(self.activation), 4)
+        return quartic_value_and_grad(source, params, weight, weight)
+
+    def from_batch(self, X: jax.Array, y: jax.Array) -> Any:
+        return source_of(self.score, X, y, self.orders)
+
+    def project(self, params: jax.Array) -> jax.Array:
+        return unit_rows(params)
+
+
+@dataclass(frozen=True)
+class NonOrthogonal(Objective):
+    """F_δ(B) = ε {½ Σ_{j≠l} H_jl − (μ/24) Σ_j H_jj} + λ Σ_j (N_2(b_j) − 1)² + (δ/2)|B|²_F.
+
+    N_2(b) = T_2(b, b)/κ_2 replaces the norm, so the minima are those of G in coordinates where the rows
+    √a*_i b*_i are orthonormal: B^{−ᵀ} = P D Γ B*, Γ = diag(√a*) (pseudo-inverse when k < d); ``rows``
+    reads them off. ((C.2) of the paper prints ((·−1)²−1)²; its proof uses the form above.)
+
+    Parameters
+    ----------
+    mu, lam : float
+        μ ≤ c / κ*, λ ≥ 1/(c a*_min).
+    delta : float
+        Weight of the ridge that removes components outside the span when k < d; 0 for k = d.
+    activation : str
+        The teacher's; one without a second or fourth Hermite coefficient is refused.
+    score : ScoreFunction or None
+        A law or an estimated score; None for x ~ N(0, I).
+    sign : float or None
+        ε, the sign of κ_4 times the outputs; from the activation when None.
+    scale : float or None
+        κ_2 of N_2; from the activation (Gaussian value) when None.
+    unbiased : bool
+        On a batch, square N_2 − 1 as the mean over pairs of *different* samples; False plugs in the batch
+        mean (biased by O(1/n), equal to the moment form).
+    """
+
+    mu: float
+    lam: float
+    delta: float = 0.0
+    activation: str = "relu"
+    score: Any = None
+    sign: float | None = None
+    scale: float | None = None
+    unbiased: bool = True
+    orders = (2, 4)
+
+    def __post_init__(self) -> None:
+        positive(mu=self.mu, lam=self.lam)
+        if not (np.isfinite(self.delta) and self.delta >= 0):
+            raise ValueError(f"delta must be 0 or more, got {self.delta}")
+        if self.sign is None:
+            object.__setattr__(self, "sign", require_signal(self.activation, 4, "F"))
+        if self.scale is None:
+            require_signal(self.activation, 2, "F")
+            object.__setattr__(self, "scale", kappa(activations.get(self.activation), 2))
+
+    def function(self, params: jax.Array, source: Quartics) -> jax.Array:
+        assert self.sign is not None
+        value = combine(source.quartic(params), self.sign / 2, self.sign * (0.5 + self.mu / 24))
+        value += self.lam * jnp.sum(self._squared_excess(params, source))
+        return value + self.delta / 2 * jnp.sum(params**2)
+
+    def _squared_excess(self, B: jax.Array, source: Quartics) -> jax.Array:
+        """(N_2 − 1)², (k,)."""
+        assert self.scale is not None
+        if not self.unbiased or isinstance(source, Tensors | RankOne):  # which hold no samples
+            return (source.quadratic(B) / self.scale - 1) ** 2
+        terms = source.quadratic_samples(B) / self.scale - 1
+        n = terms.shape[0]
+        # Mean over ordered pairs of different samples: E = (N_2 − 1)² exactly.
+        return (jnp.sum(terms, axis=0) ** 2 - jnp.sum(terms**2, axis=0)) / (n * (n - 1))
+
+    def from_batch(self, X: jax.Array, y: jax.Array) -> Any:
+        if self.unbiased and X.shape[0] < 2:
+            raise ValueError("an unbiased square needs at least two samples")
+        return source_of(self.score, X, y, self.orders)
+
+    @staticmethod
+    def rows(params: Any) -> np.ndarray:
+        """Return the teacher's rows √a*_i b*_i (up to order, sign and D) at a minimum: B⁺ᵀ."""
+        return np.linalg.pinv(np.asarray(params, float)).T
+
+
+HIGHEST_ORDER = 8
+
+
+@dataclass(frozen=True, init=False)
+class FromPolynomial(Objective):
+    """The sample function whose mean is a symmetric polynomial of ⟨b*_i, b_j⟩.
+
+    One variable, p = (p_0, p_1, …): E[y φ_p(B, x)] = Σ_i a*_i Σ_j p(⟨b*_i, b_j⟩).
+    Two variables, a matrix q[r, s]: Σ_i a*_i Σ_{j≠l} q(⟨b*_i, b_j⟩, ⟨b*_i, b_l⟩),
+    with q(t, u) = Σ q[r, s] t^r u^s.
+    The sample function is Σ q[r, s]/κ_{r+s} S_{r+s}(b_j^r, b_l^s): each monomial by the score of its degree.
+    Unit teacher rows, no bias; orders up to 4 for laws other than the Gaussian.
+
+    Parameters
+    ----------
+    coefficients : array_like
+        1-D (rising powers) or 2-D.
+    activation : str
+        The teacher's; a monomial whose order it does not carry is refused.
+    score : ScoreFunction or None
+        None for x ~ N(0, I); under another law pass ``kappas``.
+    kappas : array_like or None
+        Κ_m of each order; Gaussian values when None.
+    lam : float
+        Weight of an optional penalty λ Σ (|b_j|² − 1)².
+    """
+
+    coefficients: tuple[tuple[float, ...], ...]
+    one_variable: bool
+    activation: str
+    score: Any
+    kappas: tuple[float, ...]
+    lam: float
+
+    def __init__(
+        self,
+        coefficients: Any,
+        activation: str = "relu",
+        score: Any = None,
+        kappas: Any = None,
+        lam: float = 0.0,
+    ) -> None:
+        table = np.array(coefficients, dtype=float)
+        if table.ndim not in (1, 2) or table.size == 0 or not np.all(np.isfinite(table)):
+            raise ValueError(f"coefficients must be a finite vector or matrix, got shape {table.shape}")
+        one = table.ndim == 1
+        table = table[:, None] if one else table
+        orders = sorted({int(r + s) for r, s in np.argwhere(table != 0)})
+        if not orders:
+            raise ValueError("the polynomial is zero: nothing to minimise")
+        if orders[-1] > HIGHEST_ORDER:
+            raise ValueError(f"degree {orders[-1]} is beyond the scores at hand (limit {HIGHEST_ORDER})")
+        g = activations.get(activation)
+        if kappas is None:
+            for m in orders:
+                require_signal(g, m, "this polynomial")
+            kappas = tuple(kappa(g, m) if m in orders else 0.0 for m in range(orders[-1] + 1))
+        if len(kappas) <= orders[-1] or any(kappas[m] == 0 for m in orders):
+            raise ValueError(f"kappas must hold a nonzero number for each order of {orders}")
+        for name, value in (
+            ("coefficients", tuple(tuple(map(float, row)) for row in table)),
+            ("one_variable", one),
+            ("activation", activation),
+            ("score", score),
+            ("kappas", tuple(map(float, kappas))),
+            ("lam", float(lam)),
+        ):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "orders", tuple(orders))
+
+    def function(self, params: jax.Array, source: Quartics) -> jax.Array:
+        k = params.shape[0]
+        table = np.array(self.coefficients)
+        value = self.lam * jnp.sum((jnp.sum(params**2, axis=1) - 1) ** 2)
+        off_diagonal = 1 - jnp.eye(k)
+        for r, s in np.argwhere(table != 0):
+            matrix = table[r, s] / self.kappas[r + s] * source.mixed(params, int(r), int(s))
+            value += jnp.trace(matrix) if self.one_variable else jnp.sum(matrix * off_diagonal)
+        return value
+
+    def from_batch(self, X: jax.Array, y: jax.Array) -> Any:
+        return source_of(self.score, X, y, self.orders)

@@ -1,0 +1,237 @@
+"""The squared loss f, its Hermite-restricted form f' of [GLM] Section 2.1, and pair kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import factorial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onehidden import activations
+from onehidden.activations import Activation
+from onehidden.network import OneHiddenNet
+from onehidden_papers.objectives.base import Objective, unit_rows
+from onehidden_papers.objectives.signal import seeing_orders, sigma, unit_coefficients
+from onehidden_papers.objectives.sources import PlainBatch, Quartics, RankOne, Source, Tensors
+
+_ANGLES, _HERMITE_NODES = 16, 100
+
+
+def pair_kernel(g: Activation, U: np.ndarray, h: Activation, V: np.ndarray) -> np.ndarray:
+    """(k, l) matrix of E[g(⟨u_i,x⟩) h(⟨v_j,x⟩)].
+
+    Homogeneous g and h: exact in polar coordinates of the plane of (u, v), where the integrand is a
+    trigonometric polynomial between its kinks. Smooth g and h: a tensor Gauss–Hermite rule.
+    """
+    if g.homogeneity is not None and h.homogeneity is not None:
+        return _polar(g, U, h, V)
+    if g.kinked or h.kinked:
+        raise ValueError(f"no closed form for the pair {g.name}, {h.name}: both homogeneous or both smooth")
+    return _gauss_hermite(g, U, h, V)
+
+
+def _polar(g: Activation, U: np.ndarray, h: Activation, V: np.ndarray) -> np.ndarray:
+    assert g.homogeneity is not None
+    assert h.homogeneity is not None
+    nu, nv = np.linalg.norm(U, axis=1), np.linalg.norm(V, axis=1)
+    cosine = np.clip(U @ V.T / np.maximum(np.outer(nu, nv), np.finfo(float).tiny), -1, 1)
+    theta = np.arccos(cosine)
+    # Kinks of g(cos φ) and h(cos(φ − θ)): four points on the circle, hence four arcs.
+    quarter = np.full_like(theta, np.pi / 2)
+    edges = np.sort(
+        np.stack([-quarter, quarter, theta - quarter, theta + quarter], axis=-1) % (2 * np.pi), axis=-1
+    )
+    edges = np.concatenate([edges, edges[..., :1] + 2 * np.pi], axis=-1)
+    t, w = np.polynomial.legendre.leggauss(_ANGLES)
+    half = np.diff(edges, axis=-1)[..., None] / 2
+    phi = edges[..., :-1, None] + half * (t + 1)
+    angular = np.sum(half * w * g(np.cos(phi)) * h(np.cos(phi - theta[..., None, None])), axis=(-1, -2))
+    p, q = g.homogeneity, h.homogeneity
+    # E[r^{p+q}] for r² ~ χ²_2 is 2^{(p+q)/2} Γ(1 + (p+q)/2).
+    from scipy.special import gamma
+
+    radial = 2 ** ((p + q) / 2) * gamma(1 + (p + q) / 2) / (2 * np.pi)
+    return radial * np.outer(nu**p, nv**q) * angular
+
+
+def _gauss_hermite(g: Activation, U: np.ndarray, h: Activation, V: np.ndarray) -> np.ndarray:
+    t, w = np.polynomial.hermite_e.hermegauss(_HERMITE_NODES)
+    w = w / np.sqrt(2 * np.pi)
+    nu, nv = np.linalg.norm(U, axis=1), np.linalg.norm(V, axis=1)
+    cosine = np.clip(U @ V.T / np.maximum(np.outer(nu, nv), np.finfo(float).tiny), -1, 1)
+    left = g(np.outer(nu, t)) * w  # (k, nodes)
+    out = np.empty(cosine.shape)
+    for i in range(len(U)):
+        rho = cosine[i][:, None, None]
+        second = rho * t[None, :, None] + np.sqrt(np.maximum(1 - rho**2, 0)) * t[None, None, :]
+        out[i] = np.einsum("a,jab,b->j", left[i], h(nv[:, None, None] * second), w)
+    return out
+
+
+def _split(params: Any) -> tuple[Any, Any]:
+    """Split into (a, B); rows alone mean outputs held at one."""
+    return params if isinstance(params, tuple) else (np.ones(params.shape[0]), params)
+
+
+@dataclass(frozen=True)
+class SquaredLoss(Objective):
+    """f(a, B) = E|y − Σ_i a_i g(⟨b_i, x⟩)|².
+
+    Parameters are the pair (a, B), or rows B alone with all outputs held at one.
+
+    Parameters
+    ----------
+    activation : str
+        Name of g.
+    """
+
+    activation: str = "relu"
+
+    def __post_init__(self) -> None:
+        activations.get(self.activation)
+
+    def function(self, params: Any, source: PlainBatch) -> jax.Array:
+        a, B = _split(params)
+        return jnp.mean((source.y - activations.get(self.activation).fn(source.X @ B.T) @ a) ** 2)
+
+    def from_batch(self, X: jax.Array, y: jax.Array) -> PlainBatch:
+        return PlainBatch(X, y)
+
+    def prepare(self, data: object) -> Any:
+        source = super().prepare(data)
+        if not isinstance(source, PlainBatch):
+            raise ValueError(
+                "the squared loss is no function of finitely many score moments: pass a batch (X, y), or use "
+                "HermiteLoss on moments"
+            )
+        return source
+
+    def from_teacher(self, teacher: OneHiddenNet) -> Any:
+        raise ValueError("the squared loss has no moment form: use population(params, teacher) for its value")
+
+    def population(self, params: Any, teacher: OneHiddenNet) -> float:
+        """E|y − ŷ|² for x ~ N(0, I), exact by pair kernels; biases and intercept must be zero."""
+        a, B = (np.asarray(part, float) for part in _split(_plain(params)))
+        _require_centred(teacher)
+        g, t = activations.get(self.activation), teacher.activation
+        w, A = teacher.output, teacher.weights
+        return float(
+            w @ pair_kernel(t, A, t, A) @ w
+            - 2 * w @ pair_kernel(t, A, g, B) @ a
+            + a @ pair_kernel(g, B, g, B) @ a
+        )
+
+
+@dataclass(frozen=True)
+class HermiteLoss(Objective):
+    """f'(a, B) = E|y − Σ_i a_i γ(⟨b_i, x⟩)|², γ = Σ_{m ∈ orders} σ_m h_m, rows of unit norm ([GLM] (2.5)).
+
+    On moments it is Σ_m |T_m/√(m!) − σ_m Σ_i a_i b_i^{⊗m}|²_F, that is Σ σ_m² f_m: the batch form less a
+    constant (Theorem 2.2). ``orders="even"`` takes the even part of g, ½|z| for ReLU.
+
+    Parameters
+    ----------
+    orders : tuple of int or str
+        Hermite orders kept, or "even".
+    activation : str
+        The teacher's.
+    """
+
+    orders: tuple[int, ...] | str = (2, 4)  # type: ignore[assignment]
+    activation: str = "relu"
+
+    def __post_init__(self) -> None:
+        if self.orders == "even":
+            return
+        if isinstance(self.orders, str) or len(self.orders) == 0 or min(self.orders) < 0:
+            raise ValueError(f'orders must be a tuple such as (2, 4) or "even", got {self.orders!r}')
+        object.__setattr__(self, "orders", tuple(int(m) for m in self.orders))
+        g = activations.get(self.activation)
+        if all(abs(s) < 1e-9 for s in self._sigma().values()):
+            raise ValueError(
+                f"{g.name} has no Hermite coefficient of orders {self.orders}: it would follow noise alone; "
+                f"orders {seeing_orders(g)} carry signal"
+            )
+
+    def _sigma(self) -> dict[int, float]:
+        g = activations.get(self.activation)
+        return {int(m): sigma(g, int(m)) for m in self.orders}
+
+    def _features(self, z: jax.Array) -> jax.Array:
+        if self.orders == "even":
+            g = activations.get(self.activation).fn
+            return (g(z) + g(-z)) / 2
+        return sum((s * _hermite(m, z) for m, s in self._sigma().items()), jnp.zeros_like(z))
+
+    def function(self, params: Any, source: Source) -> jax.Array:
+        a, B = _split(params)
+        if isinstance(source, PlainBatch):
+            return jnp.mean((source.y - self._features(source.X @ B.T) @ a) ** 2)
+        gram, value = B @ B.T, jnp.zeros((), B.dtype)
+        for m, s in self._sigma().items():
+            along = jnp.diag(source.mixed(B, m, 0))
+            value += _norm_squared(source, m) / factorial(m)
+            value += -2 * s / np.sqrt(factorial(m)) * (a @ along) + s**2 * (a @ gram**m @ a)
+        return value
+
+    def from_batch(self, X: jax.Array, y: jax.Array) -> PlainBatch:
+        return PlainBatch(X, y)
+
+    def prepare(self, data: object) -> Any:
+        if self.orders == "even" and not isinstance(data, tuple | list | PlainBatch):
+            raise ValueError('orders="even" holds infinitely many orders: pass a batch (X, y) or name orders')
+        return super().prepare(data)
+
+    def population(self, params: Any, teacher: OneHiddenNet) -> float:
+        """E|y − ŷ|² for x ~ N(0, I) and unit rows (project first), constant included."""
+        a, B = (np.asarray(part, float) for part in _split(_plain(params)))
+        if np.max(np.abs(np.linalg.norm(B, axis=1) - 1)) > 1e-8:
+            raise ValueError("the closed form of f' holds for rows of unit norm: project them first")
+        _require_centred(teacher)
+        t, w = teacher.activation, teacher.output
+        energy = w @ pair_kernel(t, teacher.weights, t, teacher.weights) @ w
+        if self.orders == "even":
+            return float(energy + self._even_part(a, B, teacher))
+        directions, coefficients = unit_coefficients(teacher, tuple(self._sigma()))
+        cosines, gram, value = B @ directions.T, B @ B.T, energy
+        for m, s in self._sigma().items():
+            cross = a @ cosines**m @ coefficients[m] / np.sqrt(factorial(m))
+            value += s**2 * (a @ gram**m @ a) - 2 * s * cross
+        return float(value)
+
+    def _even_part(self, a: np.ndarray, B: np.ndarray, teacher: OneHiddenNet) -> float:
+        g, t = activations.get(self.activation), teacher.activation
+        both = lambda f, U, h, V: (pair_kernel(f, U, h, V) + pair_kernel(f, U, h, -V)) / 2  # noqa: E731
+        return float(a @ both(g, B, g, B) @ a - 2 * teacher.output @ both(t, teacher.weights, g, B) @ a)
+
+    def project(self, params: Any) -> Any:
+        return (params[0], unit_rows(params[1])) if isinstance(params, tuple) else unit_rows(params)
+
+
+def _hermite(order: int, z: jax.Array) -> jax.Array:
+    """Normalised probabilists' h_m, traceable."""
+    previous, current = jnp.zeros_like(z), jnp.ones_like(z)
+    for m in range(order):
+        previous, current = current, (z * current - np.sqrt(m) * previous) / np.sqrt(m + 1)
+    return current
+
+
+def _norm_squared(source: Quartics, m: int) -> jax.Array:
+    """|T_m|²_F."""
+    if isinstance(source, Tensors):
+        return jnp.sum(source.T[m] ** 2)
+    assert isinstance(source, RankOne)
+    c = source.coefficients[m]
+    return c @ (source.directions @ source.directions.T) ** m @ c
+
+
+def _plain(params: Any) -> Any:
+    return tuple(params) if isinstance(params, tuple | list) else np.asarray(params, float)
+
+
+def _require_centred(teacher: OneHiddenNet) -> None:
+    if np.any(teacher.bias != 0) or teacher.intercept != 0:
+        raise ValueError("the closed form of a squared loss needs a teacher without biases and intercept")

@@ -1,0 +1,107 @@
+"""Which orders of the score moments carry signal, with which sign: the refusal of blind objectives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from math import factorial
+
+import jax
+import numpy as np
+
+from onehidden import activations
+from onehidden.activation_properties import hermite_normalised, standard_normal_nodes
+from onehidden.activations import Activation
+from onehidden.network import OneHiddenNet
+
+# Quadrature returns an exact zero as rounding of terms up to the size of h_m: far below any true coefficient.
+_BLIND = 1e-9
+_HIGHEST = 6
+
+
+@cache
+def sigma(activation: Activation, order: int) -> float:
+    """σ_m = E[g(z) h_m(z)], kept, and computed at once even while an objective is being traced."""
+    with jax.ensure_compile_time_eval():
+        return activation.hermite(order)
+
+
+def kappa(activation: Activation, order: int) -> float:
+    """Expected derivative κ_m = E[g^{(m)}(z)] = √(m!) σ_m, z ~ N(0, 1).
+
+    Parameters
+    ----------
+    activation : Activation
+        The activation g.
+    order : int
+        The order m.
+
+    Returns
+    -------
+    float
+        κ_m.
+    """
+    return float(np.sqrt(factorial(order)) * sigma(activation, order))
+
+
+def seeing_orders(activation: Activation, highest: int = _HIGHEST) -> list[int]:
+    """Return the orders 1..highest whose moment E[y S_m] does not vanish under N(0, I) with b = 0."""
+    return [m for m in range(1, highest + 1) if abs(sigma(activation, m)) > _BLIND]
+
+
+def require_signal(activation: str | Activation, order: int, who: str) -> float:
+    """Return the sign of κ_m; refuse an order without signal, and name those that have it."""
+    g = activations.get(activation)
+    if abs(sigma(g, order)) > _BLIND:
+        return float(np.sign(sigma(g, order)))
+    working = [m for m in seeing_orders(g) if m >= 3]
+    advice = (
+        f"order {working[0]} carries signal (κ_{working[0]} = {kappa(g, working[0]):.3g}): use a start built "
+        f"on the moment of order {working[0]}"
+        if working
+        else "no order from 3 to 6 does: only the span of the rows can be found from moments"
+    )
+    raise ValueError(
+        f"{who} reads order {order}, but E[g^({order})] = 0 for {g.name} under N(0, 1): "
+        f"it would follow noise alone; {advice}"
+    )
+
+
+def symmetric_blind(activation: Activation, order: int) -> bool:
+    """Whether κ_m = 0 under every law symmetric about 0 (no bias): g^{(m)} is odd."""
+    reversal = activation.reversal
+    if reversal is None or reversal.degree >= order:
+        return False
+    return reversal.parity * (-1) ** order < 0
+
+
+def unit_coefficients(
+    teacher: OneHiddenNet, orders: Sequence[int]
+) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+    """T_m = Σ_i c_{m,i} u_i^{⊗m} for x ~ N(0, I): unit u_i and c_{m,i} = w_i E[g(|a_i|z + b_i) He_m(z)]."""
+    norms = np.linalg.norm(teacher.weights, axis=1)
+    if np.any(norms == 0):
+        raise ValueError("the teacher has a zero row: a constant unit has no direction")
+    coefficients = {
+        m: np.array(
+            [
+                w * np.sqrt(factorial(m)) * _hermite_of_unit(teacher.activation, norm, b, m)
+                for w, norm, b in zip(teacher.output, norms, teacher.bias, strict=True)
+            ]
+        )
+        for m in orders
+    }
+    if 0 in coefficients:
+        coefficients[0] = coefficients[0] + teacher.intercept / len(norms)
+    return teacher.weights / norms[:, None], coefficients
+
+
+def _hermite_of_unit(g: Activation, norm: float, bias: float, order: int) -> float:
+    """E[g(norm·z + bias) h_m(z)], with the kink of g on a panel edge."""
+    t, weight = standard_normal_nodes()
+    kink = -bias / norm
+    # Beyond 8 standard deviations the kink weighs less than rounding, and the shifted window would miss mass.
+    shift = kink if abs(kink) < 8 else 0.0
+    z = t + shift
+    ratio = np.exp(-shift * t - shift**2 / 2)  # φ(z)/φ(t)
+    return float(np.sum(weight * ratio * g(norm * z + bias) * hermite_normalised(order, z)))

@@ -1,0 +1,248 @@
+"""Claims with their rules, items that measure, and what follows; the rows that were measured, stored.
+
+Stored rows carry date, machine, seed and seconds: verdicts and pages come from them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onehidden.atomic import atomic_file
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+REPRODUCED, FAILED = "reproduced", "not reproduced"
+EXPLAINED, OPEN = "explained by a control", "cannot be judged"
+VERDICTS = (REPRODUCED, FAILED, EXPLAINED, OPEN)
+
+Row = Mapping[str, Any]
+Line = Sequence[float] | np.ndarray
+Curves = Mapping[str, tuple[Line, Line]]
+Draw = Callable[["Figure", Sequence[Row], Curves], None]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a paper with the rule that judges it, written before any run."""
+
+    name: str  # unique over all papers
+    where: str  # the place in the paper, with the steps of its proof that stand or fall with it
+    says: str  # the statement, in numbers where it has any
+    rule: str  # which rows count as what, in words
+    judge: Callable[[Sequence[Row]], str]  # pure: rows -> one of VERDICTS
+
+    def verdict(self, rows: Sequence[Row]) -> str:
+        """Judge the rows."""
+        found = self.judge(rows)
+        if found not in VERDICTS:
+            raise ValueError(f"the rule of {self.name} gave {found!r}: it must be one of {VERDICTS}")
+        return found
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a run measured, without a verdict: reported values beside ours, controls below."""
+
+    title: str  # settings in one line
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    notes: tuple[str, ...] = ()  # settings that the paper leaves open, and what differs
+    curves: Curves = field(default_factory=dict)  # name -> (x, y), for the picture
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise ValueError("every row must have one entry a column")
+        object.__setattr__(self, "rows", tuple(tuple(map(_plain, row)) for row in self.rows))
+
+    def records(self) -> list[dict[str, Any]]:
+        """Rows by the names of their columns."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Item:
+    """A figure, table or theorem that can be run: its claims, judged on the rows of ``measure`` alone."""
+
+    name: str
+    paper: str
+    about: str
+    claims: tuple[Claim, ...]
+    measure: Callable[[Any, int], Table]  # (settings, seed) -> rows
+    draw: Draw | None = None  # from what is stored
+    default: Any = None  # settings for a laptop
+    full: Any = None  # settings of the paper
+
+    def __call__(self, full: bool = False, seed: int = 0) -> Reproduction:
+        return Reproduction(self, self.measure(self.full if full else self.default, seed))
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """An item with the rows of one run; the verdicts follow from both."""
+
+    item: Item
+    table: Table
+
+    @property
+    def name(self) -> str:
+        return self.item.name
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """Verdict of every claim by its name."""
+        rows = self.table.records()
+        return {claim.name: claim.verdict(rows) for claim in self.item.claims}
+
+    def summary(self) -> str:
+        """All verdicts in a few words."""
+        return summary(self.verdicts.values())
+
+    def draw(self, figure: Figure) -> None:
+        """Draw the picture, where the item has one."""
+        if self.item.draw is not None:
+            self.item.draw(figure, self.table.records(), self.table.curves)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "title": self.table.title,
+            "paper": self.item.paper,
+            "rows": self.table.records(),
+            "verdicts": self.verdicts,
+            "notes": list(self.table.notes),
+        }
+
+
+def summary(verdicts: Any) -> str:
+    """Several verdicts in a few words: the one word where all agree."""
+    counts = Counter(verdicts)
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+
+
+def one_of(reproduced: bool, otherwise: str = FAILED) -> str:
+    """Reproduced, or the other verdict."""
+    return REPRODUCED if reproduced else otherwise
+
+
+def of(rows: Sequence[Row], column: str, value: object) -> list[Row]:
+    """Rows with that value in a column."""
+    return [row for row in rows if row[column] == value]
+
+
+def _plain(value: Any) -> Any:
+    """NumPy scalars as Python's own: rows are stored as JSON and must come back equal."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+FOLDER = Path(__file__).parent / "rows"
+SIZES = ("default", "full")
+
+
+@dataclass(frozen=True)
+class Made:
+    """How stored rows came to be."""
+
+    date: str
+    version: str
+    commit: str
+    machine: str
+    seed: int
+    seconds: float
+
+    def sentence(self) -> str:
+        return (
+            f"{self.date}, version {self.version}, commit {self.commit}, {self.machine}, seed {self.seed}, "
+            f"{self.seconds:.0f} s"
+        )
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One stored run: its table, the verdicts it was stored with, and how it was made."""
+
+    table: Table
+    verdicts: dict[str, str]
+    made: Made
+
+
+def made(seed: int, seconds: float) -> Made:
+    """Return the stamp of a run that ends now."""
+    from onehidden import __version__
+
+    return Made(
+        datetime.date.today().isoformat(), __version__, _commit(), _machine(), seed, round(seconds, 1)
+    )
+
+
+def save(result: Reproduction, size: str, stamp: Made, folder: Path = FOLDER) -> Path:
+    """Put the rows of one run in the item's file, beside those of the other size."""
+    path = folder / f"{result.name}.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    whole = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    table = result.table
+    whole[size] = {
+        "made": asdict(stamp),
+        "title": table.title,
+        "columns": list(table.columns),
+        "rows": [list(row) for row in table.rows],
+        "notes": list(table.notes),
+        "curves": {name: [_rounded(x), _rounded(y)] for name, (x, y) in table.curves.items()},
+        "verdicts": result.verdicts,
+    }
+    text = json.dumps({s: whole[s] for s in SIZES if s in whole}, indent=1, ensure_ascii=False)
+    with atomic_file(path) as beside:
+        beside.write_text(text + "\n", encoding="utf-8")
+    return path
+
+
+def load(item: Item, size: str, folder: Path = FOLDER) -> Stored | None:
+    """Return the stored run of that size, or None."""
+    path = folder / f"{item.name}.json"
+    if not path.exists():
+        return None
+    whole: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if size not in whole:
+        return None
+    part = whole[size]
+    curves = {name: (x, y) for name, (x, y) in part["curves"].items()}
+    table = Table(
+        part["title"], tuple(part["columns"]), tuple(map(tuple, part["rows"])), tuple(part["notes"]), curves
+    )
+    return Stored(table, part["verdicts"], Made(**part["made"]))
+
+
+def _rounded(values: Any) -> list[float]:
+    """Four digits are more than a picture shows."""
+    return [float(f"{float(v):.4g}") for v in values]
+
+
+def _commit() -> str:
+    """Return the commit of the source tree; "unknown" outside one."""
+    try:
+        command = ["git", "describe", "--always", "--dirty"]
+        done = subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    return done.stdout.strip() or os.environ.get("ONEHIDDEN_COMMIT", "unknown")
+
+
+def _machine() -> str:
+    import jax
+
+    device = jax.devices()[0]
+    cores = f"{os.cpu_count()} cores, {platform.machine()}"
+    return cores if device.platform == "cpu" else f"{device.device_kind}, {cores}"

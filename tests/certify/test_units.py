@@ -1,0 +1,66 @@
+"""Which rows see which units: counts against plain loops, and halves against their own noise."""
+
+import numpy as np
+
+from onehidden import OneHiddenNet
+from onehidden.certify.alternatives import half_sample_check
+from onehidden.certify.units import CountPatterns, rows_needed
+
+N = 500
+
+
+def rows_and_units():
+    """Units that are the coordinates; the third is on exactly where the first is off but for seven rows."""
+    Z = np.random.default_rng(0).standard_normal((N, 4))
+    Z[:, 2] = -Z[:, 0]
+    Z[:7, 2] *= -1
+    return Z, OneHiddenNet(np.eye(4), np.ones(4))
+
+
+def counted(net, Z, cuts=()):
+    """Patterns of rows that come in parts and are merged."""
+    parts = [CountPatterns(net) for _ in range(len(cuts) + 1)]
+    for part, rows in zip(parts, np.split(np.arange(len(Z)), cuts), strict=True):
+        part.update(Z[rows], np.zeros(len(rows)), None, rows)
+    for other in parts[1:]:
+        parts[0].merge(other)
+    return parts[0].result()
+
+
+def test_rows_that_tell_units_apart_are_where_their_patterns_differ():
+    Z, net = rows_and_units()
+    on = np.column_stack([Z > 0, np.ones(N, bool)])
+    found = counted(net, Z)
+    for i in range(4):
+        for j in range(5):
+            if i == j:
+                continue
+            differ = int(np.sum(on[:, i] != on[:, j]))
+            fewest = min(differ, N - differ)
+            assert (found.sure[i] if j == 4 else found.apart[i, j]) == fewest
+        assert found.beyond[i] == min(np.sum(Z[:, i] > 0), np.sum(Z[:, i] < 0))
+    assert found.closest() == (7, (0, 2))
+
+
+def test_counts_do_not_depend_on_how_rows_are_cut():
+    Z, net = rows_and_units()
+    whole, parts = counted(net, Z), counted(net, Z, [3, 100, 101])
+    np.testing.assert_array_equal(whole.apart, parts.apart)
+    np.testing.assert_array_equal(whole.beyond, parts.beyond)
+    np.testing.assert_allclose(whole.spread, parts.spread, rtol=1e-12)
+    expected = np.maximum(Z, 0).std(axis=0)
+    np.testing.assert_allclose(whole.spread, expected, rtol=1e-12)
+
+
+def test_a_unit_that_is_always_on_is_told_from_none():
+    Z, _ = rows_and_units()
+    net = OneHiddenNet(np.eye(4), np.ones(4), [0.0, 9.0, 0.5, 0.0])
+    found = counted(net, Z)
+    assert found.beyond[1] == 0
+    assert found.closest() == (0, None)
+    assert rows_needed(4) > 5
+
+
+def test_half_samples_disagree_where_a_fit_follows_noise():
+    assert half_sample_check(0.05, variance=1.0, freedom=20, n=1000).passed
+    assert not half_sample_check(1.5, variance=1.0, freedom=20, n=1000).passed
