@@ -3,8 +3,8 @@
 The expected time of a start in a cell is the sum of the seconds of its runs over the number of right ones
 (the ERT of COCO, Hansen et al. 2021): a start that fails pays for its failures. Right means a loss within 4
 of n log(loss) of the minimum next to the teacher, or rounding where y has no noise. Seconds are those of the
-whole call, certificate and prediction included, on one core a run. Run it twice with another ``BENCH_ROWS``: the
-second time compiled programs are on disk for all starts alike.
+whole call, certificate and prediction included, on one core a run. Run it twice with another ``BENCH_ROWS``:
+the second time compiled programs are on disk for all starts alike.
 
 ``BENCH_SECONDS`` bounds one recovery (default 20), ``BENCH_RUNS`` the seeds of a cell (default 2).
 """
