@@ -1,7 +1,7 @@
 """The same data, told differently: whether the status of an answer changes.
 
-``python -m benchmarks verdict_stability [--runs DATA_SETS]``: 60 data sets with noise, each recovered as it is
-and again with another seed, order of rows, scale of a column, rotation of the inputs, and two threads in
+``python -m benchmarks verdict_stability [--runs DATA_SETS]``: 60 data sets with noise, each recovered as it
+is and again with another seed, order of rows, scale of a column, rotation of the inputs, and two threads in
 place of one. A change of status counts; of certificates also a network that is another.
 """
 
