@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from onehidden.network import OneHiddenNet
 from onehidden.precision import in_double
+from onehidden_papers.objectives.scoring import source_of
 from onehidden_papers.objectives.sources import SOURCES, RankOne, Tensors
 
 
@@ -20,10 +21,11 @@ class Objective:
     """A function to minimise, of parameters and of what is known about the data.
 
     Subclasses are frozen dataclasses (hashable, so that one compilation serves all calls) and define
-    ``function(params, source)``, ``from_batch(X, y)`` and ``orders``, the score moments they read.
+    ``function(params, source)`` and ``orders``, the score moments they read.
     """
 
     orders: tuple[int, ...] = ()
+    score: Any = None  # of the inputs; None: x ~ N(0, I)
 
     def function(self, params: Any, source: Any) -> jax.Array:
         """Return the objective as traceable JAX code; ``source`` comes from ``prepare``."""
@@ -31,7 +33,7 @@ class Objective:
 
     def from_batch(self, X: jax.Array, y: jax.Array) -> Any:
         """Return the source of a batch, traceable: for samplers inside a compiled loop."""
-        raise TypeError(f"{type(self).__name__} does not define its batch form")
+        return source_of(self.score, X, y, self.orders)
 
     def from_teacher(self, teacher: OneHiddenNet) -> Any:
         """Return the source of exact moments, x ~ N(0, I)."""
@@ -152,13 +154,6 @@ def _checked_batch(data: Sequence[npt.ArrayLike]) -> tuple[np.ndarray, np.ndarra
     if not (np.all(np.isfinite(X)) and np.all(np.isfinite(y))):
         raise ValueError("the batch holds NaN or infinity: remove those rows first")
     return X, y
-
-
-def positive(**values: float) -> None:
-    """Refuse regularisation weights that are not positive numbers."""
-    for name, value in values.items():
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be a positive number, got {value}")
 
 
 def unit_rows(B: jax.Array) -> jax.Array:

@@ -8,7 +8,7 @@ cross term, ϕ = S_4(v⁴)/24. ``FromPolynomial`` is the family of designs of [G
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -16,44 +16,59 @@ import numpy as np
 import numpy.typing as npt
 
 from onehidden import activations
-from onehidden_papers.objectives.base import Objective, positive, unit_rows
-from onehidden_papers.objectives.scoring import source_of
+from onehidden_papers.objectives.base import Objective, unit_rows
 from onehidden_papers.objectives.signal import kappa, require_signal, symmetric_blind
-from onehidden_papers.objectives.sources import (
-    GaussianBatch,
-    Quartics,
-    RankOne,
-    Tensors,
-    combine,
-    quartic_value_and_grad,
-)
-
-# The universal constant of [GLM] Theorem 2.3: "c = 0.01 suffices".
-THEOREM_C = 0.01
+from onehidden_papers.objectives.sources import Quartics, RankOne, Tensors, quartic_value_and_grad
 
 
 class _Quartic(Objective):
-    """ε {pair Σ_{j≠l} H_jl − own Σ_j H_jj} + λ Σ_j (|b_j|² − 1)²."""
+    """ε {pair Σ_jl H_jl − (pair + fourth·μ) Σ_j H_jj} plus a penalty, ε the sign of κ_4."""
 
     orders = (4,)
+    pair: ClassVar[float] = 0.5
+    fourth: ClassVar[float] = 1 / 24
     mu: float
     lam: float
+    activation: str
+    sign: float | None
+
+    def _settle(self, name: str) -> None:
+        """Refuse weights that are not positive; take the sign from the activation where none is given."""
+        for weight, value in (("mu", self.mu), ("lam", self.lam)):
+            if not (np.isfinite(value) and value > 0):
+                raise ValueError(f"{weight} must be a positive number, got {value}")
+        if self.sign is None:
+            object.__setattr__(self, "sign", require_signal(self.activation, 4, name))
 
     def _weights(self) -> tuple[float, float]:
-        """c₁ and c₂ of ε {c₁ Σ_jl H_jl − c₂ Σ_j H_jj}, sign included."""
-        raise TypeError("a quartic objective defines its two weights")
+        """Weights of all pairs and of the fourth powers, sign included."""
+        sign = self.sign or 1.0
+        return sign * self.pair, sign * (self.pair + self.fourth * self.mu)
+
+    def penalty(self, params: jax.Array, source: Quartics) -> jax.Array:
+        """Return the terms that are not of order 4."""
+        return jnp.zeros((), params.dtype)
 
     def function(self, params: jax.Array, source: Quartics) -> jax.Array:
-        return combine(source.quartic(params), *self._weights()) + self.lam * jnp.sum(
-            (jnp.sum(params**2, axis=1) - 1) ** 2
-        )
+        return source.quartic(params, *self._weights()) + self.penalty(params, source)
 
     def value_and_grad(self, params: jax.Array, source: Quartics) -> tuple[jax.Array, jax.Array]:
-        value, gradient = quartic_value_and_grad(source, params, *self._weights())
-        excess = jnp.sum(params**2, axis=1) - 1
-        return value + self.lam * jnp.sum(excess**2), gradient + 4 * self.lam * excess[:, None] * params
+        quartic = quartic_value_and_grad(source, params, *self._weights())
+        return jax.tree.map(jnp.add, quartic, jax.value_and_grad(self.penalty)(params, source))
 
-    def tau(self, coefficients: npt.ArrayLike, d: int) -> float:
+
+def _excess(B: jax.Array) -> jax.Array:
+    """Σ_j (|b_j|² − 1)²."""
+    return jnp.sum((jnp.sum(B**2, axis=1) - 1) ** 2)
+
+
+class _OnNorms(_Quartic):
+    """A quartic with the penalty λ Σ_j (|b_j|² − 1)²."""
+
+    def penalty(self, params: jax.Array, source: Quartics) -> jax.Array:
+        return self.lam * _excess(params)
+
+    def tau(self, coefficients: npt.ArrayLike, d: int, c: float = 0.01) -> float:
         """Return the curvature every saddle must go below, τ of the theorem.
 
         Parameters
@@ -62,17 +77,17 @@ class _Quartic(Objective):
             w_i κ_{4,i} of the teacher.
         d : int
             Inputs.
+        c : float
+            The universal constant of [GLM] Theorem 2.3: "c = 0.01 suffices".
         """
-        c1, c2 = self._weights()
-        pair, own = abs(c1), abs(c2) - abs(c1)
-        beta = own / self.mu * np.abs(np.asarray(coefficients, float))
-        spread = beta.max() / beta.min()
-        curvature = self.mu * beta.min() / (spread * d), self.mu * beta.min() ** 2 / beta.max(), self.lam
-        return float(THEOREM_C * min(curvature) if pair > 0 else 0.0)
+        beta = self.fourth * np.abs(np.asarray(coefficients, float))
+        largest, smallest = beta.max(), beta.min()
+        along = self.mu * smallest**2 / largest
+        return float(c * min(along / d, along, self.lam))
 
 
 @dataclass(frozen=True)
-class GaussianDesigned(_Quartic):
+class GaussianDesigned(_OnNorms):
     """G of [GLM] (2.7): for x ~ N(0, I), orthonormal rows and outputs of one sign.
 
     G(B) = ε {Σ_{j≠l} E[y φ(b_j, b_l, x)] − μ Σ_j E[y ϕ(b_j, x)]} + λ Σ_j (|b_j|² − 1)²
@@ -103,20 +118,11 @@ class GaussianDesigned(_Quartic):
     sign: float | None = None
 
     def __post_init__(self) -> None:
-        positive(mu=self.mu, lam=self.lam)
-        if self.sign is None:
-            object.__setattr__(self, "sign", require_signal(self.activation, 4, "G"))
-
-    def _weights(self) -> tuple[float, float]:
-        assert self.sign is not None
-        return self.sign / 2, self.sign * (0.5 + self.mu / 24)
-
-    def from_batch(self, X: jax.Array, y: jax.Array) -> GaussianBatch:
-        return GaussianBatch.of(X, y)
+        self._settle("G")
 
 
 @dataclass(frozen=True)
-class ScoreDesigned(_Quartic):
+class ScoreDesigned(_OnNorms):
     """L of [GMOV] (19), sign of κ_4 added: G with the score of the actual law.
 
     L(A) = ε {Σ_{i≠j} T_4(a_i,a_i,a_j,a_j) − μ Σ_i T_4(a_i⁴)} + λ Σ_i (|a_i|² − 1)²
@@ -140,24 +146,18 @@ class ScoreDesigned(_Quartic):
     activation: str = "relu"
     sign: float | None = None
 
+    pair = fourth = 1.0
+
     def __post_init__(self) -> None:
-        positive(mu=self.mu, lam=self.lam)
-        if self.sign is None:
-            g = activations.get(self.activation)
-            if self.score is not None and not symmetric_blind(g, 4) and abs(kappa(g, 4)) < 1e-9:
-                raise ValueError(f"the sign of κ_4 of {g.name} depends on the law: pass sign=+1 or -1")
-            object.__setattr__(self, "sign", require_signal(g, 4, "L"))
-
-    def _weights(self) -> tuple[float, float]:
-        assert self.sign is not None
-        return self.sign, self.sign * (1 + self.mu)
-
-    def from_batch(self, X: jax.Array, y: jax.Array) -> Any:
-        return source_of(self.score, X, y, self.orders)
+        g = activations.get(self.activation)
+        of_law = self.score is not None and not symmetric_blind(g, 4)
+        if self.sign is None and of_law and abs(kappa(g, 4)) < 1e-9:
+            raise ValueError(f"the sign of κ_4 of {g.name} depends on the law: pass sign=+1 or -1")
+        self._settle("L")
 
 
 @dataclass(frozen=True)
-class PairwiseQuartic(Objective):
+class PairwiseQuartic(_Quartic):
     """P'(B) = Σ_i a*_i Σ_{j≠l} ⟨b*_i,b_j⟩²⟨b*_i,b_l⟩² = Σ_{j≠l} H_jl / κ_4 on unit rows.
 
     What G would be without its second term: spurious minima appear once max a* > 2 min a*.
@@ -172,28 +172,20 @@ class PairwiseQuartic(Objective):
 
     activation: str = "relu"
     score: Any = None
-    orders = (4,)
 
     def __post_init__(self) -> None:
         require_signal(self.activation, 4, "P'")
 
-    def function(self, params: jax.Array, source: Quartics) -> jax.Array:
+    def _weights(self) -> tuple[float, float]:
         weight = 1 / kappa(activations.get(self.activation), 4)
-        return combine(source.quartic(params), weight, weight)
-
-    def value_and_grad(self, params: jax.Array, source: Quartics) -> tuple[jax.Array, jax.Array]:
-        weight = 1 / kappa(activations.get(self.activation), 4)
-        return quartic_value_and_grad(source, params, weight, weight)
-
-    def from_batch(self, X: jax.Array, y: jax.Array) -> Any:
-        return source_of(self.score, X, y, self.orders)
+        return weight, weight
 
     def project(self, params: jax.Array) -> jax.Array:
         return unit_rows(params)
 
 
 @dataclass(frozen=True)
-class NonOrthogonal(Objective):
+class NonOrthogonal(_Quartic):
     """F_δ(B) = ε {½ Σ_{j≠l} H_jl − (μ/24) Σ_j H_jj} + λ Σ_j (N_2(b_j) − 1)² + (δ/2)|B|²_F.
 
     N_2(b) = T_2(b, b)/κ_2 replaces the norm, so the minima are those of G in coordinates where the rows
@@ -230,20 +222,16 @@ class NonOrthogonal(Objective):
     orders = (2, 4)
 
     def __post_init__(self) -> None:
-        positive(mu=self.mu, lam=self.lam)
         if not (np.isfinite(self.delta) and self.delta >= 0):
             raise ValueError(f"delta must be 0 or more, got {self.delta}")
-        if self.sign is None:
-            object.__setattr__(self, "sign", require_signal(self.activation, 4, "F"))
+        self._settle("F")
         if self.scale is None:
             require_signal(self.activation, 2, "F")
             object.__setattr__(self, "scale", kappa(activations.get(self.activation), 2))
 
-    def function(self, params: jax.Array, source: Quartics) -> jax.Array:
-        assert self.sign is not None
-        value = combine(source.quartic(params), self.sign / 2, self.sign * (0.5 + self.mu / 24))
-        value += self.lam * jnp.sum(self._squared_excess(params, source))
-        return value + self.delta / 2 * jnp.sum(params**2)
+    def penalty(self, params: jax.Array, source: Quartics) -> jax.Array:
+        excess = jnp.sum(self._squared_excess(params, source))
+        return self.lam * excess + self.delta / 2 * jnp.sum(params**2)
 
     def _squared_excess(self, B: jax.Array, source: Quartics) -> jax.Array:
         """(N_2 − 1)², (k,)."""
@@ -258,15 +246,12 @@ class NonOrthogonal(Objective):
     def from_batch(self, X: jax.Array, y: jax.Array) -> Any:
         if self.unbiased and X.shape[0] < 2:
             raise ValueError("an unbiased square needs at least two samples")
-        return source_of(self.score, X, y, self.orders)
+        return super().from_batch(X, y)
 
     @staticmethod
     def rows(params: Any) -> np.ndarray:
         """Return the teacher's rows √a*_i b*_i (up to order, sign and D) at a minimum: B⁺ᵀ."""
         return np.linalg.pinv(np.asarray(params, float)).T
-
-
-HIGHEST_ORDER = 8
 
 
 @dataclass(frozen=True, init=False)
@@ -316,8 +301,8 @@ class FromPolynomial(Objective):
         orders = sorted({int(r + s) for r, s in np.argwhere(table != 0)})
         if not orders:
             raise ValueError("the polynomial is zero: nothing to minimise")
-        if orders[-1] > HIGHEST_ORDER:
-            raise ValueError(f"degree {orders[-1]} is beyond the scores at hand (limit {HIGHEST_ORDER})")
+        if orders[-1] > 8:
+            raise ValueError(f"degree {orders[-1]} is beyond the scores at hand (limit 8)")
         g = activations.get(activation)
         if kappas is None:
             for m in orders:
@@ -325,26 +310,18 @@ class FromPolynomial(Objective):
             kappas = tuple(kappa(g, m) if m in orders else 0.0 for m in range(orders[-1] + 1))
         if len(kappas) <= orders[-1] or any(kappas[m] == 0 for m in orders):
             raise ValueError(f"kappas must hold a nonzero number for each order of {orders}")
-        for name, value in (
-            ("coefficients", tuple(tuple(map(float, row)) for row in table)),
-            ("one_variable", one),
-            ("activation", activation),
-            ("score", score),
-            ("kappas", tuple(map(float, kappas))),
-            ("lam", float(lam)),
-        ):
+        settled = {
+            "coefficients": tuple(tuple(map(float, row)) for row in table), "one_variable": one,
+            "activation": activation, "score": score, "kappas": tuple(map(float, kappas)), "lam": float(lam),
+            "orders": tuple(orders),
+        }  # fmt: skip
+        for name, value in settled.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "orders", tuple(orders))
 
     def function(self, params: jax.Array, source: Quartics) -> jax.Array:
-        k = params.shape[0]
-        table = np.array(self.coefficients)
-        value = self.lam * jnp.sum((jnp.sum(params**2, axis=1) - 1) ** 2)
-        off_diagonal = 1 - jnp.eye(k)
+        table, value = np.array(self.coefficients), self.lam * _excess(params)
+        off_diagonal = 1 - jnp.eye(len(params))
         for r, s in np.argwhere(table != 0):
             matrix = table[r, s] / self.kappas[r + s] * source.mixed(params, int(r), int(s))
             value += jnp.trace(matrix) if self.one_variable else jnp.sum(matrix * off_diagonal)
         return value
-
-    def from_batch(self, X: jax.Array, y: jax.Array) -> Any:
-        return source_of(self.score, X, y, self.orders)

@@ -2,24 +2,22 @@
 
 A source answers, without ever building a d⁴ array from samples,
 
-- ``quartic(B)``: Σ_jl T_4(b_j,b_j,b_l,b_l) (all pairs, j = l included) and the (k,) vector T_4(b_j⁴);
+- ``quartic(B, total, diagonal)``: total·Σ_jl T_4(b_j,b_j,b_l,b_l) − diagonal·Σ_j T_4(b_j⁴);
 - ``quadratic(B)``: the (k,) vector T_2(b_j, b_j);
 - ``mixed(B, r, s)``: the (k, k) matrix T_{r+s}(b_j^r, b_l^s), for objectives of one's own design.
 
 The designed objectives need no more than these sums, and Σ_jl (b_jᵀx)²(b_lᵀx)² = (Σ_j (b_jᵀx)²)²: the pairs
 cost O(n k), so a gradient step costs the two products X Bᵀ and (·)ᵀX and little else.
-
-``quartic_value_and_grad`` visits samples in blocks that stay in cache; each block yields its value and its
-gradient, so nothing of size n × k is written to memory. Gradients are written out: with Z = X Bᵀ and
-s = Σ_j z_j², ∂/∂z_j of c₁ s² − c₂ Σ z_j⁴ is 4 z_j (c₁ s − c₂ z_j²).
+``quartic_value_and_grad`` visits samples in blocks that stay in cache, so nothing of size n × k is written to
+memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -29,70 +27,78 @@ from onehidden.network import OneHiddenNet
 from onehidden.precision import in_double
 from onehidden_papers.objectives.signal import unit_coefficients
 
-Quartic = tuple[jax.Array, jax.Array]
+
+class _Samples:
+    """What sources that hold samples share: sums over rows, and what stored moments give without them."""
+
+    rows: ClassVar[tuple[str, ...]]  # fields with one row a sample that ``sample_sum`` reads
+    y: jax.Array
+
+    def quartic(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
+        return self.stored(B, total, diagonal) + self.sample_sum(B, total, diagonal) / self.y.shape[0]
+
+    def stored(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
+        """Return the part of ``quartic`` that stored moments give."""
+        raise NotImplementedError
+
+    def sample_sum(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
+        """Return n times the rest of ``quartic``, a sum over the samples."""
+        raise NotImplementedError
+
+    def cumulants(self, B: jax.Array, r: int, s: int) -> dict[tuple[int, int], jax.Array]:
+        """Return K_{pq} of ``score_from_cumulants`` at every sample and pair of rows, p ≤ r and q ≤ s."""
+        raise NotImplementedError
+
+    def mixed(self, B: jax.Array, r: int, s: int) -> jax.Array:
+        samples = jnp.atleast_3d(score_from_cumulants(self.cumulants(B, r, s), r, s))
+        return jnp.broadcast_to(jnp.mean(self.y[:, None, None] * samples, axis=0), (len(B), len(B)))
 
 
 @dataclass(frozen=True)
-class GaussianBatch:
+class GaussianBatch(_Samples):
     """Samples of N(0, I): rows x, labels y, and the batch's own E[y], E[y x xᵀ]."""
 
     X: jax.Array
     y: jax.Array
     mean: jax.Array
     second: jax.Array
+    rows = ("X", "y")
 
     @classmethod
     def of(cls, X: jax.Array, y: jax.Array) -> GaussianBatch:
         return cls(X, y, jnp.mean(y), (X * y[:, None]).T @ X / X.shape[0])
 
-    def sample_part(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
-        """E[y (total·s² − diagonal·Σ z_j⁴)], s = Σ z_j²: the only part that needs the samples."""
-        square = (self.X @ B.T) ** 2
-        s = jnp.sum(square, axis=1)
-        return jnp.mean(self.y * (total * s**2 - diagonal * jnp.sum(square**2, axis=1)))
+    # S_4(u,u,v,v) = z_u²z_v² − |u|²z_v² − |v|²z_u² − 4 z_u z_v <u,v> + |u|²|v|² + 2<u,v>², z = X Bᵀ
 
-    def small_part(self, B: jax.Array) -> Quartic:
-        """Return the terms of ``quartic`` that are functions of E[y] and E[y x xᵀ] alone."""
+    def sample_sum(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
+        square = (self.X @ B.T) ** 2
+        pairs = jnp.sum(square, axis=1) ** 2
+        return jnp.sum(self.y * (total * pairs - diagonal * jnp.sum(square**2, axis=1)))
+
+    def stored(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
         D, norms = B.T @ B, jnp.sum(B**2, axis=1)
         DM = D @ self.second
-        total = -2 * jnp.sum(norms) * jnp.trace(DM) - 4 * jnp.sum(DM * D)
-        total += self.mean * (jnp.sum(norms) ** 2 + 2 * jnp.sum(D**2))
-        return total, -6 * norms * self._second_along(B) + 3 * self.mean * norms**2
-
-    def quartic(self, B: jax.Array) -> Quartic:
-        # S_4(u,u,v,v) = z_u²z_v² − |u|²z_v² − |v|²z_u² − 4 z_u z_v <u,v> + |u|²|v|² + 2<u,v>²
-        square = (self.X @ B.T) ** 2
-        total, diagonal = self.small_part(B)
-        return (
-            total + jnp.mean(self.y * jnp.sum(square, axis=1) ** 2),
-            diagonal + self.y @ square**2 / self.y.shape[0],
-        )
+        pairs = -2 * jnp.sum(norms) * jnp.trace(DM) - 4 * jnp.sum(DM * D)
+        pairs += self.mean * (jnp.sum(norms) ** 2 + 2 * jnp.sum(D**2))
+        along = jnp.sum((B @ self.second) * B, axis=1)
+        return total * pairs - diagonal * jnp.sum(3 * self.mean * norms**2 - 6 * norms * along)
 
     def quadratic_samples(self, B: jax.Array) -> jax.Array:
         """(n, k) terms y S_2(b, b), for unbiased squares."""
         return self.y[:, None] * ((self.X @ B.T) ** 2 - jnp.sum(B**2, axis=1))
 
     def quadratic(self, B: jax.Array) -> jax.Array:
-        return self._second_along(B) - self.mean * jnp.sum(B**2, axis=1)
+        return jnp.sum((B @ self.second) * B, axis=1) - self.mean * jnp.sum(B**2, axis=1)
 
-    def _second_along(self, B: jax.Array) -> jax.Array:
-        return jnp.sum((B @ self.second) * B, axis=1)
-
-    def mixed(self, B: jax.Array, r: int, s: int) -> jax.Array:
+    def cumulants(self, B: jax.Array, r: int, s: int) -> dict[tuple[int, int], jax.Array]:
         Z, gram = self.X @ B.T, B @ B.T
         norms = jnp.diag(gram)
-        cumulants = {
-            (1, 0): Z[:, :, None],
-            (0, 1): Z[:, None, :],
-            (2, 0): -norms[None, :, None],
-            (0, 2): -norms[None, None, :],
-            (1, 1): -gram[None],
-        }
-        return _weighted_mean(self.y, score_from_cumulants(cumulants, r, s), B.shape[0])
+        first = {(1, 0): Z[:, :, None], (0, 1): Z[:, None, :]}
+        return first | {(2, 0): -norms[None, :, None], (0, 2): -norms[None, None, :], (1, 1): -gram[None]}
 
 
 @dataclass(frozen=True)
-class ProductBatch:
+class ProductBatch(_Samples):
     """Samples of a law with independent coordinates: derivatives 1–4 of log f at each coordinate."""
 
     G1: jax.Array
@@ -103,6 +109,7 @@ class ProductBatch:
     G22: jax.Array  # E[y ℓ'' ℓ''ᵀ]
     G31: jax.Array  # E[y ℓ''' ℓ'ᵀ]
     G4_mean: jax.Array
+    rows = ("G1", "G2", "y")
 
     @classmethod
     def of(cls, derivatives: Sequence[jax.Array], y: jax.Array) -> ProductBatch:
@@ -111,31 +118,24 @@ class ProductBatch:
         weighted = y[:, None] / n
         return cls(G1, G2, G3, G4, y, (G2 * weighted).T @ G2, (G3 * weighted).T @ G1, y @ G4 / n)
 
-    def sample_part(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
-        """Return the part of total·(all pairs) − diagonal·Σ_j that the stored moments do not give."""
+    # S_4(u,u,v,v) = g_u²g_v² + g_u²G_vv + g_v²G_uu + 4 g_u g_v G_uv + G_uu G_vv + 2 G_uv²
+    #                + 2 g_u G_uvv + 2 g_v G_uuv + G_uuvv, summed over the pairs first.
+
+    def sample_sum(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
         g = self.G1 @ B.T
-        square = g**2
+        square, second = g**2, self.G2 @ (B**2).T
         s = jnp.sum(square, axis=1)
-        pairs = s**2 + 2 * s * (self.G2 @ jnp.sum(B**2, axis=0)) + 4 * jnp.sum(self.G2 * (g @ B) ** 2, axis=1)
-        own = jnp.sum(square * (square + 6 * (self.G2 @ (B**2).T)), axis=1)
-        return jnp.mean(self.y * (total * pairs - diagonal * own))
+        pairs = s**2 + 2 * s * jnp.sum(second, axis=1) + 4 * jnp.sum(self.G2 * (g @ B) ** 2, axis=1)
+        own = jnp.sum(square * (square + 6 * second), axis=1)
+        return jnp.sum(self.y * (total * pairs - diagonal * own))
 
-    def small_part(self, B: jax.Array) -> Quartic:
-        D = B.T @ B
+    def stored(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
+        D, B2 = B.T @ B, B**2
         p = jnp.diag(D)
-        total = p @ self.G22 @ p + 2 * jnp.sum(D**2 * self.G22)
-        total += 4 * jnp.sum(p * jnp.sum(self.G31 * D, axis=1)) + self.G4_mean @ p**2
-        B2 = B**2
-        own = 3 * jnp.sum((B2 @ self.G22) * B2, axis=1) + 4 * jnp.sum((B2 * B) @ self.G31 * B, axis=1)
-        return total, own + B2**2 @ self.G4_mean
-
-    def quartic(self, B: jax.Array) -> Quartic:
-        # S_4(u,u,v,v) = g_u²g_v² + g_u²G_vv + g_v²G_uu + 4 g_u g_v G_uv + G_uu G_vv + 2 G_uv²
-        #                + 2 g_u G_uvv + 2 g_v G_uuv + G_uuvv, summed over the pairs first.
-        total, diagonal = self.small_part(B)
-        square = (self.G1 @ B.T) ** 2
-        own = self.y @ (square * (square + 6 * (self.G2 @ (B**2).T))) / self.y.shape[0]
-        return total + self.sample_part(B, 1.0, 0.0), diagonal + own
+        pairs = p @ self.G22 @ p + 2 * jnp.sum(D**2 * self.G22)
+        pairs += 4 * jnp.sum(p * jnp.sum(self.G31 * D, axis=1)) + self.G4_mean @ p**2
+        own = 3 * jnp.sum((B2 @ self.G22) * B2) + 4 * jnp.sum((B2 * B) @ self.G31 * B)
+        return total * pairs - diagonal * (own + jnp.sum(B2**2 @ self.G4_mean))
 
     def quadratic_samples(self, B: jax.Array) -> jax.Array:
         return self.y[:, None] * ((self.G1 @ B.T) ** 2 + self.G2 @ (B**2).T)
@@ -143,17 +143,13 @@ class ProductBatch:
     def quadratic(self, B: jax.Array) -> jax.Array:
         return jnp.mean(self.quadratic_samples(B), axis=0)
 
-    def mixed(self, B: jax.Array, r: int, s: int) -> jax.Array:
+    def cumulants(self, B: jax.Array, r: int, s: int) -> dict[tuple[int, int], jax.Array]:
         if r + s > 4:
             raise ValueError(f"scores of a product law are known to order 4, this objective asks for {r + s}")
         derivatives = (self.G1, self.G2, self.G3, self.G4)
-        cumulants = {
-            (p, q): (-1.0) ** (p + q) * jnp.einsum("ni,ji,li->njl", derivatives[p + q - 1], B**p, B**q)
-            for p in range(r + 1)
-            for q in range(s + 1)
-            if p + q > 0
-        }
-        return _weighted_mean(self.y, score_from_cumulants(cumulants, r, s), B.shape[0])
+        orders = [(p, q) for p in range(r + 1) for q in range(s + 1) if p + q > 0]
+        along = lambda p, q: jnp.einsum("ni,ji,li->njl", derivatives[p + q - 1], B**p, B**q)  # noqa: E731
+        return {(p, q): (-1.0) ** (p + q) * along(p, q) for p, q in orders}
 
 
 @dataclass(frozen=True)
@@ -163,21 +159,21 @@ class Mixture:
     parts: tuple[GaussianBatch, ...]
     maps: tuple[jax.Array, ...]  # rows b become b Wᵀ
 
-    def _each(self, B: jax.Array) -> list[tuple[GaussianBatch, jax.Array]]:
-        return [(part, B @ W.T) for part, W in zip(self.parts, self.maps, strict=True)]
+    def _sum(self, B: jax.Array, name: str, *args: float) -> jax.Array:
+        each = zip(self.parts, self.maps, strict=True)
+        return sum((getattr(part, name)(B @ W.T, *args) for part, W in each), jnp.zeros(()))
 
-    def quartic(self, B: jax.Array) -> Quartic:
-        pairs = [part.quartic(C) for part, C in self._each(B)]
-        return sum((p[0] for p in pairs), jnp.zeros(())), sum((p[1] for p in pairs), jnp.zeros(len(B)))
+    def quartic(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
+        return self._sum(B, "quartic", total, diagonal)
 
     def quadratic_samples(self, B: jax.Array) -> jax.Array:
-        return sum((part.quadratic_samples(C) for part, C in self._each(B)), jnp.zeros(()))
+        return self._sum(B, "quadratic_samples")
 
     def quadratic(self, B: jax.Array) -> jax.Array:
-        return sum((part.quadratic(C) for part, C in self._each(B)), jnp.zeros(len(B)))
+        return self._sum(B, "quadratic")
 
     def mixed(self, B: jax.Array, r: int, s: int) -> jax.Array:
-        return sum((part.mixed(C, r, s) for part, C in self._each(B)), jnp.zeros((len(B), len(B))))
+        return self._sum(B, "mixed", r, s)
 
 
 @dataclass(frozen=True)
@@ -201,11 +197,9 @@ class Tensors:
             found[m] = jnp.asarray(tensor)
         return cls(found)
 
-    def quartic(self, B: jax.Array) -> Quartic:
-        d = B.shape[1]
-        squares = (B[:, :, None] * B[:, None, :]).reshape(len(B), d * d)
-        pairs = (squares @ self.T[4].reshape(d * d, d * d)) @ squares.T
-        return jnp.sum(pairs), jnp.diag(pairs)
+    def quartic(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
+        pairs = self.mixed(B, 2, 2)
+        return total * jnp.sum(pairs) - diagonal * jnp.trace(pairs)
 
     def quadratic(self, B: jax.Array) -> jax.Array:
         return jnp.sum((B @ self.T[2]) * B, axis=1)
@@ -229,10 +223,10 @@ class RankOne:
         directions, coefficients = unit_coefficients(teacher, orders)
         return cls(jnp.asarray(directions), {m: jnp.asarray(c) for m, c in coefficients.items()})
 
-    def quartic(self, B: jax.Array) -> Quartic:
+    def quartic(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
         square = (B @ self.directions.T) ** 2
-        c = self.coefficients[4]
-        return c @ jnp.sum(square, axis=0) ** 2, square**2 @ c
+        pairs, own = jnp.sum(square, axis=0) ** 2, jnp.sum(square**2, axis=0)
+        return self.coefficients[4] @ (total * pairs - diagonal * own)
 
     def quadratic(self, B: jax.Array) -> jax.Array:
         return (B @ self.directions.T) ** 2 @ self.coefficients[2]
@@ -275,12 +269,6 @@ def score_from_cumulants(cumulants: dict[tuple[int, int], jax.Array], r: int, s:
     return moment(r, s)
 
 
-def _weighted_mean(y: jax.Array, samples: jax.Array, k: int) -> jax.Array:
-    """(k, k) mean of y·samples, where samples broadcasts to (n, k, k)."""
-    samples = jnp.atleast_3d(samples) if samples.ndim < 3 else samples
-    return jnp.broadcast_to(jnp.mean(y[:, None, None] * samples, axis=0), (k, k))
-
-
 def _powers(B: jax.Array, order: int) -> jax.Array:
     """Rows b^{⊗order}, flattened."""
     out = jnp.ones((len(B), 1), B.dtype)
@@ -296,82 +284,40 @@ for _source in SOURCES:
     jax.tree_util.register_dataclass(_source, list(_source.__dataclass_fields__), [])
 
 
-_CACHE_BLOCK, _WHOLE = 2048, 1 << 20
-_ROWS = {GaussianBatch: ("X", "y"), ProductBatch: ("G1", "G2", "y")}
-
-
 def quartic_value_and_grad(
     source: Quartics, B: jax.Array, total: float, diagonal: float
 ) -> tuple[jax.Array, jax.Array]:
-    """Value and gradient in B; any source, blocked where it holds samples."""
+    """Value and gradient in B of ``quartic``; any source, blocked where it holds samples."""
     if isinstance(source, Mixture):
         value, gradient = jnp.zeros(()), jnp.zeros_like(B)
         for part, W in zip(source.parts, source.maps, strict=True):
             v, g = quartic_value_and_grad(part, B @ W.T, total, diagonal)
             value, gradient = value + v, gradient + g @ W
         return value, gradient
-    if not isinstance(source, GaussianBatch | ProductBatch):
-        return jax.value_and_grad(lambda b: combine(source.quartic(b), total, diagonal))(B)
-    value, gradient = jax.value_and_grad(lambda b: combine(source.small_part(b), total, diagonal))(B)
+    if not isinstance(source, _Samples):
+        return jax.value_and_grad(source.quartic)(B, total, diagonal)
+    value, gradient = jax.value_and_grad(source.stored)(B, total, diagonal)
     v, g = _over_samples(source, B, total, diagonal)
     return value + v, gradient + g
-
-
-def combine(quartic: tuple[jax.Array, jax.Array], total: float, diagonal: float) -> jax.Array:
-    """total·(all pairs) − diagonal·(sum of the fourth powers)."""
-    return total * quartic[0] - diagonal * jnp.sum(quartic[1])
 
 
 def _over_samples(
     source: GaussianBatch | ProductBatch, B: jax.Array, total: float, diagonal: float
 ) -> tuple[jax.Array, jax.Array]:
+    """Value and gradient of the mean over samples, block by block."""
+    Sums = tuple[jax.Array, jax.Array]
     n = source.y.shape[0]
-    one = _gaussian_block if isinstance(source, GaussianBatch) else _product_block
-    rows = [getattr(source, name) for name in _ROWS[type(source)]]
     # On an accelerator blocks would only serialise; there one block is as large as memory likes.
-    size = _CACHE_BLOCK if jax.default_backend() == "cpu" else _WHOLE
-    blocks = n // size
-    value, gradient = jnp.zeros((), B.dtype), jnp.zeros_like(B)
-    if blocks > 1:
-        head = [a[: blocks * size].reshape(blocks, size, *a.shape[1:]) for a in rows]
+    size = 1 << 11 if jax.default_backend() == "cpu" else 1 << 20
+    whole = n // size * size
+    rows = {name: getattr(source, name) for name in source.rows}
 
-        def step(
-            carry: tuple[jax.Array, jax.Array], block: tuple[jax.Array, ...]
-        ) -> tuple[tuple[jax.Array, jax.Array], None]:
-            v, g = one(B, total, diagonal, *block)
-            return (carry[0] + v, carry[1] + g), None
+    def add(sums: Sums, block: dict[str, jax.Array]) -> tuple[Sums, None]:
+        part = jax.value_and_grad(lambda b: replace(source, **block).sample_sum(b, total, diagonal))(B)
+        return jax.tree.map(jnp.add, sums, part), None
 
-        (value, gradient), _ = jax.lax.scan(step, (value, gradient), tuple(head))
-        rows = [a[blocks * size :] for a in rows]
-    if rows[0].shape[0]:
-        v, g = one(B, total, diagonal, *rows)
-        value, gradient = value + v, gradient + g
-    return value / n, gradient / n
-
-
-def _gaussian_block(
-    B: jax.Array, total: float, diagonal: float, X: jax.Array, y: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    Z = X @ B.T
-    square = Z**2
-    s = jnp.sum(square, axis=1)
-    value = jnp.sum(y * (total * s**2 - diagonal * jnp.sum(square**2, axis=1)))
-    return value, (4 * y[:, None] * Z * (total * s[:, None] - diagonal * square)).T @ X
-
-
-def _product_block(
-    B: jax.Array, total: float, diagonal: float, G1: jax.Array, G2: jax.Array, y: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    g = G1 @ B.T
-    square = g**2
-    s, own = jnp.sum(square, axis=1), G2 @ (B**2).T
-    h = jnp.sum(own, axis=1)  # Σ_l G_ll, which is also G2 @ diag(BᵀB)
-    R = g @ B
-    GR = G2 * R
-    pairs = s**2 + 2 * s * h + 4 * jnp.sum(GR * R, axis=1)
-    value = jnp.sum(y * (total * pairs - diagonal * jnp.sum(square * (square + 6 * own), axis=1)))
-    # Backwards by hand: own -> B², g -> B through G1, R -> B and g.
-    dR = (8 * total * y)[:, None] * GR
-    d_own = 2 * y[:, None] * (total * s[:, None] - 3 * diagonal * square)
-    dg = 4 * y[:, None] * g * (total * (s + h)[:, None] - diagonal * (square + 3 * own)) + dR @ B.T
-    return value, dg.T @ G1 + 2 * B * (d_own.T @ G2) + g.T @ dR
+    sums = jnp.zeros((), B.dtype), jnp.zeros_like(B)
+    blocks = {name: a[:whole].reshape(-1, size, *a.shape[1:]) for name, a in rows.items()}
+    sums, _ = jax.lax.scan(add, sums, blocks) if whole else (sums, None)
+    sums, _ = add(sums, {name: a[whole:] for name, a in rows.items()}) if whole < n else (sums, None)
+    return sums[0] / n, sums[1] / n
