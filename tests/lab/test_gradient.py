@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from onehidden import activations
 from onehidden.precision import double
 from onehidden_papers.lab.convexity import empirical_hessian
 from onehidden_papers.lab.descents import descend, linear_rate
@@ -18,37 +19,26 @@ def problem(name="tanh"):
     random = np.random.default_rng(0)
     teacher = conditioned_teacher(5, 2, 2.0, name, random, signed=True)
     X = random.standard_normal((500, 5))
-    start = teacher.weights + 0.05 * random.standard_normal(teacher.weights.shape)
-    return teacher, X, teacher.predict(X), start
+    move = 0.05 * random.standard_normal(teacher.weights.shape)
+    return teacher, X, teacher.predict(X), replace(teacher, weights=teacher.weights + move)
 
 
 def test_one_step_is_the_gradient_of_the_loss():
     teacher, X, y, start = problem()
-    g = activations.get("tanh")
-    path = descend(X, y, start, teacher.output, fn=g.fn, slope=g.slope, smoothness=4.0, steps=1)
+    path = descend(start, X, y, smoothness=4.0, steps=1)
     with double():
         loss = lambda W: 0.5 * jnp.mean((jnp.tanh(X @ W.T) @ teacher.output - y) ** 2)  # noqa: E731
-        step = np.asarray(jax.jit(jax.grad(loss))(jnp.asarray(start)))
-        assert path.losses[0] == pytest.approx(float(loss(jnp.asarray(start))), rel=1e-12)
-    assert np.allclose(path.weights, start - step / 4, atol=1e-14)
-    assert not np.allclose(path.weights, start - step / 2, atol=1e-6)  # the loss without its ½
+        step = np.asarray(jax.jit(jax.grad(loss))(jnp.asarray(start.weights)))
+        assert path.losses[0] == pytest.approx(float(loss(jnp.asarray(start.weights))), rel=1e-12)
+    assert np.allclose(path.weights, start.weights - step / 4, atol=1e-14)
+    assert not np.allclose(path.weights, start.weights - step / 2, atol=1e-6)  # the loss without its ½
 
 
 def test_distance_falls_linearly_within_the_bound():
     teacher, X, y, start = problem()
-    g = teacher.activation
     spectrum = np.linalg.eigvalsh(empirical_hessian(teacher, X, y))
     path = descend(
-        X,
-        y,
-        start,
-        teacher.output,
-        fn=g.fn,
-        slope=g.slope,
-        smoothness=float(spectrum[-1]),
-        truth=teacher.weights,
-        steps=1500,
-        tolerance=1e-26,
+        start, X, y, smoothness=float(spectrum[-1]), truth=teacher.weights, steps=1500, tolerance=1e-26
     )
     assert path.converged
     assert path.distances[-1] < 1e-10 * path.distances[0]
@@ -62,10 +52,9 @@ def test_rate_of_a_known_sequence():
 
 
 def test_too_long_a_step_is_not_called_converged():
-    teacher, X, y, start = problem("squared_relu")
-    g = teacher.activation
+    _, X, y, start = problem("squared_relu")
     with np.errstate(all="ignore"):
-        path = descend(X, y, start, teacher.output, fn=g.fn, slope=g.slope, smoothness=1e-3, steps=50)
+        path = descend(start, X, y, smoothness=1e-3, steps=50)
     assert not path.converged
     with pytest.raises(ValueError, match="smoothness"):
-        descend(X, y, start, teacher.output, fn=g.fn, slope=g.slope, smoothness=0.0)
+        descend(start, X, y, smoothness=0.0)

@@ -107,19 +107,13 @@ def local_convexity(
 
 
 def population_eigenvalues(network: OneHiddenNet) -> Float[np.ndarray, " r"]:
-    """All distinct eigenvalues of the expected Hessian, rising, without forming (kd)².
-
-    Outside the span of the rows every direction sees the k × k matrix v_i v_j E[g'_i g'_j].
-    """
+    """All distinct eigenvalues of the expected Hessian, rising, without forming (kd)²."""
     A = network.weights
-    basis = np.linalg.svd(A, full_matrices=False)[2]
-    rank = int(np.linalg.matrix_rank(A))
-    basis = basis[: max(rank, 1)]
-    inside = OneHiddenNet(A @ basis.T, network.output, network.bias, network.intercept, network.activation)
-    values = [np.linalg.eigvalsh(population_hessian(inside))]
-    if network.n_inputs > len(basis):
-        values.append(np.linalg.eigvalsh(_plain_moments(inside)))
-    return np.sort(np.concatenate(values))
+    rank = max(int(np.linalg.matrix_rank(A)), 1)
+    # Outside the span every direction sees the same matrix: one such direction stands for all.
+    coordinates = A @ np.linalg.svd(A)[2][: rank + 1].T
+    inside = OneHiddenNet(coordinates, network.output, network.bias, activation=network.activation)
+    return np.linalg.eigvalsh(population_hessian(inside))
 
 
 def population_hessian(network: OneHiddenNet) -> Float[np.ndarray, "kd kd"]:
@@ -145,16 +139,6 @@ def population_hessian(network: OneHiddenNet) -> Float[np.ndarray, "kd kd"]:
             H[i, :, j, :] = v[i] * v[j] * block
             H[j, :, i, :] = H[i, :, j, :].T
     return H.reshape(k * d, k * d)
-
-
-def _plain_moments(network: OneHiddenNet) -> np.ndarray:
-    """(k, k) v_i v_j E[g'_i g'_j]."""
-    k, v = network.n_hidden, network.output
-    out = np.zeros((k, k))
-    for i in range(k):
-        for j in range(i, k):
-            out[i, j] = out[j, i] = v[i] * v[j] * _plane(network, i, j)[0]
-    return out
 
 
 def _plane(network: OneHiddenNet, i: int, j: int) -> tuple[float, np.ndarray, np.ndarray]:

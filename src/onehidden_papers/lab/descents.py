@@ -11,8 +11,9 @@ way out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
+from onehidden.activations import Activation
 from onehidden.network import OneHiddenNet
 from onehidden.precision import in_double
 from onehidden.streams import stream
@@ -54,66 +56,51 @@ class Descent:
     converged: bool
 
 
-@lru_cache(maxsize=32)
-def _runner(
-    fn: Callable[[jax.Array], jax.Array], slope: Callable[[jax.Array], jax.Array], steps: int
-) -> Callable:
-    """Compiled block of ``steps`` steps for one activation."""
+@partial(jax.jit, static_argnums=(0, 1))
+def _steps(
+    activation: Activation,
+    count: int,
+    W: jax.Array,
+    step: jax.Array,
+    truth: jax.Array,
+    problem: tuple[jax.Array, ...],
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    """Take so many steps; losses and distances are those before each."""
+    X, y, v, b, c = problem
 
-    def value_and_gradient(W: jax.Array, problem: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
-        X, y, v, b, c = problem
-        t = X @ W.T + b
-        r = fn(t) @ v + c - y
-        return 0.5 * jnp.mean(r**2), ((r[:, None] * slope(t)) * v).T @ X / X.shape[0]
+    def loss(W: jax.Array) -> jax.Array:
+        return 0.5 * jnp.mean((activation.fn(X @ W.T + b) @ v + c - y) ** 2)
 
-    def block(
-        W: jax.Array, step: jax.Array, truth: jax.Array, problem: tuple[jax.Array, ...]
-    ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        def one(W: jax.Array, _: None) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-            value, gradient = value_and_gradient(W, problem)
-            return W - step * gradient, (value, jnp.linalg.norm(W - truth))
+    def one(W: jax.Array, _: None) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        value, gradient = jax.value_and_grad(loss)(W)
+        return W - step * gradient, (value, jnp.linalg.norm(W - truth))
 
-        return jax.lax.scan(one, W, None, length=steps)
-
-    return jax.jit(block)
+    return jax.lax.scan(one, W, None, length=count)
 
 
 @in_double
 def descend(
+    network: OneHiddenNet,
     X: npt.ArrayLike,
     y: npt.ArrayLike,
-    weights: npt.ArrayLike,
-    output: npt.ArrayLike,
     *,
-    fn: Callable[[jax.Array], jax.Array],
-    slope: Callable[[jax.Array], jax.Array],
     smoothness: float,
-    bias: npt.ArrayLike | None = None,
-    intercept: float = 0.0,
     truth: npt.ArrayLike | None = None,
     steps: int = 2000,
     tolerance: float = 1e-20,
 ) -> Descent:
-    """Gradient descent from ``weights`` with step 1/``smoothness``.
+    """Gradient descent on the rows of a network with step 1/``smoothness``.
 
     Parameters
     ----------
+    network : OneHiddenNet
+        The start; its rows move, all other parameters are held.
     X : array_like of shape (n, d)
         Inputs.
     y : array_like of shape (n,)
         Target.
-    weights : array_like of shape (k, d)
-        Rows at the start; only they move.
-    output : array_like of shape (k,)
-        Output weights.
-    fn, slope : callable
-        g and g' as JAX functions (``activation.fn``, ``activation.slope``).
     smoothness : float
         M_0, an upper bound of the Hessian's eigenvalues on the way.
-    bias : array_like of shape (k,) or None
-        Hidden biases; zeros when None.
-    intercept : float
-        The constant.
     truth : array_like of shape (k, d) or None
         W* in the same order of units, to measure distances.
     steps : int
@@ -130,29 +117,27 @@ def descend(
         raise ValueError(f"smoothness M_0 must be positive and finite, got {smoothness}")
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
-    W = jnp.asarray(np.asarray(weights, float))
-    k = W.shape[0]
-    problem = tuple(
-        jnp.asarray(np.asarray(a, float))
-        for a in (X, y, output, np.zeros(k) if bias is None else bias, intercept)
-    )
-    reference = jnp.asarray(np.asarray(truth, float)) if truth is not None else jnp.zeros_like(W)
-    step = jnp.asarray(1.0 / smoothness)
-    block = min(100, steps)
-    run = _runner(fn, slope, block)
-    losses: list[np.ndarray] = []
-    distances: list[np.ndarray] = []
-    for _ in range(-(-steps // block)):
-        W, (value, distance) = run(W, step, reference, problem)
-        losses.append(np.asarray(value))
-        distances.append(np.asarray(distance))
-        if not np.all(np.isfinite(losses[-1])) or losses[-1][-1] <= tolerance:
+    parts = (X, y, network.output, network.bias, network.intercept)
+    problem = tuple(jnp.asarray(np.asarray(part, float)) for part in parts)
+    W, step = jnp.asarray(network.weights), jnp.asarray(1.0 / smoothness)
+    aim = jnp.zeros_like(W) if truth is None else jnp.asarray(np.asarray(truth, float))
+    taken, rows = 0, []
+    while taken < steps:
+        count = min(100, steps - taken)
+        W, path = _steps(network.activation, count, W, step, aim, problem)
+        taken += count
+        rows.append(np.stack(path))
+        if not np.all(np.isfinite(rows[-1])) or rows[-1][0, -1] <= tolerance:
             break
-    _, (value, distance) = _runner(fn, slope, 1)(W, step, reference, problem)
-    trace = np.append(np.concatenate(losses), np.asarray(value))
-    path = np.append(np.concatenate(distances), np.asarray(distance)) if truth is not None else np.zeros(0)
+    rows.append(np.stack(_steps(network.activation, 1, W, step, aim, problem)[1]))
+    losses, distances = np.concatenate(rows, axis=1)
     return Descent(
-        np.asarray(W), trace, path, float(1.0 / smoothness), linear_rate(trace), bool(trace[-1] <= tolerance)
+        np.asarray(W),
+        losses,
+        distances if truth is not None else np.zeros(0),
+        1.0 / smoothness,
+        linear_rate(losses),
+        bool(losses[-1] <= tolerance),
     )
 
 
@@ -230,53 +215,29 @@ def basin(
         raise ValueError(
             f"radii are in units of σ_k: {network.n_hidden} units exceed {network.n_inputs} inputs"
         )
-    X = np.asarray(X, float)
+    X, truth = np.asarray(X, float), network.weights
     y = network.predict(X)
     random = stream(seed, "basin")
-    g, truth = network.activation, network.weights
     unit = float(np.linalg.svd(truth, compute_uv=False)[-1])
-    convex, returned = [], []
-    for radius in radii:
-        good, back = 0, 0
-        for _ in range(trials):
-            move = random.standard_normal(truth.shape)
-            start = truth + radius * unit * move / np.linalg.norm(move)
-            displaced = OneHiddenNet(start, network.output, network.bias, network.intercept, g)
-            spectrum = np.linalg.eigvalsh(empirical_hessian(displaced, X, y))
-            good += bool(spectrum[0] > 0)
-            path = descend(
-                X,
-                y,
-                start,
-                network.output,
-                fn=g.fn,
-                slope=g.slope,
-                # The curvature changes on the way: twice the largest eigenvalue here keeps the step stable.
-                smoothness=2 * float(spectrum[-1]),
-                bias=network.bias,
-                intercept=network.intercept,
-                truth=truth,
-                steps=steps,
-            )
-            back += bool(path.distances[-1] < 0.1 * path.distances[0])
-        convex.append(good / trials)
-        returned.append(back / trials)
-    return Basin(
-        tuple(float(r) for r in radii),
-        tuple(convex),
-        tuple(returned),
-        _largest(radii, convex),
-        _largest(radii, returned),
-    )
+
+    def attempt(radius: float) -> tuple[bool, bool]:
+        """Whether the loss is convex at one displacement, and whether descent returns from there."""
+        move = random.standard_normal(truth.shape)
+        start = replace(network, weights=truth + radius * unit * move / np.linalg.norm(move))
+        spectrum = np.linalg.eigvalsh(empirical_hessian(start, X, y))
+        # The curvature changes on the way: twice the largest eigenvalue here keeps the step stable.
+        path = descend(start, X, y, smoothness=2 * float(spectrum[-1]), truth=truth, steps=steps)
+        return bool(spectrum[0] > 0), bool(path.distances[-1] < 0.1 * path.distances[0])
+
+    shares = [np.mean([attempt(radius) for _ in range(trials)], axis=0) for radius in radii]
+    convex, returned = (tuple(map(float, part)) for part in zip(*shares, strict=True))
+    return Basin(tuple(map(float, radii)), convex, returned, _reach(radii, convex), _reach(radii, returned))
 
 
-def _largest(radii: Sequence[float], shares: list[float]) -> float:
-    best = 0.0
-    for radius, share in zip(radii, shares, strict=True):
-        if share < 1:
-            break
-        best = float(radius)
-    return best
+def _reach(radii: Sequence[float], shares: Sequence[float]) -> float:
+    """Return the largest radius up to which every share is one."""
+    whole = [radius for radius, _ in takewhile(lambda pair: pair[1] == 1, zip(radii, shares, strict=True))]
+    return float(max(whole, default=0.0))
 
 
 Look = tuple[jax.Array, ...]  # value, gradient, eigenvalues, eigenvectors, |gradient|, whether it is the end

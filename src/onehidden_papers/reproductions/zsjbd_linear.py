@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -90,19 +90,11 @@ def _descent(name: str, settings: Settings, seed: int) -> tuple[Descent, float, 
     y = teacher.predict(X)
     spectrum = np.linalg.eigvalsh(empirical_hessian(teacher, X, y))
     move = stream(seed, "paper", "zsjbd-linear", "start").standard_normal(teacher.weights.shape)
-    g = teacher.activation
+    move *= settings.radius / np.linalg.norm(move)  # σ_k = 1
     path = descend(
-        X,
-        y,
-        teacher.weights + settings.radius * move / np.linalg.norm(move),  # σ_k = 1
-        teacher.output,
-        fn=g.fn,
-        slope=g.slope,
-        smoothness=float(spectrum[-1]),
-        truth=teacher.weights,
-        steps=settings.steps,
-        tolerance=1e-28,
-    )
+        replace(teacher, weights=teacher.weights + move), X, y, smoothness=float(spectrum[-1]),
+        truth=teacher.weights, steps=settings.steps, tolerance=1e-28,
+    )  # fmt: skip
     return path, float(spectrum[0]), float(spectrum[-1])
 
 
