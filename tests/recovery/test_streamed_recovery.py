@@ -200,7 +200,7 @@ def test_a_doubtful_sample_is_not_certified_by_all_rows():
 @pytest.mark.parametrize("left_out", ["gaps", "weights"])
 def test_rows_left_out_do_not_shrink_the_sample(left_out):
     X, y, _ = problem(0.2)
-    gone = np.random.default_rng(8).uniform(size=N) < 0.6
+    gone = np.random.default_rng(9).uniform(size=N) < 0.6
     columns = {f"x{j}": X[:, j].copy() for j in range(D)}
     columns["x1"][gone & (left_out == "gaps")] = np.nan
     weight = np.where(gone & (left_out == "weights"), 0.0, 1.0)

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from onehidden.certify import levels
 from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, certificate_of
+from onehidden.certify.dependence import order_checks
 from onehidden.certify.equivalent import EXACT, equivalent_sets
 from onehidden.certify.errors import ParameterRecord, covariance_in_x
 from onehidden.certify.local_fit import LocalFit, local_fit
@@ -21,7 +22,6 @@ from onehidden.certify.residuals import (
     count_distinct,
     different,
     family_checks,
-    order_checks,
     repeated_rows,
     spread_check,
 )
@@ -102,7 +102,7 @@ def certify(
     checks = [_fit_check(local, missed), *_local_checks(local, patterns, deviations, nothing)]
     if not exact:
         of_spread = [] if given.family is not None else [spread_check(equal_p, errors, robust)]
-        checks += [*repeated_rows(given), *of_spread, *of_family, *order_checks(local)]
+        checks += [*repeated_rows(given), *of_spread, *of_family, *order_checks(local, given)]
     rows, rounding = problem.rows, problem.rows.rounding
     theta = local.theta if given is problem else given.theta(local.network)
     loss = given.least_squares.loss(theta) / given.n_values

@@ -53,7 +53,8 @@ RESIDUALS = Level(0.01, "fit", Stricter.HIGHER, "p-value",
 LEFT_OVER = Level(0.05, "(share of var(y) left over)", Stricter.HIGHER, "p-value",
     "a share of var(y) is reported as missed though nothing is missed")
 DEPENDENCE = Level(0.01, "independent rows", Stricter.HIGHER, "p-value",
-    "independent rows are called dependent")
+    "independent rows are called dependent",
+    "size 0 to .0225 at .01 over five kinds of noise, rare events too, rows mixed or sorted, n = 40 to 600")
 EQUAL_VARIANCE = Level(0.05, "equal spread", Stricter.HIGHER, "p-value",
     "robust standard errors replace classical ones though the noise is equal",
     "robust errors hold for equal noise, too: the cost is a little width in 1 of 20 samples")

@@ -45,7 +45,7 @@ from onehidden.certify.random_features import (
     random_features,
     sign_moments,
 )
-from onehidden.checks import About, Check, at_least, at_most, not_evaluated
+from onehidden.checks import About, Check, at_least, at_most
 from onehidden.families import Gaussian
 from onehidden.families.dispersion import dispersion_check, dispersion_test
 from onehidden.fit.parametrisation import Parametrisation, roots, weighed
@@ -266,47 +266,6 @@ def family_checks(local: LocalFit, given: Problem, errors: str) -> list[Check]:
         return []
     decisive = errors == "classical" and found.evaluated and given.family is not None
     return [replace(found, about=About.ERRORS if decisive else About.NOTE)]
-
-
-def order_checks(local: LocalFit) -> list[Check]:
-    """Whether residuals depend on those of the rows before, for rows in memory, whose order is known."""
-    problem, level = local.problem, levels.DEPENDENCE.value
-    if not isinstance(problem.rows, Samples):
-        return []
-    targets = problem.rows.y.reshape(problem.n, -1).T
-    each = [dependence_p_value(residual, y) for residual, y in zip(local.residuals.T, targets, strict=True)]
-    found = [p for p in each if p is not None]
-    if not found:
-        why = "the order of the rows says nothing: they are few, or sorted by y"
-        return [not_evaluated("independent rows", level, why)]
-    p_value = min(1.0, len(found) * min(found))  # the smallest of several outputs' (Bonferroni)
-    advice = (
-        "p-value of residuals that do not depend on those of the rows before; below the bound neighbouring "
-        "rows are not independent evidence and the standard errors are too small: add the column that orders "
-        "or groups the rows, or keep one row of each group"
-    )
-    return [at_least("independent rows", p_value, level, advice, About.ERRORS)]
-
-
-def dependence_p_value(
-    residual: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"], lags: int = 5
-) -> float | None:
-    """p-value of residuals that are uncorrelated in the order of the rows; None where it has no meaning.
-
-    Each lag's sum of r_t r_(t+l) is divided by the root of the sum of r_t² r_(t+l)², which holds for noise of
-    unequal size, too; their squares add up to a chi-square law with one degree of freedom a lag. Rows sorted
-    by y (rank correlation with the row number above .98) have dependent residuals whatever made them.
-    """
-    n = len(residual)
-    rank = np.argsort(np.argsort(y, kind="stable"), kind="stable")
-    if n < 10 * lags or abs(float(np.corrcoef(rank, np.arange(n))[0, 1])) > 0.98:
-        return None
-    total = 0.0
-    for lag in range(1, lags + 1):
-        products = residual[lag:] * residual[:-lag]
-        size = float(np.sum(products**2))
-        total += float(np.sum(products)) ** 2 / size if size > 0 else 0.0
-    return float(chdtrc(lags, total))
 
 
 def repeated_rows(problem: Problem) -> list[Check]:

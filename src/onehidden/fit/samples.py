@@ -34,6 +34,8 @@ class Samples:
     unit: float = 1.0  # sigma^2 for a dispersion of one
     dispersion: float | None = None  # where it is known
     noisy: bool = False  # y is random by its nature (a count, a class): no fit to it is one to rounding
+    # Numbers of the rows in the caller's table, where rows were sorted; the test of dependence reads them.
+    place: Int[np.ndarray, " n"] | None = field(repr=False, default=None)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -88,7 +90,8 @@ class Samples:
     def take(self, index: Int[np.ndarray, " m"]) -> Samples:
         """The samples of these rows."""
         weight = None if self.weight is None else self.weight[index]
-        return replace(self, X=self.X[index], y=self.y[index], weight=weight)
+        place = None if self.place is None else self.place[index]
+        return replace(self, X=self.X[index], y=self.y[index], weight=weight, place=place)
 
     def least_squares(self, form: Parametrisation, coordinates: Coordinates) -> InMemoryLeastSquares:
         """The loss of a parametrisation in these coordinates."""

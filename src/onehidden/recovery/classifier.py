@@ -17,6 +17,7 @@ from onehidden.network import OneHiddenNet
 from onehidden.options import Options, documented
 from onehidden.recovery.estimating import (
     Estimating,
+    WeightedSample,
     canonical_rows,
     checked_weight,
     rank,
@@ -25,7 +26,7 @@ from onehidden.recovery.estimating import (
     with_all_columns,
 )
 from onehidden.recovery.record import Recovery
-from onehidden.recovery.recover import most_units, recover
+from onehidden.recovery.recover import most_units, recover_sample
 from onehidden.refused import Refused
 
 
@@ -110,15 +111,16 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
         self.plain_: Any = None
         rows = canonical_rows(matrix, code.astype(float), weight, options.seed)
         code = rows.y.astype(int)
-        trouble = self._recovered(rows.X, code, rows.weight, options)
+        trouble = self._recovered(rows, options)
         if self.recovery_ is None:
             self.plain_ = LogisticFallback.fitted(rows.X, code, rows.weight, len(self.classes_))
         if trouble:
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
 
-    def _recovered(self, X: np.ndarray, code: np.ndarray, weight: np.ndarray | None, options: Options) -> str:
+    def _recovered(self, rows: WeightedSample, options: Options) -> str:
         """Fit the network; the reason why it is doubtful, or why there is none."""
+        X, code, weight = rows.X, rows.y.astype(int), rows.weight
         outputs, columns, d = len(self.classes_) - 1, varying_columns(X), X.shape[1]
         X = X[:, columns]
         if X.shape[1] == 0 or len(np.unique(code)) <= outputs:
@@ -132,7 +134,7 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
         hidden = hidden if hidden is None else min(hidden, most)
         options = replace(options, hidden=hidden, family="softmax")
         try:
-            found: Recovery = recover(X, code, **options.arguments(), sample_weight=weight)
+            found = recover_sample(X, code, weight, rows.place, options)
         except Refused as reason:
             return f"{reason}: logistic regression stands in"
         plain = LogisticFallback.fitted(X, code, weight, outputs + 1)

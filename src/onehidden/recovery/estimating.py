@@ -65,6 +65,7 @@ class WeightedSample:
     y: np.ndarray
     weight: np.ndarray | None
     repeated: bool = False  # whether rows stand more than once
+    place: np.ndarray | None = None  # numbers of the rows in the caller's table, where they were sorted
 
     @property
     def mean(self) -> Any:
@@ -85,16 +86,22 @@ def canonical_rows(
         return WeightedSample(X, y, None)
     d = X.shape[1]
     weight = np.ones(len(y)) if weight is None else weight
-    table, place = np.unique(np.column_stack([X, y])[weight > 0], axis=0, return_inverse=True)
-    weight = np.bincount(place.ravel(), weight[weight > 0])
+    counted = np.flatnonzero(weight > 0)
+    table, number = np.unique(np.column_stack([X, y])[counted], axis=0, return_inverse=True)
+    number = number.ravel()
+    copies, weight = np.bincount(number), np.bincount(number, weight[counted])
     # Sorted rows would make any later split by position a split by value.
     mixed = stream(seed, "order of the rows").permutation(len(table))
-    table, weight, repeated = table[mixed], weight[mixed], False
+    weight, repeated, times = weight[mixed], False, np.ones(len(table), int)
     if np.all(weight == np.round(weight)) and weight.sum() <= most_copies * max(len(table), 1000):
-        repeated = weight.sum() > len(table)
-        table, weight = np.repeat(table, weight.astype(int), axis=0), None
+        repeated, times, weight = weight.sum() > len(table), weight.astype(int), None
+    rows = np.repeat(mixed, times)
+    table, copy = table[rows], np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
+    # Copies stand where they stood in the caller's table; what weights add, beside the last of them.
+    by_row, first = counted[np.argsort(number, kind="stable")], np.cumsum(copies) - copies
+    place = by_row[first[rows] + np.minimum(copy, copies[rows] - 1)]
     inputs, target = np.ascontiguousarray(table[:, :d]), np.ascontiguousarray(table[:, d:])
-    return WeightedSample(inputs, target[:, 0] if y.ndim == 1 else target, weight, bool(repeated))
+    return WeightedSample(inputs, target[:, 0] if y.ndim == 1 else target, weight, bool(repeated), place)
 
 
 def varying_columns(X: np.ndarray) -> np.ndarray:

@@ -28,7 +28,7 @@ from onehidden.recovery.estimating import (
     with_all_columns,
 )
 from onehidden.recovery.record import Recovery
-from onehidden.recovery.recover import most_units, recover
+from onehidden.recovery.recover import most_units, recover_sample
 
 
 class _ScoreParameterAndMethod:
@@ -192,7 +192,7 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
         if options.score == "auto" and (n < 300 or rows.repeated):
             options = replace(options, score="gaussian")  # few or repeated rows estimate no other input model
         options = replace(options, hidden=hidden)
-        found = recover(rows.X[:, columns], rows.y, **options.arguments(), sample_weight=rows.weight)
+        found = recover_sample(rows.X[:, columns], rows.y, rows.weight, rows.place, options)
         if not found.converged and found.prediction is not None:
             trouble.append(found.prediction.message)
         return with_all_columns(found, columns, d), trouble

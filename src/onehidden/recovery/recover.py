@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import numpy.typing as npt
 
 from onehidden import __version__, data, machine
@@ -19,7 +20,7 @@ from onehidden.recovery.outcome import recorded
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.solve import problem_of, solve
 from onehidden.recovery.streamed import recover_source
-from onehidden.recovery.target import read_target
+from onehidden.recovery.target import Target, read_target
 from onehidden.run import Progress, Run
 from onehidden.starts.candidate import Start
 
@@ -108,6 +109,11 @@ def recover(
     if client is not None:
         raise ValueError("a client reads a streamed source: open the data with data.open(…, stream=True)")
     target = read_target(X, y, sample_weight, options.family, options.link, offset, trials)
+    return recovered(target, options, run, checkpoint)
+
+
+def recovered(target: Target, options: Options, run: Run, checkpoint: object = None) -> Recovery:
+    """The recovery of a target that was read."""
     samples, d = target.samples, target.samples.X.shape[1]
     options.check_inputs(d)
     problem = problem_of(samples, options, target.family, target.offset, target.trials)
@@ -120,6 +126,17 @@ def recover(
     with machine.threads_for(problem.with_width(units).form.size):
         found = solve(problem, options, run.within(_OWN))
         return recorded(found, found.noise_known or problem, target, options, run)
+
+
+@in_double
+def recover_sample(
+    X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, place: np.ndarray | None, options: Options
+) -> Recovery:
+    """``recover`` on rows that were sorted: ``place`` has their numbers in the caller's table."""
+    run = Run(options.seed, options.max_seconds, options.progress)
+    target = read_target(X, y, weight, options.family, options.link, None, None)
+    target = replace(target, samples=replace(target.samples, place=place))
+    return recovered(target, options, run)
 
 
 def most_units(form: Parametrisation, n: int) -> int:

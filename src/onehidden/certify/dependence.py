@@ -1,0 +1,139 @@
+"""Whether the order of the rows matters: residuals of neighbouring rows compared with those of permuted rows.
+
+Neighbours that are alike (repeated measurements, a drift, a time series) are not independent evidence. For
+each lag l the sum of r_t r_(t+l) is divided by the root of the sum of r_t² r_(t+l)², and the squares of the
+positive ones are added up. Only residuals that agree with their neighbours make standard errors too small; a
+fit leaves residuals of neighbours in x that disagree, so that the negative ones mean nothing where a table is
+sorted by a column. The law of the sum is that of the same residuals in a random order: exact for residuals
+that are exchangeable, however few, skewed or rare.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import rankdata
+
+from onehidden.certify import levels
+from onehidden.certify.local_fit import LocalFit
+from onehidden.checks import About, Check, at_least, not_evaluated
+from onehidden.fit.problem import Problem
+from onehidden.fit.rows import Inputs, Numbers, Target, Weight
+from onehidden.fit.samples import Samples
+from onehidden.network import OneHiddenNet
+from onehidden.streams import stream
+
+
+def order_checks(local: LocalFit, given: Problem, fewest: int = 10) -> list[Check]:
+    """Whether residuals depend on those of the rows before, in the order in which the caller gave the rows.
+
+    ``given`` has the target as it was given, ``local`` the weighted residuals; the order of fewer than
+    ``fewest`` rows says nothing.
+    """
+    name, level = "independent rows", levels.DEPENDENCE.value
+    if isinstance(given.rows, Samples):
+        residuals, y = local.residuals, given.rows.y.reshape(given.n, -1)
+        if given.rows.place is not None:
+            order = np.argsort(given.rows.place, kind="stable")
+            residuals, y = residuals[order], y[order]
+    else:
+        kept = given.fold(partial(RowsInOrder, local.inner, given.n))
+        residuals, y = kept.result()
+    if len(residuals) < fewest:
+        return [not_evaluated(name, level, f"the order of fewer than {fewest} rows says nothing")]
+    each = [dependence_p_value(r) for r, t in zip(residuals.T, y.T, strict=True) if not is_sorted(t)]
+    if not each:
+        return [not_evaluated(name, level, "the order of rows that are sorted by y says nothing")]
+    p_value = min(1.0, len(each) * min(each))  # the smallest of several outputs' (Bonferroni)
+    advice = (
+        "p-value, by permutation, of residuals that are no more like those of the rows before than in a "
+        "random order; below the bound neighbouring rows are not independent evidence and the standard "
+        "errors are too small: add the column that orders or groups the rows, or keep one row of each group"
+    )
+    return [at_least(name, p_value, level, advice, About.ERRORS)]
+
+
+def dependence_p_value(
+    residual: Float[np.ndarray, " n"],
+    lags: int = 5,
+    most_draws: int = 1999,
+    exceedances: int = 20,
+    most_rows: int = 100_000,
+) -> float:
+    """The p-value of residuals that are no more alike their neighbours than in a random order.
+
+    Permutations are drawn until ``exceedances`` of them reach the statistic (Besag and Clifford 1991) or
+    ``most_draws`` are made. They have a stream of their own: no seed and no value of the data moves them.
+    Of more than ``most_rows`` rows runs of 1000, evenly spread, are compared.
+    """
+    r = _runs(residual, most_rows)
+    n = len(r)
+    lags = max(1, min(lags, n // 4))
+    own, draw = _alike(r[None], lags)[0], stream(0, "rows in random order")
+    found = drawn = 0
+    while drawn < most_draws:
+        batch = min(most_draws - drawn, max(1, min(max(exceedances, drawn), 1_000_000 // n)))
+        reached = _alike(draw.permuted(np.tile(r, (batch, 1)), axis=1), lags) >= own * (1 - 1e-9)
+        if found + reached.sum() >= exceedances:
+            last = int(np.flatnonzero(np.cumsum(reached) == exceedances - found)[0])
+            return exceedances / (drawn + last + 1)
+        found, drawn = found + int(reached.sum()), drawn + batch
+    return (found + 1) / (drawn + 1)
+
+
+def _alike(r: Float[np.ndarray, "m n"], lags: int) -> Float[np.ndarray, " m"]:
+    """The sum over lags of the squared standardised sums of products, where these are positive."""
+    total = np.zeros(len(r))
+    for lag in range(1, lags + 1):
+        product = r[:, lag:] * r[:, :-lag]
+        size = np.sqrt(np.einsum("mn,mn->m", product, product))
+        total += np.maximum(product.sum(axis=1) / np.maximum(size, np.finfo(float).tiny), 0.0) ** 2
+    return total
+
+
+def is_sorted(y: Float[np.ndarray, " n"], enough: float = 0.98) -> bool:
+    """Whether rows are sorted by y, up or down: then residuals of neighbours are alike whatever made them."""
+    rank = rankdata(y)
+    up = np.sort(rank)
+    if up[0] == up[-1]:
+        return True
+    return bool(max(np.corrcoef(rank, up)[0, 1], np.corrcoef(rank, up[::-1])[0, 1]) > enough)
+
+
+def _runs(values: np.ndarray, most: int, run: int = 1000) -> np.ndarray:
+    """All rows, or of more than ``most`` every so many-th run of neighbours."""
+    return values[_in_runs(np.arange(len(values)), len(values), most, run)] if len(values) > most else values
+
+
+def _in_runs(row: np.ndarray, n: int, most: int, run: int = 1000) -> np.ndarray:
+    """Whether rows, by number, are in a run of neighbours that is kept: about ``most`` of n."""
+    return (row // run) % max(1, -(-n // most)) == 0
+
+
+class RowsInOrder:
+    """Accumulator of residuals and target of runs of neighbouring rows, about ``most`` of n in all."""
+
+    def __init__(self, network: OneHiddenNet, n: int, most: int = 100_000) -> None:
+        self.network, self.n, self.most = network, n, most
+        self._parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> RowsInOrder:
+        kept = _in_runs(row, self.n, self.most)
+        if kept.any():
+            root = 1.0 if weight is None else np.sqrt(weight[kept])[:, None]
+            target = y[kept].reshape(int(kept.sum()), -1)
+            fitted = self.network.predict(Z[kept]).reshape(target.shape)
+            self._parts.append((row[kept], root * (fitted - target), target))
+        return self
+
+    def merge(self, other: RowsInOrder) -> RowsInOrder:
+        self._parts += other._parts
+        return self
+
+    def result(self) -> tuple[Float[np.ndarray, "m q"], Float[np.ndarray, "m q"]]:
+        """Residuals and target, in the order of the rows."""
+        row, residuals, y = (np.concatenate(columns) for columns in zip(*self._parts, strict=True))
+        order = np.argsort(row, kind="stable")
+        return residuals[order], y[order]
