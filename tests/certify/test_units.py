@@ -1,10 +1,16 @@
 """Which rows see which units: counts against plain loops, and halves against their own noise."""
 
+import jax.numpy as jnp
 import numpy as np
+from helpers import normal, planted
 
+import onehidden as oh
 from onehidden import OneHiddenNet
+from onehidden.activations import Activation
 from onehidden.certify.alternatives import half_sample_check
+from onehidden.certify.evaluate import certify
 from onehidden.certify.units import CountPatterns, rows_needed
+from onehidden.run import Run
 
 N = 500
 
@@ -64,3 +70,20 @@ def test_a_unit_that_is_always_on_is_told_from_none():
 def test_half_samples_disagree_where_a_fit_follows_noise():
     assert half_sample_check(0.05, variance=1.0, freedom=20, n=1000).passed
     assert not half_sample_check(1.5, variance=1.0, freedom=20, n=1000).passed
+
+
+def test_multiples_of_one_direction_are_units_of_their_own():
+    """A sum of exponentials of one input, like Lanczos1 of NIST: its rates are determined."""
+    g = Activation("exp", jnp.exp, jnp.exp)
+    x = np.linspace(0, 1.2, 30)[:, None]
+    truth = OneHiddenNet([[-1.1], [-4.3]], [0.8, 1.7], activation=g)
+    r = oh.recover(x, truth.predict(x), 2, activation=g, bias=False, intercept=False, max_seconds=30)
+    assert r.status == "exact"
+    assert np.allclose(np.sort(r.network.weights.ravel()), [-4.3, -1.1], rtol=1e-6)
+
+
+def test_a_homogeneous_unit_twice_is_parallel():
+    truth = OneHiddenNet([[0.6, 0.8], [1.2, 1.6]], [1.0, 0.5])
+    X = normal(200, 2)
+    problem = planted(truth, X)
+    assert "parallel" in certify(truth, problem, Run()).message

@@ -80,7 +80,9 @@ def equivalent_sets(
     """
     g = network.activation
     if g.reversal is None:
-        return EquivalentSets(False, (), (), False, f"no law for the reversal of {g.name} is known")
+        if _may_reverse(g):
+            return EquivalentSets(False, (), (), False, f"no law for the reversal of {g.name} is known")
+        return EquivalentSets(True, (), (), False, "a reversed unit is no unit of the same activation")
     if g.sign_free:
         reason = "a reversal changes nothing that canonical form does not fix"
         return EquivalentSets(True, (), (), False, reason)
@@ -100,6 +102,17 @@ def equivalent_sets(
     else:
         reason = f"whether units can be reversed was not settled: {found.reason}"
     return EquivalentSets(found.complete, found.sets, networks, False, reason)
+
+
+def _may_reverse(g: Activation, degree: int = 3, reach: float = 3.0) -> bool:
+    """Whether g(-t) - g(t) or g(-t) + g(t) is a polynomial of so low a degree, for |t| up to ``reach``."""
+    t = np.linspace(-reach, reach, 61)
+    powers = np.vander(t / reach, degree + 1)
+    for change in (g(-t) - g(t), g(-t) + g(t)):
+        left = change - powers @ np.linalg.lstsq(powers, change, rcond=None)[0]
+        if np.max(np.abs(left)) <= 1e-8 * np.max(np.abs(g(t))):
+            return True
+    return False
 
 
 def reversed_units(

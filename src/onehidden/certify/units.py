@@ -188,9 +188,7 @@ def undetermined_units(
     ``inner`` is the network in whitened coordinates for a target of unit variance. Undetermined weights
     change no residual; ``least`` is the share of std(y) below which a unit of an exact fit adds nothing.
     """
-    planes = np.column_stack([inner.weights, inner.bias])
-    planes = planes / np.maximum(np.linalg.norm(planes, axis=1, keepdims=True), np.finfo(float).tiny)
-    parallel = np.abs(planes @ planes.T) > 1 - np.sqrt(np.finfo(float).eps)
+    parallel = _same_units(inner)
     kinked, needed = network.activation.homogeneity is not None, rows_needed(inner.n_inputs)
     found: Undetermined = {}
     clear = in_errors(network.output, errors.output)
@@ -217,6 +215,19 @@ def undetermined_units(
         reason = f"{tell} units {pair[0] + 1} and {pair[1] + 1} apart"
         found = {i: (Cause.APART, reason) for i in pair} | found
     return found
+
+
+def _same_units(inner: OneHiddenNet) -> Bool[np.ndarray, "k k"]:
+    """(k, k) whether two units are one, up to sign and, where g is homogeneous, up to scale.
+
+    Other g tell multiples of a plane apart: exp(-t) and exp(-3 t) are two functions.
+    """
+    planes = np.column_stack([inner.weights, inner.bias])
+    length = np.maximum(np.linalg.norm(planes, axis=1), np.finfo(float).tiny)
+    scale = np.outer(length, length)
+    if inner.activation.homogeneity is None:
+        scale = np.maximum(length[:, None], length) ** 2
+    return np.abs(planes @ planes.T) / scale > 1 - np.sqrt(np.finfo(float).eps)
 
 
 def in_errors(output: Float[np.ndarray, "k ..."], errors: Float[np.ndarray, "k ..."]) -> np.ndarray:
