@@ -22,9 +22,8 @@ from onehidden import activations, laws
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.moments import score_moments
-from onehidden.moments.packing import unpack
-from onehidden.moments.products import ProductSums
-from onehidden.moments.streaming import hermite_scores
+from onehidden.moments.passes import hermite_scores
+from onehidden.moments.products import ProductSums, unpack
 from onehidden.precision import double
 from onehidden.scores.local_gaussian import local_moments, prepare
 from onehidden.streams import derived_seed, stream

@@ -24,8 +24,8 @@ from onehidden import activations, laws
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.moments import score_moments
+from onehidden.moments.passes import hermite_scores
 from onehidden.moments.products import ProductSums
-from onehidden.moments.streaming import hermite_scores
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.streams import stream
 

@@ -11,10 +11,8 @@ import pytest
 from onehidden import activations, laws
 from onehidden.machine import sent
 from onehidden.moments import score_moments
-from onehidden.moments.accumulator import MomentAccumulator
-from onehidden.moments.packing import multiplicities, places, sorted_indices, unpack
-from onehidden.moments.products import ProductSums
-from onehidden.moments.streaming import hermite_scores, rows_at_a_time
+from onehidden.moments.passes import MomentPass, rows_at_a_time
+from onehidden.moments.products import ProductSums, multiplicities, places, sorted_indices, unpack
 from onehidden.precision import double
 
 
@@ -132,9 +130,9 @@ def test_rough_sums_on_a_device_keep_four_digits_whatever_the_scale():
 def test_rows_on_an_accelerator_are_many_but_bounded(monkeypatch):
     assert rows_at_a_time(50) == 4096
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    monkeypatch.setattr("onehidden.moments.streaming.memory", lambda: 100 << 30)
+    monkeypatch.setattr("onehidden.moments.passes.memory", lambda: 100 << 30)
     assert rows_at_a_time(50) == 262_144
-    monkeypatch.setattr("onehidden.moments.streaming.memory", lambda: 40 << 30)
+    monkeypatch.setattr("onehidden.moments.passes.memory", lambda: 40 << 30)
     assert 2 << 30 < 24 * rows_at_a_time(200) * 200 * 201 // 2 <= 4 << 30
 
 
@@ -199,9 +197,9 @@ def test_moments_do_not_depend_on_batch_size_and_merge():
         for m in whole.orders:
             np.testing.assert_allclose(parts[m], whole[m], rtol=0, atol=1e-12)
             np.testing.assert_allclose(parts.standard_error(m), whole.standard_error(m), rtol=1e-10)
-    halves = [MomentAccumulator(5, (2, 4), None, -1) for _ in range(2)]
+    halves = [MomentPass(law, (2, 4)) for _ in range(2)]
     for half, rows in zip(halves, (slice(0, 400), slice(400, None)), strict=True):
-        half.update(X[rows], y[rows], product=hermite_scores(X[rows]))
+        half.update((X[rows], y[rows]))
     merged = halves[0].merge(halves[1]).result()
     plain = score_moments(X, y, law, orders=(2, 4), control_degree=-1)
     np.testing.assert_allclose(merged[4], plain[4], atol=1e-12)

@@ -11,7 +11,7 @@ from onehidden.data import open as open_data
 from onehidden.moments import MomentPass, score_moments
 from onehidden.moments.components import component_moments
 from onehidden.moments.in_subspace import Design, contracted_fourth, cross, features, moment
-from onehidden.moments.streaming import ControlPass
+from onehidden.moments.passes import ControlPass
 
 D, K, N = 5, 3, 600
 LAWS = [None, LogisticProduct(D)]

@@ -9,9 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden.laws import Gaussian, GaussianMixture
-from onehidden.moments.accumulator import ScoreMoments
-from onehidden.moments.streaming import ControlPass, MomentPass
-from onehidden.moments.weighting import Weight, effective_rows
+from onehidden.moments.passes import ControlPass, MomentPass, ScoreMoments, Weight, effective_rows
 from onehidden.scores import MixtureScore
 from onehidden.streams import stream
 

@@ -18,9 +18,8 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden.laws.base import BLOCK, Score
-from onehidden.moments.packing import pack, sorted_indices, symmetric_part, z_of_norm
-from onehidden.moments.streaming import MomentPass
-from onehidden.moments.weighting import Weight, of_rows
+from onehidden.moments.passes import MomentPass, Weight, of_rows
+from onehidden.moments.products import pack, sorted_indices, symmetric_part, z_of_norm
 from onehidden.precision import in_double
 from onehidden.streams import stream
 

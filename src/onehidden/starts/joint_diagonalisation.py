@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden.moments.packing import symmetric_part
+from onehidden.moments.products import symmetric_part
 from onehidden.refused import Refused
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.streams import stream

@@ -31,7 +31,7 @@ from onehidden.moments.components import (
     moments_in_reach,
     variance_of,
 )
-from onehidden.moments.weighting import checked_samples
+from onehidden.moments.passes import checked_samples
 from onehidden.precision import in_double
 from onehidden.refused import Refused
 from onehidden.run import Run

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden.activations import Activation
-from onehidden.moments.weighting import Weight, of_rows, rooted, weighted_mean
+from onehidden.moments.passes import Weight, of_rows, rooted, weighted_mean
 from onehidden.network import OneHiddenNet
 
 

@@ -26,7 +26,7 @@ from onehidden.activations import Activation
 from onehidden.fit.problem import Problem
 from onehidden.laws.base import Score
 from onehidden.moments.in_subspace import Moment, contracted_fourth, moment, moments_inside
-from onehidden.moments.weighting import checked_samples, effective_rows
+from onehidden.moments.passes import checked_samples, effective_rows
 from onehidden.network import OneHiddenNet
 from onehidden.refused import Refused
 from onehidden.run import Run

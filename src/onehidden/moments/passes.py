@@ -1,0 +1,582 @@
+"""Score moments T_m = E[y S_m(x)], m = 1 … 4, of a sample or a streamed source: two passes of mergeable sums.
+
+E[q(x) S_m(x)] = 0 for every polynomial q of degree below m, so y may be replaced by its residual: the
+moment keeps its expectation and loses most of its variance. The first pass fits the polynomial.
+
+Weights say how much each row counts: (n,) numbers of at least zero, or None where all count alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Self, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
+
+from onehidden.activations import xp
+from onehidden.data.reduction import connected, reduce
+from onehidden.data.source import BATCH_ROWS, Batch, Source
+from onehidden.laws import Gaussian
+from onehidden.laws.base import Score, require_valid_orders
+from onehidden.machine import memory, on_accelerator, sent
+from onehidden.moments.products import Array, ProductSums, pack, places, unpack, z_of_norm
+from onehidden.precision import in_double
+
+Rows = Batch | tuple[Array, np.ndarray] | tuple[Array, np.ndarray, np.ndarray | None]
+Weight = Float[np.ndarray, " n"] | None
+
+
+def checked_weight(weight: npt.ArrayLike | None, n: int) -> Weight:
+    """Scale the weights of n rows to mean one; refuse what is no weight."""
+    if weight is None:
+        return None
+    array = np.asarray(weight, float)
+    if array.shape != (n,):
+        raise ValueError(f"weight must have one number for each of the {n} rows, got shape {array.shape}")
+    if not np.all(np.isfinite(array)) or np.any(array < 0) or not np.any(array > 0):
+        raise ValueError("weight must be finite and not negative, with some of it above zero")
+    return array / np.mean(array)
+
+
+def checked_samples(
+    X: npt.ArrayLike, y: npt.ArrayLike | None, weight: npt.ArrayLike | None
+) -> tuple[Any, np.ndarray, Weight]:
+    """X (n, d), y (n,) and weights of mean one, in double precision and finite; refuse what is not."""
+    X, y = X if isinstance(X, jax.Array) else np.asarray(X, float), np.asarray(y, float)
+    if X.ndim != 2 or y.shape != (len(X),):
+        raise ValueError(f"expected X (n, d) and y (n,), got shapes {X.shape} and {y.shape}")
+    if not (xp(X).isfinite(X).all() and np.isfinite(y).all()):
+        raise ValueError("X and y must be finite: they hold NaN or infinity")
+    return X, y, checked_weight(weight, len(y))
+
+
+def weighted_mean(values: np.ndarray, weight: Weight) -> np.ndarray:
+    """Σ v a / Σ v over the rows of a."""
+    return np.asarray(np.mean(values, axis=0) if weight is None else weight @ values / np.sum(weight))
+
+
+def rooted(values: np.ndarray, weight: Weight) -> np.ndarray:
+    """Rows times the root of their weight: least squares on them is weighted least squares."""
+    return values if weight is None else values * np.sqrt(weight).reshape(-1, *[1] * (values.ndim - 1))
+
+
+def of_rows(weight: Weight, rows: slice | np.ndarray) -> Float[np.ndarray, " m"] | None:
+    """Return the weights of some of the rows."""
+    return None if weight is None else weight[rows]
+
+
+def effective_rows(weight: Weight, n: int) -> float:
+    """(Σ v)² / Σ v²: as many rows of equal weight would give means of the same variance."""
+    return float(n) if weight is None else float(np.sum(weight) ** 2 / np.sum(weight**2))
+
+
+@dataclass(frozen=True)
+class Control:
+    """A polynomial of degree 0, 1 or 2 in coordinates u: c + <l, u> + sum_{i<=j} q_ij u_i u_j.
+
+    At order m only degrees under m leave the expectation alone, so one polynomial is fitted for each
+    degree and ``residual`` takes the best that the order allows.
+    """
+
+    coefficients: tuple[np.ndarray, ...]  # one vector for each degree 0, 1, …
+
+    def residual(self, u: Array, y: Array, order: int) -> Array:
+        """Subtract from y the best fitted polynomial of degree below ``order``."""
+        degree, r = min(order, len(self.coefficients)) - 1, u.shape[1]
+        fitted = self.coefficients[degree]
+        y = y - fitted[0]
+        if degree > 0:
+            y = y - u @ fitted[1 : 1 + r]
+        if degree > 1:
+            upper = np.zeros((r, r))
+            upper[np.triu_indices(r)] = fitted[1 + r :]
+            # NumPy's function would bring JAX arrays back to the host.
+            y = y - xp(u).einsum("ni,ni->n", u @ upper, u)
+        return y
+
+
+def _solved(gram: Array, cross: np.ndarray, sizes: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """Return the least-squares coefficients of the leading columns, for each number of them.
+
+    One Cholesky factor at unit diagonal serves all, on the device of the matrix; a pseudo-inverse where
+    columns repeat each other.
+    """
+    from scipy import linalg
+
+    place, solve = xp(gram), jax.scipy.linalg.cho_solve if isinstance(gram, jax.Array) else linalg.cho_solve
+    diagonal = place.diag(gram)
+    scale = 1 / place.sqrt(place.where(diagonal > 0, diagonal, 1.0))
+    scaled, cross = gram * scale[:, None] * scale[None, :], scale * cross
+    fits, factor = [], None
+    for size in reversed(sizes):
+        part = slice(0, size)
+        factor = _factor(scaled[part, part]) if factor is None else factor[part, part]
+        if factor is None:
+            found = np.linalg.lstsq(np.asarray(scaled[part, part]), np.asarray(cross[part]), rcond=1e-12)[0]
+        else:
+            found = solve((factor, True), cross[part])
+        fits.append(np.asarray(scale[part] * found))
+    return tuple(reversed(fits))
+
+
+def _factor(gram: Array, independent: float = 1e-6) -> Any:
+    """Return the lower Cholesky factor; None where columns repeat each other: its diagonal shows that."""
+    try:
+        lower = xp(gram).linalg.cholesky(gram)
+    except np.linalg.LinAlgError:
+        return None
+    return lower if np.min(np.diag(lower)) > independent else None  # not a number is not above it
+
+
+@dataclass(frozen=True)
+class ScoreMoments:
+    """The moments of a sample: ``t[m]`` is the (r, …, r) tensor T_m in the coordinates asked for.
+
+    Attributes
+    ----------
+    n : int or float
+        Samples behind the means; with weights v the number (sum v)^2 / sum(v^2) of equal ones.
+    orders : tuple of int
+        Which m are there.
+    control_degree : int
+        Degree of the control variate used (at order m never m or more).
+    """
+
+    n: int | float
+    orders: tuple[int, ...]
+    control_degree: int
+    _mean: dict[int, np.ndarray] = field(repr=False)
+    _variance: dict[int, np.ndarray] = field(repr=False)
+    _r: int = field(repr=False)
+    _transform: np.ndarray | None = field(repr=False, default=None)
+
+    def __getitem__(self, order: int) -> np.ndarray:
+        return self._dense(self._entry(self._mean, order), order, self._transform)
+
+    def standard_error(self, order: int) -> np.ndarray:
+        """Return the standard error of each entry of T_m.
+
+        After an affine change of coordinates entries are combined as if uncorrelated, which they are
+        when y carries no signal.
+
+        Parameters
+        ----------
+        order : int
+            The order m.
+
+        Returns
+        -------
+        ndarray of shape (r, …, r)
+            The standard errors.
+        """
+        squared = None if self._transform is None else self._transform**2
+        variance = self._entry(self._variance, order) / self.n
+        return np.sqrt(self._dense(variance, order, squared))
+
+    def signal(self, order: int) -> float:
+        """Compare |T_m|^2 with what noise alone gives.
+
+        Parameters
+        ----------
+        order : int
+            The order m.
+
+        Returns
+        -------
+        float
+            The difference in standard deviations of the noise.
+        """
+        error = self._entry(self._variance, order) / self.n
+        return z_of_norm(self._mean[order], error, self._r, order)
+
+    def _entry(self, table: dict[int, np.ndarray], order: int) -> np.ndarray:
+        if order not in table:
+            raise ValueError(f"order {order} was not accumulated: the orders are {self.orders}")
+        return table[order]
+
+    def _dense(self, values: np.ndarray, order: int, transform: np.ndarray | None) -> np.ndarray:
+        full = unpack(values, self._r, order)
+        if transform is not None:
+            for _ in range(order):  # each contraction moves its axis to the end
+                full = np.tensordot(full, transform, axes=(0, 1))
+        return full
+
+
+class _Pass:
+    """A sum over raw batches: ``update(batch)``, ``merge(other)``, ``result()``."""
+
+    def __init__(self, score: Score | None, subspace: npt.ArrayLike | None) -> None:
+        self._frame = frame_of(score, subspace)
+        self._counts = np.zeros(3)  # rows, sum v and sum v² of their weights v
+        self._sums: list[ProductSums] = []
+
+    @in_double
+    def update(self, batch: Rows) -> Self:
+        """Add a batch.
+
+        Parameters
+        ----------
+        batch : Batch or tuple
+            The rows, their targets and weights.
+
+        Returns
+        -------
+        Self
+            The pass itself.
+        """
+        for X, y, weight in _pieces(batch, self._frame.r):
+            v = np.ones(len(y)) if weight is None else weight
+            self._counts += len(y), np.sum(v), np.sum(v**2)
+            self._add(X, y, weight)
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Add the sums of another pass.
+
+        Parameters
+        ----------
+        other : Self
+            A pass over other rows.
+
+        Returns
+        -------
+        Self
+            The pass itself.
+        """
+        if [(one.r, one.order) for one in self._sums] != [(one.r, one.order) for one in other._sums]:
+            raise ValueError("only passes of the same coordinates and orders merge")
+        self._counts += other._counts
+        for mine, theirs in zip(self._sums, other._sums, strict=True):
+            mine.merge(theirs)
+        return self
+
+    def _add(self, X: Array, y: np.ndarray, weight: Weight) -> None:
+        raise NotImplementedError
+
+
+class ControlPass(_Pass):
+    """The polynomial of low degree to take off y, by regression: the pass before a ``MomentPass``.
+
+    The columns 1; u_i; u_i u_j have the raw moments of u up to order four as their Gram matrix, each of
+    which is summed once.
+    """
+
+    def __init__(self, score: Score | None, degree: int = 2, subspace: npt.ArrayLike | None = None) -> None:
+        if degree not in (0, 1, 2):
+            raise ValueError(f"control_degree must be 0, 1 or 2, got {degree}")
+        super().__init__(score, subspace)
+        self.degree = degree
+        self._gram = [ProductSums(self._frame.r, m) for m in range(2 * degree + 1)]
+        self._cross = [ProductSums(self._frame.r, m) for m in range(degree + 1)]
+        self._sums = [*self._gram, *self._cross]
+
+    def _add(self, X: Array, y: np.ndarray, weight: Weight) -> None:
+        u = self._frame.coordinates(X)
+        first = by_coordinate(u)
+        second = first * first
+        powers = first, second, first * second, second * second
+        values, counts = beside(u, y), beside(u, np.ones(len(y)) if weight is None else weight)
+        for sums, factor in ((self._gram, counts), (self._cross, counts * values)):
+            for one in sums:
+                one.update(factor, powers)
+
+    @in_double
+    def result(self) -> Control:
+        r, degrees = self._frame.r, range(self.degree + 1)
+        moments = [one.where_it_lies() for one in self._gram]
+        cross = np.concatenate([one.result() for one in self._cross])
+        gram = xp(moments[0]).block([[moments[i + j][places(r, i, j)] for j in degrees] for i in degrees])
+        sizes = (1, 1 + r, len(cross))[: self.degree + 1]
+        return Control(_solved(gram, cross, sizes))
+
+
+class MomentPass(_Pass):
+    """T_m = E[y S_m(x)] of raw batches: ``update(batch)``, ``merge(other)``, ``result()``.
+
+    A batch is a ``data.Batch`` or a tuple (X, y) or (X, y, weight). With weights v the mean is
+    sum(v e) / sum(v).
+
+    Parameters
+    ----------
+    score : Score or None
+        The input law, known or estimated; None for N(0, I), which needs a subspace.
+    orders : tuple of int
+        Among 1, 2, 3, 4.
+    control : Control or None
+        What a ``ControlPass`` over the same data returned, or None.
+    subspace : array_like of shape (d, r) or None
+        Moments contracted with its columns.
+    """
+
+    def __init__(
+        self,
+        score: Score | None,
+        orders: tuple[int, ...] = (1, 2, 3, 4),
+        control: Control | None = None,
+        subspace: npt.ArrayLike | None = None,
+    ) -> None:
+        orders = checked_orders(orders)
+        require_valid_orders(score, orders)
+        super().__init__(score, subspace)
+        self._control = control
+        self._mean = {m: ProductSums(self._frame.r, m) for m in orders}
+        self._square = {m: ProductSums(self._frame.r, m, roughly=True) for m in orders}
+        self._sums = [*self._mean.values(), *self._square.values()]
+
+    def _add(self, X: Array, y: np.ndarray, weight: Weight) -> None:
+        for rows, u, scores in self._frame.scored(X, tuple(self._mean)):
+            target = beside(u, y[rows])
+            squared = None if isinstance(scores, dict) else tuple(s * s for s in scores)
+            for m, total in self._mean.items():
+                residual = target if self._control is None else self._control.residual(u, target, m)
+                if weight is not None:
+                    residual = beside(u, weight[rows]) * residual
+                if squared is None:
+                    entries, values = pack(scores[m]), np.asarray(residual)
+                    total.add(values @ entries)
+                    self._square[m].add(values**2 @ entries**2)
+                else:
+                    total.update(residual, scores)
+                    self._square[m].update(residual**2, squared)
+
+    def result(self) -> ScoreMoments:
+        """Compute the moments of all rows added so far.
+
+        Returns
+        -------
+        ScoreMoments
+            The tensors with their standard errors.
+        """
+        rows, weight, squared_weight = self._counts.tolist()
+        if rows == 0:
+            raise ValueError("no samples were accumulated")
+        if not weight > 0:
+            raise ValueError("the weights of the samples add up to zero: give some of them weight")
+        mean = {m: total.result() / weight for m, total in self._mean.items()}
+        square = {m: total.result() / squared_weight for m, total in self._square.items()}
+        variance = {m: np.maximum(square[m] - mean[m] ** 2, 0.0) for m in mean}
+        count = weight**2 / squared_weight
+        n = int(count) if count == int(count) else count
+        degree = -1 if self._control is None else len(self._control.coefficients) - 1
+        return ScoreMoments(n, tuple(mean), degree, mean, variance, self._frame.r, self._frame.transform)
+
+
+def checked_orders(orders: Iterable[int]) -> tuple[int, ...]:
+    """Distinct orders among 1, 2, 3, 4, ascending."""
+    orders = tuple(sorted(set(orders)))
+    if not orders or any(m not in (1, 2, 3, 4) for m in orders):
+        raise ValueError(f"orders must be among 1, 2, 3, 4, got {orders}")
+    return orders
+
+
+def rows_at_a_time(r: int) -> int:
+    """Rows whose tables of pairs fit the cache of a CPU, or a tenth of the memory of an accelerator."""
+    if not on_accelerator():
+        return 4096
+    return max(256, min(262_144, int(0.1 * memory()) // (3 * 8 * (r * (r + 1) // 2))))
+
+
+def _pieces(batch: Rows, r: int) -> Iterator[tuple[Array, np.ndarray, np.ndarray | None]]:
+    if isinstance(batch, Batch):
+        X, y, weight = batch.X, batch.y, batch.weight
+    else:
+        X, y, weight = batch if len(batch) == 3 else (*batch, None)
+    if y is None:
+        raise ValueError("moments need the target: open the source with target=NAME, or give (X, y)")
+    step = rows_at_a_time(r)
+    for at in range(0, len(X), step):
+        rows = slice(at, at + step)
+        yield X[rows], y[rows], None if weight is None else weight[rows]
+
+
+def frame_of(score: Score | None, subspace: npt.ArrayLike | None) -> _GaussianFrame | _ScoreFrame:
+    """How scores are evaluated: in closed form for a Gaussian law, else by asking the score."""
+    if score is None:
+        if subspace is None:
+            raise ValueError("give a law, or a subspace for the moments of N(0, I)")
+        return _GaussianFrame(None, np.asarray(subspace, float))
+    if not callable(getattr(score, "score", None)):
+        raise ValueError(f"score must be a law or a fitted score, got {type(score).__name__}")
+    basis = None if subspace is None else np.asarray(subspace, float)
+    if basis is not None and (basis.ndim != 2 or len(basis) != score.n_inputs):
+        raise ValueError(f"subspace must be ({score.n_inputs}, r), got shape {basis.shape}")
+    return _GaussianFrame(score, basis) if isinstance(score, Gaussian) else _ScoreFrame(score, basis)
+
+
+class _GaussianFrame:
+    """Whitened coordinates of a Gaussian law: independent, with Hermite polynomials as 1-D scores."""
+
+    def __init__(self, law: Gaussian | None, basis: np.ndarray | None) -> None:
+        if law is None:  # N(0, I) seen through a basis: nothing of size d x d is formed
+            assert basis is not None
+            self._mean: np.ndarray | float = 0.0
+            self._to_u, R = np.linalg.qr(basis)
+            self.transform: np.ndarray | None = R.T
+            self.r = self._to_u.shape[1]
+            return
+        self._mean = law.mean
+        whiten = np.linalg.inv(np.linalg.cholesky(law.cov))
+        if basis is None and np.array_equal(law.cov, np.eye(law.n_inputs)):
+            self._to_u, self.transform = np.eye(law.n_inputs), None
+        else:
+            # S_m(x) contracted with B is the standard S_m contracted with W B = Q R.
+            Q, R = np.linalg.qr(whiten @ (np.eye(law.n_inputs) if basis is None else basis))
+            self._to_u, self.transform = whiten.T @ Q, R.T
+        self.r = self._to_u.shape[1]
+
+    def coordinates(self, X: Array) -> Array:
+        """On an accelerator, where there is one: all that follows is products of these."""
+        place = jnp if on_accelerator() else np
+        return (place.asarray(X) - self._mean) @ self._to_u
+
+    def at_hand(self, X: Array) -> Array:
+        """Return the inputs on the device that forms the sums, sent once if they fit."""
+        return sent(np.asarray(X)) if on_accelerator() and X.nbytes <= 1 << 30 else X
+
+    def scored(self, X: Array, orders: tuple[int, ...]) -> Iterator[tuple[slice, Array, Any]]:
+        """Rows, their coordinates, and s_1 … s_4 of these with one row a coordinate."""
+        u = self.coordinates(X)
+        yield slice(None), u, hermite_scores(by_coordinate(u))
+
+
+class _ScoreFrame:
+    """Any score, evaluated densely in the subspace."""
+
+    transform = None
+
+    def __init__(self, score: Score, basis: np.ndarray | None) -> None:
+        self.score, self.basis = score, basis
+        self.r = score.n_inputs if basis is None else basis.shape[1]
+
+    def at_hand(self, X: Array) -> Array:
+        return X
+
+    def coordinates(self, X: Array) -> Array:
+        return X if self.basis is None else X @ self.basis
+
+    def scored(self, X: Array, orders: tuple[int, ...]) -> Iterator[tuple[slice, Array, Any]]:
+        """Rows, their coordinates, and their score tensors by order; some rows at a time."""
+        X, step = np.asarray(X), max(1, (64 << 20) // (8 * self.r ** max(orders)))
+        for at in range(0, len(X), step):
+            rows = slice(at, at + step)
+            tensors = {m: self.score.score(X[rows], m, subspace=self.basis) for m in orders}
+            yield rows, self.coordinates(X[rows]), tensors
+
+
+def by_coordinate(values: Array) -> Array:
+    """(n, r) as (r, n), one run of memory a coordinate."""
+    return values.T if isinstance(values, jax.Array) else np.ascontiguousarray(np.asarray(values).T)
+
+
+def beside(u: Array, values: Array) -> Array:
+    """Values where u is: on the device, or as they are."""
+    return jnp.asarray(values) if isinstance(u, jax.Array) else values
+
+
+def hermite_scores(u: Array) -> tuple[Array, ...]:
+    """s_1..s_4 of the standard normal: the probabilists' Hermite polynomials, not normalised."""
+    squared = u * u
+    return u, squared - 1, u * (squared - 3), squared * (squared - 6) + 3
+
+
+P = TypeVar("P", ControlPass, MomentPass)
+_Arrays = tuple[Array, np.ndarray, np.ndarray | None]
+
+
+@in_double
+def score_moments(
+    X: npt.ArrayLike | Source,
+    y: npt.ArrayLike | None,
+    score: Score,
+    orders: tuple[int, ...] = (1, 2, 3, 4),
+    control_degree: int = 2,
+    subspace: npt.ArrayLike | None = None,
+    batch_size: int | None = None,
+    client: object = None,
+    weight: npt.ArrayLike | None = None,
+) -> ScoreMoments:
+    """T_m = E[y S_m(x)] = sum_i w_i kappa_{m,i} a_i^{(x)m} from samples.
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d) or Source
+        Samples; a ``data.Source`` holds the target, too.
+    y : array_like of shape (n,) or None
+        Target; None where X is a source.
+    score : Score
+        The input law, known or estimated: anything with ``n_inputs`` and ``score(X, order, subspace)``.
+    orders : tuple of int
+        Among 1, 2, 3, 4.
+    control_degree : int
+        Degree (0, 1, 2) of the polynomial of x regressed out of y; -1 for none. It is lowered to 1 where the
+        quadratic would have too many columns for the sample, and below the highest order.
+    subspace : array_like of shape (d, r) or None
+        Moments contracted with its columns, with r^m rather than d^m entries.
+    batch_size : int or None
+        Rows read at a time (None: as many as suit the device); changes the result by rounding only.
+    client : dask.distributed.Client or str or None
+        A Dask client or scheduler address for the passes over a source.
+    weight : array_like of shape (n,) or None
+        How much each row of X counts, or None; a source brings its own.
+
+    Returns
+    -------
+    ScoreMoments
+        The tensors ``t[m]`` with their standard errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import onehidden as oh
+    >>> law = oh.laws.Gaussian(np.zeros(2))
+    >>> X = law.sample(20_000, seed=0)
+    >>> t = oh.moments.score_moments(X, np.abs(X[:, 0]), law, orders=(2,))
+    >>> t[2].shape, bool(t.signal(2) > 5)
+    ((2, 2), True)
+    >>> round(float(t[2][0, 0]), 1)  # E[|z| (z^2 - 1)] = 0.798
+    0.8
+    """
+    orders, frame = checked_orders(orders), frame_of(score, subspace)
+    if isinstance(X, Source):
+        if y is not None or X.target_name is None:
+            raise ValueError("a source holds its target: open it with target=NAME and give None for y")
+        if weight is not None:
+            raise ValueError("a source holds its weights: open it with weight=NAME")
+        data, (n, d) = X, (X.n_rows, X.n_inputs)
+    else:
+        data = checked_samples(frame.at_hand(np.asarray(X, float)), y, weight)
+        n, d = data[0].shape
+        if n < 2:
+            raise ValueError(f"moments need at least 2 samples, got {n}")
+    if score.n_inputs != d:
+        raise ValueError(f"the score is one of {score.n_inputs} inputs, but X has {d} columns")
+    r = frame.r
+    batch_size = batch_size or max(BATCH_ROWS, rows_at_a_time(r))
+    # At order m a polynomial of degree m and more is of no use, and a quadratic needs rows for its columns.
+    quadratic = 1 + r + r * (r + 1) // 2 <= min(2048, n / 4)
+    degree = min(control_degree, max(orders) - 1, control_degree if quadratic else 1)
+    control = None
+    with connected(client, data if isinstance(data, Source) else None) as cluster:
+        if degree >= 0:
+            fit = partial(ControlPass, score, degree, subspace)
+            control = _over(data, fit, batch_size, cluster).result()
+        moments = partial(MomentPass, score, orders, control, subspace)
+        return _over(data, moments, batch_size, cluster).result()
+
+
+def _over(data: Source | _Arrays, make: Callable[[], P], rows: int, client: object) -> P:
+    """One pass over the samples in memory, or over the source."""
+    if isinstance(data, Source):
+        return reduce(data, make, client=client, rows=rows)
+    total = make()
+    X, y, weight = data
+    for at in range(0, len(X), rows):
+        part = slice(at, at + rows)
+        total.update((X[part], y[part], of_rows(weight, part)))
+    return total
