@@ -255,3 +255,43 @@ def test_two_units_that_few_samples_tell_apart_are_never_called_exact(seed):
     r = oh.recover(X, y, 5, seed=1, max_seconds=5)
     assert not r.converged or oh.match(r.network, truth).max_error < EXACT
     assert r.status != "exact"
+
+
+def grouped_data(groups, rows, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(groups), rows)
+    X = rng.standard_normal((groups * rows, 3))
+    net = oh.OneHiddenNet([[0.8, 0.6, 0], [0, -0.6, 0.8]], [2, -1.5], [0.3, -0.2], 0.3)
+    y = net.predict(X) + 0.5 * rng.standard_normal(groups)[labels] + 0.5 * rng.standard_normal(len(X))
+    order = rng.permutation(len(X))
+    return X[order], y[order], labels[order]
+
+
+def test_rows_of_a_group_share_noise_in_errors_tests_and_intervals(tmp_path):
+    X, y, groups = grouped_data(30, 12)
+    r = oh.recover(X, y, 2, groups=[f"site {g}" for g in groups], max_seconds=20)
+    share = next(check for check in r.checks if check.name == "groups")
+    assert share.value == pytest.approx(0.5, abs=0.15)
+    assert "30 groups" in share.advice
+    assert 5 < r.band_freedom < 29
+    few = oh.recover(*grouped_data(8, 40, seed=1)[:2], 2, groups=grouped_data(8, 40, seed=1)[2])
+    assert np.max(few.error_freedom.output) < 8
+    lower, upper = r.predict_interval(X[:5])
+    assert np.all(lower < upper)
+    r.save(tmp_path / "run")
+    again = oh.load_recovery(tmp_path / "run")
+    assert again.band_freedom == r.band_freedom
+    assert np.array_equal(again.error_freedom.weights, r.error_freedom.weights)
+
+
+def test_bad_groups_are_refused_in_a_sentence():
+    X, y, groups = grouped_data(30, 12)
+    for bad, words in (
+        (groups[:-1], "one entry for each of the 360 rows"),
+        (np.zeros(360), "one group only"),
+        (np.arange(360), "a group of its own"),
+        (np.where(groups == 3, np.nan, groups), "12 gaps"),
+        (groups.reshape(-1, 2), "one label for each row"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            oh.recover(X, y, 2, groups=bad)

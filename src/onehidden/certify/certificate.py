@@ -117,6 +117,8 @@ class Certificate:
     missed_share: float = 0.0  # share of var(y) that the residuals show to be missed
     halves_agree: bool = False  # whether two halves of the rows lead to the same units
     covariance: Float[np.ndarray, "p p"] | None = field(default=None, repr=False)  # in x; None if too large
+    freedom: ParameterRecord | None = field(default=None, repr=False)  # of errors by group
+    band_freedom: float = float("nan")  # of the errors of the mean, likewise
 
     @property
     def checks(self) -> list[Check]:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy import sparse
 
+from onehidden.certify.groups import GroupedCovariance
 from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.parametrisation import Parametrisation, jacobian_pieces
 from onehidden.fit.rows import Inputs, Numbers, Summed, Target, Weight
@@ -92,6 +93,15 @@ def standard_errors(
     unseen = np.abs(coordinates.null).max(axis=1, initial=0.0) > 1e-8
     weights[:, unseen] = np.inf
     linear[unseen] = np.inf
+    return ParameterRecord(weights, output, bias, intercept[()], linear if form.skip else None)
+
+
+def freedom_of_errors(
+    grouped: GroupedCovariance, form: Parametrisation, coordinates: Coordinates
+) -> ParameterRecord:
+    """Degrees of freedom of the standard error of every parameter in x, of a covariance by groups."""
+    found = grouped.freedom(_outward_map(form, coordinates).toarray())
+    weights, output, bias, linear, intercept = replace(form, d=len(coordinates.shift)).unpack(found)
     return ParameterRecord(weights, output, bias, intercept[()], linear if form.skip else None)
 
 

@@ -12,7 +12,8 @@ from onehidden.certify import levels
 from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, certificate_of
 from onehidden.certify.dependence import order_checks
 from onehidden.certify.equivalent import EXACT, equivalent_sets
-from onehidden.certify.errors import ParameterRecord, covariance_in_x
+from onehidden.certify.errors import ParameterRecord, covariance_in_x, freedom_of_errors
+from onehidden.certify.groups import GroupedCovariance, effective_rows, residual_correlation
 from onehidden.certify.local_fit import LocalFit, local_fit
 from onehidden.certify.residuals import (
     Adequacy,
@@ -37,6 +38,7 @@ from onehidden.certify.units import (
     undetermined_units,
 )
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
+from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.problem import Problem
 from onehidden.fit.rows import Together
 from onehidden.fit.samples import Samples
@@ -95,13 +97,16 @@ def certify(
         check.evaluated and not check.passed for check in of_family
     )
     robust = not exact and (errors == "robust" or (errors == "auto" and uneven))
-    covariance = local.covariance(robust)
+    grouped = None if exact or errors == "classical" else local.grouped
+    covariance = local.covariance(robust) if grouped is None else grouped.covariance
     deviations = local.errors(covariance)
-    if errors == "auto" and not (robust or exact) and few:
+    if errors == "auto" and not (robust or exact) and few and grouped is None:
         deviations = deviations.at_least(local.errors(local.covariance(True)))
-    checks = [_fit_check(local, missed), *_local_checks(local, patterns, deviations, nothing)]
+    with_groups = _group_checks(local) if not exact else []
+    checks = [_fit_check(local, missed), *with_groups, *_local_checks(local, patterns, deviations, nothing)]
     if not exact:
-        of_spread = [] if given.family is not None else [spread_check(equal_p, errors, robust)]
+        sandwich = robust or grouped is not None
+        of_spread = [] if given.family is not None else [spread_check(equal_p, errors, sandwich)]
         checks += [*repeated_rows(given), *of_spread, *of_family, *order_checks(local, given)]
     rows, rounding = problem.rows, problem.rows.rounding
     theta = local.theta if given is problem else given.theta(local.network)
@@ -127,6 +132,10 @@ def certify(
         output_precision=rounding.precision if rounding.below_double else 0.0,
         missed_share=0.0 if missed is None else missed.missed_share,
         covariance=_covariance_of_bands(covariance, local, deviations) if few else None,
+        freedom=None
+        if grouped is None
+        else freedom_of_errors(grouped, problem.form, problem.fit_coordinates),
+        band_freedom=float("nan") if grouped is None else _band_freedom(local, grouped),
     )
     if not exact:
         return certificate
@@ -177,7 +186,10 @@ def _adequacy(local: LocalFit, run: Run) -> Adequacy:
         return Adequacy(False, reason="the time was up: allow more")
     mean = (problem.whitening.shift - problem.fit_coordinates.shift) @ problem.fit_coordinates.whiten
     seed = run.seed_of("looks at the residuals")
-    return adequacy(problem.fold, problem.form, local.theta, local.hessian, local.n_values, seed, mean)
+    groups = problem.rows.groups if isinstance(problem.rows, Samples) else None
+    return adequacy(
+        problem.fold, problem.form, local.theta, local.hessian, local.n_values, seed, mean, groups
+    )
 
 
 def _fit_check(local: LocalFit, missed: Adequacy | None) -> Check:
@@ -243,7 +255,7 @@ def _local_checks(
                 About.UNITS,
             )
         )
-    numbers = count_distinct(local.problem) * form.q if exact else local.n_values
+    numbers = count_distinct(local.problem) * form.q if exact else local.effective_numbers
     found.append(
         at_least(
             "samples per parameter",
@@ -257,6 +269,33 @@ def _local_checks(
         )
     )
     return found
+
+
+def _group_checks(local: LocalFit) -> list[Check]:
+    """How much of the noise rows of a group share, and whether there are enough groups."""
+    rows = local.problem.rows
+    if not isinstance(rows, Samples) or rows.groups is None:
+        return []
+    correlation, size = residual_correlation(local.residuals, rows.groups)
+    count, k = int(rows.groups.max()) + 1, local.problem.k
+    shared = (
+        "share of the noise that rows of a group have in common; standard errors, tests and rows left out "
+        f"are by group: {local.n} rows in {count} groups say as much as "
+        f"{effective_rows(local.n, correlation, size):.0f} independent ones"
+    )
+    enough = "groups beyond one for each unit; with fewer the errors by group are not known"
+    return [
+        at_most("groups", correlation, 1.0, shared),
+        at_least("number of groups", float(count), k + 2.0, enough, About.ERRORS),
+    ]
+
+
+def _band_freedom(local: LocalFit, grouped: GroupedCovariance, most: int = 50) -> float:
+    """Degrees of freedom of the mean at the rows: the median over at most so many of them."""
+    fit, n = local.problem.least_squares, local.n_values
+    assert isinstance(fit, InMemoryLeastSquares)
+    rows = np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
+    return float(np.median(grouped.freedom(fit.jacobian(local.theta, rows))))
 
 
 def _column_checks(problem: Problem) -> list[Check]:

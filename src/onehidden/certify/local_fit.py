@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from onehidden.certify.errors import LeverageScatter, ParameterRecord, standard_errors
+from onehidden.certify.groups import GroupedCovariance, GroupScatter, effective_rows, residual_correlation
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem
@@ -192,6 +193,23 @@ class LocalFit:
             return inverse * self.variance
         make = partial(LeverageScatter, self.problem.form, self.theta, inverse)
         return inverse @ self.problem.fold(make).result() @ inverse
+
+    @cached_property
+    def grouped(self) -> GroupedCovariance | None:
+        """The covariance by groups; None where rows have none."""
+        rows = self.problem.rows
+        if not isinstance(rows, Samples) or rows.groups is None:
+            return None
+        make = partial(GroupScatter, self.problem.form, self.theta, rows.groups)
+        return GroupedCovariance(*self.problem.fold(make).result(), self.bend.covariance)
+
+    @property
+    def effective_numbers(self) -> float:
+        """Independent numbers of the target: fewer than there are where rows of a group share noise."""
+        rows = self.problem.rows
+        if not isinstance(rows, Samples) or rows.groups is None:
+            return float(self.n_values)
+        return effective_rows(self.n_values, *residual_correlation(self.residuals, rows.groups))
 
     def errors(self, covariance: Float[np.ndarray, "p p"]) -> ParameterRecord:
         """Standard errors in x of parameters with this covariance in z."""

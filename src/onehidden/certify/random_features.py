@@ -213,15 +213,59 @@ def sign_moments(
     U = diag(u), u_i = r_i / sqrt(1 - h_i) and D_i = u_i^2 |V_i|^2. A row that the fit passes through says
     nothing about its noise: 1 - h is at least 1e-3.
     """
+    return [term for rows in _signed_rows(block, leverages, maps) for term in _moments_of(rows)]
+
+
+def _signed_rows(
+    block: Block, leverages: Float[np.ndarray, "p s"], maps: tuple[tuple[np.ndarray, np.ndarray], ...]
+) -> list[Float[np.ndarray, "N M"]]:
+    """U V of every family."""
     h = np.sum((block.J @ leverages) ** 2, axis=1)
     u = block.r / np.sqrt(np.maximum(1 - h, 1e-3))
-    terms = []
-    for f, (coefficients, root) in zip(block.F, maps, strict=True):
-        rows = (f - block.J @ coefficients) @ root * u[:, None]
-        own = np.sum(rows**2, axis=1)
-        weighted = rows * np.sqrt(own)[:, None]
-        terms += [rows.T @ rows, weighted.T @ weighted, np.array([own.sum(), own @ own, own @ own**2])]
-    return terms
+    return [
+        (f - block.J @ coefficients) @ root * u[:, None]
+        for f, (coefficients, root) in zip(block.F, maps, strict=True)
+    ]
+
+
+def _moments_of(rows: Float[np.ndarray, "N M"]) -> list[np.ndarray]:
+    own = np.sum(rows**2, axis=1)
+    weighted = rows * np.sqrt(own)[:, None]
+    return [rows.T @ rows, weighted.T @ weighted, np.array([own.sum(), own @ own, own @ own**2])]
+
+
+class SignsByGroup:
+    """Accumulator of ``sign_moments`` where all rows of a group have one sign: it adds them up first."""
+
+    def __init__(
+        self,
+        fit: FitAndFeatures,
+        groups: Int[np.ndarray, " n"],
+        leverages: Float[np.ndarray, "p s"],
+        maps: tuple[tuple[np.ndarray, np.ndarray], ...],
+    ) -> None:
+        self._fit, self._groups, self._leverages, self._maps = fit, groups, leverages, maps
+        self._sums = [np.zeros((int(groups.max()) + 1, root.shape[1])) for _, root in maps]
+
+    @in_double
+    def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> SignsByGroup:
+        """Add rows, which their numbers name."""
+        own, at = np.repeat(self._groups[row], self._fit.form.q), 0
+        for block in self._fit.blocks(Z, y, weight):
+            part = own[at : at + len(block.r)]
+            for total, rows in zip(self._sums, _signed_rows(block, self._leverages, self._maps), strict=True):
+                np.add.at(total, part, rows)
+            at += len(block.r)
+        return self
+
+    def merge(self, other: SignsByGroup) -> SignsByGroup:
+        """Add the sums of other rows."""
+        self._sums = [mine + new for mine, new in zip(self._sums, other._sums, strict=True)]
+        return self
+
+    def result(self) -> list[np.ndarray]:
+        """The sums of ``sign_moments``."""
+        return [term for rows in self._sums for term in _moments_of(rows)]
 
 
 @dataclass(frozen=True, eq=False)

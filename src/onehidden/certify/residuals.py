@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.special import chdtrc, gammaincc, ndtr
 
 from onehidden.certify import levels
@@ -40,6 +40,7 @@ from onehidden.certify.random_features import (
     FitAndFeatures,
     ProjectedFeatures,
     Projection,
+    SignsByGroup,
     Total,
     cross_moments,
     random_features,
@@ -114,12 +115,14 @@ def adequacy(
     n: int,
     seed: int = 0,
     centre: Float[np.ndarray, " d"] | None = None,
+    groups: Int[np.ndarray, " n"] | None = None,
 ) -> Adequacy:
     """Test the residuals in two passes over the rows.
 
     ``fold(make)`` is an accumulator from ``make()`` that has seen all rows, in the coordinates of theta,
     where the inputs have unit covariance and mean ``centre``, by default zero. ``hessian`` is J'J at theta,
-    ``n`` counts rows times outputs, ``seed`` names the random features.
+    ``n`` counts rows times outputs, ``seed`` names the random features. Rows of one of
+    the ``groups`` have one sign.
     """
     needed, free = rows_beyond(form.freedom), n - form.freedom
     if n < needed:
@@ -138,8 +141,9 @@ def adequacy(
         for i, family in enumerate(families)
     ]
     maps = tuple(one.map for one in projected)
-    terms = partial(sign_moments, leverages=onto.leverages(seed), maps=maps)
-    second = fold(partial(Total, fit, terms)).result()
+    known = {"leverages": onto.leverages(seed), "maps": maps}
+    terms = partial(Total, fit, partial(sign_moments, **known))
+    second = fold(terms if groups is None else partial(SignsByGroup, fit, groups, **known)).result()
     mass, mean, square, loss = (float(v) for v in of_y)
     results = [
         _result(family.kind, one, second[3 * i : 3 * i + 3], loss, square - mean**2 / mass)

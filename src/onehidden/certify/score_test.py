@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from jaxtyping import Float, Int8
+from jaxtyping import Float, Int, Int8
 from scipy.special import gammaincc, gammainccinv, ndtri
 
 from onehidden import activations
@@ -47,6 +47,7 @@ def score_test(
     seed: Seed,
     *,
     root: Float[np.ndarray, " n"] | None = None,
+    groups: Int[np.ndarray, " n"] | None = None,
     variance: float | None = None,
     draws: int = 199,
     effort: float = 1e11,
@@ -76,6 +77,8 @@ def score_test(
         Names the signs and the random units.
     root : ndarray of shape (n,), optional
         Roots of the rows' weights, where Jacobian and residuals are those of a weighted fit.
+    groups : ndarray of shape (n,), optional
+        Numbers from 0 on of rows that share noise: they have one sign.
     variance : float, optional
         var(y), for the shares; without it, shares are of the residuals' mean square.
     draws : int
@@ -117,9 +120,9 @@ def score_test(
     if n > most:  # J'J of all rows alone would take longer than the effort
         kept = np.sort(stream(seed, "further unit", "rows").choice(n, most, replace=False))
         some = (lambda rows: of_rows(kept[rows])), residual[kept], Z[kept]
-        return score_test(
-            *some, g, bias, seed, root=root[kept], variance=total, draws=draws, effort=effort, search=search
-        )
+        groups = None if groups is None else groups[kept]
+        more = dict(variance=total, draws=draws, effort=effort, search=search)
+        return score_test(*some, g, bias, seed, root=root[kept], groups=groups, **more)
     model = Tangent.of(of_rows, n)
     needed = max(20, 2 * (d + 1 + bias))  # twice the unit's own parameters
     if n - model.rank < needed:
@@ -127,7 +130,9 @@ def score_test(
             d, f"{n} rows leave {n - model.rank} beyond the model's own, {needed} are needed"
         )
     signs = np.ones((n, 1 + draws // (1 + (n > 100_000))), np.int8)
-    signs[:, 1:] = stream(seed, "further unit", "signs").integers(0, 2, signs[:, 1:].shape, np.int8)
+    each = n if groups is None else int(groups.max()) + 1
+    drawn = stream(seed, "further unit", "signs").integers(0, 2, (each, signs.shape[1] - 1), np.int8)
+    signs[:, 1:] = drawn if groups is None else drawn[groups]
     signs[:, 1:] *= -2  # in place: n x 100 numbers
     signs[:, 1:] += 1
     data = _SignedResiduals(model, residual / np.sqrt(mean_square), signs, Z, root, search or UnitSearch())

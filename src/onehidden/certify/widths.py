@@ -198,6 +198,7 @@ def _over_outputs(
 ) -> ScoreTest:
     """Score tests for a unit in each output: the clearest, charged for their number (Bonferroni)."""
     q, found = problem.form.q, []
+    groups = None if problem.samples.groups is None else np.repeat(problem.samples.groups, q)
     for o in range(q):
         own = weighed(root, np.repeat(np.eye(q)[o][None], problem.n, axis=0)).ravel()
         found.append(
@@ -209,6 +210,7 @@ def _over_outputs(
                 problem.form.bias,
                 (seed, o) if q > 1 else seed,
                 root=own,
+                groups=groups,
                 variance=1.0,
                 effort=1e11 / q,
             )

@@ -56,7 +56,11 @@ class Problem:
         return replace(self, rows=self.samples.take(index), offset=offset, trials=trials)
 
     def halves(self, rng: np.random.Generator) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " l"]]:
-        """The numbers of the rows of either half."""
+        """The numbers of the rows of either half; rows of a group stay together."""
+        groups = self.samples.groups
+        if groups is not None:
+            first = rng.permutation(groups.max() + 1)[groups] % 2 == 0
+            return np.flatnonzero(first), np.flatnonzero(~first)
         order = rng.permutation(self.n)
         return order[: self.n // 2], order[self.n // 2 :]
 

@@ -36,6 +36,7 @@ class Samples:
     noisy: bool = False  # y is random by its nature (a count, a class): no fit to it is one to rounding
     # Numbers of the rows in the caller's table, where rows were sorted; the test of dependence reads them.
     place: Int[np.ndarray, " n"] | None = field(repr=False, default=None)
+    groups: Int[np.ndarray, " n"] | None = field(repr=False, default=None)  # numbers from 0 on
 
     def __len__(self) -> int:
         return len(self.y)
@@ -77,7 +78,8 @@ class Samples:
     @property
     def fingerprint(self) -> str:
         """Digest of the data."""
-        return fingerprint(self.X, self.y, self.weight)
+        own = fingerprint(self.X, self.y, self.weight)
+        return own if self.groups is None else fingerprint(own, self.groups)
 
     def coordinates(self, bias: bool) -> Coordinates:
         """Whitened coordinates; without biases, about the origin where that shows more directions."""
@@ -91,7 +93,8 @@ class Samples:
         """The samples of these rows."""
         weight = None if self.weight is None else self.weight[index]
         place = None if self.place is None else self.place[index]
-        return replace(self, X=self.X[index], y=self.y[index], weight=weight, place=place)
+        groups = None if self.groups is None else np.unique(self.groups[index], return_inverse=True)[1]
+        return replace(self, X=self.X[index], y=self.y[index], weight=weight, place=place, groups=groups)
 
     def least_squares(self, form: Parametrisation, coordinates: Coordinates) -> InMemoryLeastSquares:
         """The loss of a parametrisation in these coordinates."""

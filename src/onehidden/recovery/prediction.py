@@ -216,7 +216,7 @@ def prediction_interval(
         raise ValueError(f'of must be "mean" or "observation", got {of!r}')
     X, family = np.asarray(X, float), record.family
     eta = record.network.predict(X) + column_of(record, X, offset)
-    error, reach = output_errors(record, X), float(stdtrit(record.residual_freedom, 0.5 + level / 2))
+    error, reach = output_errors(record, X), float(stdtrit(record.mean_freedom, 0.5 + level / 2))
     if family is None:
         if of == "observation":
             several = record.noise_covariance
@@ -271,7 +271,7 @@ def input_test(record: Recovery) -> InputTest:
         known = value > 1e-12 * max(float(value[-1]), np.finfo(float).tiny)
         along = vector[:, known].T @ fitted.theta[own]
         statistic, freedom = float(np.sum(along**2 / value[known])), float(np.sum(known))
-        p_value = float(fdtrc(freedom, record.residual_freedom, statistic / max(freedom, 1)))
+        p_value = float(fdtrc(freedom, record.mean_freedom, statistic / max(freedom, 1)))
         found.append((statistic, freedom, p_value))
     return InputTest(*(np.array(column) for column in zip(*found, strict=True)))
 

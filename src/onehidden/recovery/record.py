@@ -98,6 +98,11 @@ class Recovery:
     covariance : ndarray of shape (p, p) or None
         Of the free parameters in the order weights, output, bias, linear, intercept; None where there are too
         many.
+    error_freedom : ParameterRecord or None
+        Degrees of freedom of each standard error where rows came in groups; None where they are
+        ``residual_freedom``.
+    band_freedom : float
+        Those of the standard error of the mean of y, where rows came in groups.
     """
 
     network: OneHiddenNet
@@ -133,6 +138,8 @@ class Recovery:
     classes: tuple[Any, ...] = ()
     noise_covariance: np.ndarray | None = field(repr=False, default=None)
     covariance: np.ndarray | None = field(repr=False, default=None)
+    error_freedom: ParameterRecord | None = field(repr=False, default=None)
+    band_freedom: float = float("nan")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "status", Status(self.status))
@@ -146,6 +153,11 @@ class Recovery:
         """Numbers of the target less free parameters, at least one."""
         numbers = self.n_samples * (self.network.n_outputs if self.network.output.ndim == 2 else 1)
         return max(numbers - self.freedom, 1)
+
+    @property
+    def mean_freedom(self) -> float:
+        """Degrees of freedom of a standard error of the mean of y."""
+        return float(self.residual_freedom) if np.isnan(self.band_freedom) else self.band_freedom
 
     def predict(self, X: npt.ArrayLike, offset: npt.ArrayLike | None = None) -> np.ndarray:
         """Predict the mean of y.
@@ -290,12 +302,13 @@ class Recovery:
 
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level}")
-        reach = float(stdtrit(self.residual_freedom, 0.5 + level / 2))
         ends = []
         for sign in (-1, 1):
             parts = {}
             for one in fields(ParameterRecord):
                 error = getattr(self.standard_errors, one.name)
+                grouped = None if self.error_freedom is None else getattr(self.error_freedom, one.name)
+                reach = stdtrit(self.residual_freedom if grouped is None else grouped, 0.5 + level / 2)
                 parts[one.name] = (
                     None if error is None else getattr(self.network, one.name) + sign * reach * error
                 )

@@ -49,6 +49,7 @@ def recover(
     sample_weight: npt.ArrayLike | None = None,
     offset: npt.ArrayLike | None = None,
     trials: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
     client: object = None,
     checkpoint: object = None,
 ) -> Recovery:
@@ -69,6 +70,9 @@ def recover(
         Added to the network's output: with a log link the logarithm of an exposure.
     trials : array_like of shape (n,), optional
         Trials of a binomial target, which counts the successes.
+    groups : array_like of shape (n,), optional
+        Labels of rows that belong together, such as patients or sites, whose noise may be shared: standard
+        errors, tests and rows left out are then by group.
     client : Client, Cluster or str, optional
         Dask client, cluster or scheduler address whose workers read a streamed ``Source``.
     checkpoint : path, optional
@@ -100,6 +104,8 @@ def recover(
     run = Run(options.seed, options.max_seconds, options.progress)
     if isinstance(X, data.Source):
         options.check_inputs(X.n_inputs)
+        if groups is not None:
+            raise ValueError("groups are of rows in memory: read the table whole (stream=False) to name them")
         if offset is not None or trials is not None or options.family not in (None, "gaussian"):
             raise ValueError(
                 "a streamed source is fitted with normal noise: read the table whole (stream=False) for a "
@@ -108,7 +114,7 @@ def recover(
         return recover_source(X, y, sample_weight, options, run, client, checkpoint)
     if client is not None:
         raise ValueError("a client reads a streamed source: open the data with data.open(…, stream=True)")
-    target = read_target(X, y, sample_weight, options.family, options.link, offset, trials)
+    target = read_target(X, y, sample_weight, options.family, options.link, offset, trials, groups)
     return recovered(target, options, run, checkpoint)
 
 

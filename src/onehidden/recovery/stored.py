@@ -246,7 +246,9 @@ def _covariance(path: Path, digest: str | None) -> np.ndarray | None:
 
 # Fields that are not as they stand in JSON.
 _READERS: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("loss", "noise_variance", "left_over", "r_squared", "linear_r_squared"), _number),
+    **dict.fromkeys(
+        ("loss", "noise_variance", "left_over", "r_squared", "linear_r_squared", "band_freedom"), _number
+    ),
     **dict.fromkeys(("curvature", "input_mean", "input_spread"), _array),
     **dict.fromkeys(("target_spread", "noise_covariance"), _number_or_array),
     **dict.fromkeys(("feature_names", "classes"), tuple),
@@ -258,4 +260,5 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "signal": lambda signal: {int(order): _number(z) for order, z in signal.items()},
     "alternatives": lambda records: tuple(map(_alternative, records)),
     "family": _family,
+    "error_freedom": lambda record: None if record is None else _errors(record),
 }

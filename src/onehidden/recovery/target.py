@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from onehidden import data
 from onehidden.data.arrays import as_real, must_be_aligned
@@ -41,6 +41,7 @@ def read_target(
     link: str | None,
     offset: object,
     trials: object,
+    groups: object = None,
 ) -> Target:
     """The target of a family; text without a family is taken for labels.
 
@@ -67,6 +68,8 @@ def read_target(
         samples = checked_samples(X, y, sample_weight)
     counts = _of_weighted("trials", counts, sample_weight, samples.n)
     shift = _of_weighted("offset", shift, sample_weight, samples.n)
+    if groups is not None:
+        samples = replace(samples, groups=_codes(groups, sample_weight, samples.n))
     if isinstance(chosen, Gaussian):
         if shift is not None:  # with normal noise it is a known part of y
             samples = replace(samples, y=samples.y - shift.reshape(-1, *[1] * (samples.y.ndim - 1)))
@@ -76,6 +79,29 @@ def read_target(
     if counts is not None:
         samples = replace(samples, weight=counts if samples.weight is None else samples.weight * counts)
     return Target(replace(samples, noisy=True), chosen, shift, counts, classes)
+
+
+def _codes(groups: object, sample_weight: object, n: int) -> Int[np.ndarray, " n"]:
+    """The groups of the rows, numbered from 0 on."""
+    labels = np.asarray(groups)
+    if labels.ndim != 1:
+        raise ValueError(f"groups must hold one label for each row, got shape {labels.shape}")
+    gap = np.array([one is None or one != one for one in labels.tolist()], bool)
+    if gap.any():
+        raise ValueError(
+            f"groups has {int(gap.sum())} gaps (first at row {int(np.argmax(gap))}): give every row a group, "
+            "one of its own where it belongs to none"
+        )
+    codes = np.unique(labels.astype(str) if labels.dtype.kind == "O" else labels, return_inverse=True)[1]
+    kept = _of_weighted("groups", codes, sample_weight, n)
+    assert kept is not None
+    codes = np.unique(kept, return_inverse=True)[1]
+    count = int(codes.max()) + 1
+    if count == 1:
+        raise ValueError("groups names one group only, which leaves nothing to compare: leave it out")
+    if count == n:
+        raise ValueError("groups gives every row a group of its own, as without it: leave it out")
+    return codes
 
 
 def _is_text(y: object) -> bool:
@@ -107,9 +133,7 @@ def _shares(y: object, trials: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n
     return won / trials
 
 
-def _of_weighted(
-    name: str, own: Float[np.ndarray, " n"] | None, sample_weight: object, n: int
-) -> Float[np.ndarray, " n"] | None:
+def _of_weighted(name: str, own: np.ndarray | None, sample_weight: object, n: int) -> np.ndarray | None:
     """What belongs to rows, of those whose weight is not zero."""
     if own is None:
         return None
