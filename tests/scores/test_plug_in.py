@@ -7,7 +7,7 @@ import pytest
 
 from onehidden import laws
 from onehidden.scores import LocalLikelihood
-from onehidden.scores.local_fit import along
+from onehidden.scores.local_likelihood import along
 
 MIX = laws.GaussianMixture([0.5, 0.5], [[1.0, 1.0], [-1.0, -1.0]], np.eye(2))
 

@@ -1,7 +1,6 @@
 """Input laws you estimate: the same interface as a law."""
 
-from onehidden.scores.local_fit import Diagnostics
-from onehidden.scores.local_likelihood import LocalLikelihood
+from onehidden.scores.local_likelihood import Diagnostics, LocalLikelihood
 from onehidden.scores.selection import Candidate, score_matching, select, validity
 from onehidden.scores.structured import GaussianScore, IndependentScore, KernelDensityScore, MixtureScore
 

@@ -133,10 +133,8 @@ def _newton(b: jax.Array, Phi: jax.Array, weight: jax.Array) -> tuple[jax.Array,
 
 
 @in_double
-def polynomial_fit(
-    Z: np.ndarray, Q: np.ndarray, h: np.ndarray, degree: int, kernel: str, leave_out: bool = False
-) -> LocalFit:
-    """Solve (5) of [GMOV] at every row of Q; a point of the data can be left out of its own fit."""
+def polynomial_fit(Z: np.ndarray, Q: np.ndarray, h: np.ndarray, degree: int, kernel: str) -> LocalFit:
+    """Solve (5) of [GMOV] at every row of Q."""
     n, d = Z.shape
     q = len(Q)
     index = exponents(d, degree)
@@ -154,9 +152,7 @@ def polynomial_fit(
         rows = np.pad(Q[i : i + tile_q], ((0, short), (0, 0)), mode="edge")
         width = np.pad(reach[i : i + tile_q], (0, short), mode="edge")
         b = _local_sums(rows, width, data, weight, degree, kernel)
-        if leave_out:  # its own monomials are zero but for the constant, and K(0) = 1
-            b = b.at[:, 0].add(-1.0)
-        scale = 1.0 / ((n - leave_out) * width**d)
+        scale = 1.0 / (n * width**d)
         c, residual = _newton(b * scale[:, None], Phi, node_weight)
         keep = slice(0, tile_q - short)
         parts.append((np.asarray(c)[keep], np.asarray(residual)[keep], np.asarray(b)[keep, 0]))

@@ -49,11 +49,6 @@ class Coordinates:
     def directions(self, V: Float[np.ndarray, "d r"]) -> Float[np.ndarray, "d r"]:
         return self.matrix.T @ V
 
-    @property
-    def log_volume(self) -> float:
-        """The constant log |dz/dx|, to compare densities across coordinates."""
-        return float(np.linalg.slogdet(self.matrix)[1])
-
 
 def coordinates(X: Float[np.ndarray, "n d"], kind: str) -> Coordinates:
     """Where an isotropic kernel fits: ``full`` whitening, ``diagonal``, ``spherical`` or ``none``."""

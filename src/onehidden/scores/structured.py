@@ -178,7 +178,7 @@ def _full(model: _FittedMixture, d: int) -> Float[np.ndarray, "K d d"]:
     return covs
 
 
-class KernelDensityScore(ScoreFunction):
+class KernelDensityScore(LawScore):
     """Scores of the Gaussian kernel density estimate: the baseline that fails.
 
     The estimate is a mixture with one component a sample; beyond order 1 its derivatives need far more
@@ -202,53 +202,29 @@ class KernelDensityScore(ScoreFunction):
 
     def fit(self, X: npt.ArrayLike) -> KernelDensityScore:
         X = check_sample(X)
-        n, self.n_inputs = X.shape
-        self._coordinates = coordinates(X, "full")
-        self._Z = self._coordinates.points(X)
-        if not isinstance(self.bandwidth, str):
-            self.bandwidth_ = float(self.bandwidth)
-            return self
-        rows = draw_rows(X, 1000, self.seed)
-        scott = n ** (-1 / (self.n_inputs + 4))
-        data = prepare(self._Z)
-        best = (-np.inf, scott)
-        for h in scott * np.array([0.3, 0.45, 0.6, 0.8, 1.0, 1.25, 1.6, 2.0]):
-            mass = local_moments(data, self._Z[rows], np.full(len(rows), h))[0] - 1.0
-            value = np.mean(np.log(np.maximum(mass, 1e-300))) - self.n_inputs * np.log(h)
-            best = max(best, (float(value), float(h)))
-        self.bandwidth_ = best[1]
+        self.bandwidth_ = self._by_likelihood(X) if isinstance(self.bandwidth, str) else float(self.bandwidth)
+        self._adopt(GaussianMixture(np.ones(len(X)), X, self.bandwidth_**2 * np.atleast_2d(np.cov(X.T))))
         return self
 
-    def _tensor(self, X: Points, order: int, V: Directions) -> Tensors:
-        from onehidden.laws.base import score_tensor
+    def _by_likelihood(self, X: Points) -> float:
+        Z = coordinates(X, "full").points(X)
+        rows, data = draw_rows(X, 1000, self.seed), prepare(Z)
+        best = (-np.inf, 1.0)
+        for h in len(X) ** (-1 / (X.shape[1] + 4)) * np.array([0.3, 0.45, 0.6, 0.8, 1.0, 1.25, 1.6, 2.0]):
+            mass = local_moments(data, Z[rows], np.full(len(rows), h))[0] - 1.0
+            value = np.mean(np.log(np.maximum(mass, 1e-300))) - X.shape[1] * np.log(h)
+            best = max(best, (float(value), float(h)))
+        return best[1]
 
-        U = self._coordinates.directions(V)
-        Q = self._coordinates.points(X)
-        out = np.empty((len(X),) + (U.shape[1],) * order)
-        for i in range(len(X)):  # Hermite tensors of every sample, weighted: O(n r^m) a query
-            w, t = self._weights(Q[i])
-            G: Derivatives = [-(t @ U) / self.bandwidth_]
-            if order >= 2:
-                G.append(np.broadcast_to(-U.T @ U / self.bandwidth_**2, (len(t), *U.T.shape[:1] * 2)))
-            G += [None] * (order - len(G))
-            out[i] = np.tensordot(w, score_tensor(G), axes=(0, 0))
-        return out
+    def _tensor(self, X: Points, order: int, V: Directions) -> Tensors:
+        parts = np.array_split(X, -(-len(X) // 256))  # as many posteriors as samples for each row
+        return np.concatenate([super(KernelDensityScore, self)._tensor(part, order, V) for part in parts])
 
     def _entry(self, X: Points, V: Directions, index: Sequence[int]) -> Values:
-        return self._tensor(X, len(index), V)[(slice(None), *index)]
+        parts = np.array_split(X, -(-len(X) // 256))
+        return np.concatenate([super(KernelDensityScore, self)._entry(part, V, index) for part in parts])
 
     _log_derivatives = ScoreFunction._two_log_derivatives
-
-    def _weights(
-        self, q: Float[np.ndarray, " d"]
-    ) -> tuple[Float[np.ndarray, " kept"], Float[np.ndarray, "kept d"]]:
-        """Posterior weights of the samples that matter at a query, and their scaled offsets x - X_i."""
-        t = (q - self._Z) / self.bandwidth_
-        e = -0.5 * np.sum(t**2, axis=1)
-        e -= e.max()
-        keep = e > -40.0
-        w = np.exp(e[keep])
-        return w / w.sum(), t[keep]
 
 
 _REACHES = (0.8, 1.1, 1.5, 2.0, 2.8, 4.0)
