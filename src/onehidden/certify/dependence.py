@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.stats import rankdata
 
 from onehidden.certify import levels
@@ -30,7 +30,7 @@ def order_checks(local: LocalFit, given: Problem, fewest: int = 10) -> list[Chec
     """Whether residuals depend on those of the rows before, in the order in which the caller gave the rows.
 
     ``given`` has the target as it was given, ``local`` the weighted residuals; the order of fewer than
-    ``fewest`` rows says nothing.
+    ``fewest`` rows says nothing. Rows of a group may be alike: there groups are compared with those before.
     """
     name, level = "independent rows", levels.DEPENDENCE.value
     if isinstance(given.rows, Samples):
@@ -38,6 +38,9 @@ def order_checks(local: LocalFit, given: Problem, fewest: int = 10) -> list[Chec
         if given.rows.place is not None:
             order = np.argsort(given.rows.place, kind="stable")
             residuals, y = residuals[order], y[order]
+        if given.rows.groups is not None:
+            groups = given.rows.groups if given.rows.place is None else given.rows.groups[order]
+            residuals, y = _by_group(residuals, groups), _by_group(y, groups)
     else:
         kept = given.fold(partial(RowsInOrder, local.inner, given.n))
         residuals, y = kept.result()
@@ -53,6 +56,13 @@ def order_checks(local: LocalFit, given: Problem, fewest: int = 10) -> list[Chec
         "errors are too small: add the column that orders or groups the rows, or keep one row of each group"
     )
     return [at_least(name, p_value, level, advice, About.ERRORS)]
+
+
+def _by_group(values: Float[np.ndarray, "n q"], groups: Int[np.ndarray, " n"]) -> Float[np.ndarray, "G q"]:
+    """Sums over rows of each group by the root of their number, groups in the order of first rows."""
+    _, first, size = np.unique(groups, return_index=True, return_counts=True)
+    sums = np.array([np.bincount(groups, one, len(size)) for one in values.T]).T / np.sqrt(size)[:, None]
+    return sums[np.argsort(first)]
 
 
 def dependence_p_value(

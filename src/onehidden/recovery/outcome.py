@@ -291,10 +291,14 @@ def refit_residuals(
     None where the time is over or a search finds nothing to begin from.
     """
     samples, n = problem.samples, problem.n
-    order, outside = run.rng("rows held out").permutation(n), np.zeros(n)
-    size = n - -(-n // folds)  # the same in every fold: shapes are compiled once
+    groups = np.arange(n) if samples.groups is None else samples.groups
+    place = run.rng("rows held out").permutation(groups.max() + 1)  # rows of a group are left out together
+    folds = min(folds, len(place))
+    order = np.argsort(place[groups], kind="stable")
+    fold_of, outside = place[groups][order] % folds, np.zeros(n)
+    size = n - int(np.bincount(fold_of).max())  # the same in every fold: shapes are compiled once
     for fold in range(folds):
-        held = np.arange(n) % folds == fold
+        held = fold_of == fold
         part = problem.take(order[~held][:size])
         try:
             network = refit(part, run.at("held out", fold))
