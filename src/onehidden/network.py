@@ -180,8 +180,8 @@ class OneHiddenNet:
         Rows have unit norm where g is homogeneous. Where reversing a unit changes only w and c (odd, even,
         sigmoid), the sign makes w positive (of several outputs the largest), or for even g the largest
         weight. With a linear part, the orientation of units such as ReLU, leaky ReLU, softplus and GELU is
-        a convention, relu(t) = t + relu(-t): the largest weight of each unit is positive, and the linear
-        part takes the difference.
+        a convention, relu(t) = t + relu(-t): a combination of the weights of each unit with fixed
+        coefficients (``facing``) is positive, and the linear part takes the difference.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class OneHiddenNet:
             and g.reversal is not None
             and g.reversal.degree == 1
         ):
-            turn = A[np.arange(len(A)), np.argmax(np.abs(A), axis=1)] < 0
+            turn = facing(A) < 0
             # g(t) = parity g(-t) + p_0 - p_1 t, from g(-s) = parity g(s) + p_0 + p_1 s at s = -t
             level, slope = g.reversal.polynomial[0], -g.reversal.polynomial[1]
             v = v + slope * A[turn].T @ w[turn]
@@ -375,6 +375,16 @@ class OneHiddenNet:
         from onehidden import exports
 
         return exports.to_latex(self, feature_names, digits)
+
+
+def facing(weights: Float[np.ndarray, "k d"]) -> Float[np.ndarray, " k"]:
+    """Combinations of the weights of each unit whose signs orient units beside a linear part.
+
+    The coefficients lie between 1/2 and 3/2 and have no simple ratios: weights of one size and opposite
+    signs, of which noise decides which is larger, give no zero.
+    """
+    j = np.arange(1, weights.shape[1] + 1)
+    return weights @ (0.5 + np.sqrt(11) * j**2 % 1)
 
 
 def _numbers(name: str, values: npt.ArrayLike) -> np.ndarray:

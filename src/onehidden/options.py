@@ -149,8 +149,8 @@ class Options:
     linear: bool = option(
         False,
         "Whether a linear part of the inputs is free, in addition to the units.",
-        python="The side of a unit such as ReLU is then a convention, relu(t) = t + relu(-t): its "
-        "largest weight is positive.",
+        python="The side of a unit such as ReLU is then a convention, relu(t) = t + relu(-t): a "
+        "fixed combination of its weights is positive.",
     )
 
     def __post_init__(self) -> None:

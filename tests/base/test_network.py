@@ -129,3 +129,15 @@ def test_several_outputs_are_the_columns_one_by_one_and_survive_canonical_form_a
     assert OneHiddenNet.load(tmp_path / "net.safetensors") == net
     with pytest.raises(ValueError, match="one per output"):
         OneHiddenNet(net.weights, net.output, net.bias, [1.0, 2.0], name)
+
+
+@pytest.mark.parametrize("weights", [[0.6, -0.6], [1.0, 1.0, -1.0], [0.8, -0.6, 0.0], [0.0, 0.7, -0.7]])
+def test_noise_that_breaks_a_tie_of_weights_reverses_no_unit_beside_a_linear_part(weights):
+    a = np.array([weights])
+    signs = set()
+    for j in range(a.shape[1]):
+        moved = a.copy()
+        moved[0, j] *= 1.001
+        net = OneHiddenNet(moved, [1.0], linear=np.ones(a.shape[1])).canonical()
+        signs.add(float(np.sign(net.weights @ a[0])[0]))
+    assert len(signs) == 1

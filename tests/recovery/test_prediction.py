@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import onehidden as oh
 from onehidden.fit.final import optimise
+from onehidden.network import facing
 from onehidden.options import Options
 from onehidden.precision import in_double
 from onehidden.recovery.line import measures, ridge_line
@@ -168,3 +169,45 @@ def test_the_estimator_predicts_so_too_and_says_it(linear):
     np.testing.assert_array_equal(model.predict(padded), model.recovery_.predict(padded))
     line, _ = ridge_line(X, y)
     np.testing.assert_allclose(model.predict(padded), line(X), atol=0.2 * np.std(y - line(X)))
+
+
+def beside_a_line(seed=0, n=600):
+    X = np.random.default_rng([41, seed]).standard_normal((n, 3))
+    truth = oh.OneHiddenNet([[0.5, -0.5, 0.7], [0.0, 0.9, 0.4]], [2.0, -1.6], [0.2, -0.3], 0.1)
+    noise = np.random.default_rng([42, seed]).standard_normal(n)
+    return X, X @ [0.5, 0.0, -1.0] + truth.predict(X) + 0.3 * noise, truth
+
+
+def test_mean_slopes_do_not_change_with_the_orientation_of_units():
+    X, y, truth = beside_a_line()
+    r = oh.recover(X, y, 2, linear=True, start="random")
+    expected = [0.5, 0.0, -1.0] + truth.weights.T @ truth.output / 2
+    mean = r.mean_slopes
+    assert np.all(np.abs(mean.slope - expected) < 4 * mean.error)
+    assert np.all(mean.error < 0.1)
+    # Errors against those of a fit without orientations: y on |units|, the inputs and a constant.
+    net = r.network
+    t = X @ net.weights.T + net.bias
+    sides = np.sign(t) * net.output / 2
+    columns = [np.abs(t), *(sides[:, [i]] * np.column_stack([X, np.ones(len(X))]) for i in range(2))]
+    J = np.column_stack([X, np.ones(len(X)), *columns])
+    errors = np.sqrt(r.noise_variance * np.diag(np.linalg.pinv(J.T @ J)))[:3]
+    assert np.allclose(mean.error, errors, rtol=0.25)
+    assert oh.recover(X, y, 2, start="random").mean_slopes is None
+    text = r.summary()
+    assert f"mean slope {r.feature_names[0]}" in text
+    assert {"linear x0", "mean slope x0"} <= set(r.to_frame()["parameter"])
+
+
+def test_errors_of_a_linear_part_cover_a_unit_that_noise_may_reverse():
+    X, _, _ = beside_a_line()
+    side = facing(np.eye(3))
+    a = np.array([side[1], -side[0], 0.0]) / np.hypot(side[0], side[1])  # on the border of the convention
+    y = X @ [0.5, 0.0, -1.0] + 2 * np.maximum(X @ a, 0) + 0.3 * np.random.default_rng(43).standard_normal(600)
+    r = oh.recover(X, y, 1, linear=True, start="random")
+    check = next(check for check in r.checks if check.name == "orientation beside a linear part")
+    assert not check.passed
+    assert r.converged
+    assert r.standard_errors.linear[0] > 2 * abs(a[0]) > 10 * r.mean_slopes.error[0]
+    low, high = r.predict_interval(X[:5])
+    assert np.all(high - low < 0.5)

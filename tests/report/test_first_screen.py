@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fake_recovery import HOSTILE, fake
+from fake_recovery import HOSTILE, fake, saved_run
 
+import onehidden as oh
 from onehidden.certify.certificate import Status
 from onehidden.certify.units import Cause, UnitVerdict
 from onehidden.checks import About
@@ -240,3 +241,24 @@ def test_every_number_is_a_row_of_the_frame_and_of_the_file():
 @pytest.mark.parametrize(("value", "text"), [(0.91234, "0.912"), (1 - 1e-9, "1 − 1e-09"), (-0.5, "−0.5")])
 def test_near_one_what_is_missing_is_shown(value, text):
     assert explained(value) == text
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, "inputs are measured without error"),
+        ({"status": Status.EXACT}, "No other column"),
+        ({"queries": 40}, "same answer to the same question"),
+    ],
+)
+def test_every_page_says_in_one_line_what_is_taken_as_given(change, said, tmp_path):
+    saved_run(tmp_path / "run", OneHiddenNet([[2.0, 0.0, 0.0]], [1.0]), NAMES)
+    made = replace(oh.load_recovery(tmp_path / "run"), **change)
+    assert all(sentence.endswith(".") and sentence[0].isupper() for sentence in made.assumptions)
+    line = "; ".join(made.assumptions).replace(".", "")
+    assert said in line
+    assert "taken as given: " in str(made)
+    made.report(tmp_path / "page.html")
+    pages = [" ".join(text.split()) for text in (str(made), (tmp_path / "page.html").read_text())]
+    assert all(page.count(line) == 1 for page in pages)
+    assert made.to_dict()["assumptions"] == list(made.assumptions)

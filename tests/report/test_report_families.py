@@ -32,7 +32,8 @@ def made(found, net, **changes):
     )  # fmt: skip
     target = changes.pop("target", "y")
     options = {**found.options, "target": target, **changes.pop("options", {})}
-    return replace(found, network=net, standard_errors=errors, prediction=None, options=options, **changes)
+    changes = {"prediction": None, "covariance": None, **changes}
+    return replace(found, network=net, standard_errors=errors, options=options, **changes)
 
 
 def test_a_linear_part_stands_in_the_formula_and_in_the_file(found):

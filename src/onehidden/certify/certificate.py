@@ -22,7 +22,7 @@ class Status(enum.StrEnum):
     Attributes
     ----------
     EXACT
-        Every row is reproduced to rounding, and no other network of this form does it.
+        Every row is reproduced to rounding, and no check found another network of this form that does it.
     CONSISTENT
         The residuals look like noise, and the units are determined.
     APPROXIMATE
@@ -41,7 +41,7 @@ class Status(enum.StrEnum):
 
     @property
     def certified(self) -> bool:
-        """Whether the network may be taken for the one behind the data."""
+        """Whether every check passed: what they cannot show is in ``Recovery.assumptions``."""
         return self in (Status.EXACT, Status.CONSISTENT)
 
 
@@ -307,7 +307,7 @@ def _approximate(one: Certificate) -> str:
     k = len(one.unit_verdicts)
     missed = f", at least {one.missed_share:.2g} of the variance of y," if one.missed_share > 0 else ""
     units = "this unit is the best one" if k == 1 else f"these {k} units are the best {k}"
-    return f"the data show more than the network explains{missed} but {units}, and determined as such"
+    return f"the data show more than the network explains{missed} but {units} found, and determined as such"
 
 
 def _doubt(failed: list[Check]) -> str:

@@ -42,7 +42,7 @@ from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.problem import Problem
 from onehidden.fit.rows import Together
 from onehidden.fit.samples import Samples
-from onehidden.network import OneHiddenNet
+from onehidden.network import OneHiddenNet, facing
 from onehidden.run import Run
 
 
@@ -103,7 +103,11 @@ def certify(
     if errors == "auto" and not (robust or exact) and few and grouped is None:
         deviations = deviations.at_least(local.errors(local.covariance(True)))
     with_groups = _group_checks(local) if not exact else []
+    bands = _covariance_of_bands(covariance, local, deviations) if few else None
     checks = [_fit_check(local, missed), *with_groups, *_local_checks(local, patterns, deviations, nothing)]
+    if bands is not None and not exact:
+        deviations, of_side = _with_orientations(local, bands, deviations)
+        checks += of_side
     if not exact:
         sandwich = robust or grouped is not None
         of_spread = [] if given.family is not None else [spread_check(equal_p, errors, sandwich)]
@@ -131,7 +135,7 @@ def certify(
         noun=noun,
         output_precision=rounding.precision if rounding.below_double else 0.0,
         missed_share=0.0 if missed is None else missed.missed_share,
-        covariance=_covariance_of_bands(covariance, local, deviations) if few else None,
+        covariance=bands,
         freedom=None
         if grouped is None
         else freedom_of_errors(grouped, problem.form, problem.fit_coordinates),
@@ -325,6 +329,38 @@ def _covariance_of_bands(
     # A parameter that the data leave open has an infinite error, and moves no prediction.
     larger = np.where((own > 0) & np.isfinite(errors), errors / np.where(own > 0, own, 1.0), 1.0)
     return found * np.outer(larger, larger)
+
+
+def _with_orientations(
+    local: LocalFit, covariance: Float[np.ndarray, "P P"], errors: ParameterRecord
+) -> tuple[ParameterRecord, list[Check]]:
+    """Errors of a linear part that cover the other orientation of units whose orientation noise may decide.
+
+    Beside a linear part the sign of ``facing`` orients a unit; where that is not clear of zero, the other
+    sign moves v by 2 h_1 w a and the intercept by 2 h_1 w b, h_1 the slope that a reversal changes.
+    """
+    net, part = local.network, local.network.activation.orientation_part
+    if errors.linear is None or len(part) != 2:
+        return errors, []
+    (k, d), coefficients = net.weights.shape, facing(np.eye(net.n_inputs))
+    blocks = [covariance[i * d : (i + 1) * d, i * d : (i + 1) * d] for i in range(k)]
+    deviation = np.sqrt([max(coefficients @ block @ coefficients, np.finfo(float).tiny) for block in blocks])
+    clear = np.abs(facing(net.weights)) / deviation
+    level, output = levels.FACING.value, 2 * np.abs(part[1] * net.output.reshape(k, -1))
+    output = output * (clear < level)[:, None]
+    linear, intercept = np.abs(net.weights).T @ output, np.abs(net.bias) @ output
+    advice = (
+        "standard errors by which the least clear unit keeps its orientation, a convention beside a linear "
+        "part; below the bound the errors of the linear part cover the other orientation, too: read the mean "
+        "slopes, which no orientation changes"
+    )
+    check = at_least("orientation beside a linear part", float(clear.min()), level, advice)
+    errors = replace(
+        errors,
+        linear=errors.linear + linear.reshape(errors.linear.shape),
+        intercept=errors.intercept + intercept.reshape(np.shape(errors.intercept))[()],
+    )
+    return errors, [check]
 
 
 def _steps(local: LocalFit) -> Undetermined:

@@ -54,7 +54,7 @@ LEFT_OVER = Level(0.05, "(share of var(y) left over)", Stricter.HIGHER, "p-value
     "a share of var(y) is reported as missed though nothing is missed")
 DEPENDENCE = Level(0.01, "independent rows", Stricter.HIGHER, "p-value",
     "independent rows are called dependent",
-    "size 0 to .0225 at .01 over five kinds of noise, rare events too, rows mixed or sorted, n = 40 to 600")
+    "size .001 to .017, at .05 .01 to .067: five kinds of noise, rows mixed or sorted, n = 10 to 3000")
 EQUAL_VARIANCE = Level(0.05, "equal spread", Stricter.HIGHER, "p-value",
     "robust standard errors replace classical ones though the noise is equal",
     "robust errors hold for equal noise, too: the cost is a little width in 1 of 20 samples")
@@ -89,6 +89,8 @@ ORIENTATION = Level(0.001, "orientation", Stricter.LOWER, "p-value",
     "a set of reversed units that changes nothing is not reported")
 ORIENTATION_SEARCH = Level(30.0, "orientation", Stricter.HIGHER, "chi-square above the best",
     "an orientation that fits is not tried")
+FACING = Level(3.0, "orientation beside a linear part", Stricter.HIGHER, "standard errors",
+    "the errors of a linear part do not cover the other orientation of a unit that noise may reverse")
 OUTPUT = Level(2.0, "weakest unit", Stricter.HIGHER, "standard errors",
     "the output of a unit is not distinguished from zero; with fewer its size is not known to a half")
 SAME_UNIT = Level(8.0, "(units that two fits share)", Stricter.LOWER, "times the shift by noise, squared",

@@ -19,11 +19,13 @@ from onehidden.network import OneHiddenNet
 from onehidden.recovery.prediction import (
     InputTest,
     MarginalEffects,
+    MeanSlopes,
     Prediction,
     column_of,
     input_test,
     marginal_effects,
     mean_of,
+    mean_slopes,
     prediction_interval,
 )
 from onehidden.run import TraceRecord
@@ -147,6 +149,36 @@ class Recovery:
     @property
     def converged(self) -> bool:
         return self.status.certified
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What no sample can show, and this verdict takes as given: one plain sentence each."""
+        if self.queries:
+            return (
+                "The box gives the same answer to the same question.",
+                "No unit acts only where no query went.",
+            )
+        if self.status is Status.EXACT:
+            return (
+                "No other column, and no other row, has a part in y.",
+                "No unit acts only where there is no row.",
+            )
+        return (
+            "The inputs are measured without error.",
+            "No column that matters is missing.",
+            "No row was left out because of its y.",
+            "The rows are independent of each other."
+            if self.error_freedom is None
+            else "Rows of different groups are independent of each other.",
+        )
+
+    @property
+    def mean_slopes(self) -> MeanSlopes | None:
+        """Slopes v + ½ Σ w_i a_i with standard errors, which no choice of orientations of the units changes.
+
+        None without a free linear part, or where the orientation of units is no convention beside it.
+        """
+        return mean_slopes(self)
 
     @property
     def residual_freedom(self) -> int:

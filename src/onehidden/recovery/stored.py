@@ -49,6 +49,8 @@ def to_dict(record: Recovery) -> dict[str, Any]:
     return kept | {
         "format_version": FORMAT_VERSION,
         "converged": record.converged,
+        "assumptions": list(record.assumptions),
+        "mean_slopes": plain(record.mean_slopes),
         "covariance": None if record.covariance is None else fingerprint(record.covariance),
     }
 

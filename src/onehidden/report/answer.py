@@ -55,6 +55,8 @@ def summary(subject: Subject) -> Section:
     if shown.predictions:
         blocks.append(Paragraph(f"{capital(shown.predictions)}."))
     blocks.append(_units(shown))
+    if shown.assumed:
+        blocks.append(Paragraph(f"Taken as given, since no sample can show it: {shown.assumed}."))
     if subject.n_outputs > 1:
         blocks.append(Paragraph(f"Effects and curves of single units are those on {left_hand(subject)}."))
     return Section("summary", "Summary", tuple(blocks))
@@ -92,7 +94,7 @@ def checks(subject: Subject) -> Section | None:
 
 
 def alternatives(subject: Subject) -> Section | None:
-    """Other answers that fit as well: deviance difference, R², distance of predictions."""
+    """Other answers that the data do not rule out: deviance difference, R², distance of predictions."""
     found = [one for one in subject.get("alternatives", ()) if one.network is not None]
     if not found:
         return None
@@ -107,7 +109,7 @@ def alternatives(subject: Subject) -> Section | None:
         "Fewer than 6 of n log(loss) is a likelihood ratio below e³."
     )
     grid = Grid(tuple(columns), tuple(rows), wordy=frozenset({len(columns) - 1}))
-    return Section("alternatives", "Answers that fit as well", (Paragraph(text), grid), detail=True)
+    return Section("alternatives", "Answers that are not ruled out", (Paragraph(text), grid), detail=True)
 
 
 def _alternative(

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from onehidden.report import figures
 from onehidden.report.blocks import Figure, Gallery, Grid, Paragraph, Section
@@ -51,6 +52,10 @@ def intervals(subject: Subject, level: float = 0.95, most_rows: int = 1500) -> S
         rows.append((label, short(value), OPEN if open_ or not np.all(np.isfinite(ends)) else between(*ends)))
 
     add("intercept c", "intercept", ())
+    reach = float(stdtrit(subject.get("residual_freedom", np.inf), 0.5 + level / 2))
+    for name, value, error in subject.slopes:
+        ends = value - reach * error, value + reach * error
+        rows.append((name, short(value), between(*ends) if np.all(np.isfinite(ends)) else OPEN))
     for i, unit in enumerate(subject.units):
         add(f"{unit}, output w", "output", (i,))
         if subject.has_bias:

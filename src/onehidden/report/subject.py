@@ -53,6 +53,22 @@ class Subject:
         """The standard error of one number."""
         return None if self.errors is None else float(np.asarray(getattr(self.errors, name))[index])
 
+    @property
+    def slopes(self) -> list[tuple[str, float, float]]:
+        """Name, value and standard error of a linear part and of the mean slopes, of the first output."""
+        errors, mean = getattr(self.errors, "linear", None), self.get("mean_slopes")
+        found = []
+        if errors is not None:
+            found += [("linear", self.net.linear, errors)]
+        if mean is not None:
+            shape = self.net.n_inputs, -1
+            found += [("mean slope", mean.slope.reshape(shape)[:, 0], mean.error.reshape(shape)[:, 0])]
+        return [
+            (f"{label} {name}", float(value), float(error))
+            for label, values, its in found
+            for name, value, error in zip(self.names, values, its, strict=True)
+        ]
+
     def predictions(self) -> np.ndarray:
         """(n, q) predictions at the rows."""
         assert self.X is not None

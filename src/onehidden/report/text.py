@@ -54,6 +54,8 @@ def summary(recovery: Recovered, width: int = 100) -> str:
     column = max(len(name) for name in (*names, "output w"))
     made = [_joined(lines(shown)), "", f"{'parameter':<{column + 10}} estimate ± standard error"]
     made.append(f"{'intercept':<{column + 10}} {parameter(net.intercept, subject.error('intercept'))}")
+    for name, value, error in subject.slopes:
+        made.append(f"{_one_line(name):<{column + 10}} {parameter(value, error)}")
     for i, label in enumerate(subject.units):
         rows = [("output w", net.output[i], subject.error("output", i))]
         rows += [("bias b", net.bias[i], subject.error("bias", i))] if subject.has_bias else []
@@ -64,7 +66,7 @@ def summary(recovery: Recovered, width: int = 100) -> str:
     for check in shown.failed:
         made += ["", *_wrapped(f"{mark(check)}: {check.name}: {check.advice}", width)]
     for other in subject.get("alternatives", ()):
-        made += ["", f"fits as well: {other.label} (deviance difference {short(other.behind, 2)})"]
+        made += ["", f"not ruled out: {other.label} (deviance difference {short(other.behind, 2)})"]
     return "\n".join(made)
 
 
@@ -104,6 +106,8 @@ def lines(shown: Screen, width: int = 100) -> Lines:
     made.append((Tone.QUIET, shown.passed))
     if shown.advice:
         add(f"next: {shown.advice}")
+    if shown.assumed:
+        add(f"taken as given: {shown.assumed}", Tone.QUIET)
     return made
 
 
@@ -131,7 +135,7 @@ def _one_line(text: str) -> str:
 
 
 def rows(recovery: Recovered) -> list[Row]:
-    """One row a number: the intercept, the linear part, then output, bias and weights of each unit.
+    """One row a number: intercept, linear part, mean slopes, then output, bias and weights of each unit.
 
     Of several outputs each has its own intercept, linear part and output weights; effects are on the first.
     Errors are NaN where they are not known and infinite where the data leave the number open; effects are
@@ -161,6 +165,17 @@ def rows(recovery: Recovered) -> list[Row]:
     if whole.has_linear:
         for j, name in enumerate(subject.names):
             add_each("linear", f"linear {name}", (j,))
+    if (mean := subject.get("mean_slopes")) is not None:
+        values, its = (np.asarray(one).reshape(-1) for one in (mean.slope, mean.error))
+        labels = [
+            f"mean slope {name}" + ("" if single else f" of {output}")
+            for name in subject.names
+            for output in subject.outputs
+        ]
+        made += [
+            (None, label, float(value), float(error), nan, nan, "")
+            for label, value, error in zip(labels, values, its, strict=True)
+        ]
     for i in range(net.n_hidden):
         add_each("output", "output", (i,), i)
         if subject.has_bias:
