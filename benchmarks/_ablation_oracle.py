@@ -26,7 +26,6 @@ from onehidden.oracle import (
     final_fit,
     kinked_layer,
     pieces,
-    zones,
 )  # fmt: skip
 from onehidden.streams import stream
 
@@ -176,12 +175,16 @@ def _no_errors(layer: Any, *rest: Any) -> errors.Errors:
     return errors.Errors(zero, zero, zero, np.zeros(layer.output.shape[1]))
 
 
+def _coarse_pieces(box: Any, line: Any, cells: int, zooms: int, *rest: Any) -> pieces.Pieces | None:
+    return pieces.straight_pieces(box, line, cells, 0, *rest)
+
+
 def _first(one: Any, *rest: Any) -> Any:
     return one
 
 
+_ZONES = pieces._kinked_zones
 STAGES: dict[str, Stage] = {
-    "kinked: weak units alone": Stage(KINKED, {"kinked.refined": lambda layer, told, *rest: (layer, told)}),
     "kinked: confirmation by typical answers": Stage(
         LOW, {"kinked_layer.confirmed": lambda box, layer, *rest: layer}
     ),
@@ -199,7 +202,9 @@ STAGES: dict[str, Stage] = {
         [*KINKED, *OTHER], {"kinked_layer.straight_pieces": partial(pieces.straight_pieces, zooms=0)}
     ),
     "kinked: biases placed": Stage(LOW, {"kinked_layer.placed": lambda layer, *rest: layer}),
-    "kinked: longer arms": Stage(KINKED, {"pieces._kinked_zones": partial(pieces._kinked_zones, arms=(1,))}),
+    "kinked: longer arms": Stage(
+        KINKED, {"pieces._kinked_zones": lambda t, y, error, gaps, arms: _ZONES(t, y, error, gaps, (1,))}
+    ),
     "kinked: further mixtures": Stage(
         ["relu, single, 4 outputs", "softmax, single"], {"box.BlackBox.mix_anew": lambda box, rng: None}
     ),
@@ -211,7 +216,7 @@ STAGES: dict[str, Stage] = {
         ["relu, k > d", "relu, one equation a sign", "softplus, k > d"],
         {"signs.relations": lambda *rest: None, "certificate.relations": lambda *rest: None},
     ),
-    "smooth: finer grids": Stage(SMOOTH, {"smooth.find_zones": partial(zones.find_zones, zooms=0)}),
+    "smooth: finer grids": Stage(SMOOTH, {"transitions.straight_pieces": _coarse_pieces}),
     "smooth: three distances": Stage(
         SMOOTH, {"smooth._radii": lambda tail, box: [min(2.0 if tail.sharp else 1e5, box.reach / 3)]}
     ),
@@ -220,12 +225,6 @@ STAGES: dict[str, Stage] = {
     ),
     "precision: format of the answers": Stage(
         [*LOW, *SMOOTH], {"examine.stored_precision": lambda y: examine.OutputPrecision()}
-    ),
-    "errors: pooled over units": Stage(
-        LOW, {"errors._pooled": lambda squares, alone, draws: np.sqrt(squares / draws)}
-    ),
-    "errors: scaled by the misfit": Stage(
-        [*LOW, *SMOOTH], {"kinked.misfit": lambda *rest: 1.0, "smooth.misfit": lambda *rest: 1.0}
     ),
     "final: J'J where LSMR stops short": Stage(
         [*KINKED, *SMOOTH],

@@ -18,7 +18,7 @@ from onehidden.oracle.examine import measure_box
 from onehidden.oracle.lines import distant_line
 from onehidden.oracle.signs import solve_signs
 from onehidden.oracle.tails import tail_of
-from onehidden.oracle.zones import find_zones
+from onehidden.oracle.transitions import units_along
 from onehidden.precision import double
 from onehidden.refused import Refused
 
@@ -70,19 +70,25 @@ def test_signs_are_found_and_a_wrong_target_is_refused(k, rank):
     assert solve_signs(vectors, vectors @ signs + 1e-2 * vectors[:, 0], 1e-8) is None
 
 
-def test_zones_hold_every_switch():
-    net = teacher("relu", 10, 4)
+@pytest.mark.parametrize("name", ["softplus", "squared_relu", "tanh"])
+def test_units_along_a_distant_line_are_those_of_the_box(name):
+    net = teacher(name, 10, 4)
     rng = np.random.default_rng(1)
     box = BlackBox(box_of(net), np.zeros(4), np.ones(4))
-    measure_box(box, Answers.VALUE, rng)
-    line = distant_line(box, 2.0, rng, 20.0)
-    zones = find_zones(box, line, 1, rng)
-    switch = -(net.weights @ line.start + net.bias) / (net.weights @ line.direction)
-    inside = np.abs(switch) < 0.99 * line.limit
-    held = (zones.low[:, None] <= switch) & (switch <= zones.high[:, None])
-    assert held.any(axis=0)[inside].all()
-    assert len(zones.low) <= inside.sum()
-    assert np.sum(zones.high - zones.low) < 0.05 * 2 * line.limit  # and are not simply the whole line
+    with double():
+        tail = tail_of(net.activation)
+        measure_box(box, Answers.VALUE, rng)
+        line = distant_line(box, 2.0 if tail.sharp else 1e5, rng, 20.0)
+        found = units_along(box, line, tail, rng)
+    assert len(found) >= 6
+    rows, bias = net.weights, net.bias
+    if tail.sharp:
+        size = np.linalg.norm(rows, axis=1)
+        rows, bias = rows / size[:, None], bias / size
+    for row, offset in zip(found.weights, found.bias, strict=True):
+        off = [np.linalg.norm(s * row - rows, axis=1) + np.abs(s * offset - bias) for s in (1, -1)]
+        assert np.min(off) < 1e-3
+    assert len(units_along(box, line, tail, rng, most=2)) == 0
 
 
 @pytest.mark.parametrize("name", NAMES)

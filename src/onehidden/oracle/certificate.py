@@ -20,7 +20,6 @@ from onehidden.oracle.domain import Outputs, PerUnit, Points
 from onehidden.oracle.errors import UNKNOWN, Errors, attainable_check, standard_errors
 from onehidden.oracle.layer import Layer, Queries, WithSlope
 from onehidden.oracle.signs import column_space, relations
-from onehidden.oracle.tails import slopes
 
 
 def layer_certificate(
@@ -119,7 +118,7 @@ def fresh_check(network: OneHiddenNet, box: BlackBox, rng: np.random.Generator) 
 def _argument_error(network: OneHiddenNet, X: Points, box: BlackBox) -> Outputs:
     """What the rounding of the arguments of the units adds to answers: far away, where a unit changes."""
     z = X @ network.weights.T + network.bias
-    slope = np.abs(slopes(network.activation, z))
+    slope = np.abs(network.activation.derivative(z))
     size = np.linalg.norm(network.weights * box.scale, axis=1)
     away = np.linalg.norm((X - box.center) / box.scale, axis=1, keepdims=True) / np.sqrt(box.d)
     outputs = np.abs(network.output).reshape(network.n_hidden, -1) / box.units

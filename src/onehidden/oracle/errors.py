@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,15 +32,6 @@ class Errors:
     def worst(self) -> float:
         return float(max(np.max(self.row), np.max(self.bias), np.max(self.output)))
 
-    def times(self, factor: float) -> Errors:
-        return Errors(*(factor * getattr(self, one.name) for one in fields(self)))
-
-    def unit(self, i: int, row: float, bias: float, output: float) -> Errors:
-        """The errors with those of unit i replaced."""
-        new = {"row": row, "bias": bias, "output": output}
-        index = np.arange(len(self.row)) == i
-        return replace(self, **{name: np.where(index, one, getattr(self, name)) for name, one in new.items()})
-
 
 def parameter_errors(
     layer: Layer,
@@ -69,8 +60,7 @@ def parameter_errors(
     size = np.linalg.norm(rows, axis=1)
     reach = np.maximum(size, np.abs(bias))
     squares, constant = np.zeros((3, layer.k)), np.zeros(layer.output.shape[1])
-    moves, alone = simulated_errors(layer, queries, g, draws, rng)
-    for move in moves:
+    for move in simulated_errors(layer, queries, g, draws, rng):
         tilted, shifted = in_x(move)
         along = np.sum(tilted * rows, axis=1) / size**2 if degree else np.zeros(layer.k)
         squares[0] += np.sum((tilted - along[:, None] * rows) ** 2, axis=1) / size**2
@@ -78,28 +68,10 @@ def parameter_errors(
         output = move.output + (degree or 0) * along[:, None] * layer.output
         squares[2] += np.max(np.abs(output), axis=1) ** 2 / largest**2
         constant += move.constant**2
-    shift = _pooled(squares[1], alone.bias / reach, draws)
-    output = _pooled(squares[2], np.max(alone.output, axis=1) / largest, draws)
-    row, shift, output = (np.hypot(one, 2 * EPS) for one in (np.sqrt(squares[0] / draws), shift, output))
+    row, shift, output = np.sqrt(squares / draws + (2 * EPS) ** 2)
+    if draws < 16:  # of few draws one may be near zero
+        shift, output = (np.maximum(one, np.median(one)) for one in (shift, output))
     return Errors(row, shift, output, np.sqrt(constant / draws))
-
-
-def _pooled(squares: PerUnit, alone: PerUnit, draws: int) -> PerUnit:
-    """Errors of one number per unit from the sums of squares of few draws, of which one may be near zero.
-
-    Each is at least that of the number alone, times the factor that is typical of all units.
-    """
-    own, there = np.sqrt(squares / draws), alone > 0
-    if not there.any():
-        return own
-    return np.maximum(own, alone * float(np.median(own[there] / alone[there])))
-
-
-def misfit(layer: Layer, queries: Queries, g: WithSlope) -> float:
-    """Root mean square of the residuals in errors of the answers, at least 1: errors grow as much."""
-    rest = (queries.Y - layer.predict(queries.U, g)) * queries.weight[:, None]
-    freedom = max(rest.size - len(layer.pack()), 0.1 * rest.size)
-    return max(1.0, float(np.sqrt(np.sum(rest**2) / freedom)) / queries.least)
 
 
 def attainable_check(errors: Errors | None, low_precision: bool) -> Check:

@@ -261,25 +261,20 @@ def fitted(
 
 def simulated_errors(
     layer: Layer, queries: Queries, g: WithSlope, draws: int, rng: np.random.Generator
-) -> tuple[list[Layer], Layer]:
-    """Errors of the parameters for as many draws of the errors of the answers.
-
-    And those of each parameter alone with all others held: the error over the length of its column.
-    """
+) -> list[Layer]:
+    """Errors of the parameters for as many draws of the errors of the answers."""
     from scipy.linalg import lstsq
 
     problem, theta = LayerLeastSquares(layer, queries, g), layer.pack()
-    at = problem.linearise(theta)
-    alone = np.divide(queries.least, at.lengths, out=np.zeros_like(at.lengths), where=at.lengths > 0)
-    if len(theta) <= DENSE:
-        # With J = QR the steps R^-1 z of normal z are errors of the least-squares solution.
-        upper = DenseLayerLeastSquares(problem).triangle(theta)[0]
-        scale = alone / queries.least
-        z = queries.least * rng.standard_normal((len(upper), draws))
-        solved = lstsq(upper * scale, z, cond=1e-12, lapack_driver="gelsy")
-        assert solved is not None
-        steps = list((scale[:, None] * solved[0]).T)
-    else:
+    if len(theta) > DENSE:
+        at = problem.linearise(theta)
         noise = (queries.least * rng.standard_normal(queries.Y.size) for _ in range(draws))
-        steps = [damped_least_squares(at, one, forcing=0.03) for one in noise]
-    return [layer.moved(step) for step in steps], layer.moved(alone)
+        return [layer.moved(damped_least_squares(at, one, forcing=0.03)) for one in noise]
+    # With J = QR the steps R^-1 z of normal z are errors of the least-squares solution.
+    upper = DenseLayerLeastSquares(problem).triangle(theta)[0]
+    size = np.linalg.norm(upper, axis=0)
+    scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 1e-6 * size.max())
+    z = queries.least * rng.standard_normal((len(upper), draws))
+    solved = lstsq(upper * scale, z, cond=1e-12, lapack_driver="gelsy")
+    assert solved is not None
+    return [layer.moved(step) for step in (scale[:, None] * solved[0]).T]

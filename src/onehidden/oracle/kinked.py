@@ -18,11 +18,10 @@ from onehidden.oracle.certificate import (
     layer_certificate,
     with_dead_units,
 )
-from onehidden.oracle.errors import misfit, parameter_errors
+from onehidden.oracle.errors import parameter_errors
 from onehidden.oracle.kinked_layer import KinkedLayer, Survey, kinked_layer, oriented
 from onehidden.oracle.layer import half_absolute
-from onehidden.oracle.tails import Tail, values
-from onehidden.oracle.weak_units import refined
+from onehidden.oracle.tails import Tail
 from onehidden.refused import Refused
 from onehidden.run import Run
 
@@ -63,7 +62,7 @@ def kinked_answer(
     g, queries = options.g, None if run.expired() else found.queries
 
     def with_slope(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return values(g, z), np.where(z > 0, tail.right[1], tail.left[1])
+        return g(z), np.where(z > 0, tail.right[1], tail.left[1])
 
     facing = oriented(found.layer, tail)
     unoriented = replace(found.layer, output=found.layer.output / tail.jump, linear=None)
@@ -71,9 +70,6 @@ def kinked_answer(
     errors = None
     if queries is not None:
         errors = parameter_errors(layer, queries, with_slope, rng, 1, box)
-        if off <= _LINEAR:
-            errors = errors.times(misfit(layer, queries, with_slope))
-            layer, errors = refined(layer, errors, with_slope, tail, box, run, rng)
     layer = layer.restricted(box, options.bias, options.intercept)
     survey = replace(
         found.survey,

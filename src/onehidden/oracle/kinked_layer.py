@@ -55,7 +55,7 @@ def survey(
         else:
             known = pieces.explained(kinks, box.mix)
             crowded = line.at(pieces.place[~pieces.single & ~known & ~pieces.unanswered])
-            new = kinks_of(box, pieces, ~known, basis)
+            new, _ = kinks_of(box, pieces, ~known, basis)
             real = ~(continued(box, new, float(np.linalg.norm(line.start)), rng) < 0.5)
             broken = np.concatenate([broken, new.point[~real]])
             kinks = kinks.merged(new.at(np.flatnonzero(real)))

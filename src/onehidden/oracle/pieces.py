@@ -73,12 +73,18 @@ class Pieces:
 
 
 def straight_pieces(
-    box: BlackBox, line: Line, cells: int = 4096, zooms: int = 4, most: int = 4096
+    box: BlackBox,
+    line: Line,
+    cells: int = 4096,
+    zooms: int = 4,
+    most: int = 4096,
+    smooth: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Pieces | None:
     """The pieces of the mixture along a line; None where it is curved everywhere.
 
     The first grid has ``cells`` cells; zones of more than one kink are refined ``zooms`` times. A function of
-    more than ``most`` kinks is curved, or random.
+    more than ``most`` kinks is curved, or random. Transitions of smooth units are kinks of some width:
+    every zone is refined down to it, and ``smooth`` gives the errors of answers at places of the line.
     """
     t = line.grid(cells)
     y = box.mixture(line.at(t))
@@ -90,34 +96,39 @@ def straight_pieces(
     own = box.level / np.sqrt(box.d)  # of the whole answer, where a known part of it was subtracted
 
     def error(where: np.ndarray) -> np.ndarray:
+        if smooth is not None:
+            return smooth(where)
         far = np.hypot(np.linalg.norm(line.start), where)
         return box.error(np.maximum(level * line.growth(where, 1), own * far))
 
     ends = float(t[answered[0]]), float(t[answered[-1]])
     before = np.flatnonzero(np.diff(answered) > 1)
     gaps = t[answered[before]], t[answered[before + 1]]
-    low, high = _kinked_zones(t, y, error(t), gaps)
+    # Over longer arms the tails of a smooth transition would be kinks of their own.
+    arms = (1, 4, 16, 64) if smooth is None else (1,)
+    low, high = _kinked_zones(t, y, error(t), gaps, arms)
+    nothing = np.zeros(0)
+    refined = np.isin(low, gaps[0])  # gaps, and zones that are filled by what they hold
     for zoom in range(zooms + 1):
         if len(low) > most:
             return None
-        pieces = _fitted_pieces(box, line, ends, low, high, np.isin(low, gaps[0]), error)
-        again = np.flatnonzero(~pieces.single & ~pieces.unanswered)
-        width = high[again] - low[again]
-        wide = 1.04 / 48 * width > 1e-14 * np.maximum(np.abs(low), np.abs(high))[again]
-        again, width = again[wide], width[wide]
-        if len(again) == 0 or zoom == zooms:
-            return pieces
-        inner = low[again][:, None] + width[:, None] * np.linspace(-0.02, 1.02, 49)
+        again = ~refined & (1.04 / 48 * (high - low) > 1e-14 * np.maximum(np.abs(low), np.abs(high)))
+        if smooth is None or zoom == zooms or not again.any():
+            pieces = _fitted_pieces(box, line, ends, low, high, np.isin(low, gaps[0]), error, smooth is None)
+            again &= ~pieces.single
+            if smooth is not None or zoom == zooms or not again.any():
+                return pieces
+        parts, done = [(low[[i]], high[[i]]) for i in range(len(low))], [[one] for one in refined]
+        rows = np.flatnonzero(again)
+        width = high[rows] - low[rows]
+        inner = low[rows][:, None] + width[:, None] * np.linspace(-0.02, 1.02, 49)
         seen = box.mixture(line.at(inner))
-        parts, nothing = [(low[[i]], high[[i]]) for i in range(len(low))], (np.zeros(0), np.zeros(0))
-        finer = False
-        for row, i in enumerate(again):
-            found = _kinked_zones(inner[row], seen[row], error(inner[row]), nothing)
-            if len(found[0]) and np.max(found[1] - found[0]) < 0.5 * width[row]:
-                parts[i], finer = found, True
-        if not finer:
-            return pieces
+        for row, i in enumerate(rows):
+            found = _kinked_zones(inner[row], seen[row], error(inner[row]), (nothing, nothing), arms)
+            finer = len(found[0]) > 0 and np.max(found[1] - found[0]) < 0.5 * width[row]
+            parts[i], done[i] = (found, [False] * len(found[0])) if finer else (parts[i], [True])
         low, high = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+        refined = np.concatenate(done)
     return None
 
 
@@ -126,7 +137,7 @@ def _kinked_zones(
     y: PerPoint,
     error: PerPoint,
     gaps: tuple[np.ndarray, np.ndarray],
-    arms: tuple[int, ...] = (1, 4, 16, 64),
+    arms: tuple[int, ...],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ends of gaps and of zones outside of which the samples lie on straight lines.
 
@@ -156,8 +167,12 @@ def _fitted_pieces(
     high: Float[np.ndarray, " b"],
     unanswered: Bool[np.ndarray, " b"],
     error_at: Callable[[np.ndarray], np.ndarray],
+    sharp: bool,
 ) -> Pieces:
-    """Straight lines through fresh answers between the zones, and whether each zone is a single kink."""
+    """Straight lines through fresh answers between the zones, and whether each zone is a single kink.
+
+    What is no ``sharp`` kink is taken for one if the lines beside it meet within its zone.
+    """
     begin, end = np.append(ends[0], high), np.append(low, ends[1])
     width, middle = end - begin, 0.5 * (begin + end)
     half, node = 0.45 * width, np.cos(np.pi * (np.arange(6) + 0.5) / 6)
@@ -178,7 +193,7 @@ def _fitted_pieces(
     within = (place > low - 0.02 * (high - low)) & (place < high + 0.02 * (high - low))
     single = straight[:-1] & straight[1:] & within & np.isfinite(place) & ~unanswered
     safe = np.where(single, place, 0.5 * (low + high))
-    if len(low):
+    if len(low) and sharp:
         share = np.array([0.2, 0.6, 0.85])
         before, behind = share * (safe - low)[:, None], share * (high - safe)[:, None]
         t = np.concatenate([safe[:, None], safe[:, None] - before, safe[:, None] + behind], axis=1)
@@ -194,11 +209,11 @@ def _fitted_pieces(
 
 def kinks_of(
     box: BlackBox, pieces: Pieces, wanted: Bool[np.ndarray, " b"], basis: Float[np.ndarray, "d d"]
-) -> Kinks:
-    """The units behind the wanted kinks of a line, one each."""
+) -> tuple[Kinks, Int[np.ndarray, " r"]]:
+    """The units behind the wanted kinks of a line, one each, and the numbers of their kinks."""
     at = np.flatnonzero(wanted & pieces.single)
     if len(at) == 0:
-        return Kinks.none(box.d, box.q)
+        return Kinks.none(box.d, box.q), at
     which = np.unique(np.concatenate([at, at + 1]))
     slope, error, found = _gradients(box, pieces, which, basis)
     before, after = np.searchsorted(which, at), np.searchsorted(which, at + 1)
@@ -221,7 +236,7 @@ def kinks_of(
     bias_error = 2 * doubt * np.linalg.norm(point, axis=1) / np.sqrt(box.d)
     bias_error += place * np.abs(rows @ pieces.line.direction)
     bias = -np.sum(rows * point, axis=1)
-    return Kinks(rows, bias, output, doubt, bias_error, point, np.ones(len(bias)))
+    return Kinks(rows, bias, output, doubt, bias_error, point, np.ones(len(bias))), at
 
 
 def _gradients(

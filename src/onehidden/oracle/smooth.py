@@ -14,15 +14,14 @@ from onehidden.certify.certificate import Certificate
 from onehidden.options import Options
 from onehidden.oracle.box import BlackBox, BudgetExceeded
 from onehidden.oracle.certificate import count_checks, cut_short_check, layer_certificate, with_dead_units
-from onehidden.oracle.domain import EPS, PerPoint, PerUnit, Points
-from onehidden.oracle.errors import misfit, parameter_errors
+from onehidden.oracle.domain import EPS, Outputs, PerUnit, Points
+from onehidden.oracle.errors import parameter_errors
 from onehidden.oracle.final_fit import fitted, transition_queries
 from onehidden.oracle.layer import Layer, Queries, WithSlope
 from onehidden.oracle.lines import Kinks, distant_line
 from onehidden.oracle.signs import solve_signs
-from onehidden.oracle.tails import Tail, slopes, values
-from onehidden.oracle.transitions import units_in_zones
-from onehidden.oracle.zones import find_zones
+from onehidden.oracle.tails import Tail
+from onehidden.oracle.transitions import units_along
 from onehidden.run import Run
 
 _CLOSE = 1e-2  # share of std(y): a layer that leaves less is worth fitting
@@ -40,8 +39,9 @@ def smooth_answer(
     best: Certificate | None = None
     try:
         U, Y = box.answered(1000, rng)
-        for tried, layer in enumerate(_layers(box, tail, U, Y @ box.mix, run, rng)):
-            found = _fitted_certificate(layer, U, Y @ box.mix, tail, box, options, run, rng)
+        seen = Y if tail.degree else Y @ box.mix[:, None]  # steps show the mixture alone
+        for tried, layer in enumerate(_layers(box, tail, U, seen, run, rng)):
+            found = _fitted_certificate(layer, U, seen, tail, box, options, run, rng)
             if found is not None and (best is None or _rank(found) < _rank(best)):
                 best = found
             if tried + 1 == most or (best is not None and (best.status.certified or run.expired())):
@@ -61,7 +61,7 @@ def _rank(certificate: Certificate) -> tuple[bool, float]:
 def _fitted_certificate(
     layer: Layer,
     U: Points,
-    y: PerPoint,
+    Y: Outputs,
     tail: Tail,
     box: BlackBox,
     options: Options,
@@ -72,9 +72,9 @@ def _fitted_certificate(
     g = tail.activation
 
     def with_slope(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return values(g, z), slopes(g, z)
+        return g(z), g.derivative(z)
 
-    live = _contributions(layer, tail, U, float(y.std())) >= 1e-11
+    live = _contributions(layer, tail, U, Y.std(axis=0)) >= 1e-11
     if not live.any():
         return None
     left_out = [
@@ -86,7 +86,6 @@ def _fitted_certificate(
     layer = _with_outputs(layer, queries, with_slope)
     layer = fitted(layer, queries, with_slope, run, g.homogeneity, box.low_precision)
     errors = parameter_errors(layer, queries, with_slope, rng, g.homogeneity, box)
-    errors = errors.times(misfit(layer, queries, with_slope))
     layer = layer.restricted(box, options.bias, options.intercept)
     if run.expired():
         box.caller.release()  # a few queries check what the clock has ended
@@ -95,17 +94,18 @@ def _fitted_certificate(
     return with_dead_units(found, dead)
 
 
-def _contributions(layer: Layer, tail: Tail, U: Points, spread: float) -> PerUnit:
-    """What each unit adds to the function, as a share of std(y).
+def _contributions(layer: Layer, tail: Tail, U: Points, spread: Float[np.ndarray, " q"]) -> PerUnit:
+    """What each unit adds to an output, the largest, as a share of its standard deviation.
 
     A step counts with its whole height, wherever it lies; a kink with what it does within the typical region
     or, when it lies outside, within one scale of its own hyperplane.
     """
     if tail.degree == 0:
-        return np.abs(layer.output[:, 0] * tail.jump) / spread
-    within = values(tail.activation, U @ layer.weights.T + layer.bias).std(axis=0)
-    beyond = np.linalg.norm(layer.weights, axis=1) ** tail.degree
-    return np.abs(layer.output[:, 0]) * np.maximum(within, beyond) / spread
+        size = np.full(layer.k, abs(tail.jump))
+    else:
+        within = tail.activation(U @ layer.weights.T + layer.bias).std(axis=0)
+        size = np.maximum(within, np.linalg.norm(layer.weights, axis=1) ** tail.degree)
+    return np.max(np.abs(layer.output) / np.maximum(spread, 1e-300), axis=1) * size
 
 
 def _with_outputs(layer: Layer, queries: Queries, g: WithSlope) -> Layer:
@@ -134,14 +134,14 @@ def _layers(
     box: BlackBox,
     tail: Tail,
     U: Points,
-    y: PerPoint,
+    Y: Outputs,
     run: Run,
     rng: np.random.Generator,
     lines: int = 30,
     quiet_lines: int = 6,
 ) -> Iterator[Layer]:
     """Layers of the mixture in u that come close to the function, line after line; each set of units once."""
-    units, tried = Kinks.none(box.d, 1), set[tuple[float, ...]]()
+    units, tried = Kinks.none(box.d, Y.shape[1]), set[tuple[float, ...]]()
     for distance, radius in enumerate(_radii(tail, box)):
         quiet = 0
         for number in range(lines):
@@ -149,8 +149,7 @@ def _layers(
             if run.expired() or quiet == quiet_lines or (number == 2 and len(units) == 0):
                 break
             line = distant_line(box, radius, rng, 20.0)
-            zones = find_zones(box, line, tail.degree, rng)
-            before, units = len(units), units.merged(units_in_zones(box, line, zones, tail), 1e-6, 100.0)
+            before, units = len(units), units.merged(units_along(box, line, tail, rng), 1e-6, 100.0)
             quiet = 0 if len(units) > before else quiet + 1
             run.report(f"line, {len(units)} units", number, float("nan"))
             if distance == number == 0:
@@ -163,56 +162,47 @@ def _layers(
                 if len(chosen) == 0 or key in tried:
                     continue
                 tried.add(key)
-                layer = _assembled(chosen, tail, U, y, box)
+                layer = _assembled(chosen, tail, U, Y, box)
                 run.report(f"{len(chosen)} units assembled", int(layer is not None), float("nan"))
                 if layer is not None:
                     yield layer
 
 
-def _assembled(units: Kinks, tail: Tail, U: Points, y: PerPoint, box: BlackBox) -> Layer | None:
-    """The layer of these units; None where they do not add up to the function."""
-    g, near = tail.activation, _CLOSE * float(y.std())
-    layer = Layer(units.weights, units.bias, units.output, np.zeros(1))
-    if g.sign_free:
-        level = values(g, U @ layer.weights.T + layer.bias) @ layer.output[:, 0]
-        found = replace(layer, constant=np.array([np.mean(y - level)]))
-    else:
-        columns, rest = _split(layer, g, U, y)
+def _assembled(units: Kinks, tail: Tail, U: Points, Y: Outputs, box: BlackBox) -> Layer | None:
+    """The layer of these units, oriented; None where they do not add up to the function.
+
+    g = (g - h) + h: oriented by s a unit adds m (g - h)(z) + s m h(z), h a polynomial.
+    """
+    g, near = tail.activation, _CLOSE * Y.std(axis=0)
+    layer = Layer(units.weights, units.bias, units.output, np.zeros(Y.shape[1]))
+    signs = np.ones(layer.k)
+    if not g.sign_free:
+        z = U @ layer.weights.T + layer.bias
+        h = polyval(z, np.array(g.orientation_part))
+        rest = Y - (g(z) - h) @ layer.output
         if tail.degree == 1:
             affine = np.column_stack([np.ones(len(U)), U])
             left = rest - affine @ np.linalg.lstsq(affine, rest, rcond=None)[0]
-            if float(np.sqrt(np.mean(left**2))) >= near:
+            if np.any(np.sqrt(np.mean(left**2, axis=0)) >= near):
                 return None  # units are missing: orientations cannot help
+        columns = ((h - h.mean(axis=0))[:, None] * layer.output.T).reshape(-1, layer.k)
+        target = (rest - rest.mean(axis=0)).ravel()
         digits = max(1.0, (box.rounding / 1e-15) ** 0.5)
         tight = min((1e-8 if tail.sharp else 1e-5) * digits, 0.3)
         # Then a bound as loose as chance allows: the final optimisation shows whether the signs are right.
-        free = layer.k - box.d
+        free = layer.k - box.d * Y.shape[1]
         loose = 0.3 if free <= 0 else 1e-3 if free <= 14 else 1e-7
-        tried = (_oriented(layer, g, columns, rest, tolerance) for tolerance in (tight, max(tight, loose)))
-        found = next((one for one in tried if one is not None), None)
-        if found is None:
+        tried = (solve_signs(columns, target, tolerance) for tolerance in (tight, max(tight, loose)))
+        signs = next((one for one in tried if one is not None), None)
+        if signs is None:
             return None
-    off = values(g, U @ found.weights.T + found.bias) @ found.output[:, 0] + found.constant[0] - y
-    return found if float(np.sqrt(np.mean(off**2))) < near else None
-
-
-def _split(layer: Layer, g: Activation, U: Points, y: PerPoint) -> tuple[Float[np.ndarray, "n k"], PerPoint]:
-    """What orientation changes, one column per unit, and what is left of the mixture without it.
-
-    g = (g - h) + h: oriented by s a unit adds m (g - h)(z) + s m h(z).
-    """
-    z = U @ layer.weights.T + layer.bias
-    h = polyval(z, np.array(g.orientation_part))
-    return h * layer.output[:, 0], y - (values(g, z) - h) @ layer.output[:, 0]
-
-
-def _oriented(
-    layer: Layer, g: Activation, columns: Float[np.ndarray, "n k"], rest: PerPoint, tolerance: float
-) -> Layer | None:
-    assert g.reversal is not None
-    signs = solve_signs(columns - columns.mean(axis=0), rest - rest.mean(), tolerance)
-    if signs is None:
-        return None
-    output = np.where(signs < 0, g.reversal.parity, 1)[:, None] * layer.output
-    constant = np.array([np.mean(rest - columns @ signs)])
-    return Layer(layer.weights * signs[:, None], layer.bias * signs, output, constant)
+    parity = np.ones(layer.k) if g.reversal is None else np.where(signs < 0, g.reversal.parity, 1)
+    found = replace(
+        layer,
+        weights=layer.weights * signs[:, None],
+        bias=layer.bias * signs,
+        output=parity[:, None] * layer.output,
+    )
+    off = Y - found.predict(U, lambda z: (g(z), z))
+    constant = off.mean(axis=0)
+    return replace(found, constant=constant) if np.all(np.std(off, axis=0) < near) else None

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.polynomial.polynomial import polypow, polyval
 
@@ -32,14 +29,12 @@ class Tail:
 
     def excess(self, z: np.ndarray) -> np.ndarray:
         """g minus its two asymptotes, which change over at the root."""
-        return values(self.activation, z) - np.where(
-            z > self.root, polyval(z, self.right), polyval(z, self.left)
-        )
+        return self.activation(z) - np.where(z > self.root, polyval(z, self.right), polyval(z, self.left))
 
     def inverse(self, heights: np.ndarray) -> np.ndarray:
         """z with g(z) = heights for a monotone step; NaN outside the range."""
         low, high = np.full(np.shape(heights), -40.0), np.full(np.shape(heights), 40.0)
-        z = bisected(low, high, lambda z: (values(self.activation, z) > heights) == (self.jump > 0))
+        z = bisected(low, high, lambda z: (self.activation(z) > heights) == (self.jump > 0))
         share = (heights - self.left[0]) / self.jump
         return np.where((share > 0) & (share < 1), z, np.nan)
 
@@ -53,36 +48,6 @@ def bisected(low: np.ndarray, high: np.ndarray, above: Callable[[np.ndarray], np
         up = above(middle)
         low, high = np.where(up, low, middle), np.where(up, middle, high)
     return 0.5 * (low + high)
-
-
-def values(activation: Activation, z: np.ndarray) -> np.ndarray:
-    """g(z)."""
-    return _padded(_compiled_values, activation, z)
-
-
-def slopes(activation: Activation, z: np.ndarray) -> np.ndarray:
-    """g'(z)."""
-    return _padded(_compiled_slopes, activation, z)
-
-
-@partial(jax.jit, static_argnums=0)
-def _compiled_values(activation: Activation, z: jax.Array) -> jax.Array:
-    return activation.fn(z)
-
-
-@partial(jax.jit, static_argnums=0)
-def _compiled_slopes(activation: Activation, z: jax.Array) -> jax.Array:
-    return activation.slope(z)
-
-
-def _padded(
-    compiled: Callable[[Activation, jax.Array], jax.Array], activation: Activation, z: np.ndarray
-) -> np.ndarray:
-    """Padded to a power of two, so that a few compiled functions serve all shapes."""
-    flat = np.ravel(z)
-    padded = np.zeros(max(256, 1 << (max(len(flat), 1) - 1).bit_length()))
-    padded[: len(flat)] = flat
-    return np.asarray(compiled(activation, jnp.asarray(padded)))[: len(flat)].reshape(np.shape(z))
 
 
 def tail_of(activation: Activation) -> Tail | None:
@@ -113,13 +78,13 @@ def tail_of(activation: Activation) -> Tail | None:
 def _halfway(activation: Activation, level: float, rising: bool) -> float:
     """Where a step is halfway."""
     ends = np.array([-60.0]), np.array([60.0])
-    root = float(bisected(*ends, lambda z: (values(activation, z) > level) == rising)[0])
+    root = float(bisected(*ends, lambda z: (activation(z) > level) == rising)[0])
     return 0.0 if abs(root) < 1e-12 else root
 
 
 def _fitted_polynomial(activation: Activation, z: np.ndarray, degree: int) -> np.ndarray | None:
     """Coefficients of the polynomial through g at z, if there is one of this degree."""
-    y, unit = values(activation, z), 60.0
+    y, unit = activation(z), 60.0
     powers = np.vander(z / unit, degree + 1, increasing=True)
     weight = 1 / (np.abs(z) / unit) ** degree  # far values are large: fit them relatively
     solved = np.linalg.lstsq(powers * weight[:, None], y * weight, rcond=None)[0]

@@ -1,30 +1,73 @@
-"""From a zone that holds a single transition to the unit behind it, with its whole row.
+"""Smooth units, and powers of ReLU, along a line far away: their transitions are kinks or steps.
 
-A step (tanh) is inverted: inside it the argument of g is linear in x. For piecewise polynomial tails (powers
-of ReLU, softplus, GELU) the function is a polynomial P of t on either side, and changes by
-P_R - P_L = jump w (alpha t + beta - root)^q: its root is the place of the transition, its leading coefficient
-the strength. Lines moved sideways by h e_j move the root by -h a_j / alpha, which gives the whole row.
+From a distance a unit of GELU or softplus is a kink: the gradients on both sides give its row up to a factor,
+and the shape of the transition across the hyperplane gives the factor. A power q of ReLU has a kink in its
+differences of order q - 1. A step (tanh) is inverted: inside it the argument of g is linear in x.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import math
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from onehidden.oracle.box import BlackBox
-from onehidden.oracle.domain import EPS
+from onehidden.oracle.domain import EPS, PerPoint, PerUnit
+from onehidden.oracle.examine import third_differences
 from onehidden.oracle.lines import Kinks, Line
-from onehidden.oracle.tails import Tail, bisected, values
-from onehidden.oracle.zones import Zones
+from onehidden.oracle.pieces import Pieces, kinks_of, straight_pieces
+from onehidden.oracle.tails import Tail, bisected
 
 
-def units_in_zones(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Kinks:
-    """Units of the mixture whose transition is alone in its zone."""
-    if len(zones.low) == 0:
-        return Kinks.none(box.d, 1)
-    return (_steps if tail.degree == 0 else _polynomial_kinks)(box, line, zones, tail)
+def units_along(
+    box: BlackBox, line: Line, tail: Tail, rng: np.random.Generator, most: int = 512, share: float = 1e-2
+) -> Kinks:
+    """Units of the mixture whose transition is alone in its zone of a line.
+
+    More zones than ``most`` mean another activation, or units that are no points from this distance. Powers
+    of ReLU are seen through differences over a ``share`` of the distance of the line.
+    """
+    if tail.degree > 1:
+        with box.differenced(share * line.radius * line.direction, tail.degree - 1):
+            return _kinks(box, line, tail, rng, most)
+    return (_kinks if tail.degree else _steps)(box, line, tail, rng, most)
+
+
+def _zones(
+    box: BlackBox, line: Line, degree: int, rng: np.random.Generator, most: int, zooms: int, count: int = 16
+) -> tuple[Pieces | None, Callable[[np.ndarray], np.ndarray]]:
+    """The pieces of a line between transitions, and the rounding of answers, measured at ``count`` places."""
+    cells = 2048 // max(degree, 1)  # a difference of answers is ``degree`` queries
+    t = rng.choice(line.grid(cells), count, replace=False)
+    own = _rounding(box, line.at(t), rng) / line.growth(t, degree)
+    y = np.abs(box.mixture(line.at(t))) / line.growth(t, degree)
+    if np.sum(np.isfinite(own)) < count // 2:
+        return None, np.zeros_like
+    # Rounding differs from piece to piece: a large one is taken, but not one inside a transition.
+    rounding = max(float(np.nanquantile(own, 0.85)), box.rounding * float(np.nanmax(y)))
+
+    def error(t: np.ndarray) -> np.ndarray:
+        return rounding * line.growth(t, degree)
+
+    return straight_pieces(box, line, cells, zooms, most, lambda t: 4 * error(t)), error
+
+
+def _rounding(box: BlackBox, U: np.ndarray, rng: np.random.Generator) -> PerPoint:
+    """Rounding error around the rows of U, from third differences over a tiny step."""
+    v = rng.standard_normal(U.shape)
+    v /= np.linalg.norm(v, axis=1, keepdims=True)
+    step = 1e-5 * np.maximum(np.linalg.norm(U, axis=1, keepdims=True) * 1e-3, 1.0)
+    return third_differences(box.mixture(np.stack([U + j * step * v for j in range(16)])))
+
+
+def _recognised(box: BlackBox, kinks: Kinks) -> Kinks:
+    """Those recognised on another line, and whose argument near the centre is off by less than 0.1."""
+    size = np.linalg.norm(kinks.weights, axis=1)
+    far = np.linalg.norm(kinks.point, axis=1)
+    return kinks.at(np.flatnonzero((kinks.error < _row_error(box)) & (kinks.error * far * size < 0.1)))
 
 
 def _row_error(box: BlackBox) -> float:
@@ -32,14 +75,83 @@ def _row_error(box: BlackBox) -> float:
     return 1e-5 * float(box.rounding / EPS) ** 0.25
 
 
-def _usable(box: BlackBox, error: np.ndarray, far: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Rows that are recognised, and whose argument near the centre is off by less than 0.1."""
-    return (error < _row_error(box)) & (error * far * size < 0.1)
+def _kinks(box: BlackBox, line: Line, tail: Tail, rng: np.random.Generator, most: int) -> Kinks:
+    """Units whose two tails are polynomials of degree one or more."""
+    pieces, error = _zones(box, line, tail.degree, rng, most, 2)
+    if pieces is None:
+        return Kinks.none(box.d, box.q)
+    basis = np.linalg.qr(rng.standard_normal((box.d, box.d)))[0]
+    kinks, at = kinks_of(box, pieces, np.ones(len(pieces.place), bool), basis)
+    if len(kinks) == 0:
+        return kinks
+    along = kinks.weights @ line.direction
+    order = tail.degree
+    share = 1 / (tail.jump * math.factorial(order) * along ** (order - 1))
+    slope = np.ones(len(kinks))
+    if not tail.sharp:
+        width = 0.5 * (pieces.low[at + 1] - pieces.high[at]) * np.abs(along)
+        slope, fits = _slopes(
+            box, kinks, share * (kinks.output @ box.mix), width, tail, error(pieces.place[at])
+        )
+        kinks, slope, share = kinks.at(fits), slope[fits], share[fits]
+    kinks = replace(
+        kinks,
+        weights=slope[:, None] * kinks.weights,
+        bias=tail.root + slope * kinks.bias,
+        output=kinks.output * (share / slope**order)[:, None],
+    )
+    return _recognised(box, kinks)
 
 
-def _steps(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Kinks:
+def _slopes(
+    box: BlackBox,
+    kinks: Kinks,
+    strength: PerUnit,
+    width: PerUnit,
+    tail: Tail,
+    rounding: PerUnit,
+    each: int = 24,
+) -> tuple[PerUnit, Bool[np.ndarray, " k"]]:
+    """The length of each row, from the answers across its hyperplane, and whether g fits them.
+
+    Beside a linear function the answer at distance tau is (strength / alpha) g(alpha tau): one unknown.
+    """
+    step = np.geomspace(1e-4, 1, each)
+    tau = np.concatenate([-step[::-1], [0.0], step]) * width[:, None]
+    y = box.mixture(kinks.point[:, None] + tau[:, :, None] * kinks.weights[:, None])
+    slope, fits = np.ones(len(kinks)), np.zeros(len(kinks), bool)
+    for i in range(len(kinks)):
+        lines = np.linalg.qr(np.column_stack([np.ones(len(step) * 2 + 1), tau[i]]))[0]
+
+        def curved(values: Float[np.ndarray, "a n"], lines: np.ndarray = lines) -> np.ndarray:
+            return values - (values @ lines) @ lines.T
+
+        bend = curved(y[i])
+
+        def off(alpha: np.ndarray, i: int = i, bend: np.ndarray = bend) -> np.ndarray:
+            level = tail.activation(alpha[:, None] * tau[i] + tail.root)
+            return curved(strength[i] / alpha[:, None] * level) - bend
+
+        # The minimum of the sum of squares lies in a valley of the logarithm that a grid finds.
+        grid = np.geomspace(0.1, 1e5, 180) / width[i]
+        for _ in range(24):
+            best = int(np.argmin(np.sum(off(grid) ** 2, axis=1)))
+            slope[i] = grid[best]
+            near = grid[[max(best - 2, 0), min(best + 2, len(grid) - 1)]]
+            if near[1] / near[0] < 1 + 1e-11:
+                break
+            grid = np.geomspace(near[0], near[1], 22)
+        worst, largest = np.max(np.abs(off(slope[[i]]))), np.max(np.abs(bend))
+        fits[i] = largest > 100 * rounding[i] and worst <= 1e-3 * largest + 100 * rounding[i]
+    return slope, fits
+
+
+def _steps(box: BlackBox, line: Line, tail: Tail, rng: np.random.Generator, most: int) -> Kinks:
     """Units of a saturating g."""
-    low, high, d = zones.low, zones.high, box.d
+    pieces, error = _zones(box, line, 0, rng, most, 12)
+    if pieces is None or len(pieces.place) == 0:
+        return Kinks.none(box.d, 1)
+    low, high, d, rounding = pieces.high[:-1], pieces.low[1:], box.d, float(error(np.zeros(1))[0])
     ends = box.mixture(line.at(np.stack([low, high])))
     height = ends[1] - ends[0]
     level, rising = ends.mean(axis=0), height > 0
@@ -54,13 +166,13 @@ def _steps(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Kinks:
     beside = argument(box.mixture(line.at(np.stack([center - arm, center + arm]))), np.arange(len(low)))
     slope = (beside[1] - beside[0]) / (2 * arm)
     with np.errstate(invalid="ignore"):
-        good = np.isfinite(slope) & (slope > 0) & (np.abs(height) > 100 * zones.rounding)
+        good = np.isfinite(slope) & (slope > 0) & (np.abs(height) > 100 * rounding)
     # One unit and nothing else: the function along the line must be g.
     z = np.linspace(-6, 6, 25)[:, None]
     off = box.mixture(line.at(center + z / np.where(good, slope, 1.0)))
-    off -= ends[0] + height * (values(tail.activation, z + tail.root) - tail.left[0]) / tail.jump
+    off -= ends[0] + height * (tail.activation(z + tail.root) - tail.left[0]) / tail.jump
     # Far away the argument itself is rounded, and nearer the tails of others add to it.
-    good &= np.max(np.abs(off), axis=0) <= _row_error(box) * np.abs(height) + 10 * zones.rounding
+    good &= np.max(np.abs(off), axis=0) <= _row_error(box) * np.abs(height) + 10 * rounding
     rows = np.flatnonzero(good)
     if len(rows) == 0:
         return Kinks.none(d, 1)
@@ -81,206 +193,10 @@ def _steps(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Kinks:
     size = np.linalg.norm(weights, axis=1)
     with np.errstate(invalid="ignore"):
         weights = gradient(np.where(size > 0, 1 / size, arm))
-        size, far = np.linalg.norm(weights, axis=1), np.linalg.norm(middle, axis=1)
-        error = 4 * zones.rounding / np.abs(height[rows]) + box.rounding * far * size
-        usable = np.flatnonzero((size > 0) & _usable(box, error, far, size))
+    size, far = np.linalg.norm(weights, axis=1), np.linalg.norm(middle, axis=1)
+    kept = size > 0
+    error_of_row = 4 * rounding / np.abs(height[rows]) + box.rounding * far * size
     bias = tail.root - np.sum(weights * middle, axis=1)
     output = (height[rows] / tail.jump)[:, None]
-    return Kinks(weights, bias, output, error, error * far, middle, np.ones(len(rows))).at(usable)
-
-
-@dataclass(frozen=True, eq=False)
-class _Sides:
-    """Sample places (m, n) in the gaps left and right of each zone, and the scale of its polynomials."""
-
-    center: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    clear: np.ndarray
-    unit: np.ndarray
-    growth: np.ndarray
-
-    @staticmethod
-    def of(line: Line, zones: Zones, degree: int) -> _Sides:
-        before, after = zones.gaps(line.limit)
-        count = degree + 4  # three points beyond the coefficients show that it is a polynomial
-        center = 0.5 * (zones.low + zones.high)
-        # Chebyshev nodes in the part of each gap next to the zone, off the ends: moved lines stay inside.
-        node = 0.5 - 0.4 * np.cos(np.pi * (np.arange(count) + 0.5) / count)
-        room = 2 * (line.radius + np.abs(center))
-        left = np.minimum(zones.low - before[:-1], room)
-        right = np.minimum(after[1:] - zones.high, room)
-        return _Sides(
-            center,
-            zones.low[:, None] - left[:, None] * node,
-            zones.high[:, None] + right[:, None] * node,
-            np.minimum(left, right),
-            np.maximum(left, right) + 0.5 * (zones.high - zones.low),
-            line.growth(np.abs(center) + room, degree),
-        )
-
-    def at(self, rows: Int[np.ndarray, " r"]) -> _Sides:
-        return _Sides(*(getattr(self, one.name)[rows] for one in fields(self)))
-
-    def scaled(self, t: np.ndarray) -> np.ndarray:
-        return (t - self.center[:, None]) / self.unit[:, None]
-
-    def polynomials(
-        self, y_left: np.ndarray, y_right: np.ndarray, degree: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Coefficients (…, m, q + 1) of P_L and P_R in (t - center) / unit, and the worst misfit (…, m)."""
-        fitted, misfit = [], []
-        for t, y in ((self.left, y_left), (self.right, y_right)):
-            powers = self.scaled(t)[:, :, None] ** np.arange(degree + 1)
-            c = np.einsum("mcn,...mn->...mc", np.linalg.pinv(powers), y)
-            fitted.append(c)
-            misfit.append(np.max(np.abs(np.einsum("mnc,...mc->...mn", powers, c) - y), axis=-1))
-        return fitted[0], fitted[1], np.maximum(*misfit)
-
-
-def _root(change: np.ndarray) -> np.ndarray:
-    """Where a change c (s - root)^q of the polynomial vanishes."""
-    q = change.shape[-1] - 1
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return -change[..., q - 1] / (q * change[..., q])
-
-
-def _polynomial_kinks(box: BlackBox, line: Line, zones: Zones, tail: Tail) -> Kinks:
-    """Units whose two tails are polynomials of degree one or more."""
-    d, q = box.d, tail.degree
-    sides = _Sides.of(line, zones, q)
-    left, right, misfit = sides.polynomials(
-        box.mixture(line.at(sides.left)), box.mixture(line.at(sides.right)), q
-    )
-    change = right - left
-    root = _root(change)
-    noise = 50 * zones.rounding * sides.growth
-    half = 0.5 * (zones.high - zones.low) / sides.unit
-    with np.errstate(invalid="ignore"):
-        good = (misfit <= noise) & (np.abs(root) <= 1.5 * half + 1e-12)
-        good &= np.abs(change[:, q]) > 10 * noise
-    root = np.where(good, root, 0.0)
-    strength = change[:, q] / sides.unit**q / tail.jump  # w alpha^q
-    place = sides.center + root * sides.unit
-    if tail.sharp:
-        slope = np.ones(len(place))
-        t = zones.low[:, None] + (zones.high - zones.low)[:, None] * np.linspace(0.02, 0.98, 17)
-        good &= np.max(np.abs(_excess(box, line, sides, left, right, root, t)), axis=1) <= noise
-    else:
-        step = np.geomspace(1e-7, 1, 90)
-        tau = np.concatenate([-step[::-1], step]) * 0.5 * (zones.high - zones.low)[:, None]
-        excess = _excess(box, line, sides, left, right, root, place[:, None] + tau)
-        slope, fits = _slopes_along(tail, tau, excess, strength, zones.rounding * sides.growth)
-        good &= fits
-    rows = np.flatnonzero(good)
-    if len(rows) == 0:
-        return Kinks.none(d, 1)
-    normal, found, error = _normals(box, line, sides, root, change, rows, noise)
-    far = np.maximum(np.linalg.norm(line.at(place[rows]), axis=1), 1.0)
-    found &= _usable(box, error, far, slope[rows])
-    rows, normal, error, far = rows[found], normal[found], error[found], far[found]
-    slope = slope[rows]
-    if tail.activation.homogeneity is not None:
-        slope = 1 / np.linalg.norm(normal, axis=1)  # unit rows
-    weights, middle = slope[:, None] * normal, line.at(place[rows])
-    bias = tail.root - np.sum(weights * middle, axis=1)
-    output = (strength[rows] / slope**q)[:, None]
-    return Kinks(weights, bias, output, error, error * far, middle, np.ones(len(rows)))
-
-
-def _excess(
-    box: BlackBox,
-    line: Line,
-    sides: _Sides,
-    left: np.ndarray,
-    right: np.ndarray,
-    root: np.ndarray,
-    t: np.ndarray,
-) -> Float[np.ndarray, "m n"]:
-    """The function at t minus P_L before the root and P_R after it."""
-    s = sides.scaled(t)
-    powers = s[:, :, None] ** np.arange(left.shape[1])
-    coefficients = np.where((s > root[:, None])[:, :, None], right[:, None, :], left[:, None, :])
-    return box.mixture(line.at(t)) - np.sum(powers * coefficients, axis=2)
-
-
-def _slopes_along(
-    tail: Tail, tau: np.ndarray, excess: np.ndarray, strength: np.ndarray, rounding: np.ndarray
-) -> tuple[Float[np.ndarray, " m"], Bool[np.ndarray, " m"]]:
-    """Slope alpha of each argument, from the excess of the function over its asymptotes; whether g fits it.
-
-    The excess at distance tau is (strength / alpha) E(alpha tau), E that of g: one unknown.
-    """
-    slope, fits = np.ones(len(tau)), np.zeros(len(tau), bool)
-    for i in range(len(tau)):
-        # The minimum of the sum of squares lies in a valley of the logarithm that a grid finds.
-        grid = np.geomspace(0.1, 1e8, 180) / np.max(tau[i])
-
-        def off(alpha: np.ndarray, i: int = i) -> np.ndarray:
-            z = alpha[:, None] * tau[i] + tail.root
-            return strength[i] / alpha[:, None] * tail.excess(z) - excess[i]
-
-        for _ in range(24):
-            best = int(np.argmin(np.sum(off(grid) ** 2, axis=1)))
-            slope[i] = grid[best]
-            near = grid[[max(best - 2, 0), min(best + 2, len(grid) - 1)]]
-            if near[1] / near[0] < 1 + 1e-11:
-                break
-            grid = np.geomspace(near[0], near[1], 22)
-        worst, largest = np.max(np.abs(off(slope[[i]]))), np.max(np.abs(excess[i]))
-        fits[i] = largest > 100 * rounding[i] and worst <= 1e-3 * largest + 100 * rounding[i]
-    return slope, fits
-
-
-def _normals(
-    box: BlackBox,
-    line: Line,
-    sides: _Sides,
-    root: Float[np.ndarray, " m"],
-    change: Float[np.ndarray, "m c"],
-    rows: Int[np.ndarray, " r"],
-    noise: Float[np.ndarray, " m"],
-) -> tuple[Float[np.ndarray, "r d"], Bool[np.ndarray, " r"], Float[np.ndarray, " r"]]:
-    """(r, d) a / alpha of the units ``rows`` from lines moved sideways; whether it was found; its error."""
-    d, q = box.d, change.shape[1] - 1
-    basis = np.linalg.svd(line.direction[None])[2][1:]  # (d - 1, d) across the line
-    tilt = np.full((len(rows), d - 1), np.nan)
-    move = 0.1 * np.minimum(sides.clear[rows], box.reach)[:, None] * np.ones(d - 1)
-    for _ in range(14):
-        r, j = np.nonzero(~np.isfinite(tilt))
-        if len(r) == 0:
-            break
-        part, h = sides.at(rows[r]), move[r, j]
-        answers = [_moved(box, line.at(t), h, basis, j) for t in (part.left, part.right)]
-        left, right, misfit = part.polynomials(answers[0], answers[1], q)
-        moved = right - left
-        there = _root(moved)
-        # w alpha^q is the same on every line unless another unit changes on the way, and the root moves by
-        # as much to one side as to the other.
-        limit, size = noise[rows[r]], np.abs(change[rows[r], q])
-        same = np.all(np.abs(moved[..., q] - change[rows[r], q]) <= limit, axis=0)
-        same &= np.all(misfit <= limit, axis=0)
-        with np.errstate(invalid="ignore"):
-            same &= np.abs(there[0] + there[1] - 2 * root[rows[r]]) <= 8 * (limit / size + 1e-9)
-        value = -(there[0] - there[1]) * part.unit / (2 * h)
-        tilt[r[same], j[same]] = value[same]
-        move[r[~same], j[~same]] /= 4
-    found = np.all(np.isfinite(tilt), axis=1)
-    normal = line.direction + np.where(found[:, None], tilt, 0.0) @ basis
-    least = np.min(move, axis=1, initial=np.inf)
-    error = noise[rows] / 10 / np.abs(change[rows, q]) * sides.unit[rows] / least
-    return normal, found, error / np.linalg.norm(normal, axis=1)
-
-
-def _moved(
-    box: BlackBox,
-    places: Float[np.ndarray, "o n d"],
-    move: Float[np.ndarray, " o"],
-    basis: Float[np.ndarray, "b d"],
-    j: Int[np.ndarray, " o"],
-) -> Float[np.ndarray, "2 o n"]:
-    """Answers at the places of each row moved by +-move along basis_j."""
-    o, n = places.shape[:2]
-    flat, steps = places.reshape(o * n, -1), np.repeat(move, n)
-    at, along = np.arange(o * n), np.repeat(j, n)
-    return np.stack([box.star(flat, at, s * steps, basis, along) @ box.mix for s in (1, -1)]).reshape(2, o, n)
+    kinks = Kinks(weights, bias, output, error_of_row, error_of_row * far, middle, np.ones(len(rows)))
+    return _recognised(box, kinks.at(np.flatnonzero(kept)))
