@@ -28,7 +28,6 @@ from onehidden.run import Run
 STARTS = (
     "auto",
     "random",
-    "linear",
     "tensor",
     "localised",
     "difference_map",

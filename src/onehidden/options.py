@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=Callable[..., Any])
 # The names of ``starts.schedule.NAMES``, which imports JAX: too slow for ``--help``. A test compares both.
 STARTS = (
-    "random", "linear", "tensor", "localised", "landscape", "difference_map", "wide", "thinned", "population",
+    "random", "tensor", "localised", "landscape", "difference_map", "wide", "thinned", "population",
 )  # fmt: skip
 
 

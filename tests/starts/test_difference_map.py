@@ -15,20 +15,20 @@ from onehidden.fit.samples import Samples
 from onehidden.precision import double
 from onehidden.run import Run
 from onehidden.starts import DifferenceMap, Random, Refused
-from onehidden.starts.batch import single_precision
-from onehidden.starts.candidate import search_form
+from onehidden.starts.candidate import complete, search_fit, search_form
 from onehidden.starts.difference_map import (
     initial,
     iterate,
     linear_ease,
+    outputs_and_losses,
     project_linear,
     project_rows,
     restarts,
     sets_of,
     shrinkage,
-    target,
     weight_penalty,
 )
+from onehidden.starts.wide import single_precision
 
 K = 3
 CALM = jnp.array([0.3, 2.0])
@@ -76,6 +76,22 @@ def test_the_projection_of_a_row_is_the_nearest_of_all_sides():
         assert np.max(np.abs(expected - values[member].T)) > 0.5  # ... and rows do move
 
 
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
+def test_the_loss_of_a_run_is_that_of_least_squares(activation):
+    net = teacher(activation, 4, 3, rows="uneven", output="uneven", bias=0.5)
+    problem = planted(net, normal(60, 4))
+    problem = replace(problem, rows=Samples(problem.samples.X, problem.samples.y, WEIGHT / WEIGHT.mean()))
+    form = search_form(problem)
+    units = np.random.default_rng(3).standard_normal((4, 3, 5))
+    with single_precision():
+        sets = sets_of(problem, form)
+        found = np.asarray(outputs_and_losses(form, sets, jnp.asarray(units, jnp.float32))[2])
+    for plane, loss in zip(units @ np.asarray(sets.back, float).T, found, strict=True):
+        theta = complete(problem, form, plane[:, :4], plane[:, 4])
+        assert loss == pytest.approx(search_fit(problem, form).loss(theta) / problem.n, rel=1e-3)
+        assert loss > 1e-3
+
+
 def few(n=60, d=4, k=K, bias=0.5, weight=None):
     """A problem of few rows, its search form, both sets, and the true values of units and linear part."""
     net = teacher("relu", d, k, rows="uneven", output="uneven", bias=bias)
@@ -85,10 +101,10 @@ def few(n=60, d=4, k=K, bias=0.5, weight=None):
     form, inner = search_form(problem), problem.search_coordinates.inward(net)
     with single_precision():
         sets = sets_of(problem, form)
-    root = np.asarray(sets.rows.root, float)
+    root = problem.weighted(np.ones(n))
     t = 0.5 * np.abs(inner.output)[:, None] * (inner.weights @ problem.Z.T + inner.bias[:, None]) * root
     units = np.sign(inner.output)[:, None] * np.abs(t)
-    y = np.asarray(target(sets), float)
+    y = np.asarray(sets.y, float)
     true = np.concatenate([t, (y - units.sum(axis=0))[None]])[None]
     return problem, form, sets, true, np.sign(inner.output)[None]
 
@@ -101,7 +117,7 @@ def test_the_network_sought_lies_in_both_sets_and_stays(weight):
     _, form, sets, true, signs = few(weight=weight)
     values, signs = jnp.asarray(true, jnp.float32), jnp.asarray(signs, jnp.float32)
     with single_precision():
-        inside, on_rows = project_linear(sets, values, sets.basis), project_rows(values, signs, target(sets))
+        inside, on_rows = project_linear(sets, values, sets.basis), project_rows(values, signs, sets.y)
         after = iterate(form, sets, ALL, CALM, values, signs, jnp.zeros(1, bool), 50)
     for one in (inside, on_rows, after.values):
         np.testing.assert_allclose(np.asarray(one), true, atol=2e-5)
@@ -141,7 +157,7 @@ def test_initial_values_are_small_linear_functions():
     with single_precision():
         inside = np.asarray(project_linear(sets, jnp.asarray(drawn), sets.basis))
     np.testing.assert_allclose(inside, drawn, atol=1e-5)
-    size = np.sqrt(np.mean(drawn**2)) / np.std(np.asarray(target(sets)))
+    size = np.sqrt(np.mean(drawn**2)) / np.std(np.asarray(sets.y))
     assert 0.05 < size < 0.2
 
 

@@ -1,42 +1,15 @@
 """The population start: children against their parents, and units that restarts do not find."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from helpers import normal, one_sentence, planted, teacher, worst_error
 
 import onehidden as oh
-from onehidden.fit.samples import Samples
 from onehidden.run import Run
 from onehidden.starts import Population
-from onehidden.starts.batch import Networks, evaluated, networks, table
-from onehidden.starts.candidate import Candidate, complete, search_fit, search_form
+from onehidden.starts.candidate import Candidate, search_form
 from onehidden.starts.repair import best_units
 from onehidden.starts.restarts import distinct
-
-
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
-def test_the_loss_of_a_batch_is_that_of_least_squares(activation):
-    net = teacher(activation, 4, 3, rows="uneven", output="uneven", bias=0.5)
-    weight = np.random.default_rng(5).uniform(0.5, 1.5, 60)
-    problem = planted(net, normal(60, 4))
-    problem = replace(problem, rows=Samples(problem.samples.X, problem.samples.y, weight / weight.mean()))
-    form = search_form(problem)
-    planes = np.random.default_rng(3).standard_normal((4, 3, 5))
-    found = np.asarray(evaluated(form, table(problem, form), planes.astype(np.float32)).loss)
-    for plane, loss in zip(planes, found, strict=True):
-        theta = complete(problem, form, plane[:, :4], plane[:, 4])
-        assert loss == pytest.approx(search_fit(problem, form).loss(theta) / problem.n, rel=1e-3)
-        assert loss > 1e-3
-
-
-def test_networks_are_sorted_and_finite():
-    planes = np.arange(5.0).reshape(5, 1, 1)
-    found = networks(planes, np.array([3.0, np.nan, 1.0, 1.5, 2.0]))
-    assert found.planes.ravel().tolist() == [2.0, 3.0, 4.0, 0.0]
-    both = found.best(1).joined(Networks(planes[:1], np.array([0.5])))
-    assert both.loss.tolist() == [0.5, 1.0]
 
 
 def test_the_best_units_of_both_parents_are_the_true_ones():

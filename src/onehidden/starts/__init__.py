@@ -9,7 +9,7 @@ from onehidden.refused import Refused
 from onehidden.starts.candidate import Start
 from onehidden.starts.difference_map import DifferenceMap
 from onehidden.starts.localised import Localised, LocalisedStart, localised_start
-from onehidden.starts.restarts import Linear, Population, Random
+from onehidden.starts.restarts import Population, Random
 from onehidden.starts.schedule import theory_start
 from onehidden.starts.tensor import Tensor
 from onehidden.starts.thinned import Thinned
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = [
     "DifferenceMap",
     "Landscape",
-    "Linear",
     "Localised",
     "LocalisedStart",
     "Population",

@@ -130,22 +130,6 @@ def refine(
     return Candidate(network, solution.loss / n, origin, weights, bias)
 
 
-def best_refined(
-    problem: Problem, form: Parametrisation, planes: Float[np.ndarray, "P k e"], run: Run, origin: str
-) -> Candidate:
-    """Return the best of networks given by hyperplanes (a_i, b_i), after a descent."""
-    best = None
-    for number, plane in enumerate(np.asarray(planes, float)):
-        if best is not None and run.expired():
-            break
-        bias = plane[:, form.d] if form.bias else np.zeros(form.k)
-        theta = complete(problem, form, plane[:, : form.d], bias)
-        found = refine(problem, form, theta, run.at("member", number), origin)
-        best = found if best is None or found.loss < best.loss else best
-    assert best is not None
-    return best
-
-
 def refine_in_two(
     problem: Problem, form: Parametrisation, weights: Rows, bias: Vector, run: Run, origin: str
 ) -> Candidate:

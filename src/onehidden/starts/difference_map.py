@@ -38,30 +38,24 @@ from onehidden.fit.problem import Problem
 from onehidden.machine import free_cores, on_accelerator
 from onehidden.refused import Refused
 from onehidden.run import Run
-from onehidden.starts.batch import (
-    Losses,
-    Networks,
-    Planes,
-    Table,
-    evaluated,
-    networks,
-    single_precision,
-    table,
-)
-from onehidden.starts.candidate import Candidate, best_refined, search_form, some_rows
+from onehidden.starts.candidate import Candidate, complete, refine, search_form, some_rows
+from onehidden.starts.wide import single_precision
 
 Values = Float[jax.Array, "P k+1 n"]
 Signs = Float[jax.Array, "P k"]
+Planes = Float[np.ndarray, "P k e"]
 Square = Float[np.ndarray, "e e"]
+Strategy = tuple[float, float]
 
 
 class Sets(NamedTuple):
-    """What all runs share."""
+    """What all runs share; rows are multiplied by the roots of their weights, which leaves kinks in place."""
 
     # (n, e) orthonormal columns of the functions a unit may be: inputs and, with biases, the constant.
     basis: jax.Array
     back: jax.Array  # (e, e) maps the coordinates of a unit in that basis to its hyperplane
-    rows: Table  # fixed columns and target
+    fixed: jax.Array  # (n, m) orthonormal columns of every fit: the constant and, with a skip, the inputs
+    y: jax.Array  # (n,) the target less what those explain: the linear part adds that back at no cost
 
 
 class State(NamedTuple):
@@ -69,16 +63,34 @@ class State(NamedTuple):
 
     values: Values
     signs: Signs
-    planes: Planes
-    loss: Losses
+    planes: Float[jax.Array, "P k e"]
+    loss: Float[jax.Array, " P"]
 
 
 def sets_of(problem: Problem, form: Parametrisation) -> Sets:
-    """Both sets of a problem; weights multiply whole rows, which leaves kinks where they are."""
-    rows = table(problem, form)
-    inputs = np.asarray(rows.root, float)[:, None] * np.asarray(rows.x, float)[:, : form.d + form.bias]
-    basis, triangle = np.linalg.qr(inputs)
-    return Sets(jnp.asarray(basis, jnp.float32), jnp.asarray(np.linalg.inv(triangle), jnp.float32), rows)
+    """Both sets of a problem, in single precision."""
+    x = problem.weighted(np.column_stack([problem.Z, np.ones(problem.n)]))
+    basis, triangle = np.linalg.qr(x[:, : form.d + form.bias])
+    fixed = np.linalg.qr(x[:, slice(None) if form.skip else slice(form.d, None)])[0]
+    y = problem.weighted(problem.y)
+    parts = basis, np.linalg.inv(triangle), fixed, y - fixed @ (fixed.T @ y)
+    return Sets(*(jnp.asarray(part, jnp.float32) for part in parts))
+
+
+def outputs_and_losses(
+    form: Parametrisation, sets: Sets, units: Float[jax.Array, "P k e"]
+) -> tuple[Signs, Float[jax.Array, "P k n"], Float[jax.Array, " P"]]:
+    """Least-squares outputs of units in the basis, the columns of the units, and mean squared residuals."""
+    columns = form.g(units @ sets.basis.T)  # homogeneous: the roots of the weights go through
+    along = columns @ sets.fixed
+    gram = columns @ columns.mT - along @ along.mT
+    # A ridge of ten roundings of float32: parallel units would have a singular Gram matrix.
+    ridge = 1e-6 * jnp.trace(gram, axis1=1, axis2=2) / form.k + jnp.finfo(gram.dtype).tiny
+    factor = jnp.linalg.cholesky(gram + ridge[:, None, None] * jnp.eye(form.k, dtype=gram.dtype))
+    output = jax.scipy.linalg.cho_solve((factor, True), columns @ sets.y[:, None])
+    fitted = (columns.mT @ output)[..., 0]
+    residual = fitted - (fitted @ sets.fixed) @ sets.fixed.T - sets.y
+    return output[..., 0], columns, jnp.mean(residual**2, axis=1)
 
 
 def weight_penalty(problem: Problem, form: Parametrisation, back: Square) -> Square:
@@ -130,7 +142,7 @@ def project_rows(values: Values, signs: Signs, y: Float[jax.Array, " n"]) -> Val
 def project_linear(sets: Sets, values: Values, inward: Float[jax.Array, "n e"]) -> Values:
     """P_L: the nearest linear functions of the inputs; ``inward`` is the basis, times a shrinkage if any."""
     units = (values[:, :-1] @ inward) @ sets.basis.T
-    linear = (values[:, -1:] @ sets.rows.fixed) @ sets.rows.fixed.T
+    linear = (values[:, -1:] @ sets.fixed) @ sets.fixed.T
     return jnp.concatenate([units, linear], axis=1)
 
 
@@ -151,30 +163,23 @@ def iterate(
     that fits noise. The number of steps is compiled in, since an accelerator asks the host about every step
     of a loop of unknown length.
     """
-    y, inward = target(sets), sets.basis @ shrunk
+    inward = sets.basis @ shrunk
     beta, gamma = strategy
 
     def step(_: jax.Array, values: Values) -> Values:
-        near = project_rows(values, signs, y)
+        near = project_rows(values, signs, sets.y)
         return values + beta * (project_linear(sets, near + gamma * (near - values), inward) - near)
 
     values = jax.lax.fori_loop(0, steps, step, values)
-    near = project_rows(values, signs, y)
+    near = project_rows(values, signs, sets.y)
     units = (near + gamma * (near - values))[:, :-1] @ sets.basis
-    planes = units @ sets.back.T
-    found = evaluated(form, sets.rows, planes)
-    output = found.output[..., 0]
-    share = jnp.abs(output) * jnp.linalg.norm(found.units, axis=2)
+    output, columns, loss = outputs_and_losses(form, sets, units)
+    share = jnp.abs(output) * jnp.linalg.norm(columns, axis=2)
     weakest = jnp.argmin(share, axis=1)[:, None] == jnp.arange(form.k)
     known = jnp.isfinite(output)  # outputs of units that coincide are not
     signs = jnp.where(known, jnp.where(output < 0, -1.0, 1.0), signs)
     signs = jnp.where(weakest & flipped[:, None], -signs, signs).astype(values.dtype)
-    return State(values, signs, planes, found.loss)
-
-
-def target(sets: Sets) -> Float[jax.Array, " n"]:
-    """Return the target less what the fixed columns explain: the linear part adds that back at no cost."""
-    return sets.rows.y[:, 0]
+    return State(values, signs, units @ sets.back.T, loss)
 
 
 def initial(
@@ -182,13 +187,10 @@ def initial(
 ) -> tuple[Float[np.ndarray, "P k+1 n"], Float[np.ndarray, "P k"]]:
     """Small random linear functions, of ``size`` standard deviations of y, and random signs."""
     n, e = sets.basis.shape
-    scale = size * float(np.std(np.asarray(target(sets)))) * np.sqrt(n / e)
+    scale = size * float(np.std(np.asarray(sets.y))) * np.sqrt(n / e)
     drawn = (scale * rng.standard_normal((count, k + 1, e))).astype(np.float32)
     values = (drawn @ np.asarray(sets.basis).T).astype(np.float32)
     return values, rng.choice(np.array([-1, 1], np.float32), (count, k))
-
-
-Strategy = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -294,28 +296,40 @@ class DifferenceMap:
 
     def _found(self, problem: Problem, runs: _Runs, run: Run) -> Candidate:
         rng, form = run.rng(*run.path), runs.form
+
+        def refined(plane: Float[np.ndarray, "k e"], here: Run) -> Candidate:
+            bias = plane[:, form.d] if form.bias else np.zeros(form.k)
+            theta = complete(problem, form, plane[:, : form.d], bias)
+            return refine(problem, form, theta, here, self.name)
+
         # Steps between two looks at the clock: a quarter of a second.
         call = int(np.clip(machine.worth(0.25) / (runs.batch * self.step_work(problem)), 1, 250))
-        done, best = 0, networks(np.zeros((0, form.k, form.d + form.bias), np.float32), np.zeros(0))
+        done, best = 0, list[tuple[float, np.ndarray]]()
         for number, length in enumerate(restarts(self.steps)):
+            if number and run.expired():
+                break
             runs.restart(rng, number)
             tried = np.inf  # loss of the last network refined in vain
             for age in range(0, length, call):
                 ridge = self.ridge * max(0.0, 1 - age / (0.8 * length))
-                found = runs.advanced(call, ridge, self.flip, rng, run)
-                best, lowest, done = best.joined(found).best(3), float(found.loss[0]), done + call
+                planes, losses = runs.advanced(call, ridge, self.flip, rng, run)
+                lowest, done = float(losses.min()), done + call
+                best += zip(losses.tolist(), planes, strict=True)
+                best = sorted(best, key=lambda one: one[0])[:3]
                 if age % max(length // 8, call) < call:
                     run.report("difference map", done, lowest)
                 if lowest <= min(self.refine_below, 0.3 * tried):
-                    refined = best_refined(problem, form, found.planes[:1], run.at("step", done), self.name)
-                    if problem.rows.rounding.found(refined.loss):
-                        return refined
+                    found = refined(planes[np.argmin(losses)], run.at("step", done))
+                    if problem.rows.rounding.found(found.loss):
+                        return found
                     tried = lowest
                 if run.expired():
                     break
-            if run.expired():
-                break
-        return best_refined(problem, form, best.planes, run.at("last"), self.name)
+        last = [refined(best[0][1], run.at("last", 0))]
+        for place, (loss, plane) in enumerate(best[1:], start=1):
+            if np.isfinite(loss) and not run.expired():
+                last.append(refined(plane, run.at("last", place)))
+        return min(last, key=lambda one: one.loss)
 
 
 class _Runs:
@@ -336,20 +350,23 @@ class _Runs:
         each = 5 * 4 * (form.k + 1) * len(sets.basis)  # bytes: five arrays per run
         together = 1024 if on_accelerator() else max(1, (4 << 20) // each)  # what a cache holds
         number = min(max(-(-count // together), len(variants)), count)
-        self.batch = -(-count // number)
-        self.count, self.turn = number * self.batch, 0
+        self.batch, self.number, self.turn = -(-count // number), number, 0
         self.batches: list[tuple[jax.Array, jax.Array]] = []
 
     def restart(self, rng: np.random.Generator, turn: int) -> None:
         """Draw new initial values of all runs, each batch with another variant than before."""
-        values, signs = initial(self.sets, self.form.k, rng, self.count)
-        parts = [slice(at, at + self.batch) for at in range(0, self.count, self.batch)]
         with single_precision():
-            self.batches = [(jnp.asarray(values[part]), jnp.asarray(signs[part])) for part in parts]
+            drawn = [initial(self.sets, self.form.k, rng, self.batch) for _ in range(self.number)]
+            self.batches = [(jnp.asarray(values), jnp.asarray(signs)) for values, signs in drawn]
         self.turn = turn
 
-    def advanced(self, steps: int, ridge: float, flip: float, rng: np.random.Generator, run: Run) -> Networks:
-        """Return the networks after so many steps more, of the batches that the clock leaves time for."""
+    def advanced(
+        self, steps: int, ridge: float, flip: float, rng: np.random.Generator, run: Run
+    ) -> tuple[Planes, Float[np.ndarray, " P"]]:
+        """Return the networks after so many steps more, of the batches that the clock leaves time for.
+
+        A loss that is not finite is infinite, and a run whose values overflowed gets new ones.
+        """
         flipped = rng.random((len(self.batches), self.batch)) < flip * steps
         variants = [
             (jnp.asarray(shrinkage(penalty, ridge), jnp.float32), jnp.asarray(strategy, jnp.float32))
@@ -372,13 +389,11 @@ class _Runs:
                 found += threads.map(one, some) if self.cores > 1 else map(one, some)
         for number, state in enumerate(found):
             self.batches[number] = self._without_overflow(state, rng)
-        return networks(
-            np.concatenate([np.nan_to_num(np.asarray(state.planes)) for state in found]),
-            np.concatenate([np.asarray(state.loss) for state in found]),
-        )
+        planes = np.concatenate([np.nan_to_num(np.asarray(state.planes)) for state in found])
+        loss = np.concatenate([np.asarray(state.loss) for state in found])
+        return planes, np.where(np.isfinite(loss), loss, np.inf)
 
     def _without_overflow(self, state: State, rng: np.random.Generator) -> tuple[jax.Array, jax.Array]:
-        """Values and signs; runs whose values overflowed get new ones."""
         lost = ~np.all(np.isfinite(np.asarray(state.values)), axis=(1, 2))
         if not np.any(lost):
             return state.values, state.signs

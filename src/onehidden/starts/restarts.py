@@ -1,15 +1,10 @@
-"""Descents from hyperplanes: random ones, a population of them recombined, and the leading moments.
+"""Descents from random hyperplanes, and a population of them recombined.
 
 ``Random`` is cheap, and often enough for few or smooth units.
 
 ``Population``: where samples are few a descent ends in one of very many minima. Those hold true units long
 before one of them holds all. A child is the units of two parents that fit best together, and descends for
 some steps; the best networks of different losses are the next parents.
-
-``Linear``: in whitened inputs the least-squares direction is the first score moment, E[y z] =
-sum_i w_i kappa_{1,i} a_i (Stein's identity for Gaussian inputs, close to it for others). With one unit in
-hundreds of inputs it is nearly that unit, where a random hyperplane is nearly orthogonal to it. A second
-unit, or an even one, shows in E[r (z z' - I)], r what the linear fit leaves.
 """
 
 from __future__ import annotations
@@ -19,12 +14,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float
 
 from onehidden.fit.problem import Problem
 from onehidden.run import Run
-from onehidden.starts.candidate import Candidate, complete, descent_work, refine, refine_in_two, search_form
-from onehidden.starts.repair import best_units, leading_second
+from onehidden.starts.candidate import Candidate, complete, descent_work, refine, search_form
+from onehidden.starts.repair import best_units
 
 
 @dataclass(frozen=True)
@@ -159,56 +153,3 @@ def distinct(candidates: list[Candidate], count: int, apart: float = 1e-4) -> li
 
 def _loss(candidate: Candidate) -> float:
     return candidate.loss if np.isfinite(candidate.loss) else np.inf
-
-
-@dataclass(frozen=True)
-class Linear:
-    """Hyperplanes along the first moment of y and the leading ones of its second, then a descent.
-
-    Parameters
-    ----------
-    offsets : tuple of float
-        Biases that are tried, in whitened inputs.
-    lengths : tuple of float
-        Lengths that are tried where a unit's length cannot move to its output.
-    """
-
-    name: ClassVar[str] = "linear"
-    offsets: tuple[float, ...] = (-1.0, -0.5, 0.0, 0.5, 1.0)
-    lengths: tuple[float, ...] = (0.5, 1.0, 2.0)
-
-    def work(self, problem: Problem) -> float:
-        """Operations of the moments and of a descent."""
-        return 2.0 * problem.n * problem.d**2 + descent_work(problem)
-
-    def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
-        """One candidate: the k units of the grid that fit best together, refined."""
-        form = search_form(problem)
-        directions = leading_directions(problem)
-        free = form.symmetrised or problem.activation.sign_free
-        directions = directions if free else np.vstack([directions, -directions])
-        lengths = self.lengths if problem.activation.homogeneity is None else (1.0,)
-        offsets = self.offsets if problem.bias else (0.0,)
-        weights = np.vstack([length * directions for length in lengths for _ in offsets])
-        bias = np.concatenate([np.full(len(directions), length * b) for length in lengths for b in offsets])
-        kept = best_units(problem, form, weights, bias, problem.k)
-        yield refine_in_two(problem, form, weights[kept], bias[kept], run, "linear")
-
-
-def leading_directions(problem: Problem) -> Float[np.ndarray, "m d"]:
-    """Directions of length one: the least-squares one, the k leading ones of the rest, sums and differences.
-
-    Two units of one plane are seldom along its axes; sums and differences with the first are at 45 degrees.
-    """
-    Z, root = problem.Z, problem.weighted(np.ones(problem.n))
-    target = problem.weighted(problem.y)
-    design = root[:, None] * np.column_stack([np.ones(problem.n), Z])
-    coefficient = np.linalg.lstsq(design, target, rcond=None)[0]
-    value, vector = leading_second(problem, target - design @ coefficient)
-    leading = vector[:, np.argsort(-np.abs(value))[: problem.k]].T
-    slopes = coefficient[1:].reshape(problem.d, -1).T  # one per output
-    firsts = slopes / np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), np.finfo(float).tiny)
-    sums = [sign * leading + first for first in firsts for sign in (1, -1)]
-    found = np.vstack([firsts, leading, *sums])
-    length = np.linalg.norm(found, axis=1, keepdims=True)
-    return (found / np.maximum(length, np.finfo(float).tiny))[length[:, 0] > 1e-6]

@@ -27,7 +27,7 @@ from onehidden.starts.difference_map import DifferenceMap, kinked
 from onehidden.starts.input_model import InputModel
 from onehidden.starts.localised import Localised
 from onehidden.starts.repair import rounds
-from onehidden.starts.restarts import Linear, Population, Random
+from onehidden.starts.restarts import Population, Random
 from onehidden.starts.span import span
 from onehidden.starts.tensor import Tensor
 from onehidden.starts.thinned import Thinned
@@ -52,10 +52,6 @@ class Case:
         """Target values per weight into or out of a unit."""
         problem = self.problem
         return problem.n_values / (problem.k * (problem.d + problem.form.q))
-
-    def few_units(self) -> bool:
-        """Whether there are at most two units: least squares and its residuals show their directions."""
-        return self.problem.k <= 2
 
     def few_samples(self) -> bool:
         """Whether homogeneous units have under five target values per weight; smooth ones need no more."""
@@ -151,7 +147,6 @@ def _thinned(case: Case) -> Start:
 
 
 SCHEDULE: tuple[Row, ...] = (
-    Row(Linear(), Case.few_units, in_subspace=False),
     Row(_map(1, first_run=0), Case.map_applies),
     Row(_restarts, Case.small),
     Row(_map(3, first_run=1), Case.longer_map_applies, max_loss=0.1),
@@ -168,7 +163,6 @@ SCHEDULE: tuple[Row, ...] = (
 # The rows that a name stands for; ``options.STARTS`` lists the same names for ``--help``.
 NAMES: dict[str, tuple[Row, ...]] = {
     "random": (Row(Random()),),
-    "linear": (Row(Linear(), in_subspace=False),),
     "tensor": (Row(Tensor(copies=40), in_subspace=False),),
     "localised": (Row(Localised(clusters=False, copies=40), in_subspace=False),),
     "landscape": (Row(lambda case: theory_start("Landscape")(), in_subspace=False),),

@@ -7,6 +7,7 @@ orientation-free: it uses the even part of g and a linear skip, from which orien
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, cast
@@ -21,8 +22,8 @@ from onehidden import machine
 from onehidden.compiled import jitted
 from onehidden.fit.parametrisation import Parametrisation, residuals
 from onehidden.fit.problem import Problem
+from onehidden.precision import single
 from onehidden.run import Run
-from onehidden.starts.batch import single_precision
 from onehidden.starts.candidate import (
     Candidate,
     completed_loss,
@@ -191,6 +192,13 @@ def train(
                 run.keep(values, passing=done + chunk < settings.steps)
             run.report(stage, done + chunk, loss)
     return np.asarray(theta, dtype=float)
+
+
+@contextmanager
+def single_precision() -> Iterator[None]:
+    """Single precision, all 24 bits of it: an accelerator's default product keeps 10."""
+    with single(), jax.default_matmul_precision("highest"):
+        yield
 
 
 def shuffled(n: int, batch: int, rng: np.random.Generator) -> Int[np.ndarray, " m"]:
