@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -211,3 +213,19 @@ def test_errors_of_a_linear_part_cover_a_unit_that_noise_may_reverse():
     assert r.standard_errors.linear[0] > 2 * abs(a[0]) > 10 * r.mean_slopes.error[0]
     low, high = r.predict_interval(X[:5])
     assert np.all(high - low < 0.5)
+
+
+def test_bands_of_an_open_width_cover_a_unit_that_is_too_weak_to_be_seen():
+    rng = np.random.default_rng(51)
+    X, fresh = rng.standard_normal((300, 3)), rng.standard_normal((200, 3))
+    truth = oh.OneHiddenNet([[0.6, 0.0, 0.8], [0.0, 0.9, -0.4]], [2.0, 0.25], [0.1, -0.2])
+    y = truth.predict(X) + 0.6 * rng.standard_normal(300)
+    r = oh.recover(X, y)
+    assert r.converged
+    assert r.network.n_hidden == 1
+    low, high = r.predict_interval(fresh)
+    held = (low <= truth.predict(fresh)) & (truth.predict(fresh) <= high)
+    narrow = replace(r, options={**r.options, "hidden": 1}).predict_interval(fresh)
+    assert np.mean(held) > 0.9
+    assert np.mean(high - low) > 1.3 * np.mean(narrow[1] - narrow[0])
+    assert f"{r.undetected:.2g}" in r.assumptions[0]

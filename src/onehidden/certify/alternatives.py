@@ -140,6 +140,7 @@ def with_comparisons_on_a_sample(own: Certificate, sample: Certificate, rows: in
         alternatives=sample.alternatives,
         compared=sample.compared,
         halves_agree=sample.halves_agree,
+        undetected=sample.undetected,
         remarks=tuple(f"{prefix} {remark}" for remark in sample.remarks),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -115,6 +116,8 @@ class Certificate:
     compared: bool = False  # whether all comparisons that an answer with noise needs were made
     output_precision: float = 0.0  # relative rounding of y where that is coarser than a double's
     missed_share: float = 0.0  # share of var(y) that the residuals show to be missed
+    # Standard deviation, for each output, of what a unit too weak to be detected adds and others cannot fit.
+    undetected: Any = float("nan")
     halves_agree: bool = False  # whether two halves of the rows lead to the same units
     covariance: Float[np.ndarray, "p p"] | None = field(default=None, repr=False)  # in x; None if too large
     freedom: ParameterRecord | None = field(default=None, repr=False)  # of errors by group

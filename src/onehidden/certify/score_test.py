@@ -34,6 +34,7 @@ class ScoreTest:
     direction: Float[np.ndarray, " d"]  # of the best additional unit, up to a factor where g is homogeneous
     bias: float
     detectable: float  # share of var(y) below which an additional unit would not have been detected
+    remaining: float  # the part of it that the model cannot move to its own units
     evaluated: bool
     reason: str = ""  # why it was not evaluated
 
@@ -152,12 +153,14 @@ def _compared(found: BestUnits, share: float, n: int) -> ScoreTest:
     quantile = law.quantile(levels.LARGER_MODEL.value)
     needed = (np.sqrt(quantile) + ndtri(levels.LARGER_MODEL_POWER.value)) ** 2
     detectable = min(1.0, share * needed / found.seen) if found.seen > 0 else 1.0
+    remaining = min(detectable, share * needed / found.rows)
     a, b = found.theta[:-1, 0], float(found.theta[-1, 0])
-    return ScoreTest(law.p_value(found.score[0]), gain, a, b, float(detectable), True)
+    p_value = law.p_value(found.score[0])
+    return ScoreTest(p_value, gain, a, b, float(detectable), float(remaining), True)
 
 
 def _not_evaluated(d: int, reason: str) -> ScoreTest:
-    return ScoreTest(np.nan, np.nan, np.full(d, np.nan), np.nan, np.nan, False, reason)
+    return ScoreTest(np.nan, np.nan, np.full(d, np.nan), np.nan, np.nan, np.nan, False, reason)
 
 
 def score_test_work(n: int, p: int, d: int, draws: int = 199, effort: float = 1e11) -> float:

@@ -83,6 +83,7 @@ class BestUnits:
     score: Float[np.ndarray, " c"]
     explained: Float[np.ndarray, " c"]  # (f~'e)^2 / f~'f~, the sums of squares they explain
     seen: float
+    rows: int  # that were searched
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class UnitSearch:
         ]
         kept, best, explained = (np.concatenate(values, axis=-1) for values in zip(*parts, strict=True))
         # With the median of ``seen``, units that should be found in 90 % are found in 50 to 80 %.
-        return BestUnits(kept, best, explained, float(np.quantile(seen, 0.25)))
+        return BestUnits(kept, best, explained, float(np.quantile(seen, 0.25)), len(rows.inputs))
 
     def _groups(self, columns: int, rows: int) -> list[slice]:
         """Columns in groups, so that an array of all rows has a bounded size."""

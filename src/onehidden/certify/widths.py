@@ -97,6 +97,9 @@ def compare_larger(certificate: Certificate, problem: Problem, run: Run) -> Cert
         f"at least {problem.k} {units}: a further one weaker than {found.detectable:.2g} of the variance of "
         "y would not have been detected"
     )
+    spread = seen.fit_coordinates.scale
+    spread = np.sqrt(np.sum(spread**2, axis=0)) if seen.fit_coordinates.several else spread
+    certificate = replace(certificate, undetected=float(np.sqrt(found.remaining)) * spread)
     return certificate.with_comparisons([check]).with_remark(remark)
 
 

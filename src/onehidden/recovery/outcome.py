@@ -125,6 +125,7 @@ def record(
         alternatives=tuple(one for one in certificate.alternatives if one.close and one.network is not None),
         freedom=certificate.n_parameters,
         covariance=certificate.covariance,
+        undetected=certificate.undetected,
         error_freedom=certificate.freedom,
         band_freedom=certificate.band_freedom,
         left_over=certificate.missed_share,

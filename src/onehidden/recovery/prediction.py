@@ -231,7 +231,11 @@ def prediction_interval(
         raise ValueError(f'of must be "mean" or "observation", got {of!r}')
     X, family = np.asarray(X, float), record.family
     eta = record.network.predict(X) + column_of(record, X, offset)
-    error, reach = output_errors(record, X), float(stdtrit(record.mean_freedom, 0.5 + level / 2))
+    error = output_errors(record, X)
+    if record.options.get("hidden") is None:
+        # What a missed unit adds differs from row to row, as another error of its standard deviation would.
+        error = np.hypot(error, np.nan_to_num(record.undetected))
+    reach = float(stdtrit(record.mean_freedom, 0.5 + level / 2))
     if family is None:
         if of == "observation":
             several = record.noise_covariance

@@ -100,6 +100,10 @@ class Recovery:
     covariance : ndarray of shape (p, p) or None
         Of the free parameters in the order weights, output, bias, linear, intercept; None where there are too
         many.
+    undetected : float or ndarray of shape (q,)
+        Standard deviation, in the units of the network's output, of what a further unit that is too weak to
+        be detected adds and the units found cannot make up for; NaN where it is not known. Bands of the mean
+        cover such a unit where the number of units was left open.
     error_freedom : ParameterRecord or None
         Degrees of freedom of each standard error where rows came in groups; None where they are
         ``residual_freedom``.
@@ -140,6 +144,7 @@ class Recovery:
     classes: tuple[Any, ...] = ()
     noise_covariance: np.ndarray | None = field(repr=False, default=None)
     covariance: np.ndarray | None = field(repr=False, default=None)
+    undetected: Any = field(repr=False, default=float("nan"))
     error_freedom: ParameterRecord | None = field(repr=False, default=None)
     band_freedom: float = float("nan")
 
@@ -163,7 +168,10 @@ class Recovery:
                 "No other column, and no other row, has a part in y.",
                 "No unit acts only where there is no row.",
             )
+        weak = float(np.max(self.undetected))
+        unseen = f"No unit is missing that would change the fit by less than {weak:.2g} (standard deviation)."
         return (
+            *([unseen] if np.isfinite(weak) else []),
             "The inputs are measured without error.",
             "No column that matters is missing.",
             "No row was left out because of its y.",
@@ -236,6 +244,9 @@ class Recovery:
         offset: npt.ArrayLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Intervals of the mean of y, or of a new observation, at each row.
+
+        Where the number of units was left open they also cover, on average over rows, a unit that would not
+        have been detected (``undetected``).
 
         Parameters
         ----------

@@ -252,7 +252,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
         ("loss", "noise_variance", "left_over", "r_squared", "linear_r_squared", "band_freedom"), _number
     ),
     **dict.fromkeys(("curvature", "input_mean", "input_spread"), _array),
-    **dict.fromkeys(("target_spread", "noise_covariance"), _number_or_array),
+    **dict.fromkeys(("target_spread", "noise_covariance", "undetected"), _number_or_array),
     **dict.fromkeys(("feature_names", "classes"), tuple),
     **dict.fromkeys(("checks", "score_checks"), _checks),
     **dict.fromkeys(("queries", "freedom"), int),
