@@ -1,9 +1,14 @@
 """Fits to rounding that are not unique: each must be reported, and none called exact."""
 
+import itertools
+
 import numpy as np
 import pytest
+from helpers import planted
 
 import onehidden as oh
+from onehidden.certify.evaluate import certify
+from onehidden.run import Run
 
 
 def line(n, times=20):
@@ -67,3 +72,21 @@ def test_targets_in_single_precision_are_recovered_and_never_called_exact():
     r = oh.recover(X, net.predict(X).astype(np.float32), 2, max_seconds=30)
     assert r.status == "consistent"
     assert oh.match(r.network, net).max_error < 1e-5
+
+
+def test_a_unit_on_one_facet_of_a_lattice_is_not_exact_where_a_row_touches_its_kink():
+    X = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=4)))
+    free = oh.OneHiddenNet([[0.2, -0.3, 0.1, 0.9], [-0.5, -0.8, 0.1, 0.2]], [2.0, -1.5], [-0.65, 0.35], 0.2)
+    on = X @ free.weights[0] + free.bias[0] > 0
+    assert on.sum() >= 7  # of all that check single units
+    assert np.all(X[on, 3] == 1)
+    # (a, b) + s (e_4, -1) changes no row of that facet; s as far as the first row beyond it comes on.
+    others = (X @ free.weights[0] + free.bias[0])[X[:, 3] == 0]
+    moved = free.weights.copy()
+    moved[0, 3] += others.max() - 1e-12
+    touching = oh.OneHiddenNet(moved, free.output, free.bias - [others.max() - 1e-12, 0], free.intercept)
+    y = free.predict(X)
+    assert np.max(np.abs(touching.predict(X) - y)) < 1e-11
+    problem = planted(free, X)
+    for net in (free, touching):
+        assert certify(net, problem, Run()).status == "not identifiable"

@@ -381,12 +381,16 @@ def _steps(local: LocalFit) -> Undetermined:
     return found
 
 
-def _lattice_checks(local: LocalFit) -> list[Check]:
-    """Whether the rows hold the kinks, for rows in memory that stand at least twice on average."""
+def _lattice_checks(local: LocalFit, most_parameters: int = 1000) -> list[Check]:
+    """Whether the rows hold the kinks, for rows in memory of which a column has half as many values or fewer.
+
+    For more than ``most_parameters`` only where whole rows stand at least twice on average.
+    """
     rows, form = local.problem.rows, local.problem.form
     if not isinstance(rows, Samples) or not form.activation.kinked:
         return []
-    if different(rows.X.T) > len(rows.X) / 2:
+    parts = [rows.X.T, *([column] for column in rows.X.T if form.size <= most_parameters)]
+    if all(different(columns) > len(rows) / 2 for columns in parts):
         return []
     return [lattice_check(local.network, rows.X, bias=form.bias, intercept=form.intercept)]
 

@@ -263,7 +263,8 @@ def lattice_check(
     move, though the Jacobian at the network found has full rank. Two counts on the distinct rows tell such
     networks from determined ones: the rank of the Jacobian with a linear part added, and the rows on which
     two units differ. The value is the latter, or less the number of directions v for which the units imitate
-    <v, x> on all rows.
+    <v, x> on all rows, or in which they move without a change on any row. Rows on a kink are left out of the
+    ranks: a descent along a free direction ends where a row touches a kink, and there J has full rank.
 
     Evidence, not proof: all k patterns that hyperplanes cut were tried against random teachers of full rank
     (ReLU, 1 to 3 units; integer lines, grids, corners of cubes). With a linear part absorbed another network
@@ -277,10 +278,10 @@ def lattice_check(
     t = rows @ network.weights.T + network.bias
     clear = np.abs(t) > on_kink(t)
     beside = np.all(clear, axis=1)
-    absorbed = _absorbed(network.activation.derivative(t[beside]), Z[beside], bias, intercept)
+    free = _free_directions(network.activation.derivative(t[beside]), Z[beside], bias, intercept)
     return at_least(
         "kinks held by distinct rows",
-        -absorbed if absorbed else _rows_apart(np.where(clear, np.sign(t), 0.0)),
+        -free if free else _rows_apart(np.where(clear, np.sign(t), 0.0)),
         rows_needed(int(seen.sum()) + bias - 1),
         "fewest distinct rows that tell two units apart, or less the directions in which units imitate a "
         "linear function; below the bound kinks can lie elsewhere in the gaps of a lattice",
@@ -288,23 +289,23 @@ def lattice_check(
     )
 
 
-def _absorbed(slope: np.ndarray, Z: np.ndarray, bias: bool, intercept: bool) -> int:
-    """d less what adding the columns Z raises the rank of the columns of the network by."""
+def _free_directions(slope: np.ndarray, Z: np.ndarray, bias: bool, intercept: bool) -> int:
+    """The columns of the network and Z less their rank: directions that change no row, or imitate <v, x>."""
     n, d = Z.shape
     if n <= d:
         return d
     inputs = np.column_stack([Z, np.ones(n)]) if bias else Z
-    size = slope.shape[1] * inputs.shape[1] + 1
-    lost = d
-    for count in (min(n, 4 * (size + d)), n):  # full rank on some rows is full rank on all
+    size = slope.shape[1] * inputs.shape[1] + intercept + d
+    free = size
+    for count in (min(n, 4 * size), n):  # full rank on some rows is full rank on all
         # Evenly spread over the rows: a block of neighbours on a lattice lies in a facet.
         some = np.linspace(0, n - 1, count).astype(int)
         parts = [slope[some, i, None] * inputs[some] for i in range(slope.shape[1])]
-        own = np.column_stack([*parts, np.ones(count)] if intercept else parts)
-        lost = d - (_rank(np.column_stack([own, Z[some]])) - _rank(own))
-        if lost == 0 or count == n:
+        parts += [np.ones((count, 1))] if intercept else []
+        free = size - _rank(np.column_stack([*parts, Z[some]]))
+        if free == 0 or count == n:
             break
-    return lost
+    return free
 
 
 def _rank(columns: np.ndarray) -> int:
