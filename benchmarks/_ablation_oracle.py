@@ -21,10 +21,10 @@ import numpy as np
 import onehidden as oh
 from benchmarks._table import Table, stamp
 from onehidden.oracle import (
-    errors,
+    certificate,
     examine,
     final_fit,
-    kinked_layer,
+    kinked,
     pieces,
 )  # fmt: skip
 from onehidden.streams import stream
@@ -170,9 +170,9 @@ class Stage:
     patches: dict[str, Any]
 
 
-def _no_errors(layer: Any, *rest: Any) -> errors.Errors:
+def _no_errors(layer: Any, *rest: Any) -> certificate.Errors:
     zero = np.zeros(layer.k)
-    return errors.Errors(zero, zero, zero, np.zeros(layer.output.shape[1]))
+    return certificate.Errors(zero, zero, zero, np.zeros(layer.output.shape[1]))
 
 
 def _coarse_pieces(box: Any, line: Any, cells: int, zooms: int, *rest: Any) -> pieces.Pieces | None:
@@ -186,22 +186,20 @@ def _first(one: Any, *rest: Any) -> Any:
 _ZONES = pieces._kinked_zones
 STAGES: dict[str, Stage] = {
     "kinked: confirmation by typical answers": Stage(
-        LOW, {"kinked_layer.confirmed": lambda box, layer, *rest: layer}
+        LOW, {"kinked.confirmed": lambda box, layer, *rest: layer}
     ),
-    "kinked: further rounds": Stage(
-        KINKED, {"kinked.kinked_layer": partial(kinked_layer.kinked_layer, rounds=1)}
-    ),
-    "kinked: false kinks dropped": Stage(LOW, {"kinked_layer.parameter_errors": _no_errors}),
+    "kinked: further rounds": Stage(KINKED, {"kinked.kinked_layer": partial(kinked.kinked_layer, rounds=1)}),
+    "kinked: false kinks dropped": Stage(LOW, {"kinked.parameter_errors": _no_errors}),
     "kinked: queries near hyperplanes": Stage(
-        KINKED, {"kinked_layer.kink_queries": partial(final_fit.kink_queries, near=0.0)}
+        KINKED, {"kinked.kink_queries": partial(final_fit.kink_queries, near=0.0)}
     ),
     "kinked: hyperplanes followed": Stage(
-        [*KINKED, *OTHER], {"kinked_layer.continued": lambda box, kinks, *rest: np.full(len(kinks), np.nan)}
+        [*KINKED, *OTHER], {"kinked.continued": lambda box, kinks, *rest: np.full(len(kinks), np.nan)}
     ),
     "kinked: finer grids": Stage(
-        [*KINKED, *OTHER], {"kinked_layer.straight_pieces": partial(pieces.straight_pieces, zooms=0)}
+        [*KINKED, *OTHER], {"kinked.straight_pieces": partial(pieces.straight_pieces, zooms=0)}
     ),
-    "kinked: biases placed": Stage(LOW, {"kinked_layer.placed": lambda layer, *rest: layer}),
+    "kinked: biases placed": Stage(LOW, {"kinked.placed": lambda layer, *rest: layer}),
     "kinked: longer arms": Stage(
         KINKED, {"pieces._kinked_zones": lambda t, y, error, gaps, arms: _ZONES(t, y, error, gaps, (1,))}
     ),
@@ -228,7 +226,7 @@ STAGES: dict[str, Stage] = {
     ),
     "final: J'J where LSMR stops short": Stage(
         [*KINKED, *SMOOTH],
-        {f"{room}.fitted": partial(final_fit.fitted, short=np.inf) for room in ("kinked_layer", "smooth")},
+        {f"{room}.fitted": partial(final_fit.fitted, short=np.inf) for room in ("kinked", "smooth")},
     ),
 }
 

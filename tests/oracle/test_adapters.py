@@ -168,7 +168,7 @@ def test_a_book_in_use_by_another_process_is_refused(tmp_path):
         with pytest.raises(ValueError, match="in use by another run"):
             Endpoint("http://localhost/", tmp_path / "answers")
         other.communicate(b"\n")
-    assert len(Endpoint("http://localhost/", tmp_path / "answers").book) == 0
+    assert not Endpoint("http://localhost/", tmp_path / "answers").book.answers
 
 
 def test_the_command_keeps_a_run_that_is_there_and_what_ctrl_c_interrupts(server, tmp_path):

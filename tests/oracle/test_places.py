@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from onehidden.oracle.kinked_layer import placed
+from onehidden.oracle.kinked import placed
 from onehidden.oracle.layer import Layer
 
 NOISE = 1e-3 / np.sqrt(12)  # of answers rounded to three decimals

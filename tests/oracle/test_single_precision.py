@@ -8,7 +8,7 @@ import pytest
 import onehidden as oh
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.examine import stored_precision
-from onehidden.oracle.kinked_layer import confirmed
+from onehidden.oracle.kinked import confirmed
 from onehidden.oracle.layer import Layer, half_absolute
 from onehidden.streams import stream
 

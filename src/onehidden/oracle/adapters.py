@@ -37,9 +37,9 @@ class AnswerBook:
     """
 
     def __init__(self, path: str | Path | None, source: str) -> None:
-        self._known: dict[bytes, np.ndarray] = {}
+        self.answers: dict[bytes, np.ndarray] = {}  # by the bytes of the query
+        self.sizes: tuple[int, int] | None = None  # numbers of a query and of an answer, once there is one
         self._path, self._source = None if path is None else Path(path), source
-        self._sizes: tuple[int, int] | None = None
         if self._path is None:
             return
         try:
@@ -63,45 +63,31 @@ class AnswerBook:
             raise ValueError(
                 f"{self._path} holds the answers of {source}, not of {self._source}: name another"
             )
-        self._sizes = inputs, outputs
+        self.sizes = inputs, outputs
         size = 8 * (inputs + outputs)
         body = rest[1][: len(rest[1]) // size * size]
         for record in np.frombuffer(body).reshape(-1, inputs + outputs):
-            self._known[record[:inputs].tobytes()] = record[inputs:]
+            self.answers[record[:inputs].tobytes()] = record[inputs:]
         if len(body) < len(rest[1]):
             assert self._path is not None
             write_atomically(self._path, _MARK + rest[0] + b"\n" + body)
 
-    def __contains__(self, key: bytes) -> bool:
-        return key in self._known
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def __getitem__(self, key: bytes) -> np.ndarray:
-        return self._known[key]
-
-    @property
-    def sizes(self) -> tuple[int, int] | None:
-        """Numbers of a query and of an answer; None before the first."""
-        return self._sizes
-
     def write(self, X: Points, answers: Outputs) -> None:
         """Store answers, one per row of queries, on disk before they are used."""
         sizes = X.shape[1], answers.shape[1]
-        if self._sizes is not None and sizes != self._sizes:
+        if self.sizes is not None and sizes != self.sizes:
             raise ValueError(
-                f"queries and answers of {sizes} numbers do not go with those before, of {self._sizes}"
+                f"queries and answers of {sizes} numbers do not go with those before, of {self.sizes}"
             )
         X, answers = (np.ascontiguousarray(rows, dtype=np.float64) for rows in (X, answers))
         if self._path is not None:
-            if self._sizes is None:
+            if self.sizes is None:
                 card = {"source": self._source, "inputs": sizes[0], "outputs": sizes[1]}
                 write_atomically(self._path, _MARK + json.dumps(card).encode() + b"\n")
             with self._path.open("ab") as file:
                 file.write(np.column_stack([X, answers]).tobytes())
-        self._sizes = sizes
-        self._known |= {row.tobytes(): answer for row, answer in zip(X, answers, strict=True)}
+        self.sizes = sizes
+        self.answers |= {row.tobytes(): answer for row, answer in zip(X, answers, strict=True)}
 
 
 Box = Callable[[np.ndarray], np.ndarray]
@@ -228,10 +214,9 @@ class Endpoint:
     ) -> None:
         if not str(url).startswith(("http://", "https://")):
             raise ValueError(f"the url must begin with http:// or https://, got {url!r}")
-        if not isinstance(batch, (int, np.integer)) or isinstance(batch, bool) or batch < 1:
-            raise ValueError(f"batch must be a whole number from 1 on, got {batch!r}")
-        if not isinstance(retries, (int, np.integer)) or isinstance(retries, bool) or retries < 0:
-            raise ValueError(f"retries must be a whole number from 0 on, got {retries!r}")
+        for name, value, least in (("batch", batch, 1), ("retries", retries, 0)):
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name} must be a whole number from {least} on, got {value!r}")
         check_positive("rate", rate)
         check_positive("timeout", timeout)
         self.url, self.batch, self.retries, self.timeout = str(url), batch, retries, timeout
@@ -241,11 +226,12 @@ class Endpoint:
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         keys = [row.tobytes() for row in np.ascontiguousarray(X, dtype=np.float64)]
-        open_ = list(dict.fromkeys(key for key in keys if key not in self.book))
+        known = self.book.answers
+        open_ = list(dict.fromkeys(key for key in keys if key not in known))
         for begin in range(0, len(open_), self.batch):
             part = np.array([np.frombuffer(key) for key in open_[begin : begin + self.batch]])
             self.book.write(part, self._post(part))
-        return np.array([self.book[key] for key in keys])
+        return np.array([known[key] for key in keys])
 
     def _post(self, X: np.ndarray) -> np.ndarray:
         body = json.dumps({"inputs": X.tolist()}).encode()
@@ -259,11 +245,8 @@ class Endpoint:
                 break
             # A reply cut short, no HTTP, no text or no JSON is a connection that failed: it may do better.
             except (OSError, HTTPException, UnicodeDecodeError, json.JSONDecodeError) as error:
-                refused = (
-                    isinstance(error, urllib.error.HTTPError)
-                    and 400 <= error.code < 500
-                    and error.code != 429
-                )
+                status = error.code if isinstance(error, urllib.error.HTTPError) else 500
+                refused = 400 <= status < 500 and status != 429
                 if refused or attempt == self.retries:
                     raise ConnectionError(f"{self.url} did not answer: {error}") from None
                 time.sleep(0.5 * 2**attempt)
@@ -283,9 +266,7 @@ class Endpoint:
                 f"queries, got {json.dumps(answer)[:80]}"
             )
         rows = rows.reshape(len(X), -1)
-        before = self.book.sizes
-        if before is not None and before[1] != rows.shape[1]:
-            raise ConnectionError(
-                f"{self.url} returned {before[1]} outputs at first and {rows.shape[1]} later"
-            )
+        before, now = self.book.sizes, rows.shape[1]
+        if before is not None and before[1] != now:
+            raise ConnectionError(f"{self.url} returned {before[1]} outputs at first and {now} later")
         return rows

@@ -21,7 +21,7 @@ from onehidden.oracle.answers import finite
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.domain import Outputs, Points
 from onehidden.oracle.layer import ROWS, Layer, Queries, WithSlope
-from onehidden.oracle.tails import Tail
+from onehidden.oracle.transitions import Tail
 from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt, damped_least_squares
 

@@ -24,7 +24,7 @@ from onehidden.oracle.labels import label_answer
 from onehidden.oracle.lines import random_line
 from onehidden.oracle.pieces import straight_pieces
 from onehidden.oracle.smooth import orientable, smooth_answer
-from onehidden.oracle.tails import tail_of
+from onehidden.oracle.transitions import tail_of
 from onehidden.precision import in_double
 from onehidden.recovery.outcome import record
 from onehidden.recovery.record import Recovery

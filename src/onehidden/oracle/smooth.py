@@ -13,15 +13,19 @@ from onehidden.activations import Activation
 from onehidden.certify.certificate import Certificate
 from onehidden.options import Options
 from onehidden.oracle.box import BlackBox, BudgetExceeded
-from onehidden.oracle.certificate import count_checks, cut_short_check, layer_certificate, with_dead_units
+from onehidden.oracle.certificate import (
+    count_checks,
+    cut_short_check,
+    layer_certificate,
+    parameter_errors,
+    with_dead_units,
+)
 from onehidden.oracle.domain import EPS, Outputs, PerUnit, Points
-from onehidden.oracle.errors import parameter_errors
 from onehidden.oracle.final_fit import fitted, transition_queries
 from onehidden.oracle.layer import Layer, Queries, WithSlope
 from onehidden.oracle.lines import Kinks, distant_line
 from onehidden.oracle.signs import solve_signs
-from onehidden.oracle.tails import Tail
-from onehidden.oracle.transitions import units_along
+from onehidden.oracle.transitions import Tail, units_along
 from onehidden.run import Run
 
 _CLOSE = 1e-2  # share of std(y): a layer that leaves less is worth fitting
