@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from onehidden.oracle.answers import finite
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.domain import EPS, Outputs, PerUnit, Points, UnitRows
 from onehidden.oracle.final_fit import DENSE, simulated_errors
-from onehidden.oracle.layer import Layer, Queries, WithSlope
+from onehidden.oracle.layer import Layer, Queries, WithSlope, with_slope
 from onehidden.oracle.signs import column_space, relations
 
 UNKNOWN = 0.3  # relative error of a row or output from which a unit is undetermined
@@ -87,9 +88,8 @@ def attainable_check(errors: Errors | None, low_precision: bool) -> Check:
     """The largest of the errors, a note beside the answer."""
     name = "attainable error"
     if errors is None:
-        return not_evaluated(
-            name, UNKNOWN, "too few queries were left to estimate the errors of the parameters"
-        )
+        advice = "too few queries were left to estimate the errors of the parameters"
+        return not_evaluated(name, UNKNOWN, advice)
     why = "the box answers in low precision" if low_precision else "the rounding of the answers"
     advice = f"largest relative error of a row, bias or output that these answers leave ({why})"
     return at_most(name, errors.worst, UNKNOWN, advice, About.NOTE)
@@ -119,17 +119,19 @@ def layer_certificate(
     layer: Layer,
     queries: Queries | None,
     errors: Errors | None,
-    g: WithSlope,
     activation: Activation,
     box: BlackBox,
-    checks: list[Check],
     rng: np.random.Generator,
+    hidden: int | None,
+    checks: list[Check],
+    left_out: Sequence[str] = (),
 ) -> Certificate:
     """The certificate of a layer in u without a linear part, as of samples, with queries for rows.
 
     ``queries`` are what it was fitted to and ``errors`` those of the fit, None where there was no fit;
-    ``checks`` are those of the search, evaluated already.
+    ``checks`` are those of the search, ``left_out`` units without a trace.
     """
+    g, counted = with_slope(activation), count_checks(layer.k, hidden, left_out)
     network = layer.network(box, activation)
     if queries is None:
         U, Y = box.answered(int(min(400, 0.3 * box.left)), rng)
@@ -141,15 +143,16 @@ def layer_certificate(
     rest, spread = layer.predict(U, g) - Y, np.maximum(Y.std(axis=0), 1e-300)
     rms = float(np.max(np.sqrt(np.mean(rest**2, axis=0)) / spread))
     bound = rounding_of(float(np.max(np.max(np.abs(Y), axis=0) / spread)), 1.0, box.rounding).exact
-    fit = at_most(
-        "fit", rms, bound, "share of std(y) left: the network gives the answers to rounding", About.FIT
-    )
+    advice = "share of std(y) left: the network gives the answers to rounding"
+    fit = at_most("fit", rms, bound, advice, About.FIT)
     fresh, farthest = fresh_check(network, box, rng)
-    remarks = [f"fresh queries lie within {farthest:g} scales of the centre"]
+    remarks = [f"dead units: {counted[0].advice}"] if counted[0].value else []
+    remarks.append(f"fresh queries lie within {farthest:g} scales of the centre")
     if errors is not None:
         remarks.append(f"parameters are known to about {errors.worst:.0e} of their size")
     canonical, order = canonical_order(network)
     checks = [
+        *counted,
         *checks,
         fit,
         fresh,
@@ -229,16 +232,15 @@ def _tolerance(layer: Layer, errors: Errors | None) -> float:
 
 def _orientation(network: OneHiddenNet, box: BlackBox, tolerance: float) -> Check:
     """Whether units could be reoriented together without changing any output."""
-    name, reason = (
-        AlternativeKind.ORIENTATION.value,
-        "the shortest relation of a reduced basis is longer than any set",
-    )
+    name = AlternativeKind.ORIENTATION.value
     found = equivalent_sets(network, centre=box.center, spread=box.scale, tolerance=tolerance)
-    if found.complete or found.sets or _no_relation(network, box, tolerance):
-        reason = found.reason if found.complete or found.sets else reason
-        advice = f"sets of units that can be reversed together without changing the function: {reason}"
-        return at_most(name, float(len(found.sets)), 0.0, advice, About.UNITS)
-    return not_evaluated(name, 0.0, found.reason, About.UNITS)
+    reason = found.reason
+    if not (found.complete or found.sets):
+        if not _no_relation(network, box, tolerance):
+            return not_evaluated(name, 0.0, reason, About.UNITS)
+        reason = "the shortest relation of a reduced basis is longer than any set"
+    advice = f"sets of units that can be reversed together without changing the function: {reason}"
+    return at_most(name, float(len(found.sets)), 0.0, advice, About.UNITS)
 
 
 def _no_relation(network: OneHiddenNet, box: BlackBox, tolerance: float) -> bool:
@@ -278,7 +280,7 @@ def imprecise_units(errors: Errors | None, order: Int[np.ndarray, " k"]) -> Unde
     }
 
 
-def count_checks(found: int, hidden: int | None, left_out: list[str]) -> list[Check]:
+def count_checks(found: int, hidden: int | None, left_out: Sequence[str] = ()) -> list[Check]:
     """Units without a trace, and the number of those found against the number asked for."""
     absent = 0 if hidden is None else max(hidden - found - len(left_out), 0)
     parts = []
@@ -295,11 +297,6 @@ def count_checks(found: int, hidden: int | None, left_out: list[str]) -> list[Ch
         advice = "units found, against those asked for: ask for more"
         checks.append(at_most("units", float(found), float(hidden), advice, About.FIT))
     return checks
-
-
-def with_dead_units(certificate: Certificate, dead: Check) -> Certificate:
-    """The certificate with a remark on the units that no query detects."""
-    return certificate.with_remark(f"dead units: {dead.advice}") if dead.value else certificate
 
 
 def cut_short_check(reason: str) -> Check:

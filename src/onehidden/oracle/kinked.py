@@ -14,15 +14,13 @@ from onehidden.checks import About, Check, at_most, not_evaluated
 from onehidden.options import Options
 from onehidden.oracle.box import BlackBox, BudgetExceeded
 from onehidden.oracle.certificate import (
-    count_checks,
     cut_short_check,
     layer_certificate,
     parameter_errors,
-    with_dead_units,
 )
 from onehidden.oracle.domain import Outputs, PerUnit, Points
 from onehidden.oracle.final_fit import fitted, kink_queries
-from onehidden.oracle.layer import Layer, Queries, half_absolute
+from onehidden.oracle.layer import Layer, Queries, half_absolute, with_slope
 from onehidden.oracle.lines import Kinks, random_line
 from onehidden.oracle.pieces import continued, kinks_of, straight_pieces
 from onehidden.oracle.signs import solve_signs
@@ -300,29 +298,21 @@ def kinked_answer(
         if found is not None and not found.curved and not len(found.broken):
             raise Refused(f"no {options.g.name} unit was found: {check.advice}")
         return [check]
-    g, queries = options.g, None if run.expired() else found.queries
-
-    def with_slope(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return g(z), np.where(z > 0, tail.right[1], tail.left[1])
-
     facing = oriented(found.layer, tail)
     unoriented = replace(found.layer, output=found.layer.output / tail.jump, linear=None)
     layer, off = (unoriented, float("inf")) if facing is None else facing
-    errors = None
+    g, queries, errors = options.g, None if run.expired() else found.queries, None
     if queries is not None:
-        errors = parameter_errors(layer, queries, with_slope, rng, 1, box)
+        errors = parameter_errors(layer, queries, with_slope(g), rng, 1, box)
     layer = layer.restricted(box, options.bias, options.intercept)
     broken, crowded = (_unexplained(one, found, box, rng) for one in (found.broken, found.crowded))
-    dead, *counted = count_checks(layer.k, options.hidden, [])
     checks = [
         _one_layer_check(replace(found, broken=broken, crowded=crowded), options),
-        dead,
-        *counted,
         _linear_part_check(off),
     ]
     if found.cut_short:
         checks.append(cut_short_check(found.cut_short))
-    return with_dead_units(layer_certificate(layer, queries, errors, with_slope, g, box, checks, rng), dead)
+    return layer_certificate(layer, queries, errors, g, box, rng, options.hidden, checks)
 
 
 def _linear_part_check(off: float) -> Check:

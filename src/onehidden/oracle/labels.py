@@ -304,7 +304,7 @@ def _certificate(
             f"{len(boundary.pieces)} flat pieces of the boundary and {len(edges)} bends fit {k} units",
             About.FIT,
         ),
-        *count_checks(k, options.hidden, []),
+        *count_checks(k, options.hidden),
         fresh,
         _uncrossed_check(found),
         attainable_check(errors, True),

@@ -27,6 +27,11 @@ def half_absolute(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return 0.5 * np.abs(z), 0.5 * np.sign(z)
 
 
+def with_slope(g: Activation) -> WithSlope:
+    """An activation with its slope."""
+    return lambda z: (g(z), g.derivative(z))
+
+
 @dataclass(frozen=True, eq=False)
 class Layer:
     """All parameters: weights (k, d), bias (k,), output (k, q), constant (q,), linear (d, q) or None."""

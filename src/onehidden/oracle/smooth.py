@@ -14,15 +14,13 @@ from onehidden.certify.certificate import Certificate
 from onehidden.options import Options
 from onehidden.oracle.box import BlackBox, BudgetExceeded
 from onehidden.oracle.certificate import (
-    count_checks,
     cut_short_check,
     layer_certificate,
     parameter_errors,
-    with_dead_units,
 )
 from onehidden.oracle.domain import EPS, Outputs, PerUnit, Points
 from onehidden.oracle.final_fit import fitted, transition_queries
-from onehidden.oracle.layer import Layer, Queries, WithSlope
+from onehidden.oracle.layer import Layer, Queries, WithSlope, with_slope
 from onehidden.oracle.lines import Kinks, distant_line
 from onehidden.oracle.signs import solve_signs
 from onehidden.oracle.transitions import Tail, units_along
@@ -75,9 +73,6 @@ def _fitted_certificate(
     """The certificate of a layer of the mixture after a fit of all outputs; None without a live unit."""
     g = tail.activation
 
-    def with_slope(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return g(z), g.derivative(z)
-
     live = _contributions(layer, tail, U, Y.std(axis=0)) >= 1e-11
     if not live.any():
         return None
@@ -87,15 +82,13 @@ def _fitted_certificate(
     ]
     layer = layer.units(np.flatnonzero(live))
     queries = transition_queries(box, layer, tail, rng)
-    layer = _with_outputs(layer, queries, with_slope)
-    layer = fitted(layer, queries, with_slope, run, g.homogeneity, box.low_precision)
-    errors = parameter_errors(layer, queries, with_slope, rng, g.homogeneity, box)
+    layer = _with_outputs(layer, queries, with_slope(g))
+    layer = fitted(layer, queries, with_slope(g), run, g.homogeneity, box.low_precision)
+    errors = parameter_errors(layer, queries, with_slope(g), rng, g.homogeneity, box)
     layer = layer.restricted(box, options.bias, options.intercept)
     if run.expired():
         box.caller.release()  # a few queries check what the clock has ended
-    dead, *counted = count_checks(layer.k, options.hidden, left_out)
-    found = layer_certificate(layer, queries, errors, with_slope, g, box, [dead, *counted], rng)
-    return with_dead_units(found, dead)
+    return layer_certificate(layer, queries, errors, g, box, rng, options.hidden, [], left_out)
 
 
 def _contributions(layer: Layer, tail: Tail, U: Points, spread: Float[np.ndarray, " q"]) -> PerUnit:
@@ -207,6 +200,6 @@ def _assembled(units: Kinks, tail: Tail, U: Points, Y: Outputs, box: BlackBox) -
         bias=layer.bias * signs,
         output=parity[:, None] * layer.output,
     )
-    off = Y - found.predict(U, lambda z: (g(z), z))
+    off = Y - found.predict(U, with_slope(g))
     constant = off.mean(axis=0)
     return replace(found, constant=constant) if np.all(np.std(off, axis=0) < near) else None
