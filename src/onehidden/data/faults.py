@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,7 +47,7 @@ def unreadable(path: Path | str, kind: str) -> Iterator[None]:
             f"{path} asks for more memory than there is: it may be damaged, or too large"
         ) from None
     except Exception as error:
-        line = " ".join(str(error).split())
+        line = re.sub(r"^Could not open \w+ input source '.*?': ", "", " ".join(str(error).split()))
         line = line if len(line) <= 160 else line[:157] + "..."
         raise Unusable(
             f"{path} cannot be read as {kind} ({line}): it may be damaged, cut short or misnamed"

@@ -20,7 +20,6 @@ from onehidden.data.table import Request
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyarrow import csv
 
 
 # Formats with what they are called in messages, their suffixes, and how their files begin.
@@ -83,7 +82,7 @@ def read_csv(path: Path, request: Request) -> tuple[pa.Table, tuple[str, ...]]:
     from pyarrow import csv
 
     dialect, notes = dialect_of(path, request)
-    table = csv.read_csv(path, *dialect.arguments())
+    table = csv.read_csv(path, **dialect.options())
     must_be_names(path, table.column_names)  # decoded here, so that a name outside UTF-8 is caught too
     return table, notes
 
@@ -230,10 +229,8 @@ class Dialect:
     na: tuple[str, ...]
     line: int
 
-    def arguments(
-        self, block: int = 1 << 20, threads: bool = True, **columns: Any
-    ) -> tuple[csv.ReadOptions, csv.ParseOptions, csv.ConvertOptions]:
-        """The options of Arrow's readers; ``columns`` are options of the conversion."""
+    def options(self, block: int = 1 << 20, threads: bool = True) -> dict[str, Any]:
+        """The options of Arrow's readers."""
         from pyarrow import csv
 
         # A line must fit into a block; as UTF-8, into which it is turned, it may grow by half.
@@ -243,19 +240,17 @@ class Dialect:
             null_values=[*csv.ConvertOptions().null_values, *MISSING, *self.na],
             strings_can_be_null=True,
             timestamp_parsers=[csv.ISO8601, "%d.%m.%Y"],  # days with dots are dates, as those of ISO are
-            **columns,
         )
-        return (
-            csv.ReadOptions(block_size=block, use_threads=threads, encoding=self.encoding),
-            csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-            convert,
-        )
+        return {
+            "read_options": csv.ReadOptions(block_size=block, use_threads=threads, encoding=self.encoding),
+            "parse_options": csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            "convert_options": convert,
+        }
 
 
 def dialect_of(path: Path, request: Request) -> tuple[Dialect, tuple[str, ...]]:
     """How a file is written, and what had to be guessed; a file that is not text is refused."""
-    encoding, notes = _encoding(path, request.encoding)
-    longest = _longest_line(path)
+    encoding, longest, notes = _encoding(path, request.encoding)
     with _opened(path) as file:
         head = codecs.getincrementaldecoder(encoding)("replace").decode(file.read(longest))
     lines = head.removeprefix("\ufeff").splitlines() or [""]
@@ -287,34 +282,27 @@ def _blocks(path: Path) -> Iterator[bytes]:
             yield block
 
 
-def _longest_line(path: Path) -> int:
-    """Bytes of the longest line."""
-    longest = since = 0  # bytes after the last line break so far
-    for block in _blocks(path):
-        ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
-        if len(ends):
-            longest = max(longest, since + int(ends[0]), int(np.diff(ends).max(initial=0)))
-            since = len(block) - int(ends[-1])
-        else:
-            since += len(block)
-    return min(max(longest, since) + 1, 1 << 29)
+def _encoding(path: Path, named: str | None) -> tuple[str, int, tuple[str, ...]]:
+    """The encoding that was named, or UTF-8, UTF-16 with its mark, else cp1252, with a note of a guess.
 
-
-def _encoding(path: Path, named: str | None) -> tuple[str, tuple[str, ...]]:
-    """The encoding that was named, or UTF-8, UTF-16 with its mark, else cp1252, with a note of a guess."""
+    Beside it stand the bytes of the longest line.
+    """
     with _opened(path) as file:
         marked = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     encoding = named or ("utf-16" if marked else "utf-8")
-    if _decodes(path, encoding):
-        return encoding, ()
-    if named is None and encoding == "utf-8" and _decodes(path, "cp1252"):
-        return "cp1252", (f"{path} is not UTF-8 and was read as cp1252; name another with --encoding",)
+    if longest := _longest_line(path, encoding):
+        return encoding, longest, ()
+    if named is None and not marked and (longest := _longest_line(path, "cp1252")):
+        note = f"{path} is not UTF-8 and was read as cp1252; name another with --encoding"
+        return "cp1252", longest, (note,)
     said = f"its bytes are no {encoding}" if named else "its bytes are neither UTF-8 nor cp1252"
     raise Unusable(f"{path} cannot be read as text: {said}; name its encoding with encoding= (--encoding)")
 
 
-def _decodes(path: Path, encoding: str) -> bool:
+def _longest_line(path: Path, encoding: str) -> int:
+    """Bytes of the longest line; 0 where the bytes are no text of this encoding."""
     decoder = codecs.getincrementaldecoder(encoding)("strict")
+    longest = since = 0  # bytes after the last line break so far
     try:
         for block in _blocks(path):
             if "\x00" in decoder.decode(block):
@@ -322,7 +310,12 @@ def _decodes(path: Path, encoding: str) -> bool:
                     f"{path} is a binary file, not text: expected CSV with a header line; "
                     "save it as CSV, Parquet, Feather or npz"
                 )
+            ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+            if len(ends):
+                longest = max(longest, since + int(ends[0]), int(np.diff(ends).max(initial=0)))
+                since = -int(ends[-1])
+            since += len(block)
         decoder.decode(b"", final=True)
     except UnicodeError:
-        return False
-    return True
+        return 0
+    return min(max(longest, since) + 1, 1 << 29)

@@ -21,6 +21,7 @@ from onehidden.data.table import Request, Targets, shorten
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow import dataset
 
 PART_ROWS = 1 << 18
 Batches = Iterator["pa.RecordBatch"]
@@ -45,8 +46,7 @@ class FilePart:
     read: Reader
 
     def tables(self, columns: list[str], rows: int) -> Batches:
-        for batch in guarded(self.path, self.kind, self.read(columns, rows)):
-            yield from _sliced(batch, rows)
+        yield from guarded(self.path, self.kind, self.read(columns, rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,17 +130,16 @@ def _spans(total: int, size: int) -> Iterator[tuple[int, int]]:
 def _folder(path: Path, targets: Targets) -> Contents:
     """Every Parquet file below a folder, in the order of their names."""
     found = [
-        p
-        for p in sorted(path.rglob("*"))
-        if p.suffix.lower() in (".parquet", ".pq")
-        and p.is_file()
-        and not any(part.startswith((".", "_")) for part in p.relative_to(path).parts)
-    ]
+        file
+        for file in sorted(path.rglob("*"))
+        if file.suffix.lower() in (".parquet", ".pq") and file.is_file()
+        and not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+    ]  # fmt: skip
     if not found:
         raise ValueError(
             f"{path} is a folder without Parquet files: give a file, or a folder of .parquet files"
         )
-    each = [_parquet(file, targets) for file in found]
+    each = [_scanned(file, "Parquet", targets) for file in found]
     first = each[0]
     for file, other in zip(found, each, strict=True):
         if other.kinds != first.kinds:
@@ -168,12 +167,8 @@ def _difference(one: str, kinds: dict[str, ColumnKind], other: str, here: dict[s
 def _file(path: Path, targets: Targets, request: Request, stream: bool) -> Contents:
     kind = files.format_of(path)
     with unreadable(path, kind):
-        if kind == "Parquet":
-            return _parquet(path, targets)
-        if kind == "Feather" and files.has_footer(path):
-            return _feather(path, targets)
-        if kind == "CSV" and stream:
-            return _csv(path, targets, request)
+        if kind == "Parquet" or (kind == "Feather" and files.has_footer(path)) or (kind == "CSV" and stream):
+            return _scanned(path, kind, targets, request)
         notes: tuple[str, ...] = ()
         held: Any
         if kind == "CSV":
@@ -189,14 +184,9 @@ def _file(path: Path, targets: Targets, request: Request, stream: bool) -> Conte
 
 
 def _of_file(
-    path: Path,
-    kind: str,
-    reads: Sequence[Reader],
-    schema: pa.Schema,
-    rows: int,
-    targets: Targets,
+    path: Path, kind: str, reads: Sequence[Reader], schema: pa.Schema, rows: int, targets: Targets,
     notes: tuple[str, ...] = (),
-) -> Contents:
+) -> Contents:  # fmt: skip
     state = path.stat()
     stamp = f"{path.name}:{state.st_size}:{state.st_mtime_ns}"
     parts = [FilePart(str(path), kind, read) for read in reads]
@@ -210,85 +200,59 @@ def _matrix_schema(d: int, outputs: Sequence[str] = ()) -> pa.Schema:
     return pa.schema([(name, pa.float64()) for name in (*(f"x{j}" for j in range(d)), *outputs)])
 
 
-def _parquet(path: Path, targets: Targets) -> Contents:
-    from pyarrow import parquet
+def _scanned(path: Path, kind: str, targets: Targets, request: Request | None = None) -> Contents:
+    """A file that Arrow reads a bounded number of rows at a time; of Parquet a part is some row groups."""
+    import pyarrow as pa
 
-    with unreadable(path, "Parquet"), parquet.ParquetFile(path) as file:
-        schema, rows, groups = file.schema_arrow, file.metadata.num_rows, file.num_row_groups
+    dialect, notes = (None, ()) if kind != "CSV" else dialect_of(path, request or Request())
+    with unreadable(path, kind):
+        opened = _fragment(str(path), kind, dialect)
+        schema, rows = opened.physical_schema, opened.count_rows()
+        groups = opened.num_row_groups if kind == "Parquet" else 1
     must_be_plausible(path, 8 * rows * len(schema))  # strings count as pointers
+    types = schema
+    if kind == "CSV":
+        files.must_be_names(path, schema.names)
+        # Types of the whole file: a column of numbers that has text later is refused.
+        kept = {ColumnKind.TEXT: pa.string()}
+        types = pa.schema(
+            one if pa.types.is_boolean(one.type) else one.with_type(kept.get(kind_of(one.type), pa.float64()))
+            for one in schema
+        )
     each = max(1, PART_ROWS * groups // max(rows, 1))
-    reads = [partial(_parquet_batches, str(path), *span) for span in _spans(groups, each)]
-    return _of_file(path, "Parquet", reads, schema, rows, targets)
+    spans = [range(*span) for span in _spans(groups, each)]
+    reads = [partial(_scan, str(path), kind, dialect, types, span) for span in spans]
+    return _of_file(path, kind, reads, schema, rows, targets, notes)
 
 
-def _parquet_batches(path: str, first: int, last: int, columns: list[str], rows: int) -> Batches:
-    """Consecutive row groups of a Parquet file."""
-    from pyarrow import parquet
+def _fragment(path: str, kind: str, dialect: Dialect | None, block: int = 1 << 20) -> dataset.Fragment:
+    """The file as Arrow scans it; a CSV file is read in blocks of so many bytes."""
+    from pyarrow import dataset, fs
 
-    # Buffered by the page, where a dataset would hold a row group, which may be a gigabyte.
-    with parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
-        groups = list(range(first, last))
-        yield from file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False)
-
-
-def _feather(path: Path, targets: Targets) -> Contents:
-    import pyarrow as pa
-    from pyarrow import dataset
-
-    with unreadable(path, "Feather"):
-        file = pa.ipc.open_file(pa.memory_map(str(path)))
-        schema, batches = file.schema, file.num_record_batches
-        rows = dataset.dataset(str(path), format="feather").count_rows()  # of the headers alone
-    must_be_plausible(path, 8 * rows)
-    each = max(1, PART_ROWS * batches // max(rows, 1))
-    reads = [partial(_feather_batches, str(path), *span) for span in _spans(batches, each)]
-    return _of_file(path, "Feather", reads, schema, rows, targets)
+    if kind == "Parquet":  # buffered by the page: a row group may be a gigabyte
+        options = dataset.ParquetFragmentScanOptions(
+            use_buffered_stream=True, buffer_size=1 << 20, pre_buffer=False
+        )
+        form = dataset.ParquetFileFormat(default_fragment_scan_options=options)
+    else:
+        form = dataset.CsvFileFormat(**dialect.options(block, False)) if dialect else dataset.IpcFileFormat()
+    return form.make_fragment(path, fs.LocalFileSystem(use_mmap=kind == "Feather"))
 
 
-def _feather_batches(path: str, first: int, last: int, columns: list[str], rows: int) -> Batches:
-    """Consecutive record batches of a Feather (Arrow IPC) file, mapped."""
-    import pyarrow as pa
-
-    file = pa.ipc.open_file(pa.memory_map(path))
-    for i in range(first, last):
-        batch = file.get_batch(i).select(columns)
+def _scan(
+    path: str, kind: str, dialect: Dialect | None, schema: pa.Schema, groups: range,
+    columns: list[str], rows: int,
+) -> Batches:  # fmt: skip
+    """The rows of a file, of Parquet those of some row groups."""
+    block = int(np.clip(12 * rows * (len(columns) + 1), 1 << 16, 1 << 25))  # 12 characters a number
+    fragment = _fragment(path, kind, dialect, block)
+    if kind == "Parquet":
+        fragment = fragment.subset(row_group_ids=list(groups))
+    for batch in fragment.to_batches(
+        schema, columns=columns, batch_size=rows, batch_readahead=1, fragment_readahead=1, use_threads=False
+    ):
         batch.validate()
         yield batch
-
-
-def _csv(path: Path, targets: Targets, request: Request) -> Contents:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    dialect, notes = dialect_of(path, request)
-    with csv.open_csv(path, *dialect.arguments()) as reader:
-        schema = reader.schema
-    names = schema.names
-    files.must_be_names(path, names)
-    # One pass over the first column counts the rows: a line may hold a quoted line break. As text, which
-    # any cell is: whole numbers in the first block would make 1.5 in a later one an error.
-    first = dialect.arguments(1 << 24, include_columns=names[:1], column_types={names[0]: pa.string()})
-    with csv.open_csv(path, *first) as reader:
-        rows = sum(batch.num_rows for batch in reader)
-    # Types of the whole file: a column of numbers that has text later is refused.
-    types = {
-        one.name: pa.string() if kind_of(one.type) is ColumnKind.TEXT else pa.float64()
-        for one in schema
-        if not pa.types.is_boolean(one.type)
-    }
-    read = partial(_csv_batches, str(path), dialect, types)
-    return _of_file(path, "CSV", [read], schema, rows, targets, notes)
-
-
-def _csv_batches(path: str, dialect: Dialect, types: dict, columns: list[str], rows: int) -> Batches:
-    """A CSV file in blocks of about ``rows`` rows."""
-    from pyarrow import csv
-
-    block = int(np.clip(12 * rows * (len(columns) + 1), 1 << 16, 1 << 25))  # 12 characters a number
-    chosen = {name: types[name] for name in columns if name in types}
-    how = dialect.arguments(block, threads=False, include_columns=columns, column_types=chosen)
-    with csv.open_csv(path, *how) as reader:
-        yield from reader
 
 
 def _npy_batches(path: str, start: int, stop: int, columns: list[str], rows: int) -> Batches:
@@ -301,10 +265,6 @@ def _npy_batches(path: str, start: int, stop: int, columns: list[str], rows: int
         block = np.array(matrix[start + first : start + last], dtype=float).T  # one read of whole rows
         arrays = [pa.array(np.ascontiguousarray(block[j])) for j in chosen]
         yield pa.RecordBatch.from_arrays(arrays, names=columns)
-
-
-def _sliced(batch: pa.RecordBatch, rows: int) -> Batches:
-    return (batch.slice(start, stop - start) for start, stop in _spans(batch.num_rows, rows))
 
 
 def _table(source: object, targets: Targets, where: str, notes: tuple[str, ...] = ()) -> Contents:
@@ -388,7 +348,7 @@ def too_large(path: Path, share: float = 0.25) -> bool:
         return False
     size = path.stat().st_size
     if files.format_of(path) == "Parquet":
-        found = _parquet(path, ())
+        found = _scanned(path, "Parquet", ())
         return 8 * found.rows * len(found.schema) > room
     if path.suffix.lower() == ".gz" and size > room / 200:
         with unreadable(path, "CSV"):
