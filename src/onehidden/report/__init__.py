@@ -14,13 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = ["as_json_text", "drawn_with_samples", "render_html", "render_json", "render_markdown"]
 
+Truth = OneHiddenNet | None
+
 
 def render_html(
-    recovery: Recovered,
-    path: str | Path,
-    X: object = None,
-    y: object = None,
-    truth: OneHiddenNet | None = None,
+    recovery: Recovered, path: str | Path, X: object = None, y: object = None, truth: Truth = None
 ) -> Path:
     """Write one self-contained page, with its figures inside.
 
@@ -49,11 +47,7 @@ def render_html(
 
 
 def render_markdown(
-    recovery: Recovered,
-    path: str | Path,
-    X: object = None,
-    y: object = None,
-    truth: OneHiddenNet | None = None,
+    recovery: Recovered, path: str | Path, X: object = None, y: object = None, truth: Truth = None
 ) -> Path:
     """Write the report as Markdown, and its figures as SVG files in the folder NAME-figures next to it.
 
@@ -68,11 +62,7 @@ def render_markdown(
 
 
 def render_json(
-    recovery: Recovered,
-    path: str | Path,
-    X: object = None,
-    y: object = None,
-    truth: OneHiddenNet | None = None,
+    recovery: Recovered, path: str | Path, X: object = None, y: object = None, truth: Truth = None
 ) -> Path:
     """Write the report as JSON: the same sections, with the numbers behind every figure.
 
@@ -81,9 +71,7 @@ def render_json(
     return _write(path, as_json_text(recovery, X, y, truth))
 
 
-def as_json_text(
-    recovery: Recovered, X: object = None, y: object = None, truth: OneHiddenNet | None = None
-) -> str:
+def as_json_text(recovery: Recovered, X: object = None, y: object = None, truth: Truth = None) -> str:
     """The JSON that ``render_json`` writes."""
     from onehidden.report import blocks
 
@@ -99,7 +87,7 @@ def drawn_with_samples(path: str | Path) -> bool:
         return '<meta name="onehidden-samples" content="yes">' in file.read(4000)
 
 
-def _build(recovery: Recovered, X: object, y: object, truth: OneHiddenNet | None) -> Report:
+def _build(recovery: Recovered, X: object, y: object, truth: Truth) -> Report:
     """The chapters in reading order, details last; chapters without data leave themselves out."""
     from onehidden.report import answer, response
     from onehidden.report.blocks import Report
