@@ -15,15 +15,14 @@ from onehidden.certify.equivalent import EXACT, equivalent_sets
 from onehidden.certify.errors import ParameterRecord, covariance_in_x, freedom_of_errors
 from onehidden.certify.groups import GroupedCovariance, effective_rows, residual_correlation
 from onehidden.certify.local_fit import LocalFit, local_fit
+from onehidden.certify.replicates import different, lack_of_fit, lack_of_fit_check, repeated_rows
 from onehidden.certify.residuals import (
     Adequacy,
     SpreadTest,
     adequacy,
     adequacy_work,
     count_distinct,
-    different,
     family_checks,
-    repeated_rows,
     spread_check,
 )
 from onehidden.certify.units import (
@@ -104,14 +103,16 @@ def certify(
         deviations = deviations.at_least(local.errors(local.covariance(True)))
     with_groups = _group_checks(local) if not exact else []
     bands = _covariance_of_bands(covariance, local, deviations) if few else None
-    checks = [_fit_check(local, missed), *with_groups, *_local_checks(local, patterns, deviations, nothing)]
+    of_replicates = None if exact or given.family is not None else lack_of_fit(local)
+    checks = [*_fit_checks(local, missed, of_replicates), *with_groups]
+    checks += _local_checks(local, patterns, deviations, nothing)
     if bands is not None and not exact:
         deviations, of_side = _with_orientations(local, bands, deviations)
         checks += of_side
     if not exact:
         sandwich = robust or grouped is not None
         of_spread = [] if given.family is not None else [spread_check(equal_p, errors, sandwich)]
-        checks += [*repeated_rows(given), *of_spread, *of_family, *order_checks(local, given)]
+        checks += [*repeated_rows(local, given), *of_spread, *of_family, *order_checks(local, given)]
     rows, rounding = problem.rows, problem.rows.rounding
     theta = local.theta if given is problem else given.theta(local.network)
     loss = given.least_squares.loss(theta) / given.n_values
@@ -194,6 +195,17 @@ def _adequacy(local: LocalFit, run: Run) -> Adequacy:
     return adequacy(
         problem.fold, problem.form, local.theta, local.hessian, local.n_values, seed, mean, groups
     )
+
+
+def _fit_checks(local: LocalFit, missed: Adequacy | None, of_replicates: float | None) -> list[Check]:
+    """Whether something is missed: by further functions of the inputs, and by rows with equal inputs.
+
+    Few rows leave no room for further functions; where some repeat, these answer the question.
+    """
+    by_rows = [] if of_replicates is None else [lack_of_fit_check(of_replicates)]
+    if by_rows and missed is not None and not missed.evaluated:
+        return by_rows
+    return [_fit_check(local, missed), *by_rows]
 
 
 def _fit_check(local: LocalFit, missed: Adequacy | None) -> Check:

@@ -25,7 +25,7 @@ and .1-1.25 times at 1e-4: an extreme p-value errs towards caution.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -46,7 +46,8 @@ from onehidden.certify.random_features import (
     random_features,
     sign_moments,
 )
-from onehidden.checks import About, Check, at_least, at_most
+from onehidden.certify.replicates import different
+from onehidden.checks import About, Check, at_least
 from onehidden.families import Gaussian
 from onehidden.families.dispersion import dispersion_check, dispersion_test
 from onehidden.fit.parametrisation import Parametrisation, roots, weighed
@@ -272,19 +273,6 @@ def family_checks(local: LocalFit, given: Problem, errors: str) -> list[Check]:
     return [replace(found, about=About.ERRORS if decisive else About.NOTE)]
 
 
-def repeated_rows(problem: Problem) -> list[Check]:
-    """Whether whole rows in memory, noise and all, are copies of another."""
-    if not isinstance(problem.rows, Samples):
-        return []
-    rows = problem.rows
-    copies = 1 - different(np.column_stack([rows.X, rows.y]).T) / len(rows)
-    advice = (
-        "share of rows that are copies of another, noise and all; copies are no evidence: drop them or give "
-        "each distinct row its count as sample_weight"
-    )
-    return [at_most("repeated rows", copies, levels.REPEATED_ROWS.value, advice, About.DATA)]
-
-
 def count_distinct(problem: Problem) -> int:
     """Rows of inputs that differ by more than 1e-9 of the spread; of rows that are not in memory all.
 
@@ -302,13 +290,3 @@ def count_distinct(problem: Problem) -> int:
         for column, size in zip(X.T, step, strict=True):
             sign = np.where(sign == 0, np.sign(np.round(column / size)), sign)
     return different(np.round(sign * column / size) for column, size in zip(X.T, step, strict=True))
-
-
-def different(columns: Iterable[Float[np.ndarray, " n"]]) -> int:
-    """How many rows of these columns differ: rows are hashed, so that no copy of them is made."""
-    odd, keys = np.uint64(0x9E3779B97F4A7C15), np.zeros(1, np.uint64)  # 2^64 over the golden ratio
-    for column in columns:
-        # Each step is one to one in the key and in the column: equal rows, and by chance 2^-64 others, agree.
-        keys = (keys ^ np.ascontiguousarray(column + 0.0).view(np.uint64)) * odd
-        keys ^= keys >> np.uint64(32)
-    return len(np.unique(keys))

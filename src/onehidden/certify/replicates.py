@@ -1,0 +1,126 @@
+"""Rows with equal inputs: replicates, whose spread is pure error, or copies, which are no evidence.
+
+With levels j of m_j rows, residual means r_j and variances s_j² within the level, and h_j the leverage of a
+level's mean, sum m_j r_j² has the mean sum (1 - h_j) sigma_j² where the network misses nothing. Its ratio to
+sum (1 - h_j) s_j² is the F statistic of lack of fit against pure error, in the form of Brown and Forsythe
+(1974), which holds for unequal variances too; of equal ones and equal m_j it is the classical one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.special import fdtrc
+from scipy.stats import poisson
+
+from onehidden.certify import levels
+from onehidden.certify.local_fit import LocalFit
+from onehidden.checks import About, Check, at_least, at_most
+from onehidden.fit.least_squares import InMemoryLeastSquares
+from onehidden.fit.problem import Problem
+from onehidden.fit.rounding import decimal_step
+from onehidden.fit.samples import Samples
+
+
+def levels_of(X: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
+    """The number of each row's inputs among those that differ."""
+    return np.unique(X, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def lack_of_fit(local: LocalFit, fewest: int = 4) -> float | None:
+    """p-value of the network at rows that repeat; None where there are too few of them.
+
+    There must be more levels than free parameters, and ``fewest`` rows beyond one a level. Normal noise of
+    one output, in rows in memory without weights or groups.
+    """
+    problem, rows = local.problem, local.problem.rows
+    if not isinstance(rows, Samples) or rows.weight is not None or rows.groups is not None or rows.y.ndim > 1:
+        return None
+    level = levels_of(rows.X)
+    count = np.bincount(level)
+    spare = len(count) - local.freedom
+    if spare < 1 or local.n - len(count) < fewest:
+        return None
+    residual = local.residuals[:, 0]
+    mean = np.bincount(level, residual) / count
+    within = np.bincount(level, (residual - mean[level]) ** 2)
+    pooled = float(within.sum()) / (local.n - len(count))
+    if not pooled > 0:
+        return None
+    several = count > 1
+    variance = np.where(several, within / np.maximum(count - 1, 1), pooled)
+    fit = problem.least_squares
+    assert isinstance(fit, InMemoryLeastSquares)
+    J = fit.jacobian(local.theta, np.unique(level, return_index=True)[1])
+    left = 1 - np.minimum(count * np.einsum("jp,pq,jq->j", J, local.bend.covariance, J), 1.0)
+    expected = left * variance
+    own = expected[several] ** 2 / (count[several] - 1)
+    single = float(expected[~several].sum()) ** 2 / (local.n - len(count))
+    freedom = float(expected.sum()) ** 2 / (float(own.sum()) + single)
+    ratio = float(count @ mean**2) / float(expected.sum())
+    # The degrees of freedom of the numerator, by its variance for normal noise.
+    above = float(expected.sum()) ** 2 / max(float(expected @ expected), np.finfo(float).tiny)
+    return float(fdtrc(min(above, spare), freedom, ratio))
+
+
+def lack_of_fit_check(p_value: float) -> Check:
+    """The check of a network at rows that repeat."""
+    advice = (
+        "p-value of a network that goes through the means of rows with equal inputs, whose spread is pure "
+        "error; below the bound it misses something: more units, another activation, or another start"
+    )
+    return at_least("lack of fit", p_value, levels.RESIDUALS.value, advice, About.FIT)
+
+
+def repeated_rows(local: LocalFit, given: Problem) -> list[Check]:
+    """Whether whole rows in memory, noise and all, are copies of another.
+
+    Replicates agree by chance where y has few digits; what that explains is no copy.
+    """
+    if not isinstance(given.rows, Samples):
+        return []
+    rows = given.rows
+    copies = len(rows) - different(np.column_stack([rows.X, rows.y]).T)
+    if copies:
+        eta = local.network.predict(rows.X) + given.offsets
+        mean = eta if given.family is None else given.family.mean(eta)
+        copies = max(0, copies - _by_chance(rows, np.sqrt(np.mean((rows.y - mean) ** 2, axis=0))))
+    advice = (
+        "share of rows that are copies of another, noise and all, beyond what replicates in few digits "
+        "explain; copies are no evidence: if rows were measured once and written down twice, drop the copies"
+    )
+    return [at_most("repeated rows", copies / len(rows), levels.REPEATED_ROWS.value, advice, About.DATA)]
+
+
+def _by_chance(rows: Samples, noise: Float[np.ndarray, " q"], rare: float = 1e-3) -> int:
+    """Rows that agree by chance with others of equal inputs: so many are met once in a thousand times.
+
+    Two normal numbers of deviation s, rounded to multiples of a step, agree with probability step / (2 s
+    sqrt(pi)), if that is small. Where all rows of a level agree, s is that of the noise.
+    """
+    level = levels_of(rows.X)
+    count, y = np.bincount(level), rows.y.reshape(len(rows), -1)
+    if count.max() < 2:
+        return 0
+    agree = np.ones(len(count))
+    for values, deviation in zip(y.T, np.atleast_1d(noise), strict=True):
+        mean = np.bincount(level, values) / count
+        within = np.bincount(level, (values - mean[level]) ** 2)
+        spread = np.where(within > 0, np.sqrt(within / np.maximum(count - 1, 1)), deviation)
+        step = decimal_step(values)
+        agree *= np.minimum(1.0, step / np.maximum(2 * np.sqrt(np.pi) * spread, np.finfo(float).tiny))
+    # Of m rows the i-th agrees with one before it with at most i times that probability.
+    expected = sum(float(np.sum(np.minimum(1.0, i * agree[count > i]))) for i in range(1, int(count.max())))
+    return int(poisson.isf(rare, expected)) if expected > 0 else 0
+
+
+def different(columns: Iterable[Float[np.ndarray, " n"]]) -> int:
+    """How many rows of these columns differ: rows are hashed, so that no copy of them is made."""
+    odd, keys = np.uint64(0x9E3779B97F4A7C15), np.zeros(1, np.uint64)  # 2^64 over the golden ratio
+    for column in columns:
+        # Each step is one to one in the key and in the column: equal rows, and by chance 2^-64 others, agree.
+        keys = (keys ^ np.ascontiguousarray(column + 0.0).view(np.uint64)) * odd
+        keys ^= keys >> np.uint64(32)
+    return len(np.unique(keys))
