@@ -198,3 +198,25 @@ def test_a_fitted_model_survives_pickling(sample):
     np.testing.assert_array_equal(copy.predict(X), model.predict(X))
     assert copy.network_ == model.network_
     assert copy.get_params() == model.get_params()
+
+
+def test_groups_and_offsets_reach_the_recovery_whatever_order_the_rows_are_sorted_in():
+    rng = np.random.default_rng(3)
+    groups = np.repeat(np.arange(25), 8)
+    X = rng.normal(size=(200, 2))
+    X[:, 0] = rng.normal(size=25)[groups]
+    net = oh.OneHiddenNet([[0.8, 0.6]], [2.0], [0.3])
+    offset = rng.normal(size=200)
+    y = net.predict(X) + offset + 0.4 * rng.normal(size=25)[groups] + 0.4 * rng.normal(size=200)
+    y = np.round(y, 1)  # numbers that repeat are sorted
+    model = oh.OneHiddenRegressor(1, random_state=0).fit(X, y, groups=groups, offset=offset)
+    r = oh.recover(X, y, 1, groups=groups, offset=offset)
+    share = [next(c.value for c in one.checks if c.name == "groups") for one in (model.recovery_, r)]
+    assert share[0] == pytest.approx(share[1], abs=1e-3)
+    assert share[0] > 0.2
+    lower, upper = model.predict_interval(X, offset=offset)
+    middle = model.predict(X, offset)
+    assert np.all((lower < middle) & (middle < upper))
+    assert np.mean((lower < net.predict(X) + offset) & (net.predict(X) + offset < upper)) > 0.6
+    with pytest.raises(ValueError, match="groups must have one entry for each of the 200 rows"):
+        oh.OneHiddenRegressor(1).fit(X, y, groups=groups[:5])

@@ -19,6 +19,7 @@ from onehidden.recovery.prediction import linearised
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import checked_samples
 from onehidden.run import Run
+from onehidden.streams import stream
 
 
 def _rows(n=80, d=2, seed=0):
@@ -229,3 +230,31 @@ def test_bands_of_an_open_width_cover_a_unit_that_is_too_weak_to_be_seen():
     assert np.mean(held) > 0.9
     assert np.mean(high - low) > 1.3 * np.mean(narrow[1] - narrow[0])
     assert f"{r.undetected:.2g}" in r.assumptions[0]
+
+
+def test_a_derived_quantity_has_the_error_of_the_delta_method():
+    """The middle of a sigmoid curve, -b/a: by hand, and in repeated samples."""
+    rng = stream(0, "derived quantities")
+    net = oh.OneHiddenNet([[2.0]], [3.0], [-1.0], 0.5, "tanh")
+
+    def middle(one):
+        return -one.bias[0] / one.weights[0, 0]
+
+    held, found = 0, []
+    for seed in range(60):
+        X = rng.standard_normal((120, 1))
+        y = net.predict(X) + 0.3 * rng.standard_normal(120)
+        r = oh.recover(X, y, 1, activation="tanh", seed=seed)
+        one = r.derive(middle)
+        held += one.lower <= 0.5 <= one.upper
+        found.append((float(one.estimate), float(one.error)))
+    a, b = r.network.weights[0, 0], r.network.bias[0]
+    C = r.covariance[np.ix_([0, 2], [0, 2])]
+    by_hand = np.sqrt(np.array([b / a**2, -1 / a]) @ C @ np.array([b / a**2, -1 / a]))
+    assert found[-1][1] == pytest.approx(by_hand, rel=1e-4)
+    estimates, errors = np.array(found).T
+    assert np.std(estimates) == pytest.approx(np.mean(errors), rel=0.35)
+    assert held >= 51
+    several = r.derive(lambda one: one.predict([[0.0], [1.0]]))
+    lower, upper = r.predict_interval([[0.0], [1.0]])
+    assert np.allclose([several.lower, several.upper], [lower, upper], rtol=1e-4)

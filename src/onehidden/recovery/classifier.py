@@ -80,7 +80,11 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
         self._take(locals())
 
     def fit(
-        self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
     ) -> OneHiddenClassifier:
         """Recover the network; a doubtful answer is kept and announced by a ``ConvergenceWarning``.
 
@@ -92,6 +96,8 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
             Labels.
         sample_weight : array_like of shape (n,), optional
             A row of weight 2 counts as two rows, one of weight 0 as none.
+        groups : array_like of shape (n,), optional
+            Labels of rows that belong together, as in ``recover``.
 
         Returns
         -------
@@ -111,14 +117,14 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
         self.plain_: Any = None
         rows = canonical_rows(matrix, code.astype(float), weight, options.seed)
         code = rows.y.astype(int)
-        trouble = self._recovered(rows, options)
+        trouble = self._recovered(rows, options, rows.of_rows(groups, "groups", len(matrix)))
         if self.recovery_ is None:
             self.plain_ = LogisticFallback.fitted(rows.X, code, rows.weight, len(self.classes_))
         if trouble:
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
 
-    def _recovered(self, rows: WeightedSample, options: Options) -> str:
+    def _recovered(self, rows: WeightedSample, options: Options, groups: np.ndarray | None) -> str:
         """Fit the network; the reason why it is doubtful, or why there is none."""
         X, code, weight = rows.X, rows.y.astype(int), rows.weight
         outputs, columns, d = len(self.classes_) - 1, varying_columns(X), X.shape[1]
@@ -134,7 +140,7 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
         hidden = hidden if hidden is None else min(hidden, most)
         options = replace(options, hidden=hidden, family="softmax")
         try:
-            found = recover_sample(X, code, weight, rows.place, options)
+            found = recover_sample(X, code, weight, rows.place, options, groups)
         except Refused as reason:
             return f"{reason}: logistic regression stands in"
         plain = LogisticFallback.fitted(X, code, weight, outputs + 1)

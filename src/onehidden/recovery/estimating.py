@@ -67,6 +67,17 @@ class WeightedSample:
     repeated: bool = False  # whether rows stand more than once
     place: np.ndarray | None = None  # numbers of the rows in the caller's table, where they were sorted
 
+    def of_rows(self, values: object, called: str, n: int) -> np.ndarray | None:
+        """What belongs to the n rows of the caller's table, for these rows."""
+        if values is None:
+            return None
+        found = np.asarray(values)
+        if found.shape != (n,):
+            raise ValueError(
+                f"{called} must have one entry for each of the {n} rows, got shape {found.shape}"
+            )
+        return found if self.place is None else found[self.place]
+
     @property
     def mean(self) -> Any:
         """Mean of y; of several outputs (q,)."""

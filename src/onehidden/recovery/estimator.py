@@ -109,7 +109,12 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
         return {**super().get_params(deep), "score": vars(self)["score"]}
 
     def fit(
-        self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
     ) -> OneHiddenRegressor:
         """Recover the network; a doubtful answer is kept and announced by a ``ConvergenceWarning``.
 
@@ -124,6 +129,10 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
             Target; q outputs share one hidden layer.
         sample_weight : array_like of shape (n,), optional
             A row of weight 2 counts as two rows, one of weight 0 as none.
+        groups : array_like of shape (n,), optional
+            Labels of rows that share noise, as in ``recover``.
+        offset : array_like of shape (n,), optional
+            Added to the network's output, as in ``recover``.
 
         Returns
         -------
@@ -140,7 +149,11 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
             warnings.warn("y is a column: its one output is taken", DataConversionWarning, stacklevel=2)
         weight, options = checked_weight(sample_weight, matrix), self._options()
         rows = canonical_rows(matrix, target, weight, options.seed)
-        found, trouble = self._recovered(rows, varying_columns(rows.X), options)
+        n = len(matrix)
+        known = {
+            name: rows.of_rows(values, name, n) for name, values in (("groups", groups), ("offset", offset))
+        }
+        found, trouble = self._recovered(rows, varying_columns(rows.X), options, **known)
         self.recovery_ = replace(found, feature_names=self._names(matrix.shape[1]))
         self.network_ = self.recovery_.network
         if not self.recovery_.converged:
@@ -150,7 +163,12 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
         return self
 
     def _recovered(
-        self, rows: WeightedSample, columns: np.ndarray, options: Options
+        self,
+        rows: WeightedSample,
+        columns: np.ndarray,
+        options: Options,
+        groups: np.ndarray | None,
+        offset: np.ndarray | None,
     ) -> tuple[Recovery, list[str]]:
         """The best that these rows allow, and what had to be given up for it."""
         n, d = rows.X.shape
@@ -192,18 +210,20 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
         if options.score == "auto" and (n < 300 or rows.repeated):
             options = replace(options, score="gaussian")  # few or repeated rows estimate no other input model
         options = replace(options, hidden=hidden)
-        found = recover_sample(rows.X[:, columns], rows.y, rows.weight, rows.place, options)
+        found = recover_sample(rows.X[:, columns], rows.y, rows.weight, rows.place, options, groups, offset)
         if not found.converged and found.prediction is not None:
             trouble.append(found.prediction.message)
         return with_all_columns(found, columns, d), trouble
 
-    def predict(self, X: npt.ArrayLike) -> np.ndarray:
+    def predict(self, X: npt.ArrayLike, offset: npt.ArrayLike | None = None) -> np.ndarray:
         """Predict y by the network, or by what did no worse than ridge regression on rows left out.
 
         Parameters
         ----------
         X : array_like of shape (m, d)
             Rows.
+        offset : array_like of shape (m,), optional
+            Added to the network's output.
 
         Returns
         -------
@@ -211,4 +231,33 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
             The mean of y at each row.
         """
         check_is_fitted(self)
-        return self.recovery_.predict(validated(self, X, dtype=np.float64, reset=False))
+        return self.recovery_.predict(validated(self, X, dtype=np.float64, reset=False), offset)
+
+    def predict_interval(
+        self,
+        X: npt.ArrayLike,
+        level: float = 0.95,
+        of: str = "mean",
+        offset: npt.ArrayLike | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Intervals of the mean of y, or of a new observation, at each row.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Rows.
+        level : float
+            Coverage of each interval.
+        of : {"mean", "observation"}
+            "observation" adds the noise.
+        offset : array_like of shape (m,), optional
+            Added to the network's output.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (m,) or (m, q)
+            The ends of the intervals.
+        """
+        check_is_fitted(self)
+        rows = validated(self, X, dtype=np.float64, reset=False)
+        return self.recovery_.predict_interval(rows, level, of, offset)

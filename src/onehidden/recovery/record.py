@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,13 @@ from onehidden.data.table import Table
 from onehidden.families import Family
 from onehidden.network import OneHiddenNet
 from onehidden.recovery.prediction import (
+    Derived,
     InputTest,
     MarginalEffects,
     MeanSlopes,
     Prediction,
     column_of,
+    derived,
     input_test,
     marginal_effects,
     mean_of,
@@ -292,6 +295,36 @@ class Recovery:
             The effects with their standard errors.
         """
         return marginal_effects(self, X, offset)
+
+    def derive(self, quantity: Callable[[OneHiddenNet], npt.ArrayLike], level: float = 0.95) -> Derived:
+        """Compute a quantity of the network with a standard error and an interval, by the delta method.
+
+        Parameters
+        ----------
+        quantity : callable
+            Takes a ``OneHiddenNet`` and returns a number or an array: a dose of half effect, a slope at a
+            point, a difference of predictions.
+        level : float
+            Coverage of the interval.
+
+        Returns
+        -------
+        Derived
+            Estimate, error and the ends of the interval.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import onehidden as oh
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(200, 1))
+        >>> y = 3 * np.tanh(2 * X[:, 0] - 1) + 0.1 * rng.normal(size=200)
+        >>> found = oh.recover(X, y, hidden=1, activation="tanh")
+        >>> middle = found.derive(lambda net: -net.bias[0] / net.weights[0, 0])
+        >>> bool(middle.lower < 0.5 < middle.upper)
+        True
+        """
+        return derived(self, quantity, level)
 
     def summary(self) -> str:
         """Write the answer as a table: the verdict, the formula, the fit, and every unit with its errors.

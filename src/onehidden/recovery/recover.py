@@ -136,11 +136,17 @@ def recovered(target: Target, options: Options, run: Run, checkpoint: object = N
 
 @in_double
 def recover_sample(
-    X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, place: np.ndarray | None, options: Options
+    X: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    place: np.ndarray | None,
+    options: Options,
+    groups: np.ndarray | None = None,
+    offset: np.ndarray | None = None,
 ) -> Recovery:
     """``recover`` on rows that were sorted: ``place`` has their numbers in the caller's table."""
     run = Run(options.seed, options.max_seconds, options.progress)
-    target = read_target(X, y, weight, options.family, options.link, None, None)
+    target = read_target(X, y, weight, options.family, options.link, offset, None, groups)
     target = replace(target, samples=replace(target.samples, place=place))
     return recovered(target, options, run)
 
