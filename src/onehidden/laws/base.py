@@ -5,7 +5,7 @@ Sums over set partitions turn derivatives of log f into derivatives of f.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
@@ -25,17 +25,15 @@ _LETTERS = "abcdefghijklm"
 
 
 @lru_cache(maxsize=32)
-def set_partitions(order: int, largest: int | None = None) -> tuple[Partition, ...]:
-    """All partitions of {0, …, order-1} into blocks of at most ``largest`` elements."""
+def set_partitions(order: int) -> tuple[Partition, ...]:
+    """All partitions of {0, …, order-1} into blocks."""
     if order == 0:
         return ((),)
-    cap = order if largest is None else largest
     grown: list[Partition] = []
     last = order - 1
-    for smaller in set_partitions(order - 1, cap):
+    for smaller in set_partitions(order - 1):
         for i, block in enumerate(smaller):
-            if len(block) < cap:
-                grown.append((*smaller[:i], (*block, last), *smaller[i + 1 :]))
+            grown.append((*smaller[:i], (*block, last), *smaller[i + 1 :]))
         grown.append((*smaller, (last,)))
     return tuple(grown)
 
@@ -59,43 +57,6 @@ def score_tensor(G: Sequence[Tensors | None]) -> Tensors:
     if total is None:
         raise ValueError("a score needs G_1: pass an array of zeros for a flat log-density")
     return total if order % 2 == 0 else -total
-
-
-def score_entry(G: Sequence[Tensors | None], index: Sequence[int]) -> Values:
-    """One entry (i_1, …, i_m) of S_m, (n,): a polynomial in entries of the G_j, no tensor of order m."""
-    order = len(index)
-    total = np.zeros(_rows(G))
-    for partition in set_partitions(order):
-        term: np.ndarray | float = 1.0
-        for block in partition:
-            factor = G[len(block) - 1]
-            if factor is None:
-                term = 0.0
-                break
-            term = term * factor[(slice(None), *(index[i] for i in block))]
-        total = total + term
-    return total if order % 2 == 0 else -total
-
-
-def _rows(G: Sequence[np.ndarray | None]) -> int:
-    return max(len(factor) for factor in G if factor is not None)
-
-
-def chain(outer: Callable[[int], np.ndarray], inner: Sequence[np.ndarray], order: int) -> list[np.ndarray]:
-    """Return derivatives 1…order of phi(Q(x)) where only the first two derivatives of Q are not zero.
-
-    ``outer`` maps k to phi^(k)(Q), (n,); ``inner`` holds Q_1 (n, r) and Q_2 (n, r, r).
-    """
-    result = []
-    for j in range(1, order + 1):
-        axes = _LETTERS[:j]
-        total = np.zeros((len(inner[0]),) + (inner[0].shape[1],) * j)
-        for partition in set_partitions(j, 2):
-            inputs = ",".join("z" + "".join(axes[i] for i in block) for block in partition)
-            factors = [inner[len(block) - 1] for block in partition]
-            total += np.einsum(f"z,{inputs}->z{axes}", outer(len(partition)), *factors, optimize=False)
-        result.append(total)
-    return result
 
 
 MAX_ORDER = 8
@@ -161,10 +122,7 @@ class ScoreFunction:
                 f"S_{order} at {len(X)} points in {r} dimensions has {len(X) * r**order:.2g} entries: "
                 "pass a subspace with fewer columns, fewer points at a time, or use contract"
             )
-        out = np.empty((len(X),) + (r,) * order)
-        for rows in _blocks(len(X), r**order):
-            out[rows] = self._tensor(X[rows], order, V)
-        return out
+        return self._in_blocks(X, order, V)
 
     def contract(self, X: npt.ArrayLike, *directions: npt.ArrayLike) -> Values:
         """Contract S_m with m directions: S_m(u, v, …).
@@ -190,24 +148,19 @@ class ScoreFunction:
         self._must_be_ready()
         X = as_points(X, self.n_inputs)
         _check_order(len(directions))
-        columns: list[np.ndarray] = []
-        index = []
         for u in directions:
-            u = np.asarray(u, dtype=float)
-            if u.shape != (self.n_inputs,):
+            if np.shape(u) != (self.n_inputs,):
                 raise ValueError(
-                    f"a direction must have {self.n_inputs} entries, one per input; got shape {u.shape}"
+                    f"a direction must have {self.n_inputs} entries, one per input; got shape {np.shape(u)}"
                 )
-            # Equal directions share a column: S_4(u,u,u,u) then needs scalars only.
-            place = next((i for i, c in enumerate(columns) if np.array_equal(c, u)), len(columns))
-            if place == len(columns):
-                columns.append(u)
-            index.append(place)
-        V = np.stack(columns, axis=1)
-        out = np.empty(len(X))
-        for rows in _blocks(len(X), V.shape[1] ** len(index)):
-            out[rows] = self._entry(X[rows], V, index)
-        return out
+        # Equal directions share a column: S_4(u,u,u,u) then needs scalars only.
+        columns, index = np.unique(np.asarray(directions, float), axis=0, return_inverse=True)
+        return self._in_blocks(X, len(index), columns.T, index.ravel())
+
+    def _in_blocks(self, X: Points, order: int, V: Directions, entry: Iterable[int] = ()) -> Tensors:
+        """(n, r, …, r) the tensors at the points, or one entry of each; some points at a time."""
+        parts = (self._tensor(X[rows], order, V) for rows in _blocks(len(X), V.shape[1] ** order))
+        return np.concatenate([part[(slice(None), *entry)] for part in parts])
 
     def _must_be_ready(self) -> None:
         if not hasattr(self, "n_inputs"):
@@ -215,9 +168,6 @@ class ScoreFunction:
 
     def _tensor(self, X: Points, order: int, V: Directions) -> Tensors:
         return score_tensor(self._log_derivatives(X, order, V))
-
-    def _entry(self, X: Points, V: Directions, index: Sequence[int]) -> Values:
-        return score_entry(self._log_derivatives(X, len(index), V), index)
 
     def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
         """G_1 … G_order contracted with V."""
@@ -348,7 +298,7 @@ def _check_order(order: int) -> None:
 
 def _blocks(n: int, width: int) -> list[slice]:
     size = max(1, BLOCK // max(1, width))
-    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+    return [slice(i, min(i + size, n)) for i in range(0, max(n, 1), size)]
 
 
 def require_valid_orders(score: object, orders: Iterable[int]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
@@ -18,8 +16,6 @@ from onehidden.laws.base import (
     Values,
     as_points,
     as_spd,
-    score_entry,
-    score_tensor,
 )
 from onehidden.streams import stream
 
@@ -146,14 +142,8 @@ class GaussianMixture(Law):
 
     @property
     def cov(self) -> Float[np.ndarray, "d d"]:
-        centre = self.mean
-        return sum(
-            (
-                w * (c.cov + np.outer(c.mean - centre, c.mean - centre))
-                for w, c in zip(self.weights, self.components, strict=True)
-            ),
-            start=np.zeros((self.n_inputs, self.n_inputs)),
-        )
+        apart = self.means - self.mean
+        return np.tensordot(self.weights, self.covs, axes=1) + (apart.T * self.weights) @ apart
 
     def sample(self, n: int, seed: int) -> Points:
         rng = stream(seed, "law", type(self).__name__)
@@ -166,9 +156,7 @@ class GaussianMixture(Law):
         return out
 
     def log_density(self, X: npt.ArrayLike) -> Values:
-        joint = self._log_joint(as_points(X, self.n_inputs))
-        top = joint.max(axis=1)
-        return top + np.log(np.exp(joint - top[:, None]).sum(axis=1))
+        return np.logaddexp.reduce(self._log_joint(as_points(X, self.n_inputs)), axis=1)
 
     def posterior(self, X: npt.ArrayLike) -> Float[np.ndarray, "n K"]:
         """P(component | x), (n, K), in log space."""
@@ -184,17 +172,7 @@ class GaussianMixture(Law):
     def _tensor(self, X: Points, order: int, V: Directions) -> Tensors:
         # ∇^m f / f = Σ_c p_c ∇^m f_c / f_c: no cancellation between derivatives of log f.
         share = self.posterior(X)
-        total = np.zeros((len(X),) + (V.shape[1],) * order)
-        for c, component in enumerate(self.components):
-            part = score_tensor(component._log_derivatives(X, order, V))
-            total += share[:, c].reshape((-1,) + (1,) * order) * part
-        return total
-
-    def _entry(self, X: Points, V: Directions, index: Sequence[int]) -> Values:
-        share = self.posterior(X)
-        total = np.zeros(len(X))
-        for c, component in enumerate(self.components):
-            total += share[:, c] * score_entry(component._log_derivatives(X, len(index), V), index)
-        return total
+        parts = (component._tensor(X, order, V) for component in self.components)
+        return sum(p.reshape((-1,) + (1,) * order) * part for p, part in zip(share.T, parts, strict=True))
 
     _log_derivatives = ScoreFunction._two_log_derivatives

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from math import ceil, factorial, gamma, lgamma, log, pi
+from functools import cached_property, lru_cache
+from math import ceil, factorial, log, pi
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +26,8 @@ from onehidden.streams import stream
 class ProductLaw(Law):
     """Coordinates x_j = scale · t_j with t_j independent of one standard shape.
 
-    A subclass supplies, for the standard shape, ``_line_derivative`` (derivatives of its log-density),
-    ``_line_log_density``, ``_line_sample`` and ``_line_variance``.
+    A subclass supplies the standard shape, ``_line``, as a distribution of SciPy, and ``_line_derivative``,
+    the derivatives of its log-density.
 
     Parameters
     ----------
@@ -48,14 +49,15 @@ class ProductLaw(Law):
 
     @property
     def cov(self) -> Float[np.ndarray, "d d"]:
-        return self.scale**2 * self._line_variance() * np.eye(self.n_inputs)
+        return self.scale**2 * float(self._line.var()) * np.eye(self.n_inputs)
 
     def sample(self, n: int, seed: int) -> Points:
-        return self.scale * self._line_sample(stream(seed, "law", type(self).__name__), (n, self.n_inputs))
+        rng = stream(seed, "law", type(self).__name__)
+        return self.scale * self._line.rvs(size=(n, self.n_inputs), random_state=rng)
 
     def log_density(self, X: npt.ArrayLike) -> Values:
         t = as_points(X, self.n_inputs) / self.scale
-        return np.sum(self._line_log_density(t), axis=1) - self.n_inputs * log(self.scale)
+        return np.sum(self._line.logpdf(t), axis=1) - self.n_inputs * log(self.scale)
 
     def log_derivatives(self, X: npt.ArrayLike) -> tuple[Points, ...]:
         """Return derivatives 1–4 of log f in each coordinate, four (n, d) arrays."""
@@ -73,17 +75,12 @@ class ProductLaw(Law):
         """Whether the j-th derivative of the log-density is more than zero almost everywhere."""
         return True
 
+    @property
+    def _line(self) -> Any:
+        raise NotImplementedError
+
     def _line_derivative(self, t: np.ndarray, j: int) -> np.ndarray:
-        raise TypeError(f"{type(self).__name__} defines no one-dimensional derivatives")
-
-    def _line_log_density(self, t: np.ndarray) -> np.ndarray:
-        raise TypeError(f"{type(self).__name__} defines no one-dimensional density")
-
-    def _line_sample(self, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-        raise TypeError(f"{type(self).__name__} defines no sampler")
-
-    def _line_variance(self) -> float:
-        raise TypeError(f"{type(self).__name__} defines no variance")
+        raise NotImplementedError
 
 
 @lru_cache(maxsize=64)
@@ -93,11 +90,6 @@ def _tanh_polynomial(j: int) -> np.polynomial.Polynomial:
     for _ in range(j - 1):
         P = P.deriv() * np.polynomial.Polynomial([1.0, 0.0, -1.0])
     return P
-
-
-def _log_sech(s: np.ndarray) -> np.ndarray:
-    a = np.abs(s)
-    return log(2.0) - a - np.log1p(np.exp(-2 * a))
 
 
 class Logistic(ProductLaw):
@@ -114,14 +106,11 @@ class Logistic(ProductLaw):
     def _line_derivative(self, t: np.ndarray, j: int) -> np.ndarray:
         return 2 * 0.5**j * _tanh_polynomial(j)(np.tanh(t / 2))
 
-    def _line_log_density(self, t: np.ndarray) -> np.ndarray:
-        return 2 * _log_sech(t / 2) - log(4.0)
+    @cached_property
+    def _line(self) -> Any:
+        from scipy import stats
 
-    def _line_sample(self, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-        return rng.logistic(size=shape)
-
-    def _line_variance(self) -> float:
-        return pi**2 / 3
+        return stats.logistic()
 
 
 class Sech(ProductLaw):
@@ -138,15 +127,11 @@ class Sech(ProductLaw):
     def _line_derivative(self, t: np.ndarray, j: int) -> np.ndarray:
         return (pi / 2) ** j * _tanh_polynomial(j)(np.tanh(pi / 2 * t))
 
-    def _line_log_density(self, t: np.ndarray) -> np.ndarray:
-        return _log_sech(pi / 2 * t) - log(2.0)
+    @cached_property
+    def _line(self) -> Any:
+        from scipy import stats
 
-    def _line_sample(self, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-        u = rng.uniform(np.finfo(float).tiny, 1.0, size=shape)
-        return 2 / pi * np.log(np.tan(pi / 2 * u))
-
-    def _line_variance(self) -> float:
-        return 1.0
+        return stats.hypsecant(scale=2 / pi)
 
 
 class StudentT(ProductLaw):
@@ -173,16 +158,11 @@ class StudentT(ProductLaw):
         root = 1 / (t + 1j * np.sqrt(self.df))
         return -(self.df + 1) * (-1) ** (j - 1) * factorial(j - 1) * (root**j).real
 
-    def _line_log_density(self, t: np.ndarray) -> np.ndarray:
-        nu = self.df
-        norm = lgamma((nu + 1) / 2) - lgamma(nu / 2) - 0.5 * log(nu * pi)
-        return norm - (nu + 1) / 2 * np.log1p(t**2 / nu)
+    @cached_property
+    def _line(self) -> Any:
+        from scipy import stats
 
-    def _line_sample(self, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-        return rng.standard_t(self.df, size=shape)
-
-    def _line_variance(self) -> float:
-        return self.df / (self.df - 2) if self.df > 2 else float("inf")
+        return stats.t(self.df)
 
 
 class GeneralizedGaussian(ProductLaw):
@@ -224,15 +204,11 @@ class GeneralizedGaussian(ProductLaw):
         value = np.where(size > 0, safe ** (self.power - j), 1.0 if self.power == j else 0.0)
         return -self._falling(j) * value * np.sign(t) ** j if j % 2 else -self._falling(j) * value
 
-    def _line_log_density(self, t: np.ndarray) -> np.ndarray:
-        return -(np.abs(t) ** self.power) + log(self.power / 2) - lgamma(1 / self.power)
+    @cached_property
+    def _line(self) -> Any:
+        from scipy import stats
 
-    def _line_sample(self, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-        size = rng.gamma(1 / self.power, size=shape) ** (1 / self.power)
-        return np.where(rng.random(shape) < 0.5, -size, size)
-
-    def _line_variance(self) -> float:
-        return gamma(3 / self.power) / gamma(1 / self.power)
+        return stats.gennorm(self.power)
 
 
 class Laplace(GeneralizedGaussian):
@@ -271,11 +247,8 @@ class Uniform(ProductLaw):
     def _line_derivative(self, t: np.ndarray, j: int) -> np.ndarray:
         return np.zeros_like(t)
 
-    def _line_log_density(self, t: np.ndarray) -> np.ndarray:
-        return np.where(np.abs(t) <= 1, -log(2.0), -np.inf)
+    @cached_property
+    def _line(self) -> Any:
+        from scipy import stats
 
-    def _line_sample(self, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-        return rng.uniform(-1.0, 1.0, size=shape)
-
-    def _line_variance(self) -> float:
-        return 1 / 3
+        return stats.uniform(-1, 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import lgamma, log, pi
 from typing import Any
 
@@ -22,9 +22,8 @@ from onehidden.laws.base import (
     as_dimension,
     as_points,
     as_spd,
-    chain,
 )
-from onehidden.precision import in_double
+from onehidden.precision import double, in_double
 from onehidden.streams import stream
 
 
@@ -78,109 +77,8 @@ class Affine(Law):
     def _tensor(self, X: Points, order: int, V: Directions) -> Tensors:
         return self.law._tensor(self._back(X), order, self._inverse @ V)
 
-    def _entry(self, X: Points, V: Directions, index: Sequence[int]) -> Values:
-        return self.law._entry(self._back(X), self._inverse @ V, index)
-
     def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
         return self.law._log_derivatives(self._back(X), order, self._inverse @ V)
-
-
-class Elliptical(Law):
-    """log f(x) = radial(Q) + const, Q = (x - mean)ᵀ scatter⁻¹ (x - mean).
-
-    Parameters
-    ----------
-    radial : callable
-        Q -> log-density of one point, in JAX operations; normalised by the caller where it matters.
-    mean : array_like of shape (d,)
-        Centre.
-    scatter : array_like of shape (d, d)
-        Positive definite.
-    radius : callable or None
-        (rng, n) -> radii √Q of n samples; without it the law cannot be sampled.
-    """
-
-    def __init__(
-        self,
-        radial: Callable[[jax.Array], jax.Array],
-        mean: npt.ArrayLike,
-        scatter: npt.ArrayLike,
-        radius: Callable[[np.random.Generator, int], np.ndarray] | None = None,
-    ) -> None:
-        self._mean = np.atleast_1d(np.array(mean, dtype=float))
-        self.n_inputs = len(self._mean)
-        self.scatter, self._root = as_spd(scatter, self.n_inputs, "scatter")
-        self._precision = np.linalg.inv(self.scatter)
-        self._radius = radius
-        self._radial = radial
-        self._compiled: dict[int, Callable[..., Any]] = {}
-
-    @property
-    def mean(self) -> Float[np.ndarray, " d"]:
-        return self._mean
-
-    def sample(self, n: int, seed: int) -> Points:
-        if self._radius is None:
-            raise ValueError("this elliptical law was given no radius sampler: pass radius=(rng, n) -> radii")
-        rng = stream(seed, "law", type(self).__name__)
-        z = rng.standard_normal((n, self.n_inputs))
-        z *= (self._radius(rng, n) / np.linalg.norm(z, axis=1))[:, None]
-        return self._mean + z @ self._root.T
-
-    def log_density(self, X: npt.ArrayLike) -> Values:
-        X = as_points(X, self.n_inputs)
-        return self._phi(np.sum((X - self._mean) @ self._precision * (X - self._mean), axis=1), 0) - np.sum(
-            np.log(np.diag(self._root))
-        )
-
-    @in_double
-    def _phi(self, Q: Values, k: int) -> Values:
-        """Return the k-th derivative of the radial log-density."""
-        if k not in self._compiled:
-            fn = self._radial
-            for _ in range(k):
-                fn = jax.grad(fn)
-            self._compiled[k] = jax.jit(jax.vmap(fn))
-        return np.asarray(self._compiled[k](Q), dtype=float)
-
-    def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
-        centred = X - self._mean
-        PV = self._precision @ V
-        Q = np.sum(centred @ self._precision * centred, axis=1)
-        second = np.broadcast_to(2 * V.T @ PV, (len(X), V.shape[1], V.shape[1]))
-        derivative = {k: self._phi(Q, k) for k in range(1, order + 1)}
-        return list(chain(derivative.__getitem__, (2 * centred @ PV, second), order))
-
-
-class MultivariateT(Elliptical):
-    """Multivariate Student t: one heavy-tailed scale shared by all coordinates.
-
-    Parameters
-    ----------
-    mean : array_like of shape (d,)
-        Centre.
-    scatter : array_like of shape (d, d)
-        Positive definite; the covariance is df/(df-2) times it where df > 2.
-    df : float
-        Degrees of freedom, positive.
-    """
-
-    def __init__(self, mean: npt.ArrayLike, scatter: npt.ArrayLike, df: float) -> None:
-        if not (np.isfinite(df) and df > 0):
-            raise ValueError(f"df must be a positive number, got {df}")
-        d = len(np.atleast_1d(mean))
-        norm = lgamma((df + d) / 2) - lgamma(df / 2) - d / 2 * log(df * pi)
-        self.df = float(df)
-        super().__init__(
-            lambda Q: norm - (df + d) / 2 * jnp.log1p(Q / df),
-            mean,
-            scatter,
-            lambda rng, n: np.sqrt(rng.chisquare(d, n) / (rng.chisquare(df, n) / df)),
-        )
-
-    @property
-    def cov(self) -> Float[np.ndarray, "d d"]:
-        return self.scatter * (self.df / (self.df - 2) if self.df > 2 else float("inf"))
 
 
 class FromLogDensity(Law):
@@ -207,7 +105,8 @@ class FromLogDensity(Law):
         self._sampler = sampler
         self._compiled: dict[int, Callable[..., Any]] = {}
         try:
-            shape = jax.eval_shape(fn, jax.ShapeDtypeStruct((self.n_inputs,), jnp.float32)).shape
+            with double():
+                shape = jax.eval_shape(fn, jax.ShapeDtypeStruct((self.n_inputs,), jnp.float64)).shape
         except Exception as error:
             raise ValueError(
                 f"fn must be a log-density written with jax.numpy, x of shape ({d},) -> number; "
@@ -243,6 +142,78 @@ class FromLogDensity(Law):
 
             self._compiled[order] = jax.jit(jax.vmap(derivatives, in_axes=(0, None)))
         return [np.asarray(part, dtype=float) for part in self._compiled[order](X, V)]
+
+
+class Elliptical(FromLogDensity):
+    """log f(x) = radial(Q) + const, Q = (x - mean)ᵀ scatter⁻¹ (x - mean).
+
+    Parameters
+    ----------
+    radial : callable
+        Q -> log-density of one point, in JAX operations; normalised by the caller where it matters.
+    mean : array_like of shape (d,)
+        Centre.
+    scatter : array_like of shape (d, d)
+        Positive definite.
+    radius : callable or None
+        (rng, n) -> radii √Q of n samples; without it the law cannot be sampled.
+    """
+
+    def __init__(
+        self,
+        radial: Callable[[jax.Array], jax.Array],
+        mean: npt.ArrayLike,
+        scatter: npt.ArrayLike,
+        radius: Callable[[np.random.Generator, int], np.ndarray] | None = None,
+    ) -> None:
+        self._mean = centre = np.atleast_1d(np.array(mean, dtype=float))
+        self.scatter, self._root = as_spd(scatter, len(centre), "scatter")
+        self._radius = radius
+        inverse, level = np.linalg.inv(self.scatter), np.sum(np.log(np.diag(self._root)))
+        super().__init__(lambda x: radial((x - centre) @ (inverse @ (x - centre))) - level, len(centre))
+
+    @property
+    def mean(self) -> Float[np.ndarray, " d"]:
+        return self._mean
+
+    def sample(self, n: int, seed: int) -> Points:
+        if self._radius is None:
+            raise ValueError("this elliptical law was given no radius sampler: pass radius=(rng, n) -> radii")
+        rng = stream(seed, "law", type(self).__name__)
+        z = rng.standard_normal((n, self.n_inputs))
+        z *= (self._radius(rng, n) / np.linalg.norm(z, axis=1))[:, None]
+        return self._mean + z @ self._root.T
+
+
+class MultivariateT(Elliptical):
+    """Multivariate Student t: one heavy-tailed scale shared by all coordinates.
+
+    Parameters
+    ----------
+    mean : array_like of shape (d,)
+        Centre.
+    scatter : array_like of shape (d, d)
+        Positive definite; the covariance is df/(df-2) times it where df > 2.
+    df : float
+        Degrees of freedom, positive.
+    """
+
+    def __init__(self, mean: npt.ArrayLike, scatter: npt.ArrayLike, df: float) -> None:
+        if not (np.isfinite(df) and df > 0):
+            raise ValueError(f"df must be a positive number, got {df}")
+        d = len(np.atleast_1d(mean))
+        norm = lgamma((df + d) / 2) - lgamma(df / 2) - d / 2 * log(df * pi)
+        self.df = float(df)
+        super().__init__(
+            lambda Q: norm - (df + d) / 2 * jnp.log1p(Q / df),
+            mean,
+            scatter,
+            lambda rng, n: np.sqrt(rng.chisquare(d, n) / (rng.chisquare(df, n) / df)),
+        )
+
+    @property
+    def cov(self) -> Float[np.ndarray, "d d"]:
+        return self.scatter * (self.df / (self.df - 2) if self.df > 2 else float("inf"))
 
 
 class Banana(FromLogDensity):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -43,9 +42,6 @@ class LawScore(ScoreFunction):
 
     def _tensor(self, X: Points, order: int, V: Directions) -> Tensors:
         return self.law_._tensor(X, order, V)
-
-    def _entry(self, X: Points, V: Directions, index: Sequence[int]) -> Values:
-        return self.law_._entry(X, V, index)
 
     def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
         return self.law_._log_derivatives(X, order, V)
@@ -219,10 +215,6 @@ class KernelDensityScore(LawScore):
     def _tensor(self, X: Points, order: int, V: Directions) -> Tensors:
         parts = np.array_split(X, -(-len(X) // 256))  # as many posteriors as samples for each row
         return np.concatenate([super(KernelDensityScore, self)._tensor(part, order, V) for part in parts])
-
-    def _entry(self, X: Points, V: Directions, index: Sequence[int]) -> Values:
-        parts = np.array_split(X, -(-len(X) // 256))
-        return np.concatenate([super(KernelDensityScore, self)._entry(part, V, index) for part in parts])
 
     _log_derivatives = ScoreFunction._two_log_derivatives
 
