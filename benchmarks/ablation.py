@@ -28,8 +28,8 @@ import onehidden as oh
 from benchmarks._table import Table
 from onehidden.fit.final import Optimum, optimise
 from onehidden.fit.problem import Problem
+from onehidden.machine import in_double
 from onehidden.options import Options
-from onehidden.precision import in_double
 from onehidden.recovery.search import PARTS, Parts, Step, finish, relinearised, reoriented, search
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import read_target

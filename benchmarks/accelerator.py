@@ -21,10 +21,10 @@ from benchmarks.scale import seconds
 from onehidden import activations, laws
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
+from onehidden.machine import double
 from onehidden.moments import score_moments
 from onehidden.moments.passes import hermite_scores
 from onehidden.moments.products import ProductSums, unpack
-from onehidden.precision import double
 from onehidden.scores.local_gaussian import local_moments, prepare
 from onehidden.streams import derived_seed, stream
 

@@ -19,7 +19,7 @@ from onehidden import activations
 from onehidden.certify.random_features import random_features
 from onehidden.certify.residuals import adequacy, feature_count
 from onehidden.fit.parametrisation import Parametrisation, residuals_and_jacobian
-from onehidden.precision import in_double
+from onehidden.machine import in_double
 from onehidden.streams import stream
 
 D = 8

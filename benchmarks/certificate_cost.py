@@ -15,8 +15,8 @@ import onehidden as oh
 from benchmarks._table import Table
 from onehidden import machine
 from onehidden.certify.evaluate import certify
+from onehidden.machine import in_double
 from onehidden.options import Options
-from onehidden.precision import in_double
 from onehidden.recovery.search import compared, search
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import checked_samples

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks._process import Taken, python, took
 from benchmarks._table import Table
-from onehidden.compiled import VARIABLE
+from onehidden.machine import VARIABLE
 
 _RECOVER = """
 import onehidden as oh

@@ -22,8 +22,8 @@ from onehidden.certify.local_fit import local_fit
 from onehidden.families import Family
 from onehidden.fit.final import optimise
 from onehidden.fit.problem import Problem
+from onehidden.machine import in_double
 from onehidden.options import Options
-from onehidden.precision import in_double
 from onehidden.recovery.outcome import record
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import read_target

@@ -21,8 +21,8 @@ from onehidden.certify.groups import GroupedCovariance
 from onehidden.certify.widths import compare_larger
 from onehidden.fit.final import optimise
 from onehidden.fit.samples import Samples
+from onehidden.machine import double
 from onehidden.options import Options
-from onehidden.precision import double
 from onehidden.recovery.outcome import record
 from onehidden.recovery.solve import problem_of
 from onehidden.run import Run

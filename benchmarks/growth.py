@@ -72,8 +72,8 @@ def step(n: int, d: int, k: int) -> str:
     import time
 
     from benchmarks.budgets import planted
+    from onehidden.machine import in_double
     from onehidden.options import Options
-    from onehidden.precision import in_double
     from onehidden.recovery.solve import problem_of
     from onehidden.recovery.target import checked_samples
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks._table import Table
-from onehidden.precision import double
+from onehidden.machine import double
 from onehidden.streams import stream
 from onehidden_papers.objectives import GaussianDesigned, ProductScore, ScoreDesigned
 from onehidden_papers.objectives.base import _value_and_grad

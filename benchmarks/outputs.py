@@ -16,7 +16,7 @@ from benchmarks._table import Table
 from onehidden import activations
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
-from onehidden.precision import in_double
+from onehidden.machine import in_double
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.streams import stream
 

@@ -22,7 +22,7 @@ from benchmarks import _pool
 from benchmarks._table import Table
 from benchmarks.ablation import REGIMES, Regime, posed
 from onehidden.fit.final import optimise
-from onehidden.precision import double
+from onehidden.machine import double
 from onehidden.run import Run
 
 STARTS = (

@@ -20,7 +20,7 @@ import scipy.special
 
 from onehidden import activation_properties
 from onehidden.activation_properties import hermite_normalised, normal_expectation
-from onehidden.precision import in_double
+from onehidden.machine import in_double
 
 LEAKY_SLOPE = 0.01
 quietly = np.errstate(all="ignore")  # a diverging step gives no warning on the host either

@@ -6,6 +6,7 @@ import importlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,15 @@ __all__ = ["to_latex", "to_onnx", "to_python", "to_sklearn", "to_torch"]
 
 
 def to_onnx(net: OneHiddenNet, path: str | Path) -> None:
-    """Write the network as an ONNX graph: input ``X`` (n, d), output ``y`` (n,) or (n, q), both float64."""
+    """Write the network as an ONNX graph in float64, with input ``X`` (n, d) and output ``y``.
+
+    Parameters
+    ----------
+    net : OneHiddenNet
+        The network.
+    path : str or Path
+        The file to write. The package ``onnx`` is needed (``pip install 'onehidden[onnx]'``).
+    """
     try:
         onnx = importlib.import_module("onnx")
     except ImportError:
@@ -75,29 +84,13 @@ class Graph:
         self.constants.append(self._onnx.numpy_helper.from_array(array, name))
         return name
 
-    def relu(self, z: Tensor) -> Tensor:
-        return self.add("Relu", z)
-
-    def abs(self, z: Tensor) -> Tensor:
-        return self.add("Abs", z)
-
-    def sign(self, z: Tensor) -> Tensor:
-        return self.add("Sign", z)
-
-    def exp(self, z: Tensor) -> Tensor:
-        return self.add("Exp", z)
-
-    def log(self, z: Tensor) -> Tensor:
-        return self.add("Log", z)
-
-    def tanh(self, z: Tensor) -> Tensor:
-        return self.add("Tanh", z)
-
-    def sigmoid(self, z: Tensor) -> Tensor:
-        return self.add("Sigmoid", z)
-
-    def maximum(self, z: Tensor, other: Tensor) -> Tensor:
-        return self.add("Max", z, other)
+    def __getattr__(self, name: str) -> Any:
+        """The operators that are one node: relu, abs, sign, exp, log, tanh, sigmoid and maximum."""
+        operators = ("relu", "abs", "sign", "exp", "log", "tanh", "sigmoid")
+        names = {one: one.capitalize() for one in operators} | {"maximum": "Max"}
+        if name not in names:
+            raise AttributeError(f"an ONNX graph of this library has no operator {name}")
+        return partial(self.add, names[name])
 
     def erf(self, z: Tensor) -> Tensor:
         """sign(z) (1 - erfc|z|), erfc by its Chebyshev series, exact to a few 1e-16."""
@@ -151,9 +144,19 @@ def erfc_coefficients(degree: int = 27) -> np.ndarray:
 
 
 def to_torch(net: OneHiddenNet) -> Any:
-    """A ``torch.nn.Module`` in float64, (n, d) -> (n,) or (n, q), with trainable ``hidden`` and ``readout``.
+    """Convert the network to PyTorch, in float64, with trainable ``hidden`` and ``readout``.
 
     A linear part is the layer ``beside``.
+
+    Parameters
+    ----------
+    net : OneHiddenNet
+        The network.
+
+    Returns
+    -------
+    torch.nn.Module
+        The same function, (n, d) -> (n,) or (n, q).
     """
     try:
         torch = importlib.import_module("torch")
@@ -188,7 +191,17 @@ def to_torch(net: OneHiddenNet) -> Any:
 
 
 def to_sklearn(net: OneHiddenNet) -> Any:
-    """A fitted ``sklearn.neural_network.MLPRegressor`` with the same predictions.
+    """Convert the network to scikit-learn.
+
+    Parameters
+    ----------
+    net : OneHiddenNet
+        The network.
+
+    Returns
+    -------
+    sklearn.neural_network.MLPRegressor
+        The same function, as a fitted estimator.
 
     Raises
     ------
@@ -227,9 +240,21 @@ def to_sklearn(net: OneHiddenNet) -> Any:
 
 
 def to_python(net: OneHiddenNet, feature_names: Sequence[str] | None = None) -> str:
-    """Source of a module with one function ``predict(x)``, which needs only the standard library.
+    """Python source of a function ``predict(x)`` that needs only the standard library.
 
     Numbers are written so that they read back to the same float64.
+
+    Parameters
+    ----------
+    net : OneHiddenNet
+        The network.
+    feature_names : sequence of str, optional
+        Names of the inputs.
+
+    Returns
+    -------
+    str
+        The source of a module.
     """
     names = _feature_names(net, feature_names)
     rows = "\n".join(f"    {row!r}," for row in net.weights.tolist())
@@ -270,7 +295,24 @@ def predict(x):
 def to_latex(
     net: OneHiddenNet, feature_names: Sequence[str] | None = None, digits: int = 4, most_weights: int = 60
 ) -> str:
-    """The formula in LaTeX (amsmath): unit by unit, or with more than ``most_weights`` as matrices."""
+    """The formula in LaTeX (amsmath).
+
+    Parameters
+    ----------
+    net : OneHiddenNet
+        The network.
+    feature_names : sequence of str, optional
+        Names of the inputs.
+    digits : int
+        Significant digits of the numbers.
+    most_weights : int
+        Number of weights above which the formula is written with matrices.
+
+    Returns
+    -------
+    str
+        The formula, unit by unit or as matrices.
+    """
     if digits < 1:
         raise ValueError(f"digits must be 1 or more, got {digits}")
     if net.weights.size > most_weights:

@@ -71,31 +71,26 @@ def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLi
 
     if isinstance(found, OneHiddenNet) != isinstance(truth, OneHiddenNet):
         raise ValueError("match two networks or two arrays of rows, not one of each")
-    if isinstance(found, OneHiddenNet) and isinstance(truth, OneHiddenNet):
-        ours, theirs = found.activation.name, truth.activation.name
-        if ours != theirs:
-            raise ValueError(f"cannot match a {ours} network with a {theirs} network")
-        if found.n_outputs != truth.n_outputs:
-            raise ValueError(f"networks of {found.n_outputs} and {truth.n_outputs} outputs cannot be matched")
-        found, truth = _same_sides(found, truth)
+    found, truth = _as_network(found, "found"), _as_network(truth, "true")
+    g = found.activation
+    if g.name != truth.activation.name:
+        raise ValueError(f"cannot match a {g.name} network with a {truth.activation.name} network")
+    if found.n_outputs != truth.n_outputs:
+        raise ValueError(f"networks of {found.n_outputs} and {truth.n_outputs} outputs cannot be matched")
+    if found.n_inputs != truth.n_inputs:
+        raise ValueError(f"rows of different length: found {found.n_inputs}, true {truth.n_inputs}")
+    ramp = not g.sign_free and g.reversal is not None and g.reversal.degree == 1
+    if ramp and (found.has_linear or truth.has_linear):  # orientation is a convention then
+        found, truth = found.canonical(beside=True), truth.canonical(beside=True)
     A, b, w, c = _parts(found)
     A0, b0, w0, c0 = _parts(truth)
-    if A.shape[1] != A0.shape[1]:
-        raise ValueError(f"rows of different length: found {A.shape[1]}, true {A0.shape[1]}")
-    for rows, who in ((A, "found"), (A0, "true")):
-        if len(rows) == 0:
-            raise ValueError(f"no {who} units to match")
-
-    parity, shift, sign_free = -1, 0.0, True
-    if isinstance(found, OneHiddenNet):
-        reversal = found.activation.reversal
-        sign_free = found.activation.sign_free
-        if sign_free and reversal is not None:
-            parity, shift = reversal.parity, float(sum(reversal.polynomial[:1]))
+    parity, shift = -1, 0.0
+    if g.sign_free and g.reversal is not None:
+        parity, shift = g.reversal.parity, float(sum(g.reversal.polynomial[:1]))
 
     scale = np.maximum(np.linalg.norm(A0, axis=1), np.finfo(float).tiny)
     distance = np.stack([_distance(s, A, b, w, A0, b0, w0, scale, parity) for s in (1, -1)])
-    if not sign_free:
+    if not g.sign_free:
         distance[1] = np.inf
     cost = distance.min(axis=0)
     # Assign on the square root: the sum is then dominated by how many pairs fit, not by one stray unit.
@@ -124,45 +119,38 @@ def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLi
         intercept_error=float(np.max(np.abs(c - c0) / np.maximum(1.0, np.abs(c0)))),
         printed_error=printed,
         honest_error=honest,
-        linear_error=_linear_error(found, truth),
+        linear_error=float(
+            np.linalg.norm(found.linear - truth.linear) / max(1.0, np.linalg.norm(truth.linear))
+        ),
     )
 
 
-def _same_sides(found: OneHiddenNet, truth: OneHiddenNet) -> tuple[OneHiddenNet, OneHiddenNet]:
-    """Both networks with canonical orientation, which is a convention where there is a linear part."""
-    reversal = found.activation.reversal
-    beside = found.has_linear or truth.has_linear
-    if not beside or found.activation.sign_free or reversal is None or reversal.degree != 1:
-        return found, truth
-    return found.canonical(beside=True), truth.canonical(beside=True)
-
-
-def _linear_error(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLike) -> float:
-    if not (isinstance(found, OneHiddenNet) and isinstance(truth, OneHiddenNet)):
-        return 0.0
-    size = max(1.0, float(np.linalg.norm(truth.linear)))
-    return float(np.linalg.norm(found.linear - truth.linear)) / size
+def _as_network(given: OneHiddenNet | npt.ArrayLike, who: str) -> OneHiddenNet:
+    """The network; rows become units of an odd activation, which have a sign, and no outputs."""
+    if isinstance(given, OneHiddenNet):
+        return given
+    rows = np.asarray(given, dtype=float)
+    if rows.ndim != 2:
+        raise ValueError(f"expected a (k, d) matrix of rows, got shape {rows.shape}")
+    if len(rows) == 0:
+        raise ValueError(f"no {who} units to match")
+    if not np.all(np.isfinite(rows)):
+        raise ValueError("the rows to match must be finite: they hold NaN or infinity")
+    return OneHiddenNet(rows, np.zeros(len(rows)), activation="tanh")
 
 
 def _parts(
-    net: OneHiddenNet | npt.ArrayLike,
+    net: OneHiddenNet,
 ) -> tuple[
     Float[np.ndarray, "k d"], Float[np.ndarray, " k"], Float[np.ndarray, "k q"], Float[np.ndarray, " q"]
 ]:
-    """Rows, biases, outputs, intercepts; unit rows where g is homogeneous; one output 0 for plain arrays."""
-    if isinstance(net, OneHiddenNet):
-        A, b, w = net.weights, net.bias, net.output.reshape(net.n_hidden, net.n_outputs)
-        if net.activation.homogeneity is not None:
-            norm = np.linalg.norm(A, axis=1)
-            norm = np.where(norm > 0, norm, 1.0)
-            A, b, w = A / norm[:, None], b / norm, w * (norm**net.activation.homogeneity)[:, None]
-        return A, b, w, np.array(net.intercept).reshape(-1)
-    rows = np.asarray(net, dtype=float)
-    if rows.ndim != 2:
-        raise ValueError(f"expected a (k, d) matrix of rows, got shape {rows.shape}")
-    if not np.all(np.isfinite(rows)):
-        raise ValueError("the rows to match must be finite: they hold NaN or infinity")
-    return rows, np.zeros(len(rows)), np.zeros((len(rows), 1)), np.zeros(1)
+    """Rows, biases, outputs and intercepts; unit rows where g is homogeneous."""
+    A, b, w = net.weights, net.bias, net.output.reshape(net.n_hidden, net.n_outputs)
+    if net.activation.homogeneity is not None:
+        norm = np.linalg.norm(A, axis=1)
+        norm = np.where(norm > 0, norm, 1.0)
+        A, b, w = A / norm[:, None], b / norm, w * (norm**net.activation.homogeneity)[:, None]
+    return A, b, w, np.array(net.intercept).reshape(-1)
 
 
 def _distance(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden import activations
+from onehidden import activations, exports
 from onehidden.activations import Activation
 from onehidden.journal import fingerprint
 
@@ -199,27 +198,17 @@ class OneHiddenNet:
             norm = np.linalg.norm(A, axis=1)
             scale = np.where(norm > 0, norm, 1.0)
             A, b, w = A / scale[:, None], b / scale, (w.T * scale**g.homogeneity).T
-        if g.sign_free:
-            assert g.reversal is not None
-            if g.reversal.parity < 0:
-                turn = w < 0 if w.ndim == 1 else w[np.arange(len(w)), np.argmax(np.abs(w), axis=1)] < 0
-            else:
-                turn = A[np.arange(len(A)), np.argmax(np.abs(A), axis=1)] < 0
-            c = c + float(sum(g.reversal.polynomial[:1])) * np.sum(w[turn], axis=0)
-            sign = np.where(turn, -1.0, 1.0)
-            A, b, w = A * sign[:, None], b * sign, np.where(turn, g.reversal.parity * w.T, w.T).T
-        elif (
-            (self.has_linear if beside is None else beside)
-            and g.reversal is not None
-            and g.reversal.degree == 1
-        ):
-            turn = facing(A) < 0
+        reversal, linear = g.reversal, self.has_linear if beside is None else beside
+        if reversal is not None and (g.sign_free or (linear and reversal.degree == 1)):
+            by = w.reshape(len(w), -1) if reversal.parity < 0 else A
+            largest = by[np.arange(len(A)), np.argmax(np.abs(by), axis=1)]
+            turn = (largest if g.sign_free else facing(A)) < 0
             # g(t) = parity g(-t) + p_0 - p_1 t, from g(-s) = parity g(s) + p_0 + p_1 s at s = -t
-            level, slope = g.reversal.polynomial[0], -g.reversal.polynomial[1]
-            v = v + slope * A[turn].T @ w[turn]
-            c = c + (level + slope * b[turn]) @ w[turn]
+            level, slope = (*reversal.polynomial, 0.0, 0.0)[:2]
+            v = v - slope * A[turn].T @ w[turn]
+            c = c + (level - slope * b[turn]) @ w[turn]
             sign = np.where(turn, -1.0, 1.0)
-            A, b, w = A * sign[:, None], b * sign, np.where(turn, g.reversal.parity * w.T, w.T).T
+            A, b, w = A * sign[:, None], b * sign, np.where(turn, reversal.parity * w.T, w.T).T
         keys = np.round(np.column_stack([w, A, b]), 9) + 0.0
         order = np.lexsort(keys.T[::-1])[::-1]
         return OneHiddenNet(A[order], w[order], b[order], c, g, v)
@@ -293,88 +282,13 @@ class OneHiddenNet:
                 "add the activation to it"
             )
         try:
-            return cls(
-                tensors["weights"],
-                tensors["output"],
-                tensors["bias"],
-                tensors["intercept"],
-                activation,
-                tensors.get("linear"),
-            )
+            parts = ("weights", "output", "bias", "intercept", "linear")
+            return cls(**{name: tensors.get(name) for name in parts}, activation=activation)
         except ValueError as error:
             raise ValueError(f"{path} is damaged: {error}") from None
 
-    def to_onnx(self, path: str | Path) -> None:
-        """Write the network as an ONNX graph in float64, with input ``X`` (n, d) and output ``y``.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file to write. The package ``onnx`` is needed (``pip install 'onehidden[onnx]'``).
-        """
-        from onehidden import exports
-
-        exports.to_onnx(self, path)
-
-    def to_torch(self) -> Any:
-        """Convert the network to PyTorch, in float64.
-
-        Returns
-        -------
-        torch.nn.Module
-            The same function.
-        """
-        from onehidden import exports
-
-        return exports.to_torch(self)
-
-    def to_sklearn(self) -> Any:
-        """Convert the network to scikit-learn.
-
-        Returns
-        -------
-        sklearn.neural_network.MLPRegressor
-            The same function, as a fitted estimator.
-        """
-        from onehidden import exports
-
-        return exports.to_sklearn(self)
-
-    def to_python(self, feature_names: Sequence[str] | None = None) -> str:
-        """Python source of a function ``predict(x)`` that needs only the standard library.
-
-        Parameters
-        ----------
-        feature_names : sequence of str, optional
-            Names of the inputs.
-
-        Returns
-        -------
-        str
-            The source of a module.
-        """
-        from onehidden import exports
-
-        return exports.to_python(self, feature_names)
-
-    def to_latex(self, feature_names: Sequence[str] | None = None, digits: int = 4) -> str:
-        """The formula in LaTeX (amsmath).
-
-        Parameters
-        ----------
-        feature_names : sequence of str, optional
-            Names of the inputs.
-        digits : int
-            Significant digits of the numbers.
-
-        Returns
-        -------
-        str
-            The formula, unit by unit, or as matrices where it is large.
-        """
-        from onehidden import exports
-
-        return exports.to_latex(self, feature_names, digits)
+    to_onnx, to_torch, to_sklearn = exports.to_onnx, exports.to_torch, exports.to_sklearn
+    to_python, to_latex = exports.to_python, exports.to_latex
 
 
 def facing(weights: Float[np.ndarray, "k d"]) -> Float[np.ndarray, " k"]:

@@ -14,8 +14,8 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from onehidden.fit.problem import Problem
+from onehidden.machine import in_double
 from onehidden.moments import score_moments
-from onehidden.precision import in_double
 from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, descent_work, refine_in_two, search_form

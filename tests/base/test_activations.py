@@ -8,7 +8,7 @@ import pytest
 
 from onehidden import activations
 from onehidden.activation_properties import hermite_normalised, normal_expectation
-from onehidden.precision import double
+from onehidden.machine import double
 
 ALL = activations.names()
 POINTS = np.concatenate([np.linspace(-6, 6, 41)[:20], np.linspace(-6, 6, 41)[21:]])  # no kink

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from onehidden.compiled import VARIABLE, cache_folder, remembered
+from onehidden.machine import VARIABLE, cache_folder, remembered
 
 PROGRAM = """
 import jax, jax.numpy as jnp
-from onehidden.compiled import remembered
+from onehidden.machine import remembered
 
 @jax.jit
 def program(x):
@@ -32,7 +32,7 @@ print(sum(event.endswith("cache_hits") for event in seen), jax.config.jax_compil
 # One that was there before another process compiled anything.
 EARLIER = f"""
 import subprocess, sys
-from onehidden.compiled import remembered
+from onehidden.machine import remembered
 with remembered():
     pass
 subprocess.run([sys.executable, "-c", {PROGRAM!r}], check=True, stdout=subprocess.DEVNULL)

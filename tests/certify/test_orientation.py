@@ -5,7 +5,7 @@ from helpers import normal, planted, teacher
 
 from onehidden import match
 from onehidden.certify.equivalent import other_orientations
-from onehidden.precision import double
+from onehidden.machine import double
 from onehidden.run import Run
 
 

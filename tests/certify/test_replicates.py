@@ -9,8 +9,8 @@ from onehidden.certify.local_fit import local_fit
 from onehidden.certify.replicates import _by_chance, lack_of_fit, levels_of
 from onehidden.fit.final import optimise
 from onehidden.fit.samples import Samples
+from onehidden.machine import double
 from onehidden.options import Options
-from onehidden.precision import double
 from onehidden.recovery.solve import problem_of
 from onehidden.run import Run
 from onehidden.streams import stream

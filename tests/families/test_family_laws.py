@@ -12,7 +12,7 @@ from scipy import stats
 
 from onehidden import families
 from onehidden.families import Bernoulli, Binomial, Gamma, NegativeBinomial, Poisson
-from onehidden.precision import double
+from onehidden.machine import double
 from onehidden.streams import stream
 
 EPS = np.finfo(float).eps

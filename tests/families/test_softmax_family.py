@@ -11,7 +11,7 @@ import pytest
 from helpers import one_sentence
 
 from onehidden.families import Bernoulli, Softmax, get
-from onehidden.precision import double
+from onehidden.machine import double
 from onehidden.streams import stream
 
 EPS = np.finfo(float).eps

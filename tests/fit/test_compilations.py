@@ -6,10 +6,9 @@ import pytest
 from helpers import normal, planted, teacher
 
 from onehidden.activations import Activation
-from onehidden.fit.least_squares import InMemoryLeastSquares
-from onehidden.fit.normal_equations import by_pairs
+from onehidden.fit.least_squares import InMemoryLeastSquares, by_pairs
 from onehidden.fit.parametrisation import Parametrisation
-from onehidden.precision import double
+from onehidden.machine import double
 from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.starts import Wide

@@ -17,7 +17,7 @@ from onehidden.fit.parametrisation import (
     roots,
     written_out,
 )
-from onehidden.precision import double
+from onehidden.machine import double
 
 SHAPES = [
     {"bias": True},

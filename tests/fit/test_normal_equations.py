@@ -7,11 +7,10 @@ import pytest
 from helpers import normal, planted, teacher, write_folder
 
 from onehidden import activations, data
-from onehidden.fit.least_squares import InMemoryLeastSquares
-from onehidden.fit.normal_equations import NormalEquations, Triangle, by_pairs
+from onehidden.fit.least_squares import InMemoryLeastSquares, NormalEquations, Triangle, by_pairs
 from onehidden.fit.parametrisation import Parametrisation, residuals_and_jacobian
 from onehidden.fit.rounding import Rounding
-from onehidden.precision import double
+from onehidden.machine import double
 from onehidden.recovery.streamed import StreamedRows
 from onehidden.solvers import LevenbergMarquardt
 

@@ -11,13 +11,12 @@ import pytest
 
 from onehidden import OneHiddenNet, activations, families
 from onehidden.certify.errors import covariance_in_x, standard_errors
-from onehidden.fit.least_squares import FisherScoring, InMemoryLeastSquares
-from onehidden.fit.linear_part import linear_network
-from onehidden.fit.normal_equations import NormalEquations
+from onehidden.fit.final import linear_network
+from onehidden.fit.least_squares import FisherScoring, InMemoryLeastSquares, NormalEquations
 from onehidden.fit.parametrisation import Parametrisation, residuals, residuals_and_jacobian, roots
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
-from onehidden.precision import double
+from onehidden.machine import double
 from onehidden.streams import stream
 
 EPS = np.finfo(float).eps

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from onehidden.machine import double
 from onehidden.network import OneHiddenNet
-from onehidden.precision import double
 from onehidden_papers.lab.convexity import (
     empirical_hessian,
     local_convexity,

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from onehidden.precision import double
+from onehidden.machine import double
 from onehidden_papers.lab.convexity import empirical_hessian
 from onehidden_papers.lab.descents import descend, linear_rate
 from onehidden_papers.problems.problem import conditioned_teacher

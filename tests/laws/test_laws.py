@@ -13,7 +13,7 @@ from plain_scores import LogisticProduct
 
 from onehidden import laws
 from onehidden.laws.base import set_partitions
-from onehidden.precision import double
+from onehidden.machine import double
 from onehidden.refused import Refused
 from onehidden.scores import validity
 

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from onehidden import activations, laws
-from onehidden.machine import sent
+from onehidden.machine import double, sent
 from onehidden.moments import score_moments
 from onehidden.moments.passes import MomentPass, rows_at_a_time
 from onehidden.moments.products import ProductSums, multiplicities, places, sorted_indices, unpack
-from onehidden.precision import double
 
 
 def hermite_tensor(x, order):

@@ -12,13 +12,13 @@ from helpers import teacher as network
 
 import onehidden as oh
 from onehidden import activations
+from onehidden.machine import double
 from onehidden.oracle.answers import Answers
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.examine import measure_box
 from onehidden.oracle.lines import distant_line
 from onehidden.oracle.signs import solve_signs
 from onehidden.oracle.transitions import tail_of, units_along
-from onehidden.precision import double
 from onehidden.refused import Refused
 
 # Polynomials hide their units. tests/exports compares the others with formulas written apart from ``fn``.

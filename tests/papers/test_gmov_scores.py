@@ -25,7 +25,7 @@ def test_a_trial_is_the_library_s_closed_form_and_the_limit_has_a_bias(monkeypat
     """The batched trials against LocalLikelihood, and what p = 2 leaves of S_4 for a mixture."""
     import jax
 
-    from onehidden.precision import double
+    from onehidden.machine import double
 
     X, x = np.random.default_rng(0).standard_normal((200, 2)), np.zeros((1, 2))
     monkeypatch.setattr(jax.random, "normal", lambda key, shape: jax.numpy.asarray(X[: shape[0]]))

@@ -6,7 +6,7 @@ import matplotlib.figure
 import numpy as np
 import pytest
 
-from onehidden.precision import double
+from onehidden.machine import double
 from onehidden_papers import reproductions as papers
 from onehidden_papers.reproductions.experiment import FreshSampler, rotation, without_degree_two
 

@@ -5,9 +5,9 @@ import pytest
 from sklearn.linear_model import PoissonRegressor
 
 import onehidden as oh
-from onehidden.fit.linear_part import with_best_outputs
+from onehidden.fit.final import with_best_outputs
+from onehidden.machine import double
 from onehidden.options import Options
-from onehidden.precision import double
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import read_target
 

@@ -5,10 +5,9 @@ import pytest
 from helpers import teacher
 
 import onehidden as oh
-from onehidden.fit.final import Optimum
-from onehidden.fit.linear_part import linear_network
+from onehidden.fit.final import Optimum, linear_network
+from onehidden.machine import in_double
 from onehidden.options import Options
-from onehidden.precision import in_double
 from onehidden.recovery.line import no_worse_than_linear, with_linear_units
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import checked_samples

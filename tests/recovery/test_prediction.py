@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import onehidden as oh
 from onehidden.fit.final import optimise
+from onehidden.machine import in_double
 from onehidden.network import facing
 from onehidden.options import Options
-from onehidden.precision import in_double
 from onehidden.recovery.line import measures, ridge_line
 from onehidden.recovery.outcome import leverage_residuals, weakly_supported
 from onehidden.recovery.prediction import linearised

@@ -9,7 +9,7 @@ from onehidden import activations
 from onehidden.fit.final import descend
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation, residuals, residuals_and_jacobian
-from onehidden.precision import double
+from onehidden.machine import double
 from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt, Status
 from onehidden.solvers.linearised import Factor

@@ -12,7 +12,7 @@ from helpers import EXACT, normal, one_sentence, planted, teacher, worst_error
 
 import onehidden as oh
 from onehidden.fit.samples import Samples
-from onehidden.precision import double
+from onehidden.machine import double
 from onehidden.run import Run
 from onehidden.starts import DifferenceMap, Random, Refused
 from onehidden.starts.candidate import complete, search_fit, search_form

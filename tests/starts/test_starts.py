@@ -7,8 +7,8 @@ from helpers import FOUND, normal, planted, problem_of, teacher, worst_error
 from onehidden import activations, match
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.laws import standard_normal as standard_law
+from onehidden.machine import double
 from onehidden.moments import score_moments
-from onehidden.precision import double
 from onehidden.run import Run
 from onehidden.starts import Random, Start, Wide
 from onehidden.starts.candidate import complete, orient, search_form

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import FOUND, normal, planted, teacher, worst_error
 
-from onehidden.precision import double
+from onehidden.machine import double
 from onehidden.run import Run
 from onehidden.starts import Thinned
 from onehidden.starts.thinned import iteratively_pruned

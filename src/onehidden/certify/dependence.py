@@ -20,8 +20,7 @@ from onehidden.certify import levels
 from onehidden.certify.local_fit import LocalFit
 from onehidden.checks import About, Check, at_least, not_evaluated
 from onehidden.fit.problem import Problem
-from onehidden.fit.rows import Inputs, Numbers, Target, Weight
-from onehidden.fit.samples import Samples
+from onehidden.fit.samples import Inputs, Numbers, Samples, Target, Weight
 from onehidden.network import OneHiddenNet
 from onehidden.streams import stream
 

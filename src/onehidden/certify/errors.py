@@ -12,9 +12,9 @@ from scipy import sparse
 from onehidden.certify.groups import GroupedCovariance
 from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.parametrisation import Parametrisation, jacobian_pieces
-from onehidden.fit.rows import Inputs, Numbers, Summed, Target, Weight
+from onehidden.fit.samples import Inputs, Numbers, Summed, Target, Weight
+from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
-from onehidden.precision import in_double
 
 ERRORS = ("auto", "classical", "robust")
 

@@ -39,8 +39,7 @@ from onehidden.certify.units import (
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.problem import Problem
-from onehidden.fit.rows import Together
-from onehidden.fit.samples import Samples
+from onehidden.fit.samples import Samples, Together
 from onehidden.network import OneHiddenNet, facing
 from onehidden.run import Run
 

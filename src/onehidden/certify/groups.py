@@ -23,8 +23,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from onehidden.fit.parametrisation import Parametrisation, jacobian_pieces
-from onehidden.fit.rows import Inputs, Numbers, Summed, Target, Weight
-from onehidden.precision import in_double
+from onehidden.fit.samples import Inputs, Numbers, Summed, Target, Weight
+from onehidden.machine import in_double
 
 
 class GroupScatter(Summed):

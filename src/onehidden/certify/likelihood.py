@@ -16,8 +16,8 @@ from scipy.linalg import solve_triangular
 from scipy.special import ndtri
 
 from onehidden.certify import levels
+from onehidden.fit.final import linear_network
 from onehidden.fit.least_squares import InMemoryLeastSquares
-from onehidden.fit.linear_part import linear_network
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
 

@@ -21,8 +21,8 @@ from scipy.linalg import cho_solve, solve_triangular
 
 from onehidden.activations import Activation
 from onehidden.fit.parametrisation import Parametrisation, roots, weighed, written_out
-from onehidden.fit.rows import Inputs, Numbers, Target, Weight
-from onehidden.precision import in_double
+from onehidden.fit.samples import Inputs, Numbers, Target, Weight
+from onehidden.machine import in_double
 from onehidden.streams import stream
 
 

@@ -52,10 +52,9 @@ from onehidden.families import Gaussian
 from onehidden.families.dispersion import dispersion_check, dispersion_test
 from onehidden.fit.parametrisation import Parametrisation, roots, weighed
 from onehidden.fit.problem import Problem
-from onehidden.fit.rows import Inputs, Numbers, Summed, Target, Weight
-from onehidden.fit.samples import Samples
+from onehidden.fit.samples import Inputs, Numbers, Samples, Summed, Target, Weight
+from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
-from onehidden.precision import in_double
 
 
 @dataclass(frozen=True)

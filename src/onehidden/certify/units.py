@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from onehidden.certify import levels
 from onehidden.certify.errors import ParameterRecord
 from onehidden.checks import About, Check, at_least
-from onehidden.fit.rows import Inputs, Numbers, Summed, Target, Weight
+from onehidden.fit.samples import Inputs, Numbers, Summed, Target, Weight
 from onehidden.network import OneHiddenNet
 
 

@@ -13,9 +13,8 @@ from onehidden.certify.likelihood import RowLosses, RowsOfJacobian, linear_fit
 from onehidden.certify.score_test import ScoreTest, score_test, score_test_work
 from onehidden.certify.units import Cause, Undetermined
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
-from onehidden.fit.final import TO_COMPARE, optimise
+from onehidden.fit.final import TO_COMPARE, linear_network, optimise
 from onehidden.fit.least_squares import InMemoryLeastSquares
-from onehidden.fit.linear_part import linear_network
 from onehidden.fit.parametrisation import roots, weighed
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet

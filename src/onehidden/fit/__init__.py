@@ -4,7 +4,6 @@ from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.final import Optimum, optimise
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem
-from onehidden.fit.rows import Rows
-from onehidden.fit.samples import Samples
+from onehidden.fit.samples import Rows, Samples
 
 __all__ = ["Coordinates", "Optimum", "Parametrisation", "Problem", "Rows", "Samples", "optimise"]

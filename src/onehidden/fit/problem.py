@@ -19,8 +19,7 @@ from onehidden.families.family import Family
 from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.least_squares import FisherScoring, deviances, working_rows
 from onehidden.fit.parametrisation import Parametrisation, roots, weighed
-from onehidden.fit.rows import A, NetworkLeastSquares, Rows
-from onehidden.fit.samples import Samples
+from onehidden.fit.samples import A, NetworkLeastSquares, Rows, Samples
 from onehidden.network import OneHiddenNet
 
 

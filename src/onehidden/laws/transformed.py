@@ -23,7 +23,7 @@ from onehidden.laws.base import (
     as_points,
     as_spd,
 )
-from onehidden.precision import double, in_double
+from onehidden.machine import double, in_double
 from onehidden.streams import stream
 
 

@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations_with_replacement, permutations
 from math import comb
 
 import numpy as np
 from jaxtyping import Float
 
 from onehidden.laws.base import BLOCK, Score
+from onehidden.machine import in_double
 from onehidden.moments.passes import MomentPass, Weight, of_rows
 from onehidden.moments.products import pack, sorted_indices, symmetric_part, z_of_norm
-from onehidden.precision import in_double
 from onehidden.streams import stream
 
 Samples = Float[np.ndarray, "n d"]
@@ -218,37 +217,30 @@ class Polynomial:
     means: np.ndarray
 
     def expected_derivative(self, order: int) -> np.ndarray:
-        """E[∇^m q], (k,)*m, from ∂^β He_α = α!/(α-β)! He_(α-β)."""
-        names = indices(self.k, self.degree)
-        place = {name: i for i, name in enumerate(names)}
-        out = np.zeros((self.k,) * order)
-        for name, coefficient in zip(names, self.coefficients, strict=True):
-            if len(name) < order:
-                continue
-            for taken in combinations_with_replacement(sorted(set(name)), order):
-                rest, factor = list(name), 1
-                for j in taken:
-                    factor *= rest.count(j)
-                    if not factor:
-                        break
-                    rest.remove(j)
-                value = coefficient * factor * self.means[place[tuple(rest)]] if factor else 0.0
-                if value:
-                    for position in set(permutations(taken)):
-                        out[position] += value
-        return out
+        """E[∇^m q], (k,)*m."""
+        derivative = self.coefficients
+        for m in range(order):
+            derivative = _lowered(derivative, self.k, self.degree - m)
+        return np.tensordot(self.means[: len(derivative)], derivative, axes=1)
 
     def gradient_coefficients(self) -> np.ndarray:
         """(p, k) coefficients of ∂q/∂z_a on the same products."""
-        names = indices(self.k, self.degree)
-        place = {name: i for i, name in enumerate(names)}
-        out = np.zeros((len(names), self.k))
-        for name, coefficient in zip(names, self.coefficients, strict=True):
-            for a in set(name):
-                rest = list(name)
-                rest.remove(a)
-                out[place[tuple(rest)], a] += coefficient * name.count(a)
-        return out
+        found = _lowered(self.coefficients, self.k, self.degree)
+        return np.pad(found, ((0, len(self.coefficients) - len(found)), (0, 0)))
+
+
+def _lowered(coefficients: np.ndarray, k: int, degree: int) -> np.ndarray:
+    """Derivatives along each axis, (p', k, …), of coefficients (p, …) on the products up to a degree.
+
+    ∂He_α/∂z_a = α_a He_(α - e_a).
+    """
+    place = {name: i for i, name in enumerate(indices(k, max(degree - 1, 0)))}
+    out = np.zeros((len(place), k, *coefficients.shape[1:]))
+    for name, coefficient in zip(indices(k, max(degree, 0)), coefficients, strict=True):
+        for a in set(name):
+            at = name.index(a)
+            out[place[name[:at] + name[at + 1 :]], a] = name.count(a) * coefficient
+    return out
 
 
 class Design:

@@ -24,9 +24,8 @@ from onehidden.data.reduction import connected, reduce
 from onehidden.data.source import BATCH_ROWS, Batch, Source
 from onehidden.laws import Gaussian
 from onehidden.laws.base import Score, require_valid_orders
-from onehidden.machine import memory, on_accelerator, sent
+from onehidden.machine import in_double, memory, on_accelerator, sent
 from onehidden.moments.products import Array, ProductSums, pack, places, unpack, z_of_norm
-from onehidden.precision import in_double
 
 Rows = Batch | tuple[Array, np.ndarray] | tuple[Array, np.ndarray, np.ndarray | None]
 Weight = Float[np.ndarray, " n"] | None

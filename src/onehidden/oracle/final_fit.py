@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden.fit.final import descend
-from onehidden.fit.normal_equations import stacked_triangle
+from onehidden.fit.least_squares import stacked_triangle
 from onehidden.oracle.answers import finite
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.domain import Outputs, Points

@@ -13,6 +13,7 @@ from onehidden.activations import Activation
 from onehidden.certify.certificate import Certificate
 from onehidden.checks import Check
 from onehidden.fit.samples import Samples
+from onehidden.machine import in_double
 from onehidden.options import Options, check_positive, documented
 from onehidden.oracle.answers import Answers
 from onehidden.oracle.box import BlackBox, BudgetExceeded
@@ -25,7 +26,6 @@ from onehidden.oracle.lines import random_line
 from onehidden.oracle.pieces import straight_pieces
 from onehidden.oracle.smooth import orientable, smooth_answer
 from onehidden.oracle.transitions import tail_of
-from onehidden.precision import in_double
 from onehidden.recovery.outcome import record
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.solve import problem_of, solve

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from onehidden.fit.final import Optimum, optimise
-from onehidden.fit.linear_part import linear_network
+from onehidden.fit.final import Optimum, linear_network, optimise
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run

@@ -22,12 +22,11 @@ from onehidden.certify.certificate import Certificate
 from onehidden.certify.evaluate import certificate_work
 from onehidden.certify.likelihood import Tangent
 from onehidden.certify.units import rows_needed
-from onehidden.fit.final import TO_COMPARE, optimise
+from onehidden.fit.final import TO_COMPARE, linear_network, optimise
 from onehidden.fit.least_squares import InMemoryLeastSquares
-from onehidden.fit.linear_part import linear_network
 from onehidden.fit.parametrisation import roots, weighed
 from onehidden.fit.problem import Problem
-from onehidden.fit.rows import Rows
+from onehidden.fit.samples import Rows
 from onehidden.network import OneHiddenNet
 from onehidden.options import Options
 from onehidden.recovery.line import Affine, least_squares, measures, ridge_line

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from jaxtyping import Float, Int
 
 from onehidden.fit.parametrisation import Parametrisation, written_out
+from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
-from onehidden.precision import in_double
 from onehidden.recovery.line import Affine
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from onehidden.families import Family
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.journal import open_journal
 from onehidden.laws.base import Score
+from onehidden.machine import in_double
 from onehidden.options import Options, documented
-from onehidden.precision import in_double
 from onehidden.recovery.outcome import recorded
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.solve import problem_of, solve

@@ -19,7 +19,7 @@ from onehidden.certify.certificate import Alternative, AlternativeKind, Status, 
 from onehidden.certify.units import Cause
 from onehidden.checks import About, at_least, not_evaluated
 from onehidden.families import Family, NegativeBinomial
-from onehidden.fit.linear_part import linear_network
+from onehidden.fit.final import linear_network
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet

@@ -34,12 +34,11 @@ from onehidden.data.survey import (
 )
 from onehidden.fit.coordinates import Coordinates, from_moments, is_constant, must_be_moderate
 from onehidden.fit.final import optimise
-from onehidden.fit.normal_equations import NormalEquations, Triangle, by_pairs
+from onehidden.fit.least_squares import NormalEquations, Triangle, by_pairs
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem
 from onehidden.fit.rounding import Rounding, rounding_of
-from onehidden.fit.rows import A
-from onehidden.fit.samples import least_precise
+from onehidden.fit.samples import A, least_precise
 from onehidden.journal import open_journal
 from onehidden.options import Options
 from onehidden.recovery.outcome import held_against_ridge, record

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden import machine
-from onehidden.precision import in_double
+from onehidden.machine import in_double
 
 _LOWEST = -700.0  # exponent below which numbers are denormal and slow; above 0 is rounding
 # B and F of ``prepare``, and the places of the upper triangle.

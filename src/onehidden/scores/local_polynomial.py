@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onehidden.precision import in_double
+from onehidden.machine import in_double
 from onehidden.scores.local_gaussian import LocalFit
 
 # One-dimensional factors on [-1, 1]; the kernel is their product, zero outside the box of half-width h

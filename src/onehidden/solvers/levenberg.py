@@ -50,6 +50,9 @@ class Status(enum.Enum):
         return self in (Status.EXACT, Status.STATIONARY, Status.NO_PROGRESS)
 
 
+_COUNTED = ("growth", "steps", "crawling", "idle", "beyond")  # fields of a ``State`` that are kept
+
+
 @dataclass(frozen=True)
 class Solution:
     """Where a solver ended, and how."""
@@ -84,7 +87,7 @@ class State:
 
     def to_arrays(self) -> dict[str, npt.ArrayLike]:
         """All but what the problem computes again at ``theta``."""
-        names = ("theta", "damping", "growth", "steps", "crawling", "idle", "beyond", "trace")
+        names = ("theta", "damping", *_COUNTED, "trace")
         formed = np.zeros(0) if self.model.formed is None else self.model.formed
         return {name: getattr(self, name) for name in names} | {
             "status": "" if self.status is None else self.status.name,
@@ -159,18 +162,8 @@ class LevenbergMarquardt:
         if found is not None:
             assert isinstance(model, NormalModel)
             model = replace(model, gradient=found[0], loss=found[1], formed=formed)
-        state = State(
-            theta,
-            model,
-            model.loss,
-            float(kept["damping"]),
-            float(kept["growth"]),
-            int(kept["steps"]),
-            int(kept["crawling"]),
-            int(kept["idle"]),
-            bool(kept["beyond"]),
-            tuple(kept["trace"].tolist()),
-        )
+        numbers = {name: kept[name].item() for name in ("damping", *_COUNTED)}
+        state = State(theta, model, model.loss, trace=tuple(kept["trace"].tolist()), **numbers)
         if str(kept["status"]):
             return replace(state, status=Status[str(kept["status"])])
         return self._ended(state)

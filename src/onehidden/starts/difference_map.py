@@ -32,10 +32,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from onehidden import machine
-from onehidden.compiled import jitted
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem
-from onehidden.machine import free_cores, on_accelerator
+from onehidden.machine import free_cores, jitted, on_accelerator
 from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, complete, refine, search_form, some_rows

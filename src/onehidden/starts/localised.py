@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from onehidden.fit.problem import Problem
 from onehidden.laws import GaussianMixture
+from onehidden.machine import in_double
 from onehidden.moments.components import (
     LARGEST_SIDE,
     SIGNAL,
@@ -32,7 +33,6 @@ from onehidden.moments.components import (
     variance_of,
 )
 from onehidden.moments.passes import checked_samples
-from onehidden.precision import in_double
 from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, descent_work, refine_in_two, search_form

@@ -19,10 +19,9 @@ import optax
 from jaxtyping import Float, Int
 
 from onehidden import machine
-from onehidden.compiled import jitted
 from onehidden.fit.parametrisation import Parametrisation, residuals
 from onehidden.fit.problem import Problem
-from onehidden.precision import single
+from onehidden.machine import jitted, single
 from onehidden.run import Run
 from onehidden.starts.candidate import (
     Candidate,

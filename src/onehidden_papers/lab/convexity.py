@@ -16,8 +16,8 @@ from jaxtyping import Float
 
 from onehidden.activations import Activation
 from onehidden.checks import Check, at_least
+from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
-from onehidden.precision import in_double
 
 _REACH, _PANEL, _OUTER, _INNER = 9.0, 0.5, 8, 96
 _BATCH_ENTRIES = 1 << 22

@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from onehidden.activations import Activation
+from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
-from onehidden.precision import in_double
 from onehidden.streams import stream
 from onehidden_papers.lab.convexity import empirical_hessian
 

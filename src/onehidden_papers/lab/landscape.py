@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onehidden.checks import Check, at_least, at_most
-from onehidden.precision import in_double
+from onehidden.machine import in_double
 from onehidden.streams import stream
 from onehidden_papers.objectives.base import Objective
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import optax
 
-from onehidden.precision import in_double
+from onehidden.machine import in_double
 from onehidden.streams import derived_seed
 
 Schedule = optax.Schedule

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
+from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
-from onehidden.precision import in_double
 from onehidden_papers.objectives.scoring import source_of
 from onehidden_papers.objectives.sources import SOURCES, RankOne, Tensors
 

@@ -23,8 +23,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
-from onehidden.precision import in_double
 from onehidden_papers.objectives.signal import unit_coefficients
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from onehidden import activations
 from onehidden.laws import Gaussian, GaussianMixture, Laplace, Law, Logistic, Sech, StudentT, Uniform
-from onehidden.precision import in_double
+from onehidden.machine import in_double
 from onehidden_papers.reproductions.record import Table
 
 

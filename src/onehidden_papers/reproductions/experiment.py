@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from onehidden.laws import GaussianMixture, Law
+from onehidden.machine import in_double
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
-from onehidden.precision import in_double
 from onehidden.streams import derived_seed, stream
 from onehidden_papers.lab.descents import saddle_free_newton
 from onehidden_papers.objectives import Objective

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from onehidden.precision import in_double
+from onehidden.machine import in_double
 from onehidden.streams import derived_seed
 from onehidden_papers.reproductions.record import (
     FAILED,
