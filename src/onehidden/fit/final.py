@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
+from onehidden.families import Bernoulli
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
@@ -104,6 +105,18 @@ def linear_network(problem: Problem, inputs: bool = True) -> OneHiddenNet:
     return OneHiddenNet(
         np.tile(np.eye(d)[0], (k, 1)), nothing, None, net.intercept, net.activation, net.linear
     )
+
+
+def searched(problem: Problem) -> Problem:
+    """The least-squares problem on which units are searched: that of Fisher scoring at a simple network.
+
+    It is the best linear function, but the best constant for probabilities: where a linear function is far
+    off, rows that it holds for certain and that came out otherwise outweigh all others. With one ReLU unit
+    and 1500 labels of outputs -2 to 10, 5 of 12 searches found no answer twice from the linear function.
+    """
+    if problem.family is None:
+        return problem
+    return problem.at(linear_network(problem, inputs=not isinstance(problem.family, Bernoulli)))
 
 
 def with_best_outputs(network: OneHiddenNet, problem: Problem) -> OneHiddenNet:

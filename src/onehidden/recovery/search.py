@@ -18,7 +18,7 @@ from onehidden.certify.equivalent import other_orientations
 from onehidden.certify.evaluate import certificate_work, certify
 from onehidden.certify.widths import beyond_linear, score_test_cost
 from onehidden.checks import About
-from onehidden.fit.final import Optimum, linear_network, optimise, with_best_outputs
+from onehidden.fit.final import Optimum, optimise, searched, with_best_outputs
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
 from onehidden.options import Options
@@ -135,13 +135,13 @@ def search(
 ) -> Found:
     """Try starts until one answer is certain or none are left; ``compared`` compares it with alternatives.
 
-    ``tries`` bounds the candidates. The rows of a family are searched as the least-squares problem that
-    Fisher scoring makes of them at the best linear function; every final optimisation is in its likelihood.
+    ``tries`` bounds the candidates. The rows of a family are searched as a least-squares problem of Fisher
+    scoring (``searched``); every final optimisation is in its likelihood.
     """
     attempts: list[Attempt] = []
     if problem.k == 1 and _nothing_beyond_linear(problem, run):
         tries = 2 if tries is None else min(tries, 2)
-    search_problem = problem if problem.family is None else problem.at(linear_network(problem))
+    search_problem = searched(problem)
 
     def attempt(candidate: Candidate, run: Run) -> Attempt:
         answer = parts.finish(candidate, search_problem, problem, run)

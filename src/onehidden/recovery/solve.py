@@ -19,7 +19,7 @@ from onehidden.certify.certificate import Alternative, AlternativeKind, Status, 
 from onehidden.certify.units import Cause
 from onehidden.checks import About, at_least, not_evaluated
 from onehidden.families import Family, NegativeBinomial
-from onehidden.fit.final import linear_network
+from onehidden.fit.final import searched
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet
@@ -190,7 +190,7 @@ def choose_width(
     def hold(k: int) -> None:
         fits[k] = compared(at(k), problem.with_width(k), options, run.at("width", k))
 
-    search_problem = one if one.family is None else one.at(linear_network(one))
+    search_problem = searched(one)
     k = guess_width(search_problem, run.at("width guess"), most)
     at(k)  # whatever the clock says: there must be an answer
     visited: set[int] = set()
