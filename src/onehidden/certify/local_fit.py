@@ -8,7 +8,7 @@ from functools import cached_property, partial
 import numpy as np
 from jaxtyping import Bool, Float
 
-from onehidden.certify.errors import LeverageScatter, ParameterRecord, standard_errors
+from onehidden.certify.errors import KinkScatter, LeverageScatter, ParameterRecord, standard_errors
 from onehidden.certify.groups import GroupedCovariance, GroupScatter, effective_rows, residual_correlation
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
@@ -181,18 +181,32 @@ class LocalFit:
         return fit.residuals(self.theta).reshape(self.n, -1)
 
     @property
+    def largest_residual(self) -> float:
+        """The largest in units of their root mean square; 0 for rows that are not in memory, or exact."""
+        if self.exact or not isinstance(self.problem.rows, Samples):
+            return 0.0
+        return float(np.max(np.abs(self.residuals)) / np.sqrt(self.mean_square))
+
+    @property
     def undetermined(self) -> Bool[np.ndarray, "k d"]:
         """(k, d) whether a weight is undetermined."""
         k, d = self.problem.form.k, self.problem.form.d
         return self.bend.undetermined[: k * d].reshape(k, d)
 
     def covariance(self, robust: bool) -> Float[np.ndarray, "p p"]:
-        """Covariance of the parameters in z: classical, or by the HC3 sandwich."""
-        inverse = self.bend.covariance
-        if not robust:
-            return inverse * self.variance
-        make = partial(LeverageScatter, self.problem.form, self.theta, inverse)
-        return inverse @ self.problem.fold(make).result() @ inverse
+        """Covariance of the parameters in z: classical, or by the HC3 sandwich; kinks add to either.
+
+        What kinks add is taken to first order: at the covariance without it.
+        """
+        inverse, form, variance = self.bend.covariance, self.problem.form, self.variance
+        smooth = inverse * variance
+        if robust:
+            make = partial(LeverageScatter, form, self.theta, inverse)
+            smooth = inverse @ self.problem.fold(make).result() @ inverse
+        if not form.activation.kinked or self.exact:
+            return smooth
+        make = partial(KinkScatter, form, self.theta, smooth, None if robust else variance)
+        return smooth + inverse @ self.problem.fold(make).result() @ inverse
 
     @cached_property
     def grouped(self) -> GroupedCovariance | None:

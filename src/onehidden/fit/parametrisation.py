@@ -101,6 +101,10 @@ class Parametrisation:
         weights, output, bias, beta, intercept = found
         return weights, output, bias, beta, intercept
 
+    def predict(self, theta: Float[np.ndarray, " p"], x: Float[np.ndarray, "n d"]) -> np.ndarray:
+        """The network's outputs (n,) or (n, q) on the host."""
+        return _predicted(self, np.asarray(theta, float), x)[0]
+
     def places(self) -> tuple[slice | None, ...]:
         """Where weights, output, bias, beta and intercept stand in a parameter vector; None if not free."""
         k, d, q = self.k, self.d, self.q
