@@ -13,6 +13,8 @@ class About(enum.StrEnum):
     ----------
     FIT
         Whether the network misses something.
+    MEAN
+        Whether the mean of y follows from the network by the scale and the link that were assumed.
     UNITS
         Whether its units are determined.
     COLUMNS
@@ -28,6 +30,7 @@ class About(enum.StrEnum):
     """
 
     FIT = "fit"
+    MEAN = "mean"
     UNITS = "units"
     COLUMNS = "columns"
     SEARCH = "search"

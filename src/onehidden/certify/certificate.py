@@ -252,9 +252,9 @@ def certificate_of(
 #
 #   polynomial activation                                      not identifiable
 #   a check of the columns failed                              not identifiable
-#   only checks of the fit failed, the network is the best
+#   only checks of fit or mean failed, the network is the best
 #     with as many units (``_best_of_its_kind``)               approximate
-#   a check of the search or of the fit failed                 doubtful
+#   a check of the search, the fit or the mean failed          doubtful
 #   a unit is undetermined or a check of the units failed      not identifiable
 #   any other check failed, notes not counted                  doubtful
 #   not exact and not compared with other networks             doubtful
@@ -279,9 +279,9 @@ def _verdict(one: Certificate) -> tuple[Status, str]:
         )
     # If the search failed, undetermined units may be its fault. If the model is wrong, its units are not the
     # true ones.
-    if About.FIT in kinds and _best_of_its_kind(one, kinds, bool(undetermined_units)):
+    if kinds & {About.FIT, About.MEAN} and _best_of_its_kind(one, kinds, bool(undetermined_units)):
         return Status.APPROXIMATE, _approximate(one)
-    if kinds & {About.SEARCH, About.FIT}:
+    if kinds & {About.SEARCH, About.FIT, About.MEAN}:
         return Status.DOUBTFUL, _doubt(failed)
     if undetermined_units or About.UNITS in kinds:
         return Status.NOT_IDENTIFIABLE, _reasons([unit.reason for unit in undetermined_units], one)
@@ -302,7 +302,7 @@ def _verdict(one: Certificate) -> tuple[Status, str]:
 def _best_of_its_kind(one: Certificate, kinds: set[About], any_undetermined: bool) -> bool:
     """Whether a network that misses something is determined as the best with as many units."""
     evaluated = all(check.evaluated for check in one.checks if check.about is About.FIT)
-    wrong_otherwise = bool(kinds - {About.FIT, About.NOTE}) or any_undetermined
+    wrong_otherwise = bool(kinds - {About.FIT, About.MEAN, About.NOTE}) or any_undetermined
     return evaluated and not (wrong_otherwise or one.exact) and one.compared and one.halves_agree
 
 
@@ -310,12 +310,15 @@ def _approximate(one: Certificate) -> str:
     k = len(one.unit_verdicts)
     missed = f", at least {one.missed_share:.2g} of the variance of y," if one.missed_share > 0 else ""
     units = "this unit is the best one" if k == 1 else f"these {k} units are the best {k}"
-    return f"the data show more than the network explains{missed} but {units} found, and determined as such"
+    failed = [check for check in one.checks if check.about is About.MEAN and not check.passed]
+    why = "".join(f"; {check.advice}" for check in failed[:1])
+    shown = f"the data show more than the network explains{missed}"
+    return f"{shown} but {units} found, and determined as such{why}"
 
 
 def _doubt(failed: list[Check]) -> str:
     """The most decisive check that failed, in words; then the names of the others."""
-    order = [About.DATA, About.SEARCH, About.FIT, About.UNITS, About.ERRORS]
+    order = [About.DATA, About.SEARCH, About.MEAN, About.FIT, About.UNITS, About.ERRORS]
     decisive = sorted(
         (check for check in failed if check.about in order), key=lambda check: order.index(check.about)
     )

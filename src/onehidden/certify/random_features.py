@@ -1,7 +1,7 @@
 """Random features of the inputs in which something that a network misses shows, and their sums over rows.
 
-One large family spreads its power over everything it holds. Three smaller ones, each of one kind, are each
-strong where the others are weak, and the smallest of three p-values costs little.
+One large family spreads its power over everything it holds. Smaller ones, each of one kind, are each strong
+where the others are weak, and the smallest of four p-values costs little.
 
 The first pass over the rows gives what projects the features off the Jacobian, the second the cumulants of
 the statistic under random signs of the residuals; see ``adequacy`` for the mathematics. Rows in memory,
@@ -37,11 +37,14 @@ class FeatureKind(enum.StrEnum):
         Products of three clipped <a, z>: interactions of three inputs.
     WAVES
         Triangle waves of <a, z> + b, a along one to three inputs.
+    CURVES
+        Powers of the fitted value: another link, or y on another scale.
     """
 
     UNITS = "units"
     PRODUCTS = "products"
     WAVES = "waves"
+    CURVES = "curves"
 
     @property
     def ridge(self) -> float:
@@ -53,7 +56,12 @@ class FeatureKind(enum.StrEnum):
         weak unit in 25, 70, 85, 90 %. None of them sees a product of three (5 %); 100 products do in 62 %.
         Waves see a sine in 57 (ridge .5) and 62 % (2), units in none.
         """
-        return {FeatureKind.UNITS: 0.5, FeatureKind.PRODUCTS: 0.3, FeatureKind.WAVES: 2.0}[self]
+        return {
+            FeatureKind.UNITS: 0.5,
+            FeatureKind.PRODUCTS: 0.3,
+            FeatureKind.WAVES: 2.0,
+            FeatureKind.CURVES: 0.1,
+        }[self]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +105,32 @@ class RandomFeatures:
         return weighed(roots_, each).reshape(len(Z) * q, -1)
 
 
+@dataclass(frozen=True, eq=False)
+class FittedCurves:
+    """Powers of what the network predicts, cut off at ``clip`` standard deviations of y."""
+
+    form: Parametrisation
+    theta: Float[np.ndarray, " p"] = field(repr=False)
+    powers: tuple[int, ...] = (2, 3, 4)
+    clip: float = 2.5
+    kind: FeatureKind = FeatureKind.CURVES
+
+    @property
+    def size(self) -> int:
+        """M: the powers of each output."""
+        return len(self.powers) * self.form.q
+
+    def weighted(self, Z: np.ndarray, root: np.ndarray, q: int) -> Float[np.ndarray, "N M"]:
+        """The functions times the roots of the weights, each in its output and zero in the others."""
+        fitted = np.clip(self.form.predict(self.theta, Z).reshape(len(Z), q), -self.clip, self.clip)
+        values = fitted[:, None, :, None] ** np.array(self.powers) * np.eye(q)[:, :, None]
+        roots_ = root if root.ndim > 1 else np.repeat(root[:, None], q, axis=1)
+        return weighed(roots_, values.reshape(len(Z), q, -1)).reshape(len(Z) * q, -1)
+
+
+Features = RandomFeatures | FittedCurves
+
+
 def random_features(
     activation: Activation,
     centre: Float[np.ndarray, " d"],
@@ -110,7 +144,7 @@ def random_features(
     ``frequencies`` are those of the waves, in radians per standard deviation.
     """
     d, found = len(centre), []
-    for kind in FeatureKind:
+    for kind in (FeatureKind.UNITS, FeatureKind.PRODUCTS, FeatureKind.WAVES):
         rng = stream(seed, "adequacy", kind.value)
         directions = rng.standard_normal((3 if kind == FeatureKind.PRODUCTS else 1, size, d))
         offsets = rng.standard_normal(size)
@@ -153,7 +187,7 @@ class FitAndFeatures:
 
     form: Parametrisation
     theta: Float[np.ndarray, " p"] = field(repr=False)
-    families: tuple[RandomFeatures, ...]
+    families: tuple[Features, ...]
     piece: int = 16 << 20
 
     def blocks(self, Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Iterator[Block]:
@@ -315,7 +349,11 @@ class ProjectedFeatures:
 
     @classmethod
     def of(
-        cls, family: RandomFeatures, onto: Projection, gradient: np.ndarray, moments: list[np.ndarray]
+        cls,
+        family: RandomFeatures | FittedCurves,
+        onto: Projection,
+        gradient: np.ndarray,
+        moments: list[np.ndarray],
     ) -> ProjectedFeatures:
         """From F'F, J'F, F'r, given J'r, which is zero at a minimum but for rounding and kinks."""
         gram, cross, toward = moments

@@ -38,6 +38,7 @@ from onehidden.certify.local_fit import LocalFit
 from onehidden.certify.random_features import (
     FeatureKind,
     FitAndFeatures,
+    FittedCurves,
     ProjectedFeatures,
     Projection,
     SignsByGroup,
@@ -132,8 +133,10 @@ def adequacy(
         return Adequacy(False, reason=reason)
     size = feature_count(n, free)
     middle = np.zeros(form.d) if centre is None else np.asarray(centre, float)
-    families = random_features(form.activation, middle, size, seed, form.outputs)
-    fit = FitAndFeatures(form, np.asarray(theta, float), families)
+    at = np.asarray(theta, float)
+    drawn = random_features(form.activation, middle, size, seed, form.outputs)
+    families = (*drawn, FittedCurves(form, at))
+    fit = FitAndFeatures(form, at, families)
     of_y, gradient, *first = fold(partial(Total, fit, cross_moments)).result()
     onto = Projection.of(hessian)
     projected = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -95,6 +95,56 @@ class Bernoulli(WholeNumbers):
             raise ValueError(
                 f"y holds {which}: two kinds of response are needed to learn what makes them differ"
             )
+
+
+@dataclass(frozen=True)
+class FlippedLabels(Bernoulli):
+    """0/1 labels some of which were flipped: the mean is low + (high - low) p, with p of the link.
+
+    Parameters
+    ----------
+    link : {"logit", "probit", "cloglog"}
+        How p follows from the network's output.
+    low, high : float
+        The least and the greatest probability of a 1.
+    """
+
+    low: float = 0.02
+    high: float = 0.98
+
+    @property
+    def _link(self) -> ShareLink:
+        plain, width = SHARE[self.link], self.high - self.low
+
+        def mean(eta: Values) -> Values:
+            return self.low + width * np.exp(plain.log_share(eta))
+
+        def slope(eta: Values) -> Values:
+            return width * np.exp(plain.log_share(eta)) * plain.rise(eta)
+
+        return ShareLink(
+            lambda eta: np.log(mean(eta)),
+            lambda eta: np.log1p(-mean(eta)),
+            lambda eta: slope(eta) / mean(eta),
+            lambda eta: slope(eta) / (1 - mean(eta)),
+            lambda mu: plain.unlink(np.clip((mu - self.low) / width, 1e-6, 1 - 1e-6)),
+        )
+
+    def with_rates(self, y: Values, eta: Values, weight: PerRow = None) -> tuple[FlippedLabels, Values]:
+        """Return the law with the most likely rates, and eta stretched and shifted to suit them."""
+        from scipy.optimize import minimize
+
+        def at(place: np.ndarray) -> tuple[FlippedLabels, Values]:
+            law = replace(self, low=float(np.exp(place[0])), high=1 - float(np.exp(place[1])))
+            return law, np.exp(place[2]) * eta + place[3]
+
+        def cost(place: np.ndarray) -> float:
+            law, moved = at(place)
+            return float(np.mean(law.deviance(y, moved) * (1.0 if weight is None else weight)))
+
+        start = np.array([np.log(self.low), np.log1p(-self.high), 0.1, 0.0])
+        bounds = [(-9.0, -0.8), (-9.0, -0.8), (-1.0, 3.0), (None, None)]
+        return at(minimize(cost, start, method="L-BFGS-B", bounds=bounds).x)
 
 
 @dataclass(frozen=True)

@@ -221,7 +221,7 @@ def _legend(subject: Subject, units: tuple[UnitLine, ...]) -> tuple[str, ...]:
 
 
 # The first of these that failed decides what to do: it makes the later ones moot.
-_ORDER = (About.COLUMNS, About.SEARCH, About.DATA, About.FIT, About.UNITS, About.ERRORS)
+_ORDER = (About.COLUMNS, About.SEARCH, About.DATA, About.MEAN, About.FIT, About.UNITS, About.ERRORS)
 _CHOOSE = "let the number of units be chosen: leave out hidden (--hidden)"
 _ROWS = "bring more rows"
 _GROUPS = "add the column that orders or groups the rows (a date as a number), or keep one row of each group"
@@ -255,6 +255,8 @@ def next_step(subject: Subject, checks: list[Check]) -> str:
         return "give another seed" if automatic else "let start='auto' race all starts"
     if about is About.DATA:
         return _ROWS if single or not fixed else f"{_ROWS}, or ask for fewer units"
+    if about is About.MEAN:
+        return "give y, or its link, as the check that failed says"
     if about is About.UNITS:
         return _CHOOSE if fixed and not single else _ROWS
     if about is About.ERRORS:

@@ -1,0 +1,127 @@
+"""Atoms of y and X and drifting skewness are noticed where they are, and not where they are not."""
+
+import numpy as np
+import pytest
+
+import onehidden as oh
+from onehidden import activations
+from onehidden.certify.errors import KinkScatter
+from onehidden.certify.mean_law import pile_p_value, skewness_drift
+from onehidden.families.shares import FlippedLabels
+from onehidden.fit.parametrisation import Parametrisation
+from onehidden.streams import stream
+
+
+def sample(seed, n=400):
+    rng = stream(seed, "mean law")
+    X = rng.standard_normal((n, 3))
+    net = oh.OneHiddenNet([[0.6, 0.8, 0], [0, -0.8, 0.6]], [2, -1.5], [0.3, -0.2], 0.3)
+    return rng, X, net.predict(X) + 0.6 * rng.standard_normal(n)
+
+
+def failed(r):
+    return [check for check in r.checks if not check.passed]
+
+
+def test_a_floor_is_named_and_not_certified():
+    _, X, y = sample(1)
+    r = oh.recover(X, np.maximum(y, np.quantile(y, 0.15)), 2)
+    assert not r.status.certified
+    assert "y has a floor at" in r.message
+    assert "(15 % of the rows)" in r.message
+
+
+@pytest.mark.parametrize("digits", [12, 1])
+def test_rounded_values_are_no_piles(digits):
+    _, X, y = sample(2)
+    r = oh.recover(np.round(X, digits), np.round(y, digits), 2)
+    assert not [check for check in failed(r) if check.name.startswith(("ends of y", "repeated x"))]
+
+
+def test_filled_gaps_are_named():
+    rng, X, y = sample(3)
+    filled = X.copy()
+    filled[rng.random(len(X)) < 0.2, 1] = X[:, 1].mean()
+    r = oh.recover(filled, y, 2)
+    assert not r.status.certified
+    assert any(check.name == "repeated x1" for check in failed(r))
+    # A value that repeats and where y behaves as beside it: the rows are right.
+    held = X.copy()
+    held[rng.random(len(X)) < 0.2, 1] = 0.1
+    net = oh.OneHiddenNet([[0.6, 0.8, 0], [0, -0.8, 0.6]], [2, -1.5], [0.3, -0.2], 0.3)
+    r = oh.recover(held, net.predict(held) + 0.6 * rng.standard_normal(len(X)), 2)
+    assert next(check for check in r.checks if check.name == "repeated x1").passed
+
+
+def test_piles_by_hand():
+    assert pile_p_value(3, 3) > 0.5
+    # (2/3)^21 + 21 (1/3) (2/3)^20: twenty or more of 21 rows.
+    assert pile_p_value(20, 1) == pytest.approx((2 / 3) ** 21 + 7 * (2 / 3) ** 20)
+
+
+def test_skewness_drift_has_its_size_and_sees_a_floor():
+    rng = stream(4, "skewness")
+    z, cut = [], []
+    for _ in range(300):
+        f = rng.standard_normal(300)
+        noise = rng.lognormal(0, 0.8, 300) - np.exp(0.32)
+        z.append(skewness_drift(noise * np.exp(0.3 * f), f))
+        y = np.maximum(f + 0.8 * rng.standard_normal(300), -0.8)
+        fitted = np.polyval(np.polyfit(f, y, 4), f)
+        cut.append(skewness_drift(y - fitted, fitted))
+    assert np.mean(np.abs(z) > 2.576) <= 0.03
+    assert np.mean(np.abs(cut) > 2.576) >= 0.3
+
+
+def drawn(seed, n, output, level):
+    rng = stream(seed, "mean law", "links")
+    X = rng.standard_normal((n, 2))
+    net = oh.OneHiddenNet([[0.6, -0.8]], [output], [0.4], level)
+    return rng, X, net.predict(X)
+
+
+def test_labels_that_flip_are_named_and_not_certified():
+    rng, X, eta = drawn(8, 1500, 4.0, -2.0)
+    p = 1 / (1 + np.exp(-eta))
+    wrong = oh.recover(X, 1.0 * (rng.random(1500) < 0.08 + 0.84 * p), 1, family="bernoulli")
+    assert not wrong.status.certified
+    assert "labels that flip" in wrong.message
+    right = oh.recover(X, 1.0 * (rng.random(1500) < p), 1, family="bernoulli")
+    assert next(check for check in right.checks if check.name == "link").passed
+
+
+def test_a_rival_link_is_named_and_the_right_one_certified():
+    rng, X, mean = drawn(6, 600, 2.0, 0.5)
+    y = mean * rng.gamma(5, 0.2, 600)
+    wrong = oh.recover(X, y, 1, family="gamma")
+    assert not wrong.status.certified
+    assert "identity by" in wrong.message
+    assert oh.recover(X, y, 1, family="gamma", link="identity").status.certified
+
+
+def test_score_and_information_of_labels_that_flip():
+    law, eta, step = FlippedLabels("logit", 0.1, 0.95), np.linspace(-4, 4, 9), 1e-5
+    for y in (np.zeros(9), np.ones(9)):
+        slope = (law.deviance(y, eta + step) - law.deviance(y, eta - step)) / (4 * step)
+        np.testing.assert_allclose(law.score(y, eta), slope, rtol=1e-6, atol=1e-9)
+    mean = 0.1 + 0.85 / (1 + np.exp(-eta))
+    slope = 0.85 * np.exp(-eta) / (1 + np.exp(-eta)) ** 2
+    np.testing.assert_allclose(law.information(eta), slope**2 / (mean * (1 - mean)), rtol=1e-10)
+
+
+def test_estimated_kinks_enlarge_errors_as_far_as_rows_lie_between_them():
+    """One kink at zero: rows within a standard error of it count twice more, by quadrature."""
+    form = Parametrisation(activations.get("relu"), 1, 1, bias=True)
+    x = np.linspace(-2, 2, 4001)[:, None]
+    theta = form.pack(np.ones((1, 1)), np.array([3.0]), np.zeros(1), intercept=0.0)
+    covariance = np.zeros((4, 4))
+    covariance[2, 2] = 0.2**2
+    found = KinkScatter(form, theta, covariance, 0.5).update(x, np.zeros(4001), None, None).result()
+    # 2 q = 2 Phi(-|x| / s) integrates to 2 s 2 phi(0); 1000 rows lie in each unit of x.
+    rows = 1000 * 2 * 0.2 * 2 / np.sqrt(2 * np.pi)
+    np.testing.assert_allclose(found[2, 2], 0.5 * 9 * rows, rtol=1e-3)
+    assert np.count_nonzero(found[[1, 3]]) == 0
+    assert np.all(found[0, 0] < found[2, 2])
+    y = 3 * np.maximum(x[:, 0], 0) - np.sqrt(0.5)
+    own = KinkScatter(form, theta, covariance, None).update(x, y, None, None).result()
+    np.testing.assert_allclose(own, found, atol=1e-10)
