@@ -5,7 +5,7 @@ This package imports ``onehidden``; ``onehidden`` never imports it but by name, 
 - ``objectives``: the objectives of the papers, as functions of (parameters, moments or rows).
 - ``lab``: their landscapes, basins and convexity, and the descent methods to explore them.
 - ``problems``: the catalogue of teachers and input laws with known truth.
-- ``reproductions``: one file a figure, table or theorem, with its stored rows; ``onehidden.papers``.
+- ``reproductions``: figures, tables and theorems, with their stored rows; ``onehidden.papers``.
 - ``landscape``: the start of ``recover`` that minimises a designed objective.
 - ``commands``: ``onehidden demo``, ``problems`` and ``reproduce``.
 """

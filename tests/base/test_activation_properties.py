@@ -8,7 +8,7 @@ from scipy.integrate import quad
 
 from onehidden import activations
 from onehidden.activation_properties import SlopeProperties, rho_terms
-from onehidden_papers.reproductions.zsjbd_properties import COLUMNS, REPORTED
+from onehidden_papers.reproductions.zsjbd_slides import COLUMNS, REPORTED
 
 
 @pytest.mark.parametrize("name", list(REPORTED))

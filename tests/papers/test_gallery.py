@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from onehidden.cli import cli
 from onehidden_papers import reproductions as papers
+from onehidden_papers.commands.reproduce import reproduce
 from onehidden_papers.reproductions import gallery, record
 from onehidden_papers.reproductions.record import Claim, Item, Table
 
@@ -42,25 +43,15 @@ def surfaces():
     return gallery.landscapes(n=40_000, size=25)
 
 
-@pytest.fixture
-def three(monkeypatch, surfaces):
-    """A registry of three: one good, one not reproduced, one that breaks."""
-    functions = {"small-1.5": _small(), "poor": _small("not reproduced", "poor"), "broken": _broken()}
-    monkeypatch.setattr(papers, "names", lambda: list(functions))
-    monkeypatch.setattr(papers, "get", lambda name: functions[name])
-    monkeypatch.setattr(gallery, "landscapes", lambda seed=0: surfaces)
-    return functions
-
-
-def test_all_writes_one_page_with_every_verdict(three, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(cli, ["reproduce", "all", "--json"], standalone_mode=False)
-    assert done.exception is None
-    assert done.return_value == 1  # one broke off
-    records = json.loads(done.stdout)
+def test_all_writes_one_page_with_every_verdict(surfaces, tmp_path, capsys):
+    items = [_small(), _small("not reproduced", "poor"), _broken()]
+    landscapes = lambda seed: surfaces  # noqa: E731
+    done = reproduce(items, out=tmp_path, page=True, as_json=True, kept=tmp_path, landscapes=landscapes)
+    assert done == 1  # one broke off
+    records = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in records] == ["small-1.5", "poor", "broken"]
     assert records[2]["fault"] == "RuntimeError: no luck"
-    page = (tmp_path / "reproductions" / "index.html").read_text(encoding="utf-8")
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "1 reproduced, 1 not reproduced, 1 broke off" in page
     assert "Rule: Reproduced: always." in page
     for text in ("small-1.5", "RuntimeError: no luck", "One note &amp; another.", "control: none", "0.4999"):
@@ -70,38 +61,31 @@ def test_all_writes_one_page_with_every_verdict(three, tmp_path, monkeypatch):
     assert {"summary", "small-1-5", "poor", "broken", "landscapes", "figure-landscapes"} <= set(ids)
     assert page.count("<svg") == 3
     assert "http://" not in page.replace("http://www.w3.org", "")
-    assert (tmp_path / "reproductions" / "poor.png").stat().st_size > 1000
+    assert (tmp_path / "poor.png").stat().st_size > 1000
 
 
-def test_exit_code_says_whether_verdicts_are_the_stored_ones(three, tmp_path, monkeypatch):
-    monkeypatch.setattr(record, "FOLDER", tmp_path)
-    monkeypatch.setattr(record.load, "__defaults__", (tmp_path,))
-    call = lambda *words: CliRunner().invoke(cli, ["reproduce", *words], standalone_mode=False)  # noqa: E731
+def test_exit_code_says_whether_verdicts_are_the_stored_ones(tmp_path, capsys):
+    poor, good = _small("not reproduced", "poor"), _small("reproduced", "poor")
     # A claim that does not hold is a finding: nothing stored, nothing to differ from.
-    assert call("poor", "--store", str(tmp_path)).return_value == 0
-    assert record.load(three["poor"], "default").verdicts == {"poor": "not reproduced"}
-    assert call("poor").return_value == 0
-    three["poor"] = _small("reproduced", "poor")
-    done = call("poor")
-    assert done.return_value == 1
-    assert "poor: reproduced, stored: not reproduced" in done.stderr
-    assert "0 of 1 verdicts are those stored for the default size" in done.stderr
+    assert reproduce([poor], store=tmp_path, kept=tmp_path / "empty") == 0
+    assert record.load(poor, "default", tmp_path).verdicts == {"poor": "not reproduced"}
+    assert reproduce([poor], kept=tmp_path) == 0
+    assert reproduce([good], kept=tmp_path) == 1
+    said = capsys.readouterr().err
+    assert "poor: reproduced, stored: not reproduced" in said
+    assert "0 of 1 verdicts are those stored for the default size" in said
 
 
-def test_each_size_is_compared_with_its_own_stored_verdict(three, tmp_path, monkeypatch):
-    monkeypatch.setattr(record.load, "__defaults__", (tmp_path,))
-    call = lambda *words: CliRunner().invoke(cli, ["reproduce", *words], standalone_mode=False)  # noqa: E731
-    call("poor", "--store", str(tmp_path))
-    three["poor"] = _small("reproduced", "poor")
-    call("poor", "--full", "--store", str(tmp_path))
-    assert [record.load(three["poor"], size).verdicts["poor"] for size in record.SIZES] == [
-        "not reproduced",
-        "reproduced",
-    ]
-    done = call("poor", "--full")
-    assert done.return_value == 0
-    assert "1 of 1 verdicts are those stored for the full size" in done.stderr
-    assert call("poor").return_value == 1  # what is right at full size is not at the default one
+def test_each_size_is_compared_with_its_own_stored_verdict(tmp_path, capsys):
+    poor, good = _small("not reproduced", "poor"), _small("reproduced", "poor")
+    reproduce([poor], store=tmp_path, kept=tmp_path)
+    reproduce([good], full=True, store=tmp_path, kept=tmp_path)
+    verdicts = [record.load(poor, size, tmp_path).verdicts["poor"] for size in record.SIZES]
+    assert verdicts == ["not reproduced", "reproduced"]
+    capsys.readouterr()
+    assert reproduce([good], full=True, kept=tmp_path) == 0
+    assert "1 of 1 verdicts are those stored for the full size" in capsys.readouterr().err
+    assert reproduce([good], kept=tmp_path) == 1  # what is right at full size is not at the default one
 
 
 def test_list_shows_every_claim_with_its_rule_and_verdict():

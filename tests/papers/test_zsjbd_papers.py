@@ -8,7 +8,7 @@ import pytest
 
 from onehidden.network import OneHiddenNet
 from onehidden_papers import reproductions as papers
-from onehidden_papers.reproductions import experiment, zhang_relu, zsjbd_grid
+from onehidden_papers.reproductions import experiment, success_rates
 from onehidden_papers.reproductions.record import Reproduction
 
 
@@ -38,37 +38,37 @@ def test_every_registered_reproduction_can_be_loaded():
 
 
 def test_icml_cell_succeeds_where_the_figure_has_three_in_ten():
-    found = [zsjbd_grid.trial(50, 1000, seed) for seed in range(2)]
-    assert max(error for error, _ in found) < zsjbd_grid.PAPERS.success
+    found = [success_rates.trial(50, 1000, seed) for seed in range(2)]
+    assert max(error for error, _ in found) < success_rates.Settings.success
     assert all(signs == 1.0 for _, signs in found)
-    assert zsjbd_grid.REPORTED[1000][zsjbd_grid.PAPERS.dimensions.index(50)] == 0.3
+    assert success_rates.GRID_REPORTED[1000][success_rates.Settings.dimensions.index(50)] == 0.3
 
 
 @pytest.mark.parametrize(
     ("error", "rate", "verdict"), [(1e-9, 1.0, "reproduced"), (1.3, 0.0, "not reproduced")]
 )
 def test_grid_counts_failures(error, rate, verdict):
-    settings = zsjbd_grid.Settings((10,), (1000,), 10)
-    table = zsjbd_grid.measure(settings, 0, lambda d, n, seed: (error, 1.0))
-    result = Reproduction(zsjbd_grid.GRID, table)
+    settings = success_rates.Settings((10,), (1000,), 10)
+    table = success_rates.measure_grid(settings, 0, lambda d, n, seed: (error, 1.0))
+    result = Reproduction(success_rates.GRID, table)
     assert table.rows[0][3] == rate
     assert result.summary() == verdict
     result.draw(matplotlib.figure.Figure())
 
 
 def test_noisy_error_is_near_cramer_rao():
-    error, bound = zhang_relu.noisy_error(10, 400, 1)
+    error, bound = success_rates.noisy_error(10, 400, 1)
     # 50 parameters: the squared error has a relative deviation of about sqrt(2/50) and more for unequal ones
     assert 0.5 * bound < error < 1.8 * bound
-    _, _, teacher = zhang_relu.sample(10, 400, zhang_relu.PAPERS.noise, 1)
-    assert zhang_relu.frobenius_error(OneHiddenNet(-teacher.weights, teacher.output), teacher) > 10 * bound
+    _, _, teacher = success_rates.sample(10, 400, success_rates.ReluSettings.noise, 1)
+    assert success_rates.frobenius_error(OneHiddenNet(-teacher.weights, teacher.output), teacher) > 10 * bound
 
 
 def test_cells_over_processes_give_the_same_answers():
     cells = [(6, 200, seed) for seed in range(2)]
-    alone = experiment.map_cells(zhang_relu.row_error, cells)
+    alone = experiment.map_cells(success_rates.row_error, cells)
     with experiment.workers(2):
-        together = experiment.map_cells(zhang_relu.row_error, cells)
+        together = experiment.map_cells(success_rates.row_error, cells)
     np.testing.assert_allclose(together, alone, atol=1e-13)
     with pytest.raises(ValueError, match="jobs"), experiment.workers(0):
         pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,9 @@ import click
 from onehidden.cli import examples
 
 if TYPE_CHECKING:
+    from onehidden_papers.lab.landscape import Surface
     from onehidden_papers.reproductions.gallery import Entry
-    from onehidden_papers.reproductions.record import Reproduction, Stored
+    from onehidden_papers.reproductions.record import Item, Reproduction, Stored
 
 PAGE = "index.html"
 LONG = 20.0  # seconds at default sizes, as stored, beyond which --quick leaves a reproduction out
@@ -70,7 +72,6 @@ def command(
     objectives. Exits with 0 when every verdict equals the stored one: a claim that does not hold is a
     finding, not a fault.
     """
-    from onehidden.cli import runs
     from onehidden_papers import reproductions as papers
 
     if listed or name is None:
@@ -78,58 +79,85 @@ def command(
         return 0
     if full and quick:
         raise ValueError("--full and --quick exclude each other: choose one")
-    chosen = (
-        [one for one in papers.names() if not (quick and _seconds(one) > LONG)] if name == "all" else [name]
-    )
-    for one in chosen:
-        papers.get(one)  # an unknown name is said before any work is done
-    if out is None and name == "all":
+    whole = name == "all"
+    # An unknown name is reported before any work is done.
+    items = [papers.get(one) for one in (papers.names() if whole else [name])]
+    if whole and quick:
+        items = [item for item in items if _seconds(item) <= LONG]
+    if whole and out is None:
         out = Path("reproductions")
+    flags = " --full" if full else " --quick" if quick else ""
+    return reproduce(items, full, flags, jobs, seed, out, store, page=whole, as_json=as_json)
+
+
+def reproduce(
+    items: Sequence[Item],
+    full: bool = False,
+    flags: str = "",
+    jobs: int = 1,
+    seed: int = 0,
+    out: Path | None = None,
+    store: Path | None = None,
+    *,
+    page: bool = False,
+    as_json: bool = False,
+    kept: Path | None = None,
+    landscapes: Callable[[int], dict[str, Surface]] | None = None,
+) -> int:
+    """Run items, print or draw them; 0 when each ran and gave the verdicts stored for its size, else 1.
+
+    ``kept`` is the folder of those verdicts and ``landscapes`` makes the surfaces that end the page from a
+    seed; the package's own by default.
+    """
+    from onehidden.cli import progress, runs
+    from onehidden_papers.reproductions import gallery, record
+
     if out is not None:
         runs.free_file(out / PAGE)
-    entries = []
-    for place, one in enumerate(chosen, start=1):
-        counted = f"{place} of {len(chosen)}, " if len(chosen) > 1 else ""
-        entries.append(_run(one, full, jobs, seed, counted, store))
+    size, kept = "full" if full else "default", kept or record.FOLDER
+    entries, differing = [], []
+    for place, item in enumerate(items, start=1):
+        counted = f"{place} of {len(items)}, " if len(items) > 1 else ""
+        entry = _run(item, size, jobs, seed, counted, store)
+        changed = _differs(entry, size, kept)
+        for sentence in changed:
+            click.echo(f"  {sentence}", err=True)
+        entries.append(entry)
+        differing += changed
     for entry in entries:
         if not as_json:
             _print(entry)
         if out is not None and entry.result is not None and entry.result.item.draw is not None:
             _draw(entry.result, out)
-    if out is not None and name == "all":
+    if out is not None and page:
         from onehidden.atomic import atomic_file
-        from onehidden.cli import progress
-        from onehidden_papers.reproductions import gallery
 
         with progress.waiting("drawing the page"):
+            surfaces = (landscapes or gallery.landscapes)(seed)
             with atomic_file(out / PAGE) as beside:
-                gallery.write_gallery(entries, beside, _settings(full, quick, seed), seed)
+                gallery.write_gallery(entries, beside, _settings(flags, seed), surfaces)
         click.echo(f"open {out / PAGE} in a browser", err=True)
     if as_json:
         records = [
             {"name": e.name, "fault": e.fault} if e.result is None else e.result.to_dict() for e in entries
         ]
         click.echo(json.dumps(records, indent=2, default=str))
-    differing = [sentence for entry in entries for sentence in _differs(entry, full)]
     broken = sum(entry.result is None for entry in entries)
     judged = sum(len(entry.result.verdicts) for entry in entries if entry.result is not None)
-    size = "full" if full else "default"
     same = f"{judged - len(differing)} of {judged} verdicts are those stored for the {size} size"
     click.echo(f"{same}; {broken} broke off" if broken else same, err=True)
     return 1 if differing or broken else 0
 
 
-def _differs(entry: Entry, full: bool) -> list[str]:
+def _differs(entry: Entry, size: str, folder: Path) -> list[str]:
     """Verdicts that are not those stored for the same size; nothing stored is nothing to differ from.
 
     A smaller size may have a verdict of its own: fewer samples leave a wider standard error.
     """
     from onehidden_papers.reproductions import record
 
-    if entry.result is None:
-        return []
-    kept = record.load(entry.result.item, "full" if full else "default")
-    if kept is None:
+    kept = None if entry.result is None else record.load(entry.result.item, size, folder)
+    if entry.result is None or kept is None:
         return []
     return [
         f"{claim}: {found}, stored: {kept.verdicts.get(claim, 'nothing')}"
@@ -138,12 +166,11 @@ def _differs(entry: Entry, full: bool) -> list[str]:
     ]
 
 
-def _seconds(name: str) -> float:
+def _seconds(item: Item) -> float:
     """How long the default size took when it was stored."""
-    from onehidden_papers import reproductions as papers
     from onehidden_papers.reproductions import record
 
-    kept = record.load(papers.get(name), "default")
+    kept = record.load(item, "default")
     return kept.made.seconds if kept else float("inf")
 
 
@@ -174,36 +201,31 @@ def _verdict(claim: str, run: Stored | None) -> str:
     return "not run" if run is None else run.verdicts.get(claim, "not run")
 
 
-def _run(name: str, full: bool, jobs: int, seed: int, place: str, store: Path | None) -> Entry:
+def _run(item: Item, size: str, jobs: int, seed: int, place: str, store: Path | None) -> Entry:
     """One reproduction; what breaks becomes a line of the page, and the others go on."""
     from onehidden.cli import progress
-    from onehidden_papers import reproductions as papers
     from onehidden_papers.reproductions import experiment, record
     from onehidden_papers.reproductions.gallery import Entry
 
     begun = time.perf_counter()
     fault, result = "", None
     try:
-        with progress.waiting(f"{place}{name}"), experiment.workers(jobs):
-            result = papers.get(name)(full=full, seed=seed)
+        with progress.waiting(f"{place}{item.name}"), experiment.workers(jobs):
+            result = item(full=size == "full", seed=seed)
     except Exception as error:
         fault = f"{type(error).__name__}: {' '.join(str(error).split())}"
     seconds = time.perf_counter() - begun
-    entry = Entry(name, result, seconds, fault)
-    click.echo(f"{place}{name}: {result.summary() if result else fault}, {seconds:.1f} s", err=True)
-    for sentence in _differs(entry, full):
-        click.echo(f"  {sentence}", err=True)
+    click.echo(f"{place}{item.name}: {result.summary() if result else fault}, {seconds:.1f} s", err=True)
     if result is not None and store is not None:
-        record.save(result, "full" if full else "default", record.made(seed, seconds), store)
-    return entry
+        record.save(result, size, record.made(seed, seconds), store)
+    return Entry(item.name, result, seconds, fault)
 
 
-def _settings(full: bool, quick: bool, seed: int) -> str:
+def _settings(flags: str, seed: int) -> str:
     from onehidden import __version__
 
-    size = "the papers' own sizes" if full else "reduced sizes"
-    left = f"; left out: what takes more than {LONG:g} s" if quick else ""
-    flags = " --full" if full else " --quick" if quick else ""
+    size = "the papers' own sizes" if "full" in flags else "reduced sizes"
+    left = f"; left out: what takes more than {LONG:g} s" if "quick" in flags else ""
     return f"onehidden {__version__}, {size}, seed {seed}{left}. Made by: onehidden reproduce all{flags}."
 
 

@@ -24,6 +24,7 @@ class Objective:
     ``function(params, source)`` and ``orders``, the score moments they read.
     """
 
+    activation: str
     orders: tuple[int, ...] = ()
     score: Any = None  # of the inputs; None: x ~ N(0, I)
 

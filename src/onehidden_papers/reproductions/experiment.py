@@ -13,14 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onehidden.laws import GaussianMixture, Law
+from onehidden.laws import GaussianMixture
 from onehidden.machine import in_double
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.streams import derived_seed, stream
-from onehidden_papers.lab.descents import saddle_free_newton
 from onehidden_papers.objectives import Objective
-from onehidden_papers.reproductions.record import FAILED, OPEN, REPRODUCED, Curves, Row, of, one_of
+from onehidden_papers.reproductions.record import Curves, Draw, Row, one_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -143,82 +142,14 @@ def unit_logistic(t: jax.Array) -> jax.Array:
 # Minima
 
 
-def minima(objective: Objective, first: np.ndarray, data: object, steps: int = 1000) -> np.ndarray:
-    """Where second-order steps end that leave saddles: one minimum for each start."""
-    source = objective.prepare(data)
-    return saddle_free_newton(objective.function, first, source, steps=steps, radius=0.2).params
-
-
 def honest_errors(found: Iterable[np.ndarray], truth: np.ndarray) -> np.ndarray:
     """Return the honest error of each matrix of rows."""
     return np.array([match(B, truth).honest_error for B in found])
 
 
-def fourth_moment(law: Law, teacher: OneHiddenNet, n: int, seed: int) -> np.ndarray:
-    """Mean of y S_4(x) over n fresh samples, block by block."""
-    total, block = np.zeros((teacher.n_inputs,) * 4), 1 << 15
-    for begin in range(0, n, block):
-        X = law.sample(min(block, n - begin), derived_seed(seed, "block", begin))
-        total += np.tensordot(teacher.predict(X), law.score(X, 4), 1)
-    return total / n
-
-
-def judge_by_size(rows: Iterable[Row], reached: str, tries: str) -> str:
-    """All minima near the truth at the largest N, and nearer than at the smallest.
-
-    It cannot be judged when errors fall and are not there yet: the theorems do not state their polynomial.
-    """
-    ordered = sorted(rows, key=lambda row: row["N"])
-    first, last = ordered[0], ordered[-1]
-    if last["worst honest error"] >= first["worst honest error"]:
-        return FAILED
-    return REPRODUCED if last[reached] == last[tries] else OPEN
-
-
-def judge_rates(rows: Sequence[Row]) -> str:
-    """No cell clearly below its reported rate: both rates are shares of few trials."""
-    return one_of(all(not below(row) for row in rows if row["reported"] != "–"))
-
-
-def below(row: Row, reported_trials: int = 10) -> bool:
-    """Whether ours lies more than three standard errors of the difference below the reported rate."""
-    known, ours, trials = float(row["reported"]), float(row["ours"]), int(row["trials"])
-    share = (known * reported_trials + ours * trials) / (reported_trials + trials)
-    error = np.sqrt(share * (1 - share) * (1 / reported_trials + 1 / trials))
-    return ours < known - 3 * error
-
-
-def reached(rows: Sequence[Row], *runs: str) -> str:
-    """Whether every named run ends at the truth."""
-    found = {row["run"]: row["honest error"] for row in rows}
-    return one_of(all(found[run] <= REACHED for run in runs))
-
-
-# Formulas against Monte Carlo
-
-COMPARED = ("formula", "value", "Monte Carlo", "standard error", "deviation in standard errors")
-DEVIATION, LIMIT = COMPARED[-1], 4.0  # four standard errors: a true formula fails once in 16 000
-
-
-def compared(formula: str, value: float, mean: float, error: float) -> tuple[object, ...]:
-    """Return the row of a formula beside the Monte Carlo mean."""
-    return formula, value, mean, error, abs(value - mean) / error
-
-
-def agree(formula: str, rows: Sequence[Row]) -> str:
-    """Ask for the formula within four standard errors of Monte Carlo, every control outside."""
-    (own,) = of(rows, "formula", formula)
-    controls = [row for row in rows if row["formula"].startswith("control")]
-    return one_of(own[DEVIATION] <= LIMIT and all(row[DEVIATION] > LIMIT for row in controls))
-
-
-def draw_deviations(figure: Figure, rows: Iterable[Row], curves: Curves) -> None:
-    """Deviations of formulas from Monte Carlo, one bar each."""
-    axes, rows = figure.subplots(), list(rows)
-    colours = ["C2" if row[DEVIATION] <= LIMIT else "C3" for row in rows]
-    axes.barh([row["formula"] for row in rows], [row[DEVIATION] for row in rows], color=colours)
-    axes.axvline(LIMIT, color="grey", linestyle=":")
-    axes.set(xlabel="deviation from Monte Carlo, standard errors", xscale="symlog")
+def reached(rows: Sequence[Row], run: str) -> str:
+    """Whether the named run ends at the truth."""
+    return one_of(next(row["honest error"] for row in rows if row["run"] == run) <= REACHED)
 
 
 def draw_errors(figure: Figure, rows: Iterable[Row], curves: Curves) -> None:
@@ -233,6 +164,19 @@ def draw_errors(figure: Figure, rows: Iterable[Row], curves: Curves) -> None:
     axes.axhline(REACHED, color="grey", linestyle=":")
     axes.set(xlabel="steps", ylabel="honest error", ylim=(0, 1))
     axes.legend(fontsize="small")
+
+
+def draw_curves(plot: str, style: str = "-", columns: int = 1, **labels: Any) -> Draw:
+    """Return a drawing of all curves on axes of that kind ("loglog", "semilogy"), with labels and limits."""
+
+    def draw(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
+        axes = figure.subplots()
+        for name, (x, y) in curves.items():
+            getattr(axes, plot)(x, y, style, label=name)
+        axes.set(**labels)
+        axes.legend(fontsize="small", ncols=columns)
+
+    return draw
 
 
 # Independent cells over several processes

@@ -44,19 +44,15 @@ class Entry:
     fault: str = ""
 
 
-def write_gallery(entries: Sequence[Entry], path: str | Path, settings: str, seed: int = 0) -> Path:
-    """Write the page; ``settings`` is the sentence that says how it was made."""
-    path = Path(path)
+def write_gallery(entries: Sequence[Entry], path: Path, settings: str, surfaces: dict[str, Surface]) -> None:
+    """Write the page: overview, one section a reproduction, the landscapes side by side.
+
+    ``settings`` is the sentence that says how it was made.
+    """
+    sections = _overview(entries, settings), *(_section(entry) for entry in entries), _landscapes(surfaces)
+    report = Report("Reproductions: reported, ours, controls", sections)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(blocks.to_html(build(entries, settings, landscapes(seed))), encoding="utf-8")
-    return path
-
-
-def build(entries: Sequence[Entry], settings: str, surfaces: dict[str, Surface]) -> Report:
-    """Return the section tree: overview, one section a reproduction, the landscapes side by side."""
-    sections = [_overview(entries, settings), *(_section(entry) for entry in entries)]
-    sections.append(_landscape_section(surfaces))
-    return Report("Reproductions: reported, ours, controls", tuple(sections))
+    path.write_text(blocks.to_html(report), encoding="utf-8")
 
 
 def _overview(entries: Sequence[Entry], settings: str) -> Section:
@@ -140,7 +136,7 @@ def landscapes(seed: int = 0, n: int = 10_000, size: int = 41) -> dict[str, Surf
     return {name: angle_surface(objective, data, size) for name, (objective, data) in objectives.items()}
 
 
-def _landscape_section(surfaces: dict[str, Surface]) -> Section:
+def _landscapes(surfaces: dict[str, Surface]) -> Section:
     text = (
         "Values over the angles of the two rows, both of unit length, for d = k = 2: logistic inputs of unit "
         "variance, true rows at angles 0.5 and 0.5 + π/2 (and their exchange). Circles are minima on the "

@@ -1,6 +1,7 @@
 """Claims with their rules, items that measure, and what follows; the rows that were measured, stored.
 
-Stored rows carry date, machine, seed and seconds: verdicts and pages come from them.
+``claims.toml`` states the items and their claims. Stored rows carry date, machine, seed and seconds: verdicts
+and pages come from them.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import json
 import os
 import platform
 import subprocess
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +34,7 @@ Row = Mapping[str, Any]
 Line = Sequence[float] | np.ndarray
 Curves = Mapping[str, tuple[Line, Line]]
 Draw = Callable[["Figure", Sequence[Row], Curves], None]
+Judge = Callable[[Sequence[Row]], str]  # pure: rows -> one of VERDICTS
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class Claim:
     where: str  # the place in the paper, with the steps of its proof that stand or fall with it
     says: str  # the statement, in numbers where it has any
     rule: str  # which rows count as what, in words
-    judge: Callable[[Sequence[Row]], str]  # pure: rows -> one of VERDICTS
+    judge: Judge
 
     def verdict(self, rows: Sequence[Row]) -> str:
         """Judge the rows."""
@@ -86,6 +90,26 @@ class Item:
 
     def __call__(self, full: bool = False, seed: int = 0) -> Reproduction:
         return Reproduction(self, self.measure(self.full if full else self.default, seed))
+
+
+@cache
+def stated() -> dict[str, Any]:
+    """Return the items of the papers by name, as ``claims.toml`` states them."""
+    return tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
+
+
+def item(
+    name: str,
+    judges: Mapping[str, Judge],
+    measure: Callable[[Any, int], Table],
+    draw: Draw | None = None,
+    default: Any = None,
+    full: Any = None,
+) -> Item:
+    """Return the item of that name with its claims as stated."""
+    known = stated()[name]
+    claims = tuple(Claim(claim, **text, judge=judges[claim]) for claim, text in known["claims"].items())
+    return Item(name, known["paper"], known["about"], claims, measure, draw, default, full)
 
 
 @dataclass(frozen=True)
