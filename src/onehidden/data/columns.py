@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import enum
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 Levels = Mapping[str, tuple[str, ...]]
 GAPS = "fill the gaps, or leave those rows out with nulls='drop' (--nulls drop)"
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
 _COMMAS = "use decimal=',' (--decimal ,) to read decimal commas"
 
 
@@ -39,13 +39,11 @@ def kind_of(kind: pa.DataType) -> ColumnKind:
     """The kind of an Arrow type; a dictionary is a text column whatever its codes."""
     from pyarrow import types
 
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+    numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+    text = (types.is_string, types.is_large_string, types.is_string_view, types.is_dictionary)
+    if any(holds(kind) for holds in numeric):
         return ColumnKind.NUMBER
-    if types.is_boolean(kind) or types.is_null(kind):
-        return ColumnKind.NUMBER
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return ColumnKind.TEXT
-    if types.is_dictionary(kind):
+    if any(holds(kind) for holds in text):
         return ColumnKind.TEXT
     return ColumnKind.DATE if types.is_temporal(kind) else ColumnKind.OTHER
 
@@ -164,16 +162,8 @@ def _missing(name: str, names: Sequence[str], where: str, role: str) -> str:
 def must_be_plain(names: Sequence[str], where: str, what: str = "a column name") -> None:
     """Refuse names that control a terminal, or turn the direction of the text around them."""
     for name in names:
-        if not name.isprintable() and any(map(_controls, name)):
+        if _CONTROLS.search(name):
             raise ValueError(f"{where} has {what} with control characters, {shorten([name[:60]])}: rename it")
-
-
-def _controls(mark: str) -> bool:
-    if mark in "\t\r\n" or mark.isprintable():
-        return False
-    return unicodedata.category(mark) in ("Cc", "Cs") or unicodedata.bidirectional(mark) in (
-        "LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI",
-    )  # fmt: skip
 
 
 def learnt_levels(
@@ -187,21 +177,19 @@ def learnt_levels(
     counts: dict[str, Counter[str]] = {column: Counter() for column in columns}
     for table in tables if columns else ():
         for column, counter in counts.items():
-            for pair in as_text(table.column(column)).value_counts().to_pylist():
-                if pair["values"] is not None:
-                    counter[pair["values"]] += pair["counts"]
+            for pair in as_text(table.column(column)).drop_null().value_counts().to_pylist():
+                counter[pair["values"]] += pair["counts"]
             if len(counter) > most:
                 raise ValueError(
                     f"{where} has more than {most} different texts in column {column!r}: leave it out "
                     f"with {left_out([column])}, or join its categories into fewer"
                 )
-    empty = [column for column, counter in counts.items() if not counter]
-    if empty:
-        raise ValueError(f"{where} has only missing values in column {empty[0]!r}: leave it out")
     found = {}
     for column, counter in counts.items():
-        base = min(counter, key=lambda level: (-counter[level], level))
-        found[column] = (base, *sorted(level for level in counter if level != base))
+        if not counter:
+            raise ValueError(f"{where} has only missing values in column {column!r}: leave it out")
+        base, *_ = sorted(counter, key=lambda level: (-counter[level], level))
+        found[column] = (base, *sorted(counter.keys() - {base}))
     return found
 
 
@@ -250,13 +238,6 @@ def numbers(column: pa.Array | pa.ChunkedArray, name: str, where: str) -> np.nda
         raise ValueError(
             f"{where} must have numeric columns, but {name!r} is of type {kind} in one of its parts"
         ) from None
-
-
-def together(targets: Sequence[np.ndarray]) -> np.ndarray | None:
-    """One target (n,), several (n, q), or None."""
-    if not targets:
-        return None
-    return targets[0] if len(targets) == 1 else np.column_stack(targets)
 
 
 def gap_of(values: np.ndarray, name: str, empty: bool) -> str | None:
@@ -340,25 +321,30 @@ def _cure(bad: list[str], kinds: Mapping[str, ColumnKind], texts: list[list[str]
 
 
 def _texts(column: pa.Array | None) -> list[str]:
-    try:
-        held = [] if column is None else as_text(column.slice(0, 1000)).to_pylist()
-        return [value for value in held if value is not None]
-    except (UnicodeDecodeError, ValueError, NotImplementedError):  # lists and the like are no text
+    """Some texts of a column, none of one that holds lists and the like."""
+    if column is None or kind_of(column.type) in (ColumnKind.OTHER, ColumnKind.DATE):
         return []
+    held = (_plain(scalar) for scalar in column.slice(0, 1000))
+    return [str(value) for value in held if value is not None]
+
+
+def _plain(scalar: pa.Scalar) -> Any:
+    """The value as Python has it; bytes that are no UTF-8 have none."""
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        return None
 
 
 def _shown(kind: ColumnKind, column: pa.Array | None) -> str:
     """The first present value that is no number, else the kind: what to look for in the file."""
-    for scalar in () if column is None else column:
-        try:
-            value = scalar.as_py()
-        except (UnicodeDecodeError, ValueError):
+    for value in () if column is None else map(_plain, column.drop_null()):
+        if value is None:
             return "text that is not UTF-8"
-        if value is None or _is_number(value):
-            continue
-        text = str(value).removesuffix(" 00:00:00")  # of a day, which has no hours
-        text = text if len(text) <= 30 else text[:27] + "..."
-        return f"{'dates, ' if kind is ColumnKind.DATE else ''}for example {text!r}"
+        if not _is_number(value):
+            text = str(value).removesuffix(" 00:00:00")  # of a day, which has no hours
+            text = text if len(text) <= 30 else text[:27] + "..."
+            return f"{'dates, ' if kind is ColumnKind.DATE else ''}for example {text!r}"
     return kind.value
 
 

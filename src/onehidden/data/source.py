@@ -23,11 +23,10 @@ from onehidden.data.columns import (
     must_be_choosable,
     not_numeric,
     numbers,
-    together,
     values_of,
     wanted_columns,
 )
-from onehidden.data.faults import must_be_none
+from onehidden.data.faults import Unusable, must_be_none
 from onehidden.data.parts import Contents, Part
 from onehidden.data.table import EXTRAS, Batch, Request, shorten, targets_in_words
 
@@ -74,8 +73,9 @@ class Selection:
         return {name: numbers(table.column(name), name, self.where) for name in names}
 
     def together(self, held: Mapping[str, np.ndarray]) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
-        """The target, and the weight, offset and trials there are."""
-        y = together([held[name] for name in self.request.targets])
+        """The target (n,), of several (n, q), and the weight, offset and trials there are."""
+        targets = [held[name] for name in self.request.targets]
+        y = np.column_stack(targets) if len(targets) > 1 else next(iter(targets), None)
         return y, {role: held[name] for role, name in self.request.extras.items()}
 
     def batches(self, number: int, part: Part, rows: int, counting: bool = False) -> Iterator[Batch]:
@@ -103,15 +103,11 @@ class Selection:
     def _batch(self, table: pa.RecordBatch | pa.Table, first: int) -> Batch:
         X, held = self.inputs(table), self.held(table, self.others)
         row = np.arange(first, first + len(X), dtype=np.int64)
-        finite = np.isfinite(X)
-        good, faults = finite.all(axis=1), {}
-        for values in held.values():
-            good &= np.isfinite(values)
+        gaps = np.column_stack([~np.isfinite(one) for one in (X, *held.values())])
+        good = ~gaps.any(axis=1)
         dropped = len(X) - int(good.sum())
-        if dropped:
-            counts = [*(~finite).sum(axis=0), *(np.sum(~np.isfinite(values)) for values in held.values())]
-            columns = [*(one.column for one in self.features), *held]
-            faults = {name: int(count) for name, count in zip(columns, counts, strict=True) if count}
+        columns = [*(one.column for one in self.features), *held]
+        faults = {columns[j]: int(gaps[:, j].sum()) for j in np.flatnonzero(gaps.any(axis=0))}
         name = self.request.weight
         if name is not None:
             if np.any(held[name] < 0):
@@ -143,11 +139,12 @@ def select(found: Contents, request: Request) -> tuple[Selection, tuple[str, ...
     features = choose(names, request, levels)
 
     def some(name: str) -> pa.Array | None:
-        """Some values of a column, to show in a message; None where reading them fails."""
+        """Some values of a column, to show in a message; None where the file cannot be read so."""
         try:
-            return next(found.parts[0].tables([name], 10_000)).column(0)
-        except (ValueError, StopIteration, IndexError, TypeError):
+            table = next(found.parts[0].tables([name], 10_000), None)
+        except Unusable:
             return None
+        return None if table is None else table.column(0)
 
     problems = list(not_numeric(features, request, kinds, where, some))
     notes = (*found.notes, *level_notes(features, levels))
@@ -203,6 +200,11 @@ class Source:
         """Number of features."""
         return len(self.selection.features)
 
+    @property
+    def n_outputs(self) -> int | None:
+        """Number of targets where there are several."""
+        return len(self.target_names) if len(self.target_names) > 1 else None
+
     def __repr__(self) -> str:
         target = targets_in_words(self.target_names)
         return (
@@ -255,18 +257,18 @@ def no_feature_varies(where: str) -> str:
 
 def _constant_features(parts: Any, selection: Selection) -> list[str]:
     """Features that never vary: those that do not in the first rows are followed until they do."""
-    left, ends = list(selection.features), {}
-    request = Request(nulls="drop")
+    left, request = list(selection.features), Request(nulls="drop")
+    low, high = np.full(len(left), np.inf), np.full(len(left), -np.inf)
     for number, part in enumerate(parts):
         here = Selection(tuple(left), request, selection.levels, selection.where)
         for batch in here.batches(number, part, BATCH_ROWS):
-            if not len(batch):
-                continue
-            for one, low, high in zip(here.features, batch.X.min(axis=0), batch.X.max(axis=0), strict=True):
-                before = ends.get(one.name, (low, high))
-                ends[one.name] = (min(before[0], low), max(before[1], high))
-            still = ~varying(*np.array([ends[one.name] for one in left]).T)
-            left = [one for one, flat in zip(left, still, strict=True) if flat]
+            if len(batch):
+                kept = [here.features.index(one) for one in left]
+                low = np.minimum(low, batch.X[:, kept].min(axis=0))
+                high = np.maximum(high, batch.X[:, kept].max(axis=0))
+                flat = ~varying(low, high)
+                left = [one for one, still in zip(left, flat, strict=True) if still]
+                low, high = low[flat], high[flat]
             if not left:
                 return []
     return [one.name for one in left]

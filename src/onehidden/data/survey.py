@@ -75,8 +75,7 @@ class Survey:
         self.faults.update(batch.faults)
         if not len(batch):
             return self
-        values = np.column_stack([batch.X, batch.y])
-        weight = np.ones(len(batch)) if batch.weight is None else batch.weight
+        values, weight = np.column_stack([batch.X, batch.y]), weights_of(batch)
         total = float(weight.sum())
         if total > 0:
             mean = weight @ values / total
@@ -164,8 +163,7 @@ class RareRows:
     def update(self, batch: Batch) -> RareRows:
         """Add the rows of a batch."""
         assert batch.y is not None
-        weight = np.ones(len(batch)) if batch.weight is None else batch.weight
-        return self._keep([(batch.row, batch.X, batch.y, weight)])
+        return self._keep([(batch.row, batch.X, batch.y, weights_of(batch))])
 
     def merge(self, other: RareRows) -> RareRows:
         """Add what another accumulator holds."""
@@ -178,38 +176,29 @@ class RareRows:
 
     def _keep(self, rows: list[Rows]) -> RareRows:
         """For each column the rows whose numbers hash lowest: batches and order do not matter."""
-        if not rows:
-            return self
-        found = _joined([*self._kept, *rows])
-        row, X, *_ = found
-        order, keep = np.argsort(hashed(row, self.seed), kind="stable"), np.zeros(len(row), bool)
-        for column, usual in zip(self.columns, self.usual, strict=True):
-            keep[order[X[order, column] != usual][: self.wanted]] = True
-        self._kept = [tuple(one[keep] for one in found)]
+        if rows:
+            row, X, *_ = found = _joined([*self._kept, *rows])
+            order, keep = np.argsort(hashed(row, self.seed), kind="stable"), np.zeros(len(row), bool)
+            for column, usual in zip(self.columns, self.usual, strict=True):
+                keep[order[X[order, column] != usual][: self.wanted]] = True
+            self._kept = [tuple(one[keep] for one in found)]
         return self
 
 
-def rare_columns(summary: Summary) -> tuple[np.ndarray, np.ndarray]:
-    """Columns that leave their usual value in too few rows of a sample, and those values."""
-    columns, usual, _ = _rare(summary)
-    whole = len(summary.X) == summary.n  # there are no other rows to find
-    return (columns[:0], usual[:0]) if whole else (columns, usual)
+def rare_columns(summary: Summary) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns that leave their usual value in too few rows of a sample, those values, and those rows."""
+    usual = np.median(summary.X, axis=0)
+    count = np.sum(summary.X != usual, axis=0)
+    scarce = np.flatnonzero(count < min(WANTED, len(summary.X) / 2))
+    return scarce, usual[scarce], count[scarce]
 
 
 def rare_column_reasons(summary: Summary, names: tuple[str, ...]) -> list[str]:
     """One clause for each column that leaves its usual value in few rows, all of which the sample holds."""
     return [
         f"column {names[j]!r} differs from {usual:g} in only {count} of {summary.n} rows"
-        for j, usual, count in zip(*_rare(summary), strict=True)
+        for j, usual, count in zip(*rare_columns(summary), strict=True)
     ]
-
-
-def _rare(summary: Summary) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Columns, their usual values, and the rows of the sample that leave them."""
-    usual = np.median(summary.X, axis=0)
-    count = np.sum(summary.X != usual, axis=0)
-    scarce = np.flatnonzero(count < min(WANTED, len(summary.X) / 2))
-    return scarce, usual[scarce], count[scarce]
 
 
 def with_rare_rows(summary: Summary, found: RareRows) -> Summary:
@@ -260,10 +249,14 @@ def sampled(
     """
     if isinstance(source, Table):
         return source.X, source.y
-    wanted = min(rows, source.n_rows)
-    outputs = len(source.target_names) if len(source.target_names) > 1 else None
-    found = reduce(source, partial(Survey, source.n_inputs, wanted, source.n_rows, seed, outputs)).result()
+    make = partial(Survey, source.n_inputs, min(rows, source.n_rows), source.n_rows, seed, source.n_outputs)
+    found = reduce(source, make).result()
     return found.X, found.y
+
+
+def weights_of(batch: Batch) -> np.ndarray:
+    """(n,) the weights of the rows of a batch."""
+    return np.ones(len(batch)) if batch.weight is None else batch.weight
 
 
 def hashed(row: np.ndarray, seed: int) -> np.ndarray:

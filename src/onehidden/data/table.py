@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import numbers
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,18 +36,18 @@ class Request:
         for name in ("columns", "drop", "na"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _names(name, getattr(self, name)))
-        for name in EXTRAS:
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, str(getattr(self, name)))
-        for name, words in (("nulls", ("refuse", "drop")), ("constant", ("keep", "drop"))):
+        for role, name in self.extras.items():
+            object.__setattr__(self, role, str(name))
+        for name, words in {
+            "nulls": ("refuse", "drop"),
+            "constant": ("keep", "drop"),
+            "decimal": (".", ","),
+        }.items():
             if getattr(self, name) not in words:
-                raise ValueError(
-                    f"{name} must be {' or '.join(map(repr, words))}, got {getattr(self, name)!r}"
-                )
+                said = " or ".join(map(repr, words))
+                raise ValueError(f"{name} must be {said}, got {getattr(self, name)!r}")
         if not isinstance(self.one_hot, (bool, Mapping)):
             raise ValueError(f"one_hot must be True, False or a dict of categories, got {self.one_hot!r}")
-        if self.decimal not in (".", ","):
-            raise ValueError(f"decimal must be '.' or ',', got {self.decimal!r}")
         if self.encoding is not None:
             _check_encoding(self.encoding)
         found: dict[str, str] = {}
@@ -100,13 +99,11 @@ def _names(who: str, given: object) -> tuple[str, ...]:
 
 def _check_encoding(encoding: str) -> None:
     try:
-        known = codecs.lookup(encoding)
+        "".encode(encoding)  # of a codec that is not one of text, as zlib, a LookupError
     except (LookupError, TypeError, ValueError):
-        known = None
-    if known is None or not getattr(known, "_is_text_encoding", True):
         raise ValueError(
             f"encoding must be one that Python knows, as 'utf-8', 'cp1252' or 'utf-16', got {encoding!r}"
-        )
+        ) from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,7 +71,7 @@ def recover_source(
     plain, key = options.to_dict(), options.checkpoint_key(source.n_inputs)
     run = replace(run, journal=open_journal(checkpoint, source.fingerprint, key, __version__))
     with connected(client, source) as cluster:
-        outputs = len(source.target_names) if len(source.target_names) > 1 else None
+        outputs = source.n_outputs
         wanted = sample or sample_size(options.form(source.n_inputs, outputs), source.n_rows)
         summary = survey(source, wanted, cluster, run, outputs)
         samples = replace(checked_samples(summary.X, summary.y, summary.w), names=source.feature_names)
@@ -125,8 +125,8 @@ def survey(source: Source, sample: int, client: object, run: Run, outputs: int |
     must_be_usable(summary, source.selection)
     if len(summary.X) < min(sample, summary.n):  # rows were left out: parts keep a share of those that count
         summary = surveyed(summary.n)
-    columns, usual = rare_columns(summary)
-    if len(columns):
+    columns, usual, _ = rare_columns(summary)
+    if len(columns) and len(summary.X) < summary.n:  # else there are no other rows to find
         progress = _twentieths(run, "pass for rare rows")
         gather = partial(RareRows, columns, usual, seed)
         summary = with_rare_rows(summary, reduce(source, gather, client=client, progress=progress))
