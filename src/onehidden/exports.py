@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,8 @@ from onehidden.atomic import write_atomically
 
 if TYPE_CHECKING:
     from onehidden.network import OneHiddenNet
+
+    Operand = "Tensor | npt.ArrayLike"
 
 __all__ = ["to_latex", "to_onnx", "to_python", "to_sklearn", "to_torch"]
 
@@ -61,6 +63,11 @@ def to_onnx(net: OneHiddenNet, path: str | Path) -> None:
     helper.set_model_props(model, {"activation": net.activation.name})
     onnx.checker.check_model(model, full_check=True)
     write_atomically(Path(path), model.SerializeToString())
+
+
+def _binary(op: str, reverse: bool = False) -> Callable[[Tensor, Operand], Tensor]:
+    """An operator of a tensor and another operand, which is the first one in reverse."""
+    return lambda one, other: one.graph.add(op, *((other, one) if reverse else (one, other)))
 
 
 class Graph:
@@ -113,25 +120,13 @@ class Tensor:
     graph: Graph
     name: str
 
-    def __add__(self, other: Tensor | npt.ArrayLike) -> Tensor:
-        return self.graph.add("Add", self, other)
-
-    def __sub__(self, other: Tensor | npt.ArrayLike) -> Tensor:
-        return self.graph.add("Sub", self, other)
-
-    def __rsub__(self, other: float) -> Tensor:
-        return self.graph.add("Sub", other, self)
-
-    def __mul__(self, other: Tensor | npt.ArrayLike) -> Tensor:
-        return self.graph.add("Mul", self, other)
-
-    def __matmul__(self, other: npt.ArrayLike) -> Tensor:
-        return self.graph.add("MatMul", self, other)
+    __add__ = __radd__ = _binary("Add")
+    __mul__ = __rmul__ = _binary("Mul")
+    __sub__, __rsub__ = _binary("Sub"), _binary("Sub", reverse=True)
+    __matmul__ = _binary("MatMul")
 
     def __neg__(self) -> Tensor:
         return self.graph.add("Neg", self)
-
-    __radd__, __rmul__ = __add__, __mul__
 
 
 def erfc_coefficients(degree: int = 27) -> np.ndarray:

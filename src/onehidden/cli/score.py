@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from onehidden.cli import examples, options
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from onehidden.laws.base import ScoreFunction
 
 
@@ -64,10 +63,12 @@ def command(
     assert isinstance(table, data.Table)
     options.say_notes(table)
     X, names = data.check_arrays(table.X, feature_names=table.feature_names)[0], list(table.feature_names)
-    with progress.waiting(f"{len(X)} rows, {len(names)} inputs: fitting ({estimator})"):
+    with progress.waiting(f"{len(X)} rows, {len(names)} inputs: {estimator}"):
         fitted = _fit(estimator, X, seed)
-    values = _evaluate(fitted, X, order)
-    checks = scores.validity(fitted, X, orders=range(1, order + 1))
+        blocks = np.array_split(X, max(1, len(X) // 2000))  # dense scores of high orders are large
+        orders = range(1, order + 1)
+        values = {m: np.concatenate([fitted.score(block, m) for block in blocks]) for m in orders}
+    checks = scores.validity(fitted, X, orders=orders)
     with atomic_file(out) as place:
         _write(place, values, names)
     summary = {
@@ -76,11 +77,8 @@ def command(
         "inputs": names,
         "estimator": type(fitted).__name__,
         "reason": getattr(fitted, "reason", "asked for"),
-        "compared": [
-            {key: plain(value) for key, value in vars(line).items()}
-            for line in getattr(fitted, "selection", ())
-        ],
-        "checks": [{key: plain(value) for key, value in check.to_dict().items()} for check in checks],
+        "compared": [plain(vars(line)) for line in getattr(fitted, "selection", ())],
+        "checks": [plain(check.to_dict()) for check in checks],
     }
     if as_json:
         click.echo(json.dumps(summary, indent=2, allow_nan=False))
@@ -97,39 +95,18 @@ def _fit(estimator: str, X: np.ndarray, seed: int) -> ScoreFunction:
 
     if estimator == "select":
         return scores.select(X, seed=seed)
-    built = {
-        "gaussian": lambda: scores.GaussianScore(),
-        "mixture": lambda: scores.MixtureScore(seed=seed),
-        "independent": lambda: scores.IndependentScore(seed=seed),
-        "local": lambda: scores.LocalLikelihood(seed=seed),
-        "kernel": lambda: scores.KernelDensityScore(seed=seed),
-    }[estimator]()
-    return built.fit(X)
-
-
-def _evaluate(fitted: ScoreFunction, X: np.ndarray, order: int) -> dict[int, np.ndarray]:
-    """Orders 1 … m in blocks of rows, so that the bar moves; dense, hence small d for high orders."""
-    import numpy as np
-    from rich.console import Console
-    from rich.progress import Progress
-
-    parts: dict[int, list] = {m: [] for m in range(1, order + 1)}
-    blocks = np.array_split(X, max(1, len(X) // 2000))
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("scores", total=len(blocks) * order)
-        for block in blocks:
-            for m in parts:
-                parts[m].append(fitted.score(block, m))
-                bar.advance(task)
-    return {m: np.concatenate(part) for m, part in parts.items()}
+    if estimator == "gaussian":
+        return scores.GaussianScore().fit(X)
+    made = {
+        "mixture": scores.MixtureScore, "independent": scores.IndependentScore,
+        "local": scores.LocalLikelihood, "kernel": scores.KernelDensityScore,
+    }  # fmt: skip
+    return made[estimator](seed=seed).fit(X)
 
 
 def _write(out: Path, values: dict, names: list[str]) -> None:
     """npz: arrays S1, S2, …; Parquet: one column an entry with sorted indices (scores are symmetric)."""
     from itertools import combinations_with_replacement
-
-    import numpy as np
 
     if out.suffix.lower() == ".npz":
         with out.open("wb") as file:  # to a name that ends in .NPZ NumPy would add another .npz
