@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from onehidden.atomic import atomic_folder
 from onehidden.cli import examples, options
+
+if TYPE_CHECKING:
+    from onehidden.recovery import Recovery
 
 
 @click.command(
@@ -38,26 +40,14 @@ from onehidden.cli import examples, options
 @click.option("--dry-run", is_flag=True, help="Only estimate the number of queries.")
 @click.option("--json", "as_json", is_flag=True, help="The certificate as JSON on stdout.")
 def command(
-    model: str | None,
-    url: str | None,
-    n_inputs: int | None,
-    answers: str,
-    answers_file: str | None,
-    batch: int | None,
-    rate: float | None,
-    max_queries: int | None,
-    out: Path | None,
-    force: bool,
-    dry_run: bool,
-    as_json: bool,
-    **typed: Any,
-) -> int:
+    model: str | None, url: str | None, n_inputs: int | None, answers_file: str | None, rate: float | None,
+    out: Path | None, force: bool, dry_run: bool, as_json: bool, **typed: Any,
+) -> int:  # fmt: skip
     """Recover the hidden layer of MODEL (an ONNX file) or of an endpoint by asking it.
 
     Exit code 0 if the answer is exact or consistent, else 1. Ctrl-C ends the search: what was found until
     then is written and shown (exit code 130).
     """
-    from onehidden.atomic import atomic_folder
     from onehidden.cli import progress, runs
     from onehidden.options import Options
     from onehidden.oracle import recover_oracle
@@ -83,22 +73,16 @@ def command(
     if out is not None:
         runs.free_folder(out, force)
     if box is None:
-        box = Endpoint(str(url), answers_file, batch or 1024, rate)
+        box = Endpoint(str(url), answers_file, typed["batch"] or 1024, rate)
     with progress.live(chosen.max_seconds) as listener, progress.interruptible() as stopped:
-        recovery = recover_oracle(
-            box, n_inputs, answers=answers, batch=batch, max_queries=max_queries,
-            **{**typed, "progress": listener},
-        )  # fmt: skip
-    if stopped.is_set():
-        recovery = replace(recovery, message=f"stopped by hand, the best answer so far: {recovery.message}")
+        recovery = recover_oracle(box, n_inputs, **{**typed, "progress": listener})
+    recovery = runs.marked(recovery, stopped)
     if out is not None:
         with atomic_folder(out) as place:
             recovery.save(place)
-    if as_json:
-        click.echo(json.dumps(recovery.to_dict(), allow_nan=False))
-    else:
-        click.echo(f"{recovery.status}: {recovery.message}")
-        click.echo(f"{recovery.network}; {recovery.queries} queries, {recovery.seconds:.1f} s")
-    if stopped.is_set():
-        return 130
-    return 0 if recovery.converged else 1
+    return runs.shown(recovery, stopped, as_json, _show)
+
+
+def _show(recovery: Recovery) -> None:
+    click.echo(f"{recovery.status}: {recovery.message}")
+    click.echo(f"{recovery.network}; {recovery.queries} queries, {recovery.seconds:.1f} s")

@@ -51,16 +51,9 @@ FORMATS = (".csv", ".parquet", ".feather", ".npz", ".npy")
 @click.option("--force", is_flag=True, help="Replace the file that --out names.")
 @click.option("--json", "as_json", is_flag=True, help="Predictions as JSON on stdout.")
 def command(
-    model: Path,
-    file: Path,
-    targets: list[str],
-    interval: str | None,
-    level: float,
-    out: Path | None,
-    force: bool,
-    as_json: bool,
-    **typed: Any,
-) -> int:
+    model: Path, file: Path, targets: list[str], interval: str | None, level: float, out: Path | None,
+    force: bool, as_json: bool, **typed: Any,
+) -> int:  # fmt: skip
     """Predict with the network in MODEL (a .safetensors file or a run folder) at the rows of FILE.
 
     A run folder knows its columns: they are found by name and treated as in the run. A folder of Parquet
@@ -108,11 +101,8 @@ def _opened(model: Path) -> tuple[OneHiddenNet | Recovery, int, dict[str, Any]]:
     from onehidden.network import OneHiddenNet
     from onehidden.recovery import load_recovery
 
-    if not model.is_dir():
-        net = OneHiddenNet.load(model)
-        return net, net.n_inputs, {}
-    weights = model / "model.safetensors"
-    if not weights.is_file():
+    weights = model / "model.safetensors" if model.is_dir() else model
+    if model.is_dir() and not weights.is_file():
         raise ValueError(f"{model} holds no {weights.name}: give a run folder or a .safetensors file")
     if not (model / "recovery.json").is_file():
         net = OneHiddenNet.load(weights)
@@ -173,12 +163,9 @@ class Predictions:
     """
 
     def __init__(
-        self,
-        net: OneHiddenNet | Recovery,
-        table: Table | Source,
-        interval: str | None = None,
+        self, net: OneHiddenNet | Recovery, table: Table | Source, interval: str | None = None,
         level: float = 0.95,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.net, self.table, self.interval, self.level = net, table, interval, level
         self.outputs = output_names(net)
         ends = ("", "_lower", "_upper") if interval else ("",)
@@ -199,34 +186,28 @@ class Predictions:
 
     def _of(self, batch: Batch) -> np.ndarray:
         """Predictions of a batch, each with the ends of its band."""
-        if isinstance(batch.offset, np.ndarray):
-            values: np.ndarray = self.net.predict(batch.X, offset=batch.offset)  # pyright: ignore[reportCallIssue]
-        else:
-            values = self.net.predict(batch.X)
         from onehidden.report.subject import as_indicators
 
+        run: Any = self.net
+        offset = {} if batch.offset is None else {"offset": batch.offset}
+        values: np.ndarray = run.predict(batch.X, **offset)
         y = as_indicators(batch.y, self.classes)
         if y is not None and y.size == values.size:
             self.error.update(y if batch.trials is None else (y.T / batch.trials).T, values)
         parts = [values]
         if self.interval:
-            run: Any = self.net
             parts += run.predict_interval(batch.X, self.level, self.interval, batch.offset)
         return np.stack([part.reshape(len(batch), -1) for part in parts], axis=2).reshape(len(batch), -1)
 
 
 def output_names(net: OneHiddenNet | Recovery) -> tuple[str, ...]:
     """What predictions are called: "prediction", or of several outputs the names of their columns."""
+    from onehidden.report.subject import named_outputs
+
     network: Any = getattr(net, "network", net)
     if network.output.ndim == 1:
         return ("prediction",)
-    options: dict[str, Any] = getattr(net, "options", {})
-    from onehidden.report.subject import label
-
-    named = [*map(label, getattr(net, "classes", ())[1:])] or options.get("target")
-    if isinstance(named, (list, tuple)) and len(named) == network.n_outputs:
-        return tuple(map(str, named))
-    return tuple(f"y{j}" for j in range(network.n_outputs))
+    return named_outputs(net, network.n_outputs) or tuple(f"y{j}" for j in range(network.n_outputs))
 
 
 def scored(net: OneHiddenNet | Recovery, table: Table | Source) -> Error:

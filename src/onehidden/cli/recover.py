@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,26 +47,15 @@ from onehidden.cli.options import as_typed
 @click.option("--scheduler", help="Address of a Dask scheduler whose workers read a folder of Parquet files.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on stdout.")
 def command(
-    file: Path,
-    targets: list[str],
-    weight: str | None,
-    offset: str | None,
-    trials: str | None,
-    out: Path | None,
-    force: bool,
-    checkpoint: Path | None,
-    scheduler: str | None,
-    as_json: bool,
-    **typed: Any,
-) -> int:
+    file: Path, targets: list[str], out: Path | None, force: bool, checkpoint: Path | None,
+    scheduler: str | None, as_json: bool, **typed: Any,
+) -> int:  # fmt: skip
     """Recover the hidden layer behind a table (CSV, Parquet, Feather, npz, a folder of Parquet files).
 
     Prints the units with their standard errors, the checks with advice and the status, and writes a run
     folder: model.safetensors, recovery.json, report.html. Exit code 0 when the status is exact or consistent,
     else 1. Ctrl-C ends the search: the best answer so far is written and shown (exit code 130).
     """
-    from dataclasses import replace
-
     from onehidden import data
     from onehidden.cli import progress, runs, tables
     from onehidden.data.table import targets_in_words
@@ -78,35 +67,25 @@ def command(
     asked = Options.from_arguments(typed)
     folder = runs.free_folder(out or Path(f"{file.stem}-run"), force)
     target: Any = targets if len(targets) > 1 else targets[0]
-    read = {name: value for name, value in typed.items() if name not in asked.arguments()}
-    how = options.given(**read, weight=weight, offset=offset, trials=trials)
+    how = options.given(**{name: value for name, value in typed.items() if name not in asked.arguments()})
     # Workers read parts: with a scheduler even a small file is opened as a stream of them.
     table = data.open(file, target=target, **how, constant="drop", stream=True if scheduler else None)
     options.say_notes(table)
     held = table if isinstance(table, data.Table) else None
-    if held is not None:
-        if asked.family is None and (noticed := notice(held.y)) is not None:
-            click.echo(f"note: {as_typed(noticed.sentence)}", err=True)
+    if held is not None and asked.family is None and (noticed := notice(held.y)) is not None:
+        click.echo(f"note: {as_typed(noticed.sentence)}", err=True)
     # Of a stream the names of the columns, which ``recover`` refuses.
-    extras: dict[str, Any] = {"offset": offset, "trials": trials}
-    if held is not None:
-        extras = {"offset": held.offset, "trials": held.trials}
+    extras = {name: typed[name] if held is None else getattr(held, name) for name in ("offset", "trials")}
     what = f"{table.n_rows} rows, {table.n_inputs} features, {targets_in_words(table.target_names)}"
     hint = "Ctrl-C: the best so far"
     with progress.live(asked.max_seconds, what, hint) as listener, progress.interruptible() as stopped:
         wanted = {**asked.arguments(), "progress": listener}
         recovery = recover(table, **wanted, **extras, checkpoint=checkpoint, client=scheduler)
-    if stopped.is_set():
-        recovery = replace(recovery, message=f"stopped by hand, the best answer so far: {recovery.message}")
     levels = {"one_hot": {name: list(found) for name, found in table.levels.items()}} if table.levels else {}
     source = {"source": str(file), "target": target, "constant": "drop", **how, **levels}
     recovery = replace(recovery, options={**recovery.options, **source})
+    recovery = runs.marked(recovery, stopped)
     runs.write(recovery, folder, held)
-    if as_json:
-        click.echo(json.dumps(recovery.to_dict(), allow_nan=False))
-    else:
-        tables.show(recovery)
+    code = runs.shown(recovery, stopped, as_json, tables.show)
     click.echo(f"{what}; run written to {folder}", err=True)
-    if stopped.is_set():
-        return 130
-    return 0 if recovery.converged else 1
+    return code

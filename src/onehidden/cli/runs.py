@@ -1,11 +1,17 @@
-"""Run folders: model, machine-readable result, report."""
+"""Run folders: model, machine-readable result, report; and the exit code of a run."""
 
 from __future__ import annotations
 
+import json
 import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
 
 from onehidden.atomic import atomic_folder, resolved
 
@@ -16,13 +22,8 @@ if TYPE_CHECKING:
     from onehidden.network import OneHiddenNet
     from onehidden.recovery import Recovery
 
-OURS = (
-    "model.safetensors",
-    "covariance.safetensors",
-    "recovery.json",
-    "report.*",
-    "units.*",
-)  # what a run folder may hold
+# What a run folder may hold.
+OURS = ("model.safetensors", "covariance.safetensors", "recovery.json", "report.*", "units.*")
 
 
 def free_folder(folder: Path, force: bool = False) -> Path:
@@ -87,3 +88,21 @@ def write(
         recovery.save(place)
         recovery.report(place / "report.html", X=X, y=y, truth=truth)
         (place / "units.csv").write_text(to_csv(recovery), encoding="utf-8")
+
+
+def marked(recovery: Recovery, stopped: threading.Event) -> Recovery:
+    """The recovery, whose message says so if it was stopped by hand."""
+    if not stopped.is_set():
+        return recovery
+    return replace(recovery, message=f"stopped by hand, the best answer so far: {recovery.message}")
+
+
+def shown(
+    recovery: Recovery, stopped: threading.Event, as_json: bool, show: Callable[[Recovery], None]
+) -> int:
+    """Print a recovery; the exit code of its command."""
+    if as_json:
+        click.echo(json.dumps(recovery.to_dict(), allow_nan=False))
+    else:
+        show(recovery)
+    return 130 if stopped.is_set() else int(not recovery.converged)

@@ -39,15 +39,9 @@ if TYPE_CHECKING:
 @click.option("--seed", default=0, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The summary as JSON on stdout.")
 def command(
-    file: Path,
-    order: int,
-    estimator: str,
-    out: Path | None,
-    force: bool,
-    seed: int,
-    as_json: bool,
+    file: Path, order: int, estimator: str, out: Path | None, force: bool, seed: int, as_json: bool,
     **typed: Any,
-) -> int:
+) -> int:  # fmt: skip
     """Estimate the score functions S_1 … S_m of the law of a table and write them row by row."""
     from onehidden import data, scores
     from onehidden.atomic import atomic_file

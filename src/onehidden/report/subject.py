@@ -161,13 +161,16 @@ def gather(
 
 def output_names(recovery: Recovered) -> tuple[str, ...]:
     """The names of the outputs: their columns, the classes after the first, y, or numbers."""
+    q = recovery.network.n_outputs
+    return named_outputs(recovery, q) or (("y",) if q == 1 else tuple(f"y{j + 1}" for j in range(q)))
+
+
+def named_outputs(recovery: object, q: int) -> tuple[str, ...]:
+    """The names of q outputs, where the recovery has them."""
     target = dict(getattr(recovery, "options", None) or {}).get("target")
     named = [*map(label, getattr(recovery, "classes", ())[1:])] or target
     named = [named] if isinstance(named, str) else named
-    q = recovery.network.n_outputs
-    if isinstance(named, (list, tuple)) and len(named) == q:
-        return tuple(map(str, named))
-    return ("y",) if q == 1 else tuple(f"y{j + 1}" for j in range(q))
+    return tuple(map(str, named)) if isinstance(named, (list, tuple)) and len(named) == q else ()
 
 
 def label(one: Any) -> str:
