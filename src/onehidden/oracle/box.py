@@ -31,11 +31,9 @@ class Caller:
         fn: Callable[[np.ndarray], npt.ArrayLike],
         max_queries: int | None = None,
         run: Run | None = None,
-        report_every: int = 1 << 16,
     ) -> None:
-        self._fn, self._most, self._run, self._every = fn, max_queries, run, report_every
-        self.queries, self.outputs, self._reported = 0, 0, 0
-        self._reserved, self._timed = 0, True
+        self._fn, self._most, self._run = fn, max_queries, run
+        self.queries, self.outputs, self._reserved, self._timed = 0, 0, 0, True
 
     def reserve(self, count: int = 3400) -> None:
         """Keep some of the queries for the checks of the answer."""
@@ -60,9 +58,6 @@ class Caller:
         if self._run is not None and self._timed and self._run.expired():
             raise BudgetExceeded(_why_ended(self._run))
         self.queries += len(X)
-        if self._run is not None and self.queries - self._reported >= self._every:
-            self._reported = self.queries
-            self._run.report(f"{self.queries} queries", self.queries, float("nan"))
         try:
             answer = self._fn(X.copy())
         except Exception as error:

@@ -26,9 +26,10 @@ from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt, damped_least_squares
 
 
-def small_enough(n: int, d: int, k: int, q: int) -> bool:
-    """Whether a fit to n queries takes less than 1.5 GiB."""
-    return n * (4.0 * d + 12.0 * k + 40.0 * q) <= 1.5 * 2**30
+def most_queries(layer: Layer, room: float = 1.5 * 2**30) -> int:
+    """Queries to which a layer can be fitted in that many bytes."""
+    (k, d), q = layer.weights.shape, len(layer.constant)
+    return int(room / (4 * d + 12 * k + 40 * q))
 
 
 def answers_at(box: BlackBox, U: Points) -> Queries:
@@ -48,9 +49,7 @@ def kink_queries(box: BlackBox, layer: Layer, rng: np.random.Generator, near: fl
     """
     k, d = layer.weights.shape
     n = int(max(400, (4.0 if box.low_precision else 3.0) * (k * (d + 1) + d + 1) + 200))
-    while not small_enough(n, d, k, box.q):
-        n = int(0.9 * n)
-    n = int(min(n / box.share, 0.8 * box.left))  # some are not answered
+    n = int(min(min(n, most_queries(layer)) / box.share, 0.8 * box.left))  # some are not answered
     U = np.empty((n, d), np.float32)
     for begin in range(0, n, 8192):
         part = np.arange(begin, min(begin + 8192, n))
@@ -71,23 +70,18 @@ def transition_queries(
 ) -> Queries:
     """Queries for smooth units, ``each`` times as many as parameters near the hyperplanes, near and far."""
     k, d = layer.weights.shape
-    each = each if small_enough(int(1.5 * each * k * (d + 2)), d, k, box.q) else 1
+    each = each if 1.5 * each * k * (d + 2) <= most_queries(layer) else 1
     around = rng.standard_normal((max(1000, each * k * (d + 2) // 2), d)).astype(np.float32)
     around[: len(around) // 3] *= 2.0
     rows = [around[np.max(np.abs(around), axis=1) <= box.reach]]
     count = each * (d + 2)
-    farthest = {0: 1e4, 1: 1e3}.get(tail.degree, 5.0)  # 1/|a|
+    farthest = 1e3 if tail.degree else 1e4  # 1/|a|
     if box.low_precision:  # distance costs digits that are not there
         farthest = min(farthest, 30.0)
     for a, b in zip(layer.weights, layer.bias, strict=True):
         size = float(np.linalg.norm(a))
-        if tail.sharp:
-            far = np.exp(rng.uniform(np.log(0.5), np.log(farthest), count))
-            side = np.where(np.arange(count) % 2 == 0, 1.0, -1.0)
-            z = side * size * np.exp(rng.uniform(np.log(0.01), np.log(3.0), count))
-        else:
-            far = np.exp(rng.uniform(0.0, np.log(max(farthest / size, 2.0)), count))
-            z = rng.uniform(-4, 4, count)
+        far = np.exp(rng.uniform(0.0, np.log(max(farthest / size, 2.0)), count))
+        z = rng.uniform(-4, 4, count)
         if np.isfinite(box.reach):
             far = np.minimum(far, box.reach / 3)
         point = far[:, None] * rng.standard_normal((count, d))
@@ -100,7 +94,7 @@ DENSE = 1200  # parameters up to which steps are solved by factorisations of J'J
 
 
 class LayerLeastSquares:
-    """The sum of weighted squared residuals of a layer over queries, matrix-free."""
+    """The sum of weighted squared residuals of a layer over queries."""
 
     def __init__(self, layer: Layer, queries: Queries, g: WithSlope) -> None:
         self.layer, self.queries, self.g = layer, queries, g
@@ -112,6 +106,10 @@ class LayerLeastSquares:
 
     def loss(self, theta: Float[np.ndarray, " p"]) -> float:
         return float(np.sum(self.residual(theta) ** 2))
+
+
+class MatrixFreeLayer(LayerLeastSquares):
+    """Its Jacobian as a linear operator."""
 
     def linearise(self, theta: Float[np.ndarray, " p"]) -> LinearisedLayer:
         return LinearisedLayer(self, theta)
@@ -172,14 +170,11 @@ class LinearisedLayer:
         )
 
 
-class DenseLayerLeastSquares:
-    """The same sum of squares with J'J and QR in double precision.
+class DenseLayer(LayerLeastSquares):
+    """J'J and QR in double precision.
 
     In single precision a direction that changes nothing, the length of a row, would seem to change it.
     """
-
-    def __init__(self, problem: LayerLeastSquares) -> None:
-        self._problem, self.loss = problem, problem.loss
 
     def normal_equations(
         self, theta: Float[np.ndarray, " p"], rough: bool = False
@@ -200,15 +195,15 @@ class DenseLayerLeastSquares:
 
     def _blocks(self, theta: Float[np.ndarray, " p"]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Residuals and rows of J, 64 MiB at a time; row n q + j is output j of query n."""
-        problem, layer = self._problem, self._problem.layer.moved(theta)
-        residual, (k, q) = problem.residual(theta), layer.output.shape
+        layer, residual = self.layer.moved(theta), self.residual(theta)
+        k, q = layer.output.shape
         eye = np.eye(q)
         height = max(len(theta) // q + 1, (64 << 20) // (8 * len(theta) * q))
         for begin in range(0, len(residual), height):
             part = slice(begin, begin + height)
-            U = np.asarray(problem.queries.U[part], float)
+            U = np.asarray(self.queries.U[part], float)
             m = len(U)
-            level, slope = problem.g(U @ layer.weights.T + layer.bias)
+            level, slope = self.g(U @ layer.weights.T + layer.bias)
             spread = slope[:, None, :] * layer.output.T  # (m, q, k)
             blocks = [
                 np.einsum("mqk,md->mqkd", spread, U).reshape(m * q, -1),
@@ -218,7 +213,7 @@ class DenseLayerLeastSquares:
             ]
             if layer.linear is not None:
                 blocks.append(np.einsum("md,qr->mqdr", U, eye).reshape(m * q, -1))
-            weight = np.repeat(problem.weight[part, 0], q)
+            weight = np.repeat(self.weight[part, 0], q)
             yield residual[part].ravel(), np.concatenate(blocks, axis=1) * weight[:, None]
 
 
@@ -237,24 +232,23 @@ def fitted(
     the answers hide what a step gains: steps go on until they gain 0.5 %. A descent that leaves ``short``
     times the errors of the answers stopped before the minimum.
     """
-    problem, theta = LayerLeastSquares(layer, queries, g), layer.pack()
-    n, p = queries.Y.size, len(theta)
+    theta, n = layer.pack(), queries.Y.size
+    floor = n * (short * queries.least) ** 2
     solver = LevenbergMarquardt(
         24,
-        floor=n * (short * queries.least) ** 2,
+        floor=floor,
         damping=1e-12,
         rtol=5e-3 if low_precision else 0.5,
         forcing=1e-2,
     )
-    dense = DenseLayerLeastSquares(problem)
-    if p <= DENSE:
-        theta = descend(solver, dense, theta, run, "final optimisation", n).theta
-    else:
-        found = descend(solver, problem, theta, run, "final optimisation", n)
-        theta = found.theta
+    solve_densely = len(theta) <= DENSE
+    if not solve_densely:
+        found = descend(solver, MatrixFreeLayer(layer, queries, g), theta, run, "final optimisation", n)
+        theta, solver = found.theta, replace(solver, rtol=0.2)
         # LSMR stops short where J is ill-conditioned; J'J of 1e12 operations takes about 30 s.
-        if found.loss > n * (short * queries.least) ** 2 and n * float(p) ** 2 <= 1e12:
-            theta = descend(replace(solver, rtol=0.2), dense, theta, run, "final optimisation", n).theta
+        solve_densely = found.loss > floor and n * float(len(theta)) ** 2 <= 1e12
+    if solve_densely:
+        theta = descend(solver, DenseLayer(layer, queries, g), theta, run, "final optimisation", n).theta
     layer = layer.moved(theta)
     return layer.unit_rows(degree) if degree else layer
 
@@ -265,13 +259,13 @@ def simulated_errors(
     """Errors of the parameters for as many draws of the errors of the answers."""
     from scipy.linalg import lstsq
 
-    problem, theta = LayerLeastSquares(layer, queries, g), layer.pack()
+    theta = layer.pack()
     if len(theta) > DENSE:
-        at = problem.linearise(theta)
+        at = LinearisedLayer(MatrixFreeLayer(layer, queries, g), theta)
         noise = (queries.least * rng.standard_normal(queries.Y.size) for _ in range(draws))
         return [layer.moved(damped_least_squares(at, one, forcing=0.03)) for one in noise]
     # With J = QR the steps R^-1 z of normal z are errors of the least-squares solution.
-    upper = DenseLayerLeastSquares(problem).triangle(theta)[0]
+    upper = DenseLayer(layer, queries, g).triangle(theta)[0]
     size = np.linalg.norm(upper, axis=0)
     scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 1e-6 * size.max())
     z = queries.least * rng.standard_normal((len(upper), draws))

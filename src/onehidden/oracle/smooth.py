@@ -19,7 +19,7 @@ from onehidden.oracle.certificate import (
     parameter_errors,
 )
 from onehidden.oracle.domain import EPS, Outputs, PerUnit, Points
-from onehidden.oracle.final_fit import fitted, transition_queries
+from onehidden.oracle.final_fit import fitted, kink_queries, transition_queries
 from onehidden.oracle.layer import Layer, Queries, WithSlope, with_slope
 from onehidden.oracle.lines import Kinks, distant_line
 from onehidden.oracle.signs import solve_signs
@@ -81,7 +81,7 @@ def _fitted_certificate(
         for i in np.flatnonzero(~live)
     ]
     layer = layer.units(np.flatnonzero(live))
-    queries = transition_queries(box, layer, tail, rng)
+    queries = kink_queries(box, layer, rng) if tail.sharp else transition_queries(box, layer, tail, rng)
     layer = _with_outputs(layer, queries, with_slope(g))
     layer = fitted(layer, queries, with_slope(g), run, g.homogeneity, box.low_precision)
     errors = parameter_errors(layer, queries, with_slope(g), rng, g.homogeneity, box)

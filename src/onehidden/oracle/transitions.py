@@ -35,10 +35,6 @@ class Tail:
     left: np.ndarray  # coefficients of P_- by rising power
     right: np.ndarray
 
-    def excess(self, z: np.ndarray) -> np.ndarray:
-        """g minus its two asymptotes, which change over at the root."""
-        return self.activation(z) - np.where(z > self.root, polyval(z, self.right), polyval(z, self.left))
-
     def inverse(self, heights: np.ndarray) -> np.ndarray:
         """z with g(z) = heights for a monotone step; NaN outside the range."""
         low, high = np.full(np.shape(heights), -40.0), np.full(np.shape(heights), 40.0)
@@ -76,9 +72,9 @@ def tail_of(activation: Activation) -> Tail | None:
             pure = jump * polypow([-root, 1.0], degree)
             if np.max(np.abs(pure - change)) > 1e-6 * abs(jump):
                 return None
-        tail = Tail(activation, degree, jump, root, False, left, right)
         near = root + np.concatenate([-np.geomspace(1e-3, 30, 30), np.geomspace(1e-3, 30, 30)])
-        sharp = bool(np.max(np.abs(tail.excess(near))) < 1e-12 * 30**degree)
+        excess = activation(near) - np.where(near > root, polyval(near, right), polyval(near, left))
+        sharp = bool(np.max(np.abs(excess)) < 1e-12 * 30**degree)
         return Tail(activation, degree, jump, root, sharp, left, right)
     return None
 
@@ -94,7 +90,7 @@ def _fitted_polynomial(activation: Activation, z: np.ndarray, degree: int) -> np
     """Coefficients of the polynomial through g at z, if there is one of this degree."""
     y, unit = activation(z), 60.0
     powers = np.vander(z / unit, degree + 1, increasing=True)
-    weight = 1 / (np.abs(z) / unit) ** degree  # far values are large: fit them relatively
+    weight = (unit / np.abs(z)) ** degree  # far values are large: fit them relatively
     solved = np.linalg.lstsq(powers * weight[:, None], y * weight, rcond=None)[0]
     size = max(float(np.max(np.abs(y * weight))), 1e-3)
     if np.max(np.abs(powers @ solved - y) * weight) > 1e-12 * size:
