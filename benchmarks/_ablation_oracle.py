@@ -170,7 +170,10 @@ class Stage:
     patches: dict[str, Any]
 
 
-def _no_errors(layer: Any, *rest: Any) -> certificate.Errors:
+def _no_errors(box: Any, layer: Any, *rest: Any, in_u: bool = False) -> certificate.Errors:
+    """No errors while kinks are searched for."""
+    if not in_u:
+        return certificate.parameter_errors(box, layer, *rest)
     zero = np.zeros(layer.k)
     return certificate.Errors(zero, zero, zero, np.zeros(layer.output.shape[1]))
 
@@ -204,7 +207,7 @@ STAGES: dict[str, Stage] = {
         KINKED, {"pieces._kinked_zones": lambda t, y, error, gaps, arms: _ZONES(t, y, error, gaps, (1,))}
     ),
     "kinked: further mixtures": Stage(
-        ["relu, single, 4 outputs", "softmax, single"], {"box.BlackBox.mix_anew": lambda box, rng: None}
+        ["relu, single, 4 outputs", "softmax, single"], {"box.BlackBox.mix_anew": lambda box: None}
     ),
     "kinked: far queries for absolute errors": Stage(
         LOW, {"box.BlackBox.exact_far_away": property(lambda box: 1.0)}

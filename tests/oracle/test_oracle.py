@@ -72,13 +72,12 @@ def test_signs_are_found_and_a_wrong_target_is_refused(k, rank):
 @pytest.mark.parametrize("name", ["softplus", "squared_relu", "tanh"])
 def test_units_along_a_distant_line_are_those_of_the_box(name):
     net = teacher(name, 10, 4)
-    rng = np.random.default_rng(1)
     box = BlackBox(box_of(net), np.zeros(4), np.ones(4))
     with double():
         tail = tail_of(net.activation)
-        measure_box(box, Answers.VALUE, rng)
-        line = distant_line(box, 2.0 if tail.sharp else 1e5, rng, 20.0)
-        found = units_along(box, line, tail, rng)
+        measure_box(box, Answers.VALUE)
+        line = distant_line(box, 2.0 if tail.sharp else 1e5, 20.0)
+        found = units_along(box, line, tail)
     assert len(found) >= 6
     rows, bias = net.weights, net.bias
     if tail.sharp:
@@ -87,7 +86,7 @@ def test_units_along_a_distant_line_are_those_of_the_box(name):
     for row, offset in zip(found.weights, found.bias, strict=True):
         off = [np.linalg.norm(s * row - rows, axis=1) + np.abs(s * offset - bias) for s in (1, -1)]
         assert np.min(off) < 1e-3
-    assert len(units_along(box, line, tail, rng, most=2)) == 0
+    assert len(units_along(box, line, tail, most=2)) == 0
 
 
 @pytest.mark.parametrize("name", NAMES)

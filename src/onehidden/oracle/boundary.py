@@ -83,19 +83,17 @@ class Labels:
         return np.where(good, 0.5 * (low + high), np.nan)
 
 
-def flat_piece(
-    labels: Labels, point: Vector, along: Vector, arm: float, rng: np.random.Generator
-) -> Piece | None:
+def flat_piece(labels: Labels, point: Vector, along: Vector, arm: float) -> Piece | None:
     """The piece of the boundary at a point, where the label rises along a direction; None if it is not flat.
 
     Queries go ``arm`` to the sides at first; arms that meet a kink are shortened.
     """
     first = 1e-4 * arm  # the first normal is measured close to the point, to about 1e-4
-    rough = _rough_normal(labels, point, along, first, rng)
+    rough = _rough_normal(labels, point, along, first)
     if rough is None:
         return None
     d = len(point)
-    axes = np.linalg.qr(np.column_stack([rough, rng.standard_normal((d, d - 1))]))[0].T[1:]
+    axes = np.linalg.qr(np.column_stack([rough, labels.box.rng.standard_normal((d, d - 1))]))[0].T[1:]
     everywhere, beside = np.repeat(rough[None], d - 1, axis=0), 0.02
     on = labels.crossing(point[None], rough[None], np.array([-beside * first]), np.array([beside * first]))
     if not np.isfinite(on[0]):
@@ -123,12 +121,10 @@ def flat_piece(
     return Piece(normal, -float(normal @ point), point, rounding * float(np.linalg.norm(1 / step)))
 
 
-def _rough_normal(
-    labels: Labels, point: Vector, along: Vector, arm: float, rng: np.random.Generator
-) -> Vector | None:
+def _rough_normal(labels: Labels, point: Vector, along: Vector, arm: float) -> Vector | None:
     """The normal to a few digits, from heights along a direction that may be far from it."""
     d = len(point)
-    axes = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    axes = np.linalg.qr(labels.box.rng.standard_normal((d, d)))[0]
     found, room = np.full(d, np.nan), 64 * arm
     for _ in range(9):
         j = np.flatnonzero(~np.isfinite(found))

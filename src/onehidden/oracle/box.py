@@ -29,8 +29,8 @@ class Caller:
     def __init__(
         self,
         fn: Callable[[np.ndarray], npt.ArrayLike],
-        max_queries: int | None = None,
-        run: Run | None = None,
+        max_queries: int | None,
+        run: Run,
     ) -> None:
         self._fn, self._most, self._run = fn, max_queries, run
         self.queries, self.outputs, self._reserved, self._timed = 0, 0, 0, True
@@ -55,7 +55,7 @@ class Caller:
         """Answers at rows of x; a row that fn does not understand is NaN, once it has answered others."""
         if self._most is not None and self.queries + len(X) > self._most:
             raise BudgetExceeded(f"the {self._most + self._reserved} queries allowed are used up")
-        if self._run is not None and self._timed and self._run.expired():
+        if self._timed and self._run.expired():
             raise BudgetExceeded(_why_ended(self._run))
         self.queries += len(X)
         try:
@@ -135,7 +135,9 @@ class BlackBox:
         max_queries: int | None = None,
         run: Run | None = None,
     ) -> None:
-        self.caller, self.center, self.scale = Caller(fn, max_queries, run), center, scale
+        self.run = Run() if run is None else run
+        self.rng = self.run.rng("queries")
+        self.caller, self.center, self.scale = Caller(fn, max_queries, self.run), center, scale
         everywhere = np.full(len(center), np.inf)
         self.domain = Domain(-everywhere, everywhere) if domain is None else domain
         most = max(1, (32 << 20) // (8 * len(center)))  # 32 MiB of inputs in one call
@@ -224,21 +226,21 @@ class BlackBox:
         room = np.minimum(self.domain.high - X, X - self.domain.low) / self.scale
         return np.min(room[:, self.domain.free], axis=1)
 
-    def typical(self, count: int, rng: np.random.Generator) -> Points:
+    def typical(self, count: int) -> Points:
         """Rows of u, normal around the centre; coordinates that leave the domain are redrawn inside it."""
-        U = rng.standard_normal((count, self.d))
+        U = self.rng.standard_normal((count, self.d))
         if not self.domain.bounded and not self.domain.whole:
             return U
         low, high = ((end - self.center) / self.scale for end in (self.domain.low, self.domain.high))
         low, high = np.maximum(low, -3.0), np.minimum(high, 3.0)
-        U = np.where((U < low) | (U > high), low + (high - low) * rng.random(U.shape), U)
+        U = np.where((U < low) | (U > high), low + (high - low) * self.rng.random(U.shape), U)
         return (self.domain.within(self.inputs(U)) - self.center) / self.scale
 
-    def answered(self, count: int, rng: np.random.Generator, far: float = 1.0) -> tuple[Points, Outputs]:
+    def answered(self, count: int, far: float = 1.0) -> tuple[Points, Outputs]:
         """Typical rows of u, ``far`` times as far from the centre, that were answered, and all outputs."""
         U, Y = np.zeros((0, self.d)), np.zeros((0, self.q))
         for _ in range(8 if self.share < 1 else 1):
-            more = far * self.typical(count, rng)
+            more = far * self.typical(count)
             answers = self.outputs(more)
             good = finite(answers)
             U, Y = np.concatenate([U, more[good]]), np.concatenate([Y, answers[good]])
@@ -246,10 +248,10 @@ class BlackBox:
                 break
         return U[:count], Y[:count]
 
-    def mix_anew(self, rng: np.random.Generator) -> None:
+    def mix_anew(self) -> None:
         """Draw another mixture of the outputs, of the same size."""
         if self.q > 1:
-            other = np.where(self.mix != 0, rng.standard_normal(self.q), 0.0)
+            other = np.where(self.mix != 0, self.rng.standard_normal(self.q), 0.0)
             self.mix = other * (np.linalg.norm(self.mix) / np.linalg.norm(other))
 
     def inputs(self, U: Points) -> Points:
@@ -294,7 +296,7 @@ class BlackBox:
             self._difference = None
 
     def _values(self, U: Points) -> Outputs:
-        if self._difference is None:
+        if self._difference is None or self._difference[1] == 0:
             return self._answers(U)
         step, order = self._difference
         parts = [

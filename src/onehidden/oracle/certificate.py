@@ -44,20 +44,15 @@ class Errors:
 
 
 def parameter_errors(
-    layer: Layer,
-    queries: Queries,
-    g: WithSlope,
-    rng: np.random.Generator,
-    degree: int | None,
-    box: BlackBox | None = None,
+    box: BlackBox, layer: Layer, queries: Queries, g: WithSlope, degree: int | None, in_u: bool = False
 ) -> Errors:
     """Errors of the parameters of a fitted layer in u, from a few draws of the errors of the answers.
 
     Where g is homogeneous of some ``degree``, the length of a row and the outputs of its unit are one number.
-    With a ``box`` the errors are those in x, where an input of little spread has a large share.
+    They are errors in x, where an input of little spread has a large share, or ``in_u``.
     """
     d = layer.weights.shape[1]
-    scale, center = (np.ones(d), np.zeros(d)) if box is None else (box.scale, box.center)
+    scale, center = (np.ones(d), np.zeros(d)) if in_u else (box.scale, box.center)
 
     def in_x(one: Layer) -> tuple[UnitRows, PerUnit]:
         rows = one.weights / scale
@@ -70,7 +65,7 @@ def parameter_errors(
     size = np.linalg.norm(rows, axis=1)
     reach = np.maximum(size, np.abs(bias))
     squares, constant = np.zeros((3, layer.k)), np.zeros(layer.output.shape[1])
-    for move in simulated_errors(layer, queries, g, draws, rng):
+    for move in simulated_errors(layer, queries, g, draws, box.rng):
         tilted, shifted = in_x(move)
         along = np.sum(tilted * rows, axis=1) / size**2 if degree else np.zeros(layer.k)
         squares[0] += np.sum((tilted - along[:, None] * rows) ** 2, axis=1) / size**2
@@ -121,7 +116,6 @@ def layer_certificate(
     errors: Errors | None,
     activation: Activation,
     box: BlackBox,
-    rng: np.random.Generator,
     hidden: int | None,
     checks: list[Check],
     left_out: Sequence[str] = (),
@@ -134,7 +128,7 @@ def layer_certificate(
     g, counted = with_slope(activation), count_checks(layer.k, hidden, left_out)
     network = layer.network(box, activation)
     if queries is None:
-        U, Y = box.answered(int(min(400, 0.3 * box.left)), rng)
+        U, Y = box.answered(int(min(400, 0.3 * box.left)))
     else:
         U, Y = queries.U[:6000], queries.Y[:6000]
         size = np.linalg.norm(U, axis=1)
@@ -145,7 +139,7 @@ def layer_certificate(
     bound = rounding_of(float(np.max(np.max(np.abs(Y), axis=0) / spread)), 1.0, box.rounding).exact
     advice = "share of std(y) left: the network gives the answers to rounding"
     fit = at_most("fit", rms, bound, advice, About.FIT)
-    fresh, farthest = fresh_check(network, box, rng)
+    fresh, farthest = fresh_check(network, box)
     remarks = [f"dead units: {counted[0].advice}"] if counted[0].value else []
     remarks.append(f"fresh queries lie within {farthest:g} scales of the centre")
     if errors is not None:
@@ -176,14 +170,14 @@ def layer_certificate(
     )
 
 
-def fresh_check(network: OneHiddenNet, box: BlackBox, rng: np.random.Generator) -> tuple[Check, float]:
+def fresh_check(network: OneHiddenNet, box: BlackBox) -> tuple[Check, float]:
     """Whether queries that were not used to fit are answered alike; and how far away they lie."""
     found, farthest, count = [], 0.0, 0
     for distance, most in ((1, 2000), (10, 500), (100, 500)):
         most = int(min(most, 0.5 * box.left))
         if (distance > 1 and distance * 3.0 > box.reach) or most < 10:
             continue
-        X = box.domain.within(box.inputs(box.typical(most, rng) * distance))
+        X = box.domain.within(box.inputs(box.typical(most) * distance))
         Y = box.outputs((X - box.center) / box.scale)
         X, Y = X[finite(Y)], Y[finite(Y)]
         if not len(X):

@@ -10,14 +10,12 @@ from onehidden.oracle.box import BlackBox, OutputPrecision
 from onehidden.oracle.domain import EPS, Outputs, PerPoint, Points
 
 
-def measure_box(
-    box: BlackBox, answers: Answers, rng: np.random.Generator, count: int = 256, noise: float = 1e-3
-) -> Answers:
+def measure_box(box: BlackBox, answers: Answers, count: int = 256, noise: float = 1e-3) -> Answers:
     """Set mixture, reading, precision, level and reach of the box; refuse what cannot be recovered from.
 
     ``count`` typical queries begin; repeated answers may differ by ``noise`` of std(y).
     """
-    U = box.typical(count, rng)
+    U = box.typical(count)
     first = box.outputs(U[:2])  # a function that fails is reported after two queries
     y = np.concatenate([first, box.outputs(U[2:])])
     if not finite(y).any():
@@ -27,7 +25,7 @@ def measure_box(
         _check_labels(box, U, y)
         return kind
     if kind is Answers.PROBABILITY:
-        y = _read_probabilities(box, y, rng)
+        y = _read_probabilities(box, y)
     good = finite(y)
     box.share = float(good.mean())
     if box.share < 0.2:
@@ -39,7 +37,7 @@ def measure_box(
         raise ValueError(f"fn is constant ({y[0, 0]:g}) on its region: there is nothing to recover from it")
     if y.shape[1] > 1:  # every output in units of its own spread
         box.units = np.where(live, spread, 1.0)
-        box.mix = np.where(live, rng.standard_normal(y.shape[1]), 0.0)
+        box.mix = np.where(live, box.rng.standard_normal(y.shape[1]), 0.0)
         y, spread = y / box.units, spread / box.units
     drift = np.nan_to_num(box.outputs(U[::-1])[::-1] - y)
     if np.any(np.abs(drift) > noise * spread):
@@ -48,8 +46,8 @@ def measure_box(
             f"{noise:g} of its spread (sample a noisy function once and use recover(X, y))"
         )
     box.level = float(np.max(np.abs(y @ box.mix)))
-    _measure_reach(box, rng)
-    box.precision = _measured_precision(box, U, y, drift, rng)
+    _measure_reach(box)
+    box.precision = _measured_precision(box, U, y, drift)
     return kind
 
 
@@ -76,9 +74,9 @@ def _check_labels(box: BlackBox, U: Points, y: Outputs) -> None:
     box.level = float(labels[1])
 
 
-def _read_probabilities(box: BlackBox, p: Outputs, rng: np.random.Generator) -> Float[np.ndarray, "n v"]:
+def _read_probabilities(box: BlackBox, p: Outputs) -> Float[np.ndarray, "n v"]:
     """The log-odds of the first answers p; all further answers of the box are read that way."""
-    far = [box.outputs(box.typical(64, rng) * distance) for distance in (3.0, 10.0, 30.0)]
+    far = [box.outputs(box.typical(64) * distance) for distance in (3.0, 10.0, 30.0)]
     box.reading = LogOdds.of(np.concatenate([p, *far]))
     y = box.reading(p)
     if finite(y).mean() < 0.2:
@@ -91,7 +89,7 @@ def _read_probabilities(box: BlackBox, p: Outputs, rng: np.random.Generator) -> 
     return y
 
 
-def _measure_reach(box: BlackBox, rng: np.random.Generator) -> None:
+def _measure_reach(box: BlackBox) -> None:
     """Keep queries where they are answered as well as near the centre."""
     # Probabilities lose their digits on one side only: elsewhere queries go on being answered.
     partly = box.share < 1 or box.reading is not None
@@ -99,7 +97,7 @@ def _measure_reach(box: BlackBox, rng: np.random.Generator) -> None:
     for distance in (3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5, 1e6, 1e7):
         if 3 * distance > box.reach:
             return
-        U = box.typical(64 if partly else 16, rng) * distance
+        U = box.typical(64 if partly else 16) * distance
         share = float(finite(box.outputs(U)).mean())
         if share < (0.5 * box.share if partly else 1.0):
             box.keep_within(last)
@@ -109,23 +107,21 @@ def _measure_reach(box: BlackBox, rng: np.random.Generator) -> None:
             box.share = min(box.share, share)
 
 
-def _measured_precision(
-    box: BlackBox, U: Points, y: Outputs, drift: Outputs, rng: np.random.Generator
-) -> OutputPrecision:
+def _measured_precision(box: BlackBox, U: Points, y: Outputs, drift: Outputs) -> OutputPrecision:
     """From repeated queries, from neighbouring ones near and far, and from the format of the answers."""
     formats = [stored_precision(column) for column in (y * box.units).T] if box.reading is None else []
     weight = box.mix / box.units
     absolute = float(np.sqrt(sum((f.absolute * m) ** 2 for f, m in zip(formats, weight, strict=False))))
     relative = max([EPS, *(f.relative for f in formats)])
     repeated = float(np.std(drift @ box.mix)) / np.sqrt(2)
-    near = _error_of_neighbours(box, U[:32], rng)
+    near = _error_of_neighbours(box, U[:32])
     if repeated > 0.3 * near and repeated > 0:
         absolute, near = float(np.hypot(absolute, repeated)), 0.0
     if absolute == 0 and np.isinf(box.reach):
         V = 1e4 * U[:32]  # where the relative part is seen alone
         size = float(np.max(np.abs(box.mixture(V))))
         if size > 0:
-            relative = max(relative, _error_of_neighbours(box, V, rng) / size)
+            relative = max(relative, _error_of_neighbours(box, V) / size)
         rest = near**2 - (relative * box.level) ** 2
         if rest > (3 * relative * box.level) ** 2:
             absolute = float(np.sqrt(rest))
@@ -153,28 +149,29 @@ def stored_precision(y: PerPoint) -> OutputPrecision:
     return OutputPrecision()
 
 
-def third_differences(y: Float[np.ndarray, "s n"]) -> PerPoint:
-    """(n,) standard errors from answers at s equal tiny steps: anything smooth leaves h³."""
+def third_differences(box: BlackBox, U: Points, steps: Points) -> PerPoint:
+    """Standard errors of answers around rows of u: over tiny steps h anything smooth leaves h³."""
+    y = box.mixture(np.stack([U + j * steps for j in range(16)]))
     return np.sqrt(np.mean(np.diff(y, n=3, axis=0) ** 2, axis=0) / 20)  # variance 1 + 9 + 9 + 1
 
 
-def _error_of_neighbours(box: BlackBox, U: Points, rng: np.random.Generator) -> float:
-    """Standard error of answers around rows of u, from third differences over a tiny step.
+def _error_of_neighbours(box: BlackBox, U: Points) -> float:
+    """Standard error of answers around rows of u.
 
     Neighbours in single precision share their rounding: where the first step shows low precision, a longer
     one is taken, which leaves a tenth of that rounding (h³) of anything smooth.
     """
-    v = rng.standard_normal(U.shape)
+    v = box.rng.standard_normal(U.shape)
     v *= np.linalg.norm(U, axis=1, keepdims=True) / np.linalg.norm(v, axis=1, keepdims=True)
     level, error = max(float(np.nanmax(np.abs(box.mixture(U)))), np.finfo(float).tiny), 0.0
     step = 1e-6
     for _ in range(2):
-        y = box.mixture(np.stack([U + j * step * v for j in range(16)]))
-        y = y[:, np.all(np.isfinite(y), axis=0)]
-        if y.shape[1] < len(U) // 2:
+        found = third_differences(box, U, step * v)
+        found = found[np.isfinite(found)]
+        if len(found) < len(U) // 2:
             break
         # A place in a transition, or across a kink, is not typical.
-        error = max(error, float(np.quantile(third_differences(y), 0.6)))
+        error = max(error, float(np.quantile(found, 0.6)))
         if error < 1e-12 * level:
             break
         step = min(0.3 * (error / level) ** (1 / 3), 0.02)

@@ -22,7 +22,6 @@ from onehidden.oracle.box import BlackBox
 from onehidden.oracle.domain import Outputs, Points
 from onehidden.oracle.layer import ROWS, Layer, Queries, WithSlope
 from onehidden.oracle.transitions import Tail
-from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt, damped_least_squares
 
 
@@ -41,7 +40,7 @@ def answers_at(box: BlackBox, U: Points) -> Queries:
     return Queries(U, Y, box.error_at(U, Y))
 
 
-def kink_queries(box: BlackBox, layer: Layer, rng: np.random.Generator, near: float = 0.5) -> Queries:
+def kink_queries(box: BlackBox, layer: Layer, near: float = 0.5) -> Queries:
     """Queries for kinked units with rows of length one: typical ones, and a share near the hyperplanes.
 
     The singular values of a random Jacobian lie in 1 +- (parameters / queries)^1/2: with three times as many
@@ -53,7 +52,7 @@ def kink_queries(box: BlackBox, layer: Layer, rng: np.random.Generator, near: fl
     U = np.empty((n, d), np.float32)
     for begin in range(0, n, 8192):
         part = np.arange(begin, min(begin + 8192, n))
-        rows = box.typical(len(part), rng)
+        rows = box.typical(len(part))
         # Moved along its row by its bias: the unit sees them as if its hyperplane went through the centre.
         rows -= np.where(part >= (1 - near) * n, layer.bias[part % k], 0.0)[:, None] * layer.weights[part % k]
         # From far away absolute errors are small beside the answers: rows are determined there. Beyond 1e4
@@ -65,13 +64,11 @@ def kink_queries(box: BlackBox, layer: Layer, rng: np.random.Generator, near: fl
     return answers_at(box, U)
 
 
-def transition_queries(
-    box: BlackBox, layer: Layer, tail: Tail, rng: np.random.Generator, each: int = 2
-) -> Queries:
+def transition_queries(box: BlackBox, layer: Layer, tail: Tail, each: int = 2) -> Queries:
     """Queries for smooth units, ``each`` times as many as parameters near the hyperplanes, near and far."""
     k, d = layer.weights.shape
     each = each if 1.5 * each * k * (d + 2) <= most_queries(layer) else 1
-    around = rng.standard_normal((max(1000, each * k * (d + 2) // 2), d)).astype(np.float32)
+    around = box.rng.standard_normal((max(1000, each * k * (d + 2) // 2), d)).astype(np.float32)
     around[: len(around) // 3] *= 2.0
     rows = [around[np.max(np.abs(around), axis=1) <= box.reach]]
     count = each * (d + 2)
@@ -80,11 +77,11 @@ def transition_queries(
         farthest = min(farthest, 30.0)
     for a, b in zip(layer.weights, layer.bias, strict=True):
         size = float(np.linalg.norm(a))
-        far = np.exp(rng.uniform(0.0, np.log(max(farthest / size, 2.0)), count))
-        z = rng.uniform(-4, 4, count)
+        far = np.exp(box.rng.uniform(0.0, np.log(max(farthest / size, 2.0)), count))
+        z = box.rng.uniform(-4, 4, count)
         if np.isfinite(box.reach):
             far = np.minimum(far, box.reach / 3)
-        point = far[:, None] * rng.standard_normal((count, d))
+        point = far[:, None] * box.rng.standard_normal((count, d))
         point += ((tail.root + z - point @ a - b) / size**2)[:, None] * a
         rows.append(point[np.max(np.abs(point), axis=1) <= box.reach].astype(np.float32))
     return answers_at(box, np.vstack(rows))
@@ -218,13 +215,7 @@ class DenseLayer(LayerLeastSquares):
 
 
 def fitted(
-    layer: Layer,
-    queries: Queries,
-    g: WithSlope,
-    run: Run,
-    degree: int | None,
-    low_precision: bool,
-    short: float = 3.0,
+    box: BlackBox, layer: Layer, queries: Queries, g: WithSlope, degree: int | None, short: float = 3.0
 ) -> Layer:
     """The layer in u after the final optimisation in all its parameters.
 
@@ -238,17 +229,17 @@ def fitted(
         24,
         floor=floor,
         damping=1e-12,
-        rtol=5e-3 if low_precision else 0.5,
+        rtol=5e-3 if box.low_precision else 0.5,
         forcing=1e-2,
     )
     solve_densely = len(theta) <= DENSE
     if not solve_densely:
-        found = descend(solver, MatrixFreeLayer(layer, queries, g), theta, run, "final optimisation", n)
+        found = descend(solver, MatrixFreeLayer(layer, queries, g), theta, box.run, "final optimisation", n)
         theta, solver = found.theta, replace(solver, rtol=0.2)
         # LSMR stops short where J is ill-conditioned; J'J of 1e12 operations takes about 30 s.
         solve_densely = found.loss > floor and n * float(len(theta)) ** 2 <= 1e12
     if solve_densely:
-        theta = descend(solver, DenseLayer(layer, queries, g), theta, run, "final optimisation", n).theta
+        theta = descend(solver, DenseLayer(layer, queries, g), theta, box.run, "final optimisation", n).theta
     layer = layer.moved(theta)
     return layer.unit_rows(degree) if degree else layer
 

@@ -26,7 +26,6 @@ from onehidden.oracle.pieces import continued, kinks_of, straight_pieces
 from onehidden.oracle.signs import solve_signs
 from onehidden.oracle.transitions import Tail
 from onehidden.refused import Refused
-from onehidden.run import Run
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,23 +43,21 @@ class KinkedLayer:
     cut_short: str = ""  # why the search ended early, "" if it did not
 
 
-def kinked_layer(
-    box: BlackBox, hidden: int | None, run: Run, rng: np.random.Generator, rounds: int = 3
-) -> KinkedLayer | None:
+def kinked_layer(box: BlackBox, hidden: int | None, rounds: int = 3) -> KinkedLayer | None:
     """Every kink of the box that can be found within its budget; None if there is none.
 
     Each round surveys what the layer of the round before leaves of the box, and fits all parameters.
     """
     found: KinkedLayer | None = None
     try:
-        U, Y = box.answered(max(1000, 2 * box.d) if box.low_precision else 1000, rng)
+        U, Y = box.answered(max(1000, 2 * box.d) if box.low_precision else 1000)
         for _ in range(rounds):
             left, idle, low = np.inf, 0, box.low_precision
-            for more in _survey(box, found, hidden, run, rng):
+            for more in _survey(box, found, hidden):
                 if low and len(U) > box.d + 100:
                     more = replace(more, layer=confirmed(box, more.layer, more.bias_error, U, Y))
                 now = _left_over(more.layer, U, Y)
-                run.report(f"{more.layer.k} units of lines", more.lines, now**2)
+                box.run.report(f"{more.layer.k} units of lines", more.lines, now**2)
                 idle = 0 if now < 0.8 * left else idle + 1
                 if idle == 0 or not low:
                     found, left = more, now
@@ -71,7 +68,7 @@ def kinked_layer(
                     break
             if found is None or found.layer.k == 0 or left > 0.3:
                 return found
-            found = _optimised(box, found, run, rng)
+            found = _optimised(box, found)
             size = float(np.max(np.abs(Y) / np.maximum(Y.std(axis=0), 1e-300)))
             if _left_over(found.layer, U, Y) <= 3 * max(1e-11, box.rounding * size):
                 return found
@@ -88,8 +85,6 @@ def _survey(
     box: BlackBox,
     before: KinkedLayer | None,
     hidden: int | None,
-    run: Run,
-    rng: np.random.Generator,
     lines: int = 16,
     chords: int = 32,
 ) -> Iterator[KinkedLayer]:
@@ -98,16 +93,16 @@ def _survey(
     There are ``lines`` lines at most, or ``chords`` of a bounded domain, of which each meets some units only.
     """
     bounded, base = box.domain.bounded, None if before is None else before.layer
-    basis = np.linalg.qr(rng.standard_normal((box.d, box.d)))[0]
+    basis = np.linalg.qr(box.rng.standard_normal((box.d, box.d)))[0]
     kinks, curved, quiet = Kinks.none(box.d, box.q), 0, 0
     broken = crowded = np.zeros((0, box.d))
     # Far away absolute errors are small beside the answers.
     radius = float(np.sqrt(box.d)) * box.exact_far_away
     for number in range(1, 1 + (chords if bounded else lines)):
         if number > 1 and box.low_precision:
-            box.mix_anew(rng)  # a unit that this mixture hides shows in another
+            box.mix_anew()  # a unit that this mixture hides shows in another
         box.known = None if base is None else (lambda U: base.predict(U, half_absolute))
-        line = random_line(box, radius, rng)
+        line = random_line(box, radius)
         pieces = straight_pieces(box, line)
         if pieces is None:
             curved += 1
@@ -115,7 +110,7 @@ def _survey(
             known = pieces.explained(kinks, box.mix)
             crowded = line.at(pieces.place[~pieces.single & ~known & ~pieces.unanswered])
             new, _ = kinks_of(box, pieces, ~known, basis)
-            real = ~(continued(box, new, float(np.linalg.norm(line.start)), rng) < 0.5)
+            real = ~(continued(box, new, float(np.linalg.norm(line.start))) < 0.5)
             broken = np.concatenate([broken, new.point[~real]])
             kinks = kinks.merged(new.at(np.flatnonzero(real)))
             quiet = quiet + 1 if len(new) == 0 and len(crowded) == 0 else 0
@@ -123,9 +118,9 @@ def _survey(
         if base is not None:
             zero, none = np.zeros(base.k), np.zeros(base.weights.shape)
             every = Kinks(base.weights, base.bias, base.output, zero, zero, none, zero).merged(kinks)
-        run.report(f"line {number}, {len(every)} units", box.queries, float("nan"))
+        box.run.report(f"line {number}, {len(every)} units", box.queries, float("nan"))
         yield KinkedLayer(
-            _with_affine_part(box, every, rng), every.bias_error, broken, crowded, number, curved, quiet,
+            _with_affine_part(box, every), every.bias_error, broken, crowded, number, curved, quiet,
             None if before is None else before.queries,
         )  # fmt: skip
         enough = hidden is None or len(every) >= hidden
@@ -133,17 +128,17 @@ def _survey(
             break
 
 
-def _with_affine_part(box: BlackBox, kinks: Kinks, rng: np.random.Generator) -> Layer:
+def _with_affine_part(box: BlackBox, kinks: Kinks) -> Layer:
     """The layer of the kinks, with L and c by least squares on 5/4 d queries.
 
     Far away absolute errors are small, and biases of low precision matter little.
     """
     layer = Layer(kinks.weights, kinks.bias, kinks.output, np.zeros(box.q))
     count, far = box.d + 8 + box.d // 4, box.exact_far_away
-    U, Y = box.answered(count, rng, far)
+    U, Y = box.answered(count, far)
     if len(U) < count and far > 1:  # the box does not answer there
         far = 1.0
-        U, Y = box.answered(count, rng)
+        U, Y = box.answered(count)
     rest = Y - layer.predict(U, half_absolute)
     solved = np.linalg.lstsq(np.column_stack([U / far, np.ones(len(U))]), rest, rcond=None)[0]
     return replace(layer, linear=solved[:-1] / far, constant=solved[-1])
@@ -224,18 +219,18 @@ def _left_over(layer: Layer, U: Points, Y: Outputs) -> float:
     return float(np.max(rest[spread > 0] / spread[spread > 0], initial=0.0))
 
 
-def _optimised(box: BlackBox, found: KinkedLayer, run: Run, rng: np.random.Generator) -> KinkedLayer:
+def _optimised(box: BlackBox, found: KinkedLayer) -> KinkedLayer:
     """The layer after a fit in all parameters, without kinks that are none."""
-    queries = kink_queries(box, found.layer, rng)
+    queries = kink_queries(box, found.layer)
     if queries.Y.size < 1.2 * len(found.layer.pack()):
         return found  # too few queries are left: the differences stand as they are
-    layer = fitted(found.layer, queries, half_absolute, run, 1, box.low_precision)
+    layer = fitted(box, found.layer, queries, half_absolute, 1)
     if box.low_precision:
         # A kink that is none has an output below its own error.
-        errors = parameter_errors(layer, queries, half_absolute, rng, 1)
+        errors = parameter_errors(box, layer, queries, half_absolute, 1, in_u=True)
         real = np.maximum(errors.output, errors.row) < 0.3
         if not real.all() and real.any():
-            layer = fitted(layer.units(real), queries, half_absolute, run, 1, True)
+            layer = fitted(box, layer.units(real), queries, half_absolute, 1)
     return replace(found, layer=layer, queries=queries)
 
 
@@ -286,12 +281,10 @@ def expected_queries(n_inputs: int, hidden: int, activation: str = "relu") -> in
     return 6000 + 2 * 9000 + 30 * hidden + n_inputs + each * hidden * (n_inputs + 2)
 
 
-def kinked_answer(
-    box: BlackBox, tail: Tail, options: Options, run: Run, rng: np.random.Generator
-) -> Certificate | list[Check]:
+def kinked_answer(box: BlackBox, tail: Tail, options: Options) -> Certificate | list[Check]:
     """The certificate of what was found; where nothing was, the checks that say what was found instead."""
     box.caller.reserve()
-    found = kinked_layer(box, options.hidden, run, rng)
+    found = kinked_layer(box, options.hidden)
     box.caller.release()
     if found is None or found.layer.k == 0:
         check = _one_layer_check(found, options)
@@ -301,18 +294,18 @@ def kinked_answer(
     facing = oriented(found.layer, tail)
     unoriented = replace(found.layer, output=found.layer.output / tail.jump, linear=None)
     layer, off = (unoriented, float("inf")) if facing is None else facing
-    g, queries, errors = options.g, None if run.expired() else found.queries, None
+    g, queries, errors = options.g, None if box.run.expired() else found.queries, None
     if queries is not None:
-        errors = parameter_errors(layer, queries, with_slope(g), rng, 1, box)
+        errors = parameter_errors(box, layer, queries, with_slope(g), 1)
     layer = layer.restricted(box, options.bias, options.intercept)
-    broken, crowded = (_unexplained(one, found, box, rng) for one in (found.broken, found.crowded))
+    broken, crowded = (_unexplained(one, found, box) for one in (found.broken, found.crowded))
     checks = [
         _one_layer_check(replace(found, broken=broken, crowded=crowded), options),
         _linear_part_check(off),
     ]
     if found.cut_short:
         checks.append(cut_short_check(found.cut_short))
-    return layer_certificate(layer, queries, errors, g, box, rng, options.hidden, checks)
+    return layer_certificate(layer, queries, errors, g, box, options.hidden, checks)
 
 
 def _linear_part_check(off: float) -> Check:
@@ -330,7 +323,7 @@ def _linear_part_check(off: float) -> Check:
 
 
 def _unexplained(
-    places: Float[np.ndarray, "m d"], found: KinkedLayer, box: BlackBox, rng: np.random.Generator
+    places: Float[np.ndarray, "m d"], found: KinkedLayer, box: BlackBox
 ) -> Float[np.ndarray, "l d"]:
     """Places of kinks that did not go on, or were not single, around which the answer is not the box.
 
@@ -340,7 +333,7 @@ def _unexplained(
     if found.queries is None or count == 0 or count * around > 0.1 * box.left:
         return places
     size = np.linalg.norm(places, axis=1)[:, None, None]
-    aside = rng.standard_normal((count, around, box.d)) / np.sqrt(box.d)
+    aside = box.rng.standard_normal((count, around, box.d)) / np.sqrt(box.d)
     U = places[:, None] + aside * size * np.geomspace(1e-7, 1e-1, around)[:, None]
     U = U.reshape(-1, box.d)
     off = np.max(np.abs(found.layer.predict(U, half_absolute) - box.outputs(U)), axis=1)

@@ -26,7 +26,6 @@ from onehidden.oracle.certificate import (
 from onehidden.oracle.domain import Vector
 from onehidden.oracle.layer import Layer
 from onehidden.refused import Refused
-from onehidden.run import Run
 
 _NULL = 1e-7  # singular value of equations that have a solution: planes are known to about 1e-12
 
@@ -178,7 +177,7 @@ class Boundary:
         return len(self.pieces) - 1
 
 
-def label_answer(box: BlackBox, options: Options, run: Run, rng: np.random.Generator) -> Certificate:
+def label_answer(box: BlackBox, options: Options) -> Certificate:
     """The certificate of the units whose kinks bend the boundary."""
     if options.activation not in ("relu", "auto"):
         raise Refused(
@@ -186,7 +185,7 @@ def label_answer(box: BlackBox, options: Options, run: Run, rng: np.random.Gener
         )
     labels = Labels(box, box.level)
     box.caller.reserve()
-    boundary = _traced(labels, run, rng)
+    boundary = _traced(labels)
     box.caller.release()
     pieces, edges = boundary.pieces, sorted(boundary.edges)
     if not pieces:
@@ -206,22 +205,24 @@ def label_answer(box: BlackBox, options: Options, run: Run, rng: np.random.Gener
             f"the {len(pieces)} pieces of the decision boundary and their {len(edges)} bends are not "
             "those of one hidden layer of relu units, or too few of them were found"
         )
-    return _certificate(labels, boundary, found, options, rng)
+    return _certificate(labels, boundary, found, options)
 
 
-def _traced(labels: Labels, run: Run, rng: np.random.Generator, most: int = 48) -> Boundary:
+def _traced(labels: Labels, most: int = 48) -> Boundary:
     """Every piece that tracing comes to; a boundary of more pieces is that of more units than are found."""
     boundary = Boundary()
     try:
-        for point, along in _entries(labels, rng):
+        for point, along in _entries(labels):
             if boundary.at(point) is None:
                 arm = 0.25 * max(1.0, float(np.linalg.norm(point)))
-                boundary.add(flat_piece(labels, point, along, arm, rng))
+                boundary.add(flat_piece(labels, point, along, arm))
         done = 0
         while done < len(boundary.pieces) <= most:
-            _trace_from(boundary, labels, done, rng)
+            _trace_from(boundary, labels, done)
             done += 1
-            run.report(f"{len(boundary.pieces)} pieces of the boundary", labels.box.queries, float("nan"))
+            labels.box.run.report(
+                f"{len(boundary.pieces)} pieces of the boundary", labels.box.queries, float("nan")
+            )
     except BudgetExceeded as ended:
         if not boundary.pieces:
             raise
@@ -229,9 +230,9 @@ def _traced(labels: Labels, run: Run, rng: np.random.Generator, most: int = 48) 
     return boundary
 
 
-def _entries(labels: Labels, rng: np.random.Generator, most: int = 12) -> list[tuple[np.ndarray, np.ndarray]]:
+def _entries(labels: Labels, most: int = 12) -> list[tuple[np.ndarray, np.ndarray]]:
     """Boundary points between typical queries of different labels, and the way the label rises."""
-    U = labels.box.typical(256, rng)
+    U = labels.box.typical(256)
     label = labels(U)
     up, down = U[label == 1], U[label == -1]
     if len(up) == 0 or len(down) == 0:
@@ -245,12 +246,10 @@ def _entries(labels: Labels, rng: np.random.Generator, most: int = 12) -> list[t
     return [(one[i] + t[i] * along[i], along[i]) for i in np.flatnonzero(np.isfinite(t))]
 
 
-def _trace_from(
-    boundary: Boundary, labels: Labels, index: int, rng: np.random.Generator, count: int = 12
-) -> None:
+def _trace_from(boundary: Boundary, labels: Labels, index: int, count: int = 12) -> None:
     """Trace from a piece to those around it, along some tangents to both sides."""
     piece, d = boundary.pieces[index], labels.box.d
-    tangents = rng.standard_normal((count, d))
+    tangents = labels.box.rng.standard_normal((count, d))
     tangents -= np.outer(tangents @ piece.normal, piece.normal)
     tangents /= np.linalg.norm(tangents, axis=1, keepdims=True)
     tangents = np.concatenate([tangents, -tangents])
@@ -264,7 +263,7 @@ def _trace_from(
             continue
         other = boundary.at(point)
         if other is None:
-            other = boundary.add(flat_piece(labels, point, piece.normal, float(arm), rng))
+            other = boundary.add(flat_piece(labels, point, piece.normal, float(arm)))
         # Two pieces that meet in a kink both contain it; else a piece between them was jumped over.
         if other is not None and other != index and boundary.pieces[other].contains(corner):
             boundary.edges.add((min(index, other), max(index, other)))
@@ -286,15 +285,13 @@ def _relu(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(z, 0.0), (z > 0).astype(float)
 
 
-def _certificate(
-    labels: Labels, boundary: Boundary, found: Scaled, options: Options, rng: np.random.Generator
-) -> Certificate:
+def _certificate(labels: Labels, boundary: Boundary, found: Scaled, options: Options) -> Certificate:
     box, layer, k = labels.box, _layer(found, boundary.pieces), len(found.units)
     edges = boundary.edges
     network, order = canonical_order(layer.network(box, replace(options, activation="relu").g))
-    errors = _errors(boundary.pieces, found, layer, rng)
-    fresh, wrong = _fresh_check(labels, layer, rng)
-    U = box.typical(500, rng)
+    errors = _errors(boundary.pieces, found, layer, box.rng)
+    fresh, wrong = _fresh_check(labels, layer)
+    U = box.typical(500)
     level = _relu(U @ layer.weights.T + layer.bias)[0] * layer.output[:, 0]
     share = level.var(axis=0) / max(float(level.sum(axis=1).var()), 1e-300)
     known = replace(errors, row=np.where(np.isfinite(errors.row), errors.row, 0.0))  # else: _left_open
@@ -344,11 +341,11 @@ def _errors(
     return Errors(np.where(found.known, row, np.inf), bias, output, np.array([np.sqrt(constant / draws)]))
 
 
-def _fresh_check(labels: Labels, layer: Layer, rng: np.random.Generator) -> tuple[Check, float]:
+def _fresh_check(labels: Labels, layer: Layer) -> tuple[Check, float]:
     """Labels that were not used: typical ones, and on both sides of other points of the boundary."""
     box = labels.box
-    rows = [box.typical(int(min(4000, 0.3 * box.left)), rng)]
-    for point, along in _entries(labels, rng) if box.left > 2000 else []:
+    rows = [box.typical(int(min(4000, 0.3 * box.left)))]
+    for point, along in _entries(labels) if box.left > 2000 else []:
         aside = 1e-6 * (np.sqrt(box.d) + float(np.linalg.norm(point))) * along
         rows.append(np.stack([point + aside, point - aside]))
     U = np.concatenate(rows)

@@ -32,16 +32,16 @@ class Line:
         return (1 + np.abs(t) / self.radius) ** degree
 
 
-def random_line(box: BlackBox, radius: float, rng: np.random.Generator, span: float = 1e3) -> Line:
+def random_line(box: BlackBox, radius: float, span: float = 1e3) -> Line:
     """A line at this distance from the centre, or a chord of a bounded domain."""
-    return _chord(box, radius, rng, span) if box.domain.bounded else distant_line(box, radius, rng, span)
+    return _chord(box, radius, span) if box.domain.bounded else distant_line(box, radius, span)
 
 
-def distant_line(box: BlackBox, radius: float, rng: np.random.Generator, span: float) -> Line:
+def distant_line(box: BlackBox, radius: float, span: float) -> Line:
     """A line at this distance from the centre, ``span`` radii to either side as far as the box answers."""
-    v = rng.standard_normal(box.d)
+    v = box.rng.standard_normal(box.d)
     v /= np.linalg.norm(v)
-    p = rng.standard_normal(box.d)
+    p = box.rng.standard_normal(box.d)
     p -= (p @ v) * v
     p = p * (radius / float(np.linalg.norm(p))) if box.d > 1 else 0 * p
     limit = span * radius
@@ -50,12 +50,12 @@ def distant_line(box: BlackBox, radius: float, rng: np.random.Generator, span: f
     return Line(p, v, radius, limit)
 
 
-def _chord(box: BlackBox, radius: float, rng: np.random.Generator, span: float) -> Line:
+def _chord(box: BlackBox, radius: float, span: float) -> Line:
     """A line through two places of the domain: a random direction soon meets one of d bounds."""
     low, high = ((end - box.center) / box.scale for end in (box.domain.low, box.domain.high))
     room = 0.1 * np.minimum(high - low, 4.0)  # to both sides: queries beside the line stay inside
-    places = box.answered(2, rng)[0] if box.share < 1 else box.typical(2, rng)
-    places = places if len(places) == 2 else box.typical(2, rng)
+    places = box.answered(2)[0] if box.share < 1 else box.typical(2)
+    places = places if len(places) == 2 else box.typical(2)
     one, two = np.clip(places, low + 2 * room, high - 2 * room)
     v = np.where(box.domain.free, two - one, 0.0)
     v /= np.linalg.norm(v)

@@ -268,9 +268,7 @@ def _gradients(
     return slope, error[:, None] / (np.sqrt(2) * step), np.all(~unknown, axis=1)
 
 
-def continued(
-    box: BlackBox, kinks: Kinks, radius: float, rng: np.random.Generator, probes: int = 6
-) -> Float[np.ndarray, " r"]:
+def continued(box: BlackBox, kinks: Kinks, radius: float, probes: int = 6) -> Float[np.ndarray, " r"]:
     """Share of random places of each hyperplane with a kink of the same strength; NaN if none was answered.
 
     The kink of a unit goes on along its whole hyperplane; that of a second layer or of a maximum ends.
@@ -281,7 +279,7 @@ def continued(
     strength = kinks.output @ box.mix
     seen = np.zeros((r, probes))
     for probe in range(probes):
-        at = box.typical(r, rng) * radius / np.sqrt(d)
+        at = box.typical(r) * radius / np.sqrt(d)
         at -= (np.sum(at * kinks.weights, axis=1) + kinks.bias)[:, None] * kinks.weights
         # An arm beside which the error of the row is small, and over which the kink stands out.
         arm = 20 * (kinks.bias_error + kinks.error * radius / np.sqrt(d)) + 1e-9 * radius

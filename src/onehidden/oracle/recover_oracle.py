@@ -115,16 +115,15 @@ def recover_oracle(
     box = BlackBox(fn, center, scale, bounds, batch, max_queries, run)
     if reach is not None:
         box.keep_within(float(reach))
-    rng = run.rng("queries")
     stored = ("hidden", "activation", "bias", "intercept", "seed", "max_seconds")
     choices = {key: options.to_dict()[key] for key in stored} | {"reach": reach, "answers": str(kind)}
     try:
         with machine.threads_for((options.hidden or 8) * (d + 1)):
-            if measure_box(box, kind, rng) is Answers.LABEL:
-                certificate, origin = label_answer(box, options, run, rng), "tracing the decision boundary"
+            if measure_box(box, kind) is Answers.LABEL:
+                certificate, origin = label_answer(box, options), "tracing the decision boundary"
                 rows = None
             else:
-                certificate, origin, rows = _from_values(box, options, run, rng)
+                certificate, origin, rows = _from_values(box, options)
     except BudgetExceeded as ended:
         raise ValueError(_nothing_found(box, str(ended), options.hidden)) from None
     if rows is None:  # no samples exist here; placeholder rows carry the count
@@ -132,21 +131,19 @@ def recover_oracle(
     return record(certificate, origin, replace(rows, names=names), None, choices, run, box.queries)
 
 
-def _from_values(
-    box: BlackBox, options: Options, run: Run, rng: np.random.Generator
-) -> tuple[Certificate, str, Samples | None]:
+def _from_values(box: BlackBox, options: Options) -> tuple[Certificate, str, Samples | None]:
     """The certificate of the best answer, what led to it, and the samples if there are any."""
     if options.activation == "auto":
-        options = replace(options, activation=_detected_activation(box, rng))
+        options = replace(options, activation=_detected_activation(box))
     g, checks = options.g, list[Check]()
     tail = None if g.polynomial or box.domain.whole else tail_of(g)
     if tail is not None and tail.sharp and tail.degree == 1:
-        found = kinked_answer(box, tail, options, run, rng)
+        found = kinked_answer(box, tail, options)
         if isinstance(found, Certificate):
             return found, "kinks along lines", None
         checks = found
     elif tail is not None and orientable(g, tail) and box.d > 1:
-        found = smooth_answer(box, tail, options, run, rng)
+        found = smooth_answer(box, tail, options)
         if found is not None:
             return found, "transitions along lines", None
     if box.q > 1:
@@ -154,28 +151,27 @@ def _from_values(
             f"no unit of a {g.name} network of {box.q} outputs was found along lines: name another "
             "activation, or give a function of one output"
         )
-    certificate, origin, samples = _from_samples(box, options, run, rng)
+    certificate, origin, samples = _from_samples(box, options)
     return certificate.with_checks(*checks), origin, samples
 
 
 def _from_samples(
     box: BlackBox,
     options: Options,
-    run: Run,
-    rng: np.random.Generator,
     most: int = 40_000,
     seconds: float = 120.0,
 ) -> tuple[Certificate, str, Samples]:
     """Typical queries, up to ``most``, searched as samples are, in ``seconds`` where there is no limit."""
     size = replace(options.form(box.d), k=options.hidden or 8).freedom
-    U, Y = box.answered(int(min(max(4000, 20 * size), most, 0.6 * box.left)), rng)
+    U, Y = box.answered(int(min(max(4000, 20 * size), most, 0.6 * box.left)))
     names = tuple(f"x{j}" for j in range(box.d))
     samples = Samples(box.inputs(U), Y @ box.mix, None, names, box.rounding)
+    run = box.run
     if run.max_seconds is None:
         run = replace(run, max_seconds=run.seconds() + seconds)
     found = solve(problem_of(samples, options), options, run)
     box.caller.release()  # the clock may have run out over the search: a few queries check what it found
-    check, farthest = fresh_check(found.certificate.network, box, rng)
+    check, farthest = fresh_check(found.certificate.network, box)
     certificate = replace(found.certificate, noun="query").with_checks(check)
     return (
         certificate.with_remark(f"fresh queries lie within {farthest:g} scales of the centre"),
@@ -184,15 +180,15 @@ def _from_samples(
     )
 
 
-def _detected_activation(box: BlackBox, rng: np.random.Generator) -> str:
+def _detected_activation(box: BlackBox) -> str:
     """ReLU for straight pieces with single kinks; else tanh if the function levels off, softplus if not."""
-    pieces = straight_pieces(box, random_line(box, float(np.sqrt(box.d)), rng))
+    pieces = straight_pieces(box, random_line(box, float(np.sqrt(box.d))))
     if pieces is not None and np.any(~pieces.unanswered):
         if pieces.single[~pieces.unanswered].mean() > 0.5:
             return "relu"
     if np.isfinite(box.reach):
         return "tanh"
-    U = rng.standard_normal((64, box.d))
+    U = box.rng.standard_normal((64, box.d))
     near, far = (float(np.std(box.mixture(1e4 * distance * U))) for distance in (1.0, 100.0))
     return "tanh" if far < 3 * near else "softplus"
 

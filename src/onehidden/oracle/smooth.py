@@ -24,7 +24,6 @@ from onehidden.oracle.layer import Layer, Queries, WithSlope, with_slope
 from onehidden.oracle.lines import Kinks, distant_line
 from onehidden.oracle.signs import solve_signs
 from onehidden.oracle.transitions import Tail, units_along
-from onehidden.run import Run
 
 _CLOSE = 1e-2  # share of std(y): a layer that leaves less is worth fitting
 
@@ -34,19 +33,17 @@ def orientable(g: Activation, tail: Tail) -> bool:
     return g.sign_free or (g.reversal is not None and g.reversal.degree == tail.degree)
 
 
-def smooth_answer(
-    box: BlackBox, tail: Tail, options: Options, run: Run, rng: np.random.Generator, most: int = 5
-) -> Certificate | None:
+def smooth_answer(box: BlackBox, tail: Tail, options: Options, most: int = 5) -> Certificate | None:
     """The first layer from lines that is certified, else the one that fits best of ``most``."""
     best: Certificate | None = None
     try:
-        U, Y = box.answered(1000, rng)
+        U, Y = box.answered(1000)
         seen = Y if tail.degree else Y @ box.mix[:, None]  # steps show the mixture alone
-        for tried, layer in enumerate(_layers(box, tail, U, seen, run, rng)):
-            found = _fitted_certificate(layer, U, seen, tail, box, options, run, rng)
+        for tried, layer in enumerate(_layers(box, tail, U, seen)):
+            found = _fitted_certificate(layer, U, seen, tail, box, options)
             if found is not None and (best is None or _rank(found) < _rank(best)):
                 best = found
-            if tried + 1 == most or (best is not None and (best.status.certified or run.expired())):
+            if tried + 1 == most or (best is not None and (best.status.certified or box.run.expired())):
                 break
     except BudgetExceeded as ended:
         if best is None:
@@ -67,8 +64,6 @@ def _fitted_certificate(
     tail: Tail,
     box: BlackBox,
     options: Options,
-    run: Run,
-    rng: np.random.Generator,
 ) -> Certificate | None:
     """The certificate of a layer of the mixture after a fit of all outputs; None without a live unit."""
     g = tail.activation
@@ -81,14 +76,14 @@ def _fitted_certificate(
         for i in np.flatnonzero(~live)
     ]
     layer = layer.units(np.flatnonzero(live))
-    queries = kink_queries(box, layer, rng) if tail.sharp else transition_queries(box, layer, tail, rng)
+    queries = kink_queries(box, layer) if tail.sharp else transition_queries(box, layer, tail)
     layer = _with_outputs(layer, queries, with_slope(g))
-    layer = fitted(layer, queries, with_slope(g), run, g.homogeneity, box.low_precision)
-    errors = parameter_errors(layer, queries, with_slope(g), rng, g.homogeneity, box)
+    layer = fitted(box, layer, queries, with_slope(g), g.homogeneity)
+    errors = parameter_errors(box, layer, queries, with_slope(g), g.homogeneity)
     layer = layer.restricted(box, options.bias, options.intercept)
-    if run.expired():
+    if box.run.expired():
         box.caller.release()  # a few queries check what the clock has ended
-    return layer_certificate(layer, queries, errors, g, box, rng, options.hidden, [], left_out)
+    return layer_certificate(layer, queries, errors, g, box, options.hidden, [], left_out)
 
 
 def _contributions(layer: Layer, tail: Tail, U: Points, spread: Float[np.ndarray, " q"]) -> PerUnit:
@@ -132,8 +127,6 @@ def _layers(
     tail: Tail,
     U: Points,
     Y: Outputs,
-    run: Run,
-    rng: np.random.Generator,
     lines: int = 30,
     quiet_lines: int = 6,
 ) -> Iterator[Layer]:
@@ -143,12 +136,12 @@ def _layers(
         quiet = 0
         for number in range(lines):
             # Two lines without a unit: no unit shows from here.
-            if run.expired() or quiet == quiet_lines or (number == 2 and len(units) == 0):
+            if box.run.expired() or quiet == quiet_lines or (number == 2 and len(units) == 0):
                 break
-            line = distant_line(box, radius, rng, 20.0)
-            before, units = len(units), units.merged(units_along(box, line, tail, rng), 1e-6, 100.0)
+            line = distant_line(box, radius, 20.0)
+            before, units = len(units), units.merged(units_along(box, line, tail), 1e-6, 100.0)
             quiet = 0 if len(units) > before else quiet + 1
-            run.report(f"line, {len(units)} units", number, float("nan"))
+            box.run.report(f"line, {len(units)} units", number, float("nan"))
             if distance == number == 0:
                 continue  # no unit can have been found twice
             # Those found twice first: a transition that only looked like one unit does not come back.
@@ -160,7 +153,7 @@ def _layers(
                     continue
                 tried.add(key)
                 layer = _assembled(chosen, tail, U, Y, box)
-                run.report(f"{len(chosen)} units assembled", int(layer is not None), float("nan"))
+                box.run.report(f"{len(chosen)} units assembled", int(layer is not None), float("nan"))
                 if layer is not None:
                     yield layer
 

@@ -17,7 +17,7 @@ from numpy.polynomial.polynomial import polypow, polyval
 
 from onehidden.activations import Activation
 from onehidden.oracle.box import BlackBox
-from onehidden.oracle.domain import EPS, PerPoint, PerUnit
+from onehidden.oracle.domain import EPS, PerUnit
 from onehidden.oracle.examine import third_differences
 from onehidden.oracle.lines import Kinks, Line
 from onehidden.oracle.pieces import Pieces, kinks_of, straight_pieces
@@ -99,28 +99,30 @@ def _fitted_polynomial(activation: Activation, z: np.ndarray, degree: int) -> np
     return np.where(np.abs(coefficients) < 1e-9, 0.0, coefficients)
 
 
-def units_along(
-    box: BlackBox, line: Line, tail: Tail, rng: np.random.Generator, most: int = 512, share: float = 1e-2
-) -> Kinks:
+def units_along(box: BlackBox, line: Line, tail: Tail, most: int = 512, share: float = 1e-2) -> Kinks:
     """Units of the mixture whose transition is alone in its zone of a line.
 
     More zones than ``most`` mean another activation, or units that are no points from this distance. Powers
     of ReLU are seen through differences over a ``share`` of the distance of the line.
     """
-    if tail.degree > 1:
-        with box.differenced(share * line.radius * line.direction, tail.degree - 1):
-            return _kinks(box, line, tail, rng, most)
-    return (_kinks if tail.degree else _steps)(box, line, tail, rng, most)
+    if tail.degree == 0:
+        return _steps(box, line, tail, most)
+    step = share * line.radius
+    with box.differenced(step * line.direction, tail.degree - 1):
+        return _kinks(box, line, tail, most, step)
 
 
 def _zones(
-    box: BlackBox, line: Line, degree: int, rng: np.random.Generator, most: int, zooms: int, count: int = 16
+    box: BlackBox, line: Line, degree: int, most: int, zooms: int, count: int = 16
 ) -> tuple[Pieces | None, Callable[[np.ndarray], np.ndarray]]:
     """The pieces of a line between transitions, and the rounding of answers, measured at ``count`` places."""
     cells = 2048 // max(degree, 1)  # a difference of answers is ``degree`` queries
-    t = rng.choice(line.grid(cells), count, replace=False)
-    own = _rounding(box, line.at(t), rng) / line.growth(t, degree)
-    y = np.abs(box.mixture(line.at(t))) / line.growth(t, degree)
+    t = box.rng.choice(line.grid(cells), count, replace=False)
+    U, growth = line.at(t), line.growth(t, degree)
+    v = box.rng.standard_normal(U.shape)
+    size = np.maximum(1e-8 * np.linalg.norm(U, axis=1), 1e-5)
+    v *= (size / np.linalg.norm(v, axis=1))[:, None]
+    own, y = third_differences(box, U, v) / growth, np.abs(box.mixture(U)) / growth
     if np.sum(np.isfinite(own)) < count // 2:
         return None, np.zeros_like
     # Rounding differs from piece to piece: a large one is taken, but not one inside a transition.
@@ -130,14 +132,6 @@ def _zones(
         return rounding * line.growth(t, degree)
 
     return straight_pieces(box, line, cells, zooms, most, lambda t: 4 * error(t)), error
-
-
-def _rounding(box: BlackBox, U: np.ndarray, rng: np.random.Generator) -> PerPoint:
-    """Rounding error around the rows of U, from third differences over a tiny step."""
-    v = rng.standard_normal(U.shape)
-    v /= np.linalg.norm(v, axis=1, keepdims=True)
-    step = 1e-5 * np.maximum(np.linalg.norm(U, axis=1, keepdims=True) * 1e-3, 1.0)
-    return third_differences(box.mixture(np.stack([U + j * step * v for j in range(16)])))
 
 
 def _recognised(box: BlackBox, kinks: Kinks) -> Kinks:
@@ -152,25 +146,29 @@ def _row_error(box: BlackBox) -> float:
     return 1e-5 * float(box.rounding / EPS) ** 0.25
 
 
-def _kinks(box: BlackBox, line: Line, tail: Tail, rng: np.random.Generator, most: int) -> Kinks:
+def _kinks(box: BlackBox, line: Line, tail: Tail, most: int, step: float) -> Kinks:
     """Units whose two tails are polynomials of degree one or more."""
-    pieces, error = _zones(box, line, tail.degree, rng, most, 2)
+    pieces, error = _zones(box, line, tail.degree, most, 2)
     if pieces is None:
         return Kinks.none(box.d, box.q)
-    basis = np.linalg.qr(rng.standard_normal((box.d, box.d)))[0]
+    basis = np.linalg.qr(box.rng.standard_normal((box.d, box.d)))[0]
     kinks, at = kinks_of(box, pieces, np.ones(len(pieces.place), bool), basis)
     if len(kinks) == 0:
         return kinks
-    along = kinks.weights @ line.direction
-    order = tail.degree
+    along, order, place = kinks.weights @ line.direction, tail.degree, pieces.place[at]
     share = 1 / (tail.jump * math.factorial(order) * along ** (order - 1))
-    slope = np.ones(len(kinks))
-    if not tail.sharp:
+    if tail.sharp:
+        slope = np.ones(len(kinks))
+        # Differences over a step round a kink off by so much where it lies alone.
+        signs = [(-1) ** j * math.comb(order - 1, j) for j in range(order)]
+        height = signs @ np.maximum(0.5 * (order - 1) - np.arange(order), 0.0) ** order
+        off = box.mixture(line.at(place)) - pieces.value[at] - pieces.slope[at] * (place - pieces.middle[at])
+        bump = height / math.factorial(order) * step * pieces.change[at]
+        fits = np.abs(off - bump) <= 1e-3 * np.abs(bump) + 100 * error(place)
+    else:
         width = 0.5 * (pieces.low[at + 1] - pieces.high[at]) * np.abs(along)
-        slope, fits = _slopes(
-            box, kinks, share * (kinks.output @ box.mix), width, tail, error(pieces.place[at])
-        )
-        kinks, slope, share = kinks.at(fits), slope[fits], share[fits]
+        slope, fits = _slopes(box, kinks, share * (kinks.output @ box.mix), width, tail, error(place))
+    kinks, slope, share = kinks.at(fits), slope[fits], share[fits]
     kinks = replace(
         kinks,
         weights=slope[:, None] * kinks.weights,
@@ -223,9 +221,9 @@ def _slopes(
     return slope, fits
 
 
-def _steps(box: BlackBox, line: Line, tail: Tail, rng: np.random.Generator, most: int) -> Kinks:
+def _steps(box: BlackBox, line: Line, tail: Tail, most: int) -> Kinks:
     """Units of a saturating g."""
-    pieces, error = _zones(box, line, 0, rng, most, 12)
+    pieces, error = _zones(box, line, 0, most, 12)
     if pieces is None or len(pieces.place) == 0:
         return Kinks.none(box.d, 1)
     low, high, d, rounding = pieces.high[:-1], pieces.low[1:], box.d, float(error(np.zeros(1))[0])
