@@ -7,15 +7,15 @@ is the truth. So the minimisation runs there, well conditioned, and the answer i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 import numpy as np
 
 from onehidden.fit.problem import Problem
 from onehidden.machine import in_double
-from onehidden.moments import score_moments
+from onehidden.moments import ScoreMoments, score_moments
 from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, descent_work, refine_in_two, search_form
@@ -71,13 +71,6 @@ class Landscape:
             yield refine_in_two(problem, form, rows, np.zeros(problem.k), run.at(attempt), "landscape")
 
 
-@runtime_checkable
-class HasMoments(Protocol):
-    """``moments[m]``, the tensor of order m: ``ScoreMoments``, weighted or not, or a dict."""
-
-    def __getitem__(self, order: int, /) -> np.ndarray: ...
-
-
 @dataclass(frozen=True)
 class LandscapeStart:
     """Directions found by descent on the designed objective.
@@ -102,7 +95,7 @@ class LandscapeStart:
 
 @in_double
 def landscape_start(
-    moments: HasMoments,
+    moments: Mapping[int, np.ndarray] | ScoreMoments,
     k: int,
     *,
     orthonormal: bool = False,
@@ -116,7 +109,7 @@ def landscape_start(
 
     Parameters
     ----------
-    moments : HasMoments
+    moments : mapping or ScoreMoments
         Anything with ``moments[4]`` (r, r, r, r) and, unless ``orthonormal``, ``moments[2]`` (r, r).
     k : int
         Number of directions, at most r.

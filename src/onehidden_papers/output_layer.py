@@ -43,16 +43,16 @@ def orthonormal_outputs(
     B: npt.ArrayLike, X: npt.ArrayLike, y: npt.ArrayLike, weight: npt.ArrayLike | None = None
 ) -> OutputLayer:
     """Algorithm 1 of [GLM]: a'_i = 2 E[y ⟨x, b_i⟩], orthonormal rows, ReLU, x ~ N(0, I), outputs > 0."""
-    B, X, y, weight = _checked(B, X, y, weight)
-    return _oriented(B, 2 * B @ weighted_mean(y[:, None] * X, weight))
+    B, moment = _first_moment(B, X, y, weight)
+    return _oriented(B, 2 * B @ moment)
 
 
 def general_outputs(
     B: npt.ArrayLike, X: npt.ArrayLike, y: npt.ArrayLike, weight: npt.ArrayLike | None = None
 ) -> OutputLayer:
     """Algorithm 2 of [GLM]: (B Bᵀ)⁻¹ 2 E[y B x], for any independent rows."""
-    B, X, y, weight = _checked(B, X, y, weight)
-    return _oriented(B, np.linalg.lstsq(B.T, 2 * weighted_mean(y[:, None] * X, weight), rcond=None)[0])
+    B, moment = _first_moment(B, X, y, weight)
+    return _oriented(B, 2 * np.linalg.lstsq(B.T, moment, rcond=None)[0])
 
 
 def score_outputs(
@@ -72,11 +72,7 @@ def score_outputs(
     first_kappa : float or None
         κ_1 = E[g'(⟨b_i, x⟩)]; ½ for ReLU under any law symmetric about 0, the default.
     """
-    B, X, y, weight = _checked(B, X, y, weight)
-    first = np.asarray(score.score(X, 1), float)
-    if first.shape != X.shape:
-        raise ValueError(f"score.score(X, 1) must have the shape of X, {X.shape}, got {first.shape}")
-    moment = weighted_mean(y[:, None] * first, weight)
+    B, moment = _first_moment(B, X, y, weight, score)
     return _oriented(B, np.linalg.lstsq(B.T, moment, rcond=None)[0] / (first_kappa or 0.5))
 
 
@@ -122,6 +118,21 @@ def _orientations(B: np.ndarray, X: np.ndarray, y: np.ndarray, g: Activation, we
     k = len(B)
     along = np.linalg.lstsq((B * fit[:k, None]).T, fit[k:-1], rcond=None)[0]
     return np.where(along * -half < 0, -1.0, 1.0)
+
+
+def _first_moment(
+    B: npt.ArrayLike,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    weight: npt.ArrayLike | None,
+    score: Score | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows, and E[y S_1(x)]; S_1(x) = x without a score."""
+    B, X, y, weight = _checked(B, X, y, weight)
+    first = X if score is None else np.asarray(score.score(X, 1), float)
+    if first.shape != X.shape:
+        raise ValueError(f"score.score(X, 1) must have the shape of X, {X.shape}, got {first.shape}")
+    return B, weighted_mean(y[:, None] * first, weight)
 
 
 def _oriented(B: np.ndarray, signed: np.ndarray) -> OutputLayer:

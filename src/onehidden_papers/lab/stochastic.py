@@ -36,9 +36,9 @@ class Descent:
 
 
 @cache
-def sgd(rate: float | Schedule, momentum: float | None = None) -> optax.GradientTransformation:
+def sgd(rate: float | Schedule) -> optax.GradientTransformation:
     """Plain stochastic gradient; one object a setting, so that compilations are shared."""
-    return optax.sgd(rate, momentum)
+    return optax.sgd(rate)
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import gamma
 
 from onehidden import activations
 from onehidden.activations import Activation
@@ -17,8 +18,6 @@ from onehidden_papers.objectives.base import Objective, unit_rows
 from onehidden_papers.objectives.signal import seeing_orders, sigma, unit_coefficients
 from onehidden_papers.objectives.sources import PlainBatch, Quartics, RankOne, Source, Tensors
 
-_ANGLES, _HERMITE_NODES = 16, 100
-
 
 def pair_kernel(g: Activation, U: np.ndarray, h: Activation, V: np.ndarray) -> np.ndarray:
     """(k, l) matrix of E[g(⟨u_i,x⟩) h(⟨v_j,x⟩)].
@@ -26,45 +25,39 @@ def pair_kernel(g: Activation, U: np.ndarray, h: Activation, V: np.ndarray) -> n
     Homogeneous g and h: exact in polar coordinates of the plane of (u, v), where the integrand is a
     trigonometric polynomial between its kinks. Smooth g and h: a tensor Gauss–Hermite rule.
     """
-    if g.homogeneity is not None and h.homogeneity is not None:
-        return _polar(g, U, h, V)
-    if g.kinked or h.kinked:
+    if (g.kinked or h.kinked) and (g.homogeneity is None or h.homogeneity is None):
         raise ValueError(f"no closed form for the pair {g.name}, {h.name}: both homogeneous or both smooth")
-    return _gauss_hermite(g, U, h, V)
-
-
-def _polar(g: Activation, U: np.ndarray, h: Activation, V: np.ndarray) -> np.ndarray:
-    assert g.homogeneity is not None
-    assert h.homogeneity is not None
     nu, nv = np.linalg.norm(U, axis=1), np.linalg.norm(V, axis=1)
     cosine = np.clip(U @ V.T / np.maximum(np.outer(nu, nv), np.finfo(float).tiny), -1, 1)
-    theta = np.arccos(cosine)
-    # Kinks of g(cos φ) and h(cos(φ − θ)): four points on the circle, hence four arcs.
-    quarter = np.full_like(theta, np.pi / 2)
-    edges = np.sort(
-        np.stack([-quarter, quarter, theta - quarter, theta + quarter], axis=-1) % (2 * np.pi), axis=-1
-    )
-    edges = np.concatenate([edges, edges[..., :1] + 2 * np.pi], axis=-1)
-    t, w = np.polynomial.legendre.leggauss(_ANGLES)
-    half = np.diff(edges, axis=-1)[..., None] / 2
-    phi = edges[..., :-1, None] + half * (t + 1)
-    angular = np.sum(half * w * g(np.cos(phi)) * h(np.cos(phi - theta[..., None, None])), axis=(-1, -2))
+    if g.homogeneity is None or h.homogeneity is None:
+        return _gauss_hermite(g, nu, h, nv, cosine)
     p, q = g.homogeneity, h.homogeneity
     # E[r^{p+q}] for r² ~ χ²_2 is 2^{(p+q)/2} Γ(1 + (p+q)/2).
-    from scipy.special import gamma
-
     radial = 2 ** ((p + q) / 2) * gamma(1 + (p + q) / 2) / (2 * np.pi)
-    return radial * np.outer(nu**p, nv**q) * angular
+    return radial * np.outer(nu**p, nv**q) * _around_circle(g, h, np.arccos(cosine))
 
 
-def _gauss_hermite(g: Activation, U: np.ndarray, h: Activation, V: np.ndarray) -> np.ndarray:
-    t, w = np.polynomial.hermite_e.hermegauss(_HERMITE_NODES)
+def _around_circle(g: Activation, h: Activation, theta: np.ndarray, nodes: int = 16) -> np.ndarray:
+    """∫ g(cos φ) h(cos(φ − θ)) dφ; the kinks are four points on the circle, hence four arcs."""
+    quarter = np.full_like(theta, np.pi / 2)
+    edges = np.stack([-quarter, quarter, theta - quarter, theta + quarter], axis=-1) % (2 * np.pi)
+    edges = np.sort(edges, axis=-1)
+    edges = np.concatenate([edges, edges[..., :1] + 2 * np.pi], axis=-1)
+    t, w = np.polynomial.legendre.leggauss(nodes)
+    half = np.diff(edges, axis=-1)[..., None] / 2
+    phi = edges[..., :-1, None] + half * (t + 1)
+    return np.sum(half * w * g(np.cos(phi)) * h(np.cos(phi - theta[..., None, None])), axis=(-1, -2))
+
+
+def _gauss_hermite(
+    g: Activation, nu: np.ndarray, h: Activation, nv: np.ndarray, cosine: np.ndarray, nodes: int = 100
+) -> np.ndarray:
+    """(k, l) matrix of E[g(|u_i| s) h(|v_j| t)], s and t standard normal with these correlations."""
+    t, w = np.polynomial.hermite_e.hermegauss(nodes)
     w = w / np.sqrt(2 * np.pi)
-    nu, nv = np.linalg.norm(U, axis=1), np.linalg.norm(V, axis=1)
-    cosine = np.clip(U @ V.T / np.maximum(np.outer(nu, nv), np.finfo(float).tiny), -1, 1)
     left = g(np.outer(nu, t)) * w  # (k, nodes)
     out = np.empty(cosine.shape)
-    for i in range(len(U)):
+    for i in range(len(nu)):
         rho = cosine[i][:, None, None]
         second = rho * t[None, :, None] + np.sqrt(np.maximum(1 - rho**2, 0)) * t[None, None, :]
         out[i] = np.einsum("a,jab,b->j", left[i], h(nv[:, None, None] * second), w)

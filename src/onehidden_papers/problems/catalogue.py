@@ -28,8 +28,6 @@ from onehidden_papers.problems.problem import (
     spread,
 )
 
-_WINDOW = 4  # side of the square windows cut from pictures
-
 
 @dataclass(frozen=True)
 class RealInputs:
@@ -93,25 +91,17 @@ def _google() -> np.ndarray:
     return np.column_stack([prices[name] for name in ("open", "high", "low", "close", "volume")])
 
 
-def _eeg() -> np.ndarray:
-    return np.fromfile(_from_matplotlib("eeg.dat"), dtype=float).reshape(800, 4)
-
-
-def _terrain() -> np.ndarray:
-    return _windows(np.load(_from_matplotlib("jacksboro_fault_dem.npz"))["elevation"])
-
-
 def _photo() -> np.ndarray:
     from sklearn.datasets import load_sample_image
 
     return _windows(np.asarray(load_sample_image("china.jpg"), dtype=float).mean(axis=2))
 
 
-def _windows(picture: np.ndarray) -> np.ndarray:
+def _windows(picture: np.ndarray, side: int = 4) -> np.ndarray:
     """(m, 16) the disjoint 4 × 4 windows of a picture, row by row."""
-    high, wide = (size // _WINDOW for size in picture.shape)
-    cut = picture[: high * _WINDOW, : wide * _WINDOW].reshape(high, _WINDOW, wide, _WINDOW)
-    return cut.transpose(0, 2, 1, 3).reshape(high * wide, _WINDOW**2)
+    high, wide = (size // side for size in picture.shape)
+    cut = picture[: high * side, : wide * side].reshape(high, side, wide, side)
+    return cut.transpose(0, 2, 1, 3).reshape(high * wide, side**2)
 
 
 TABLES = {
@@ -127,9 +117,11 @@ TABLES = {
                        ("few rows", "clusters", "rounded")),
     "google": RealInputs("daily prices and volume of a share (matplotlib)", 1047, 5, _google,
                          ("collinear", "dependent rows")),
-    "eeg": RealInputs("four channels of an electroencephalogram (matplotlib)", 800, 4, _eeg,
+    "eeg": RealInputs("four channels of an electroencephalogram (matplotlib)", 800, 4,
+                      lambda: np.fromfile(_from_matplotlib("eeg.dat"), dtype=float).reshape(800, 4),
                       ("dependent rows",)),
-    "terrain": RealInputs("4 × 4 windows of an elevation map (matplotlib)", 8600, 16, _terrain,
+    "terrain": RealInputs("4 × 4 windows of an elevation map (matplotlib)", 8600, 16,
+                          lambda: _windows(np.load(_from_matplotlib("jacksboro_fault_dem.npz"))["elevation"]),
                           ("collinear", "rounded", "dependent rows")),
     "photo": RealInputs("4 × 4 windows of a photograph (scikit-learn)", 16_960, 16, _photo,
                         ("collinear", "heavy tails", "bounded")),
@@ -152,36 +144,21 @@ def rotated(law: Law, seed: int = 11) -> laws.Affine:
 # Product laws have unit variance; the mixture is ½N(1, I) + ½N(-1, I), the papers' own.
 LAWS = {
     "gaussian": (laws.standard_normal, "standard Gaussian inputs", ()),
-    "correlated": (
-        lambda d: correlated(d, 10.0),
-        "Gaussian inputs of condition 10 and non-zero mean",
-        ("correlated inputs", "not centred"),
-    ),
-    "mixture": (
-        lambda d: laws.GaussianMixture([0.5, 0.5], [np.ones(d), -np.ones(d)], np.eye(d)),
-        "mixture of N(1, I) and N(-1, I)",
-        ("two clusters",),
-    ),
+    "correlated": (lambda d: correlated(d, 10.0), "Gaussian inputs of condition 10 and non-zero mean",
+                   ("correlated inputs", "not centred")),
+    "mixture": (lambda d: laws.GaussianMixture([0.5, 0.5], [np.ones(d), -np.ones(d)], np.eye(d)),
+                "mixture of N(1, I) and N(-1, I)", ("two clusters",)),
     "laplace": (lambda d: laws.Laplace(d, 1 / sqrt(2)), "Laplace inputs", ("no smooth score",)),
     "logistic": (lambda d: laws.Logistic(d, sqrt(3) / pi), "logistic inputs", ()),
     "student5": (lambda d: laws.StudentT(d, 5.0, sqrt(3 / 5)), "Student t inputs, df 5", ("heavy tails",)),
     "uniform": (lambda d: laws.Uniform(d, sqrt(3)), "uniform inputs", ("no smooth score", "bounded")),
-    "rotated-laplace": (
-        lambda d: rotated(laws.Laplace(d, 1 / sqrt(2))),
-        "Laplace inputs along rotated axes",
-        ("no smooth score", "rotated product"),
-    ),
-    "rotated-uniform": (
-        lambda d: rotated(laws.Uniform(d, sqrt(3))),
-        "uniform inputs along rotated axes",
-        ("no smooth score", "rotated product", "bounded"),
-    ),
-    "banana": (
-        lambda d: laws.Banana(d, 0.5, max(d // 2, 1)),
-        "Gaussian pairs bent by a parabola",
-        ("dependent inputs",),
-    ),
-}
+    "rotated-laplace": (lambda d: rotated(laws.Laplace(d, 1 / sqrt(2))), "Laplace inputs along rotated axes",
+                        ("no smooth score", "rotated product")),
+    "rotated-uniform": (lambda d: rotated(laws.Uniform(d, sqrt(3))), "uniform inputs along rotated axes",
+                        ("no smooth score", "rotated product", "bounded")),
+    "banana": (lambda d: laws.Banana(d, 0.5, max(d // 2, 1)), "Gaussian pairs bent by a parabola",
+               ("dependent inputs",)),
+}  # fmt: skip
 
 
 @lru_cache(maxsize=64)
@@ -190,10 +167,6 @@ def input_law(name: str, d: int) -> Law:
     if name not in LAWS:
         raise ValueError(f"unknown input law {name!r}: choose one of {', '.join(LAWS)}")
     return LAWS[name][0](d)
-
-
-REAL_WIDTHS = (3, 5, 10)
-_LARGEST = 1000  # inputs or units a name may ask for
 
 
 @dataclass(frozen=True)
@@ -220,11 +193,7 @@ STRUCTURES = {
 }  # fmt: skip
 
 
-def _hyphened(name: str) -> str:
-    return name.replace("_", "-")
-
-
-_ACTIVATIONS = {_hyphened(name): name for name in activations.names()}
+_ACTIVATIONS = {name.replace("_", "-"): name for name in activations.names()}
 _LAW_NAME = re.compile(
     rf"(?P<law>{'|'.join(LAWS)})-(?P<g>{'|'.join(_ACTIVATIONS)})-(?P<structure>{'|'.join(STRUCTURES)})"
     r"(?:-(?P<d>[1-9]\d*)x(?P<k>[1-9]\d*))?"
@@ -243,7 +212,7 @@ def grid_names() -> Iterator[str]:
             for structure in ("signs",) if hidden else STRUCTURES:
                 yield f"{law}-{hyphened}-{structure}"
     for table in TABLES:
-        for k in REAL_WIDTHS:
+        for k in (3, 5, 10):
             yield f"{table}-relu-{k}"
 
 
@@ -257,10 +226,12 @@ def from_name(name: str) -> Problem | None:
     return None
 
 
-def _planted(name: str, law: str, g: str, structure: Structure, size: tuple[int, int] | None) -> Problem:
+def _planted(
+    name: str, law: str, g: str, structure: Structure, size: tuple[int, int] | None, largest: int = 1000
+) -> Problem:
     d, k = size or (structure.d, structure.k)
-    if max(d, k) > _LARGEST:
-        raise ValueError(f"{name} asks for {d} inputs and {k} units: problems go up to {_LARGEST} of each")
+    if max(d, k) > largest:
+        raise ValueError(f"{name} asks for {d} inputs and {k} units: problems go up to {largest} of each")
     tags = [t for t in structure.tags if t != "k < d"]
     return Problem(
         name, f"{g}, d = {d}, k = {k}, {structure.title}; {LAWS[law][1]}", input_law(law, d), d, k, g,
@@ -287,9 +258,7 @@ def cutting(table: RealInputs) -> TeacherBiases:
 
     def draw(rng: np.random.Generator, weights: np.ndarray) -> np.ndarray:
         levels = rng.uniform(0.2, 0.8, len(weights))
-        return -np.array(
-            [np.quantile(table.rows @ a, q) for a, q in zip(weights, levels, strict=True)], dtype=float
-        )
+        return -np.array([np.quantile(table.rows @ a, q) for a, q in zip(weights, levels, strict=True)])
 
     return draw
 

@@ -42,11 +42,6 @@ def rotation(d: int, seed: int) -> np.ndarray:
 # Fresh samples at every step
 
 
-def gaussian(key: jax.Array, n: int, d: int) -> jax.Array:
-    """Rows of N(0, I)."""
-    return jax.random.normal(key, (n, d))
-
-
 @dataclass(frozen=True, eq=False)
 class FreshSampler:
     """A function of a key: the source of n fresh samples, for ``lab.stochastic.descend``.
@@ -59,7 +54,6 @@ class FreshSampler:
     objective: Objective
     teacher: OneHiddenNet
     n: int
-    law: Callable[[jax.Array, int, int], jax.Array] = gaussian
     control: int | None = None
     _polynomial: tuple[Any, ...] = field(init=False, repr=False)
 
@@ -69,23 +63,24 @@ class FreshSampler:
         if self.control is not None:
             # The pilot batch has a stream of its own: no step ever sees its rows.
             key = jax.random.key(derived_seed(0, "paper", "pilot batch"))
-            X = np.asarray(self.law(key, self.n, self.teacher.n_inputs))
+            X = np.asarray(jax.random.normal(key, (self.n, self.teacher.n_inputs)))
             polynomial = _hermite_fit(X, self.teacher.predict(X), self.control)
         object.__setattr__(self, "_polynomial", polynomial)
 
     def batch(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """One batch (X, y), traceable."""
         net = self.teacher
-        X = self.law(key, self.n, net.n_inputs)
+        X = jax.random.normal(key, (self.n, net.n_inputs))
         hidden = net.activation.fn(X @ jnp.asarray(net.weights.T) + jnp.asarray(net.bias))
         y = hidden @ jnp.asarray(net.output) + net.intercept
-        if self._polynomial:
-            constant, linear, quadratic = self._polynomial
-            y = y - constant - X @ jnp.asarray(linear) - jnp.sum((X @ jnp.asarray(quadratic)) * X, axis=1)
-        return X, y
+        return X, y - _polynomial(X, *map(jnp.asarray, self._polynomial)) if self._polynomial else y
 
     def __call__(self, key: jax.Array) -> Any:
         return self.objective.from_batch(*self.batch(key))
+
+
+def _polynomial(X: Any, constant: Any, linear: Any, quadratic: Any) -> Any:
+    return constant + X @ linear + ((X @ quadratic) * X).sum(axis=1)
 
 
 def _hermite_fit(
@@ -106,7 +101,7 @@ def _hermite_fit(
         if degree >= 2:
             half = ((X * left[:, None]).T @ X / n - mean * np.eye(d)) / 2
             constant, quadratic = constant - float(np.trace(half)), quadratic + half
-        left = y - constant - X @ linear - np.sum((X @ quadratic) * X, axis=1)
+        left = y - _polynomial(X, constant, linear, quadratic)
     return constant, linear, quadratic
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from math import comb
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -14,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
+from onehidden.laws import GaussianMixture
+from onehidden.laws.base import score_tensor
 from onehidden.machine import in_double
 from onehidden.scores.local_polynomial import polynomial_fit
 from onehidden.streams import derived_seed, stream
@@ -71,9 +72,20 @@ COLUMNS = ("error", "estimator", "n", "reported median", *(f"{p} %" for p in PER
            "h", "trials")  # fmt: skip
 
 
-def slope(medians: npt.ArrayLike, sizes: Sequence[int] = SIZES) -> float:
-    """Least-squares slope of log error against log n."""
-    return float(np.polyfit(np.log(sizes), np.log(np.asarray(medians, float)), 1)[0])
+def slope_and_error(
+    sizes: npt.ArrayLike, medians: npt.ArrayLike, errors: npt.ArrayLike = 0.0
+) -> tuple[float, float]:
+    """Least-squares slope of log median against log n, and its standard error from those of the medians."""
+    x, medians = np.log(sizes), np.asarray(medians, float)
+    weight = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
+    return float(weight @ np.log(medians)), float(np.linalg.norm(weight * np.asarray(errors) / medians))
+
+
+def median_and_error(values: np.ndarray) -> tuple[float, float]:
+    """Median, and its standard error from the quantiles one standard error of its rank away."""
+    half = 0.5 / np.sqrt(len(values))
+    low, high = np.quantile(values, [0.5 - half, 0.5 + half])
+    return float(np.median(values)), float(high - low) / 2
 
 
 def _of(rows: Sequence[Row], quantity: str, estimator: str) -> list[Row]:
@@ -96,10 +108,8 @@ def judge_slopes(rows: Sequence[Row], name: str) -> str:
     """Ask for the two printed slopes, each with the standard error that the medians have."""
     for order, quantity in QUANTITIES.items():
         own = _of(rows, quantity, HINDSIGHT)
-        x = np.log([row["n"] for row in own])
-        weight = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
-        error = np.linalg.norm(weight * [row["se of the median"] / row["50 %"] for row in own])
-        found = slope([row["50 %"] for row in own], [row["n"] for row in own])
+        sizes, medians, errors = ([row[key] for row in own] for key in ("n", "50 %", "se of the median"))
+        found, error = slope_and_error(sizes, medians, errors)
         if abs(found - PRINTED_SLOPES[name][order]) > SLOPE_TOLERANCE + 3 * error:
             return FAILED
     return REPRODUCED
@@ -159,11 +169,8 @@ def measure(name: str, settings: Settings, seed: int) -> Table:
 
 
 def _row(quantity: str, label: str, n: int, known: Any, errors: np.ndarray, h: float) -> tuple[Any, ...]:
-    ordered = np.sort(errors)
-    half = 0.5 / np.sqrt(len(ordered))  # one standard error of the rank of the median
-    se = (np.quantile(ordered, 0.5 + half) - np.quantile(ordered, 0.5 - half)) / 2
-    table = (float(v) for v in np.percentile(ordered, PERCENTILES))
-    return (quantity, label, n, known, *table, float(se), float(h), len(ordered))
+    table = (float(v) for v in np.percentile(errors, PERCENTILES))
+    return (quantity, label, n, known, *table, median_and_error(errors)[1], float(h), len(errors))
 
 
 @in_double
@@ -193,28 +200,31 @@ def _block(keys: jax.Array, grid: jax.Array, means: jax.Array, n: int, spread: j
 
     def one(key: jax.Array) -> jax.Array:
         a, b = jax.random.split(key)
-        X, x = draw(a, n), spread * draw(b, 1)[0]  # a spread of zero puts the query at the origin
-        true2, true4 = _true(x, means)
-        Z = X - x
-        square = jnp.sum(Z**2, axis=1)
-        terms = jnp.stack(
-            [jnp.ones(n), Z[:, 0], Z[:, 1], Z[:, 0] ** 2, Z[:, 0] * Z[:, 1], Z[:, 1] ** 2], axis=1
-        )
-
-        def at(h: jax.Array) -> jax.Array:
-            M = jnp.exp(jnp.maximum(-0.5 * square / h**2, -700.0)) @ terms
-            M = M / jnp.maximum(M[0], 1e-300)
-            mean = M[1:3]
-            C = jnp.array([[M[3], M[4]], [M[4], M[5]]]) - jnp.outer(mean, mean) + 1e-12 * h**2 * jnp.eye(2)
-            turned = jnp.array([[C[1, 1], -C[0, 1]], [-C[0, 1], C[0, 0]]])
-            precision = turned / (C[0, 0] * C[1, 1] - C[0, 1] ** 2)
-            first, second = precision @ mean, jnp.eye(2) / h**2 - precision  # (14), (15)
-            S2, S4 = _plug(first, second)
-            return jnp.stack([_spectral(S2 - true2), jnp.sqrt(jnp.sum((S4 - true4) ** 2))])
-
-        return jax.vmap(at)(grid)
+        # A spread of zero puts the query at the origin.
+        return llsfe_errors(draw(a, n), spread * draw(b, 1)[0], grid, means)
 
     return jax.vmap(one)(keys)
+
+
+def llsfe_errors(X: jax.Array, x: jax.Array, grid: jax.Array, means: jax.Array) -> jax.Array:
+    """(bandwidths, 2) errors of S_2 (spectral) and S_4 (Frobenius) at x from one sample of a mixture."""
+    true2, true4 = _true(x, means)
+    Z = X - x
+    square = jnp.sum(Z**2, axis=1)
+    columns = [jnp.ones(len(Z)), Z[:, 0], Z[:, 1], Z[:, 0] ** 2, Z[:, 0] * Z[:, 1], Z[:, 1] ** 2]
+    terms = jnp.stack(columns, axis=1)
+
+    def at(h: jax.Array) -> jax.Array:
+        M = jnp.exp(jnp.maximum(-0.5 * square / h**2, -700.0)) @ terms
+        M = M / jnp.maximum(M[0], 1e-300)
+        mean = M[1:3]
+        C = jnp.array([[M[3], M[4]], [M[4], M[5]]]) - jnp.outer(mean, mean) + 1e-12 * h**2 * jnp.eye(2)
+        turned = jnp.array([[C[1, 1], -C[0, 1]], [-C[0, 1], C[0, 0]]])
+        precision = turned / (C[0, 0] * C[1, 1] - C[0, 1] ** 2)
+        S2, S4 = _plug(precision @ mean, jnp.eye(2) / h**2 - precision)  # (14), (15)
+        return jnp.stack([_spectral(S2 - true2), jnp.sqrt(jnp.sum((S4 - true4) ** 2))])
+
+    return jax.vmap(at)(grid)
 
 
 def _spectral(S: jax.Array) -> jax.Array:
@@ -293,11 +303,6 @@ class RateSettings:
     kernel: str = "tricube"
 
 
-def bound(p: int, m: int) -> float:
-    """Return the exponent of Remark 1 for d = 1."""
-    return -(p + 1 - m) / (2 * p + 3)
-
-
 def judge_rate(rows: Sequence[Row]) -> str:
     """Slopes at or below the exponent, to three standard errors; a conjecture on optimality is not judged."""
     return one_of(
@@ -313,17 +318,12 @@ def rate(settings: RateSettings, seed: int) -> Table:
         for n in settings.sizes:
             errors = np.array([_errors(settings, p, n, seed, trial) for trial in range(trials)])
             for m in range(1, p + 1):
-                own = np.sort(errors[:, m - 1])
-                half = 0.5 / np.sqrt(trials)
-                se = float(np.quantile(own, 0.5 + half) - np.quantile(own, 0.5 - half)) / 2
-                medians.setdefault((p, m), []).append((float(np.median(own)), se))
-    x = np.log(settings.sizes)
-    weight = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
+                medians.setdefault((p, m), []).append(median_and_error(errors[:, m - 1]))
     rows, curves = [], {}
     for (p, m), found in medians.items():
         middle, se = np.array(found).T
-        error = float(np.linalg.norm(weight * se / middle))
-        rows.append((p, m, *middle, float(weight @ np.log(middle)), error, bound(p, m)))
+        exponent = -(p + 1 - m) / (2 * p + 3)  # of Remark 1 for d = 1
+        rows.append((p, m, *middle, *slope_and_error(settings.sizes, middle, se), exponent))
         curves[f"p = {p}, m = {m}"] = (settings.sizes, middle)
     return Table(
         f"LLSFE at a point of a mixture on the line, {trials} samples",
@@ -342,25 +342,10 @@ def _errors(settings: RateSettings, p: int, n: int, seed: int, trial: int) -> li
     Z = rng.standard_normal((n, 1)) + rng.choice([-settings.centre, settings.centre], size=(n, 1))
     h = settings.scale * n ** (-1 / (2 * p + 3))
     fit = polynomial_fit(Z, np.array([[settings.query]]), np.array([h]), p, settings.kernel)
-    found = _scores([float(part.ravel()[0]) for part in fit.derivatives])
-    return [abs(a - b) for a, b in zip(found, true_scores(settings, p), strict=True)]
-
-
-def _scores(G: Sequence[float]) -> list[float]:
-    """S_m = (−1)^m f^(m)/f from derivatives of log f, by f^(m) = Σ_j C(m−1, j) f^(j) G_(m−j)."""
-    ratio = [1.0]
-    for m in range(1, len(G) + 1):
-        ratio.append(sum(comb(m - 1, j) * ratio[j] * G[m - j - 1] for j in range(m)))
-    return [(-1) ** m * ratio[m] for m in range(1, len(G) + 1)]
-
-
-def true_scores(settings: RateSettings, p: int) -> list[float]:
-    """Posterior-weighted Hermite polynomials of the distance from each component."""
-    away = settings.query + np.array([-settings.centre, settings.centre])
-    weight = np.exp(-0.5 * away**2)
-    weight /= weight.sum()
-    hermite = [np.polynomial.hermite_e.hermeval(away, np.eye(p + 1)[m]) for m in range(1, p + 1)]
-    return [float(weight @ values) for values in hermite]
+    centres = [[-settings.centre], [settings.centre]]
+    law, query = GaussianMixture([0.5, 0.5], centres, np.eye(1)), np.array([[settings.query]])
+    orders = range(1, p + 1)
+    return [float(abs(score_tensor(fit.derivatives[:m]) - law.score(query, m)).item()) for m in orders]
 
 
 FIG1, FIG2 = (
