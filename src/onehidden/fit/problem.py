@@ -20,6 +20,7 @@ from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.least_squares import FisherScoring, deviances, working_rows
 from onehidden.fit.parametrisation import Parametrisation, roots, weighed
 from onehidden.fit.samples import A, NetworkLeastSquares, Rows, Samples
+from onehidden.moments.passes import rooted
 from onehidden.network import OneHiddenNet
 
 
@@ -218,9 +219,7 @@ class Problem:
 
     def weighted(self, columns: np.ndarray) -> np.ndarray:
         """Rows times the root of their weight, for weighted least squares."""
-        if self.weight is None:
-            return columns
-        return columns * np.sqrt(self.weight).reshape(-1, *[1] * (columns.ndim - 1))
+        return rooted(columns, self.weight)
 
     @cached_property
     def least_squares(self) -> NetworkLeastSquares:

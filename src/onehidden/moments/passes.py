@@ -412,20 +412,19 @@ class _GaussianFrame:
     """Whitened coordinates of a Gaussian law: independent, with Hermite polynomials as 1-D scores."""
 
     def __init__(self, law: Gaussian | None, basis: np.ndarray | None) -> None:
-        if law is None:  # N(0, I) seen through a basis: nothing of size d x d is formed
-            assert basis is not None
-            self._mean: np.ndarray | float = 0.0
+        self.transform: np.ndarray | None = None
+        self._mean: np.ndarray | float = 0.0 if law is None else law.mean
+        white = law is None or np.array_equal(law.cov, np.eye(law.n_inputs))
+        if white and basis is None:
+            assert law is not None
+            self._to_u = np.eye(law.n_inputs)
+        elif white:  # nothing of size d x d is formed
             self._to_u, R = np.linalg.qr(basis)
-            self.transform: np.ndarray | None = R.T
-            self.r = self._to_u.shape[1]
-            return
-        self._mean = law.mean
-        whiten = np.linalg.inv(np.linalg.cholesky(law.cov))
-        if basis is None and np.array_equal(law.cov, np.eye(law.n_inputs)):
-            self._to_u, self.transform = np.eye(law.n_inputs), None
-        else:
-            # S_m(x) contracted with B is the standard S_m contracted with W B = Q R.
-            Q, R = np.linalg.qr(whiten @ (np.eye(law.n_inputs) if basis is None else basis))
+            self.transform = R.T
+        else:  # S_m(x) contracted with B is the standard S_m contracted with W B = Q R
+            assert law is not None
+            whiten = np.linalg.inv(np.linalg.cholesky(law.cov))
+            Q, R = np.linalg.qr(whiten if basis is None else whiten @ basis)
             self._to_u, self.transform = whiten.T @ Q, R.T
         self.r = self._to_u.shape[1]
 
