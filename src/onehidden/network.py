@@ -282,8 +282,8 @@ class OneHiddenNet:
                 "add the activation to it"
             )
         try:
-            parts = ("weights", "output", "bias", "intercept", "linear")
-            return cls(**{name: tensors.get(name) for name in parts}, activation=activation)
+            A, w, b, c = (tensors[name] for name in ("weights", "output", "bias", "intercept"))
+            return cls(A, w, b, c, activation, tensors.get("linear"))
         except ValueError as error:
             raise ValueError(f"{path} is damaged: {error}") from None
 

@@ -172,7 +172,9 @@ class GaussianMixture(Law):
     def _tensor(self, X: Points, order: int, V: Directions) -> Tensors:
         # ∇^m f / f = Σ_c p_c ∇^m f_c / f_c: no cancellation between derivatives of log f.
         share = self.posterior(X)
-        parts = (component._tensor(X, order, V) for component in self.components)
-        return sum(p.reshape((-1,) + (1,) * order) * part for p, part in zip(share.T, parts, strict=True))
+        total = np.zeros((len(X),) + (V.shape[1],) * order)
+        for p, component in zip(share.T, self.components, strict=True):
+            total += p.reshape((-1,) + (1,) * order) * component._tensor(X, order, V)
+        return total
 
     _log_derivatives = ScoreFunction._two_log_derivatives

@@ -331,12 +331,13 @@ class MomentPass(_Pass):
     def _add(self, X: Array, y: np.ndarray, weight: Weight) -> None:
         for rows, u, scores in self._frame.scored(X, tuple(self._mean)):
             target = beside(u, y[rows])
-            squared = None if isinstance(scores, dict) else tuple(s * s for s in scores)
+            dense = isinstance(scores, dict)
+            squared = () if dense else tuple(s * s for s in scores)
             for m, total in self._mean.items():
                 residual = target if self._control is None else self._control.residual(u, target, m)
                 if weight is not None:
                     residual = beside(u, weight[rows]) * residual
-                if squared is None:
+                if dense:
                     entries, values = pack(scores[m]), np.asarray(residual)
                     total.add(values @ entries)
                     self._square[m].add(values**2 @ entries**2)
@@ -415,12 +416,12 @@ class _GaussianFrame:
         self.transform: np.ndarray | None = None
         self._mean: np.ndarray | float = 0.0 if law is None else law.mean
         white = law is None or np.array_equal(law.cov, np.eye(law.n_inputs))
-        if white and basis is None:
-            assert law is not None
-            self._to_u = np.eye(law.n_inputs)
-        elif white:  # nothing of size d x d is formed
+        if white and basis is not None:  # nothing of size d x d is formed
             self._to_u, R = np.linalg.qr(basis)
             self.transform = R.T
+        elif white:
+            assert law is not None
+            self._to_u = np.eye(law.n_inputs)
         else:  # S_m(x) contracted with B is the standard S_m contracted with W B = Q R
             assert law is not None
             whiten = np.linalg.inv(np.linalg.cholesky(law.cov))
