@@ -99,6 +99,17 @@ def test_a_rival_link_is_named_and_the_right_one_certified():
     assert oh.recover(X, y, 1, family="gamma", link="identity").status.certified
 
 
+def test_another_scale_of_y_is_named_and_the_right_one_certified():
+    rng, X, f = drawn(7, 400, 2.0, 1.5)
+    noise = rng.standard_normal(400)
+    wrong = oh.recover(X, (f + 0.3 * noise) ** 2, 1)
+    assert not wrong.status.certified
+    assert "sqrt(y) by" in wrong.message
+    right = oh.recover(X, f + 0.1 * f * noise, 1)  # noise in proportion to the signal
+    assert right.status.certified
+    assert next(check for check in right.checks if check.name == "scale of y").passed
+
+
 def test_score_and_information_of_labels_that_flip():
     law, eta, step = FlippedLabels("logit", 0.1, 0.95), np.linspace(-4, 4, 9), 1e-5
     for y in (np.zeros(9), np.ones(9)):

@@ -16,7 +16,7 @@ from onehidden.certify.equivalent import other_orientations, undetected_reversal
 from onehidden.certify.evaluate import certify
 from onehidden.certify.likelihood import RowLosses
 from onehidden.certify.local_fit import local_fit
-from onehidden.certify.mean_law import compare_links
+from onehidden.certify.mean_law import compare_mean_laws
 from onehidden.certify.units import Cause, named
 from onehidden.certify.widths import compare_larger, compare_smaller, score_test_cost
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
@@ -45,7 +45,7 @@ def compare_with_alternatives(
         return compare_minima(certificate, problem, run, other_minima, errors)
 
     stages: tuple[Comparison, ...] = (
-        minima, compare_smaller, compare_larger, compare_activations, compare_links, compare_halves,
+        minima, compare_smaller, compare_larger, compare_activations, compare_mean_laws, compare_halves,
     )  # fmt: skip
     for number, stage in enumerate(stages):
         if not _worth_comparing(certificate) or not run.within_budget(score_test_cost(problem)):

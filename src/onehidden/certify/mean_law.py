@@ -23,71 +23,125 @@ from onehidden.checks import About, Check, at_least, at_most
 from onehidden.families import Bernoulli
 from onehidden.families.shares import FlippedLabels
 from onehidden.fit.final import TO_COMPARE, Optimum, optimise
+from onehidden.fit.parametrisation import roots
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 
 
-def compare_links(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
-    """Compare the assumed link with the others of the family, and 0/1 labels with labels that flip.
+def compare_mean_laws(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
+    """Compare the assumed link, or the scale of y, with others, and 0/1 labels with labels that flip.
 
     Each is fitted with as many units, from the answer's mean. One that explains the rows better by
-    ``levels.LINK`` fails the check; links that the data do not tell apart are reported.
+    ``levels.LINK`` fails the check; those that the data do not tell apart are reported.
     """
     family, level = problem.family, levels.LINK.value
-    if family is None or family.coupled:
+    if family is not None and family.coupled:
         return certificate
-    seen = problem.at(certificate.network)
-    free = max(problem.n_values - problem.form.freedom, 1)
-    # Counts may spread more than their family says; 0/1 cannot, and a free phi is in the deviance.
-    phi = max(seen.least_squares.loss(seen.theta(certificate.network)) / seen.samples.unit / free, 1.0)
-    phi = 1.0 if family.scaled or type(family) is Bernoulli else phi
-    ties, ahead, best = [], [], 0.0
-    for label, fitted in _other_laws(certificate.network, problem, run):
+    laws = _scales_of_y if family is None else _links
+    ties, ahead, best = [], [], -np.inf
+    for label, gain in laws(certificate, problem, run):
         if run.expired():
             return certificate
-        gain = problem.excess_deviance(fitted.mean_square, certificate.mean_square) / phi
         best = max(best, gain)
         if gain >= level:
             ahead.append(f"{label} by {gain:.3g}")
-        elif gain > -level and label in family.links:
+        elif gain > -level and not label.startswith(FlippedLabels.name):
             ties.append(label)
-    advice = f"deviance by which another law of the mean than the {family.link} link explains y better"
+    if best == -np.inf:
+        return certificate
+    name, assumed = ("scale of y", "y") if family is None else ("link", f"the {family.link} link")
+    advice = f"deviance by which another law of the mean than that of {assumed} explains these rows better"
     advice += f": {', '.join(ahead)}" if ahead else ""
-    certificate = certificate.with_comparisons([at_most("link", best, level, advice, About.MEAN)])
-    remark = f"they do not tell the {family.link} link from {' or '.join(ties)}"
+    certificate = certificate.with_comparisons([at_most(name, best, level, advice, About.MEAN)])
+    remark = f"they do not tell {assumed} from {' or '.join(ties)}"
     return certificate.with_remark(remark) if ties else certificate
 
 
-def _other_laws(network: OneHiddenNet, problem: Problem, run: Run) -> Iterator[tuple[str, Optimum]]:
-    """Fits by the other links of the family, and where y is 0/1 by labels that flip."""
-    family, y = problem.family, problem.samples.y
+def _links(certificate: Certificate, problem: Problem, run: Run) -> Iterator[tuple[str, float]]:
+    """How much better the other links of the family are, and where y is 0/1 labels that flip."""
+    family, y, network = problem.family, problem.samples.y, certificate.network
     assert family is not None
+    seen = problem.at(network)
+    # Counts may spread more than their family says; 0/1 cannot, and a free phi is in the deviance.
+    square = seen.least_squares.loss(seen.theta(network)) * seen.fit_coordinates.variance / seen.samples.unit
+    phi = max(square / max(problem.n_values - problem.form.freedom, 1), 1.0)
+    phi = 1.0 if family.scaled or type(family) is Bernoulli else phi
+
+    def gain(fitted: Optimum) -> float:
+        return problem.excess_deviance(fitted.mean_square, certificate.mean_square) / phi
+
     eta = network.predict(problem.samples.X) + problem.offsets
     mean = family.mean(eta)
     for link in family.links:
         if link != family.link:
             law = replace(family, link=link)
             start = law.unlink(law.inside(mean, problem.n))
-            yield link, _fitted(network, replace(problem, family=law), start, run.at(link))
+            yield link, gain(_fitted(network, replace(problem, family=law), start, run.at(link)))
     if type(family) is not Bernoulli:
         return
-    law = FlippedLabels(family.link)
+    law, fitted = FlippedLabels(family.link), None
     for number in range(3):
         law, eta = law.with_rates(y, eta, problem.samples.weight)
         fitted = _fitted(network, replace(problem, family=law), eta, run.at("labels that flip", number))
         network = fitted.network
         eta = network.predict(problem.samples.X) + problem.offsets
-    yield f"labels that flip (probabilities from {law.low:.2g} to {law.high:.2g})", fitted
+    assert fitted is not None
+    yield f"{law.name} (probabilities from {law.low:.2g} to {law.high:.2g})", gain(fitted)
+
+
+# Scales on which an amount may follow a network: y there, log of the slope, the mean of y of fit and noise.
+_SCALES = {
+    "log(y)": (np.log, lambda y: -np.log(y), lambda f, r: np.exp(f) * np.mean(np.exp(r))),
+    "sqrt(y)": (np.sqrt, lambda y: -0.5 * np.log(4 * y), lambda f, r: f**2 + np.mean(r**2)),
+}
+
+
+def _scales_of_y(certificate: Certificate, problem: Problem, run: Run) -> Iterator[tuple[str, float]]:
+    """How much better other scales of one output are, all of whose values are above zero.
+
+    Both by the likelihood of y, each scale with a spread of its own that follows its fit, and by the squared
+    error of the mean of y it implies, relative to the answer's spread: the shape of the noise alone does not
+    make a scale right.
+    """
+    samples, network = problem.samples, certificate.network
+    y = samples.y
+    if y.ndim > 1 or problem.offset is not None or not np.min(y) > 0:
+        return
+    root = roots(samples.weight, len(y))
+    fitted = network.predict(samples.X)
+    own, spread = _spread_likelihood(root * (y - fitted), fitted)
+    loss = float(np.sum((root * (y - fitted) / spread) ** 2))
+    for label, (scale, log_slope, mean) in _SCALES.items():
+        there = replace(samples, y=scale(y))
+        around = there.coordinates(problem.form.bias)
+        whitening = replace(problem.whitening, level=around.level, scale=around.scale)
+        rival = replace(problem, rows=there, whitening=whitening)
+        f = _fitted(network, rival, there.y, run.at(label)).network.predict(samples.X)
+        likelihood, _ = _spread_likelihood(root * (there.y - f), f)
+        by_mean = len(y) * np.log(loss / np.sum((root * (y - mean(f, there.y - f)) / spread) ** 2))
+        by_likelihood = 2 * (likelihood + float(np.sum(log_slope(y))) - own)
+        yield label, float(min(by_likelihood, by_mean))
+
+
+def _spread_likelihood(
+    residual: Float[np.ndarray, " n"], fitted: Float[np.ndarray, " n"]
+) -> tuple[float, Float[np.ndarray, " n"]]:
+    """The log likelihood of normal noise whose spread is exponential in the fitted value, and that spread."""
+    deviation = float(np.std(fitted))
+    f = (fitted - fitted.mean()) / (deviation if deviation > 0 else 1.0)
+    spread = _deviations(residual, f)
+    mean_square = float(np.mean((residual / spread) ** 2))
+    return -float(np.sum(np.log(spread))) - 0.5 * len(residual) * np.log(mean_square), spread
 
 
 def _fitted(network: OneHiddenNet, rival: Problem, eta: Float[np.ndarray, "n ..."], run: Run) -> Optimum:
     """The network under another law, from the outputs nearest to these predictors by least squares."""
-    seen, samples = rival.at(network), rival.samples
+    samples = rival.samples
     columns = [network.activation(samples.X @ network.weights.T + network.bias), np.ones((len(samples), 1))]
     design = np.hstack([*columns, samples.X] if rival.form.skip else columns)
-    solved = np.linalg.lstsq(seen.weighted(design), seen.weighted(eta - rival.offsets), rcond=1e-10)[0]
+    solved = np.linalg.lstsq(design, eta - rival.offsets, rcond=1e-10)[0]
     k = network.n_hidden
     linear = solved[k + 1 :] if rival.form.skip else None
     start = OneHiddenNet(network.weights, solved[:k], network.bias, solved[k], network.activation, linear)

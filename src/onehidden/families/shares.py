@@ -111,6 +111,7 @@ class FlippedLabels(Bernoulli):
 
     low: float = 0.02
     high: float = 0.98
+    name: ClassVar[str] = "labels that flip"
 
     @property
     def _link(self) -> ShareLink:
