@@ -100,6 +100,16 @@ def test_every_activation_is_given_back_with_its_width(name):
     assert worst_error(nudged, truth) > CLOSE
 
 
+@pytest.mark.parametrize("name", ["relu", "softplus", "tanh"])
+def test_an_output_that_is_constant_hides_no_unit(name):
+    net = teacher(name, 5, 4)
+    output = np.column_stack([net.output, np.zeros(5), net.output[::-1]])
+    truth = oh.OneHiddenNet(net.weights, output, net.bias, np.array([0.3, 2.0, -0.1]), name)
+    r = oh.recover_oracle(truth.predict, 4, activation=name)
+    assert r.status == "exact"
+    assert worst_error(r.network, truth) < CLOSE
+
+
 @pytest.mark.parametrize("activation", ["relu", "tanh", "logistic"])
 def test_trained_regressors_are_given_back(activation):
     from sklearn.datasets import load_diabetes

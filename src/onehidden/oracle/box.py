@@ -26,12 +26,7 @@ class Caller:
     ``queries`` counts the rows, ``outputs`` is q (0 before the first answer).
     """
 
-    def __init__(
-        self,
-        fn: Callable[[np.ndarray], npt.ArrayLike],
-        max_queries: int | None,
-        run: Run,
-    ) -> None:
+    def __init__(self, fn: Callable[[np.ndarray], npt.ArrayLike], max_queries: int | None, run: Run) -> None:
         self._fn, self._most, self._run = fn, max_queries, run
         self.queries, self.outputs, self._reserved, self._timed = 0, 0, 0, True
 

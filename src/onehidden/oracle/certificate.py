@@ -134,7 +134,7 @@ def layer_certificate(
         size = np.linalg.norm(U, axis=1)
         near = size <= max(3 * np.sqrt(box.d), float(np.quantile(size, 0.3)))
         U, Y = U[near], Y[near]
-    rest, spread = layer.predict(U, g) - Y, np.maximum(Y.std(axis=0), 1e-300)
+    rest, spread = layer.predict(U, g) - Y, _spread(Y)
     rms = float(np.max(np.sqrt(np.mean(rest**2, axis=0)) / spread))
     bound = rounding_of(float(np.max(np.max(np.abs(Y), axis=0) / spread)), 1.0, box.rounding).exact
     advice = "share of std(y) left: the network gives the answers to rounding"
@@ -184,8 +184,7 @@ def fresh_check(network: OneHiddenNet, box: BlackBox) -> tuple[Check, float]:
             continue
         size = np.maximum(np.max(np.abs(Y), axis=0), np.finfo(float).tiny)
         # Near the centre as a share of std(y), far away of the size there: sums are rounded at that size.
-        spread = Y.std(axis=0)
-        scale = np.where(spread > 1e-13 * size, spread, size) if distance == 1 else size
+        scale = _spread(Y) if distance == 1 else size
         times = 1e3 if box.precision.absolute == 0 and box.log_odds_error == 0 else 30
         error = box.error(np.max(size)) / np.max(size) * size + _argument_error(network, X, box)
         allowed = np.maximum(levels.FRESH_QUERIES.value, times * error / scale)
@@ -203,6 +202,12 @@ def fresh_check(network: OneHiddenNet, box: BlackBox) -> tuple[Check, float]:
         "the function"
     )
     return at_most("fresh queries", ratio * allowed, allowed, advice, About.FIT), farthest
+
+
+def _spread(Y: Outputs) -> Float[np.ndarray, " q"]:
+    """Standard deviation of each output, its size where it is constant."""
+    spread, size = Y.std(axis=0), np.max(np.abs(Y), axis=0)
+    return np.maximum(np.where(spread > 1e-13 * size, spread, size), np.finfo(float).tiny)
 
 
 def _argument_error(network: OneHiddenNet, X: Points, box: BlackBox) -> Outputs:

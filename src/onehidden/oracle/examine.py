@@ -109,8 +109,9 @@ def _measure_reach(box: BlackBox) -> None:
 
 def _measured_precision(box: BlackBox, U: Points, y: Outputs, drift: Outputs) -> OutputPrecision:
     """From repeated queries, from neighbouring ones near and far, and from the format of the answers."""
-    formats = [stored_precision(column) for column in (y * box.units).T] if box.reading is None else []
-    weight = box.mix / box.units
+    live = box.mix != 0  # a constant output has no format of its own
+    columns = (y * box.units).T[live] if box.reading is None else []
+    formats, weight = [stored_precision(column) for column in columns], (box.mix / box.units)[live]
     absolute = float(np.sqrt(sum((f.absolute * m) ** 2 for f, m in zip(formats, weight, strict=False))))
     relative = max([EPS, *(f.relative for f in formats)])
     repeated = float(np.std(drift @ box.mix)) / np.sqrt(2)

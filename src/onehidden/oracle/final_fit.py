@@ -226,11 +226,7 @@ def fitted(
     theta, n = layer.pack(), queries.Y.size
     floor = n * (short * queries.least) ** 2
     solver = LevenbergMarquardt(
-        24,
-        floor=floor,
-        damping=1e-12,
-        rtol=5e-3 if box.low_precision else 0.5,
-        forcing=1e-2,
+        24, floor=floor, damping=1e-12, rtol=5e-3 if box.low_precision else 0.5, forcing=1e-2
     )
     solve_densely = len(theta) <= DENSE
     if not solve_densely:

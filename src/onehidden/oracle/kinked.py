@@ -13,11 +13,7 @@ from onehidden.certify.certificate import Certificate
 from onehidden.checks import About, Check, at_most, not_evaluated
 from onehidden.options import Options
 from onehidden.oracle.box import BlackBox, BudgetExceeded
-from onehidden.oracle.certificate import (
-    cut_short_check,
-    layer_certificate,
-    parameter_errors,
-)
+from onehidden.oracle.certificate import cut_short_check, layer_certificate, parameter_errors
 from onehidden.oracle.domain import Outputs, PerUnit, Points
 from onehidden.oracle.final_fit import fitted, kink_queries
 from onehidden.oracle.layer import Layer, Queries, half_absolute, with_slope
@@ -82,11 +78,7 @@ def kinked_layer(box: BlackBox, hidden: int | None, rounds: int = 3) -> KinkedLa
 
 
 def _survey(
-    box: BlackBox,
-    before: KinkedLayer | None,
-    hidden: int | None,
-    lines: int = 16,
-    chords: int = 32,
+    box: BlackBox, before: KinkedLayer | None, hidden: int | None, lines: int = 16, chords: int = 32
 ) -> Iterator[KinkedLayer]:
     """The layer after every line of what the layer before leaves of the box.
 

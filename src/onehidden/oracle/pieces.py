@@ -133,11 +133,7 @@ def straight_pieces(
 
 
 def _kinked_zones(
-    t: PerPoint,
-    y: PerPoint,
-    error: PerPoint,
-    gaps: tuple[np.ndarray, np.ndarray],
-    arms: tuple[int, ...],
+    t: PerPoint, y: PerPoint, error: PerPoint, gaps: tuple[np.ndarray, np.ndarray], arms: tuple[int, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ends of gaps and of zones outside of which the samples lie on straight lines.
 

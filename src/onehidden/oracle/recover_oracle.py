@@ -156,10 +156,7 @@ def _from_values(box: BlackBox, options: Options) -> tuple[Certificate, str, Sam
 
 
 def _from_samples(
-    box: BlackBox,
-    options: Options,
-    most: int = 40_000,
-    seconds: float = 120.0,
+    box: BlackBox, options: Options, most: int = 40_000, seconds: float = 120.0
 ) -> tuple[Certificate, str, Samples]:
     """Typical queries, up to ``most``, searched as samples are, in ``seconds`` where there is no limit."""
     size = replace(options.form(box.d), k=options.hidden or 8).freedom

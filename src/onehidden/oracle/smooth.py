@@ -6,18 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 from numpy.polynomial.polynomial import polyval
 
 from onehidden.activations import Activation
 from onehidden.certify.certificate import Certificate
 from onehidden.options import Options
 from onehidden.oracle.box import BlackBox, BudgetExceeded
-from onehidden.oracle.certificate import (
-    cut_short_check,
-    layer_certificate,
-    parameter_errors,
-)
+from onehidden.oracle.certificate import cut_short_check, layer_certificate, parameter_errors
 from onehidden.oracle.domain import EPS, Outputs, PerUnit, Points
 from onehidden.oracle.final_fit import fitted, kink_queries, transition_queries
 from onehidden.oracle.layer import Layer, Queries, WithSlope, with_slope
@@ -58,17 +53,11 @@ def _rank(certificate: Certificate) -> tuple[bool, float]:
 
 
 def _fitted_certificate(
-    layer: Layer,
-    U: Points,
-    Y: Outputs,
-    tail: Tail,
-    box: BlackBox,
-    options: Options,
+    layer: Layer, U: Points, Y: Outputs, tail: Tail, box: BlackBox, options: Options
 ) -> Certificate | None:
     """The certificate of a layer of the mixture after a fit of all outputs; None without a live unit."""
     g = tail.activation
-
-    live = _contributions(layer, tail, U, Y.std(axis=0)) >= 1e-11
+    live = _contributions(layer, tail, U) >= 1e-11 * float(np.max(Y.std(axis=0)))
     if not live.any():
         return None
     left_out = [
@@ -86,18 +75,17 @@ def _fitted_certificate(
     return layer_certificate(layer, queries, errors, g, box, options.hidden, [], left_out)
 
 
-def _contributions(layer: Layer, tail: Tail, U: Points, spread: Float[np.ndarray, " q"]) -> PerUnit:
-    """What each unit adds to an output, the largest, as a share of its standard deviation.
+def _contributions(layer: Layer, tail: Tail, U: Points) -> PerUnit:
+    """What each unit adds to an output, the largest.
 
     A step counts with its whole height, wherever it lies; a kink with what it does within the typical region
     or, when it lies outside, within one scale of its own hyperplane.
     """
+    largest = np.max(np.abs(layer.output), axis=1)
     if tail.degree == 0:
-        size = np.full(layer.k, abs(tail.jump))
-    else:
-        within = tail.activation(U @ layer.weights.T + layer.bias).std(axis=0)
-        size = np.maximum(within, np.linalg.norm(layer.weights, axis=1) ** tail.degree)
-    return np.max(np.abs(layer.output) / np.maximum(spread, 1e-300), axis=1) * size
+        return largest * abs(tail.jump)
+    within = tail.activation(U @ layer.weights.T + layer.bias).std(axis=0)
+    return largest * np.maximum(within, np.linalg.norm(layer.weights, axis=1) ** tail.degree)
 
 
 def _with_outputs(layer: Layer, queries: Queries, g: WithSlope) -> Layer:
@@ -123,12 +111,7 @@ def _radii(tail: Tail, box: BlackBox) -> list[float]:
 
 
 def _layers(
-    box: BlackBox,
-    tail: Tail,
-    U: Points,
-    Y: Outputs,
-    lines: int = 30,
-    quiet_lines: int = 6,
+    box: BlackBox, tail: Tail, U: Points, Y: Outputs, lines: int = 30, quiet_lines: int = 6
 ) -> Iterator[Layer]:
     """Layers of the mixture in u that come close to the function, line after line; each set of units once."""
     units, tried = Kinks.none(box.d, Y.shape[1]), set[tuple[float, ...]]()
@@ -163,7 +146,7 @@ def _assembled(units: Kinks, tail: Tail, U: Points, Y: Outputs, box: BlackBox) -
 
     g = (g - h) + h: oriented by s a unit adds m (g - h)(z) + s m h(z), h a polynomial.
     """
-    g, near = tail.activation, _CLOSE * Y.std(axis=0)
+    g, near = tail.activation, _CLOSE * float(np.max(Y.std(axis=0)))  # some outputs may be constant
     layer = Layer(units.weights, units.bias, units.output, np.zeros(Y.shape[1]))
     signs = np.ones(layer.k)
     if not g.sign_free:
