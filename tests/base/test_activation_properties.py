@@ -8,13 +8,14 @@ from scipy.integrate import quad
 
 from onehidden import activations
 from onehidden.activation_properties import SlopeProperties, rho_terms
-from onehidden_papers.reproductions.zsjbd_slides import COLUMNS, REPORTED
+from onehidden_papers.reproductions.record import printed
+from onehidden_papers.reproductions.zsjbd_slides import COLUMNS
 
 
-@pytest.mark.parametrize("name", list(REPORTED))
+@pytest.mark.parametrize("name", list(printed("zsjbd-properties")))
 def test_property_table_is_the_slides(name):
     properties = activations.get(name).properties()
-    assert tuple(properties[c] for c in COLUMNS) == REPORTED[name]
+    assert tuple(properties[c] for c in COLUMNS) == printed("zsjbd-properties")[name]
     assert all(isinstance(properties[c], bool) for c in COLUMNS)
     assert properties["P3"] == (properties["P3a"] or properties["P3b"])
 

@@ -29,6 +29,7 @@ from onehidden_papers.reproductions.record import (
     item,
     of,
     one_of,
+    printed,
 )
 
 if TYPE_CHECKING:
@@ -42,17 +43,7 @@ REMARK = "h = n^(-1/8), Remark 1"
 HINDSIGHT, ORIGIN = "best fixed h in hindsight", "best fixed h in hindsight, queries at 0"
 LIMIT_ROW = "exact G_1 and G_2, nothing beyond (n → ∞, h → 0)"
 
-# Medians read off the figures; slopes as the text prints them.
-REPORTED = {
-    "gmov-fig1": {
-        2: (0.253, 0.176, 0.123, 0.0886, 0.0623, 0.0452, 0.0322),
-        4: (1.62, 1.12, 0.746, 0.520, 0.371, 0.262, 0.185),
-    },
-    "gmov-fig2": {
-        2: (0.648, 0.553, 0.466, 0.395, 0.332, 0.282, 0.244),
-        4: (3.67, 3.42, 3.22, 3.02, 2.83, 2.65, 2.48),
-    },
-}
+# Slopes as the text prints them.
 PRINTED_SLOPES = {"gmov-fig1": {2: -0.5143, 4: -0.4984}, "gmov-fig2": {2: -0.2587, 4: -0.1343}}
 MEANS = {"gmov-fig1": ((0.0, 0.0),), "gmov-fig2": ((1.0, 1.0), (-1.0, -1.0))}
 # The largest gap between a printed slope and the slope of its own printed curve (Fig. 2, S_4: .0403).
@@ -138,8 +129,9 @@ def measure(name: str, settings: Settings, seed: int) -> Table:
     trials, sizes = settings.trials, settings.sizes
     means = np.array(MEANS[name])
     rows: list[tuple[Any, ...]] = []
-    printed = zip(SIZES, REPORTED[name][2], REPORTED[name][4], strict=True)
-    for n, *reported in (line for line in printed if line[0] in sizes):
+    medians = printed(name)
+    for n in sizes:
+        reported = [medians[order][SIZES.index(n)] for order in QUANTITIES]
         grid = (*BANDWIDTHS, n ** (-1 / 8))
         for origin in (False, True):
             count = max(trials.values()) if not origin else trials[2]

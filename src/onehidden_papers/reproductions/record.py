@@ -98,6 +98,12 @@ def stated() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
 
 
+def printed(name: str) -> dict[Any, tuple[Any, ...]]:
+    """Return the numbers that the paper prints for an item, by line; a key of digits is a number."""
+    lines = stated()[name]["printed"]
+    return {int(key) if key.isdigit() else key: tuple(line) for key, line in lines.items()}
+
+
 def item(
     name: str,
     judges: Mapping[str, Judge],

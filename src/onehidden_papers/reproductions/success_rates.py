@@ -24,6 +24,7 @@ from onehidden_papers.reproductions.record import (
     Table,
     item,
     one_of,
+    printed,
 )
 
 if TYPE_CHECKING:
@@ -94,14 +95,6 @@ def below(row: Row, reported_trials: int = 10) -> bool:
 
 # [ZSJBD]: squared ReLU over d and n
 
-# Read off the figure: n -> rate over 10 trials for each d.
-GRID_REPORTED: dict[int, tuple[float, ...]] = {
-    1000: (0.7, 1, 0.6, 0.6, 0.3, 0.2, 0.2, 0.6, 0.1),
-    2000: (1, 0.9, 1, 0.8, 0.9, 0.8, 0.6, 0.4, 0.6),
-    4000: (1, 1, 0.9, 1, 1, 0.8, 0.8, 1, 0.8),
-    8000: (1, 1, 1, 1, 1, 1, 1, 1, 1),
-}
-
 
 def judge_overall(rows: Sequence[Row]) -> str:
     """Every d succeeds at the largest n of the table, at 90 samples per input or fewer."""
@@ -124,9 +117,10 @@ def trial(d: int, n: int, seed: int) -> tuple[float, float]:
 
 def measure_grid(settings: Settings, seed: int, run: Trial = trial) -> Table:
     """Success means every row within 1 %, rows at unit norm, as the figure counts it."""
-    rows, cells = [], [(d, n) for n in settings.sizes for d in settings.dimensions]
+    known, rows = printed("zsjbd-icml-grid"), []
+    cells = [(d, n) for n in settings.sizes for d in settings.dimensions]
     for (d, n), found in measured(run, cells, settings.trials, seed):
-        reported = GRID_REPORTED[n][Settings.dimensions.index(d)] if n in GRID_REPORTED else "–"
+        reported = known[n][Settings.dimensions.index(d)] if n in known else "–"
         errors, signs = found.T
         rate = float(np.mean(errors <= settings.success))
         rows.append((n, d, reported, rate, float(np.mean(signs)), float(errors.max()), settings.trials))
@@ -152,16 +146,6 @@ def draw_grid(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
 
 # Zhang et al.: ReLU over N/d, and the error with noise
 
-# N/d -> rate for d = 20, 50, 100.
-REPORTED: dict[int, tuple[float, ...]] = {
-    10: (0.0, 0.0, 0.0),
-    15: (0.3, 0.8, 0.6),
-    20: (0.9, 1.0, 0.8),
-    35: (1.0, 1.0, 1.0),
-}
-# d -> |W - W*| in the Frobenius norm at N/d = 40, 60, 80.
-NOISE_REPORTED: dict[int, tuple[float, ...]] = {10: (0.0795, 0.058, 0.0528), 50: (0.0727, 0.0546, 0.0483)}
-
 
 def judge_noise(rows: Sequence[Row]) -> str:
     if all(row["ours"] <= row["reported"] + 3 * row["standard error"] for row in rows):
@@ -173,10 +157,11 @@ def judge_noise(rows: Sequence[Row]) -> str:
 
 def measure_relu(settings: ReluSettings, seed: int) -> Table:
     """Success rate without noise: a relative row error below 1e-3 for every row."""
-    rows, cells = [], [(d, ratio * d) for ratio in settings.ratios for d in settings.dimensions]
+    known, rows = printed("zhang-relu-grid"), []
+    cells = [(d, ratio * d) for ratio in settings.ratios for d in settings.dimensions]
     for (d, n), found in measured(row_error, cells, settings.trials, seed):
         ratio, errors = n // d, found[:, 0]
-        reported = REPORTED[ratio][ReluSettings.dimensions.index(d)] if ratio in REPORTED else "–"
+        reported = known[ratio][ReluSettings.dimensions.index(d)] if ratio in known else "–"
         rate = float(np.mean(errors <= settings.success))
         rows.append((ratio, d, reported, rate, float(np.max(errors)), settings.trials))
     return Table(
@@ -206,7 +191,7 @@ def measure_noise(settings: Settings, seed: int) -> Table:
     cells = [(d, ratio * d) for d, ratio in product(settings.noise_dimensions, ratios)]
     rows = []
     for (d, n), values in measured(noisy_error, cells, trials, seed):
-        reported = NOISE_REPORTED[d][ReluSettings.noise_ratios.index(n // d)]
+        reported = printed("zhang-noise")[d][ReluSettings.noise_ratios.index(n // d)]
         squares = values**2
         error, bound = (float(v) for v in np.sqrt(squares.mean(axis=0)))
         # Of the root of a mean: half the relative error of the mean.

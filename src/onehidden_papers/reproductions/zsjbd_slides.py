@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from onehidden_papers.lab.convexity import empirical_hessian, population_hessian
 from onehidden_papers.lab.descents import descend, linear_rate
 from onehidden_papers.problems.problem import conditioned_teacher
 from onehidden_papers.reproductions.experiment import draw_curves
-from onehidden_papers.reproductions.record import OPEN, Row, Table, item, of, one_of
+from onehidden_papers.reproductions.record import OPEN, Row, Table, item, of, one_of, printed
 
 
 @dataclass(frozen=True)
@@ -41,22 +40,11 @@ class Settings:
 # Which activations have P1, P2, P3(a), P3(b)
 
 COLUMNS = ("P1", "P2", "P3a", "P3b", "P1,2,3")
-# As printed: P1, P2, P3.a, P3.b, all.
-REPORTED: dict[str, tuple[bool, bool, bool, bool, bool]] = {
-    "relu": (True, True, False, True, True),
-    "leaky_relu": (True, True, False, True, True),
-    "squared_relu": (True, True, True, False, True),
-    "sigmoid": (True, True, True, False, True),
-    "tanh": (True, True, True, False, True),
-    "erf": (True, True, True, False, True),
-    "linear": (True, False, True, True, False),
-    "quadratic": (False, False, True, False, False),
-}
 
 
 def judge_properties(rows: Sequence[Row]) -> str:
     found = [row["printed"] for row in rows if row["printed"] != "–"]
-    return one_of(len(found) == len(REPORTED) and set(found) == {"same"})
+    return one_of(len(found) == len(printed("zsjbd-properties")) and set(found) == {"same"})
 
 
 def properties(settings: Settings, seed: int) -> Table:
@@ -65,8 +53,8 @@ def properties(settings: Settings, seed: int) -> Table:
     for name in settings.activations:
         found = activations.get(name).properties()
         ours = tuple(bool(found[c]) for c in COLUMNS)
-        printed = REPORTED.get(name)
-        same = "–" if printed is None else "same" if printed == ours else "differs"
+        known = printed("zsjbd-properties").get(name)
+        same = "–" if known is None else "same" if known == ours else "differs"
         rows.append((name, *("yes" if v else "no" for v in ours), same))
     return Table(
         "Three properties of activations",
@@ -82,16 +70,6 @@ def properties(settings: Settings, seed: int) -> Table:
 
 # ρ(σ) of Property 2, at σ = .1, 1, 10
 
-# As printed. Squared ReLU: the slides print .27 σ; the definition scales as σ².
-RHO_REPORTED: dict[str, tuple[Any, Any, Any]] = {
-    "relu": (0.091, 0.091, 0.091),
-    "leaky_relu": (0.089, 0.089, 0.089),
-    "squared_relu": (".27σ", ".27σ", ".27σ"),
-    "erf": (1.9e-4, 5.2e-2, 2.5e-5),
-    "tanh": (1.8e-4, 4.9e-2, 5.1e-5),
-    "linear": (0.0, 0.0, 0.0),
-    "quadratic": (0.0, 0.0, 0.0),
-}
 PRINTED_DIGITS = 0.03  # two printed digits: 1.8 stands for 1.75 … 1.85
 SQUARED = "squared_relu"
 
@@ -113,11 +91,12 @@ def judge_squared(rows: Sequence[Row], power: int) -> str:
 def rho(settings: None, seed: int) -> Table:
     """ρ as the definition gives it, negative values counted as 0, beside the printed table."""
     rows = []
-    for name in (*RHO_REPORTED, "sigmoid", "softplus", "gelu", "cubed_relu", "abs"):
+    known = printed("zsjbd-rho")
+    for name in (*known, "sigmoid", "softplus", "gelu", "cubed_relu", "abs"):
         g = activations.get(name)
         for i, sigma in enumerate((0.1, 1.0, 10.0)):
-            printed = RHO_REPORTED.get(name, ("–",) * 3)[i]
-            rows.append((name, sigma, printed, float(g.rho(sigma)), float(min(g.rho_terms(sigma)))))
+            stands = known.get(name, ("–",) * 3)[i]
+            rows.append((name, sigma, stands, float(g.rho(sigma)), float(min(g.rho_terms(sigma)))))
     sigma = np.geomspace(0.01, 100, 41)
     curves = {
         name: (sigma, [activations.get(name).rho(s) for s in sigma])
