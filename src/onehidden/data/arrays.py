@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def must_be_aligned(X: object, y: object, called: str = "y") -> None:
+def must_be_aligned(X: Any, y: Any, called: str = "y") -> None:
     """Refuse pandas objects whose rows have other labels: by place they would be paired wrongly."""
-    one, other = _labels(X), _labels(y)
+    one, other = (v.index if is_pandas(v) and hasattr(v, "iloc") else None for v in (X, y))
     if one is None or other is None or len(one) != len(other) or one.equals(other):
         return
     place = int(np.argmax(np.asarray(one != other)))
@@ -26,11 +26,6 @@ def must_be_aligned(X: object, y: object, called: str = "y") -> None:
         f"{one[place]!r}): align them, as {called}.loc[X.index], or give {called}.to_numpy() if they "
         "are in order"
     )
-
-
-def _labels(values: Any) -> Any:
-    """The index of a pandas object, None of anything else."""
-    return values.index if is_pandas(values) and hasattr(values, "iloc") else None
 
 
 def is_pandas(values: object) -> bool:

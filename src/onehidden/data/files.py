@@ -38,7 +38,7 @@ MISSING = ("?", "-", "--", "—", "–", ".", "None", "none", "missing")
 
 def format_of(path: Path) -> str:
     """Parquet, Feather, npy, npz, an Excel sheet or CSV, by suffix, else by content."""
-    head = _head(path)
+    begins = first_bytes(path)
     suffixes = [s.lower() for s in path.suffixes]
     packed = suffixes[-1:] == [".gz"]
     suffix = next(iter(suffixes[::-1][packed:]), "")
@@ -47,10 +47,11 @@ def format_of(path: Path) -> str:
     found = next((name for name, known, _ in _FORMATS if suffix in known), None)
     if packed and found not in (None, "CSV"):
         raise Unusable(f"{path} is packed: unpack it first (gunzip {path.name})")
-    return found or next((name for name, _, magic in _FORMATS if magic and head.startswith(magic)), "CSV")
+    return found or next((name for name, _, magic in _FORMATS if magic and begins.startswith(magic)), "CSV")
 
 
-def _head(path: Path) -> bytes:
+def first_bytes(path: Path) -> bytes:
+    """The first bytes of a file that there is."""
     if path.is_dir():
         raise Unusable(f"{path} is a folder: give one CSV, Parquet, Feather, npz or npy file")
     if not path.exists():
@@ -112,20 +113,14 @@ def read_stream(path: Path) -> pa.Table:
         return pa.Table.from_batches(batches, reader.schema)
 
 
-def has_footer(path: Path) -> bool:
-    """Whether an Arrow file can be read at any place, not from its beginning alone."""
-    return _head(path).startswith(b"ARROW1")
-
-
 def read_npz(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an npz file."""
-    _must_unpack_plausibly(path)
-    with zipfile.ZipFile(path) as archive:
+    with _archive(path) as archive:
         for name in archive.namelist():
             with archive.open(name) as member:
                 _must_be_plain(member, path)
     with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        return {name: arrays[name] for name in arrays.files}
+        return dict(arrays)
 
 
 def read_npy(path: Path) -> np.ndarray:
@@ -136,10 +131,11 @@ def read_npy(path: Path) -> np.ndarray:
         return np.asarray(npy.open_memmap(path, mode="r"))
 
 
-def _must_unpack_plausibly(path: Path) -> None:
-    """Refuse a zip archive that declares too much; no reader unpacks more than it declares."""
-    with zipfile.ZipFile(path) as archive:
-        must_be_plausible(path, sum(member.file_size for member in archive.infolist()))
+def _archive(path: Path) -> zipfile.ZipFile:
+    """A zip archive; one that declares too much is refused, and no reader unpacks more than it declares."""
+    archive = zipfile.ZipFile(path)
+    must_be_plausible(path, sum(member.file_size for member in archive.infolist()))
+    return archive
 
 
 def _must_be_plain(file: IO[bytes], path: Path) -> None:
@@ -172,7 +168,7 @@ def read_sheet(path: Path, request: Request) -> tuple[pa.Table, tuple[str, ...]]
         ) from None
     from pyarrow import csv
 
-    _must_unpack_plausibly(path)
+    _archive(path).close()
     book = load_workbook(path, read_only=True, data_only=True)
     try:
         names = book.sheetnames

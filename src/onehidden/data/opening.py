@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onehidden.data.arrays import as_real, is_frame, must_be_aligned, placed, varying
+from onehidden.data.arrays import as_real, is_frame, must_be_aligned, placed, to_arrow, varying
 from onehidden.data.columns import GAPS, ColumnKind, constant_note, flat_targets, gap_of
 from onehidden.data.faults import must_be_none
 from onehidden.data.parts import Contents, contents, is_dask, too_large
@@ -109,21 +109,14 @@ def open(
         source = _columns_of(source)
     if isinstance(source, str | os.PathLike):
         source = Path(source)
-    streamed = _is_streamed(source, stream)
+    if is_dask(source) and stream is False:
+        raise ValueError("a Dask collection is streamed: call its compute() first to hold it whole")
+    large = isinstance(source, Path) and (source.is_dir() or (source.is_file() and too_large(source)))
+    streamed = bool(is_dask(source) or large) if stream is None else stream
     found = contents(source, targets, request, streamed)
     targets = placed(found.targets, found.schema.names, found.where) if streamed else found.targets
     request = replace(request, targets=tuple(map(str, targets)))
     return open_source(found, request) if streamed else _table(found, request)
-
-
-def _is_streamed(source: object, stream: bool | None) -> bool:
-    if is_dask(source) and stream is False:
-        raise ValueError("a Dask collection is streamed: call its compute() first to hold it whole")
-    if stream is not None:
-        return stream
-    if isinstance(source, Path):
-        return source.is_dir() or (source.is_file() and too_large(source))
-    return is_dask(source)
 
 
 def _columns_of(table: Table) -> dict[str, Any]:
@@ -170,13 +163,10 @@ def _table(found: Contents, request: Request) -> Table:
         X, held, kept = X[good], {name: values[good] for name, values in held.items()}, np.flatnonzero(good)
         notes += (f"{found.rows - len(kept)} of {found.rows} rows with gaps were left out",)
     names = selection.names
-    if request.constant == "drop":
-        varies = varying(X.min(axis=0), X.max(axis=0))
-        flat = [name for name, one in zip(names, varies, strict=True) if not one]
-        if flat:
-            notes += (constant_note(flat),)
-            names = tuple(name for name in names if name not in flat)
-            X = np.ascontiguousarray(X[:, varies])
+    if request.constant == "drop" and (flat := [names[j] for j in _flat(X)]):
+        notes += (constant_note(flat),)
+        X = np.ascontiguousarray(X[:, [name not in flat for name in names]])
+        names = tuple(name for name in names if name not in flat)
         if not names:
             raise ValueError(no_feature_varies(where))
     y, extras = selection.together(held)
@@ -226,32 +216,41 @@ def check_arrays(
         assert isinstance(table, Table)
         X, feature_names = table.X, feature_names or table.feature_names
     matrix = as_real(X, "X")
-    if matrix.ndim == 1:
-        raise ValueError(
-            f"X must be a matrix of n rows and d columns, got shape {matrix.shape}: use X.reshape(-1, 1) for "
-            "a single feature"
-        )
     if matrix.ndim != 2:
-        raise ValueError(f"X must be a matrix of n rows and d columns, got shape {matrix.shape}: flatten it")
+        cure = "use X.reshape(-1, 1) for a single feature" if matrix.ndim == 1 else "flatten it"
+        raise ValueError(f"X must be a matrix of n rows and d columns, got shape {matrix.shape}: {cure}")
     n, d = matrix.shape
     if n == 0 or d == 0:
         raise ValueError(
             f"X must have rows and columns, got shape {matrix.shape}: give a table with data in it"
         )
     matrix = np.ascontiguousarray(matrix, dtype=float)
-    names = [str(name) for name in feature_names] if feature_names is not None else None
-    _must_be_finite(matrix, names)
+    names = None if feature_names is None else list(map(str, feature_names))
+    bad = ~np.isfinite(matrix)
+    if bad.any():
+        raise ValueError(
+            f"X must hold finite numbers only, but {int(bad.any(axis=1).sum())} of {n} rows hold NaN or "
+            f"infinity in {_called(np.flatnonzero(bad.any(axis=0)), names)}: drop those rows or fill the "
+            "gaps first"
+        )
     target = None if y is None else _target(y, n)
-    _must_vary(matrix, names)
+    if n == 1:
+        raise ValueError("X must have at least 2 rows, got 1: nothing can be learnt from a single sample")
+    flat = _flat(matrix)
+    if flat.size:
+        are, first, them = ("is", "its value is", "it") if flat.size == 1 else ("are", "the first is", "them")
+        value = matrix[:, flat[0]].min()
+        raise ValueError(
+            f"{_called(flat, names)} of X {are} constant ({first} {value:g}): leave {them} out, and "
+            "use bias=True for constant terms"
+        )
     return matrix, target
 
 
 def _target(y: Any, n: int) -> np.ndarray:
-    # The names of a frame are not needed, its values are.
-    if hasattr(y, "to_numpy") and hasattr(y, "columns"):
-        y = y.to_numpy()
-    elif hasattr(y, "column_names") and hasattr(y, "__arrow_c_stream__"):
-        y = np.column_stack([y.column(name).to_numpy() for name in y.column_names])
+    """The target as (n,) or, of several outputs, (n, q) finite numbers."""
+    if is_frame(y):
+        y = np.column_stack([np.asarray(column) for column in to_arrow(y, "y").columns])
     target = as_real(y, "y")
     if target.ndim == 2 and target.shape[1] == 1:
         target = target[:, 0]
@@ -271,38 +270,14 @@ def _target(y: Any, n: int) -> np.ndarray:
             f"y must hold finite numbers only, but {count} of {bad.size} values "
             f"{'is' if count == 1 else 'are'} NaN or infinite (first at index {first}): drop those rows first"
         )
-    if target.ndim == 2:
-        flat = np.flatnonzero(~varying(target.min(axis=0), target.max(axis=0)))
-        if flat.size:
-            raise ValueError(f"{_called(flat, None)} of y is constant: leave it out, it shows no unit")
+    if target.ndim == 2 and (flat := _flat(target)).size:
+        raise ValueError(f"{_called(flat, None)} of y is constant: leave it out, it shows no unit")
     return target
 
 
-def _must_be_finite(X: np.ndarray, names: list[str] | None) -> None:
-    # The sum is finite whenever every entry is, barring overflow: one pass in the usual case.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(X.sum()):
-            return
-    bad = ~np.isfinite(X)
-    if bad.any():
-        raise ValueError(
-            f"X must hold finite numbers only, but {int(bad.any(axis=1).sum())} of {len(X)} rows hold NaN or "
-            f"infinity in {_called(np.flatnonzero(bad.any(axis=0)), names)}: drop those rows or fill the "
-            "gaps first"
-        )
-
-
-def _must_vary(X: np.ndarray, names: list[str] | None) -> None:
-    if len(X) == 1:
-        raise ValueError("X must have at least 2 rows, got 1: nothing can be learnt from a single sample")
-    low = X.min(axis=0)
-    flat = np.flatnonzero(~varying(low, X.max(axis=0)))
-    if flat.size:
-        are, first, them = ("is", "its value is", "it") if flat.size == 1 else ("are", "the first is", "them")
-        raise ValueError(
-            f"{_called(flat, names)} of X {are} constant ({first} {low[flat[0]]:g}): leave {them} out, and "
-            "use bias=True for constant terms"
-        )
+def _flat(values: np.ndarray) -> np.ndarray:
+    """Places of the columns that do not vary."""
+    return np.flatnonzero(~varying(values.min(axis=0), values.max(axis=0)))
 
 
 def _called(columns: np.ndarray, names: list[str] | None) -> str:

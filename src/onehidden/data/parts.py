@@ -167,7 +167,11 @@ def _difference(one: str, kinds: dict[str, ColumnKind], other: str, here: dict[s
 def _file(path: Path, targets: Targets, request: Request, stream: bool) -> Contents:
     kind = files.format_of(path)
     with unreadable(path, kind):
-        if kind == "Parquet" or (kind == "Feather" and files.has_footer(path)) or (kind == "CSV" and stream):
+        if (
+            kind == "Parquet"
+            or (kind == "Feather" and files.first_bytes(path).startswith(b"ARROW1"))
+            or (kind == "CSV" and stream)
+        ):
             return _scanned(path, kind, targets, request)
         notes: tuple[str, ...] = ()
         held: Any
