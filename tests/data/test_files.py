@@ -293,6 +293,20 @@ def test_a_sheet_is_read_with_its_gaps_words_and_dates(tmp_path):
         one_sentence(error, words)
 
 
+def test_a_sheet_has_the_types_and_hints_of_a_text_file(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["a, b", "x", "y"], [1, "2,5", 0.25], [2, 3.5, 1e-300], [3, "soon", 7]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    table = data.open(tmp_path / "a.xlsx", target="y", decimal=",", na=["soon"], nulls="drop")
+    np.testing.assert_array_equal(table.X, [[1, 2.5], [2, 3.5]])
+    np.testing.assert_array_equal(table.y, [0.25, 1e-300])
+    with pytest.raises(ValueError) as error:
+        data.open(tmp_path / "a.xlsx", target="y", decimal=",")
+    one_sentence(error, "'x'", "--drop x")
+
+
 def test_a_sheet_without_openpyxl_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
     (tmp_path / "a.xlsx").write_bytes(b"PK\x03\x04")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import difflib
 import gzip
+import io
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -78,12 +80,12 @@ def _neighbours(path: Path) -> str:
     return f" (there is {' and '.join(near)})" if near else ""
 
 
-def read_csv(path: Path, request: Request) -> tuple[pa.Table, tuple[str, ...]]:
+def read_text(path: Path, request: Request) -> tuple[pa.Table, tuple[str, ...]]:
     """The table of a CSV file, and what had to be guessed."""
-    from pyarrow import csv
+    from pyarrow.csv import read_csv
 
     dialect, notes = dialect_of(path, request)
-    table = csv.read_csv(path, **dialect.options())
+    table = read_csv(path, **dialect.options())
     must_be_names(path, table.column_names)  # decoded here, so that a name outside UTF-8 is caught too
     return table, notes
 
@@ -153,12 +155,10 @@ def _must_be_plain(file: IO[bytes], path: Path) -> None:
 
 
 def read_sheet(path: Path, request: Request) -> tuple[pa.Table, tuple[str, ...]]:
-    """The first sheet of an Excel file.
+    """The first sheet of an Excel file, read as the CSV file that it would be saved as.
 
     Its first row that is not empty has the names; formulas count by their values.
     """
-    import pyarrow as pa
-
     try:
         from openpyxl import load_workbook
     except ImportError:
@@ -166,7 +166,8 @@ def read_sheet(path: Path, request: Request) -> tuple[pa.Table, tuple[str, ...]]
             f"{path} is an Excel sheet, which needs openpyxl: pip install 'onehidden[excel]', or save the "
             "sheet as CSV and give that file"
         ) from None
-    from pyarrow import csv
+    import pyarrow as pa
+    from pyarrow.csv import read_csv
 
     _archive(path).close()
     book = load_workbook(path, read_only=True, data_only=True)
@@ -178,41 +179,17 @@ def read_sheet(path: Path, request: Request) -> tuple[pa.Table, tuple[str, ...]]
     if not cells:
         raise Unusable(f"{path} has an empty first sheet {names[0]!r}: put the table there")
     width = max(i for row in cells for i, cell in enumerate(row) if cell is not None) + 1
-    rows = [(*row, *[None] * width)[:width] for row in cells]
-    head = ["" if cell is None else str(cell) for cell in rows[0]]
-    errors = ("#DIV/0!", "#VALUE!", "#REF!", "#NUM!")
-    missing = {"", *csv.ConvertOptions().null_values, *errors, *MISSING, *request.na}
-    arrays = []
-    for j, name in enumerate(head):
-        held = [row[j] for row in rows[1:]]
-        held = [None if isinstance(cell, str) and cell.strip() in missing else cell for cell in held]
-        arrays.append(_cells(path, name, held, request.decimal))
+    text = io.StringIO()
+    rows = csv.writer(text)
+    for row in cells:
+        full = (*row, *[None] * width)[:width]
+        marked = request.decimal == ","
+        rows.writerow(repr(c).replace(".", ",") if marked and isinstance(c, float) else c for c in full)
+    content = text.getvalue().encode()
+    missing = (*request.na, "#DIV/0!", "#VALUE!", "#REF!", "#NUM!")
+    dialect = Dialect("utf-8", ",", request.decimal, missing, min(len(content), 1 << 29))
     notes = (f"{path} has {len(names)} sheets, of which {names[0]!r} was read",) if len(names) > 1 else ()
-    return pa.Table.from_arrays(arrays, names=head), notes
-
-
-def _cells(path: Path, name: str, cells: Sequence[object], decimal: str) -> pa.Array:
-    """A column of a sheet, all of one kind."""
-    import pyarrow as pa
-
-    try:
-        return pa.array([_as_float(cell, decimal) for cell in cells])
-    except (pa.ArrowException, TypeError, ValueError):
-        odd = next((cell for cell in cells if isinstance(cell, str)), cells[0])
-        raise Unusable(
-            f"{path} mixes numbers and {str(odd)[:30]!r} in column {name!r}: make it one kind, leave it "
-            "out, or name what stands for a gap with na= (--na)"
-        ) from None
-
-
-def _as_float(cell: object, decimal: str) -> object:
-    """Whole numbers and texts with a decimal comma as floats; everything else as it is."""
-    if isinstance(cell, str) and decimal == ",":
-        try:
-            return float(cell.replace(",", "."))
-        except ValueError:
-            return cell
-    return float(cell) if isinstance(cell, int) and not isinstance(cell, bool) else cell
+    return read_csv(pa.BufferReader(content), **dialect.options()), notes
 
 
 @dataclass(frozen=True)

@@ -176,7 +176,7 @@ def _file(path: Path, targets: Targets, request: Request, stream: bool) -> Conte
         notes: tuple[str, ...] = ()
         held: Any
         if kind == "CSV":
-            held, notes = files.read_csv(path, request)
+            held, notes = files.read_text(path, request)
         elif kind == "an Excel sheet":
             held, notes = files.read_sheet(path, request)
         else:

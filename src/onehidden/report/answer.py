@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from onehidden.checks import About
+from onehidden.data.table import Request
 from onehidden.network import OneHiddenNet
 from onehidden.options import Options
 from onehidden.report import figures
@@ -30,10 +31,7 @@ from onehidden.report.screen import Screen, screen
 from onehidden.report.subject import Subject, strongest, thin
 from onehidden.report.wording import Mark, by_urgency, capital, explained, more, seconds, short, tally
 
-_READING = (
-    "columns", "weight", "offset", "trials", "nulls", "drop", "one_hot", "constant", "encoding", "decimal",
-    "na",
-)  # fmt: skip
+_READING = tuple(one.name for one in fields(Request) if one.name != "targets")
 _PAPERS = """\
 W. Gao, A. V. Makkuva, S. Oh, P. Viswanath. Learning One-hidden-layer Neural Networks under General Input \
 Distributions. AISTATS 2019.
@@ -233,7 +231,10 @@ def reproduce(subject: Subject) -> Section:
     blocks: list[Block] = []
     if command := _command(options):
         blocks += [Paragraph("On the command line:"), Code(command, "sh")]
-    call = _oracle_call(options, subject.net.n_inputs) if queries else _call(options)
+    call = _call(options)
+    if queries:
+        chosen = _chosen(options) | ({} if options.get("reach") is None else {"reach": options["reach"]})
+        call = f"r = oh.recover_oracle({', '.join(['fn', str(subject.net.n_inputs), *_keywords(chosen)])})"
     blocks += [Paragraph("In Python:"), Code(f"import onehidden as oh\n\n{call}", "python")]
     if queries:
         blocks.append(Paragraph(f"The black box was queried at {queries} rows."))
@@ -256,11 +257,6 @@ def _chosen(options: dict[str, Any]) -> dict[str, Any]:
 
 def _keywords(values: dict[str, Any]) -> list[str]:
     return [f"{name}={value!r}" for name, value in values.items()]
-
-
-def _oracle_call(options: dict[str, Any], d: int) -> str:
-    chosen = _chosen(options) | ({} if options.get("reach") is None else {"reach": options["reach"]})
-    return f"r = oh.recover_oracle({', '.join(['fn', str(d), *_keywords(chosen)])})"
 
 
 def _call(options: dict[str, Any]) -> str:

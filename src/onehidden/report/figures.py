@@ -141,19 +141,12 @@ def trace(
 
 def spectrum(figure: Figure, values: np.ndarray) -> None:
     """Eigenvalues of the loss's curvature, largest first; negative ones are shown by size in red."""
-    axes = figure.add_subplot()
-    index, many = np.arange(1, len(values) + 1), len(values) > 200
-    height = np.maximum(np.abs(values), np.finfo(float).tiny)
-    below = values <= 0
-    for chosen, colour, label in (
-        (~below, BLUE, "positive"),
-        (below, RED, "zero or negative, by size"),
-    ):
+    axes, below, many = figure.add_subplot(), values <= 0, len(values) > 200
+    index, height = np.arange(1, len(values) + 1), np.maximum(np.abs(values), np.finfo(float).tiny)
+    how: dict[str, Any] = {"ms": 1.5 if many else 3.5, "mew": 0, "rasterized": many}
+    for chosen, colour, label in ((~below, BLUE, "positive"), (below, RED, "zero or negative, by size")):
         if chosen.any():
-            size = 1.5 if many else 3.5
-            axes.plot(
-                index[chosen], height[chosen], "o", ms=size, color=colour, label=label, mew=0, rasterized=many
-            )
+            axes.plot(index[chosen], height[chosen], "o", color=colour, label=label, **how)
     axes.grid(True, axis="y")
     axes.set(yscale="log", xlabel="direction in parameter space", ylabel="curvature")
     if below.any():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from onehidden.report import figures
-from onehidden.report.blocks import Figure, Gallery, Grid, Paragraph, Section
+from onehidden.report.blocks import Block, Figure, Gallery, Grid, Paragraph, Section
 from onehidden.report.formula import effects, left_hand
 from onehidden.report.subject import Subject, first_output, label, strongest, thin
 from onehidden.report.wording import OPEN, between, explained, left_open, more, parameter, short
@@ -21,20 +23,25 @@ def effects_map(subject: Subject, most: int = 60) -> Section:
     order = sorted(strongest(np.linalg.norm(found.values, axis=0), most))
     cut = len(order) < net.n_inputs
     which = f"the {len(order)} strongest inputs of {net.n_inputs}" if cut else "all inputs"
-    names = [subject.names[j] for j in order]
-    figure = Figure(
-        "weights",
-        f"{found.head.capitalize()}, by unit and input ({which}); red is positive, blue negative.",
-        partial(figures.heat_map, values=found.values[:, order], rows=subject.units, columns=names),
-        {"features": names, "effects": found.values[:, order]},
-        _map_size(net.n_hidden, len(order)),
-    )
+    names, values = [subject.names[j] for j in order], found.values[:, order]
+    caption = f"{found.head.capitalize()}, by unit and input ({which})"
+    figure = _heat_map("weights", caption, subject, values, names, {"features": names, "effects": values})
     return Section("units", "Effects by unit and input", (figure,), detail=True)
 
 
-def _map_size(rows: int, columns: int) -> tuple[float, float]:
-    width, height = np.clip([1.6 + 0.28 * columns, 1.3 + 0.24 * rows], [3.0, 1.8], [12.0, 11.0])
-    return float(width), float(height)
+def _heat_map(
+    name: str,
+    caption: str,
+    subject: Subject,
+    values: np.ndarray,
+    columns: Sequence[str],
+    data: dict[str, Any],
+) -> Figure:
+    """Numbers of each unit as coloured cells."""
+    size = np.clip([1.6 + 0.28 * values.shape[1], 1.3 + 0.24 * len(values)], [3.0, 1.8], [12.0, 11.0])
+    draw = partial(figures.heat_map, values=values, rows=subject.units, columns=columns)
+    width, height = size.tolist()
+    return Figure(name, f"{caption}; red is positive, blue negative.", draw, data, (width, height))
 
 
 def intervals(subject: Subject, level: float = 0.95, most_rows: int = 1500) -> Section | None:
@@ -106,16 +113,12 @@ def outputs(subject: Subject, most_outputs: int = 6, most_units: int = 12) -> Se
     left = [(subject.n_outputs - shown, "output"), (subject.net.n_hidden - len(units), "unit")]
     note = " ".join(f"{more(count, what)} in the model file." for count, what in left if count > 0)
     grid = Grid(("w", *subject.outputs[:shown]), rows, note)
-    if not note:  # the table has it all
-        return Section("outputs", "Output weights", (grid,), detail=True)
-    picture = Figure(
-        "outputs",
-        "Output weights, by unit and output; red is positive, blue negative.",
-        partial(figures.heat_map, values=output, rows=subject.units, columns=subject.outputs),
-        {"outputs": list(subject.outputs), "weights": output},
-        _map_size(len(output), subject.n_outputs),
-    )
-    return Section("outputs", "Output weights", (grid, picture), detail=True)
+    blocks: list[Block] = [grid]
+    if note:  # the table does not have it all
+        data = {"outputs": list(subject.outputs), "weights": output}
+        caption = "Output weights, by unit and output"
+        blocks.append(_heat_map("outputs", caption, subject, output, subject.outputs, data))
+    return Section("outputs", "Output weights", tuple(blocks), detail=True)
 
 
 def matched(subject: Subject) -> Section | None:
@@ -155,12 +158,14 @@ def matched(subject: Subject) -> Section | None:
 
 def binned(t: np.ndarray, values: np.ndarray, bins: int = 15) -> figures.Means:
     """Means of ``values`` in bins of t of equal numbers of rows: places, means, half-widths of intervals."""
-    order = np.argsort(t, kind="stable")
-    groups = [one for one in np.array_split(order, min(bins, max(len(t) // 5, 1))) if len(one) > 1]
-    place = np.array([t[one].mean() for one in groups])
-    mean = np.array([values[one].mean() for one in groups])
-    error = np.array([values[one].std(ddof=1) / np.sqrt(len(one)) for one in groups])
-    return place, mean, 1.96 * error
+    groups = np.array_split(np.argsort(t, kind="stable"), min(bins, max(len(t) // 5, 1)))
+    found = [
+        (t[one].mean(), values[one].mean(), 1.96 * values[one].std(ddof=1) / np.sqrt(len(one)))
+        for one in groups
+        if len(one) > 1
+    ]
+    place, mean, reach = np.array(found).reshape(-1, 3).T
+    return place, mean, reach
 
 
 def _contributions(subject: Subject, most: int = 6) -> tuple[np.ndarray, np.ndarray, list[int]]:
@@ -262,17 +267,11 @@ def at_a_glance(subject: Subject, panels: int = 6) -> Section | None:
         grid = _confusion(classes, Y, predicted) if classes else _by_output(subject.outputs, Y, predicted)
         return Section("observed", "Fit", (grid, Paragraph(text), Gallery(tuple(shown))))
     fitted, residual = predicted[:, 0], Y[:, 0] - predicted[:, 0]
-    draw = partial(
-        figures.residuals, t=fitted[keep], residual=residual[keep], means=binned(fitted, residual),
-        label="predicted",
-    )  # fmt: skip
-    left = Figure(
+    left = _residuals(
         "residuals",
         "Residuals against predicted, with means and their 95 % intervals: a bend is something missed.",
-        draw,
-        {"predicted": fitted[keep], "residual": residual[keep]},
-        (3.6, 2.7),
-    )
+        keep, {"predicted": fitted}, residual, "predicted", (3.6, 2.7),
+    )  # fmt: skip
     first = observed(0, f"Observed against predicted; the line is equality.{note}", (3.6, 2.7))
     return Section("observed", "Fit", (Gallery((first, left)),))
 
@@ -313,11 +312,21 @@ def residuals_by_unit(subject: Subject) -> Section | None:
     Z, _, chosen = _contributions(subject)
     made = []
     for i in chosen:
-        draw = partial(
-            figures.residuals, t=Z[keep, i], residual=residual[keep], means=binned(Z[:, i], residual),
-            label="⟨a, x⟩ + b",
-        )  # fmt: skip
-        data = {"unit": i + 1, "argument": Z[keep, i], "residual": residual[keep]}
-        made.append(Figure(f"residual-{i + 1}", subject.units[i], draw, data))
+        one = _residuals(
+            f"residual-{i + 1}", subject.units[i], keep, {"argument": Z[:, i]}, residual, "⟨a, x⟩ + b"
+        )
+        made.append(replace(one, data={"unit": i + 1, **one.data}))
     text = "Residuals of the network against the argument of each unit, with means and their 95 % intervals."
     return Section("residuals", "Residuals by unit", (Paragraph(text), Gallery(tuple(made))), detail=True)
+
+
+def _residuals(
+    name: str, caption: str, keep: np.ndarray, over: dict[str, np.ndarray], residual: np.ndarray, label: str,
+    size: tuple[float, float] = (2.7, 2.0),
+) -> Figure:  # fmt: skip
+    """Residuals over one quantity, of which some rows are drawn."""
+    ((what, t),) = over.items()
+    draw = partial(
+        figures.residuals, t=t[keep], residual=residual[keep], means=binned(t, residual), label=label
+    )
+    return Figure(name, caption, draw, {what: t[keep], "residual": residual[keep]}, size)
