@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -297,13 +297,16 @@ def is_dask(source: object) -> bool:
 def _dask(source: Any, targets: Targets) -> Contents:
     """A Dask DataFrame, Array, or pair of arrays, a part each partition."""
     import dask.array as da
+    import pyarrow as pa
     from dask.base import tokenize
     from dask.delayed import delayed
 
     if hasattr(source, "to_delayed") and hasattr(source, "columns"):
         known = list(source.columns)
         targets = tuple(str(name) if name in known else name for name in targets)  # a name before a place
-        schema = _frame_schema(known, source.dtypes)
+        kinds = {**dict.fromkeys("biuf", pa.float64()), **dict.fromkeys("mM", pa.timestamp("ns"))}
+        types = [kinds.get(dtype.kind, pa.string()) for dtype in source.dtypes]
+        schema = pa.schema(list(zip(map(str, known), types, strict=True)))
         blocks, rows, token = list(source.to_delayed()), len(source), tokenize(source)
     else:
         X, y = source if isinstance(source, tuple) else (source, None)
@@ -333,15 +336,6 @@ def _dask(source: Any, targets: Targets) -> Contents:
         schema, rows, token = _matrix_schema(X.shape[1], outputs), int(X.shape[0]), tokenize(X, y)
     parts = [DelayedPart(block, tuple(schema.names)) for block in blocks]
     return Contents(parts, schema, rows, lambda: token, targets, "the Dask collection")
-
-
-def _frame_schema(names: Sequence[object], dtypes: Iterable[np.dtype]) -> pa.Schema:
-    """Names as text, and types as far as it matters: numbers, dates, or text."""
-    import pyarrow as pa
-
-    types = {**dict.fromkeys("biuf", pa.float64()), **dict.fromkeys("mM", pa.timestamp("ns"))}
-    pairs = zip(names, dtypes, strict=True)
-    return pa.schema([(str(name), types.get(dtype.kind, pa.string())) for name, dtype in pairs])
 
 
 def too_large(path: Path, share: float = 0.25) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
@@ -165,8 +165,13 @@ def connected(client: object, source: Source | None = None) -> Iterator[Any]:
     A Dask collection may live on the cluster of the session's own client, which is then taken.
     """
     if client is None:
-        dask = source is not None and isinstance(source.parts[0], DelayedPart)
-        yield _of_the_session() if dask else None
+        own = None
+        if source is not None and isinstance(source.parts[0], DelayedPart):
+            with suppress(ImportError, ValueError):  # there is none
+                from distributed import default_client
+
+                own = default_client()
+        yield own
         return
     try:
         from distributed import Client
@@ -193,12 +198,3 @@ def connected(client: object, source: Source | None = None) -> Iterator[Any]:
         ) from None
     with opened:
         yield opened
-
-
-def _of_the_session() -> Any:
-    try:
-        from distributed import default_client
-
-        return default_client()
-    except (ImportError, ValueError):
-        return None
