@@ -7,9 +7,6 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
-
-T = TypeVar("T")
 
 
 class Unusable(ValueError):
@@ -52,16 +49,6 @@ def unreadable(path: Path | str, kind: str) -> Iterator[None]:
         raise Unusable(
             f"{path} cannot be read as {kind} ({line}): it may be damaged, cut short or misnamed"
         ) from None
-
-
-def guarded(path: str, kind: str, items: Iterator[T]) -> Iterator[T]:
-    """The items of a reader; what it raises on the way becomes one sentence."""
-    while True:
-        with unreadable(path, kind):
-            item = next(items, None)
-        if item is None:
-            return
-        yield item
 
 
 def must_be_few(columns: int, where: str, most: int = 20_000) -> None:

@@ -236,16 +236,11 @@ def dialect_of(path: Path, request: Request) -> tuple[Dialect, tuple[str, ...]]:
     return Dialect(encoding, delimiter, request.decimal, tuple(request.na), longest), notes
 
 
-def unpacked_size(path: Path) -> int:
-    """Bytes of a text file, unpacked."""
-    return sum(map(len, _blocks(path)))
-
-
 def _opened(path: Path) -> IO[bytes]:
     return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
+def unpacked(path: Path) -> Iterator[bytes]:
     """The bytes of a file, unpacked, in blocks; more than is plausible is refused."""
     read = 0
     with _opened(path) as file:
@@ -277,7 +272,7 @@ def _longest_line(path: Path, encoding: str) -> int:
     decoder = codecs.getincrementaldecoder(encoding)("strict")
     longest = since = 0  # bytes after the last line break so far
     try:
-        for block in _blocks(path):
+        for block in unpacked(path):
             if "\x00" in decoder.decode(block):
                 raise Unusable(
                     f"{path} is a binary file, not text: expected CSV with a header line; "

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onehidden.data import files
 from onehidden.data.arrays import as_arrow, is_frame, to_arrow
 from onehidden.data.columns import ColumnKind, kind_of, numbers
-from onehidden.data.faults import guarded, must_be_plausible, unreadable
-from onehidden.data.files import Dialect, dialect_of, unpacked_size
+from onehidden.data.faults import must_be_plausible, unreadable
+from onehidden.data.files import Dialect, dialect_of, unpacked
 from onehidden.data.table import Request, Targets, shorten
 
 if TYPE_CHECKING:
@@ -28,15 +28,6 @@ Batches = Iterator["pa.RecordBatch"]
 Reader = Callable[[list[str], int], Batches]  # (columns, rows of a batch at most)
 
 
-@runtime_checkable
-class Part(Protocol):
-    """A piece of the data that one worker reads by itself; it must pickle."""
-
-    def tables(self, columns: list[str], rows: int) -> Batches:
-        """Its rows in order, a bounded number at a time, with these columns."""
-        ...
-
-
 @dataclass(frozen=True)
 class FilePart:
     """Some rows of a file: ``read`` opens it anew."""
@@ -46,7 +37,9 @@ class FilePart:
     read: Reader
 
     def tables(self, columns: list[str], rows: int) -> Batches:
-        yield from guarded(self.path, self.kind, self.read(columns, rows))
+        """The rows in order, a bounded number at a time, with these columns."""
+        with unreadable(self.path, self.kind):
+            yield from self.read(columns, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,18 +52,7 @@ class TablePart:
         yield from self.table.select(columns).to_batches(rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        import pyarrow as pa
-
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, self.table.schema) as writer:
-            writer.write_table(self.table)
-        return _unpacked, (sink.getvalue().to_pybytes(),)
-
-
-def _unpacked(content: bytes) -> TablePart:
-    import pyarrow as pa
-
-    return TablePart(pa.ipc.open_stream(content).read_all())
+        return TablePart, (self.table.take(np.arange(len(self.table))),)  # a slice would bring the whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +75,9 @@ class DelayedPart:
             matrix = np.asarray(block, dtype=float)
             table = pa.table([np.ascontiguousarray(matrix[:, j]) for j in chosen], names=columns)
         yield from table.to_batches(rows)
+
+
+Part = FilePart | TablePart | DelayedPart  # what one worker reads by itself; it must pickle
 
 
 @dataclass(frozen=True)
@@ -350,5 +335,5 @@ def too_large(path: Path, share: float = 0.25) -> bool:
         return 8 * found.rows * len(found.schema) > room
     if path.suffix.lower() == ".gz" and size > room / 200:
         with unreadable(path, "CSV"):
-            size = unpacked_size(path)
+            size = sum(map(len, unpacked(path)))
     return size > room
