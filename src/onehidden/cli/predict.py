@@ -120,6 +120,7 @@ class Error:
         self.n, self.squared, self._mean, self._scatter = 0, zeros, zeros, zeros
 
     def update(self, y: np.ndarray, predicted: np.ndarray) -> None:
+        """Add rows with their predictions."""
         if not len(y):
             return
         y, predicted = y.reshape(len(y), -1), predicted.reshape(len(y), -1)
@@ -131,6 +132,7 @@ class Error:
         self.n = total
 
     def sentence(self) -> str:
+        """The figures for a person."""
         if self.n == 0:
             return "no row with a known outcome and no gaps"
         parts = []
@@ -142,7 +144,7 @@ class Error:
 
     def figures(self) -> dict[str, Any]:
         """The same as plain values; of several outputs one record each, by name."""
-        each = self._each() if self.n else [{"mean_squared_error": None, "r_squared": None}]
+        each = self._each()
         if len(self.names) > 1 and self.n:
             return {"rows": self.n, "outputs": dict(zip(self.names, each, strict=True))}
         return {"rows": self.n, **each[0]}
@@ -150,9 +152,10 @@ class Error:
     def _each(self) -> list[dict[str, float | None]]:
         """Of each output its mean squared error and 1 - sum (y - f)^2 / sum (y - mean)^2, if y varies."""
         return [
-            {"mean_squared_error": squared / self.n, "r_squared": 1 - squared / all_ if all_ > 0 else None}
-            for squared, all_ in zip(self.squared.tolist(), self._scatter.tolist(), strict=True)
-        ]
+            {"mean_squared_error": squared / self.n if self.n else None,
+             "r_squared": 1 - squared / whole if whole > 0 else None}
+            for squared, whole in zip(self.squared.tolist(), self._scatter.tolist(), strict=True)
+        ]  # fmt: skip
 
 
 class Predictions:

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -37,35 +37,26 @@ def live(
         yield listener
 
 
-@contextmanager
-def waiting(what: str) -> Iterator[Callable[[str], None]]:
+def waiting(what: str) -> AbstractContextManager[Callable[[str], None]]:
     """A line that says what is being worked on and for how long; the text may be changed."""
-    with _line(what) as say:
-        yield say
+    return _line(what)
 
 
 @contextmanager
 def _line(first: str, hint: str = "", every: float = 5.0) -> Iterator[Callable[[str], None]]:
+    """One line that its text replaces; in a pipe the latest text every few seconds."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    if not console.is_terminal:
-        with _now_and_then(first, every) as say:
-            yield say
+    if console.is_terminal:
+        columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()]
+        columns += [TextColumn(hint, markup=False)] if hint else []
+        # The clock of the line runs by itself: compilation at the start has no step to report.
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task(first, total=None)
+            yield lambda text: bar.update(task, description=text)
         return
-    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()]
-    if hint:
-        columns.append(TextColumn(hint, markup=False))
-    # The clock of the line runs by itself: compilation at the start has no step to report.
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(first, total=None)
-        yield lambda text: bar.update(task, description=text)
-
-
-@contextmanager
-def _now_and_then(first: str, every: float) -> Iterator[Callable[[str], None]]:
-    """The latest text every few seconds, in a thread; nothing where the work is over sooner."""
     began, latest, done = time.monotonic(), [first], threading.Event()
 
     def work() -> None:
