@@ -34,7 +34,7 @@ from onehidden.recovery.search import PARTS, Parts, Step, finish, relinearised, 
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import read_target
 from onehidden.run import Clock, Run
-from onehidden.starts import DifferenceMap, Population, Start, Wide
+from onehidden.starts import DifferenceMap, Start, Wide
 from onehidden.starts.candidate import Candidate
 from onehidden.starts.repair import repaired
 from onehidden.starts.schedule import SCHEDULE, Case, proposals
@@ -155,8 +155,6 @@ def label_of(row: ScheduledRow, case: Case) -> str:
     start = row.made(case)
     if isinstance(start, DifferenceMap):
         return "difference map" if start.first_run == 0 else "longer difference map"
-    if isinstance(start, Population):
-        return f"population, {'pooled' if start.crossovers[0].pooled else 'mixed'}"
     if isinstance(start, Wide):
         return f"wide, {start.steps} steps"
     return start.name if getattr(start, "first", 0) == 0 else f"further {start.name}"

@@ -56,10 +56,10 @@ def test_numbers_of_numpy_become_plain():
 def test_the_record_holds_plain_values():
     import json
 
-    options = Options(hidden=2, family=oh.families.Poisson("log"), start=[oh.starts.Random(), "linear"])
+    options = Options(hidden=2, family=oh.families.Poisson("log"), start=[oh.starts.Random(), "wide"])
     plain = options.to_dict()
     assert json.loads(json.dumps(plain)) == plain
-    assert (plain["family"], plain["link"], plain["start"]) == ("poisson", "log", "random, linear")
+    assert (plain["family"], plain["link"], plain["start"]) == ("poisson", "log", "random, wide")
     assert options.checkpoint_key(3) != Options(**{**options.arguments(), "seed": 1}).checkpoint_key(3)
 
 
@@ -83,10 +83,10 @@ def test_a_checkpoint_knows_a_start_by_its_fields():
         return Options(start=start).checkpoint_key(3)["start"]
 
     assert key(_PlainStart(2)) == key(_PlainStart(2))  # the address differs, as in another process
-    assert key([_PlainStart(2), "linear"]) == key([_PlainStart(2), "linear"])
+    assert key([_PlainStart(2), "wide"]) == key([_PlainStart(2), "wide"])
     assert len({key(_PlainStart(2)), key(_PlainStart(3)), key(_PlainStart(2, 0.5))}) == 3
     assert key(oh.starts.Random(3)) != key(oh.starts.Random(4))
-    assert key("linear") == "'linear'"
+    assert key("wide") == "'wide'"
 
 
 def test_help_lists_the_names_of_the_schedule():

@@ -36,7 +36,7 @@ def names(*size, **more):
 @pytest.mark.parametrize(
     ("size", "count"),
     [
-        ((20, 20, 600), 3),  # too few for other starts: longer ones follow
+        ((20, 20, 600), 2),  # too few for other starts: a longer one follows
         ((20, 20, 1000), 1),
         ((50, 50, 8192), 1),
         ((20, 20, 4000), 0),  # enough for everything
@@ -51,10 +51,10 @@ def test_the_difference_map_comes_first_where_samples_are_few(size, count):
 
 
 def test_longer_runs_of_the_difference_map_are_bounded_where_steps_cost_nothing():
-    assert max(one.steps for one in starts(3, 3, 24) if isinstance(one, DifferenceMap)) <= 3_000_000
+    assert max(one.steps for one in starts(3, 3, 24) if isinstance(one, DifferenceMap)) <= 3_900_000
 
 
-@pytest.mark.parametrize(("decimals", "count"), [(1, 1), (2, 1), (5, 3), (None, 3)])
+@pytest.mark.parametrize(("decimals", "count"), [(1, 1), (2, 1), (5, 2), (None, 2)])
 def test_targets_of_few_digits_get_no_long_difference_map(decimals, count):
     assert names(13, 10, 178, decimals=decimals).count("difference_map") == count
 

@@ -9,8 +9,8 @@ from plain_scores import LogisticProduct
 from onehidden.laws import Gaussian
 from onehidden.matching import match
 from onehidden.moments import score_moments
+from onehidden.starts.input_model import span_of_units
 from onehidden.starts.magnitudes import fit_units
-from onehidden.starts.span import span_of_units
 from onehidden.starts.subspace import Rows, find_subspace, transfer
 from onehidden.starts.tensor import tensor_start
 from onehidden_papers.landscape import landscape_start
@@ -129,7 +129,7 @@ def test_span_and_landscape_see_what_weighted_moments_say():
 
     def outside(moments):
         """Sine of the largest angle between the span found and the true one."""
-        basis = span_of_units(moments, 2)
+        basis = span_of_units([moments], 2)
         return 1.0 if basis is None else np.sqrt(1 - np.linalg.svd(true.T @ basis)[1].min() ** 2)
 
     weighted = score_moments(X, y, law, orders=(2, 4), weight=weight)

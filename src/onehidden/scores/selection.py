@@ -140,25 +140,26 @@ def _without_ties(X: Float[np.ndarray, "n d"], seed: int) -> Float[np.ndarray, "
 def _judge(names: list[str], losses: dict[str, np.ndarray]) -> tuple[str, tuple[Candidate, ...]]:
     """Return the simplest name within one standard error of the lowest mean loss, and the table."""
     lowest = min(names, key=lambda name: float(np.mean(losses[name])))
-    error = {
-        name: float(np.std(losses[name] - losses[lowest])) / np.sqrt(len(losses[name])) for name in names
-    }
-    gap = {name: float(np.mean(losses[name] - losses[lowest])) for name in names}
+    beyond = {name: losses[name] - losses[lowest] for name in names}
+    gap = {name: float(np.mean(rows)) for name, rows in beyond.items()}
+    error = {name: float(np.std(rows)) / np.sqrt(len(rows)) for name, rows in beyond.items()}
     chosen = next(name for name in names if gap[name] <= error[name])
-    table = []
-    for name in names:
+
+    def reason(name: str) -> str:
+        by = f"{gap[name]:.3g} ± {error[name]:.3g}"
         if name == chosen:
-            reason = (
+            best = name == lowest
+            return (
                 "lowest held-out score matching"
-                if name == lowest
-                else f"simplest within one standard error of {lowest} ({gap[name]:.3g} ± {error[name]:.3g})"
+                if best
+                else f"simplest within one standard error of {lowest} ({by})"
             )
-        elif gap[name] <= error[name]:
-            reason = "no better than a simpler one within its standard error"
-        else:
-            reason = f"higher loss by {gap[name]:.3g} ± {error[name]:.3g}"
-        table.append(Candidate(name, float(np.mean(losses[name])), error[name], reason))
-    return chosen, tuple(table)
+        if gap[name] <= error[name]:
+            return "no better than a simpler one within its standard error"
+        return f"higher loss by {by}"
+
+    rows = (Candidate(name, float(np.mean(losses[name])), error[name], reason(name)) for name in names)
+    return chosen, tuple(rows)
 
 
 def validity(
@@ -202,7 +203,10 @@ def validity(
     if n < d + 2:
         raise ValueError(f"validity needs more than {d + 1} rows for {d} inputs, got {n}")
     mean = X.mean(axis=0)
-    root = _root(X - mean)
+    try:
+        root = np.linalg.cholesky(np.atleast_2d(np.cov(X.T)))
+    except np.linalg.LinAlgError:
+        raise ValueError("the columns of X are constant or linearly dependent: drop some") from None
     units = _directions(d, directions, seed)
     projections = np.linalg.solve(root, (X - mean).T).T @ units.T
     # The formula is judged whether or not the law calls it a score.
@@ -246,11 +250,3 @@ def _directions(d: int, count: int, seed: int) -> Float[np.ndarray, "u d"]:
     extra = stream(seed, "scores", "directions").standard_normal((max(0, count - len(axes)), d))
     extra /= np.linalg.norm(extra, axis=1, keepdims=True)
     return np.concatenate([axes, extra])
-
-
-def _root(centred: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d d"]:
-    """Cholesky root of the sample covariance."""
-    try:
-        return np.linalg.cholesky(np.atleast_2d(np.cov(centred.T)))
-    except np.linalg.LinAlgError:
-        raise ValueError("the columns of X are constant or linearly dependent: drop some") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +16,6 @@ from onehidden.scores.local_gaussian import local_moments, prepare
 from onehidden.scores.local_polynomial import polynomial_fit
 from onehidden.scores.sample import check_sample, coordinates, draw_rows
 from onehidden.streams import derived_seed, stream
-
-
-@runtime_checkable
-class _FittedMixture(Protocol):
-    """What is read of scikit-learn's mixture: the shape of its covariances says how they are stored."""
-
-    covariances_: np.ndarray
-    covariance_type: str
-    n_components: int
 
 
 class LawScore(ScoreFunction):
@@ -73,16 +64,14 @@ class GaussianScore(LawScore):
             "diag": (np.diag(np.diag(full)), d),
             "full": (full, d * (d + 1) // 2),
         }
-        best = None
-        for shape in self._SHAPES if self.covariance == "auto" else (self.covariance,):
-            cov, parameters = shaped[shape]
-            law = Gaussian(X.mean(axis=0), cov)
-            bic = -2 * float(np.sum(law.log_density(X))) + parameters * np.log(n)
-            if best is None or bic < best[0]:
-                best = bic, shape, law
-        assert best is not None
-        self.covariance_ = best[1]
-        self._adopt(best[2])
+        shapes = self._SHAPES if self.covariance == "auto" else (self.covariance,)
+        fits = {shape: Gaussian(X.mean(axis=0), shaped[shape][0]) for shape in shapes}
+
+        def bic(shape: str) -> float:
+            return -2 * float(np.sum(fits[shape].log_density(X))) + shaped[shape][1] * np.log(n)
+
+        self.covariance_ = min(shapes, key=bic)
+        self._adopt(fits[self.covariance_])
         return self
 
 
@@ -162,16 +151,14 @@ class MixtureScore(LawScore):
             ).fit(X)
 
 
-def _full(model: _FittedMixture, d: int) -> Float[np.ndarray, "K d d"]:
+def _full(model: Any, d: int) -> Float[np.ndarray, "K d d"]:
     """Return the (K, d, d) covariances of a scikit-learn mixture of any type."""
-    covs = model.covariances_
-    if model.covariance_type == "spherical":
-        return covs[:, None, None] * np.eye(d)
-    if model.covariance_type == "diag":
-        return covs[:, :, None] * np.eye(d)
-    if model.covariance_type == "tied":
+    covs, kind = model.covariances_, model.covariance_type
+    if kind == "tied":
         return np.broadcast_to(covs, (model.n_components, d, d))
-    return covs
+    if kind == "full":
+        return covs
+    return covs.reshape(model.n_components, -1, 1) * np.eye(d)
 
 
 class KernelDensityScore(LawScore):

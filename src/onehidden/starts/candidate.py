@@ -134,16 +134,10 @@ def refine_in_two(
     problem: Problem, form: Parametrisation, weights: Rows, bias: Vector, run: Run, origin: str
 ) -> Candidate:
     """Refined from these hyperplanes; where rows abound, most of the way on some of them."""
-    few = _enough_rows(problem, form, run)
-    if few is not None:
-        found = refine(few, form, complete(few, form, weights, bias), run.at("some rows"), origin)
-        rounding = problem.rows.rounding
-        if rounding.found(found.loss):
-            loss = completed_loss(problem, form, found.weights, found.bias)
-            if rounding.found(loss):  # the finish needs no more
-                return replace(found, loss=loss)
-        weights, bias = found.weights, found.bias
-    return refine(problem, form, complete(problem, form, weights, bias), run, origin)
+    found, finished = _refine_on_some_rows(problem, form, weights, bias, run, origin)
+    if finished:
+        return found
+    return refine(problem, form, complete(problem, form, found.weights, found.bias), run, origin)
 
 
 def refine_at_once(
@@ -153,22 +147,29 @@ def refine_at_once(
 
     From the units of a network without noise all do; with noise the first or the second does not.
     """
-    few = _enough_rows(problem, form, run) or problem
-    begin = complete(few, form, weights, bias)
-    found = refine(few, form, begin, run.at("some rows"), origin, patience=1, slow=0.5)
-    rounding = problem.rows.rounding
-    if not rounding.found(found.loss):
-        return None
-    loss = found.loss if few is problem else completed_loss(problem, form, found.weights, found.bias)
-    return replace(found, loss=loss) if rounding.found(loss) else None
+    found, _ = _refine_on_some_rows(problem, form, weights, bias, run, origin, patience=1, slow=0.5)
+    return found if problem.rows.rounding.found(found.loss) else None
 
 
-def _enough_rows(problem: Problem, form: Parametrisation, run: Run) -> Problem | None:
-    """Return the problem on as many rows as determine its parameters; None where that saves little."""
+def _refine_on_some_rows(
+    problem: Problem,
+    form: Parametrisation,
+    weights: Rows,
+    bias: Vector,
+    run: Run,
+    origin: str,
+    patience: int = 6,
+    slow: float = 1e-3,
+) -> tuple[Candidate, bool]:
+    """Refined on as many rows as determine the parameters, with the loss on all; whether that is enough."""
     rows = max(3 * form.size, 4096)
-    if problem.n < 1.5 * rows:
-        return None
-    return some_rows(problem, rows, run.rng("some rows"))
+    few = some_rows(problem, rows, run.rng("some rows")) if problem.n >= 1.5 * rows else problem
+    start = complete(few, form, weights, bias)
+    found = refine(few, form, start, run.at("some rows"), origin, patience=patience, slow=slow)
+    if few is problem:
+        return found, True
+    found = replace(found, loss=completed_loss(problem, form, found.weights, found.bias))
+    return found, problem.rows.rounding.found(found.loss)
 
 
 def some_rows(problem: Problem, most: int, rng: np.random.Generator) -> Problem:

@@ -1,7 +1,11 @@
-"""The input law behind the score moments: given, Gaussian, or chosen from the sample when first asked for."""
+"""The input law behind the score moments, and the span of the units in them.
+
+The law is given, Gaussian, or chosen from the sample when first asked for.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,10 +17,10 @@ from onehidden import scores
 from onehidden.checks import Check
 from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.problem import Problem
-from onehidden.laws import Gaussian, GaussianMixture
+from onehidden.laws import Gaussian, GaussianMixture, standard_normal
 from onehidden.laws.base import Score
-from onehidden.moments import ScoreMoments
-from onehidden.moments.components import distinct, fit_mixture
+from onehidden.moments import ScoreMoments, score_moments
+from onehidden.moments.components import fit_mixture
 from onehidden.refused import Refused
 from onehidden.streams import derived_seed, stream
 
@@ -64,7 +68,6 @@ class InputModel:
     ) -> None:
         self.signal: dict[int, float] = {}
         self._Z, self._given, self._seed, self._around = Z, given, seed, around
-        self._mixture: GaussianMixture | None = None
         self.name = "not needed"
         self.checks: list[Check] = []
 
@@ -118,19 +121,12 @@ class InputModel:
         self.checks = scores.validity(chosen, fresh if len(fresh) > 20 * self._Z.shape[1] else fitted)
         return None if kind == "GaussianScore" else chosen
 
-    def clusters(self, apart: bool = True) -> GaussianMixture | None:
-        """Return the law as a Gaussian mixture of z: given, or fitted where the sample is not Gaussian.
-
-        ``apart`` asks for clusters that most rows clearly belong to; without it any mixture will do.
-        """
+    def clusters(self) -> GaussianMixture | None:
+        """Return the law as a Gaussian mixture of z: given, or fitted where the sample is not Gaussian."""
         if self._given == "gaussian":
             return None
-        if self._mixture is None:
-            self._mixture = self._find_clusters()
         law = self._mixture
         if law is None or len(law.weights) < 2:
-            return None
-        if apart and not distinct(law, self._some_rows()):
             return None
         if self.given:
             self.score()  # names what was given
@@ -138,8 +134,9 @@ class InputModel:
             self.name = f"mixture of {len(law.weights)} Gaussian clusters"
         return law
 
-    def _find_clusters(self) -> GaussianMixture | None:
-        around = self._around
+    @cached_property
+    def _mixture(self) -> GaussianMixture | None:
+        around, seed = self._around, derived_seed(self._seed, "mixture of the inputs")
         if isinstance(self._given, WhitenedScore):
             law = getattr(self._given.score_of_x, "law_", self._given.score_of_x)
             if isinstance(law, Gaussian | GaussianMixture):
@@ -148,22 +145,14 @@ class InputModel:
         if self.gaussian and not self._parted():
             return None
         if around is None or len(around.shift) != around.rank:
-            return fit_mixture(self._Z, None, self._mixture_seed)
+            return fit_mixture(self._Z, None, seed)
         # Whitened, two clusters far apart lie no further than the spread of all other directions: the
         # columns as they came, each to its own scale, show them.
         columns = self._Z @ around.unwhiten
         spread = np.std(columns, axis=0)
-        there = fit_mixture(columns / spread, None, self._mixture_seed)
+        there = fit_mixture(columns / spread, None, seed)
         back = spread[:, None] * around.whiten
         return GaussianMixture(there.weights, there.means @ back, back.T @ there.covs @ back)
-
-    def _some_rows(self) -> np.ndarray:
-        """Rows from all over the sample, which may be sorted."""
-        return self._Z[stream(self._seed, "rows of clusters").permutation(len(self._Z))[:_ROWS]]
-
-    @property
-    def _mixture_seed(self) -> int:
-        return derived_seed(self._seed, "mixture of the inputs")
 
     def _parted(self) -> bool:
         """Whether the principal axes of the columns as they came betray clusters."""
@@ -217,3 +206,48 @@ def input_model(problem: Problem) -> InputModel:
     """Return the law of the inputs of a problem, for starts that need one."""
     assert isinstance(problem.input_model, InputModel)
     return problem.input_model
+
+
+def law_of(problem: Problem) -> Score:
+    """Return the score that moments are taken with."""
+    return input_model(problem).score() or standard_normal(problem.d)
+
+
+def one_output(problem: Problem, name: str) -> None:
+    """Refuse a problem of several outputs."""
+    if problem.form.outputs is not None:
+        raise Refused(f"the {name} start reads one output: with several use start='auto'")
+
+
+def moment_work(problem: Problem) -> float:
+    """Operations of T_4 in the span of the units."""
+    return 2.0 * problem.n * min(problem.k, problem.d) ** 4
+
+
+def span(problem: Problem) -> Float[np.ndarray, "d k"] | None:
+    """Return the span of the units where the second moments show it, else None."""
+    law, inputs = law_of(problem), input_model(problem)
+    moments = [
+        inputs.record(score_moments(problem.Z, y, law, orders=(1, 2), weight=problem.weight))
+        for y in problem.y.reshape(problem.n, -1).T
+    ]
+    return span_of_units(moments, problem.k)
+
+
+def span_of_units(
+    moments: Sequence[ScoreMoments], k: int, signal: float = 5.0, apart: float = 2.0
+) -> Float[np.ndarray, "d k"] | None:
+    """(d, k) orthonormal basis of the span of the a_i from T_2 of every output.
+
+    T_2 of output o is sum_i w_io kappa_i a_i a_i': the outputs share one span, that of the sum of their
+    squares. None where no T_2 stands ``signal`` standard errors above noise, or where the k leading
+    eigenvalues are not ``apart`` times the next one.
+    """
+    d = len(moments[0][2])
+    if k >= d or max(one.signal(2) for one in moments) < signal:
+        return None
+    precision = np.array([1 / np.mean(one.standard_error(2) ** 2) for one in moments])
+    share = precision / precision.sum()
+    value, vector = np.linalg.eigh(sum(c * one[2] @ one[2] for c, one in zip(share, moments, strict=True)))
+    size = np.sqrt(np.maximum(value, 0))[::-1]
+    return vector[:, : d - k - 1 : -1] if size[k - 1] >= apart * size[k] else None

@@ -35,11 +35,10 @@ from onehidden.moments.components import (
 from onehidden.moments.passes import checked_samples
 from onehidden.refused import Refused
 from onehidden.run import Run
-from onehidden.starts.candidate import Candidate, descent_work, refine_in_two, search_form
-from onehidden.starts.input_model import input_model
+from onehidden.starts.candidate import Candidate, descent_work
+from onehidden.starts.input_model import input_model, moment_work, one_output
 from onehidden.starts.joint_diagonalisation import joint_decompose
-from onehidden.starts.magnitudes import fit_units, perturbed
-from onehidden.starts.span import moment_work, one_output
+from onehidden.starts.magnitudes import fit_units, refined_copies
 
 
 @dataclass(frozen=True)
@@ -48,16 +47,12 @@ class Localised:
 
     Parameters
     ----------
-    clusters : bool
-        Whether the inputs must form clusters that most rows clearly belong to; else any fitted mixture will
-        do.
     copies : int
         Perturbed copies of the directions: near the least number of samples one descent may stall where
         another from nearby does not.
     """
 
     name: ClassVar[str] = "localised"
-    clusters: bool = True
     copies: int = 3
 
     def work(self, problem: Problem) -> float:
@@ -67,12 +62,8 @@ class Localised:
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
         """Yield the units along the directions found, refined, then perturbed copies."""
         one_output(problem, self.name)
-        inputs, most = input_model(problem), min(problem.d, LARGEST_SIDE)
-        if problem.k > most:
-            raise Refused(
-                f"the localised start finds at most {most} units, got {problem.k}: use start='wide'"
-            )
-        law = inputs.clusters(self.clusters)
+        inputs = input_model(problem)
+        law = inputs.clusters()
         if law is None:
             raise Refused(
                 "the inputs form one Gaussian component or no clear clusters: the localised start needs "
@@ -83,11 +74,7 @@ class Localised:
         for (_, m), z in found.signals.items():
             inputs.record_signal(m, z)
         net = fit_units(Z, y, found.directions, problem.activation, bias=problem.bias, weight=weight)
-        moved = perturbed(net.weights, self.copies, run.rng("copies of the localised start"))
-        for i, weights in enumerate([net.weights, *moved]):
-            if i and run.expired():
-                return
-            yield refine_in_two(problem, search_form(problem), weights, net.bias, run.at(i), "localised")
+        yield from refined_copies(problem, net.weights, net.bias, self.copies, run, self.name)
 
 
 @dataclass(frozen=True)
@@ -159,8 +146,15 @@ def localised_start(
     Refused
         Where the moments do not determine the units.
     """
-    X, y, weight = _checked(X, y, hidden, weight)
-    chosen = _checked_orders(orders)
+    X, y, weight = checked_samples(X, y, weight)
+    chosen, most = tuple(sorted(set(orders))), min(X.shape[1], LARGEST_SIDE)
+    if not 1 <= hidden <= most:
+        raise Refused(
+            f"hidden = {hidden} is outside 1 … {most}: the tensors of {X.shape[1]} inputs show no more "
+            f"directions, and none beyond {LARGEST_SIDE} are decomposed; use start='wide'"
+        )
+    if not chosen or not set(chosen) <= {2, 3, 4}:
+        raise ValueError(f"orders must be among 2, 3 and 4, got {tuple(orders)}")
     law = fit_mixture(X, weight, seed) if law is None else as_mixture(law)
     if law.n_inputs != X.shape[1]:
         raise ValueError(f"the mixture is one of {law.n_inputs} inputs, but X has {X.shape[1]} columns")
@@ -207,23 +201,3 @@ def _must_determine(tensors: list[np.ndarray], variances: np.ndarray, best: floa
             "the moments of order 2 of all components are multiples of one matrix, which does not determine "
             "the units, and no higher order stands out of its noise: give more samples"
         )
-
-
-def _checked(
-    X: npt.ArrayLike, y: npt.ArrayLike, hidden: int, weight: npt.ArrayLike | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    X, y, weight = checked_samples(X, y, weight)
-    most = min(X.shape[1], LARGEST_SIDE)
-    if not 1 <= hidden <= most:
-        raise Refused(
-            f"hidden = {hidden} is outside 1 … {most}: the tensors of {X.shape[1]} inputs show no more "
-            f"directions, and none beyond {LARGEST_SIDE} are decomposed; use start='wide'"
-        )
-    return X, y, weight
-
-
-def _checked_orders(orders: Sequence[int]) -> tuple[int, ...]:
-    chosen = tuple(sorted(set(orders)))
-    if not chosen or not set(chosen) <= {2, 3, 4}:
-        raise ValueError(f"orders must be among 2, 3 and 4, got {tuple(orders)}")
-    return chosen

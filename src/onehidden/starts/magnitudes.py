@@ -10,29 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from onehidden.activations import Activation
+from onehidden.fit.problem import Problem
 from onehidden.moments.passes import Weight, of_rows, rooted, weighted_mean
 from onehidden.network import OneHiddenNet
-
-
-def signs_from_moments(
-    components: Float[np.ndarray, "k r"],
-    odd_moment: Float[np.ndarray, " r"],
-    even_weights: Float[np.ndarray, " k"],
-    odd_sign: float,
-    even_sign: float,
-) -> Float[np.ndarray, " k"]:
-    """(k,) orientations ±1 of unit rows, step 4 of [ZSJBD] in the subspace.
-
-    Q_1 = Σ z_i u_i from the odd moment (contracted to a vector), Q_2 = Σ r_i u_i u_i' from the even one:
-    v_i = sign(r_i m_l2), orientation = sign(v_i z_i m_l1), m_l the activation's own moments.
-    """
-    z = np.linalg.lstsq(components.T, odd_moment, rcond=None)[0]
-    v = np.sign(even_weights) * np.sign(even_sign)
-    sign = np.sign(v * z * np.sign(odd_sign))
-    return np.where(sign == 0, 1.0, sign)
+from onehidden.run import Run
+from onehidden.starts.candidate import Candidate, all_orientations, refine_in_two, search_form
 
 
 def fit_units(
@@ -42,13 +27,12 @@ def fit_units(
     activation: Activation,
     *,
     bias: bool = False,
-    orientations: Float[np.ndarray, " k"] | None = None,
     weight: Weight = None,
 ) -> OneHiddenNet:
     """Return the network whose rows lie along ``directions`` (k, d) and that fits y best.
 
-    ``bias`` allows hidden biases and an intercept. ``orientations`` is a first guess; the data decide.
-    ``weight`` (n,) says how much each row counts.
+    ``bias`` allows hidden biases and an intercept; ``weight`` (n,) says how much each row counts. For step 4
+    of [ZSJBD] the orientations are those that fit best, whichever orders carry signal.
     """
     rows = slice(0, min(len(X), 20_000))
     t = X[rows] @ directions.T
@@ -61,7 +45,7 @@ def fit_units(
     constant = bias or reversible
     grid = _grid(activation, bias)
     columns = np.stack([activation(s * length * t / spread + b) for s, length, b in grid], axis=1)
-    chosen = _exchange(columns, target, grid, constant, orientations, counts)
+    chosen = _exchange(columns, target, constant, counts)
     scale = np.array([grid[c][0] * grid[c][1] for c in chosen]) / spread
     shift = np.array([grid[c][2] for c in chosen])
     if activation.homogeneity is None or bias:
@@ -89,30 +73,43 @@ def perturbed(
         yield weights + spread * length * rng.standard_normal(weights.shape) / np.sqrt(weights.shape[1])
 
 
+def refined_copies(
+    problem: Problem,
+    weights: Float[np.ndarray, "k d"],
+    bias: Float[np.ndarray, " k"],
+    copies: int,
+    run: Run,
+    name: str,
+) -> Iterator[Candidate]:
+    """Yield these hyperplanes refined, then so many perturbed copies of them."""
+    moved = perturbed(weights, copies, run.rng(f"copies of the {name} start"))
+    for i, rows in enumerate([weights, *moved]):
+        if i and run.expired():
+            return
+        yield refine_in_two(problem, search_form(problem), rows, bias, run.at(i), name)
+
+
 def _outputs(
     t: np.ndarray, y: np.ndarray, activation: Activation, constant: bool, weight: Weight
 ) -> np.ndarray:
     """Output weights, and the intercept last where there is one."""
-    features = np.column_stack([activation(t), np.ones(len(t))]) if constant else activation(t)
+    features = _features(activation(t), constant)
     return np.linalg.lstsq(rooted(features, weight), rooted(y, weight), rcond=1e-10)[0]
 
 
-def _absorbing_signs(output: np.ndarray, intercept: float) -> np.ndarray:
-    """Signs that bring the intercept of a sigmoid network to zero: w g(t) = w - w g(-t).
+def _features(units: np.ndarray, constant: bool) -> np.ndarray:
+    return np.column_stack([units, np.ones(len(units))]) if constant else units
 
-    Every choice with intercept zero is the same function; up to 16 units all choices are tried, beyond
-    that one unit at a time.
+
+def _absorbing_signs(output: np.ndarray, intercept: float) -> np.ndarray:
+    """Signs that bring the intercept of a sigmoid network of at most 16 units to zero: w g(t) = w - w g(-t).
+
+    Every choice with intercept zero is the same function.
     """
-    k = len(output)
-    if k <= 16:
-        choices = (np.arange(2**k)[:, None] >> np.arange(k)) & 1
-        chosen = choices[int(np.argmin(np.abs(intercept + choices @ output)))]
-        return np.where(chosen == 1, -1.0, 1.0)
-    signs = np.ones(k)
-    for i in np.argsort(-np.abs(output)):
-        if abs(intercept + output[i]) < abs(intercept):
-            signs[i], intercept = -1.0, intercept + float(output[i])
-    return signs
+    if len(output) > 16:
+        return np.ones(len(output))
+    patterns = all_orientations(len(output))
+    return patterns[int(np.argmin(np.abs(intercept + (1 - patterns) / 2 @ output)))]
 
 
 def _grid(activation: Activation, bias: bool) -> list[tuple[float, float, float]]:
@@ -124,13 +121,8 @@ def _grid(activation: Activation, bias: bool) -> list[tuple[float, float, float]
 
 
 def _exchange(
-    columns: np.ndarray,
-    y: np.ndarray,
-    grid: list[tuple[float, float, float]],
-    intercept: bool,
-    orientations: np.ndarray | None,
-    weight: Weight,
-) -> np.ndarray:
+    columns: Float[np.ndarray, "n c k"], y: Float[np.ndarray, " n"], intercept: bool, weight: Weight
+) -> Int[np.ndarray, " k"]:
     """(k,) candidate of each unit: best common one first, then one unit at a time while the fit improves."""
     n, count, k = columns.shape
     flat = columns.reshape(n, count * k)
@@ -140,12 +132,6 @@ def _exchange(
     place = np.arange(count * k).reshape(count, k)
     fixed = np.arange(count * k, count * k + extra.shape[1])
     starts = [np.full(k, c) for c in range(count)]
-    if orientations is not None:
-        for c in range(count):  # the guess, at each length and bias
-            s, length, b = grid[c]
-            if s > 0 and (-s, length, b) in grid:
-                reverse = grid.index((-s, length, b))
-                starts.append(np.where(orientations > 0, c, reverse))
     own = np.arange(k)
     scores = [_explained(gram, np.append(place[c, own], fixed)) for c in starts]
     best_choice, best_value = starts[int(np.argmax(scores))], max(scores)
@@ -195,22 +181,16 @@ def _refined(
     """Lengths and biases by least squares with the output weights eliminated at every step."""
     from scipy.optimize import least_squares
 
-    n, k = t.shape
-    extra = [np.ones(n)] if constant else []
+    lengths = len(scale) if activation.homogeneity is None else 0  # else the length is a convention
     target = rooted(y, weight)
 
+    def parts(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return (p[:lengths] if lengths else scale), (p[lengths:] if bias else shift)
+
     def remainder(p: np.ndarray) -> np.ndarray:
-        b = p[k:] if bias else 0.0
-        features = np.column_stack([activation(t * p[:k] + b), *extra])
-        q = np.linalg.qr(rooted(features, weight))[0]
+        length, b = parts(p)
+        q = np.linalg.qr(rooted(_features(activation(t * length + b), constant), weight))[0]
         return target - q @ (q.T @ target)
 
-    start = np.concatenate([scale, shift]) if bias else scale
-    if activation.homogeneity is not None:  # the length is a convention: only the biases move
-
-        def with_length(b: np.ndarray) -> np.ndarray:
-            return remainder(np.concatenate([scale, b]))
-
-        return scale, least_squares(with_length, shift, method="trf", max_nfev=20).x
-    found = least_squares(remainder, start, method="trf", max_nfev=20).x
-    return found[:k], found[k:] if bias else shift
+    start = np.concatenate([scale[:lengths], shift if bias else []])
+    return parts(least_squares(remainder, start, method="trf", max_nfev=20).x)

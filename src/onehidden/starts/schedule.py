@@ -24,11 +24,10 @@ from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, Start, cheap_descents, lift, search_form
 from onehidden.starts.difference_map import DifferenceMap, kinked
-from onehidden.starts.input_model import InputModel
+from onehidden.starts.input_model import InputModel, span
 from onehidden.starts.localised import Localised
 from onehidden.starts.repair import rounds
 from onehidden.starts.restarts import Population, Random
-from onehidden.starts.span import span
 from onehidden.starts.tensor import Tensor
 from onehidden.starts.thinned import Thinned
 from onehidden.starts.wide import Wide
@@ -149,8 +148,7 @@ def _thinned(case: Case) -> Start:
 SCHEDULE: tuple[Row, ...] = (
     Row(_map(1, first_run=0), Case.map_applies),
     Row(_restarts, Case.small),
-    Row(_map(3, first_run=1), Case.longer_map_applies, max_loss=0.1),
-    Row(_map(10, first_run=2), Case.longer_map_applies, max_loss=0.1),
+    Row(_map(13, first_run=1), Case.longer_map_applies, max_loss=0.1),
     Row(_thinned, Case.few_samples, max_nominal_seconds=1500),
     Row(_wide(1)),
     Row(_wide(2, 24_000, 5e-3)),
@@ -164,7 +162,7 @@ SCHEDULE: tuple[Row, ...] = (
 NAMES: dict[str, tuple[Row, ...]] = {
     "random": (Row(Random()),),
     "tensor": (Row(Tensor(copies=40), in_subspace=False),),
-    "localised": (Row(Localised(clusters=False, copies=40), in_subspace=False),),
+    "localised": (Row(Localised(copies=40), in_subspace=False),),
     "landscape": (Row(lambda case: theory_start("Landscape")(), in_subspace=False),),
     "difference_map": (Row(DifferenceMap()),),
     "wide": (Row(_wide(1)), Row(_wide(2, 24_000, 5e-3)), Row(_wide(4, 40_000, 5e-3, 2e-3))),

@@ -1,11 +1,10 @@
 """The tensor start of [ZSJBD] for every activation with a usable order and any input law with a score.
 
 1. V: the span of the hidden directions, from the lowest moment j_2 >= 2 that carries signal.
-2. T_m(V, …, V) for m = 1 … 4 in k^m, each against its own standard error.
+2. T_m(V, …, V) for m = 2 … 4 in k^m, each against its own standard error.
 3. Joint non-orthogonal decomposition of every usable T_m, weighted by precision; order 3 or 4 (j_3) must
    be among them, since one matrix does not determine its components.
-4. Orientation from the lowest odd (l_1) and even (l_2) order with signal, then checked on the data;
-   lengths and output weights from homogeneity or by small least squares.
+4. Orientations, lengths and output weights that fit the rows best.
 
 An order carries signal where |T_m|² stands ``SIGNAL`` standard deviations above noise alone, on rows that did
 not choose the directions; where the data are too few to tell, the activation under N(0, I) does.
@@ -30,11 +29,10 @@ from onehidden.moments.passes import checked_samples, effective_rows
 from onehidden.network import OneHiddenNet
 from onehidden.refused import Refused
 from onehidden.run import Run
-from onehidden.starts.candidate import Candidate, descent_work, refine_in_two, search_form
-from onehidden.starts.input_model import input_model
-from onehidden.starts.joint_diagonalisation import best_weights, joint_decompose
-from onehidden.starts.magnitudes import fit_units, perturbed, signs_from_moments
-from onehidden.starts.span import joint_directions, law_of, moment_work
+from onehidden.starts.candidate import Candidate, descent_work
+from onehidden.starts.input_model import input_model, moment_work, one_output
+from onehidden.starts.joint_diagonalisation import joint_decompose
+from onehidden.starts.magnitudes import fit_units, refined_copies
 from onehidden.starts.subspace import Rows, Subspace, find_subspace, first_basis, transfer
 from onehidden.streams import stream
 
@@ -57,29 +55,22 @@ class Tensor:
         return moment_work(problem) + self.copies * descent_work(problem)
 
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
-        """Yield the tensor start refined, then perturbed copies; of several outputs the joint directions."""
-        if problem.form.outputs is None:
-            net = tensor_start(
-                problem.Z, problem.y, problem.k, activation=problem.activation,
-                score=input_model(problem).score(), bias=problem.bias, seed=run.seed, weight=problem.weight,
-            ).network  # fmt: skip
-            weights, bias = net.weights, net.bias
-        else:
-            weights, bias = joint_directions(problem, law_of(problem), run.seed), np.zeros(problem.k)
-        moved = perturbed(weights, self.copies - 1, run.rng("copies of the tensor start"))
-        for i, rows in enumerate([weights, *moved]):
-            if i and run.expired():
-                return
-            yield refine_in_two(problem, search_form(problem), rows, bias, run.at(i), "tensor")
+        """Yield the tensor start refined, then perturbed copies."""
+        one_output(problem, self.name)
+        net = tensor_start(
+            problem.Z, problem.y, problem.k, activation=problem.activation,
+            score=input_model(problem).score(), bias=problem.bias, seed=run.seed, weight=problem.weight,
+        ).network  # fmt: skip
+        yield from refined_copies(problem, net.weights, net.bias, self.copies - 1, run, self.name)
 
 
 @dataclass(frozen=True)
 class TensorStart:
     """A starting network in the coordinates of X, with the measurements behind it.
 
-    ``signals`` are z-values of the orders 1 to 4 inside the span found, ``orders`` the chosen j2, j3, l1 and
-    l2 (0 for none), ``used`` the orders decomposed jointly, ``residual`` the relative misfit of that, and
-    ``basis`` (d, k) orthonormal columns of the span.
+    ``signals`` are z-values of the orders 2 to 4 inside the span found, ``orders`` the chosen j2 and
+    j3, ``used`` the orders decomposed jointly, ``residual`` the relative misfit of that, and ``basis`` (d, k)
+    orthonormal columns of the span.
     """
 
     network: OneHiddenNet
@@ -135,23 +126,12 @@ def tensor_start(
         _check_rank(span, effective_rows(rows.weight, len(rows.y)))
     used = usable_orders(signals, g, score)
     fitted = len(span.polynomial.coefficients) + len(span.linear)
-    dense = (1, 2, 3, 4) if hidden <= LARGEST_DENSE else (1, 2, 3)
-    moments = moments_of(rows, span, dense, fitted)
-    tensors = [moments[m].tensor for m in used if m in moments]
-    precisions = [moments[m].precision for m in used if m in moments]
-    if 4 in used and 4 not in moments:
-        pieces = contractions_of(rows, span, 6, seed)
-        tensors += [piece.tensor for piece in pieces]
-        precisions += [piece.precision for piece in pieces]
-    found = joint_decompose(tensors, hidden, seed, precisions=precisions)
-    U = found.components
-    odd = next((m for m in (1, 3) if signals[m] >= SIGNAL), 0)
-    even = next((m for m in (2, 4) if m in moments and signals[m] >= SIGNAL), 0)
-    guess = _orientations(U, moments, odd, even, g)
-    directions = U @ span.basis.T
-    network = fit_units(rows.X, rows.y, directions, g, bias=bias, orientations=guess, weight=rows.weight)
+    moments = [one for _, one in moments_of(rows, span, used, fitted, seed, contractions=6)]
+    precisions = [one.precision for one in moments]
+    found = joint_decompose([one.tensor for one in moments], hidden, seed, precisions=precisions)
+    network = fit_units(rows.X, rows.y, found.components @ span.basis.T, g, bias=bias, weight=rows.weight)
     third = next((m for m in (3, 4) if signals[m] >= SIGNAL), next(m for m in used if m > 2))
-    orders = {"j2": order, "j3": third, "l1": odd, "l2": even}
+    orders = {"j2": order, "j3": third}
     return TensorStart(network, signals, orders, used, found.residual, span.basis)
 
 
@@ -199,23 +179,6 @@ def _check_rank(span: Subspace, n: float) -> None:
         )
 
 
-def _orientations(
-    U: Float[np.ndarray, "k k"], moments: dict[int, Moment], odd: int, even: int, g: Activation
-) -> Float[np.ndarray, " k"] | None:
-    """Step 4 of the paper where both an odd and an even order were seen; None leaves it to the data."""
-    if not odd or not even or g.sign_free:
-        return None
-    signs = g.hermite(odd), g.hermite(even)
-    if min(abs(s) for s in signs) < 1e-6:
-        return None
-    vector = moments[odd].tensor
-    if odd == 3:  # contracted twice with one direction that no unit is orthogonal to
-        alpha = np.linalg.lstsq(U, np.ones(len(U)), rcond=None)[0]
-        vector = vector @ alpha @ alpha
-    weights = best_weights([moments[even].tensor], U)[0]
-    return signs_from_moments(U, vector, weights, signs[0], signs[1])
-
-
 SIGNAL = 3.0  # z-value at which an order counts as seen
 LARGEST_DENSE = 40  # beyond this k, order 4 is contracted with random directions instead of kept as k^4
 
@@ -244,10 +207,9 @@ def held_out_signals(rows: Rows, k: int, g: Activation, seed: int) -> tuple[int,
         order = _order_of_the_activation(seen, g, effective_rows(rows.weight, n) / (k * d))
     found = find_subspace(chosen.X, chosen.y, k, order, seed, chosen.score, weight=chosen.weight)
     span = transfer(held, found)
-    orders = (1, 2, 3, 4) if k <= LARGEST_DENSE else (1, 2, 3)
-    signals = {m: one.signal for m, one in moments_of(held, span, orders, fitted=0).items()}
-    if 4 not in signals:
-        signals[4] = max(piece.signal for piece in contractions_of(held, span, 2, seed))
+    signals: dict[int, float] = {}
+    for m, one in moments_of(held, span, (2, 3, 4), 0, seed, contractions=2):
+        signals[m] = max(one.signal, signals.get(m, one.signal))
     return order, signals
 
 
@@ -279,23 +241,23 @@ def usable_orders(signals: dict[int, float], g: Activation, score: Score | None)
     return tuple(sorted(used))
 
 
-def moments_of(rows: Rows, span: Subspace, orders: tuple[int, ...], fitted: int) -> dict[int, Moment]:
-    """E[∇^m q] + mean of the remainder's S_m; order 1 adds the linear part.
+def moments_of(
+    rows: Rows, span: Subspace, orders: tuple[int, ...], fitted: int, seed: int, contractions: int
+) -> list[tuple[int, Moment]]:
+    """E[∇^m q] + mean of the remainder's S_m, with its order m.
 
     ``fitted`` counts the coefficients that were fitted on these rows: the remainder is too small by
-    (n - fitted)/n.
+    (n - fitted)/n. Of many units order 4 comes as so many contractions with random directions.
     """
-    rest = moments_inside(rows.X, span.remainder, span.basis, orders, rows.score, rows.weight)
+    sample = rows.X, span.remainder, span.basis
+    dense = tuple(m for m in orders if m < 4 or span.basis.shape[1] <= LARGEST_DENSE)
+    rest = moments_inside(*sample, dense, rows.score, rows.weight)
     grown = len(rows.y) / max(len(rows.y) - fitted, 1)
-    out = {}
-    for m, one in rest.items():
-        tensor = span.polynomial.expected_derivative(m) + one.tensor
-        if m == 1:
-            tensor = tensor + span.basis.T @ span.linear
-        out[m] = Moment(tensor, one.variance * grown)
+    out = [
+        (m, Moment(span.polynomial.expected_derivative(m) + one.tensor, one.variance * grown))
+        for m, one in rest.items()
+    ]
+    if dense != orders:
+        pieces = contracted_fourth(*sample, contractions, seed, rows.score, rows.weight)
+        out += [(4, piece) for piece in pieces]
     return out
-
-
-def contractions_of(rows: Rows, span: Subspace, count: int, seed: int) -> list[Moment]:
-    """Order 4 of the remainder, contracted with random directions."""
-    return contracted_fourth(rows.X, span.remainder, span.basis, count, seed, rows.score, rows.weight)

@@ -55,8 +55,6 @@ class Thinned:
         Share of the decay of units kept from the last round.
     batch : int or None
         Rows a step; None for all.
-    first : int
-        Number of the first round; another number draws other networks.
     """
 
     name: ClassVar[str] = "thinned"
@@ -72,7 +70,6 @@ class Thinned:
     rounds: int = 4
     free: float = 0.2
     batch: int | None = None
-    first: int = 0
 
     def work(self, problem: Problem) -> float:
         """Operations of one round: two per product, three products per step."""
@@ -120,7 +117,7 @@ def _round(
     width, k = settings.units(problem), problem.k
     form = search_form(problem, width)
     training = Wide(width, settings.steps, settings.batch, 1e-2, settings.decay)
-    theta = random_network(form, run.rng("thinned network", settings.first + number))
+    theta = random_network(form, run.rng("thinned network", number))
     share = np.ones(form.k)
     if kept is not None:
         theta, share[: len(kept[0])] = _replaced(form, theta, kept), settings.free
@@ -196,13 +193,9 @@ def _shares_of_kept(form: Parametrisation, theta: np.ndarray, kept: Units | None
     share = np.ones(form.k)
     if kept is not None:
         weights, _, bias, _, _ = form.unpack(theta)
-        cosine = _directions(kept[0], kept[1]) @ _directions(weights, bias).T
+        planes = [np.column_stack([kept[0], kept[1]]), np.column_stack([weights, bias])]
+        old, new = (one / np.maximum(np.linalg.norm(one, axis=1, keepdims=True), 1e-300) for one in planes)
+        cosine = old @ new.T
         cosine = np.abs(cosine) if form.symmetrised or form.activation.sign_free else cosine
-        nearest = np.argmax(cosine, axis=1)
-        share[nearest[np.max(cosine, axis=1) > 0.9]] = free
+        share[np.argmax(cosine, axis=1)[np.max(cosine, axis=1) > 0.9]] = free
     return share
-
-
-def _directions(weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    planes = np.column_stack([weights, bias])
-    return planes / np.maximum(np.linalg.norm(planes, axis=1, keepdims=True), 1e-300)
