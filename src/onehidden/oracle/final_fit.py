@@ -82,7 +82,7 @@ def transition_queries(box: BlackBox, layer: Layer, tail: Tail, each: int = 2) -
         if np.isfinite(box.reach):
             far = np.minimum(far, box.reach / 3)
         point = far[:, None] * box.rng.standard_normal((count, d))
-        point += ((tail.root + z - point @ a - b) / size**2)[:, None] * a
+        point += ((z - point @ a - b) / size**2)[:, None] * a
         rows.append(point[np.max(np.abs(point), axis=1) <= box.reach].astype(np.float32))
     return answers_at(box, np.vstack(rows))
 

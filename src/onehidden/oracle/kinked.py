@@ -240,8 +240,7 @@ def oriented(layer: Layer, tail: Tail) -> tuple[Layer, float] | None:
         return replace(layer, output=output, linear=None), off
     columns = mean * np.einsum("kq,kd->qdk", output, layer.weights).reshape(-1, layer.k)
     target = layer.linear.T.reshape(-1)
-    tried = (solve_signs(columns, target, tolerance) for tolerance in (1e-12, 1e-9, 1e-6, 1e-3, 0.3))
-    signs = next((one for one in tried if one is not None), None)
+    signs = solve_signs(columns, target, 1e-12, 1e-9, 1e-6, 1e-3, 0.3)
     if signs is None:
         return None
     off = float(np.linalg.norm(columns @ signs - target) / np.linalg.norm(target))

@@ -42,13 +42,9 @@ class Scaled:
     off: float  # singular value that the solution leaves, against the next
 
 
-def unit_planes(pieces: list[Piece]) -> Float[np.ndarray, "p e"]:
-    return np.array([piece.plane for piece in pieces])
-
-
-def units_of_kinks(pieces: list[Piece], edges: list[tuple[int, int]]) -> Int[np.ndarray, " m"]:
+def units_of_kinks(planes: Float[np.ndarray, "p e"], edges: list[tuple[int, int]]) -> Int[np.ndarray, " m"]:
     """For each kink the number of its unit, from 0."""
-    planes, group = unit_planes(pieces), np.arange(len(edges))
+    group = np.arange(len(edges))
     for (a, one), (b, two) in combinations(enumerate(edges), 2):
         if set(one) & set(two) or group[a] == group[b]:
             continue
@@ -79,15 +75,13 @@ def changes(
     return table if len(np.unique(table, axis=0)) == count else None
 
 
-def scaled(pieces: list[Piece], changed: Bool[np.ndarray, "p k"], most: int = 12) -> Scaled | None:
+def scaled(boundary: Boundary, changed: Bool[np.ndarray, "p k"], most: int = 12) -> Scaled | None:
     """The units behind the pieces, alone if they explain them for one choice of sides, else beside a base.
 
     All 2^k sides of up to ``most`` units are tried. None where not even the scales of the pieces fit.
     """
-    planes, k = unit_planes(pieces), changed.shape[1]
-    error = np.array([piece.error for piece in pieces])
-    points = np.array([np.append(piece.point, 1.0) for piece in pieces])
-    found, weight = [], error.min() / error
+    planes, points, error = boundary.arrays
+    found, weight, k = [], error.min() / error, changed.shape[1]
     for number in range(2**k if k <= most else 0):
         active = changed ^ ((number >> np.arange(k)) & 1).astype(bool)
         if np.any(~active.any(axis=1)):
@@ -169,6 +163,13 @@ class Boundary:
         nearest = min(range(len(self.pieces)), key=lambda i: abs(self.pieces[i].height(point)), default=None)
         return nearest if nearest is not None and self.pieces[nearest].contains(point) else None
 
+    @property
+    def arrays(self) -> tuple[Float[np.ndarray, "p e"], Float[np.ndarray, "p e"], Float[np.ndarray, " p"]]:
+        """Planes (d + 1 numbers each), points with a one appended, and errors of the pieces."""
+        points = np.array([np.append(piece.point, 1.0) for piece in self.pieces])
+        error = np.array([piece.error for piece in self.pieces])
+        return np.array([piece.plane for piece in self.pieces]), points, error
+
     def add(self, piece: Piece | None) -> int | None:
         """The number of a new piece."""
         if piece is None:
@@ -187,22 +188,22 @@ def label_answer(box: BlackBox, options: Options) -> Certificate:
     box.caller.reserve()
     boundary = _traced(labels)
     box.caller.release()
-    pieces, edges = boundary.pieces, sorted(boundary.edges)
-    if not pieces:
+    count, edges = len(boundary.pieces), sorted(boundary.edges)
+    if not count:
         raise Refused(
             "the decision boundary is curved, or was not met, wherever it was looked for: labels of relu "
             "units change across flat pieces"
         )
     if not edges:
         raise Refused(
-            f"the decision boundary is flat as far as it was traced ({len(pieces)} pieces found, none "
+            f"the decision boundary is flat as far as it was traced ({count} pieces found, none "
             "bends into another): labels say nothing of a unit"
         )
-    changed = changes(len(pieces), edges, units_of_kinks(pieces, edges))
-    found = None if changed is None else scaled(pieces, changed)
+    changed = changes(count, edges, units_of_kinks(boundary.arrays[0], edges))
+    found = None if changed is None else scaled(boundary, changed)
     if found is None:
         raise Refused(
-            f"the {len(pieces)} pieces of the decision boundary and their {len(edges)} bends are not "
+            f"the {count} pieces of the decision boundary and their {len(edges)} bends are not "
             "those of one hidden layer of relu units, or too few of them were found"
         )
     return _certificate(labels, boundary, found, options)
@@ -269,9 +270,8 @@ def _trace_from(boundary: Boundary, labels: Labels, index: int, count: int = 12)
             boundary.edges.add((min(index, other), max(index, other)))
 
 
-def _layer(found: Scaled, pieces: list[Piece]) -> Layer:
+def _layer(found: Scaled, points: Float[np.ndarray, "p e"]) -> Layer:
     """The units in u with unit rows, the largest output 1; the base beside them, where it is linear."""
-    points = np.array([np.append(piece.point, 1.0) for piece in pieces])
     size = np.linalg.norm(found.units[:, :-1], axis=1)
     # w > 0 where what an active unit adds is positive on the side on which it is active.
     sign = np.where(np.all((points @ found.units.T > 0) == found.active, axis=0), 1.0, -1.0)
@@ -286,10 +286,10 @@ def _relu(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _certificate(labels: Labels, boundary: Boundary, found: Scaled, options: Options) -> Certificate:
-    box, layer, k = labels.box, _layer(found, boundary.pieces), len(found.units)
+    box, layer, k = labels.box, _layer(found, boundary.arrays[1]), len(found.units)
     edges = boundary.edges
     network, order = canonical_order(layer.network(box, replace(options, activation="relu").g))
-    errors = _errors(boundary.pieces, found, layer, box.rng)
+    errors = _errors(boundary, found, layer, box.rng)
     fresh, wrong = _fresh_check(labels, layer)
     U = box.typical(500)
     level = _relu(U @ layer.weights.T + layer.bias)[0] * layer.output[:, 0]
@@ -322,17 +322,17 @@ def _certificate(labels: Labels, boundary: Boundary, found: Scaled, options: Opt
 
 
 def _errors(
-    pieces: list[Piece], found: Scaled, layer: Layer, rng: np.random.Generator, draws: int = 6
+    boundary: Boundary, found: Scaled, layer: Layer, rng: np.random.Generator, draws: int = 6
 ) -> Errors:
     """Errors of the units for a few draws of the errors of the planes of the pieces."""
-    planes, error = unit_planes(pieces), np.array([piece.error for piece in pieces])
+    planes, points, error = boundary.arrays
     squares, constant = np.zeros((3, layer.k)), 0.0
     for _ in range(draws):
         noise = rng.standard_normal(planes.shape) * error[:, None] / np.sqrt(planes.shape[1])
         moved = solved(planes + noise, error.min() / error, found.active, found.closed)
         if moved is None:
             continue
-        other = _layer(moved, pieces)
+        other = _layer(moved, points)
         squares[0] += np.sum((other.weights - layer.weights) ** 2, axis=1)
         squares[1] += ((other.bias - layer.bias) / np.maximum(1.0, np.abs(layer.bias))) ** 2
         squares[2] += ((other.output - layer.output)[:, 0] / layer.output[:, 0]) ** 2

@@ -20,11 +20,17 @@ from jaxtyping import Float
 from onehidden.oracle.domain import PerUnit
 
 
-def solve_signs(vectors: np.ndarray, target: np.ndarray, tolerance: float) -> np.ndarray | None:
+def solve_signs(vectors: np.ndarray, target: np.ndarray, *tolerances: float) -> np.ndarray | None:
     """Find (k,) signs with vectors @ s = target, one column per unit, or None.
 
-    By the errors of the vectors a solved sign may be off +-1 by the tolerance.
+    By the errors of the vectors a solved sign may be off +-1 by a tolerance, of which the first that leads to
+    signs counts.
     """
+    found = (_signs_within(vectors, target, tolerance) for tolerance in tolerances)
+    return next((signs for signs in found if signs is not None), None)
+
+
+def _signs_within(vectors: np.ndarray, target: np.ndarray, tolerance: float) -> np.ndarray | None:
     from scipy.linalg import qr
 
     norm = np.linalg.norm(vectors, axis=0)

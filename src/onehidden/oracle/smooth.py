@@ -165,8 +165,7 @@ def _assembled(units: Kinks, tail: Tail, U: Points, Y: Outputs, box: BlackBox) -
         # Then a bound as loose as chance allows: the final optimisation shows whether the signs are right.
         free = layer.k - box.d * Y.shape[1]
         loose = 0.3 if free <= 0 else 1e-3 if free <= 14 else 1e-7
-        tried = (solve_signs(columns, target, tolerance) for tolerance in (tight, max(tight, loose)))
-        signs = next((one for one in tried if one is not None), None)
+        signs = solve_signs(columns, target, tight, max(tight, loose))
         if signs is None:
             return None
     parity = np.ones(layer.k) if g.reversal is None else np.where(signs < 0, g.reversal.parity, 1)

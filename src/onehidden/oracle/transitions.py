@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Bool, Float
-from numpy.polynomial.polynomial import polypow, polyval
+from numpy.polynomial.polynomial import polyval
 
 from onehidden.activations import Activation
 from onehidden.oracle.box import BlackBox
@@ -25,13 +25,12 @@ from onehidden.oracle.pieces import Pieces, kinks_of, straight_pieces
 
 @dataclass(frozen=True)
 class Tail:
-    """g(z) = P_-(z) for z << 0 and P_+(z) for z >> 0, with P_+ - P_- = jump (z - root)^degree."""
+    """g(z) = P_-(z) for z << 0 and P_+(z) for z >> 0, with P_+ - P_- = jump z^degree."""
 
     activation: Activation = field(repr=False)
     degree: int  # 0 for a step (tanh), 1 for a kink (ReLU, softplus), 2, 3 for powers of ReLU
     jump: float
-    root: float  # of a step: where g is halfway
-    sharp: bool  # whether the polynomials reach up to the root itself
+    sharp: bool  # whether the polynomials reach up to zero itself
     left: np.ndarray  # coefficients of P_- by rising power
     right: np.ndarray
 
@@ -63,27 +62,13 @@ def tail_of(activation: Activation) -> Tail | None:
             continue
         change = right - left
         jump = float(change[degree])
-        if abs(jump) < 1e-6:
+        if abs(jump) < 1e-6 or np.any(np.abs(change[:degree]) > 1e-6 * abs(jump)):
             return None
-        if degree == 0:
-            root = _halfway(activation, 0.5 * float(left[0] + right[0]), jump > 0)
-        else:
-            root = float(-change[degree - 1] / (degree * jump))
-            pure = jump * polypow([-root, 1.0], degree)
-            if np.max(np.abs(pure - change)) > 1e-6 * abs(jump):
-                return None
-        near = root + np.concatenate([-np.geomspace(1e-3, 30, 30), np.geomspace(1e-3, 30, 30)])
-        excess = activation(near) - np.where(near > root, polyval(near, right), polyval(near, left))
+        near = np.concatenate([-np.geomspace(1e-3, 30, 30), np.geomspace(1e-3, 30, 30)])
+        excess = activation(near) - np.where(near > 0, polyval(near, right), polyval(near, left))
         sharp = bool(np.max(np.abs(excess)) < 1e-12 * 30**degree)
-        return Tail(activation, degree, jump, root, sharp, left, right)
+        return Tail(activation, degree, jump, sharp, left, right)
     return None
-
-
-def _halfway(activation: Activation, level: float, rising: bool) -> float:
-    """Where a step is halfway."""
-    ends = np.array([-60.0]), np.array([60.0])
-    root = float(bisected(*ends, lambda z: (activation(z) > level) == rising)[0])
-    return 0.0 if abs(root) < 1e-12 else root
 
 
 def _fitted_polynomial(activation: Activation, z: np.ndarray, degree: int) -> np.ndarray | None:
@@ -172,7 +157,7 @@ def _kinks(box: BlackBox, line: Line, tail: Tail, most: int, step: float) -> Kin
     kinks = replace(
         kinks,
         weights=slope[:, None] * kinks.weights,
-        bias=tail.root + slope * kinks.bias,
+        bias=slope * kinks.bias,
         output=kinks.output * (share / slope**order)[:, None],
     )
     return _recognised(box, kinks)
@@ -204,7 +189,7 @@ def _slopes(
         bend = curved(y[i])
 
         def off(alpha: np.ndarray, i: int = i, bend: np.ndarray = bend) -> np.ndarray:
-            level = tail.activation(alpha[:, None] * tau[i] + tail.root)
+            level = tail.activation(alpha[:, None] * tau[i])
             return curved(strength[i] / alpha[:, None] * level) - bend
 
         # The minimum of the sum of squares lies in a valley of the logarithm that a grid finds.
@@ -235,7 +220,7 @@ def _steps(box: BlackBox, line: Line, tail: Tail, most: int) -> Kinks:
     def argument(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """z where the answers next to the steps ``rows`` are y; the step is read as rising."""
         share = (y - ends[0, rows]) / height[rows]
-        return tail.inverse(tail.left[0] + tail.jump * share) - tail.root
+        return tail.inverse(tail.left[0] + tail.jump * share)
 
     arm = (high - low) / 100
     beside = argument(box.mixture(line.at(np.stack([center - arm, center + arm]))), np.arange(len(low)))
@@ -245,7 +230,7 @@ def _steps(box: BlackBox, line: Line, tail: Tail, most: int) -> Kinks:
     # One unit and nothing else: the function along the line must be g.
     z = np.linspace(-6, 6, 25)[:, None]
     off = box.mixture(line.at(center + z / np.where(good, slope, 1.0)))
-    off -= ends[0] + height * (tail.activation(z + tail.root) - tail.left[0]) / tail.jump
+    off -= ends[0] + height * (tail.activation(z) - tail.left[0]) / tail.jump
     # Far away the argument itself is rounded, and nearer the tails of others add to it.
     good &= np.max(np.abs(off), axis=0) <= _row_error(box) * np.abs(height) + 10 * rounding
     rows = np.flatnonzero(good)
@@ -271,7 +256,7 @@ def _steps(box: BlackBox, line: Line, tail: Tail, most: int) -> Kinks:
     size, far = np.linalg.norm(weights, axis=1), np.linalg.norm(middle, axis=1)
     kept = size > 0
     error_of_row = 4 * rounding / np.abs(height[rows]) + box.rounding * far * size
-    bias = tail.root - np.sum(weights * middle, axis=1)
+    bias = -np.sum(weights * middle, axis=1)
     output = (height[rows] / tail.jump)[:, None]
     kinks = Kinks(weights, bias, output, error_of_row, error_of_row * far, middle, np.ones(len(rows)))
     return _recognised(box, kinks.at(np.flatnonzero(kept)))
