@@ -13,8 +13,8 @@ from onehidden.fit.final import optimise
 from onehidden.machine import in_double
 from onehidden.network import facing
 from onehidden.options import Options
+from onehidden.recovery.guard import weakly_supported, without_each_row
 from onehidden.recovery.line import measures, ridge_line
-from onehidden.recovery.outcome import leverage_residuals, weakly_supported
 from onehidden.recovery.prediction import linearised
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import checked_samples
@@ -64,7 +64,7 @@ def test_leverage_foresees_what_a_fit_without_the_row_predicts():
     y = net.predict(X) + 0.05 * rng.standard_normal(80)
     problem = problem_of(checked_samples(X, y, None), Options(hidden=1, activation="tanh"))
     fitted = optimise(net, problem, Run()).network
-    foreseen = leverage_residuals(fitted, problem, Run())
+    foreseen = y - without_each_row(fitted, problem, Run())
     plain = y - fitted.predict(X)
     for i in np.argsort(-np.abs(foreseen / plain))[:3]:  # rows that draw the fit most towards themselves
         rest = np.delete(np.arange(80), i)
@@ -73,7 +73,7 @@ def test_leverage_foresees_what_a_fit_without_the_row_predicts():
         # To first order: of the change that leaving the row out makes, a tenth may be missed.
         assert abs(foreseen[i] - left) < 0.1 * abs(left - plain[i]) + 1e-4
         assert abs(left) > abs(plain[i])
-    hasty = leverage_residuals(fitted, problem, Run(max_seconds=0.0))
+    hasty = y - without_each_row(fitted, problem, Run(max_seconds=0.0))
     # Every row with the mean leverage: what all rows together leave is nearly the same, and not the plain.
     assert abs(np.sum(hasty**2) / np.sum(foreseen**2) - 1) < 0.25 * (
         np.sum(foreseen**2) / np.sum(plain**2) - 1

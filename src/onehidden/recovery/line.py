@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from onehidden.families import Family
 from onehidden.fit.final import Optimum, linear_network, optimise
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
@@ -22,15 +23,15 @@ from onehidden.run import Run
 class Affine:
     """x -> <slope, x> + level."""
 
-    slope: Float[np.ndarray, " d"]
-    level: float
+    slope: Float[np.ndarray, "d ..."]
+    level: Any  # a number, of several outputs (q,)
 
-    def __call__(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+    def __call__(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n ..."]:
         return X @ self.slope + self.level
 
     def on(self, columns: Int[np.ndarray, " m"], d: int) -> Affine:
         """Return the same function of d columns, among which ``columns`` are its own."""
-        slope = np.zeros(d)
+        slope = np.zeros((d, *self.slope.shape[1:]))
         slope[columns] = self.slope
         return Affine(slope, self.level)
 
@@ -82,6 +83,88 @@ def ridge_line(
             best = Affine(slope, middle - float(slope @ centre)), outside / root[:, 0]
     assert best is not None
     return best
+
+
+def penalised_line(
+    X: Float[np.ndarray, "n d"],
+    y: Float[np.ndarray, "n ..."],
+    weight: Float[np.ndarray, " n"] | None,
+    offset: Float[np.ndarray, "n ..."],
+    family: Family,
+    fold: Int[np.ndarray, " n"],
+) -> tuple[Affine, Float[np.ndarray, "n ..."]]:
+    """Minimise the deviance of a family at <s, z> + c + offset, plus strength |s|², over standardised z.
+
+    The strength is the one with the least deviance on the rows left out, ``fold`` by fold. The second result
+    is the linear predictor <s, z> + c of the model that was fitted without that row's fold.
+    """
+    v = np.ones(len(y)) if weight is None else weight
+    centre = np.average(X, axis=0, weights=v)
+    spread = np.sqrt(np.average((X - centre) ** 2, axis=0, weights=v))
+    still = spread <= 1e-12 * np.maximum(np.abs(centre), np.finfo(float).tiny)
+    spread = np.where(still, 1.0, spread)
+    Z = np.column_stack([np.where(still, 0.0, (X - centre) / spread), np.ones(len(X))])
+    strengths = np.logspace(4, -2, 9)
+    outside = np.zeros((len(strengths), *y.shape))
+    for number in np.unique(fold):
+        kept, out = fold != number, fold == number
+        theta = None
+        for i, strength in enumerate(strengths):
+            theta = _scored(Z[kept], y[kept], v[kept], offset[kept], family, strength, theta)
+            outside[i, out] = Z[out] @ theta
+    deviance = [
+        float(np.sum(v * family.deviance(y, eta + offset).reshape(len(y), -1).sum(axis=1))) for eta in outside
+    ]
+    best = int(np.nanargmin(deviance))
+    theta = None
+    for strength in strengths[: best + 1]:
+        theta = _scored(Z, y, v, offset, family, strength, theta)
+    assert theta is not None
+    slope = (theta[:-1].T / spread).T
+    return Affine(slope, (theta[-1] - centre @ slope)[()]), outside[best]
+
+
+def _scored(
+    Z: Float[np.ndarray, "n p"],
+    y: Float[np.ndarray, "n ..."],
+    weight: Float[np.ndarray, " n"],
+    offset: Float[np.ndarray, "n ..."],
+    family: Family,
+    strength: float,
+    theta: Float[np.ndarray, "p ..."] | None,
+    most_steps: int = 30,
+) -> Float[np.ndarray, "p ..."]:
+    """Coefficients by Fisher scoring, the last of them, the level, without penalty; steps are halved."""
+    p, tail = Z.shape[1], y.shape[1:]
+    q = int(np.prod(tail))
+    penalty = strength * np.append(np.ones(p - 1), 1e-9)
+    if theta is None:
+        theta = np.zeros((p, *tail))
+        theta[-1] = family.start(y, weight) - np.average(offset, axis=0, weights=weight)
+
+    def value(at: Float[np.ndarray, "p ..."]) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            each = family.deviance(y, Z @ at + offset).reshape(len(y), -1).sum(axis=1)
+        return float(weight @ each) + float(np.sum(penalty @ at.reshape(p, q) ** 2))
+
+    now = value(theta)
+    for _ in range(most_steps):
+        eta = Z @ theta + offset
+        omega, score = family.information(eta), family.score(y, eta)
+        blocks = omega if family.coupled else omega.reshape(len(y), q)[:, :, None] * np.eye(q)
+        H = np.einsum("n,np,nab,nr->parb", weight, Z, blocks, Z, optimize=True).reshape(p * q, p * q)
+        H[np.diag_indices(p * q)] += np.repeat(penalty, q) + 1e-12 * np.trace(H) / (p * q)
+        slope = Z.T @ (weight[:, None] * score.reshape(len(y), q)) + penalty[:, None] * theta.reshape(p, q)
+        step = -np.linalg.solve(H, slope.ravel()).reshape(theta.shape)
+        size = 1.0
+        while not (then := value(theta + size * step)) <= now and size > 1e-4:
+            size /= 2
+        if not then <= now:
+            break
+        theta, gain, now = theta + size * step, now - then, then
+        if gain <= 1e-8 * (abs(now) + 1e-8):
+            break
+    return theta
 
 
 def measures(

@@ -31,14 +31,16 @@ Ends = tuple[Float[np.ndarray, "m ..."], Float[np.ndarray, "m ..."]]
 
 @dataclass(frozen=True)
 class Prediction:
-    """y at x is l(x) + share * clip(N(x) - l(x)), with l ridge regression and N the network.
+    """The linear predictor at x is l(x) + share * clip(N(x) - l(x)), N the network.
+
+    l is ridge regression, or a family's generalised linear model with a ridge penalty.
 
     Attributes
     ----------
     share : float
         The share of what the network adds to the line: 1 for the network alone, 0 for the line alone.
     line : Affine
-        Ridge regression on the same rows.
+        The penalised linear model on the same rows.
     instead : Affine
         The sum of the linear functions that replace the units in ``linear``.
     linear : tuple of int
@@ -46,8 +48,8 @@ class Prediction:
     low, high : float
         Bounds of N - l, those on the rows fitted; infinite where they are not needed.
     r_squared, linear_r_squared : float
-        Share of var(y) that these predictions and ridge regression explain on rows left out of the fit; NaN
-        where none were left out.
+        Share of var(y), or of a family's deviance, that these predictions and the penalised linear model
+        explain on rows left out of the fit; NaN where none were left out.
     message : str
         The above in words.
     """
@@ -56,8 +58,8 @@ class Prediction:
     line: Affine = field(repr=False)
     instead: Affine = field(repr=False)
     linear: tuple[int, ...] = ()
-    low: float = -np.inf
-    high: float = np.inf
+    low: Any = -np.inf  # a number, of several outputs (q,)
+    high: Any = np.inf
     r_squared: float = float("nan")
     linear_r_squared: float = float("nan")
     message: str = "predictions are those of the network"
@@ -65,7 +67,7 @@ class Prediction:
     @property
     def alone(self) -> bool:
         """Whether predictions are those of the network as it stands."""
-        return self.share == 1 and not self.linear and np.isinf(self.low) and np.isinf(self.high)
+        return self.share == 1 and not self.linear and bool(np.all(np.isinf([self.low, self.high])))
 
     def predict(self, network: OneHiddenNet, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
         """The predictions, with the units of this network."""
@@ -85,16 +87,16 @@ class Prediction:
     def from_dict(cls, record: dict[str, Any], network: OneHiddenNet) -> Prediction:
         """Read plain values; one sentence where they do not fit the network."""
         line, instead = (
-            Affine(np.asarray(record[name]["slope"], float), float(record[name]["level"]))
+            Affine(np.asarray(record[name]["slope"], float), np.asarray(record[name]["level"], float)[()])
             for name in ("line", "instead")
         )
-        if any(one.slope.shape != (network.n_inputs,) for one in (line, instead)):
+        if any(one.slope.shape[:1] != (network.n_inputs,) for one in (line, instead)):
             raise ValueError("its predictions are of other inputs than the network")
         linear = tuple(int(i) for i in record["linear"])
         if not all(0 <= i < network.n_hidden for i in linear):
             raise ValueError("its predictions are of other units than the network's")
-        names = ("low", "high", "r_squared", "linear_r_squared")
-        low, high, own, of_line = (float(record[name]) for name in names)
+        low, high = (np.asarray(record[name], float)[()] for name in ("low", "high"))
+        own, of_line = (float(record[name]) for name in ("r_squared", "linear_r_squared"))
         share, message = float(record["share"]), str(record["message"])
         return cls(share, line, instead, linear, low, high, own, of_line, message)
 
@@ -103,6 +105,8 @@ def linearised(
     network: OneHiddenNet, X: Float[np.ndarray, "n d"], linear: tuple[int, ...], instead: Affine
 ) -> Float[np.ndarray, " n"]:
     """The network at the rows of X, with a linear function in the place of some units."""
+    if not linear:
+        return network.predict(X)
     kept = np.setdiff1d(np.arange(network.n_hidden), linear)
     t = X @ network.weights[kept].T + network.bias[kept]
     units = network.activation(t) @ network.output[kept]
@@ -239,9 +243,16 @@ def derived(record: Recovery, quantity: Callable[[OneHiddenNet], npt.ArrayLike],
 
 
 def mean_of(record: Recovery, X: Float[np.ndarray, "m d"], offset: npt.ArrayLike | None) -> np.ndarray:
-    """The mean of y by the network; of labels the probabilities of the classes after the first."""
-    eta = record.network.predict(X) + column_of(record, X, offset)
+    """The mean of y; of labels the probabilities of the classes after the first."""
+    eta = linear_predictor(record, X) + column_of(record, X, offset)
     return eta if record.family is None else record.family.mean(eta)
+
+
+def linear_predictor(record: Recovery, X: Float[np.ndarray, "m d"]) -> np.ndarray:
+    """What ``predict`` carries through the link, without an offset."""
+    if record.prediction is None or X.ndim != 2 or X.shape[1] != record.network.n_inputs:
+        return record.network.predict(X)
+    return record.prediction.predict(record.network, X)
 
 
 def column_of(record: Recovery, X: np.ndarray, offset: npt.ArrayLike | None) -> np.ndarray | float:
@@ -281,7 +292,7 @@ def prediction_interval(
     if of not in ("mean", "observation"):
         raise ValueError(f'of must be "mean" or "observation", got {of!r}')
     X, family = np.asarray(X, float), record.family
-    eta = record.network.predict(X) + column_of(record, X, offset)
+    eta = linear_predictor(record, X) + column_of(record, X, offset)
     error = output_errors(record, X)
     if record.options.get("hidden") is None:
         # What a missed unit adds differs from row to row, as another error of its standard deviation would.

@@ -23,7 +23,6 @@ from onehidden.recovery.prediction import (
     MarginalEffects,
     MeanSlopes,
     Prediction,
-    column_of,
     derived,
     input_test,
     marginal_effects,
@@ -220,14 +219,7 @@ class Recovery:
         ndarray of shape (m,) or (m, q)
             The mean; of labels the probabilities of the classes after the first.
         """
-        X = np.asarray(X, dtype=float)
-        if self.family is not None:
-            return mean_of(self, X, offset)
-        if self.prediction is None or X.ndim != 2 or X.shape[1] != self.network.n_inputs:
-            mean = self.network.predict(X)
-        else:
-            mean = self.prediction.predict(self.network, X)
-        return mean + column_of(self, X, offset)
+        return mean_of(self, np.asarray(X, dtype=float), offset)
 
     @property
     def held_out_r_squared(self) -> float:

@@ -1,0 +1,297 @@
+"""Predictions no worse than a penalised linear model on rows left out of the fit.
+
+The penalised model l is ridge regression, or for a family the generalised linear model with a ridge penalty;
+its strength is chosen on rows left out. A certified network that is no worse on such rows predicts as it
+stands. Otherwise l and the network N are fitted to part of the rows, and the linear predictor is
+
+    l + share * clip(N - l, low, high)
+
+with the share and the bounds that are best on the rows left out, less what chance may have added. The share
+is zero where those rows do not show that the network adds anything. Where it adds many errors of that
+comparison and nothing speaks against the whole of it, the network predicts alone. Rows of a group are left
+out together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from onehidden.certify.certificate import Certificate
+from onehidden.certify.evaluate import certificate_work
+from onehidden.certify.likelihood import Tangent
+from onehidden.certify.units import rows_needed
+from onehidden.families import Family, Gaussian
+from onehidden.fit.least_squares import InMemoryLeastSquares
+from onehidden.fit.parametrisation import roots
+from onehidden.fit.problem import Problem
+from onehidden.network import OneHiddenNet
+from onehidden.recovery.line import Affine, least_squares, penalised_line, ridge_line
+from onehidden.recovery.prediction import Prediction, linearised
+from onehidden.refused import Refused
+from onehidden.run import Run
+from onehidden.starts.candidate import descent_work
+
+# Searches for a network in some of the rows.
+Refit = Callable[[Problem, Run], OneHiddenNet]
+Values = Float[np.ndarray, "n ..."]
+
+
+def guarded(
+    certificate: Certificate, problem: Problem, refit: Refit, run: Run, most_work: float = 1e9
+) -> Prediction:
+    """The predictions: the network, the penalised linear model, or something between them.
+
+    The rows of the problem are in memory. ``refit`` searches for such a network in some of them; not where
+    one descent takes more than ``most_work`` operations.
+    """
+    network, rows = certificate.network, LeftOut(problem, run)
+    nothing = Affine(np.zeros_like(rows.line.slope), np.zeros_like(rows.line.level)[()])
+    if rows.constant or problem.activation.polynomial:
+        return Prediction(1.0, rows.line, nothing)
+
+    def of_line(reason: str) -> Prediction:
+        message = f"predictions are those of {rows.name}: {reason}"
+        own = rows.explained(rows.line_outside)
+        return Prediction(0.0, rows.line, nothing, r_squared=own, linear_r_squared=own, message=message)
+
+    def of_network(r_squared: float) -> Prediction:
+        told = rows.explained(rows.line_outside)
+        return Prediction(1.0, rows.line, nothing, r_squared=r_squared, linear_r_squared=told)
+
+    if certificate.exact:
+        # Rows left out of a fit to rounding are reproduced as well, if the parameters are determined at all.
+        return of_network(1 - certificate.mean_square)
+    own = problem.with_width(network.n_hidden).with_activation(network.activation)
+    if certificate.status.certified:
+        outside = without_each_row(network, own, run)
+        if rows.explained(outside) >= rows.explained(rows.line_outside):
+            return of_network(rows.explained(outside))
+    samples, weak = problem.samples, _weak(network, problem)
+    if len(weak[0]) == network.n_hidden:
+        return of_line("only a handful of rows tell the units from a linear function")
+    kept = linearised(network, samples.X, *weak)
+    # With 50 rows per parameter the search has fitted no noise, and leverages tell as much as a new search.
+    again = certificate.n_parameters * 50 > problem.n and descent_work(own) <= most_work and not run.expired()
+    outside = refitted_without_each_fold(own, refit, rows, run) if again else None
+    if outside is None:
+        outside = without_each_row(network, own, run) - network.predict(samples.X) + kept
+    chosen = _chosen(rows, outside, kept - rows.line(samples.X))
+    if chosen.share == 0:
+        return of_line("on rows left out of the fit the network predicts no better")
+    if chosen.whole and not weak[0]:
+        return of_network(rows.explained(outside))
+    mixed = rows.line_outside + chosen.share * np.clip(outside - rows.line_outside, chosen.low, chosen.high)
+    return Prediction(
+        chosen.share, rows.line, weak[1], weak[0], chosen.low, chosen.high, rows.explained(mixed),
+        rows.explained(rows.line_outside), _words(rows.name, chosen.share, weak[0]),
+    )  # fmt: skip
+
+
+@dataclass
+class LeftOut:
+    """The rows of a problem with the penalised linear model, and its linear predictor of rows left out."""
+
+    problem: Problem
+    run: Run
+    folds: int = 5
+    fold: Int[np.ndarray, " n"] = field(init=False)
+    line: Affine = field(init=False)
+    line_outside: Values = field(init=False)
+
+    def __post_init__(self) -> None:
+        samples, n = self.problem.samples, self.problem.n
+        groups = np.arange(n) if samples.groups is None else samples.groups
+        place = self.run.rng("rows held out").permutation(int(groups.max()) + 1)
+        self.folds = min(self.folds, len(place))
+        self.fold = place[groups] % self.folds
+        if self.problem.family is not None:
+            self.line, self.line_outside = penalised_line(
+                samples.X, samples.y, samples.weight, self.problem.offsets, self.family, self.fold
+            )
+        elif self.problem.form.outputs is None:
+            self.line, missed = ridge_line(samples.X, samples.y, samples.weight)
+            self.line_outside = samples.y - missed
+        else:
+            each = [ridge_line(samples.X, y, samples.row_weight) for y in samples.y.T]
+            slope = np.array([one.slope for one, _ in each]).T
+            self.line = Affine(slope, np.array([one.level for one, _ in each]))
+            self.line_outside = samples.y - np.array([missed for _, missed in each]).T
+
+    @property
+    def family(self) -> Family:
+        """The family of y."""
+        return self.problem.family or Gaussian("identity")
+
+    @property
+    def name(self) -> str:
+        """What the penalised linear model is called."""
+        return "ridge regression" if self.problem.family is None else f"a penalised {self.family.name} model"
+
+    @property
+    def constant(self) -> bool:
+        """Whether there is nothing to explain."""
+        return not float(np.sum(self._of_mean)) > 0
+
+    def losses(self, eta: Values) -> Float[np.ndarray, " n"]:
+        """Each row's deviance at a linear predictor, times the share of the row."""
+        samples, problem = self.problem.samples, self.problem
+        if problem.family is None:
+            spread = 1.0 if problem.form.outputs is None else np.std(samples.y, axis=0)
+            each = ((samples.y - eta) / spread) ** 2
+        else:
+            each = self.family.deviance(samples.y, eta + problem.offsets)
+        return samples.share * each.reshape(problem.n, -1).sum(axis=1)
+
+    def explained(self, eta: Values) -> float:
+        """Share of the deviance of the model without inputs that this linear predictor explains."""
+        return 1 - float(np.sum(self.losses(eta)) / np.sum(self._of_mean))
+
+    @property
+    def _of_mean(self) -> Float[np.ndarray, " n"]:
+        """Losses of the model without inputs."""
+        samples = self.problem.samples
+        if self.problem.family is None:
+            return self.losses(np.broadcast_to(samples.share @ samples.y, samples.y.shape))
+        level = self.family.start(samples.y, samples.row_weight)
+        return self.losses(level - self.problem.offsets)
+
+    def parts(self) -> Iterator[tuple[Int[np.ndarray, " m"], Int[np.ndarray, " l"]]]:
+        """The rows kept and the rows left out, fold by fold; as many are kept in every fold."""
+        # Shapes are compiled once.
+        size = self.problem.n - int(np.bincount(self.fold).max())
+        for fold in range(self.folds):
+            kept = self.run.rng("rows kept", fold).permutation(np.flatnonzero(self.fold != fold))
+            yield kept[:size], np.flatnonzero(self.fold == fold)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """How much of the network predicts; ``whole`` if nothing speaks against all of it."""
+
+    share: float
+    low: Float[np.ndarray, " q"] | float
+    high: Float[np.ndarray, " q"] | float
+    whole: bool
+
+
+def _chosen(
+    rows: LeftOut, outside: Values, added: Values, chance: float = 4.0, clear: float = 16.0
+) -> Chosen:
+    """The share and bounds of what the network adds to the line that are best on rows left out.
+
+    A gain of ``chance`` squared standard errors counts as chance. At 4 (two standard errors) the worst of 57
+    folds of 19 real tables was .004 of R² below ridge regression; at 1, on 38 of them, .024. From ``clear``
+    squared errors on the network may predict alone.
+    """
+    line, base = rows.line_outside, rows.losses(rows.line_outside)
+    lowest, highest = added.min(axis=0), added.max(axis=0)
+    best, found = np.inf, (0.0, lowest, highest)
+    # Of separable classes the network's odds have no bound but what rows left out allow.
+    bounds = [1.0] if rows.problem.family is None else [1.0, 0.5, 0.25, 0.125, 0.0625]
+    for bound in bounds:
+        gain = np.clip(outside - line, bound * lowest, bound * highest)
+        for share in np.linspace(0, 1, 41):
+            loss = float(np.sum(rows.losses(line + share * gain)))
+            if loss < best * (1 - 1e-9):
+                best, found = loss, (float(share), bound * lowest, bound * highest)
+    share, low, high = found
+    own = rows.losses(line + share * np.clip(outside - line, low, high))
+    ratio = _squared_errors(base - own)
+    if share == 0 or ratio <= chance:
+        return Chosen(0.0, low, high, False)
+    lost = rows.losses(outside) - own  # by the network alone
+    whole = ratio >= clear and bool(np.sum(lost) <= 0 or _squared_errors(lost) <= 1)
+    return Chosen(share * (1 - chance / ratio), low, high, whole)
+
+
+def _squared_errors(gain: Float[np.ndarray, " n"]) -> float:
+    """The squared sum of these over its variance; zero where the sum is not positive."""
+    total, mean = float(np.sum(gain)), float(np.mean(gain))
+    variance = float(np.sum((gain - mean) ** 2))
+    return 0.0 if total <= 0 else total**2 / max(variance, np.finfo(float).tiny)
+
+
+def _words(name: str, share: float, linear: tuple[int, ...]) -> str:
+    short = "ridge" if name == "ridge regression" else name
+    text = (
+        f"predictions = {short} + {share:.2f} × (network − {short}); {share:.2f} was chosen on rows left out"
+    )
+    if linear:
+        named = ", ".join(str(i + 1) for i in linear)
+        units = f"unit {named} predicts" if len(linear) == 1 else f"units {named} predict"
+        text += f"; {units} as a linear function, from which only a handful of rows tell"
+    return text
+
+
+def _weak(network: OneHiddenNet, problem: Problem) -> tuple[tuple[int, ...], Affine]:
+    """``weakly_supported`` units; none of several outputs."""
+    if problem.form.outputs is None:
+        return weakly_supported(network, problem.samples.X, problem.samples.row_weight)
+    return (), Affine(np.zeros_like(network.linear), np.zeros_like(network.intercept))
+
+
+def weakly_supported(
+    network: OneHiddenNet, X: Float[np.ndarray, "n d"], weight: Float[np.ndarray, " n"] | None = None
+) -> tuple[tuple[int, ...], Affine]:
+    """The units that too few rows tell from a linear function, and the sum of the nearest such functions.
+
+    With e what the nearest linear function misses of w g(<a, x> + b), (sum e²)² / sum e⁴ counts the rows that
+    it is spread over; they must be more than the parameters of a unit.
+    """
+    parts = network.activation(X @ network.weights.T + network.bias) * network.output
+    slopes, levels, missed = least_squares(X, parts, weight)
+    missed = missed if weight is None else missed * np.sqrt(weight)[:, None]
+    rows = (missed**2).sum(axis=0) ** 2 / np.maximum((missed**4).sum(axis=0), np.finfo(float).tiny)
+    linear = np.flatnonzero(rows < rows_needed(network.n_inputs))
+    return tuple(linear.tolist()), Affine(slopes[:, linear].sum(axis=1), float(levels[linear].sum()))
+
+
+def without_each_row(network: OneHiddenNet, problem: Problem, run: Run) -> Values:
+    """The network's linear predictor at each row, re-fitted nearby without that row, to first order.
+
+    With r the weighted residuals of a row and H = J_i (J'J)⁺ J_i' its block of the leverages, leaving it out
+    changes them to (I - H)^-1 r. Where that is not within the budget, H is its mean p / n (generalised
+    cross-validation, Craven and Wahba 1979).
+    """
+    eta, seen = network.predict(problem.samples.X), problem.at(network)
+    fit, theta, q = seen.least_squares, seen.theta(network), problem.form.q
+    assert isinstance(fit, InMemoryLeastSquares)
+    residual = fit.residuals(theta).reshape(problem.n, q)
+    if run.last().within_budget(certificate_work(problem)):
+        basis = Tangent.of_network(fit, theta).basis(slice(0, fit.n)).reshape(problem.n, q, -1)
+        left = np.eye(q) - np.einsum("nar,nbr->nab", basis, basis)
+        value, vector = np.linalg.eigh(left)
+        inverse = vector / np.maximum(value, 1e-3)[:, None, :] @ vector.mT
+        change = np.einsum("nab,nb->na", inverse, residual) - residual
+    else:
+        change = residual * (1 / max(1 - problem.form.freedom / fit.n, 0.01) - 1)
+    root = roots(seen.samples.weight, problem.n)
+    if root.ndim == 3:
+        change = np.linalg.solve(root, change[:, :, None])[:, :, 0]
+    else:
+        change = change / np.maximum(root.reshape(problem.n, -1), np.finfo(float).tiny)
+    return eta + seen.fit_coordinates.multiplied(change.reshape(eta.shape))
+
+
+def refitted_without_each_fold(problem: Problem, refit: Refit, rows: LeftOut, run: Run) -> Values | None:
+    """The linear predictor of a network that was searched for without that row, fold by fold.
+
+    None where the time is over or a search finds nothing to begin from.
+    """
+    samples, outside = problem.samples, np.zeros_like(problem.samples.y)
+    for number, (kept, out) in enumerate(rows.parts()):
+        part = problem.take(kept)
+        try:
+            network = refit(part, run.at("held out", number))
+        except Refused:
+            return None
+        if run.expired():
+            return None
+        weak = _weak(network, part)
+        outside[out] = linearised(network, samples.X[out], *weak)
+        run.report("held-out rows", number + 1, 1 - rows.explained(outside))
+    return outside
