@@ -196,17 +196,10 @@ def angle_surface(objective: Objective, data: object, size: int = 121) -> Surfac
     Surface
         The values, and the minima and saddles of the grid.
     """
-    source = objective.prepare(data)
     angles = np.linspace(0, np.pi, size, endpoint=False)
-    alpha, beta = np.meshgrid(angles, angles, indexing="ij")
-    rows = np.stack(
-        [np.stack([np.cos(t), np.sin(t)], axis=-1) for t in (alpha.ravel(), beta.ravel())], axis=1
-    )
-    values = np.asarray(_many(objective, jnp.asarray(rows), source)).reshape(size, size)
-    minima, saddles = _critical(values, periodic=True)
-    return Surface(
-        angles, angles, values, angles[minima], angles[saddles], ("angle of row 1", "angle of row 2")
-    )
+    unit = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+    rows = np.stack(np.broadcast_arrays(unit[:, None], unit[None]), axis=2)
+    return _surface(objective, data, rows, angles, ("angle of row 1", "angle of row 2"), periodic=True)
 
 
 @in_double
@@ -245,16 +238,26 @@ def slice_surface(
     P, U, V = (np.asarray(part, float) for part in (params, first, second))
     if P.shape != U.shape or P.shape != V.shape:
         raise ValueError(f"the two directions must have the shape of params, {P.shape}")
-    source = objective.prepare(data)
     t = np.linspace(-radius, radius, size)
     points = P + t[:, None, None, None] * U + t[None, :, None, None] * V
-    values = np.asarray(_many(objective, jnp.asarray(points.reshape(-1, *P.shape)), source)).reshape(
-        size, size
-    )
-    minima, saddles = _critical(values, periodic=False)
-    return Surface(
-        t, t, values, t[minima], t[saddles], ("along the first direction", "along the second direction")
-    )
+    labels = "along the first direction", "along the second direction"
+    return _surface(objective, data, points, t, labels, periodic=False)
+
+
+def _surface(
+    objective: Objective,
+    data: object,
+    points: np.ndarray,
+    t: np.ndarray,
+    labels: tuple[str, str],
+    *,
+    periodic: bool,
+) -> Surface:
+    """Evaluate at a grid of parameters (p, p, k, d) whose two coordinates both take the values t."""
+    flat = jnp.asarray(points.reshape(-1, *points.shape[2:]))
+    values = np.asarray(_many(objective, flat, objective.prepare(data))).reshape(len(t), len(t))
+    minima, saddles = _critical(values, periodic=periodic)
+    return Surface(t, t, values, t[minima], t[saddles], labels)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -150,7 +150,7 @@ def _landscapes(surfaces: dict[str, Surface]) -> Section:
     figure = Figure(
         "landscapes",
         "The squared loss ℓ2, G and L side by side; the angles that the truth has are 0.50 and 2.07.",
-        partial(_draw, surfaces=surfaces),
+        partial(_draw_light, draw=partial(_draw, surfaces=surfaces)),
         {name: surface.values for name, surface in surfaces.items()},
         (10.5, 3.4),
     )
@@ -160,19 +160,5 @@ def _landscapes(surfaces: dict[str, Surface]) -> Section:
 
 def _draw(figure: Canvas, surfaces: dict[str, Surface]) -> None:
     for axes, (name, surface) in zip(figure.subplots(1, len(surfaces)), surfaces.items(), strict=True):
-        # An image instead of hundreds of contour paths: the page stays small.
-        mesh = axes.pcolormesh(
-            surface.first,
-            surface.second,
-            surface.values.T,
-            cmap="viridis",
-            rasterized=True,
-            shading="nearest",
-        )
-        figure.colorbar(mesh, ax=axes)
-        for points, marker in ((surface.minima, "o"), (surface.saddles, "x")):
-            if len(points):
-                axes.scatter(points[:, 0], points[:, 1], marker=marker, color="white", s=22)
+        surface.draw(axes)
         axes.set_title(name)
-        axes.set_xlabel(surface.labels[0])
-        axes.set_ylabel(surface.labels[1])
