@@ -294,11 +294,11 @@ class OneHiddenNet:
 def facing(weights: Float[np.ndarray, "k d"]) -> Float[np.ndarray, " k"]:
     """Combinations of the weights of each unit whose signs orient units beside a linear part.
 
-    The coefficients lie between 1/2 and 3/2 and have no simple ratios: weights of one size and opposite
-    signs, of which noise decides which is larger, give no zero.
+    The coefficients lie between 1 and 10 and have no simple ratios: weights of one size and opposite signs,
+    of which noise decides which is larger, give no zero.
     """
     j = np.arange(1, weights.shape[1] + 1)
-    return weights @ (0.5 + np.sqrt(11) * j**2 % 1)
+    return weights @ 10.0 ** (np.sqrt(13) * j % 1)
 
 
 def _numbers(name: str, values: npt.ArrayLike) -> np.ndarray:

@@ -83,7 +83,7 @@ def test_sorted_rows_know_their_place_in_the_table_of_the_caller(weighted):
     rng = np.random.default_rng(4)
     X, y = rng.integers(0, 3, (50, 2)).astype(float), rng.integers(0, 2, 50).astype(float)
     weight = rng.integers(0, 3, 50).astype(float) if weighted else None
-    rows = canonical_rows(X, y, weight, 0)
+    rows = canonical_rows(X, y, weight)
     assert np.array_equal(X[rows.place], rows.X)
     assert np.array_equal(y[rows.place], rows.y)
     if not weighted:
@@ -105,7 +105,16 @@ def test_estimators_and_streams_ask_in_the_order_of_the_caller(tmp_path):
         settings = {"start": "random", "max_seconds": 20}
         one = oh.recover(X[order], y[order], 1, linear=True, **settings)
         other = oh.OneHiddenRegressor(1, linear=True, **settings).fit(X[order], y[order]).recovery_
+        assert (one.status, of_order(one.checks).value) == (other.status, of_order(other.checks).value)
         streamed = oh.recover(oh.data.open(path, target="y", stream=True), hidden=1, linear=True, **settings)
         found[name] = [of_order(r.checks) for r in (one, other, streamed)]
-    assert [check.passed for check in found["given"]] == [False] * 3
-    assert [check.passed for check in found["mixed"]] == [True] * 3
+    # The classifier sorts rows, too.
+    labels = (y + 2 * alike(n, 4, 4.0) > 0).astype(int)
+    for name, order in (("given", np.arange(n)), ("mixed", mixed)):
+        one = oh.recover(X[order], labels[order], 1, family="softmax", start="random")
+        other = oh.OneHiddenClassifier(1, start="random").fit(X[order], labels[order]).recovery_
+        assert of_order(one.checks).value == of_order(other.checks).value
+        assert one.status == other.status
+        found[name].append(of_order(one.checks))
+    assert [check.passed for check in found["given"]] == [False] * 4
+    assert [check.passed for check in found["mixed"]] == [True] * 4

@@ -295,3 +295,24 @@ def test_bad_groups_are_refused_in_a_sentence():
     ):
         with pytest.raises(ValueError, match=words):
             oh.recover(X, y, 2, groups=bad)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "weights", "counts"])
+def test_the_order_of_the_rows_decides_nothing_but_the_check_of_their_order(kind):
+    rng = np.random.default_rng([61, len(kind)])
+    X = rng.standard_normal((200, 2))
+    eta = oh.OneHiddenNet([[0.6, 0.8]], [1.2], [0.1], 0.3).predict(X)
+    y = rng.poisson(np.exp(eta)) if kind == "counts" else eta + 0.3 * rng.standard_normal(200)
+    more = {"sample_weight": rng.uniform(0.5, 2, 200)} if kind == "weights" else {}
+    more |= {"offset": rng.uniform(0, 1, 200)} if kind == "counts" else {}
+    family = "poisson" if kind == "counts" else None
+
+    def recovered(order):
+        r = oh.recover(X[order], y[order], 1, family=family, **{name: v[order] for name, v in more.items()})
+        checks = [(c.name, c.value) for c in r.checks if c.name != "independent rows"]
+        return r, checks
+
+    (one, checks), (other, same) = (recovered(order) for order in (np.arange(200), rng.permutation(200)))
+    assert np.allclose(one.network.weights, other.network.weights, rtol=1e-9)
+    np.testing.assert_equal([name for name, _ in checks], [name for name, _ in same])
+    np.testing.assert_allclose([v for _, v in checks], [v for _, v in same], rtol=1e-5, atol=1e-8)

@@ -69,7 +69,7 @@ def dependence_p_value(
     lags: int = 5,
     most_draws: int = 1999,
     exceedances: int = 20,
-    most_rows: int = 100_000,
+    most_rows: int = 20_000,
 ) -> float:
     """The p-value of residuals that are no more alike their neighbours than in a random order.
 
@@ -124,7 +124,7 @@ def _in_runs(row: np.ndarray, n: int, most: int, run: int = 1000) -> np.ndarray:
 class RowsInOrder:
     """Accumulator of residuals and target of runs of neighbouring rows, about ``most`` of n in all."""
 
-    def __init__(self, network: OneHiddenNet, n: int, most: int = 100_000) -> None:
+    def __init__(self, network: OneHiddenNet, n: int, most: int = 20_000) -> None:
         self.network, self.n, self.most = network, n, most
         self._parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 

@@ -115,7 +115,7 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
         self.recovery_: Recovery | None = None
         self.network_: OneHiddenNet | None = None
         self.plain_: Any = None
-        rows = canonical_rows(matrix, code.astype(float), weight, options.seed)
+        rows = canonical_rows(matrix, code.astype(float), weight)
         code = rows.y.astype(int)
         trouble = self._recovered(rows, options, rows.of_rows(groups, "groups", len(matrix)))
         if self.recovery_ is None:

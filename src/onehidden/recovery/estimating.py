@@ -21,7 +21,6 @@ from onehidden.options import Options, of_estimator
 from onehidden.recovery.line import Affine, measures, ridge_line
 from onehidden.recovery.prediction import Prediction
 from onehidden.recovery.record import Recovery
-from onehidden.streams import stream
 
 # scikit-learn has no annotations, and a checker takes the defaults' types for those of X and y.
 validated: Callable[..., Any] = validate_data
@@ -85,9 +84,9 @@ class WeightedSample:
 
 
 def canonical_rows(
-    X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, seed: int, most_copies: int = 10
+    X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, most_copies: int = 10
 ) -> WeightedSample:
-    """Rows of weight zero left out, repeated rows joined, in an order that depends on their values alone.
+    """Rows of weight zero left out, repeated rows joined, sorted; ``recover`` brings them into its own order.
 
     Samples without weights and without repetitions stay as they are. Otherwise the answer does not depend
     on how the same weighted sample was written down: whole-number weights come back as repeated rows (they
@@ -101,12 +100,10 @@ def canonical_rows(
     table, number = np.unique(np.column_stack([X, y])[counted], axis=0, return_inverse=True)
     number = number.ravel()
     copies, weight = np.bincount(number), np.bincount(number, weight[counted])
-    # Sorted rows would make any later split by position a split by value.
-    mixed = stream(seed, "order of the rows").permutation(len(table))
-    weight, repeated, times = weight[mixed], False, np.ones(len(table), int)
+    repeated, times = False, np.ones(len(table), int)
     if np.all(weight == np.round(weight)) and weight.sum() <= most_copies * max(len(table), 1000):
         repeated, times, weight = weight.sum() > len(table), weight.astype(int), None
-    rows = np.repeat(mixed, times)
+    rows = np.repeat(np.arange(len(table)), times)
     table, copy = table[rows], np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
     # Copies stand where they stood in the caller's table; what weights add, beside the last of them.
     by_row, first = counted[np.argsort(number, kind="stable")], np.cumsum(copies) - copies

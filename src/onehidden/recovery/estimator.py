@@ -148,7 +148,7 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
             target = target[:, 0]
             warnings.warn("y is a column: its one output is taken", DataConversionWarning, stacklevel=2)
         weight, options = checked_weight(sample_weight, matrix), self._options()
-        rows = canonical_rows(matrix, target, weight, options.seed)
+        rows = canonical_rows(matrix, target, weight)
         n = len(matrix)
         known = {
             name: rows.of_rows(values, name, n) for name, values in (("groups", groups), ("offset", offset))

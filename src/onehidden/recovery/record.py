@@ -356,6 +356,9 @@ class Recovery:
     def interval(self, level: float = 0.95) -> tuple[ParameterRecord, ParameterRecord]:
         """Compute a confidence interval of every parameter, by quantiles of Student's t.
 
+        Intervals are those of the best network with as many units: what a missing unit that is too weak to be
+        seen does to them is not covered (``assumptions``).
+
         Parameters
         ----------
         level : float

@@ -120,6 +120,7 @@ def recover(
 
 def recovered(target: Target, options: Options, run: Run, checkpoint: object = None) -> Recovery:
     """The recovery of a target that was read."""
+    target = target.in_own_order()
     samples, d = target.samples, target.samples.X.shape[1]
     options.check_inputs(d)
     problem = problem_of(samples, options, target.family, target.offset, target.trials)
