@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from onehidden.certify.certificate import Status
 from onehidden.certify.errors import ParameterRecord
+from onehidden.certify.residuals import different
 from onehidden.checks import About, at_least
 from onehidden.data.arrays import varying
 from onehidden.fit.rounding import DEPENDENT
@@ -86,16 +87,15 @@ class WeightedSample:
 def canonical_rows(
     X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, most_copies: int = 10
 ) -> WeightedSample:
-    """Rows of weight zero left out, repeated rows joined, sorted; ``recover`` brings them into its own order.
+    """Rows of weight zero left out, repeated rows of a weighted sample joined.
 
-    Samples without weights and without repetitions stay as they are. Otherwise the answer does not depend
-    on how the same weighted sample was written down: whole-number weights come back as repeated rows (they
-    count samples) if the table grows at most ``most_copies`` times, all others as weights.
+    The answer does not depend on how the same weighted sample was written down: whole-number weights come
+    back as repeated rows (they count samples) if the table grows at most ``most_copies`` times, all others as
+    weights.
     """
-    if weight is None and len(np.unique(y if y.ndim == 1 else y[:, 0])) == len(y):
-        return WeightedSample(X, y, None)
+    if weight is None:
+        return WeightedSample(X, y, None, different(np.column_stack([X, y]).T) < len(y))
     d = X.shape[1]
-    weight = np.ones(len(y)) if weight is None else weight
     counted = np.flatnonzero(weight > 0)
     table, number = np.unique(np.column_stack([X, y])[counted], axis=0, return_inverse=True)
     number = number.ravel()
