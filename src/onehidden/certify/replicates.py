@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt64
 from scipy.special import fdtrc
 from scipy.stats import poisson
 
@@ -117,10 +117,15 @@ def _by_chance(rows: Samples, noise: Float[np.ndarray, " q"], rare: float = 1e-3
 
 
 def different(columns: Iterable[Float[np.ndarray, " n"]]) -> int:
-    """How many rows of these columns differ: rows are hashed, so that no copy of them is made."""
+    """How many rows of these columns differ."""
+    return len(np.unique(row_keys(columns)))
+
+
+def row_keys(columns: Iterable[Float[np.ndarray, " n"]]) -> UInt64[np.ndarray, " n"]:
+    """A hash of each row of these columns: no copy of them is made."""
     odd, keys = np.uint64(0x9E3779B97F4A7C15), np.zeros(1, np.uint64)  # 2^64 over the golden ratio
     for column in columns:
         # Each step is one to one in the key and in the column: equal rows, and by chance 2^-64 others, agree.
         keys = (keys ^ np.ascontiguousarray(column + 0.0).view(np.uint64)) * odd
         keys ^= keys >> np.uint64(32)
-    return len(np.unique(keys))
+    return keys

@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from jaxtyping import Float, Int, UInt64
+from jaxtyping import Float, Int
 from scipy.special import chdtrc, gammaincc, ndtr
 
 from onehidden.certify import levels

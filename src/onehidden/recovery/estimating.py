@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from onehidden.certify.certificate import Status
 from onehidden.certify.errors import ParameterRecord
-from onehidden.certify.residuals import different
+from onehidden.certify.replicates import different
 from onehidden.checks import About, at_least
 from onehidden.data.arrays import varying
 from onehidden.fit.rounding import DEPENDENT

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from onehidden import data
-from onehidden.certify.residuals import row_keys
+from onehidden.certify.replicates import row_keys
 from onehidden.data.arrays import as_real, must_be_aligned
 from onehidden.families import Bernoulli, Family, Gaussian, Softmax
 from onehidden.families import get as get_family
