@@ -188,6 +188,9 @@ def _first(one: Any, *rest: Any) -> Any:
 
 _ZONES = pieces._kinked_zones
 STAGES: dict[str, Stage] = {
+    "kinked: weak units alone": Stage(
+        KINKED, {"kinked._weak_units_alone": lambda box, layer, errors, g: (layer, errors)}
+    ),
     "kinked: confirmation by typical answers": Stage(
         LOW, {"kinked.confirmed": lambda box, layer, *rest: layer}
     ),

@@ -12,11 +12,12 @@ from onehidden.certify import levels
 from onehidden.certify.certificate import Certificate
 from onehidden.checks import About, Check, at_most, not_evaluated
 from onehidden.options import Options
+from onehidden.oracle.answers import finite
 from onehidden.oracle.box import BlackBox, BudgetExceeded
-from onehidden.oracle.certificate import cut_short_check, layer_certificate, parameter_errors
-from onehidden.oracle.domain import Outputs, PerUnit, Points
+from onehidden.oracle.certificate import Errors, cut_short_check, layer_certificate, parameter_errors
+from onehidden.oracle.domain import EPS, Outputs, PerUnit, Points
 from onehidden.oracle.final_fit import fitted, kink_queries
-from onehidden.oracle.layer import Layer, Queries, half_absolute, with_slope
+from onehidden.oracle.layer import Layer, Queries, WithSlope, half_absolute, with_slope
 from onehidden.oracle.lines import Kinks, random_line
 from onehidden.oracle.pieces import continued, kinks_of, straight_pieces
 from onehidden.oracle.signs import solve_signs
@@ -288,6 +289,8 @@ def kinked_answer(box: BlackBox, tail: Tail, options: Options) -> Certificate | 
     g, queries, errors = options.g, None if box.run.expired() else found.queries, None
     if queries is not None:
         errors = parameter_errors(box, layer, queries, with_slope(g), 1)
+        if off <= _LINEAR and not np.any(tail.left):
+            layer, errors = _weak_units_alone(box, layer, errors, with_slope(g))
     layer = layer.restricted(box, options.bias, options.intercept)
     broken, crowded = (_unexplained(one, found, box) for one in (found.broken, found.crowded))
     checks = [
@@ -297,6 +300,104 @@ def kinked_answer(box: BlackBox, tail: Tail, options: Options) -> Certificate | 
     if found.cut_short:
         checks.append(cut_short_check(found.cut_short))
     return layer_certificate(layer, queries, errors, g, box, options.hidden, checks)
+
+
+def _weak_units_alone(
+    box: BlackBox,
+    layer: Layer,
+    errors: Errors,
+    g: WithSlope,
+    worth: float = 30.0,
+    steepest: float = 50.0,
+    farthest: float = 1e4,
+) -> tuple[Layer, Errors]:
+    """The oriented layer in u with weak ReLU units queried where all others are silent, and the errors left.
+
+    Beside units of large output a weak one drowns in their rounding. Where rows are independent there are
+    places at which it alone is active: y = c + W (<a, u> + b), and the others add an exact zero. Errors below
+    ``worth`` times the rounding of an answer are not refined; nor are rows of a condition above ``steepest``,
+    whose places lie far out, and units ``farthest`` times weaker than the constant.
+    """
+    k, d = layer.weights.shape
+    worst = np.maximum(np.maximum(errors.row, errors.bias), errors.output)
+    weak = np.flatnonzero(worst > worth * box.rounding)
+    # Absolute errors are beaten by distance, which the fit of all units has used.
+    absolute = box.reading is not None or box.precision.absolute > 0
+    count, silent = int(1.5 * (d + 1)) + 32, 64
+    if len(weak) == 0 or k >= d or box.domain.bounded or absolute or count + silent > 0.5 * box.left:
+        return layer, errors
+    back = np.linalg.pinv(layer.weights)  # (d, k): where to go for given <a_j, u>
+    if np.linalg.norm(back, 2) * np.linalg.norm(layer.weights, 2) > steepest:
+        return layer, errors
+
+    def places(layer: Layer, active: int | None, scale: float, count: int) -> Points:
+        """Typical queries moved along the rows of all units until one unit, or none, is active."""
+        U = scale * box.rng.standard_normal((count, d))
+        z = U @ layer.weights.T + layer.bias
+        wanted = -np.abs(z) - 0.1 * scale
+        if active is not None:
+            wanted[:, active] *= -1
+        # As a box in single precision sees them: what it rounds away would be noise.
+        return (U + (wanted - z) @ back.T).astype(np.float32).astype(float)
+
+    # Where no unit is active the box answers its constant, unless it has units that were not found.
+    Y = box.outputs(places(layer, None, 1.0, silent))
+    if np.all(finite(Y)):
+        constant = np.median(Y, axis=0)
+        near = np.abs(constant - layer.constant) <= 100 * errors.constant + worth * box.rounding * box.level
+        layer = replace(layer, constant=np.where(near, constant, layer.constant))
+    for i in weak[np.argsort(-worst[weak])]:
+        if box.run.expired() or count > 0.5 * box.left:
+            break
+        far = float(np.max(np.abs(layer.constant)) / np.max(np.abs(layer.output[i])))
+        if far <= farthest:
+            U = places(layer, int(i), max(1.0, far), count)
+            layer, errors = _unit_alone(box, layer, errors, int(i), U, g)
+    return layer, errors
+
+
+def _unit_alone(
+    box: BlackBox, layer: Layer, errors: Errors, i: int, U: Points, g: WithSlope
+) -> tuple[Layer, Errors]:
+    """Unit i from queries at which it is alone, where they determine it better than the fit did."""
+    d, W, a = box.d, layer.output[i], layer.weights[i]
+    Y = box.outputs(U)
+    if not np.all(finite(Y)):
+        return layer, errors
+    rest = Y - layer.predict(U, g)  # only the remainder is solved for: its own rounding is small
+    scale = float(np.sqrt(np.mean(U**2)))
+    Q, R = np.linalg.qr(np.column_stack([U / scale, np.ones(len(U))]))
+    inverse = np.linalg.inv(R)
+    move = inverse @ (Q.T @ rest)  # (d + 1, q)
+    noise = np.sqrt(np.sum((rest - Q @ (Q.T @ rest)) ** 2, axis=0) / (len(U) - d - 1))
+    relative = float(np.max(noise)) / float(np.linalg.norm(W))
+    # In x, where an input of little spread has a large share.
+    size, center = float(np.linalg.norm(a / box.scale)), box.center / box.scale
+    row = float(np.linalg.norm(inverse[:d] / box.scale[:, None])) / scale / size
+    bias = float(np.linalg.norm(np.append(-center / scale, 1.0) @ inverse))
+    bias /= max(size, abs(float(layer.bias[i] - a @ center)))
+    along = float(np.linalg.norm(a @ inverse[:d])) / scale
+    row, bias, along = np.hypot(relative * np.array([row, bias, along]), 2 * EPS)
+    moved = np.outer(a, W) + move[:d] / scale  # (d, q): the row times every output
+    normal = moved @ W
+    normal /= np.linalg.norm(normal)
+    output = normal @ moved
+    # A unit that moves by more than its error is not the one that was fitted: another is active there.
+    before = max(errors.row[i], errors.bias[i], errors.output[i])
+    if row >= errors.row[i] or float(np.linalg.norm(normal - a)) > 100 * before:
+        return layer, errors
+    weights, biases, outputs = layer.weights.copy(), layer.bias.copy(), layer.output.copy()
+    if bias < errors.bias[i]:  # queries of the fit lie around the centre, which determines a bias
+        biases[i] = float((W * layer.bias[i] + move[d]) @ output) / float(output @ output)
+    weights[i], outputs[i] = normal, output
+    index = np.arange(layer.k) == i
+    errors = replace(
+        errors,
+        row=np.where(index, row, errors.row),
+        bias=np.where(index, min(bias, errors.bias[i]), errors.bias),
+        output=np.where(index, along, errors.output),
+    )
+    return replace(layer, weights=weights, bias=biases, output=outputs), errors
 
 
 def _linear_part_check(off: float) -> Check:
