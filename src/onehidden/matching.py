@@ -10,6 +10,11 @@ from jaxtyping import Float
 
 from onehidden.network import OneHiddenNet
 
+# Rows, biases, outputs and intercepts.
+Parts = tuple[
+    Float[np.ndarray, "k d"], Float[np.ndarray, " k"], Float[np.ndarray, "k q"], Float[np.ndarray, " q"]
+]
+
 
 @dataclass(frozen=True)
 class Match:
@@ -82,14 +87,14 @@ def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLi
     ramp = not g.sign_free and g.reversal is not None and g.reversal.degree == 1
     if ramp and (found.has_linear or truth.has_linear):  # orientation is a convention then
         found, truth = found.canonical(beside=True), truth.canonical(beside=True)
-    A, b, w, c = _parts(found)
-    A0, b0, w0, c0 = _parts(truth)
+    A, b, w, c = ours = _parts(found)
+    A0, b0, w0, c0 = theirs = _parts(truth)
     parity, shift = -1, 0.0
     if g.sign_free and g.reversal is not None:
         parity, shift = g.reversal.parity, float(sum(g.reversal.polynomial[:1]))
 
     scale = np.maximum(np.linalg.norm(A0, axis=1), np.finfo(float).tiny)
-    distance = np.stack([_distance(s, A, b, w, A0, b0, w0, scale, parity) for s in (1, -1)])
+    distance = np.stack([_distance(s, ours, theirs, scale, parity) for s in (1, -1)])
     if not g.sign_free:
         distance[1] = np.inf
     cost = distance.min(axis=0)
@@ -139,11 +144,7 @@ def _as_network(given: OneHiddenNet | npt.ArrayLike, who: str) -> OneHiddenNet:
     return OneHiddenNet(rows, np.zeros(len(rows)), activation="tanh")
 
 
-def _parts(
-    net: OneHiddenNet,
-) -> tuple[
-    Float[np.ndarray, "k d"], Float[np.ndarray, " k"], Float[np.ndarray, "k q"], Float[np.ndarray, " q"]
-]:
+def _parts(net: OneHiddenNet) -> Parts:
     """Rows, biases, outputs and intercepts; unit rows where g is homogeneous."""
     A, b, w = net.weights, net.bias, net.output.reshape(net.n_hidden, net.n_outputs)
     if net.activation.homogeneity is not None:
@@ -154,17 +155,10 @@ def _parts(
 
 
 def _distance(
-    sign: int,
-    A: Float[np.ndarray, "k d"],
-    b: Float[np.ndarray, " k"],
-    w: Float[np.ndarray, "k q"],
-    A0: Float[np.ndarray, "K d"],
-    b0: Float[np.ndarray, " K"],
-    w0: Float[np.ndarray, "K q"],
-    scale: Float[np.ndarray, " K"],
-    parity: int,
+    sign: int, found: Parts, truth: Parts, scale: Float[np.ndarray, " K"], parity: int
 ) -> Float[np.ndarray, "K k"]:
     """(k*, k) distance of every found unit, times sign, from every true one."""
+    (A, b, w, _), (A0, b0, w0, _) = found, truth
     # One true unit at a time: all differences at once would be K k d numbers.
     rows = np.stack([np.linalg.norm(sign * A - one, axis=1) for one in A0]) / scale[:, None]
     bias = np.abs(sign * b[None] - b0[:, None]) / np.maximum(scale, np.abs(b0))[:, None]

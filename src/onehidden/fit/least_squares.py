@@ -15,9 +15,8 @@ product.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache, partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -79,13 +78,12 @@ class InMemoryLeastSquares:
     @in_double
     def residuals(self, theta: np.ndarray) -> np.ndarray:
         """(n,) weighted residuals, prediction minus y; of q outputs (n q,)."""
-        found = np.concatenate([np.asarray(r) for r in self._batchwise(residuals, theta)])
-        return found[: self.n * self.form.q]
+        return np.concatenate(list(self._batchwise(theta)))[: self.n * self.form.q]
 
     @in_double
     def loss(self, theta: np.ndarray) -> float:
         """Sum of squared residuals."""
-        return float(sum(float(r @ r) for r in map(np.asarray, self._batchwise(residuals, theta))))
+        return float(sum(float(r @ r) for r in self._batchwise(theta)))
 
     @in_double
     def normal_equations(
@@ -116,9 +114,9 @@ class InMemoryLeastSquares:
         """R (p, p) and Q'r (p,) of J = QR."""
         return Triangle(self.form, theta).update(*self._given).result()
 
-    def _batchwise(self, compute: Callable[..., Any], theta: np.ndarray) -> Iterator[Any]:
+    def _batchwise(self, theta: np.ndarray) -> Iterator[np.ndarray]:
         at = placed(self.form, theta, self._height)
-        return (compute(self.form, at, *batch) for batch in self._batches)
+        return (np.asarray(residuals(self.form, at, *batch)) for batch in self._batches)
 
 
 @partial(jax.jit, static_argnums=0)
