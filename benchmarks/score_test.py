@@ -15,7 +15,6 @@ from benchmarks import _pool
 from benchmarks._table import Table
 from onehidden import activations
 from onehidden.activations import Activation
-from onehidden.certify.likelihood import Tangent, vuong
 from onehidden.certify.score_test import ScoreTest, score_test
 from onehidden.streams import stream
 
@@ -66,13 +65,7 @@ def main(quick: bool) -> list[str]:
     for (g, noise, _), row in rows:
         table.row(noise, g, float(np.median(row["detectable"])), f"{np.mean(row['found']):.2f}")
     lines += table.lines
-
-    say(lines, "Vuong's comparison at level .01, n = 300: called better though neither is, and when one is.")
-    rows = measured(vuong_cell, [(kind, e, 20 * runs) for kind in VUONG for e in NOISES])
-    table = Table("pair", "noise", "first", "second", "tie")
-    for (kind, noise, _), row in rows:
-        table.row(kind, noise, *(f"{row[v]:.3f}" for v in ("first", "second", "tie")))
-    return lines + table.lines
+    return lines
 
 
 def say(lines: list[str], text: str) -> None:
@@ -136,28 +129,6 @@ def detectable_cell(name: str, noise: str, runs: int) -> dict[str, Any]:
         out["detectable"].append(share)
         out["found"].append(bool(score_test(J, r, Z, g, True, seed).p_value < 1e-3))
     return out
-
-
-VUONG = {
-    "x_1 or x_2, equally good": (1.0, 1.0, 1, 1),
-    "five or five of no use": (0.0, 0.0, 5, 5),
-    "two or twelve of no use": (0.0, 0.0, 2, 12),
-    "x_1 better than x_2": (1.0, 0.5, 1, 1),
-}
-
-
-def vuong_cell(kind: str, noise: str, runs: int) -> dict[str, Any]:
-    """Linear models of columns of their own; unequal noise follows a column that neither uses."""
-    (one, other, p, q), n, verdicts = VUONG[kind], 300, []
-    for seed in range(runs):
-        draw = stream(seed, "further unit benchmark", "vuong", kind, noise)
-        Z = draw.standard_normal((n, 1 + p + q))
-        y = one * Z[:, 1] + other * Z[:, 1 + p] + errors(draw, Z, noise)
-        sides = [np.column_stack([np.ones(n), part]) for part in (Z[:, 1 : 1 + p], Z[:, 1 + p :])]
-        a, b = (y - J @ np.linalg.lstsq(J, y, rcond=None)[0] for J in sides)
-        freedoms = [Tangent.of(J, len(J)).effective_parameters(r) for J, r in zip(sides, (a, b), strict=True)]
-        verdicts.append(vuong(a, b, *freedoms).verdict)
-    return {v: verdicts.count(v) / runs for v in ("first", "second", "tie")}
 
 
 Units = tuple[np.ndarray, np.ndarray, np.ndarray]  # weights (k, d), output (k,), bias (k,)

@@ -100,13 +100,15 @@ def test_polynomial_activations_hide_their_units_whatever_the_checks_say(name):
     assert status_of(exact=True, net=hidden) == "not identifiable"
 
 
-def test_an_answer_is_told_from_another_row_by_row_where_rows_are_compared():
-    far_but_uncertain = Alternative(AlternativeKind.MINIMUM, "unit 1 elsewhere", 94.0, z_score=1.8)
-    near_but_certain = Alternative(AlternativeKind.MINIMUM, "unit 1 elsewhere", 5.0, z_score=3.0)
-    by_sums = Alternative(AlternativeKind.SELECTED_ACTIVATION, "tanh", 5.0)
-    assert [one.close for one in (far_but_uncertain, near_but_certain, by_sums)] == [True, False, True]
-    assert not all_worse([far_but_uncertain, near_but_certain], AlternativeKind.MINIMUM).passed
-    assert all_worse([near_but_certain], AlternativeKind.MINIMUM).passed
+def test_an_alternative_is_ruled_out_where_it_is_as_far_behind_as_needed():
+    near, far = (
+        Alternative(AlternativeKind.MINIMUM, "unit 1 elsewhere", b, needed=21.0) for b in (3.1, 94.0)
+    )
+    held_out = Alternative(AlternativeKind.SELECTED_ACTIVATION, "tanh", 5.0)
+    assert [one.close for one in (near, far, held_out)] == [True, False, True]
+    assert not all_worse([near, far], AlternativeKind.MINIMUM, 21.0).passed
+    assert all_worse([far], AlternativeKind.MINIMUM, 21.0).passed
+    assert near.distance == "2 log likelihood behind by 3.1; 21 would rule it out"
 
 
 def test_every_level_is_in_the_table_with_what_it_guards():

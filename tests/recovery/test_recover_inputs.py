@@ -104,12 +104,12 @@ def test_a_constant_target_is_a_status_with_a_reason(tmp_path):
 
 def test_alternatives_under_the_names_of_version_0_2_still_load(tmp_path):
     X = np.random.default_rng(6).standard_normal((50, 3))
-    other = Alternative(AlternativeKind.MORE, "3 units", 2.5, z_score=1.5)
+    other = Alternative(AlternativeKind.MORE, "3 units", 2.5, needed=float("inf"))
     replace(oh.recover(X, np.full(50, 2.5), 2), alternatives=(other,)).save(tmp_path)
     path = tmp_path / "recovery.json"
     data = json.loads(path.read_text())
     (kept,) = data["alternatives"]
-    kept["deviations"], kept["kind"] = kept.pop("z_score"), "one unit more"
+    kept["deviations"], kept["kind"] = kept.pop("needed"), "one unit more"
     data["format_version"] = 2  # which has no digest
     path.write_text(json.dumps(data))
     assert oh.load_recovery(tmp_path).alternatives == (other,)

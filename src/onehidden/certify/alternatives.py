@@ -14,9 +14,9 @@ from onehidden.certify import levels
 from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, Status
 from onehidden.certify.equivalent import other_orientations, undetected_reversals
 from onehidden.certify.evaluate import certify
-from onehidden.certify.likelihood import RowLosses
 from onehidden.certify.local_fit import local_fit
 from onehidden.certify.mean_law import compare_mean_laws
+from onehidden.certify.noise_model import OwnLikelihood
 from onehidden.certify.units import Cause, named
 from onehidden.certify.widths import compare_larger, compare_smaller, score_test_cost
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
@@ -175,7 +175,7 @@ def compare_minima(
         kept = (agreement(1 + len(same)),) if other else certificate.comparisons
         certificate = replace(certify(best.network, problem, run, errors), comparisons=kept)
     found: list[Alternative] = []
-    rows = RowLosses.of(problem, best.network)
+    rows = OwnLikelihood.of(problem, best.network)
     everyone = [(AlternativeKind.MINIMUM, own), *others]
     for kind, other in sorted(everyone, key=lambda one: one[1].mean_square):
         # Kinked units have many small minima next to each other: with the same units they are one answer.
@@ -185,11 +185,11 @@ def compare_minima(
             continue
         if run.expired():
             return certificate
-        gap = problem.excess_deviance(best.mean_square, other.mean_square)
+        behind = rows.ahead(OwnLikelihood.of(problem, other.network))
         where = "reversed" if kind is AlternativeKind.ORIENTATION else "elsewhere"
-        away = rows.against(RowLosses.of(problem, other.network)).z_score
-        found.append(Alternative(kind, f"{named(units)} {where}", gap, other.network, units, away))
-    checks, reversal = [all_worse(found, AlternativeKind.MINIMUM)], problem.activation.reversal
+        found.append(Alternative(kind, f"{named(units)} {where}", behind, other.network, units, rows.needed))
+    checks = [all_worse(found, AlternativeKind.MINIMUM, rows.needed)]
+    reversal = problem.activation.reversal
     reversals: list[tuple[tuple[int, ...], OneHiddenNet]] | None = []
     if reversal is not None and reversal.degree > 1:  # those of degree one are fitted above
         local = local_fit(certificate.network, problem.at(certificate.network))
@@ -197,16 +197,16 @@ def compare_minima(
     for units, net in reversals or []:
         if differing(certificate.network, net):
             label = f"{named(units)} reversed"
-            found.append(Alternative(AlternativeKind.ORIENTATION, label, 0.0, net, units, 0.0))
+            found.append(Alternative(AlternativeKind.ORIENTATION, label, 0.0, net, units, rows.needed))
     if reversals is None:
         reason = "could not be evaluated: too many parameters for all orientations of powers of ReLU"
         checks.append(not_evaluated(AlternativeKind.ORIENTATION.value, np.nan, reason, About.UNITS))
     elif reversal is not None and reversal.degree > 0:
-        checks.append(all_worse(found, AlternativeKind.ORIENTATION))
+        checks.append(all_worse(found, AlternativeKind.ORIENTATION, rows.needed))
     reasons = {
         i: (
             Cause.RIVAL,
-            f"another network with {one.label} fits as well (deviance difference {one.behind:.2g})",
+            f"the data do not rule out another network with {one.label} ({one.distance})",
         )
         for one in found
         if one.close
@@ -231,25 +231,23 @@ def _by_continuation(network: OneHiddenNet, problem: Problem, run: Run) -> list[
     return found
 
 
-def all_worse(alternatives: Sequence[Alternative], kind: AlternativeKind) -> Check:
-    """The check that every alternative of one kind is worse; it passes where there is none."""
+def all_worse(
+    alternatives: Sequence[Alternative], kind: AlternativeKind, needed: float = levels.LIKELIHOOD.value
+) -> Check:
+    """The check that every alternative of one kind is ruled out; it passes where there is none."""
+    what, about = "the next best network with other units", About.UNITS
+    if kind is AlternativeKind.ORIENTATION:
+        what = "the next best choice of orientations"
+    if kind is AlternativeKind.SELECTED_ACTIVATION:
+        what, about = "the runner-up among activations, by held-out likelihood,", About.NOTE
     mine = [one for one in alternatives if one.kind is kind]
-    by_rows = kind is not AlternativeKind.SELECTED_ACTIVATION
-    if by_rows:
-        what = "the next best network with other units that a start came to"
-        if kind is AlternativeKind.ORIENTATION:
-            what = "the next best choice of orientations"
-        measure, bound, about = "standard deviations, row by row,", levels.RIVAL.value, About.UNITS
-        closest = min(mine, key=lambda one: one.z_score, default=None)
-        value = np.inf if closest is None else closest.z_score
-    else:
-        what = "the runner-up among activations, by held-out likelihood,"
-        measure, bound, about = "n log(loss)", levels.LIKELIHOOD.value, About.NOTE
-        closest = min(mine, key=lambda one: one.behind, default=None)
-        value = np.inf if closest is None else closest.behind
+    closest = min(mine, key=lambda one: one.behind, default=None)
     name = "there is none" if closest is None else f"closest: {closest.label}"
-    advice = f"{measure} by which {what} is worse; below the bound the data do not tell them apart ({name})"
-    return at_least(kind.value, value, bound, advice, about)
+    advice = (
+        f"twice the log likelihood by which {what} is behind; below the bound the data do not rule it out "
+        f"({name})"
+    )
+    return at_least(kind.value, np.inf if closest is None else closest.behind, needed, advice, about)
 
 
 def agreement(starts: int) -> Check:
@@ -308,8 +306,7 @@ def refit_worth_its_time(problem: Problem, operations: float = 2e10) -> bool:
 def compare_activations(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
     """Compare with other activations, each fitted from the units found; ties are reported.
 
-    Losses are compared row by row (Vuong), each charged its parameters, so that unequal noise does not
-    decide.
+    One is better where it would rule the assumed activation out.
     """
     if certificate.status_if_comparisons_pass is Status.APPROXIMATE:
         return certificate
@@ -322,7 +319,7 @@ def compare_activations(certificate: Certificate, problem: Problem, run: Run) ->
     if not names:
         reason = f"no relatives of {g.name} are known that noise could hide behind it"
         return certificate.with_comparisons([not_evaluated(name, 0.0, reason)])
-    own = RowLosses.of(problem, certificate.network)
+    own = OwnLikelihood.of(problem, certificate.network)
     ties, found, ahead = [], [], []
     for other in names:
         if other in (g.name, g.equivalent) or (other == "sigmoid" and "tanh" in names):
@@ -332,21 +329,20 @@ def compare_activations(certificate: Certificate, problem: Problem, run: Run) ->
         rival = problem.with_activation(activations.get(other))
         start = with_other_units(certificate.network, rival)
         fitted = optimise(start, rival, run.at(other), tolerance=TO_COMPARE)
-        compared = own.against(RowLosses.of(rival, fitted.network))
-        if compared.z_score >= levels.RIVAL.value:
-            continue
-        gap, units = (
-            problem.excess_deviance(certificate.mean_square, fitted.mean_square),
+        its = OwnLikelihood.of(rival, fitted.network)
+        one = Alternative(
+            AlternativeKind.SIMILAR_ACTIVATION,
+            other,
+            own.ahead(its),
+            fitted.network,
             tuple(range(problem.k)),
+            own.needed,
         )
-        found.append(
-            Alternative(
-                AlternativeKind.SIMILAR_ACTIVATION, other, gap, fitted.network, units, compared.z_score
-            )
-        )
-        (ahead if compared.verdict == "second" else ties).append(other)
-    advice = "activations that explain these rows better than the assumed one, row by row at level "
-    advice += f"{levels.VUONG.value:g}" + (f": {', '.join(ahead)}" if ahead else "")
+        if one.close:
+            found.append(one)
+            (ahead if its.ahead(own) >= its.needed else ties).append(other)
+    advice = "activations that would rule the assumed one out on these rows"
+    advice += f": {', '.join(ahead)}" if ahead else ""
     certificate = certificate.with_comparisons(
         [at_most(name, float(len(ahead)), 0.0, advice, About.FIT)], found
     )

@@ -69,14 +69,14 @@ class Alternative:
     label : str
         The same in words ("3 units", "tanh", "unit 2 reversed").
     behind : float
-        Deviance difference, n log(loss of the alternative / loss of the answer); negative when it is better.
+        Twice the log likelihood by which it is behind the answer, each under a noise model of its own, or the
+        deviance of a family over its dispersion; negative where it is ahead.
     network : OneHiddenNet or None
         The network in x; None where it is no network.
     units : tuple of int
         The units of the answer that it does not share.
-    z_score : float
-        The difference row by row over its standard error, each network charged its effective parameters; NaN
-        where rows were not compared.
+    needed : float
+        What ``behind`` must be for the data to rule it out.
     """
 
     kind: AlternativeKind
@@ -84,14 +84,18 @@ class Alternative:
     behind: float
     network: OneHiddenNet | None = field(default=None, repr=False)
     units: tuple[int, ...] = ()
-    z_score: float = float("nan")
+    needed: float = levels.LIKELIHOOD.value
 
     @property
     def close(self) -> bool:
-        """Whether the data do not tell it from the answer."""
-        if np.isnan(self.z_score):
-            return self.behind < levels.LIKELIHOOD.value
-        return self.z_score < levels.RIVAL.value
+        """Whether the data do not rule it out."""
+        return self.behind < self.needed
+
+    @property
+    def distance(self) -> str:
+        """How far it is behind, and what would rule it out, in words."""
+        where = f"behind by {self.behind:.3g}" if self.behind >= 0 else f"ahead by {-self.behind:.3g}"
+        return f"2 log likelihood {where}; {self.needed:.3g} would rule it out"
 
 
 @dataclass(frozen=True)

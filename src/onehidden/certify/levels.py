@@ -86,15 +86,12 @@ NO_UNIT = Level(0.05, "(end of the search for one unit)", Stricter.HIGHER, "p-va
     "the search for one unit is cut short though there is a unit beyond a linear function")
 LINEAR = Level(0.001, "linear function", Stricter.LOWER, "p-value",
     "a linear function, or nothing at all, is taken for a unit", "0 of 360 samples of pure noise")
-RIVAL = Level(2.33, "other minimum", Stricter.HIGHER, "standard deviations of a difference of losses",
-    "an equally good network is called worse",
-    "one-sided .01; near the truth it equals 22 of n log(loss); decides 'orientation', too")
+RIVAL = Level(0.01, "other minimum", Stricter.LOWER, "p-value of twice a difference of log likelihoods",
+    "the true network is ruled out as a rival of a wrong one; decides orientations and activations, too",
+    "MEASURED")
 LIKELIHOOD = Level(6.0, "activation", Stricter.HIGHER, "n log(loss)",
     "two answers of the same size are distinguished by chance",
     "a likelihood ratio of e^3; two standard deviations of the difference between two good minima")
-VUONG = Level(0.01, "rival activation", Stricter.HIGHER, "two-sided p-value",
-    "one of two equally good models is called better",
-    "size .012 to .014, n = 300; nested models of twelve and two useless columns: the smaller in .13 to .15")
 ORIENTATION = Level(0.001, "orientation", Stricter.LOWER, "p-value",
     "a set of reversed units that changes nothing is not reported")
 ORIENTATION_SEARCH = Level(30.0, "orientation", Stricter.HIGHER, "chi-square above the best",

@@ -33,7 +33,7 @@ class Cause(enum.Enum):
     BLIND = "some of its weights change no residual"
     APART = "few rows tell it from another unit"
     EQUIVALENT = "reversing it together with others gives the same function"
-    RIVAL = "another network that fits as well has it elsewhere"
+    RIVAL = "another network that the data do not rule out has it elsewhere"
     SPARE = "the data do not ask for it"
 
 

@@ -9,7 +9,8 @@ from jaxtyping import Float
 
 from onehidden.certify import levels
 from onehidden.certify.certificate import AlternativeKind, Certificate, Status
-from onehidden.certify.likelihood import RowLosses, RowsOfJacobian, linear_fit
+from onehidden.certify.likelihood import RowsOfJacobian, linear_fit
+from onehidden.certify.noise_model import OwnLikelihood
 from onehidden.certify.score_test import ScoreTest, score_test, score_test_work
 from onehidden.certify.units import Cause, Undetermined
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
@@ -30,8 +31,8 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
     unit explains, by a score test with random signs. That takes longer, and where a model is far off, its
     residuals are no noise and random signs have little power.
     """
-    own = RowLosses.of(problem, certificate.network)
-    linear = _clearly_better(own, RowLosses.linear(problem), problem, problem.k, AlternativeKind.LINEAR)
+    own = OwnLikelihood.of(problem, certificate.network)
+    linear = _clearly_better(own, OwnLikelihood.linear(problem), problem, problem.k, AlternativeKind.LINEAR)
     if linear is None:
         linear = _needs_every_unit(beyond_linear(problem, run), AlternativeKind.LINEAR, "a linear function")
     if not linear.passed:
@@ -49,7 +50,7 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
     rest = optimise(
         seen.search_coordinates.outward(found.network), fewer, run.at("fewer", "finish"), tolerance=enough
     ).network
-    check = _clearly_better(own, RowLosses.of(fewer, rest), problem, 1, AlternativeKind.FEWER)
+    check = _clearly_better(own, OwnLikelihood.of(fewer, rest), problem, 1, AlternativeKind.FEWER)
     if check is None:
         smaller = f"the network without unit {dropped + 1}"
         check = _needs_every_unit(_score_test_at(fewer, rest, run), AlternativeKind.FEWER, smaller)
@@ -89,7 +90,7 @@ def compare_larger(certificate: Certificate, problem: Problem, run: Run) -> Cert
     if check.passed and (problem.family is not None or gain > _charge(problem, 1, more=True)):
         begin = seen.search_coordinates.outward(grown.network)
         more = optimise(begin, wider, run.at("more", "finish"), tolerance=TO_COMPARE).network
-        larger, here = RowLosses.of(wider, more), RowLosses.of(problem, certificate.network)
+        larger, here = (OwnLikelihood.of(*one) for one in ((wider, more), (problem, certificate.network)))
         check = _clearly_better(larger, here, problem, 1, AlternativeKind.MORE) or check
     units = "unit" if problem.k == 1 else "units"
     remark = (
@@ -126,19 +127,19 @@ def _needs_every_unit(found: ScoreTest, kind: AlternativeKind, smaller: str) -> 
 
 
 def _clearly_better(
-    larger: RowLosses, smaller: RowLosses, problem: Problem, units: int, kind: AlternativeKind
+    larger: OwnLikelihood, smaller: OwnLikelihood, problem: Problem, units: int, kind: AlternativeKind
 ) -> Check | None:
     """The likelihood test of a network with so many units more; None where it is not clearly better.
 
-    Row by row (Vuong), and by more than log(n) for each parameter of its additional units.
+    The smaller one is ruled out as any rival is, and by log(n) for each parameter of the additional units.
     """
     more = kind is AlternativeKind.MORE
-    gain, charge = larger.gain(smaller), _charge(problem, units, more)
-    if gain <= charge or larger.against(smaller).verdict != "first":
+    gain, charge = larger.ahead(smaller), max(_charge(problem, units, more), larger.needed)
+    if gain < charge:
         return None
     advice = (
-        "gain of the larger network in n log(loss), against log(n) for each further parameter and more; it "
-        "is better row by row, too" + (": ask for more units" if more else "")
+        "twice the log likelihood by which the larger network is ahead, each under its own noise model, "
+        "against what rules the smaller one out" + (": ask for more units" if more else "")
     )
     return Check(kind.value, gain, charge, not more, advice, About.FIT if more else About.UNITS)
 

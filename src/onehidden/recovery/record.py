@@ -80,7 +80,7 @@ class Recovery:
     units : tuple of UnitVerdict
         One record per unit: parameters, standard errors, share of var(y), status, reason.
     alternatives : tuple of Alternative
-        Other networks that fit as well, each with its deviance difference.
+        Other networks that the data do not rule out, each with how far it is behind.
     freedom : int
         Free parameters; the numbers of all targets less these are the degrees of freedom of intervals.
     left_over : float

@@ -211,16 +211,14 @@ _FORMER_KINDS = {"one unit more": "a larger model", "one unit fewer": "a smaller
 
 def _alternative(record: dict[str, Any]) -> Alternative:
     network = None if record["network"] is None else OneHiddenNet(**record["network"])
-    # Version 0.2 wrote ``deviations``.
-    behind = _number(record["behind"])
-    z_score = _number(record.get("z_score", record.get("deviations", "nan")))
+    # Versions up to 0.3 kept no ``needed``, and only what they did not rule out.
     return Alternative(
         AlternativeKind(_FORMER_KINDS.get(record["kind"], record["kind"])),
         str(record["label"]),
-        behind,
+        _number(record["behind"]),
         network,
         tuple(record.get("units", ())),
-        z_score,
+        _number(record.get("needed", "inf")),
     )
 
 

@@ -92,19 +92,24 @@ def checks(subject: Subject) -> Section | None:
 
 
 def alternatives(subject: Subject) -> Section | None:
-    """Other answers that the data do not rule out: deviance difference, R², distance of predictions."""
+    """Other answers that the data do not rule out: how far behind, R², distance of predictions."""
     found = [one for one in subject.get("alternatives", ()) if one.network is not None]
     if not found:
         return None
     measured = subject.y is not None and subject.family is None
-    columns = ["answer", "deviance difference", *(["R²", "apart, in sd of y"] if measured else []), "units"]
+    columns = [
+        "answer",
+        "2 log likelihood behind",
+        *(["R²", "apart, in sd of y"] if measured else []),
+        "units",
+    ]
     rows = [_alternative("this one", 0.0, subject.net, subject, measured)]
     rows += [
         _alternative(one.label, one.behind, one.network.one_output(), subject, measured) for one in found
     ]
     text = (
-        "The data do not tell these from the answer: a statement about a unit is safe only where they agree. "
-        "Fewer than 6 of n log(loss) is a likelihood ratio below e³."
+        "The data do not rule these out: a statement about a unit is safe only where they agree. Each has "
+        f"the likelihood of a noise model of its own; {short(found[0].needed, 3)} behind would rule it out."
     )
     grid = Grid(tuple(columns), tuple(rows), wordy=frozenset({len(columns) - 1}))
     return Section("alternatives", "Answers that are not ruled out", (Paragraph(text), grid), detail=True)

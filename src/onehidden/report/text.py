@@ -14,7 +14,7 @@ import numpy as np
 from onehidden.report.formula import effects
 from onehidden.report.screen import Screen, screen
 from onehidden.report.subject import gather
-from onehidden.report.wording import Mark, left_open, mark, parameter, short
+from onehidden.report.wording import Mark, left_open, mark, parameter
 
 if TYPE_CHECKING:
     from onehidden.report.subject import Recovered
@@ -66,7 +66,7 @@ def summary(recovery: Recovered, width: int = 100) -> str:
     for check in shown.failed:
         made += ["", *_wrapped(f"{mark(check)}: {check.name}: {check.advice}", width)]
     for other in subject.get("alternatives", ()):
-        made += ["", f"not ruled out: {other.label} (deviance difference {short(other.behind, 2)})"]
+        made += ["", f"not ruled out: {other.label} ({other.distance})"]
     return "\n".join(made)
 
 

@@ -1,0 +1,249 @@
+"""How to tell an answer from another minimum: rules held against fresh teachers whose truth is known.
+
+``python -m benchmarks rivals [--quick] [--runs N]``: small teachers (d 2 to 5, 1 to 4 units, five
+activations; four laws of inputs; equal, unequal, t3 and skewed noise, families; 5 to 40 rows a parameter),
+the minimum reached from the truth, and those reached from random starts, other orientations and the smooth
+relative. The answer is the lowest of them. Each rule says which of the others it rules out.
+
+The rule to adopt, as written down before the first run:
+
+(a) of the cases where a wrong minimum is the lowest, the true one is ruled out in at most 5 %; its upper
+    95 % bound is reported;
+(b) of the rules that keep (a), the one that rules out most rivals of right answers. Of two within 2 points,
+    the simpler one: fewer columns in the spread, the charge of all parameters.
+
+Rules: twice the difference of log likelihoods, each network under its own noise model (Student's t, log
+spread linear in some columns; of a family the deviance over its dispersion), at least the .99 quantile of
+chi-square with as many degrees of freedom as the network has parameters, or as its differing units have.
+Vuong's test at 2.33 and n log(loss) at 6 stand beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.stats import beta, chi2
+
+import onehidden as oh
+from benchmarks import _lanes
+from benchmarks._table import Table
+from onehidden.certify.alternatives import differing_units
+from onehidden.certify.likelihood import RowLosses, Tangent
+from onehidden.certify.noise_model import OwnLikelihood, log_likelihood
+from onehidden.fit.final import Optimum, optimise
+from onehidden.fit.linear_part import linear_network
+from onehidden.fit.problem import Problem
+from onehidden.options import Options
+from onehidden.precision import in_double
+from onehidden.recovery.search import finish
+from onehidden.recovery.solve import problem_of
+from onehidden.recovery.target import read_target
+from onehidden.run import Run
+from onehidden.starts.restarts import Random
+
+STREAM = 7411
+ACTIVATIONS = ("relu", "relu", "tanh", "gelu", "softplus", "leaky_relu")
+NOISES = ("equal", "unequal", "fitted", "t3", "skewed")
+FAMILIES = ("bernoulli", "poisson", "gamma", "overdispersed")
+MODELS = ("constant", "fitted", "fitted, inputs", "spline", "spline, inputs")
+
+
+def main(quick: bool) -> list[str]:
+    import os
+
+    runs = int(os.environ.get("BENCH_RUNS") or (30 if quick else 600))
+    cells = [(seed, "gaussian") for seed in range(runs)] + [(seed, "family") for seed in range(runs // 3)]
+    rows = _lanes.run(trial, cells, lambda cell: cell[1])
+    lines = []
+    for kind in ("gaussian", "family"):
+        mine = [row for (_, k), row in zip(cells, rows, strict=True) if k == kind and "broke" not in row]
+        lines += [
+            f"{kind}: {len(mine)} runs",
+            "",
+            *report(mine, MODELS if kind == "gaussian" else ("deviance",)),
+            "",
+        ]
+    return lines
+
+
+def teacher(draw: np.random.Generator) -> oh.OneHiddenNet:
+    d, k = int(draw.integers(2, 6)), int(draw.integers(1, 5))
+    name = str(draw.choice(ACTIVATIONS))
+    rows = draw.standard_normal((k, d))
+    rows *= draw.uniform(0.8, 1.8, (k, 1)) / np.linalg.norm(rows, axis=1, keepdims=True)
+    output = draw.choice([-1.0, 1.0], k) * draw.uniform(0.5, 1.5, k)
+    return oh.OneHiddenNet(rows, output, 0.5 * draw.standard_normal(k), draw.normal(), name)
+
+
+def inputs(draw: np.random.Generator, n: int, d: int) -> np.ndarray:
+    Z, law = draw.standard_normal((n, d)), int(draw.integers(4))
+    if law == 1:
+        return Z @ (0.6 * np.eye(d) + 0.8 * draw.standard_normal((d, d)) / np.sqrt(d))
+    if law == 2:
+        return draw.uniform(-1.7, 1.7, (n, d))
+    return np.exp(0.5 * Z) if law == 3 else Z
+
+
+def disturbed(draw: np.random.Generator, clean: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, str]:
+    n, kind = len(clean), str(draw.choice(NOISES))
+    size, noise = draw.uniform(0.3, 1.2) * clean.std(), draw.standard_normal(n)
+    along = (X[:, 0] - X[:, 0].mean()) / X[:, 0].std()
+    if kind == "unequal":
+        noise *= np.exp(0.7 * along - 0.49)
+    if kind == "fitted":
+        noise *= np.exp(0.7 * (clean - clean.mean()) / clean.std() - 0.49)
+    if kind == "t3":
+        noise = draw.standard_t(3, n) / np.sqrt(3)
+    if kind == "skewed":
+        noise = (np.exp(0.75 * noise) - np.exp(0.28125)) / np.sqrt(np.exp(1.125) - np.exp(0.5625))
+    return clean + size * noise, kind
+
+
+def of_family(
+    draw: np.random.Generator, net: oh.OneHiddenNet, X: np.ndarray
+) -> tuple[oh.OneHiddenNet, np.ndarray, str]:
+    """A teacher scaled to the link, and y."""
+    kind, eta = str(draw.choice(FAMILIES)), net.predict(X)
+    scale = (2.0 if kind == "bernoulli" else 0.8) / eta.std()
+    level = 0.0 if kind == "bernoulli" else 1.0
+    shift = level - scale * (eta.mean() - net.intercept)
+    net = oh.OneHiddenNet(net.weights, scale * net.output, net.bias, shift, net.activation)
+    eta = net.predict(X)
+    if kind == "bernoulli":
+        return net, (draw.random(len(X)) < 1 / (1 + np.exp(-eta))) * 1.0, kind
+    mean = np.exp(eta)
+    if kind == "gamma":
+        return net, mean * draw.gamma(3.0, 1 / 3, len(X)), kind
+    if kind == "overdispersed":
+        mean = mean * draw.gamma(2.0, 0.5, len(X))
+    return net, draw.poisson(mean) * 1.0, kind
+
+
+@in_double
+def trial(seed: int, kind: str) -> dict[str, object]:
+    """The lowest minimum against the others: what each rule compares, and which is the true one."""
+    draw = np.random.default_rng([STREAM, seed, kind == "family"])
+    net = teacher(draw)
+    ratio = np.exp(draw.uniform(np.log(5), np.log(40))) * (4 if kind == "family" else 1)
+    X = inputs(draw, int(ratio * (net.n_hidden * (net.n_inputs + 2) + 1)), net.n_inputs)
+    family = None
+    if kind == "family":
+        net, y, noise = of_family(draw, net, X)
+        family = "poisson" if noise == "overdispersed" else noise
+    else:
+        y, noise = disturbed(draw, net.predict(X), X)
+    options = Options(hidden=net.n_hidden, activation=net.activation.name, family=family, seed=seed)
+    target = read_target(X, y, None, family, None, None, None)
+    problem = problem_of(target.samples, options, target.family, None, None)
+    true, others = minima(problem, net, Run(seed))
+    row: dict[str, object] = {"noise": noise, "k": net.n_hidden, "activation": net.activation.name}
+    row |= {"n": len(y), "p": problem.form.freedom}
+    near = not differing_units(net, true.network, problem, true.mean_square)
+    best = min([true, *others], key=lambda one: one.mean_square)
+
+    def differing(one: Optimum) -> int:
+        return len(differing_units(best.network, one.network, problem, best.mean_square))
+
+    right = not differing(true)
+    compared = [one for one in others if differing(one)] if right else [true]
+    against = [measures(problem, best, one, differing(one)) for one in compared]
+    return row | {"state": "right" if right else "wrong", "near": near, "against": against}
+
+
+def minima(problem: Problem, truth: oh.OneHiddenNet, run: Run) -> tuple[Optimum, list[Optimum]]:
+    """The minimum reached from the truth, and distinct others."""
+    from onehidden.certify.alternatives import _by_continuation
+    from onehidden.certify.equivalent import other_orientations
+
+    true = optimise(truth, problem, run.at("truth"))
+    searched = problem if problem.family is None else problem.at(linear_network(problem))
+    found = [
+        finish(one, searched, problem, run.at("start", i))
+        for i, one in enumerate(Random(restarts=8, steps=60).propose(searched, run))
+    ]
+    found += _by_continuation(true.network, problem, run)
+    turned = other_orientations(problem.at(true.network), true.network, 6, run)
+    found += [optimise(one, problem, run.at("turn", i)) for i, one in enumerate(turned)]
+    distinct: list[Optimum] = []
+    for one in sorted(found, key=lambda one: one.mean_square):
+        if all(differing_units(other.network, one.network, problem, one.mean_square) for other in distinct):
+            distinct.append(one)
+    return true, distinct
+
+
+def measures(problem: Problem, best: Optimum, other: Optimum, units: int) -> dict[str, float | list[float]]:
+    """What the rules compare of a fit and another one."""
+    own, its = (OwnLikelihood.of(problem, one.network) for one in (best, other))
+    twice = [own.ahead(its)]
+    if problem.family is None:
+        pairs = zip(likelihoods(problem, best), likelihoods(problem, other), strict=True)
+        twice = [2 * (a - b) for a, b in pairs]
+    losses = RowLosses.of(problem, best.network).against(RowLosses.of(problem, other.network))
+    return {
+        "twice": twice, "p": float(own.parameters), "units": float(units * (problem.d + 1 + problem.form.q)),
+        "vuong": losses.z_score, "gap": problem.excess_deviance(best.mean_square, other.mean_square),
+        "phi": own.dispersion,
+    }  # fmt: skip
+
+
+def likelihoods(problem: Problem, one: Optimum) -> list[float]:
+    """Log likelihoods under the noise models, in their order."""
+    fit, theta = problem.least_squares, problem.theta(one.network)
+    residual = fit.residuals(theta)
+    residual = residual / (1 - Tangent.of_network(fit, theta).leverages())
+    f, Z = one.network.predict(problem.samples.X), problem.Z
+    f = (f - f.mean()) / f.std()
+    bends = np.maximum(f[:, None] - np.quantile(f, [0.25, 0.5, 0.75]), 0)
+    columns = (
+        np.zeros((len(f), 0)),
+        f[:, None],
+        np.column_stack([f, Z]),
+        np.column_stack([f, bends]),
+        np.column_stack([f, bends, Z]),
+    )
+    return [log_likelihood(residual, one) for one in columns]
+
+
+Rule = Callable[[dict], bool]  # whether it rules the other network out
+
+
+def rules(models: tuple[str, ...]) -> dict[str, Rule]:
+    """All rules that are compared, by name."""
+
+    def own(number: int, charge: str) -> Rule:
+        return lambda one: one["twice"][number] >= chi2.isf(0.01, one[charge])
+
+    found: dict[str, Rule] = {
+        "Vuong 2.33": lambda one: one["vuong"] >= 2.33,
+        "n log(loss) 6": lambda one: one["gap"] >= 6,
+    }
+    for number, model in enumerate(models):
+        found[f"{model}; all parameters"] = own(number, "p")
+        found[f"{model}; differing units"] = own(number, "units")
+    return found
+
+
+def report(rows: list[dict], models: tuple[str, ...]) -> list[str]:
+    """A rule a line."""
+    right, wrong = ([row for row in rows if row["state"] == state] for state in ("right", "wrong"))
+    held = [row for row in right if row["against"]]
+    table = Table(
+        "rule", "rivals out", "right certified", "below 15 rows/p", "from 15",
+        "truth out", "upper 95 %", "truth out, truth near its minimum",
+    )  # fmt: skip
+    for name, out in rules(models).items():
+        rivals = [out(one) for row in held for one in row["against"]]
+        parts = [held, *([r for r in held if (r["n"] < 15 * r["p"]) == low] for low in (True, False))]
+        certified = [np.mean([all(map(out, r["against"])) for r in some] or [np.nan]) for some in parts]
+        lost = [row for row in wrong if out(row["against"][0])]
+        upper = float(beta.ppf(0.95, len(lost) + 1, max(len(wrong) - len(lost), 1)))
+        near = f"{sum(row['near'] for row in lost)}/{sum(row['near'] for row in wrong)}"
+        share = f"{np.mean(rivals):.3f} of {len(rivals)}"
+        table.row(
+            name, share, *(f"{one:.2f}" for one in certified),
+            f"{len(lost)}/{len(wrong)}", f"{upper:.3f}", near,
+        )  # fmt: skip
+    table.say("")
+    table.say(f"Right answers: {len(right)}, of them {len(held)} with a rival.")
+    return table.lines
