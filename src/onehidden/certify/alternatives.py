@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -16,6 +16,7 @@ from onehidden.certify.equivalent import other_orientations, undetected_reversal
 from onehidden.certify.evaluate import certify
 from onehidden.certify.local_fit import local_fit
 from onehidden.certify.mean_law import compare_mean_laws
+from onehidden.certify.moves import Moves
 from onehidden.certify.noise_model import OwnLikelihood
 from onehidden.certify.units import Cause, named
 from onehidden.certify.widths import compare_larger, compare_smaller, score_test_cost
@@ -152,57 +153,64 @@ def compare_minima(
     run: Run,
     other_minima: Sequence[Optimum],
     errors: str,
-    most_orientations: int = 8,
+    rounds: int = 3,
 ) -> Certificate:
-    """Compare an answer with other orientations, each fitted, and other minima; the best is the answer."""
+    """Compare an answer with minima that its moves lead to, and with others; the most likely is the answer.
+
+    ``other_minima`` are added to the set, which does not depend on them. Where a move leads to a better
+    minimum the moves of that one are made, too, at most ``rounds`` times. A lower loss alone decides
+    nothing: overfits have it, too.
+    """
     own = Optimum(certificate.network, certificate.mean_square)
-    others = [(AlternativeKind.MINIMUM, one) for one in other_minima]
-    others += [(AlternativeKind.MINIMUM, one) for one in _by_continuation(certificate.network, problem, run)]
-    seen = problem.at(certificate.network)
-    for number, net in enumerate(other_orientations(seen, certificate.network, most_orientations, run)):
+    others = [(AlternativeKind.MINIMUM, one) for one in (own, *other_minima)]
+    known: list[_Minimum] = []
+    best, reached = own, others[:0]
+    for number in range(rounds):
+        reached = _reached(best.network, problem, run.at("round", number))
         if run.expired():
             return certificate
-        others.append((AlternativeKind.ORIENTATION, optimise(net, problem, run.at("turn", number))))
-    best = min((own, *(one for _, one in others)), key=lambda one: one.mean_square)
+        others += reached
+        known = _distinct(others, problem, known)
+        before, best = best, max(known, key=lambda one: one.likelihood.twice).optimum
+        if best is before or not differing_units(best.network, before.network, problem, best.mean_square):
+            break
+    likelihood = max((one.likelihood for one in known), key=lambda one: one.twice)
 
-    def differing(network: OneHiddenNet, other: OneHiddenNet) -> tuple[int, ...]:
-        return differing_units(network, other, problem, best.mean_square)
+    def differing(network: OneHiddenNet) -> tuple[int, ...]:
+        return differing_units(best.network, network, problem, best.mean_square)
 
+    # Units that were taken away and came back are a start that came to this answer.
+    minima = [one for kind, one in reached if kind is AlternativeKind.MINIMUM]
+    returned = any(not differing(one.network) for one in minima)
     if best is not own:
         # Starts that came to the old answer say nothing of another one.
-        same = [one for one in other_minima if not differing(best.network, one.network)]
-        other = bool(differing(best.network, own.network))
-        kept = (agreement(1 + len(same)),) if other else certificate.comparisons
+        same = [one for one in other_minima if not differing(one.network)]
+        kept = (agreement(1 + len(same)),) if differing(own.network) else certificate.comparisons
         certificate = replace(certify(best.network, problem, run, errors), comparisons=kept)
+    if returned:
+        certificate = replace(certificate, comparisons=tuple(map(_once_more, certificate.comparisons)))
     found: list[Alternative] = []
-    rows = OwnLikelihood.of(problem, best.network)
-    everyone = [(AlternativeKind.MINIMUM, own), *others]
-    for kind, other in sorted(everyone, key=lambda one: one[1].mean_square):
-        # Kinked units have many small minima next to each other: with the same units they are one answer.
-        units = differing(certificate.network, other.network)
-        known = [one.network for one in found if one.network is not None]
-        if not units or any(not differing(one, other.network) for one in known):
-            continue
-        if run.expired():
-            return certificate
-        behind = rows.ahead(OwnLikelihood.of(problem, other.network))
-        where = "reversed" if kind is AlternativeKind.ORIENTATION else "elsewhere"
-        found.append(Alternative(kind, f"{named(units)} {where}", behind, other.network, units, rows.needed))
-    checks = [all_worse(found, AlternativeKind.MINIMUM, rows.needed)]
+    for one in known:
+        units = differing_units(certificate.network, one.optimum.network, problem, best.mean_square)
+        if units:
+            where = "reversed" if one.kind is AlternativeKind.ORIENTATION else "elsewhere"
+            behind, label = likelihood.ahead(one.likelihood), f"{named(units)} {where}"
+            found.append(Alternative(one.kind, label, behind, one.optimum.network, units, likelihood.needed))
+    checks = [all_worse(found, AlternativeKind.MINIMUM, likelihood.needed)]
     reversal = problem.activation.reversal
     reversals: list[tuple[tuple[int, ...], OneHiddenNet]] | None = []
     if reversal is not None and reversal.degree > 1:  # those of degree one are fitted above
         local = local_fit(certificate.network, problem.at(certificate.network))
         reversals = undetected_reversals(local, local.covariance(True))
     for units, net in reversals or []:
-        if differing(certificate.network, net):
+        if differing(net):
             label = f"{named(units)} reversed"
-            found.append(Alternative(AlternativeKind.ORIENTATION, label, 0.0, net, units, rows.needed))
+            found.append(Alternative(AlternativeKind.ORIENTATION, label, 0.0, net, units, likelihood.needed))
     if reversals is None:
         reason = "could not be evaluated: too many parameters for all orientations of powers of ReLU"
         checks.append(not_evaluated(AlternativeKind.ORIENTATION.value, np.nan, reason, About.UNITS))
     elif reversal is not None and reversal.degree > 0:
-        checks.append(all_worse(found, AlternativeKind.ORIENTATION, rows.needed))
+        checks.append(all_worse(found, AlternativeKind.ORIENTATION, likelihood.needed))
     reasons = {
         i: (
             Cause.RIVAL,
@@ -213,6 +221,57 @@ def compare_minima(
         for i in one.units
     }
     return certificate.with_comparisons(checks, found).with_undetermined(reasons)
+
+
+@dataclass(frozen=True)
+class _Minimum:
+    """A minimum that differs from the others by some unit."""
+
+    kind: AlternativeKind
+    optimum: Optimum
+    likelihood: OwnLikelihood
+
+
+def _distinct(
+    minima: Sequence[tuple[AlternativeKind, Optimum]], problem: Problem, known: Sequence[_Minimum]
+) -> list[_Minimum]:
+    """The most likely of the minima that share their units; the likelihoods of those ``known`` are kept.
+
+    Kinked units have many small minima next to each other: with the same units they are one answer.
+    """
+    found, before = list(known), [one.optimum for one in known]
+    lowest = min(one.mean_square for _, one in minima)
+    for kind, one in sorted(minima, key=lambda one: one[1].mean_square):
+        near = [
+            old for old in before if abs(problem.excess_deviance(one.mean_square, old.mean_square)) < 0.01
+        ]
+        if any(not differing_units(old.network, one.network, problem, lowest) for old in near):
+            continue
+        before.append(one)
+        new = _Minimum(kind, one, OwnLikelihood.of(problem, one.network))
+        same = [
+            number
+            for number, old in enumerate(found)
+            if not differing_units(old.optimum.network, one.network, problem, lowest)
+        ]
+        if not same:
+            found.append(new)
+        elif new.likelihood.twice > found[same[0]].likelihood.twice:
+            found[same[0]] = new
+    return found
+
+
+def _reached(
+    network: OneHiddenNet, problem: Problem, run: Run, most_orientations: int = 8
+) -> list[tuple[AlternativeKind, Optimum]]:
+    """Minima that moves of a network lead to: of its units, through a smooth relative, of orientations."""
+    minima = [*Moves().minima(network, problem, run), *_by_continuation(network, problem, run)]
+    found = [(AlternativeKind.MINIMUM, one) for one in minima]
+    for number, net in enumerate(other_orientations(problem.at(network), network, most_orientations, run)):
+        if run.expired():
+            break
+        found.append((AlternativeKind.ORIENTATION, optimise(net, problem, run.at("turn", number))))
+    return found
 
 
 def _by_continuation(network: OneHiddenNet, problem: Problem, run: Run) -> list[Optimum]:
@@ -256,9 +315,15 @@ def agreement(starts: int) -> Check:
         "agreement",
         float(starts),
         2.0,
-        "starts that came to this answer; with noise a single one may be a local minimum: allow more time",
+        "starts that came to this answer, moves of its units counted as one; with noise a single one may be "
+        "a local minimum: allow more time",
         About.SEARCH,
     )
+
+
+def _once_more(check: Check) -> Check:
+    """The check of agreement, the one about the search, with one start more; any other check as it is."""
+    return agreement(int(check.value) + 1) if check.about is About.SEARCH else check
 
 
 def differing_units(

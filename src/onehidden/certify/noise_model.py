@@ -19,8 +19,8 @@ from scipy.stats import chi2
 from onehidden.certify import levels
 from onehidden.certify.likelihood import Tangent, linear_fit
 from onehidden.families import Bernoulli
+from onehidden.fit.final import linear_network
 from onehidden.fit.least_squares import InMemoryLeastSquares
-from onehidden.fit.linear_part import linear_network
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
 
@@ -65,7 +65,9 @@ class OwnLikelihood:
     @classmethod
     def _made(cls, problem: Problem, network: OneHiddenNet, residual: np.ndarray, rank: int) -> OwnLikelihood:
         if problem.family is not None:
-            phi = float(np.sum(residual**2)) / max(problem.n_values - rank, 1)
+            seen = problem.at(network)
+            unit = seen.fit_coordinates.variance / seen.samples.unit
+            phi = float(np.sum(residual**2)) * unit / max(problem.n_values - rank, 1)
             if not problem.family.scaled:  # counts may spread more than their family says, 0/1 cannot
                 fixed = problem.family.coupled or isinstance(problem.family, Bernoulli)
                 phi = 1.0 if fixed else max(phi, 1.0)

@@ -19,7 +19,7 @@ class Coordinates:
 
     Of several outputs the scale (q, q) has their standard deviations on the diagonal, or is a root of the
     covariance of their noise. A scale of 0 says that y is constant. The roots are symmetric where the columns
-    of X are independent (r = d), else on the r-dimensional range of the covariance.
+    of X are independent (r = d), else on the r-dimensional range of the covariance, until they are turned.
     """
 
     whiten: np.ndarray  # (d, r) root of the inverse covariance
@@ -95,6 +95,10 @@ class Coordinates:
         """Coordinates whose free parameters are those in x: no shift without biases, no level without c."""
         shift = self.shift if bias else np.zeros(len(self.shift))
         return self.moved(shift, self.level if intercept else np.zeros_like(self.level)[()])
+
+    def turned(self, axes: Float[np.ndarray, "r r"]) -> Coordinates:
+        """The same coordinates along other orthonormal axes, the columns given."""
+        return replace(self, whiten=self.whiten @ axes, unwhiten=axes.T @ self.unwhiten)
 
     def moved(self, shift: np.ndarray, level: Any) -> Coordinates:
         """The same scales around another origin."""

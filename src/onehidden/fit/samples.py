@@ -19,6 +19,7 @@ from onehidden.fit.parametrisation import Inputs, Numbers, Parametrisation, Targ
 from onehidden.fit.rounding import EPS, Rounding, rounding_of
 from onehidden.journal import fingerprint
 from onehidden.solvers import Dense
+from onehidden.streams import stream
 
 
 class Accumulator(Protocol):
@@ -160,6 +161,27 @@ class Samples:
             return around
         raw = whitened(self.X, self.y, self.share, about_mean=False)
         return raw if raw.rank > around.rank else around
+
+    def axes(self, around: Coordinates) -> Float[np.ndarray, "r r"]:
+        """Orthonormal axes of z that follow from the rows: they turn with the inputs, whatever their units.
+
+        Eigenvectors of E[(t + t^2) z z'], t the target of mean 0 and variance 1, each pointing to where t and
+        the third moment of its coordinate are positive.
+        """
+        Z, t = around.inputs(self.X), around.target(self.y).reshape(self.n, -1).mean(axis=1)
+        axes = np.linalg.eigh((Z * (self.share * (t + t**2))[:, None]).T @ Z)[1]
+        along = Z @ axes
+        return axes * np.where(self.share @ (t[:, None] * along + along**3) < 0, -1.0, 1.0)
+
+    def in_canonical_order(self, around: Coordinates) -> Int[np.ndarray, " n"]:
+        """The numbers of the rows in an order that follows from their values, not from that of the table.
+
+        Rows are sorted by y, then by the linear fit, and mixed: a split by position is none by value.
+        """
+        Z, y = around.inputs(self.X), self.y.reshape(self.n, -1)
+        line = Z @ (Z.T @ (self.share * (y - self.share @ y).sum(axis=1)))
+        order = np.lexsort((np.sum(Z**2, axis=1), line, *y.T[::-1]))
+        return order[stream(0, "order of the rows").permutation(self.n)]
 
     def take(self, index: Int[np.ndarray, " m"]) -> Samples:
         """The samples of these rows."""

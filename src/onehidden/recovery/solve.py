@@ -47,6 +47,8 @@ def problem_of(
     problem = Problem(samples, options.form(around.rank, outputs), around)
     if around.constant:
         return problem
+    around = around.turned(samples.axes(around))
+    problem = replace(problem, whitening=around)
     if family is not None:  # the network's output has units of its own
         level, scale = (0.0, 1.0) if outputs is None else (np.zeros(outputs), np.eye(outputs))
         around = replace(around, level=level, scale=scale)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from onehidden import data
-from onehidden.certify.replicates import row_keys
 from onehidden.data.arrays import as_real, must_be_aligned
 from onehidden.families import Bernoulli, Family, Gaussian, Softmax
 from onehidden.families import get as get_family
@@ -31,15 +29,14 @@ class Target:
     def in_own_order(self, most: int = 50_000_000) -> Target:
         """The rows in an order that follows from their values alone, so that the caller's decides nothing.
 
-        Halves, folds and random signs go by the numbers of rows. ``place`` keeps the caller's order for the
-        test of dependent neighbours. This copies the rows; more than ``most`` numbers stay as they are.
+        Neither do the units of measurement nor a rotation of the inputs. Halves, folds and random signs go by
+        the numbers of rows. ``place`` keeps the caller's order for the test of dependent neighbours. This
+        copies the rows; more than ``most`` numbers stay as they are.
         """
         samples = self.samples
         if samples.X.size > most:
             return self
-        beside = (samples.y, self.offset, self.trials)
-        columns = [one.reshape(samples.n, -1).T for one in beside if one is not None]
-        order = np.argsort(row_keys(itertools.chain(samples.X.T, *columns)), kind="stable")
+        order = samples.in_canonical_order(samples.coordinates(True))
         place = order if samples.place is None else samples.place[order]
         offset, trials = (None if one is None else one[order] for one in (self.offset, self.trials))
         return replace(self, samples=replace(samples.take(order), place=place), offset=offset, trials=trials)

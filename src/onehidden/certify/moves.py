@@ -1,0 +1,173 @@
+"""Other minima that an answer leads to by moves of its units, whatever the seed, order, scale and rotation.
+
+Units are removed, one or two at a time, and replaced by the units that explain most of what is then left; two
+are merged into one and another is added; where the length of a unit matters each is made steeper and flatter.
+Candidates for a new unit are directions that turn with the inputs: leading moments of the residuals over all
+rows and over the sides of the other units, and the rows of the largest residuals. Nothing is drawn at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from jaxtyping import Float
+
+from onehidden.fit.final import Optimum, optimise
+from onehidden.fit.parametrisation import Parametrisation
+from onehidden.fit.problem import Problem
+from onehidden.machine import NOMINAL
+from onehidden.network import OneHiddenNet
+from onehidden.run import Run
+from onehidden.starts.candidate import (
+    complete,
+    completed_loss,
+    descent_work,
+    least_squares_columns,
+    refine,
+    search_form,
+    unit_columns,
+)
+from onehidden.starts.repair import units_by_cost
+
+Planes = Float[np.ndarray, "k e"]  # weights and bias of each unit, in the coordinates of the search
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Moves of the units of a network.
+
+    Parameters
+    ----------
+    each : int
+        Replacements tried for a unit, different from one another and from the unit.
+    pairs : int
+        Pairs of units moved at most, the cheapest first.
+    work : float
+        Operations of the descents at most; with fewer, the moves that promise most.
+    promising : float
+        Deviance, in parameters of the network, by which a move may be behind before its descent where all
+        descents together are too much work.
+    quantiles : tuple of float
+        Where kinks of candidates lie along a direction.
+    lengths : tuple of float
+        Lengths of candidates, where the length of a unit matters.
+    factors : tuple of float
+        By which a unit is made steeper, where its length matters.
+    rows : int
+        Rows on which candidates are compared, evenly spread.
+    """
+
+    each: int = 3
+    pairs: int = 10
+    work: float = 0.2 * NOMINAL
+    promising: float = 4.0
+    quantiles: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
+    lengths: tuple[float, ...] = (0.7, 2.0)
+    factors: tuple[float, ...] = (0.2, 5.0, 50.0)
+    rows: int = 4000
+
+    def minima(self, network: OneHiddenNet, problem: Problem, run: Run) -> list[Optimum]:
+        """Minima that the moves of a network, in x, lead to, after the final optimisation."""
+        seen = problem.at(network)
+        form, inner = search_form(seen), seen.search_coordinates.inward(network)
+        planes = np.column_stack([inner.weights, inner.bias])
+        moved = list(self._moved(planes, seen, form))
+        losses = [completed_loss(seen, form, one[:, :-1], one[:, -1]) for one in moved]
+        own = completed_loss(seen, form, inner.weights, inner.bias)
+        ranked, found = np.argsort(losses, kind="stable"), []
+        most = int(self.work / descent_work(problem))
+        for number in ranked if len(ranked) <= most else ranked[:most]:
+            far = seen.excess_deviance(own, losses[number]) > self.promising * problem.form.freedom
+            if run.expired() or (far and len(ranked) > most):
+                break
+            theta = complete(seen, form, moved[number][:, :-1], moved[number][:, -1])
+            near = refine(seen, form, theta, run.at("move", int(number)), "move")
+            start = seen.search_coordinates.outward(near.network)
+            found.append(optimise(start, problem, run.at("move", int(number), "finish")))
+        return found
+
+    def _moved(self, planes: Planes, problem: Problem, form: Parametrisation) -> Iterator[Planes]:
+        """Units after each move, in an order that follows from what each costs."""
+        order = units_by_cost(problem, form, planes[:, :-1], planes[:, -1])
+        for i in order:
+            rest = np.delete(planes, i, axis=0)
+            for new in self.additions(rest, problem, form, planes[i : i + 1], self.each):
+                yield np.vstack([rest, new])
+            for factor in self.factors if problem.activation.homogeneity is None else ():
+                yield np.vstack([rest, factor * planes[i : i + 1]])
+        for i, j in list(combinations(order, 2))[: self.pairs]:
+            rest, pair = np.delete(planes, [i, j], axis=0), planes[[i, j]]
+            for first in self.additions(rest, problem, form, pair, 1):
+                half = np.vstack([rest, first])
+                for second in self.additions(half, problem, form, pair, 1):
+                    yield np.vstack([half, second])
+            merged = np.vstack([rest, pair.sum(axis=0) if pair[0] @ pair[1] > 0 else pair[0] - pair[1]])
+            for new in self.additions(merged, problem, form, pair, 1):
+                yield np.vstack([merged, new])
+
+    def additions(
+        self, planes: Planes, problem: Problem, form: Parametrisation, without: Planes, count: int
+    ) -> Sequence[Float[np.ndarray, " e"]]:
+        """The units that explain most of what these leave, unlike each other and those of ``without``."""
+        some = problem.take(_spread(problem.n, self.rows)) if problem.n > self.rows else problem
+        basis = np.linalg.qr(least_squares_columns(some, form, planes[:, :-1], planes[:, -1]))[0]
+        y = some.weighted(some.y)
+        left = y - basis @ (basis.T @ y)
+        candidates = self._candidates(planes, some, form, left.reshape(len(left), -1))
+        candidates = np.vstack([without, candidates])
+        columns = some.weighted(unit_columns(form, some.Z, candidates[:, :-1], candidates[:, -1]))
+        columns = columns - basis @ (basis.T @ columns)
+        size = np.linalg.norm(columns, axis=0)
+        columns = columns / np.where(size > 1e-6 * np.sqrt(some.n), size, np.inf)
+        gain = np.sum((columns.T @ left).reshape(columns.shape[1], -1) ** 2, axis=1)
+        chosen: list[int] = []
+        alike = list(range(len(without)))
+        for i in len(without) + np.argsort(-gain[len(without) :], kind="stable"):
+            if len(chosen) == count or not gain[i] > 0:
+                break
+            if np.max(np.abs(columns[:, alike].T @ columns[:, i]), initial=0.0) < 0.9:
+                chosen.append(int(i))
+                alike.append(int(i))
+        return [candidates[i] for i in chosen]
+
+    def _candidates(
+        self, planes: Planes, problem: Problem, form: Parametrisation, left: Float[np.ndarray, "n q"]
+    ) -> Planes:
+        """Hyperplanes along the directions, both ways where orientation matters."""
+        directions = self._directions(planes, problem, left)
+        free = form.symmetrised or problem.activation.sign_free
+        directions = directions if free else np.vstack([directions, -directions])
+        if not problem.bias:
+            every = np.column_stack([directions, np.zeros(len(directions))])
+        else:
+            kinks = np.quantile(problem.Z @ directions.T, self.quantiles, axis=0)
+            every = np.vstack([np.column_stack([directions, -at]) for at in kinks])
+        lengths = self.lengths if problem.activation.homogeneity is None else (1.0,)
+        return np.vstack([length * every for length in lengths])
+
+    def _directions(
+        self, planes: Planes, problem: Problem, left: Float[np.ndarray, "n q"], leading: int = 3
+    ) -> Float[np.ndarray, "m d"]:
+        """Directions of length one that turn with Z; the sign of none matters."""
+        Z, n = problem.Z, problem.n
+        sides = [np.ones(n, bool), *(Z @ one[:-1] + one[-1] > 0 for one in planes)]
+        sides += [~side for side in sides[1:]]
+        found = []
+        for side, r in ((side, r) for side in sides for r in left.T):
+            weight = r * side
+            weight = weight - side * weight.sum() / max(side.sum(), 1)
+            found.append((weight @ Z)[None])
+            value, vector = np.linalg.eigh((Z * weight[:, None]).T @ Z)
+            found.append(vector[:, np.argsort(-np.abs(value), kind="stable")[:leading]].T)
+        size = np.sum(left**2, axis=1) * np.sum(Z**2, axis=1)
+        found.append(Z[np.argsort(-size, kind="stable")[: 2 * problem.d]])
+        directions = np.vstack(found)
+        length = np.linalg.norm(directions, axis=1, keepdims=True)
+        return (directions / np.where(length > 0, length, 1.0))[length[:, 0] > 0]
+
+
+def _spread(n: int, most: int) -> np.ndarray:
+    return np.linspace(0, n - 1, most).astype(int)
