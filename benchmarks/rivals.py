@@ -29,7 +29,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from onehidden.precision import in_double
 from scipy.stats import beta, chi2
 
 import onehidden as oh
@@ -40,6 +39,7 @@ from onehidden.certify.likelihood import Tangent
 from onehidden.certify.noise_model import OwnLikelihood, log_likelihood
 from onehidden.fit.final import Optimum, linear_network, optimise
 from onehidden.fit.problem import Problem
+from onehidden.machine import in_double
 from onehidden.options import Options
 from onehidden.recovery.search import finish
 from onehidden.recovery.solve import problem_of

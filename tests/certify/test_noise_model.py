@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from helpers import normal, problem_of, teacher
-from onehidden.precision import double
 from scipy.stats import norm, t
 
 from onehidden.certify.alternatives import compare_minima
 from onehidden.certify.evaluate import certify
 from onehidden.certify.noise_model import OwnLikelihood, log_likelihood
 from onehidden.fit.final import optimise
+from onehidden.machine import double
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 
