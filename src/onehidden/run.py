@@ -69,6 +69,10 @@ class Run:
         """Return the run at a step of this name below the present one."""
         return replace(self, path=(*self.path, *name))
 
+    def unseeded(self) -> Run:
+        """Return the same run with random streams that no seed moves: a verdict is one of the data alone."""
+        return replace(self, seed=0)
+
     def seconds(self) -> float:
         """Seconds since the run began, by its clock."""
         return self.clock.seconds()

@@ -51,7 +51,7 @@ def compare_with_alternatives(
     for number, stage in enumerate(stages):
         if not _worth_comparing(certificate) or not run.within_budget(score_test_cost(problem)):
             return certificate
-        compared = stage(certificate, problem, run.at("comparison", number))
+        compared = stage(certificate, problem, run.unseeded().at("comparison", number))
         if run.expired():  # a comparison that is cut short says nothing
             return certificate
         certificate = compared

@@ -191,7 +191,7 @@ def _adequacy(local: LocalFit, run: Run) -> Adequacy:
     if not run.within_budget(adequacy_work(local.n_values, problem.form.size)):
         return Adequacy(False, reason="the time was up: allow more")
     mean = (problem.whitening.shift - problem.fit_coordinates.shift) @ problem.fit_coordinates.whiten
-    seed = run.seed_of("looks at the residuals")
+    seed = run.unseeded().seed_of("looks at the residuals")
     groups = problem.rows.groups if isinstance(problem.rows, Samples) else None
     return adequacy(
         problem.fold, problem.form, local.theta, local.hessian, local.n_values, seed, mean, groups

@@ -30,7 +30,9 @@ class Whitening:
         moved = (Z - centre) / scale
         size, axes = np.linalg.eigh(moved.T @ moved / len(Z))
         kept = size > 1e-10 * max(float(size[-1]), np.finfo(float).tiny)
-        return cls(centre, axes[:, kept] / np.sqrt(size[kept]) / scale[:, None])
+        root = axes[:, kept] / np.sqrt(size[kept])
+        # The symmetric root is that of the inputs alone: eigenvectors of white ones are those of rounding.
+        return cls(centre, (root @ axes.T if kept.all() else root) / scale[:, None])
 
     def __call__(self, Z: Float[np.ndarray, "n d"]) -> Float32[np.ndarray, "n q1"]:
         return np.column_stack([(Z - self.centre) @ self.map, np.ones(len(Z))]).astype(np.float32)

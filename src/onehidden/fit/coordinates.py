@@ -18,8 +18,8 @@ class Coordinates:
     """An affine change of inputs and target: z = whiten' (x - shift), y = level + t scale.
 
     Of several outputs the scale (q, q) has their standard deviations on the diagonal, or is a root of the
-    covariance of their noise. A scale of 0 says that y is constant. The roots are symmetric where the columns
-    of X are independent (r = d), else on the r-dimensional range of the covariance, until they are turned.
+    covariance of their noise. A scale of 0 says that y is constant. The roots are those of the correlation of
+    the columns of X where these are independent (r = d), else of the covariance on its range, until turned.
     """
 
     whiten: np.ndarray  # (d, r) root of the inverse covariance
@@ -144,6 +144,10 @@ def from_moments(
     """Whitened coordinates from the mean, spread and correlation of the inputs."""
     value, vector = np.linalg.eigh(correlation)
     lost = value < DEPENDENT * value[-1]
+    if not lost.any():  # of the correlation, whose digits do not hang on the units of the columns
+        inverse, root = ((vector * value**power) @ vector.T for power in (-0.5, 0.5))
+        whiten, unwhiten = inverse / spread[:, None], root * spread
+        return Coordinates(whiten, unwhiten, mean, level, scale, vector[:, lost])
     null, basis = _split(vector[:, lost] / spread[:, None])
     covariance = basis.T @ (spread[:, None] * correlation * spread[None, :]) @ basis
     value, vector = np.linalg.eigh(covariance)
