@@ -74,7 +74,7 @@ def planted(
 
 def problem_of(X: np.ndarray, y: np.ndarray, activation: Activation, k: int, bias: bool) -> Problem:
     """The least-squares problem of samples, in the coordinates that recover() would choose."""
-    samples = Samples(X, y)
+    samples = Samples(X, y, names=tuple(f"x{j}" for j in range(X.shape[1])))
     around = samples.coordinates(bias)
     return Problem(samples, Parametrisation(activation, around.rank, k, bias), around)
 
