@@ -12,7 +12,7 @@ from onehidden.fit.samples import Samples
 from onehidden.machine import double
 from onehidden.options import Options
 from onehidden.recovery.solve import problem_of
-from onehidden.recovery.target import Target, in_canonical_order
+from onehidden.recovery.target import Target
 from onehidden.run import Run
 
 
@@ -25,7 +25,7 @@ def data(activation="relu", n=300, noise=0.5):
 
 def reached(X, y, network, seed=0):
     """Losses of the minima that moves lead to, in the coordinates of a recovery."""
-    read = in_canonical_order(Target(Samples(X, y)))
+    read = Target(Samples(X, y)).in_own_order()
     options = Options(hidden=network.n_hidden, activation=network.activation.name, seed=seed)
     with double():
         problem = problem_of(read.samples, options)
