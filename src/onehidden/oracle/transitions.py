@@ -108,7 +108,7 @@ def _zones(
     size = np.maximum(1e-8 * np.linalg.norm(U, axis=1), 1e-5)
     v *= (size / np.linalg.norm(v, axis=1))[:, None]
     own, y = third_differences(box, U, v) / growth, np.abs(box.mixture(U)) / growth
-    if np.sum(np.isfinite(own)) < count // 2:
+    if np.sum(np.isfinite(own)) < count // 4:
         return None, np.zeros_like
     # Rounding differs from piece to piece: a large one is taken, but not one inside a transition.
     rounding = max(float(np.nanquantile(own, 0.85)), box.rounding * float(np.nanmax(y)))
