@@ -284,9 +284,10 @@ for _source in SOURCES:
     jax.tree_util.register_dataclass(_source, list(_source.__dataclass_fields__), [])
 
 
-def quartic_value_and_grad(
-    source: Quartics, B: jax.Array, total: float, diagonal: float
-) -> tuple[jax.Array, jax.Array]:
+Sums = tuple[jax.Array, jax.Array]  # value and gradient
+
+
+def quartic_value_and_grad(source: Quartics, B: jax.Array, total: float, diagonal: float) -> Sums:
     """Value and gradient in B of ``quartic``; any source, blocked where it holds samples."""
     if isinstance(source, Mixture):
         value, gradient = jnp.zeros(()), jnp.zeros_like(B)
@@ -301,11 +302,8 @@ def quartic_value_and_grad(
     return value + v, gradient + g
 
 
-def _over_samples(
-    source: GaussianBatch | ProductBatch, B: jax.Array, total: float, diagonal: float
-) -> tuple[jax.Array, jax.Array]:
+def _over_samples(source: GaussianBatch | ProductBatch, B: jax.Array, total: float, diagonal: float) -> Sums:
     """Value and gradient of the mean over samples, block by block."""
-    Sums = tuple[jax.Array, jax.Array]
     n = source.y.shape[0]
     # On an accelerator blocks would only serialise; there one block is as large as memory likes.
     size = 1 << 11 if jax.default_backend() == "cpu" else 1 << 20

@@ -108,7 +108,7 @@ def ends(name: str, runs: Sequence[Run], settings: Settings, seed: int) -> Itera
             finite = [B if np.all(np.isfinite(B)) else np.full((d, d), d**-0.5) for B in path]
             label = f"{run.label}, run {i}" if run.starts else run.label
             curve = found.steps, experiment.honest_errors(finite, A)
-            yield End(label, run, (a[-1], path[-1]), teacher, match(finite[-1], A), curve)
+            yield End(label, run, (np.asarray(a)[-1], path[-1]), teacher, match(finite[-1], A), curve)
 
 
 NEAR = "control: started near the truth"

@@ -185,7 +185,7 @@ def draw_relu(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
     axes.legend(fontsize="small")
 
 
-def measure_noise(settings: Settings, seed: int) -> Table:
+def measure_noise(settings: ReluSettings, seed: int) -> Table:
     """|W - W*|_F with v = 1 (rows w_i a_i, since only their product is determined) beside Cramér–Rao."""
     trials, ratios = settings.noise_trials, settings.noise_ratios
     cells = [(d, ratio * d) for d, ratio in product(settings.noise_dimensions, ratios)]
