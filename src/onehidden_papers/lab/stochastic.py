@@ -188,6 +188,9 @@ def perturbed_descent(
     return PerturbedDescent(*(np.asarray(part) for part in out))
 
 
+Point = tuple[jax.Array, jax.Array, jax.Array]  # parameters, value, gradient norm
+
+
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _perturbed_run(
     value_and_grad: Callable[..., tuple[jax.Array, jax.Array]],
@@ -200,36 +203,29 @@ def _perturbed_run(
     threshold: float,
     radius: float,
 ) -> tuple[jax.Array, ...]:
-    def step(carry: tuple[jax.Array, ...], _: None) -> tuple[tuple[jax.Array, ...], None]:
-        x, key, since, pushes, best, best_value, best_norm = carry
+    def choose(take: jax.Array, new: Point, old: Point) -> Point:
+        return jax.tree.map(lambda a, b: jnp.where(take, a, b), new, old)
+
+    def step(carry: tuple[Any, ...], _: None) -> tuple[tuple[Any, ...], None]:
+        x, key, since, pushes, best = carry
         value, gradient = value_and_grad(x, data)
         norm = jnp.sqrt(jnp.sum(gradient**2))
         key, a, b = jax.random.split(key, 3)
         calm = norm <= threshold
-        better = calm & (value < best_value)
-        best = jnp.where(better, x, best)
-        best_value, best_norm = jnp.where(better, value, best_value), jnp.where(better, norm, best_norm)
+        best = choose(calm & (value < best[1]), (x, value, norm), best)
         push = calm & (since >= wait)
         # Uniform in the ball: a direction, and a radius whose power of the dimension is uniform.
         direction = jax.random.normal(a, x.shape)
         direction *= radius * jax.random.uniform(b) ** (1 / x.size) / jnp.sqrt(jnp.sum(direction**2))
         x = jnp.where(push, x + direction, x - rate * gradient)
-        since = jnp.where(push, 0, since + 1)
-        return (x, key, since, jnp.where(push, pushes + 1, pushes), best, best_value, best_norm), None
+        return (x, key, jnp.where(push, 0, since + 1), jnp.where(push, pushes + 1, pushes), best), None
 
     def one(x: jax.Array, key: jax.Array) -> tuple[jax.Array, ...]:
         none = jnp.asarray(jnp.inf)
-        init = (x, key, jnp.asarray(wait), jnp.asarray(0), x, none, none)
-        carry, _ = jax.lax.scan(step, init, None, length=steps)
-        x, _, _, pushes, best, best_value, best_norm = carry
+        init = (x, key, jnp.asarray(wait), jnp.asarray(0), (x, none, none))
+        (x, _, _, pushes, best), _ = jax.lax.scan(step, init, None, length=steps)
         value, gradient = value_and_grad(x, data)
-        norm = jnp.sqrt(jnp.sum(gradient**2))
-        never = ~jnp.isfinite(best_value)
-        return (
-            jnp.where(never, x, best),
-            jnp.where(never, value, best_value),
-            jnp.where(never, norm, best_norm),
-            pushes,
-        )
+        last = (x, value, jnp.sqrt(jnp.sum(gradient**2)))
+        return (*choose(jnp.isfinite(best[1]), best, last), pushes)
 
     return jax.vmap(one)(starts, keys)

@@ -224,15 +224,8 @@ def save(result: Reproduction, size: str, stamp: Made, folder: Path = FOLDER) ->
     folder.mkdir(parents=True, exist_ok=True)
     whole = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     table = result.table
-    whole[size] = {
-        "made": asdict(stamp),
-        "title": table.title,
-        "columns": list(table.columns),
-        "rows": [list(row) for row in table.rows],
-        "notes": list(table.notes),
-        "curves": {name: [_rounded(x), _rounded(y)] for name, (x, y) in table.curves.items()},
-        "verdicts": result.verdicts,
-    }
+    curves = {name: [_rounded(x), _rounded(y)] for name, (x, y) in table.curves.items()}
+    whole[size] = {"made": asdict(stamp), **vars(table), "curves": curves, "verdicts": result.verdicts}
     text = json.dumps({s: whole[s] for s in SIZES if s in whole}, indent=1, ensure_ascii=False)
     with atomic_file(path) as beside:
         beside.write_text(text + "\n", encoding="utf-8")
@@ -242,17 +235,13 @@ def save(result: Reproduction, size: str, stamp: Made, folder: Path = FOLDER) ->
 def load(item: Item, size: str, folder: Path = FOLDER) -> Stored | None:
     """Return the stored run of that size, or None."""
     path = folder / f"{item.name}.json"
-    if not path.exists():
-        return None
-    whole: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    whole: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     if size not in whole:
         return None
     part = whole[size]
     curves = {name: (x, y) for name, (x, y) in part["curves"].items()}
-    table = Table(
-        part["title"], tuple(part["columns"]), tuple(map(tuple, part["rows"])), tuple(part["notes"]), curves
-    )
-    return Stored(table, part["verdicts"], Made(**part["made"]))
+    rows, columns, notes = (tuple(part[key]) for key in ("rows", "columns", "notes"))
+    return Stored(Table(part["title"], columns, rows, notes, curves), part["verdicts"], Made(**part["made"]))
 
 
 def _rounded(values: Any) -> list[float]:
