@@ -303,3 +303,33 @@ def test_intervals_widen_with_the_level_and_with_few_degrees_of_freedom(noisy):
     assert most > 1.97 * r.standard_errors.output[0]
     with pytest.raises(ValueError, match="level"):
         r.interval(1.0)
+
+
+def test_a_smooth_curve_has_the_digits_of_a_least_squares_routine():
+    """Ryegrass (Inderjit, Streibig and Olofsdotter 2002): root length at doses of ferulic acid."""
+    from scipy.optimize import curve_fit
+
+    dose = np.repeat([0.01, 0.01, 0.94, 1.88, 3.75, 7.5, 15.0, 30.0], 3)
+    length = np.array([
+        7.58, 8.0, 8.328571429, 7.25, 7.375, 7.9625, 8.355555556, 6.914285714, 7.75, 6.871428571, 6.45,
+        5.922222222, 1.925, 2.885714286, 4.233333333, 1.1875, 0.857142857, 1.057142857, 0.6875, 0.525, 0.825,
+        0.25, 0.22, 0.44,
+    ])  # fmt: skip
+    x = np.log(dose)
+
+    def logistic(x, low, high, slope, middle):
+        return low + (high - low) / (1 + np.exp(slope * (x - middle)))
+
+    p, C = curve_fit(logistic, x, length, [0.3, 8, 3, 1], xtol=1e-13, ftol=1e-13)
+    r = oh.recover(x[:, None], length, 1, activation="sigmoid", errors="classical")
+    assert r.status == "consistent"  # 24 rows, and a test of lack of fit by their replicates
+    net = r.network
+    found = [
+        net.intercept,
+        net.intercept + net.output[0],
+        -net.weights[0, 0],
+        -net.bias[0] / net.weights[0, 0],
+    ]
+    assert found == pytest.approx(p, rel=1e-6)
+    middle = r.derive(lambda one: -one.bias[0] / one.weights[0, 0])
+    assert float(middle.error) == pytest.approx(np.sqrt(C[3, 3]), rel=1e-4)
