@@ -194,24 +194,12 @@ def lift(candidate: Candidate, basis: Float[np.ndarray, "d r"]) -> Candidate:
     return replace(candidate, network=lifted, weights=candidate.weights @ basis.T)
 
 
-def unit_columns(
-    form: Parametrisation, Z: Float[np.ndarray, "n d"], weights: Rows, bias: Vector
-) -> Float[np.ndarray, "n k"]:
-    """(n, k) values of units with these hyperplanes, in the form's activation."""
-    return form.g(Z @ weights.T + bias)
-
-
-def fixed_columns(form: Parametrisation, Z: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n m"]:
-    """Return the columns every least-squares fit of a form has: a constant and, with a skip, the inputs."""
-    return np.column_stack([np.ones(len(Z)), *([Z] if form.skip else [])])
-
-
 def least_squares_columns(
     problem: Problem, form: Parametrisation, weights: Rows, bias: Vector
 ) -> Float[np.ndarray, "n m"]:
-    """Weighted columns of the units, then the fixed ones: what outputs, intercept and skip multiply."""
-    columns = [unit_columns(form, problem.Z, weights, bias), fixed_columns(form, problem.Z)]
-    return problem.weighted(np.column_stack(columns))
+    """Weighted columns of units with these hyperplanes, then a constant and, with a skip, the inputs."""
+    fixed = [np.ones(problem.n), *([problem.Z] if form.skip else [])]
+    return problem.weighted(np.column_stack([form.g(problem.Z @ weights.T + bias), *fixed]))
 
 
 def complete(problem: Problem, form: Parametrisation, weights: Rows, bias: Vector) -> Float[np.ndarray, " p"]:

@@ -17,12 +17,10 @@ from onehidden.starts.candidate import (
     Vector,
     complete,
     descent_work,
-    fixed_columns,
     least_squares_columns,
     refine,
     rows_to_choose,
     search_form,
-    unit_columns,
 )
 
 
@@ -117,7 +115,7 @@ def _gains(
     residual: Float[np.ndarray, "n ..."],
 ) -> Float[np.ndarray, " m"]:
     """By how much each unit, added to the orthonormal columns of a basis, lowers the sum of squares."""
-    columns = problem.weighted(unit_columns(form, problem.Z, weights, bias))
+    columns = problem.weighted(form.g(problem.Z @ weights.T + bias))
     columns = columns - basis @ (basis.T @ columns)
     along = np.sum((columns.T @ residual).reshape(columns.shape[1], -1) ** 2, axis=1)
     return along / np.maximum(np.sum(columns**2, axis=0), 1e-12 * len(residual))
@@ -222,9 +220,8 @@ def _columns(
     problem: Problem, form: Parametrisation, weights: np.ndarray, bias: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Weighted columns of the units, fixed columns and target."""
-    columns = unit_columns(form, problem.Z, weights, bias), fixed_columns(form, problem.Z), problem.y
-    units, always, y = (problem.weighted(one) for one in columns)
-    return units, always, y
+    columns, k = least_squares_columns(problem, form, weights, bias), len(weights)
+    return columns[:, :k], columns[:, k:], problem.weighted(problem.y)
 
 
 def _solved(features: np.ndarray, always: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
