@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 @click.command(
     name="report",
     epilog=examples(
-        "onehidden report data-run --data data.csv",
-        "onehidden report data-run --out data-run/report.md",
+        "onehidden report data-run --data data.csv", "onehidden report data-run --out data-run/report.md"
     ),
 )
 @click.argument("run", type=click.Path(path_type=Path))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from onehidden.data.opening import check_arrays, open
+from onehidden.data.arrays import check_arrays
+from onehidden.data.opening import open
 from onehidden.data.reduction import reduce
 from onehidden.data.source import Source
 from onehidden.data.survey import sampled

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onehidden.data.arrays import varying
+from onehidden.data.arrays import flat_columns
 from onehidden.data.faults import must_be_few, must_be_none
 from onehidden.data.table import Request, left_out, shorten
 
@@ -257,9 +257,9 @@ def gap_of(values: np.ndarray, name: str, empty: bool) -> str | None:
 
 def flat_targets(y: np.ndarray, names: Sequence[str]) -> Iterator[str]:
     """A sentence for each of several targets that does not vary."""
-    low = y.min(axis=0)
-    for j in np.flatnonzero(~varying(low, y.max(axis=0))).tolist():
-        yield f"target {names[j]!r} is constant ({low[j]:g}): nothing explains it, take it out of the targets"
+    for j in flat_columns(y).tolist():
+        value = y[:, j].min()
+        yield f"target {names[j]!r} is constant ({value:g}): nothing explains it, take it out of the targets"
 
 
 def constant_note(flat: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What holds the samples: ``open`` makes one Table or one streamed Source of it, ``check_arrays`` arrays."""
+"""What holds the samples: ``open`` makes one Table or one streamed Source of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onehidden.data.arrays import as_real, is_frame, must_be_aligned, placed, to_arrow, varying
+from onehidden.data.arrays import flat_columns, placed
 from onehidden.data.columns import GAPS, ColumnKind, constant_note, flat_targets, gap_of
 from onehidden.data.faults import must_be_none
 from onehidden.data.parts import Contents, contents, is_dask, too_large
@@ -163,7 +163,7 @@ def _table(found: Contents, request: Request) -> Table:
         X, held, kept = X[good], {name: values[good] for name, values in held.items()}, np.flatnonzero(good)
         notes += (f"{found.rows - len(kept)} of {found.rows} rows with gaps were left out",)
     names = selection.names
-    if request.constant == "drop" and (flat := [names[j] for j in _flat(X)]):
+    if request.constant == "drop" and (flat := [names[j] for j in flat_columns(X)]):
         notes += (constant_note(flat),)
         X = np.ascontiguousarray(X[:, [name not in flat for name in names]])
         names = tuple(name for name in names if name not in flat)
@@ -183,104 +183,3 @@ def _table(found: Contents, request: Request) -> Table:
         X, y, names, request.targets, levels=selection.levels, notes=notes, row=kept,
         n_read=found.rows, **extras, **named,
     )  # fmt: skip
-
-
-def check_arrays(
-    X: object, y: object = None, feature_names: Sequence[str] | None = None
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Check inputs and target, and return them as arrays.
-
-    Parameters
-    ----------
-    X : array_like of shape (n, d)
-        An array, or a pandas, polars or pyarrow table.
-    y : array_like of shape (n,), (n, 1) or (n, q), optional
-        Target, or several outputs.
-    feature_names : sequence of str, optional
-        Names for messages; those of a table are found, columns are numbered otherwise.
-
-    Returns
-    -------
-    tuple of ndarray
-        X as a finite C-ordered (n, d) float64 matrix; y as a finite (n,) vector or (n, q) matrix, or None.
-
-    Raises
-    ------
-    ValueError
-        One sentence: wrong or mismatched shapes, NaN or infinity, complex numbers, text, Python objects,
-        sparse matrices, constant columns, pandas objects whose indices differ.
-    """
-    must_be_aligned(X, y)
-    if is_frame(X):
-        table = open(X, stream=False)
-        assert isinstance(table, Table)
-        X, feature_names = table.X, feature_names or table.feature_names
-    matrix = as_real(X, "X")
-    if matrix.ndim != 2:
-        cure = "use X.reshape(-1, 1) for a single feature" if matrix.ndim == 1 else "flatten it"
-        raise ValueError(f"X must be a matrix of n rows and d columns, got shape {matrix.shape}: {cure}")
-    n, d = matrix.shape
-    if n == 0 or d == 0:
-        raise ValueError(
-            f"X must have rows and columns, got shape {matrix.shape}: give a table with data in it"
-        )
-    matrix = np.ascontiguousarray(matrix, dtype=float)
-    names = None if feature_names is None else list(map(str, feature_names))
-    bad = ~np.isfinite(matrix)
-    if bad.any():
-        raise ValueError(
-            f"X must hold finite numbers only, but {int(bad.any(axis=1).sum())} of {n} rows hold NaN or "
-            f"infinity in {_called(np.flatnonzero(bad.any(axis=0)), names)}: drop those rows or fill the "
-            "gaps first"
-        )
-    target = None if y is None else _target(y, n)
-    if n == 1:
-        raise ValueError("X must have at least 2 rows, got 1: nothing can be learnt from a single sample")
-    flat = _flat(matrix)
-    if flat.size:
-        are, first, them = ("is", "its value is", "it") if flat.size == 1 else ("are", "the first is", "them")
-        value = matrix[:, flat[0]].min()
-        raise ValueError(
-            f"{_called(flat, names)} of X {are} constant ({first} {value:g}): leave {them} out, and "
-            "use bias=True for constant terms"
-        )
-    return matrix, target
-
-
-def _target(y: Any, n: int) -> np.ndarray:
-    """The target as (n,) or, of several outputs, (n, q) finite numbers."""
-    if is_frame(y):
-        y = np.column_stack([np.asarray(column) for column in to_arrow(y, "y").columns])
-    target = as_real(y, "y")
-    if target.ndim == 2 and target.shape[1] == 1:
-        target = target[:, 0]
-    if target.ndim not in (1, 2) or 0 in target.shape:
-        raise ValueError(f"y must have one number per row, or one for each output, got shape {target.shape}")
-    if len(target) != n:
-        raise ValueError(f"X has {n} rows but y has {len(target)} values: give both the same rows")
-    if target.ndim == 2 and target.shape[1] >= n:
-        raise ValueError(
-            f"y has {target.shape[1]} outputs but only {n} rows: bring more rows, or transpose it"
-        )
-    target = np.ascontiguousarray(target, dtype=float)
-    bad = ~np.isfinite(target)
-    if bad.any():
-        count, first = int(bad.sum()), int(np.argmax(bad.reshape(n, -1).any(axis=1)))
-        raise ValueError(
-            f"y must hold finite numbers only, but {count} of {bad.size} values "
-            f"{'is' if count == 1 else 'are'} NaN or infinite (first at index {first}): drop those rows first"
-        )
-    if target.ndim == 2 and (flat := _flat(target)).size:
-        raise ValueError(f"{_called(flat, None)} of y is constant: leave it out, it shows no unit")
-    return target
-
-
-def _flat(values: np.ndarray) -> np.ndarray:
-    """Places of the columns that do not vary."""
-    return np.flatnonzero(~varying(values.min(axis=0), values.max(axis=0)))
-
-
-def _called(columns: np.ndarray, names: list[str] | None) -> str:
-    plural = "column" if len(columns) == 1 else "columns"
-    shown = [str(j) if names is None else f"{names[j]!r} (index {j})" for j in columns[:5]]
-    return f"{plural} {', '.join(shown)}" + ("" if len(columns) <= 5 else f" and {len(columns) - 5} more")
