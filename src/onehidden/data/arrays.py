@@ -182,11 +182,11 @@ def as_arrow(source: object, targets: Targets, where: str = "the table") -> tupl
     if isinstance(source, tuple) and len(source) == 2:
         must_be_aligned(*source)
         source = {"X": source[0], "y": source[1]}
-    if isinstance(source, Mapping):
-        if "X" in source and (is_frame(source["X"]) or np.ndim(source["X"]) != 1):
-            return _from_pair(source, targets, where)
-        return _from_columns(source, where), targets
-    return _from_matrix(source, targets, where)
+    if not isinstance(source, Mapping):
+        return _from_matrix(source, targets, where)
+    if "X" in source and (is_frame(source["X"]) or np.ndim(source["X"]) != 1):
+        return _from_pair(source, targets, where)
+    return _from_columns(source, where), targets
 
 
 def is_frame(source: object) -> bool:
@@ -273,31 +273,31 @@ def _from_pair(source: Mapping[str, Any], targets: Targets, where: str) -> tuple
             others = [key for key in source if key not in ("X", "feature_names")]
             held = f"it holds {', '.join(map(repr, others))}" if others else "it holds only X"
             raise ValueError(f"{where} has no target array {name!r}: {held}")
-        outputs = _outputs(source[name], name, table.num_rows)
-        for called in outputs.column_names:
-            table = table.append_column(called, outputs.column(called))
+        for called, column in _outputs(source[name], name, table.num_rows):
+            table = table.append_column(called, column)
             found.append(called)
     return table, tuple(found)
 
 
-def _outputs(y: object, name: str, n: int) -> pa.Table:
+def _outputs(y: object, name: str, n: int) -> list[tuple[str, pa.Array | pa.ChunkedArray]]:
     """The columns of a target: one of (n,) or (n, 1), q of (n, q), by their own names if they have any."""
     import pyarrow as pa
 
+    who = f"target {name!r}"
     if is_frame(y):
-        frame = to_arrow(y, f"target {name!r}")
+        frame = to_arrow(y, who)
         if frame.num_rows != n:
-            raise ValueError(f"target {name!r} must have one row per row of X ({n}), got {frame.num_rows}")
-        return frame.rename_columns([name]) if frame.num_columns == 1 else frame
-    values = as_real(y, f"target {name!r}")
+            raise ValueError(f"{who} must have one row per row of X ({n}), got {frame.num_rows}")
+        names = [name] if frame.num_columns == 1 else frame.column_names
+        return list(zip(names, frame.columns, strict=True))
+    values = as_real(y, who)
     if values.shape[:1] != (n,) or values.ndim > 2:
         raise ValueError(
-            f"target {name!r} must have one value a row of X ({n}), got shape {values.shape}: "
-            "give both the same rows"
+            f"{who} must have one value a row of X ({n}), got shape {values.shape}: give both the same rows"
         )
     columns = np.ascontiguousarray(values.reshape(n, -1).T, dtype=float)
     names = [name] if len(columns) == 1 else [f"{name}{j}" for j in range(len(columns))]
-    return pa.Table.from_arrays([pa.array(column) for column in columns], names=names)
+    return [(name, pa.array(column)) for name, column in zip(names, columns, strict=True)]
 
 
 def _from_matrix(
