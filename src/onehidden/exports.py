@@ -19,8 +19,6 @@ from onehidden.atomic import write_atomically
 if TYPE_CHECKING:
     from onehidden.network import OneHiddenNet
 
-    Operand = "Tensor | npt.ArrayLike"
-
 __all__ = ["to_latex", "to_onnx", "to_python", "to_sklearn", "to_torch"]
 
 
@@ -65,7 +63,7 @@ def to_onnx(net: OneHiddenNet, path: str | Path) -> None:
     write_atomically(Path(path), model.SerializeToString())
 
 
-def _binary(op: str, reverse: bool = False) -> Callable[[Tensor, Operand], Tensor]:
+def _binary(op: str, reverse: bool = False) -> Callable[[Tensor, Tensor | npt.ArrayLike], Tensor]:
     """An operator of a tensor and another operand, which is the first one in reverse."""
     return lambda one, other: one.graph.add(op, *((other, one) if reverse else (one, other)))
 
