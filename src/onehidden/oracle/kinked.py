@@ -1,4 +1,4 @@
-"""The answer for a piecewise linear box, with everything that lines have shown of it."""
+"""The answer for a piecewise linear box: kinks from lines, fitted, searched again without them, oriented."""
 
 from __future__ import annotations
 

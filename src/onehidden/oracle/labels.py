@@ -1,4 +1,10 @@
-"""The answer for a box of labels: its decision boundary, traced piece by piece, gives units up to scale."""
+"""The answer for a box of labels: its decision boundary, traced piece by piece, gives units up to scale.
+
+On a piece the function is s <N, (u, 1)>, N known and s > 0 not; it is the sum of v_i = w_i (a_i, b_i) over
+the active units, and of c. Pieces that meet in a kink differ by one unit. Two kinks of one unit lie in one
+hyperplane, so their four N span three dimensions only. All scales follow from linear equations, up to one
+common factor.
+"""
 
 from __future__ import annotations
 

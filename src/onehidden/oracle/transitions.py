@@ -1,8 +1,10 @@
 """Smooth units, and powers of ReLU, along a line far away: their transitions are kinks or steps.
 
-From a distance a unit of GELU or softplus is a kink: the gradients on both sides give its row up to a factor,
-and the shape of the transition across the hyperplane gives the factor. A power q of ReLU has a kink in its
-differences of order q - 1. A step (tanh) is inverted: inside it the argument of g is linear in x.
+From a distance R the transition of a unit, of width about 1/|a|, is a point on a line, and those of k units
+lie about R/k apart: every unit is seen alone. One of GELU or softplus is a kink: the gradients on both sides
+give its row up to a factor, and the shape of the transition across the hyperplane gives the factor. A power
+q of ReLU has a kink in its differences of order q - 1. A step (tanh) is inverted: inside it the argument of g
+is linear in x.
 """
 
 from __future__ import annotations
