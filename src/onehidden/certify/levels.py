@@ -69,6 +69,9 @@ PILES = Level(0.001, "ends of y", Stricter.HIGHER, "p-value",
 LINK = Level(7.3, "link", Stricter.LOWER, "deviance over dispersion",
     "the right link is called wrong",
     "the .01 of the law of a deviance with two more rates, each at its bound (a mixture of chi-squares)")
+OTHER_MEAN = Level(0.05, "link", Stricter.LOWER, "share of the rows",
+    "the bands of an answer hold only by the link that was assumed",
+    "as many rows as 95 % bands leave out; decides of laws of the mean that are as likely, 'scale of y', too")
 SKEWNESS = Level(0.01, "skewness", Stricter.HIGHER, "p-value",
     "the mean is called wrong though only the noise is skewed",
     "size 0 to .013 for equal, unequal, t3 and skewed noise, n = 80 to 2000; power at n = 400: a floor "
