@@ -28,7 +28,6 @@ from onehidden.starts.candidate import (
     least_squares_columns,
     refine,
     search_form,
-    unit_columns,
 )
 from onehidden.starts.repair import units_by_cost
 
@@ -118,7 +117,7 @@ class Moves:
         left = y - basis @ (basis.T @ y)
         candidates = self._candidates(planes, some, form, left.reshape(len(left), -1))
         candidates = np.vstack([without, candidates])
-        columns = some.weighted(unit_columns(form, some.Z, candidates[:, :-1], candidates[:, -1]))
+        columns = some.weighted(form.g(some.Z @ candidates[:, :-1].T + candidates[:, -1]))
         columns = columns - basis @ (basis.T @ columns)
         size = np.linalg.norm(columns, axis=0)
         columns = columns / np.where(size > 1e-6 * np.sqrt(some.n), size, np.inf)
