@@ -1,4 +1,4 @@
-"""What the reproductions share: fresh samples, minima of an objective, moments of many samples, processes."""
+"""What the reproductions share: random rows, fresh samples, laws of the inputs, drawings, processes."""
 
 from __future__ import annotations
 
