@@ -104,8 +104,7 @@ def laplace(settings: LaplaceSettings, seed: int) -> Table:
     """Fig. 3 with its controls, then logistic inputs and a rotated A* where the right score decides."""
     d, n, steps, mu, lam = settings.d, settings.n, settings.steps, settings.mu, settings.lam
     seed_of = lambda use: derived_seed(seed, "paper", "gmov-fig3", use)  # noqa: E731
-    rows: list[tuple[object, ...]] = []
-    curves: dict[str, tuple[np.ndarray, list[float]]] = {}
+    rows, curves = [], {}
     X = stream(seed, "paper", "gmov-fig3", "inputs").laplace(size=(n, d))
     plain, turned = (OneHiddenNet(A, np.ones(d)) for A in (np.eye(d), rotation(d, seed_of("teacher"))))
     first = random_rows(1, d, d, seed_of("start"))
@@ -134,8 +133,7 @@ def laplace(settings: LaplaceSettings, seed: int) -> Table:
             rows.append((label, reported, "diverged", f"diverged by step {run.steps[len(path)]}"))
         curves[label] = run.steps[: len(path)], [m.honest_error for m in found]
 
-    sign_score = LaplaceSign()
-    y, yr = plain.predict(X), turned.predict(X)
+    y, yr, sign_score = plain.predict(X), turned.predict(X), LaplaceSign()
     L, printed = ScoreDesigned(mu, lam, sign_score), ScoreDesigned(mu, lam, sign_score, sign=1.0)
     G = ScoreDesigned(mu, lam, None)
     add(PRINTED, printed, (X, y), plain, 0.0)
