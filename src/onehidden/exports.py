@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,12 +18,46 @@ import numpy.typing as npt
 from onehidden.atomic import write_atomically
 
 if TYPE_CHECKING:
+    from onehidden.families import Family
     from onehidden.network import OneHiddenNet
 
 __all__ = ["to_latex", "to_onnx", "to_python", "to_sklearn", "to_torch"]
 
 
-def to_onnx(net: OneHiddenNet, path: str | Path) -> None:
+@dataclass(frozen=True)
+class Predictor:
+    """What a recovery predicts: mean(l + share * clip(N - l, low, high)), l a linear function of x.
+
+    Attributes
+    ----------
+    slope, level : ndarray of shape (d,) or (d, q), and number or (q,)
+        Of l.
+    share, low, high : float, and numbers or (q,)
+        How much of the network N is added to it, and between which bounds; all of it where the share is 1 and
+        the bounds are infinite.
+    family : Family or None
+        Its link leads from the linear predictor to the mean of y.
+    """
+
+    slope: np.ndarray
+    level: Any
+    share: float
+    low: Any
+    high: Any
+    family: Family | None = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether the linear predictor is the network."""
+        return self.share == 1 and bool(np.all(np.isinf([self.low, self.high])))
+
+
+def to_onnx(
+    net: OneHiddenNet,
+    path: str | Path,
+    predictor: Predictor | None = None,
+    feature_names: Sequence[str] | None = None,
+) -> None:
     """Write the network as an ONNX graph in float64, with input ``X`` (n, d) and output ``y``.
 
     Parameters
@@ -31,6 +66,10 @@ def to_onnx(net: OneHiddenNet, path: str | Path) -> None:
         The network.
     path : str or Path
         The file to write. The package ``onnx`` is needed (``pip install 'onehidden[onnx]'``).
+    predictor : Predictor, optional
+        What a recovery makes of the network; ``Recovery.to_onnx`` gives it.
+    feature_names : sequence of str, optional
+        Names of the inputs, kept as the property ``feature_names`` of the model, a JSON list.
     """
     try:
         onnx = importlib.import_module("onnx")
@@ -45,7 +84,14 @@ def to_onnx(net: OneHiddenNet, path: str | Path) -> None:
     out = hidden @ net.output
     if net.has_linear:
         out = out + X @ net.linear
-    graph.add("Add", out, net.intercept, name="y")
+    out = out + net.intercept
+    if predictor is not None:
+        if not predictor.alone:
+            line = X @ predictor.slope + predictor.level
+            added = graph.minimum(graph.maximum(out - line, predictor.low), predictor.high)
+            out = line + predictor.share * added
+        out = out if predictor.family is None else predictor.family.export(graph, out)
+    graph.add("Identity", out, name="y")
     model = helper.make_model(
         helper.make_graph(
             graph.nodes,
@@ -58,7 +104,10 @@ def to_onnx(net: OneHiddenNet, path: str | Path) -> None:
         opset_imports=[helper.make_opsetid("", 17)],
         ir_version=8,  # came with opset 17: old runtimes read it, too
     )
-    helper.set_model_props(model, {"activation": net.activation.name})
+    props = {"activation": net.activation.name}
+    if feature_names is not None:
+        props["feature_names"] = json.dumps(_feature_names(net, feature_names))
+    helper.set_model_props(model, props)
     onnx.checker.check_model(model, full_check=True)
     write_atomically(Path(path), model.SerializeToString())
 
@@ -90,9 +139,10 @@ class Graph:
         return name
 
     def __getattr__(self, name: str) -> Any:
-        """The operators that are one node: relu, abs, sign, exp, log, tanh, sigmoid and maximum."""
+        """The operators that are one node, such as relu, exp, tanh, maximum and divide."""
         operators = ("relu", "abs", "sign", "exp", "log", "tanh", "sigmoid")
-        names = {one: one.capitalize() for one in operators} | {"maximum": "Max"}
+        names = {one: one.capitalize() for one in operators}
+        names |= {"maximum": "Max", "minimum": "Min", "divide": "Div"}
         if name not in names:
             raise AttributeError(f"an ONNX graph of this library has no operator {name}")
         return partial(self.add, names[name])
@@ -232,7 +282,9 @@ def to_sklearn(net: OneHiddenNet) -> Any:
     return model
 
 
-def to_python(net: OneHiddenNet, feature_names: Sequence[str] | None = None) -> str:
+def to_python(
+    net: OneHiddenNet, feature_names: Sequence[str] | None = None, predictor: Predictor | None = None
+) -> str:
     """Python source of a function ``predict(x)`` that needs only the standard library.
 
     Numbers are written so that they read back to the same float64.
@@ -243,6 +295,8 @@ def to_python(net: OneHiddenNet, feature_names: Sequence[str] | None = None) -> 
         The network.
     feature_names : sequence of str, optional
         Names of the inputs.
+    predictor : Predictor, optional
+        What a recovery makes of the network; ``Recovery.to_python`` gives it.
 
     Returns
     -------
@@ -254,6 +308,11 @@ def to_python(net: OneHiddenNet, feature_names: Sequence[str] | None = None) -> 
     outputs, level = net.output.reshape(net.n_hidden, -1), np.atleast_1d(net.intercept)
     size = f"{net.n_hidden} units of {net.n_inputs} inputs"
     size += "" if net.output.ndim == 1 else f", {net.n_outputs} outputs"
+    single = net.output.ndim == 1
+    guard = "" if predictor is None else _predictor_in_python(predictor, single)
+    last = "return y[0]" if single else "return y"
+    if predictor is not None:
+        last = "return mean(mixed(x, y))"
     return f'''"""y = c + <v, x> + sum_i w_i g(<a_i, x> + b_i): {size}."""
 
 import math
@@ -281,8 +340,43 @@ def predict(x):
     for a, b, w in zip(A, B, W):
         unit = g(sum(ai * xi for ai, xi in zip(a, x)) + b)
         y = [yo + wo * unit for yo, wo in zip(y, w)]
-    return {"y[0]" if net.output.ndim == 1 else "y"}
-'''
+    {last}
+{guard}'''
+
+
+def _predictor_in_python(predictor: Predictor, single: bool) -> str:
+    """Source of ``mixed``, the linear predictor, and of ``mean``."""
+    slope = np.asarray(predictor.slope, float).reshape(len(predictor.slope), -1)
+    size = slope.shape[1]
+
+    def listed(values: Any) -> str:
+        found = np.broadcast_to(np.asarray(values, float), (size,)).tolist()
+        return "[" + ", ".join(f"float({str(v)!r})" if math.isinf(v) else repr(v) for v in found) + "]"
+
+    mixed = "    return y\n"
+    if not predictor.alone:
+        mixed = f"""    line = {listed(predictor.level)}
+    for v, xi in zip({slope.tolist()!r}, x):
+        line = [lo + vo * xi for lo, vo in zip(line, v)]
+    low, high = {listed(predictor.low)}, {listed(predictor.high)}
+    return [l + {predictor.share!r} * min(max(o - l, a), b) for o, l, a, b in zip(y, line, low, high)]
+"""
+    family = predictor.family
+    if family is not None and family.coupled:
+        mean = "    odds = [math.exp(t) for t in eta]\n    return [o / (1 + sum(odds)) for o in odds]\n"
+    else:
+        text = "t" if family is None else family.text
+        each = f"[{text} for t in eta]"
+        mean = f"    return {each}{'[0]' if single else ''}\n"
+    return f'''
+
+def mixed(x, y):
+    """The linear predictor: the network's output y beside a penalised linear model."""
+{mixed}
+
+def mean(eta):
+    """The mean of the target at a linear predictor."""
+{mean}'''
 
 
 def to_latex(

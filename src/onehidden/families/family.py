@@ -84,6 +84,15 @@ class Family(ABC):
     def mean(self, eta: Values) -> Values:
         """Return mu at eta."""
 
+    def export(self, o: Any, eta: Any) -> Any:
+        """Return mu at eta by the operators of an export, such as ``exports.Graph`` has; eta itself here."""
+        return eta
+
+    @property
+    def text(self) -> str:
+        """The mean of one output as an expression of Python's ``math`` in t; eta itself here."""
+        return "t"
+
     @abstractmethod
     def slope(self, eta: Values) -> Blocks:
         """Return d mu / d eta."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from scipy.special import erfcx, expit, log_expit, log_ndtr, ndtri
 
 Curve = Callable[[np.ndarray], np.ndarray]
+Export = Callable[[Any, Any], Any]  # of operators such as ``exports.Graph`` has, and of a value
 LIMIT = 700.0  # e^700 = 10^304: beyond it doubles overflow
 
 
@@ -22,24 +24,32 @@ LIMIT = 700.0  # e^700 = 10^304: beyond it doubles overflow
 class PositiveLink:
     """A mean above zero: log(mu) and d log(mu) / d eta at eta, and eta of mu.
 
+    ``graph(operators, t)`` is the mean for an export, ``text`` an expression of Python's ``math`` in t.
     ``half_line`` says that eta must be above zero: a row below has no likelihood.
     """
 
     log_mean: Curve
     growth: Curve
     unlink: Curve
+    graph: Export
+    text: str
     half_line: bool = False
 
 
 @dataclass(frozen=True)
 class ShareLink:
-    """A mean between zero and one: log(p), log(1 - p), d log(p) / d eta, -d log(1 - p) / d eta, eta of p."""
+    """A mean between zero and one: log(p), log(1 - p), d log(p) / d eta, -d log(1 - p) / d eta, eta of p.
+
+    ``graph`` and ``text`` are as for a mean above zero.
+    """
 
     log_share: Curve
     log_rest: Curve
     rise: Curve
     fall: Curve
     unlink: Curve
+    graph: Export
+    text: str
 
 
 def exponential(t: Float[np.ndarray, "*rows"]) -> Float[np.ndarray, "*rows"]:
@@ -92,19 +102,30 @@ def _log_log_rise(eta: np.ndarray) -> np.ndarray:
 
 
 POSITIVE = {
-    "log": PositiveLink(lambda eta: np.clip(eta, -LIMIT, LIMIT), np.ones_like, np.log),
+    "log": PositiveLink(
+        lambda eta: np.clip(eta, -LIMIT, LIMIT), np.ones_like, np.log, lambda o, t: o.exp(t), "math.exp(t)"
+    ),
     "softplus": PositiveLink(
         lambda eta: np.log(softplus(eta)),
         lambda eta: expit(np.maximum(eta, -LIMIT)) / softplus(eta),
         lambda mu: mu + np.log(-np.expm1(-mu)),
+        lambda o, t: o.relu(t) + o.log(1.0 + o.exp(-o.abs(t))),
+        "max(t, 0.0) + math.log1p(math.exp(-abs(t)))",
     ),
     "identity": PositiveLink(
-        lambda eta: np.log(_above_zero(eta)), lambda eta: 1 / _above_zero(eta), lambda mu: mu, half_line=True
+        lambda eta: np.log(_above_zero(eta)),
+        lambda eta: 1 / _above_zero(eta),
+        lambda mu: mu,
+        lambda o, t: o.maximum(t, 1e-10),
+        "max(t, 1e-10)",
+        half_line=True,
     ),
     "inverse": PositiveLink(
         lambda eta: -np.log(_above_zero(eta)),
         lambda eta: -1 / _above_zero(eta),
         np.reciprocal,
+        lambda o, t: o.exp(-o.log(o.maximum(t, 1e-10))),
+        "1 / max(t, 1e-10)",
         half_line=True,
     ),
 }
@@ -115,9 +136,17 @@ SHARE = {
         lambda eta: expit(-eta),
         expit,
         lambda p: np.log(p) - np.log1p(-p),
+        lambda o, t: o.sigmoid(t),
+        "1 / (1 + math.exp(-t)) if t > 0 else math.exp(t) / (1 + math.exp(t))",
     ),
     "probit": ShareLink(
-        log_ndtr, lambda eta: log_ndtr(-eta), _normal_rise, lambda eta: _normal_rise(-eta), ndtri
+        log_ndtr,
+        lambda eta: log_ndtr(-eta),
+        _normal_rise,
+        lambda eta: _normal_rise(-eta),
+        ndtri,
+        lambda o, t: 0.5 + 0.5 * o.erf(0.5**0.5 * t),
+        "math.erfc(-t / 2**0.5) / 2",
     ),
     "cloglog": ShareLink(
         lambda eta: np.log(-np.expm1(-exponential(eta))),
@@ -125,5 +154,7 @@ SHARE = {
         _log_log_rise,
         exponential,
         lambda p: np.log(-np.log1p(-p)),
+        lambda o, t: 1.0 - o.exp(-o.exp(t)),
+        "-math.expm1(-math.exp(t))",
     ),
 }

@@ -30,6 +30,13 @@ class PositiveMean(Family):
     def mean(self, eta: Values) -> Values:
         return exponential(self._link.log_mean(eta))
 
+    def export(self, o: Any, eta: Any) -> Any:
+        return self._link.graph(o, eta)
+
+    @property
+    def text(self) -> str:
+        return self._link.text
+
     def slope(self, eta: Values) -> Values:
         return self.mean(eta) * self._link.growth(eta)
 

@@ -47,6 +47,13 @@ class Bernoulli(WholeNumbers):
     def mean(self, eta: Values) -> Values:
         return np.exp(self._link.log_share(eta))
 
+    def export(self, o: Any, eta: Any) -> Any:
+        return self._link.graph(o, eta)
+
+    @property
+    def text(self) -> str:
+        return self._link.text
+
     def slope(self, eta: Values) -> Values:
         return self.mean(eta) * self._link.rise(eta)
 
@@ -129,6 +136,8 @@ class FlippedLabels(Bernoulli):
             lambda eta: slope(eta) / mean(eta),
             lambda eta: slope(eta) / (1 - mean(eta)),
             lambda mu: plain.unlink(np.clip((mu - self.low) / width, 1e-6, 1 - 1e-6)),
+            lambda o, t: self.low + width * plain.graph(o, t),
+            f"{self.low!r} + {width!r} * ({plain.text})",
         )
 
     def with_rates(self, y: Values, eta: Values, weight: PerRow = None) -> tuple[FlippedLabels, Values]:
@@ -221,6 +230,14 @@ class Softmax(Family):
 
     def mean(self, eta: Scores) -> Scores:
         return self.probabilities(eta)[:, 1:]
+
+    def export(self, o: Any, eta: Any) -> Any:
+        odds = o.exp(eta)
+        return o.divide(odds, 1.0 + odds @ np.ones((self.outputs, self.outputs)))
+
+    @property
+    def text(self) -> str:
+        return ""  # the mean of an output depends on all outputs of its row
 
     def slope(self, eta: Scores) -> Float[np.ndarray, "n m m"]:
         """Return d mu / d eta, which is the variance: the link is the natural one."""

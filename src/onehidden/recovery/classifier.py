@@ -25,6 +25,7 @@ from onehidden.recovery.estimating import (
     varying_columns,
     with_all_columns,
 )
+from onehidden.recovery.prediction import linear_predictor
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import most_units, recover_sample
 from onehidden.refused import Refused
@@ -166,9 +167,9 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
         """
         check_is_fitted(self)
         matrix = validated(self, X, dtype=np.float64, reset=False)
-        if self.network_ is None:
+        if self.recovery_ is None:
             return self.plain_.decision_function(matrix)
-        eta = self.network_.predict(matrix)
+        eta = linear_predictor(self.recovery_, matrix)
         return eta if eta.ndim == 1 else np.column_stack([np.zeros(len(eta)), eta])
 
     def predict_proba(self, X: npt.ArrayLike) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from onehidden.checks import About, at_least
 from onehidden.data.arrays import varying
 from onehidden.fit.rounding import DEPENDENT
 from onehidden.network import OneHiddenNet
-from onehidden.options import Options, of_estimator
+from onehidden.options import Options, estimator_name, of_estimator
 from onehidden.recovery.line import Affine, measures, ridge_line
 from onehidden.recovery.prediction import Prediction
 from onehidden.recovery.record import Recovery
@@ -110,6 +110,24 @@ def canonical_rows(
     place = by_row[first[rows] + np.minimum(copy, copies[rows] - 1)]
     inputs, target = np.ascontiguousarray(table[:, :d]), np.ascontiguousarray(table[:, d:])
     return WeightedSample(inputs, target[:, 0] if y.ndim == 1 else target, weight, bool(repeated), place)
+
+
+def fitted_estimator(record: Recovery) -> Any:
+    """A regressor, or of labels a classifier, that predicts as a recovery does."""
+    from onehidden.recovery.classifier import OneHiddenClassifier
+    from onehidden.recovery.estimator import OneHiddenRegressor
+
+    kind = OneHiddenClassifier if record.classes else OneHiddenRegressor
+    names = kind._get_param_names()
+    asked = {estimator_name(one): record.options.get(one.name) for one in fields(Options)}
+    model: Any = kind(**{name: value for name, value in asked.items() if name in names and value is not None})
+    model.recovery_, model.network_ = record, record.network
+    model.n_features_in_ = record.network.n_inputs
+    if list(record.feature_names) != [f"x{j}" for j in range(record.network.n_inputs)]:
+        model.feature_names_in_ = np.array(record.feature_names, dtype=object)
+    if record.classes:
+        model.classes_, model.plain_ = np.array(record.classes), None
+    return model
 
 
 def varying_columns(X: np.ndarray) -> np.ndarray:

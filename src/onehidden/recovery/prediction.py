@@ -113,6 +113,18 @@ def linearised(
     return units + network.intercept + X @ network.linear + instead(X)
 
 
+def with_linear_units_as_one(network: OneHiddenNet, linear: tuple[int, ...], instead: Affine) -> OneHiddenNet:
+    """The network of ``linearised``: some units replaced by a linear part; one stays, without an output."""
+    kept = np.setdiff1d(np.arange(network.n_hidden), linear)
+    output = network.output.copy()
+    output[list(linear)] = 0.0
+    kept = kept if len(kept) else np.array([0])
+    return OneHiddenNet(
+        network.weights[kept], output[kept], network.bias[kept], network.intercept + instead.level,
+        network.activation, network.linear + instead.slope,
+    )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class InputTest:
     """Tests, one per input, that no unit and no linear part uses it.

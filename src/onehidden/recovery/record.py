@@ -15,6 +15,7 @@ from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.units import UnitVerdict
 from onehidden.checks import Check
 from onehidden.data.table import Table
+from onehidden.exports import Predictor, to_onnx, to_python
 from onehidden.families import Family
 from onehidden.network import OneHiddenNet
 from onehidden.recovery.prediction import (
@@ -29,6 +30,7 @@ from onehidden.recovery.prediction import (
     mean_of,
     mean_slopes,
     prediction_interval,
+    with_linear_units_as_one,
 )
 from onehidden.run import TraceRecord
 
@@ -317,6 +319,51 @@ class Recovery:
         True
         """
         return derived(self, quantity, level)
+
+    def to_onnx(self, path: str | Path) -> None:
+        """Write what ``predict`` computes as an ONNX graph in float64; ``network.to_onnx`` is the network.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write. The package ``onnx`` is needed (``pip install 'onehidden[onnx]'``).
+        """
+        net, predictor = self._predictor()
+        to_onnx(net, path, predictor, self.feature_names)
+
+    def to_python(self) -> str:
+        """Write what ``predict`` computes as Python source that needs only the standard library.
+
+        Returns
+        -------
+        str
+            The source of a module with a function ``predict(x)`` of one row.
+        """
+        net, predictor = self._predictor()
+        return to_python(net, self.feature_names, predictor)
+
+    def to_sklearn(self) -> Any:
+        """Make a fitted scikit-learn estimator that predicts as ``predict`` does.
+
+        Returns
+        -------
+        OneHiddenRegressor or OneHiddenClassifier
+            The estimator, with the names of the inputs.
+        """
+        from onehidden.recovery.estimating import fitted_estimator
+
+        return fitted_estimator(self)
+
+    def _predictor(self) -> tuple[OneHiddenNet, Predictor]:
+        """The network, weakly supported units replaced, and what predictions make of it."""
+        guard, net = self.prediction, self.network
+        if guard is None:
+            nothing = np.zeros_like(net.linear), np.zeros_like(net.intercept)
+            return net, Predictor(*nothing, 1.0, -np.inf, np.inf, self.family)
+        if guard.linear and guard.share > 0:
+            net = with_linear_units_as_one(net, guard.linear, guard.instead)
+        line = guard.line
+        return net, Predictor(line.slope, line.level, guard.share, guard.low, guard.high, self.family)
 
     def summary(self) -> str:
         """Write the answer as a table: the verdict, the formula, the fit, and every unit with its errors.
