@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,20 @@ import numpy.typing as npt
 from onehidden.atomic import write_atomically
 
 if TYPE_CHECKING:
-    from onehidden.families import Family
     from onehidden.network import OneHiddenNet
 
 __all__ = ["to_latex", "to_onnx", "to_python", "to_sklearn", "to_torch"]
+
+
+class MeanOfFamily(Protocol):
+    """What an export needs of a family: the mean of y at a linear predictor."""
+
+    coupled: ClassVar[bool]
+
+    @property
+    def text(self) -> str: ...
+
+    def export(self, o: Any, eta: Any) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,7 @@ class Predictor:
     share, low, high : float, and numbers or (q,)
         How much of the network N is added to it, and between which bounds; all of it where the share is 1 and
         the bounds are infinite.
-    family : Family or None
+    family : MeanOfFamily or None
         Its link leads from the linear predictor to the mean of y.
     """
 
@@ -44,7 +54,7 @@ class Predictor:
     share: float
     low: Any
     high: Any
-    family: Family | None = None
+    family: MeanOfFamily | None = None
 
     @property
     def alone(self) -> bool:
