@@ -186,7 +186,7 @@ def test_mean_slopes_do_not_change_with_the_orientation_of_units():
     r = oh.recover(X, y, 2, linear=True, start="random")
     expected = [0.5, 0.0, -1.0] + truth.weights.T @ truth.output / 2
     mean = r.mean_slopes
-    assert np.all(np.abs(mean.slope - expected) < 4 * mean.error)
+    assert np.all(np.abs(mean.estimate - expected) < 4 * mean.error)
     assert np.all(mean.error < 0.1)
     # Errors against those of a fit without orientations: y on |units|, the inputs and a constant.
     net = r.network

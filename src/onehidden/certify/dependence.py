@@ -129,6 +129,7 @@ class RowsInOrder:
         self._parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
     def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> RowsInOrder:
+        assert row is not None
         kept = _in_runs(row, self.n, self.most)
         if kept.any():
             root = 1.0 if weight is None else np.sqrt(weight[kept])[:, None]

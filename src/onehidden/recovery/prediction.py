@@ -159,21 +159,6 @@ class MarginalEffects:
 
 
 @dataclass(frozen=True)
-class MeanSlopes:
-    """Slopes of a network with a linear part that no orientation of its units changes.
-
-    Attributes
-    ----------
-    slope, error : ndarray of shape (d,) or (d, q)
-        v + ½ Σ w_i a_i for ReLU, the mean of the gradients far out in any direction and in the opposite one,
-        and their standard errors.
-    """
-
-    slope: Float[np.ndarray, "d ..."]
-    error: Float[np.ndarray, "d ..."]
-
-
-@dataclass(frozen=True)
 class Derived:
     """A quantity computed from a network, with its error by the delta method.
 
@@ -369,24 +354,20 @@ def input_test(record: Recovery) -> InputTest:
     return InputTest(*(np.array(column) for column in zip(*found, strict=True)))
 
 
-def mean_slopes(record: Recovery) -> MeanSlopes | None:
-    """v + h_1 sum_i w_i a_i, h_1 the slope of g that a reversal changes, with errors of the delta method."""
-    net, part = record.network, record.network.activation.orientation_part
+def mean_slopes(record: Recovery, level: float = 0.95) -> Derived | None:
+    """v + h_1 sum_i w_i a_i, h_1 the slope of g that a reversal changes; see ``Recovery.mean_slopes``."""
+    part = record.network.activation.orientation_part
     if record.standard_errors.linear is None or len(part) != 2:
         return None
-    slope = net.linear + part[1] * net.weights.T @ net.output
-    if record.covariance is None:
-        return MeanSlopes(slope, np.full(slope.shape, np.inf))
-    fitted, output = Fitted.of(record), net.output.reshape(net.n_hidden, -1)
-    form = fitted.form
-    weights, of_output, _, linear, _ = form.places()
-    assert linear is not None
-    J = np.zeros((form.d, form.q, form.size))
-    for j, o in np.ndindex(form.d, form.q):
-        J[j, o, weights.start + np.arange(form.k) * form.d + j] = part[1] * output[:, o]
-        J[j, o, of_output.start + np.arange(form.k) * form.q + o] = part[1] * net.weights[:, j]
-        J[j, o, linear.start + j * form.q + o] = 1.0
-    return MeanSlopes(slope, np.sqrt(np.sum((J @ fitted.factor) ** 2, axis=2)).reshape(slope.shape))
+
+    def slopes(net: OneHiddenNet) -> Float[np.ndarray, "d ..."]:
+        return net.linear + part[1] * net.weights.T @ net.output
+
+    if record.covariance is not None:
+        return derived(record, slopes, level)
+    found = slopes(record.network)
+    unknown = np.full(found.shape, np.inf)
+    return Derived(found, unknown, -unknown, unknown, level)
 
 
 @in_double

@@ -22,7 +22,6 @@ from onehidden.recovery.prediction import (
     Derived,
     InputTest,
     MarginalEffects,
-    MeanSlopes,
     Prediction,
     derived,
     input_test,
@@ -185,7 +184,7 @@ class Recovery:
         )
 
     @property
-    def mean_slopes(self) -> MeanSlopes | None:
+    def mean_slopes(self) -> Derived | None:
         """Slopes v + ½ Σ w_i a_i with standard errors, which no choice of orientations of the units changes.
 
         None without a free linear part, or where the orientation of units is no convention beside it.

@@ -62,7 +62,7 @@ class Subject:
             found += [("linear", self.net.linear, errors)]
         if mean is not None:
             shape = self.net.n_inputs, -1
-            found += [("mean slope", mean.slope.reshape(shape)[:, 0], mean.error.reshape(shape)[:, 0])]
+            found += [("mean slope", mean.estimate.reshape(shape)[:, 0], mean.error.reshape(shape)[:, 0])]
         return [
             (f"{label} {name}", float(value), float(error))
             for label, values, its in found

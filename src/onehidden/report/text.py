@@ -166,7 +166,7 @@ def rows(recovery: Recovered) -> list[Row]:
         for j, name in enumerate(subject.names):
             add_each("linear", f"linear {name}", (j,))
     if (mean := subject.get("mean_slopes")) is not None:
-        values, its = (np.asarray(one).reshape(-1) for one in (mean.slope, mean.error))
+        values, its = (np.asarray(one).reshape(-1) for one in (mean.estimate, mean.error))
         labels = [
             f"mean slope {name}" + ("" if single else f" of {output}")
             for name in subject.names
