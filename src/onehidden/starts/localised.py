@@ -146,18 +146,20 @@ def localised_start(
     Refused
         Where the moments do not determine the units.
     """
-    X, y, weight = checked_samples(X, y, weight)
-    chosen, most = tuple(sorted(set(orders))), min(X.shape[1], LARGEST_SIDE)
+    samples: np.ndarray
+    samples, target, counts = checked_samples(X, y, weight)
+    d = samples.shape[1]
+    chosen, most = tuple(sorted(set(orders))), min(d, LARGEST_SIDE)
     if not 1 <= hidden <= most:
         raise Refused(
-            f"hidden = {hidden} is outside 1 … {most}: the tensors of {X.shape[1]} inputs show no more "
+            f"hidden = {hidden} is outside 1 … {most}: the tensors of {d} inputs show no more "
             f"directions, and none beyond {LARGEST_SIDE} are decomposed; use start='wide'"
         )
     if not chosen or not set(chosen) <= {2, 3, 4}:
         raise ValueError(f"orders must be among 2, 3 and 4, got {tuple(orders)}")
-    law = fit_mixture(X, weight, seed) if law is None else as_mixture(law)
-    if law.n_inputs != X.shape[1]:
-        raise ValueError(f"the mixture is one of {law.n_inputs} inputs, but X has {X.shape[1]} columns")
+    law = fit_mixture(samples, counts, seed) if law is None else as_mixture(law)
+    if law.n_inputs != d:
+        raise ValueError(f"the mixture is one of {law.n_inputs} inputs, but X has {d} columns")
     if len(law.weights) < 2:
         raise Refused(
             "the input law is one Gaussian component, whose localised moments are the ordinary ones: use "
@@ -167,7 +169,7 @@ def localised_start(
     # one variance a tensor is enough.
     inverse = np.linalg.inv(np.linalg.cholesky(np.tensordot(law.weights, law.covs, axes=1)))
     inside = GaussianMixture(law.weights, law.means @ inverse.T, inverse @ law.covs @ inverse.T)
-    basis, moments = moments_in_reach(X @ inverse.T, y, weight, inside, hidden, chosen)
+    basis, moments = moments_in_reach(samples @ inverse.T, target, counts, inside, hidden, chosen)
     signals = {(c, m): one.signal(m) for c, one in moments.items() for m in one.orders}
     used = tuple(sorted(key for key, z in signals.items() if z >= SIGNAL))
     tensors = [moments[c][m] for c, m in used]

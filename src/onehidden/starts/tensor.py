@@ -144,11 +144,12 @@ def _checked(
     weight: npt.ArrayLike | None,
 ) -> Rows:
     """Return the rows that count."""
-    X, y, counts = checked_samples(X, y, weight)
+    samples: np.ndarray
+    samples, target, counts = checked_samples(X, y, weight)
     if counts is not None and np.any(counts == 0):
         kept = counts > 0
-        X, y, counts = X[kept], y[kept], counts[kept] / np.mean(counts[kept])
-    n, d = X.shape
+        samples, target, counts = samples[kept], target[kept], counts[kept] / np.mean(counts[kept])
+    n, d = samples.shape
     if not 1 <= hidden <= d:
         raise Refused(
             f"hidden = {hidden} is outside 1 … d: the rank of T_2, which bounds what can be seen, is at most "
@@ -164,7 +165,7 @@ def _checked(
             f"activation {g.name} has no usable order: its moments of order 3 and more vanish, and order 2 "
             "alone does not determine the units"
         )
-    return Rows(X, y, score, counts)
+    return Rows(samples, target, score, counts)
 
 
 def _check_rank(span: Subspace, n: float) -> None:
