@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 from jaxtyping import Float
@@ -45,10 +45,8 @@ class Moves:
     pairs : int
         Pairs of units moved at most, the cheapest first.
     work : float
-        Operations of the descents at most; with fewer, the moves that promise most.
-    promising : float
-        Deviance, in parameters of the network, by which a move may be behind before its descent where all
-        descents together are too much work.
+        Operations of the descents at most. Where they allow fewer than all, the units that are missed least
+        are moved, and of twice as many moves those that promise most are taken.
     quantiles : tuple of float
         Where kinks of candidates lie along a direction.
     lengths : tuple of float
@@ -61,8 +59,7 @@ class Moves:
 
     each: int = 3
     pairs: int = 10
-    work: float = 0.2 * NOMINAL
-    promising: float = 4.0
+    work: float = 0.5 * NOMINAL
     quantiles: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
     lengths: tuple[float, ...] = (0.7, 2.0)
     factors: tuple[float, ...] = (0.2, 5.0, 50.0)
@@ -72,15 +69,12 @@ class Moves:
         """Minima that the moves of a network, in x, lead to, after the final optimisation."""
         seen = problem.at(network)
         form, inner = search_form(seen), seen.search_coordinates.inward(network)
-        planes = np.column_stack([inner.weights, inner.bias])
-        moved = list(self._moved(planes, seen, form))
-        losses = [completed_loss(seen, form, one[:, :-1], one[:, -1]) for one in moved]
-        own = completed_loss(seen, form, inner.weights, inner.bias)
-        ranked, found = np.argsort(losses, kind="stable"), []
-        most = int(self.work / descent_work(problem))
-        for number in ranked if len(ranked) <= most else ranked[:most]:
-            far = seen.excess_deviance(own, losses[number]) > self.promising * problem.form.freedom
-            if run.expired() or (far and len(ranked) > most):
+        some = seen.take(_spread(seen.n, self.rows)) if seen.n > self.rows else seen
+        most, found = int(self.work / descent_work(problem)), list[Optimum]()
+        moved = list(islice(self._moved(np.column_stack([inner.weights, inner.bias]), some, form), 2 * most))
+        losses = [completed_loss(some, form, one[:, :-1], one[:, -1]) for one in moved]
+        for number in np.argsort(losses, kind="stable")[:most]:
+            if run.expired():
                 break
             theta = complete(seen, form, moved[number][:, :-1], moved[number][:, -1])
             near = refine(seen, form, theta, run.at("move", int(number)), "move")
@@ -111,16 +105,15 @@ class Moves:
         self, planes: Planes, problem: Problem, form: Parametrisation, without: Planes, count: int
     ) -> Sequence[Float[np.ndarray, " e"]]:
         """The units that explain most of what these leave, unlike each other and those of ``without``."""
-        some = problem.take(_spread(problem.n, self.rows)) if problem.n > self.rows else problem
-        basis = np.linalg.qr(least_squares_columns(some, form, planes[:, :-1], planes[:, -1]))[0]
-        y = some.weighted(some.y)
+        basis = np.linalg.qr(least_squares_columns(problem, form, planes[:, :-1], planes[:, -1]))[0]
+        y = problem.weighted(problem.y)
         left = y - basis @ (basis.T @ y)
-        candidates = self._candidates(planes, some, form, left.reshape(len(left), -1))
+        candidates = self._candidates(planes, problem, form, left.reshape(len(left), -1))
         candidates = np.vstack([without, candidates])
-        columns = some.weighted(form.g(some.Z @ candidates[:, :-1].T + candidates[:, -1]))
+        columns = problem.weighted(form.g(problem.Z @ candidates[:, :-1].T + candidates[:, -1]))
         columns = columns - basis @ (basis.T @ columns)
         size = np.linalg.norm(columns, axis=0)
-        columns = columns / np.where(size > 1e-6 * np.sqrt(some.n), size, np.inf)
+        columns = columns / np.where(size > 1e-6 * np.sqrt(problem.n), size, np.inf)
         gain = np.sum((columns.T @ left).reshape(columns.shape[1], -1) ** 2, axis=1)
         chosen: list[int] = []
         alike = list(range(len(without)))
