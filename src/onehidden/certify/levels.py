@@ -91,7 +91,7 @@ LINEAR = Level(0.001, "linear function", Stricter.LOWER, "p-value",
     "a linear function, or nothing at all, is taken for a unit", "0 of 360 samples of pure noise")
 RIVAL = Level(0.01, "other minimum", Stricter.LOWER, "p-value of twice a difference of log likelihoods",
     "the true network is ruled out as a rival of a wrong one; decides orientations and activations, too",
-    "MEASURED")
+    "ruled out: 2 of 63 true minima where a wrong one was lower (Vuong's test: 9), .37 of wrong ones (.31)")
 LIKELIHOOD = Level(6.0, "activation", Stricter.HIGHER, "n log(loss)",
     "two answers of the same size are distinguished by chance",
     "a likelihood ratio of e^3; two standard deviations of the difference between two good minima")

@@ -3,7 +3,8 @@
 The question is whether another network could be the true one, given these rows. Each network says what the
 noise would be if it were: its residuals, with a spread and tails estimated for it alone. A network that is
 wrong on a few rows has noise with tails there, which costs it likelihood; where the noise is large, losses
-count for little. A sum of squares shows neither.
+count for little. A sum of squares shows neither. A residual r of leverage h is taken as r / √(1 - h), of the
+spread of the noise; with r / (1 - h) one row of leverage near one decides against the network that has it.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class OwnLikelihood:
         assert isinstance(fit, InMemoryLeastSquares)
         tangent, residual = Tangent.of_network(fit, theta), fit.residuals(theta)
         if problem.family is None:
-            residual = residual / (1 - tangent.leverages())
+            residual = residual / np.sqrt(1 - tangent.leverages())
         return cls._made(problem, network, residual, tangent.rank)
 
     @classmethod
@@ -59,7 +60,7 @@ class OwnLikelihood:
         """That of the best linear function."""
         design, left = linear_fit(problem)
         tangent = Tangent.of(design, len(left))
-        left = left / (1 - tangent.leverages())[:, None]
+        left = left / np.sqrt(1 - tangent.leverages())[:, None]
         return cls._made(problem, linear_network(problem), left, tangent.rank * left.shape[1])
 
     @classmethod
