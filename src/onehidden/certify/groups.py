@@ -51,6 +51,7 @@ class GroupScatter(Summed):
     @in_double
     def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> GroupScatter:
         """Add rows."""
+        assert row is not None
         q, at = self._form.q, 0
         for r, J in jacobian_pieces(self._form, self._theta, Z, y, weight, self._piece):
             rows = len(r) // q

@@ -284,6 +284,7 @@ class SignsByGroup:
     @in_double
     def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> SignsByGroup:
         """Add rows, which their numbers name."""
+        assert row is not None
         own, at = np.repeat(self._groups[row], self._fit.form.q), 0
         for block in self._fit.blocks(Z, y, weight):
             part = own[at : at + len(block.r)]

@@ -140,9 +140,13 @@ class Samples:
         weight = self.row_weight
         return np.full(len(self.y), 1 / len(self.y)) if weight is None else weight / weight.sum()
 
-    @cached_property
+    @property
     def rounding(self) -> Rounding:
         """Precision of y."""
+        return self._rounding
+
+    @cached_property
+    def _rounding(self) -> Rounding:
         spread = np.sqrt(self.share @ (self.y - self.share @ self.y) ** 2)
         largest = np.max(np.abs(self.y), axis=0)
         found = rounding_of(*least_precise(largest, spread), self.precision)

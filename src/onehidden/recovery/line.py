@@ -131,15 +131,15 @@ def _scored(
     offset: Float[np.ndarray, "n ..."],
     family: Family,
     strength: float,
-    theta: Float[np.ndarray, "p ..."] | None,
+    begin: Float[np.ndarray, "p ..."] | None,
     most_steps: int = 30,
 ) -> Float[np.ndarray, "p ..."]:
     """Coefficients by Fisher scoring, the last of them, the level, without penalty; steps are halved."""
     p, tail = Z.shape[1], y.shape[1:]
     q = int(np.prod(tail))
     penalty = strength * np.append(np.ones(p - 1), 1e-9)
-    if theta is None:
-        theta = np.zeros((p, *tail))
+    theta = np.zeros((p, *tail)) if begin is None else begin
+    if begin is None:
         theta[-1] = family.start(y, weight) - np.average(offset, axis=0, weights=weight)
 
     def value(at: Float[np.ndarray, "p ..."]) -> float:
