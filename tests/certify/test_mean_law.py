@@ -99,6 +99,16 @@ def test_a_rival_link_is_named_and_the_right_one_certified():
     assert oh.recover(X, y, 1, family="gamma", link="identity").status.certified
 
 
+def test_counts_that_spread_more_are_certified_with_robust_errors_and_told():
+    rng, X, eta = drawn(9, 600, 1.2, 0.6)
+    y = rng.poisson(np.exp(eta) * rng.gamma(2, 0.5, 600))
+    r = oh.recover(X, y, 1, family="poisson")
+    assert r.status.certified, r.message
+    assert "y spreads more than the poisson family says" in r.message
+    plain = oh.recover(X, y, 1, family="poisson", errors="classical")
+    assert r.standard_errors.output[0] > 1.3 * plain.standard_errors.output[0]
+
+
 def test_another_scale_of_y_is_named_and_the_right_one_certified():
     rng, X, f = drawn(7, 400, 2.0, 1.5)
     noise = rng.standard_normal(400)

@@ -144,7 +144,8 @@ def certify(
         band_freedom=float("nan") if grouped is None else _band_freedom(local, grouped),
     )
     if not exact:
-        return certificate
+        spread = [one for one in of_family if given.family is not None and one.evaluated and not one.passed]
+        return certificate.with_remark(spread[0].advice) if spread else certificate
     certificate = certificate.with_undetermined(_steps(local)).with_checks(*_lattice_checks(local))
     return with_equivalent_sets(certificate, problem)
 

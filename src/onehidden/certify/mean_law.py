@@ -19,7 +19,7 @@ from scipy.special import bdtrc, chdtrc, stdtr
 from onehidden.certify import levels
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.local_fit import LocalFit
-from onehidden.checks import About, Check, at_least
+from onehidden.checks import About, Check, at_least, not_evaluated
 from onehidden.families import Bernoulli, Family
 from onehidden.families.shares import FlippedLabels
 from onehidden.fit.final import TO_COMPARE, Optimum, optimise
@@ -28,21 +28,28 @@ from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
+from onehidden.starts.candidate import descent_work
 
 # A name, the deviance by which it is better than the answer, and its mean of y at the rows.
 Law = tuple[str, float, Float[np.ndarray, "n ..."]]
 
 
-def compare_mean_laws(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
+def compare_mean_laws(
+    certificate: Certificate, problem: Problem, run: Run, operations: float = 2e10
+) -> Certificate:
     """Compare the assumed link, or the scale of y, with others, and 0/1 labels with labels that flip.
 
     Each is fitted with as many units, from the answer's mean. One that explains the rows better by
     ``levels.LINK`` fails the check, and so does one as likely whose mean leaves the answer's bands; others
-    that the data do not tell apart are reported.
+    that the data do not tell apart are reported. A descent of more ``operations`` is not worth its time.
     """
     family, level = problem.family, levels.LINK.value
     if family is not None and family.coupled:
         return certificate
+    name, assumed = ("scale of y", "y") if family is None else ("link", f"the {family.link} link")
+    if descent_work(problem) > operations:
+        reason = "other laws of the mean were not fitted: each would take as long as the answer itself"
+        return certificate.with_comparisons([not_evaluated(name, level, reason)])
     laws = _scales_of_y if family is None else _links
     ties, ahead, best = [], [], -np.inf
     for label, gain, mean in laws(certificate, problem, run):
@@ -58,7 +65,6 @@ def compare_mean_laws(certificate: Certificate, problem: Problem, run: Run) -> C
             ties.append(label)
     if best == -np.inf:
         return certificate
-    name, assumed = ("scale of y", "y") if family is None else ("link", f"the {family.link} link")
     advice = f"deviance by which another law of the mean than that of {assumed} explains these rows better"
     advice += f": {', '.join(ahead)}" if ahead else ""
     certificate = certificate.with_comparisons([Check(name, best, level, not ahead, advice, About.MEAN)])
