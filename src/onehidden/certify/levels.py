@@ -100,7 +100,8 @@ ORIENTATION = Level(0.001, "orientation", Stricter.LOWER, "p-value",
 ORIENTATION_SEARCH = Level(30.0, "orientation", Stricter.HIGHER, "chi-square above the best",
     "an orientation that fits is not tried")
 FACING = Level(3.0, "orientation beside a linear part", Stricter.HIGHER, "standard errors",
-    "the errors of a linear part do not cover the other orientation of a unit that noise may reverse")
+    "the errors of a linear part do not cover the other orientation of a unit that noise may reverse",
+    "intervals of a linear part cover .976 at 300 rows, where 11 of 241 answers have a unit reversed")
 OUTPUT = Level(2.0, "weakest unit", Stricter.HIGHER, "standard errors",
     "the output of a unit is not distinguished from zero; with fewer its size is not known to a half")
 SAME_UNIT = Level(8.0, "(units that two fits share)", Stricter.LOWER, "times the shift by noise, squared",
