@@ -61,9 +61,10 @@ def main(quick: bool) -> list[str]:
     import os
 
     runs = int(os.environ.get("BENCH_RUNS") or (30 if quick else 600))
+    answers = _lanes.run(answer, [(seed,) for seed in range(runs // 4)], lambda cell: None)
     cells = [(seed, "gaussian") for seed in range(runs)] + [(seed, "family") for seed in range(runs // 3)]
     rows = _lanes.run(trial, cells, lambda cell: cell[1])
-    lines = []
+    lines = [*outcomes(answers), ""]
     for kind in ("gaussian", "family"):
         mine = [row for (_, k), row in zip(cells, rows, strict=True) if k == kind and "broke" not in row]
         lines += [
@@ -157,6 +158,40 @@ def trial(seed: int, kind: str) -> dict[str, object]:
     compared = [one for one in others if differing(one)] if right else [true]
     against = [measures(problem, best, one, differing(one)) for one in compared]
     return row | {"state": "right" if right else "wrong", "near": near, "against": against}
+
+
+@in_double
+def answer(seed: int) -> dict[str, object]:
+    """One recovery with noise: its status, and whether its units are those reached from the truth."""
+    draw = np.random.default_rng([STREAM, 1, seed])
+    net = teacher(draw)
+    ratio = np.exp(draw.uniform(np.log(8), np.log(30)))
+    X = inputs(draw, int(ratio * (net.n_hidden * (net.n_inputs + 2) + 1)), net.n_inputs)
+    y, noise = disturbed(draw, net.predict(X), X)
+    r = oh.recover(X, y, net.n_hidden, activation=net.activation.name, seed=seed, max_seconds=60)
+    options = Options(hidden=net.n_hidden, activation=net.activation.name, seed=seed)
+    problem = problem_of(read_target(X, y, None, None, None, None, None).samples, options)
+    true = optimise(net, problem, Run(seed))
+    units = differing_units(r.network, true.network, problem, true.mean_square)
+    near = not differing_units(net, true.network, problem, true.mean_square)
+    failed = [check.name for check in r.checks if not check.passed]
+    return {"noise": noise, "status": str(r.status), "right": not units, "near": near, "failed": failed}
+
+
+def outcomes(rows: list[dict]) -> list[str]:
+    """Recoveries by noise: how many are right, certified, and certified with other units."""
+    table = Table(
+        "noise", "runs", "right", "right and certified", "certified with other units", "near the truth"
+    )
+    for noise in (*NOISES, "all"):
+        mine = [row for row in rows if "broke" not in row and noise in (row["noise"], "all")]
+        yes = [row for row in mine if row["status"] in ("exact", "consistent")]
+        wrong = [row for row in yes if not row["right"]]
+        right = sum(row["right"] for row in mine)
+        table.row(
+            noise, len(mine), right, len(yes) - len(wrong), len(wrong), sum(row["near"] for row in wrong)
+        )
+    return table.lines
 
 
 def minima(problem: Problem, truth: oh.OneHiddenNet, run: Run) -> tuple[Optimum, list[Optimum]]:

@@ -175,6 +175,8 @@ def compare_minima(
         if best is before or not differing_units(best.network, before.network, problem, best.mean_square):
             break
     likelihood = max((one.likelihood for one in known), key=lambda one: one.twice)
+    if best is not own:  # what others came to may still be on its way
+        best = optimise(best.network, problem, run.at("best"), warm=True)
 
     def differing(network: OneHiddenNet) -> tuple[int, ...]:
         return differing_units(best.network, network, problem, best.mean_square)

@@ -66,10 +66,11 @@ class ErrorVectors:
         """f~'f~ and sum_i f~_i^2 s_i; the second is infinite, so that the score is zero, within the span.
 
         A unit that differs from the span by 1e-3 of its square differs by what a linearisation leaves out.
+        One that is rounding on all rows is in the span, too.
         """
         square = beyond**2
         size, scatter = square.sum(axis=0), self.spread @ square
-        new = (size > 1e-3 * np.sum(f**2, axis=0)) & (scatter > 0)
+        new = (size > 1e-3 * np.sum(f**2, axis=0)) & (scatter > 1e-30)
         return size, np.where(new, scatter, np.inf)
 
 
