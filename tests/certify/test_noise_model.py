@@ -11,6 +11,9 @@ from onehidden.certify.noise_model import OwnLikelihood, log_likelihood
 from onehidden.fit.final import optimise
 from onehidden.machine import double
 from onehidden.network import OneHiddenNet
+from onehidden.options import Options
+from onehidden.recovery.solve import problem_of as problem_of_options
+from onehidden.recovery.target import read_target
 from onehidden.run import Run
 
 
@@ -79,3 +82,19 @@ def test_messages_say_how_far_a_rival_is_behind():
 def test_a_family_compares_deviances_over_the_dispersion():
     own, other = OwnLikelihood(-100.0, 9, 2.0), OwnLikelihood(-130.0, 9, 4.0)
     assert own.ahead(other) == 15.0
+
+
+def test_counts_that_spread_more_than_their_family_are_charged_their_dispersion():
+    draw = np.random.default_rng([12, 8])
+    net = OneHiddenNet([[1.0, 0.0], [0.3, 1.0]], [0.6, 0.5], [0.2, -0.1], 1.0)
+    X = draw.standard_normal((800, 2))
+    plain, mixed = draw.poisson(np.exp(net.predict(X))), draw.gamma(2.0, 0.5, 800)
+    options = Options(hidden=2, family="poisson")
+    found = []
+    for y in (plain, draw.poisson(mixed * np.exp(net.predict(X)))):
+        target = read_target(X, y.astype(float), None, "poisson", None, None, None)
+        with double():
+            problem = problem_of_options(target.samples, options, target.family)
+            found.append(OwnLikelihood.of(problem, optimise(net, problem, Run()).network).dispersion)
+    assert found[0] == pytest.approx(1.0, abs=0.15)
+    assert found[1] > 1.8
