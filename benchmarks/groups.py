@@ -43,6 +43,8 @@ def main(quick: bool) -> list[str]:
     rows = _pool.run(run, cells)
     for cell in CELLS:
         mine = [row for (*own, _), row in rows if tuple(own) == cell and "broke" not in row]
+        if not mine:
+            continue
         means = {name: float(np.mean([row[name] for row in mine])) for name in mine[0]}
         count, size, constant = cell
         shown = [f"{means[f'{name}, {named}']:.3f}" for named in (True, False)
@@ -62,7 +64,7 @@ def run(count: int, size: int, constant: bool, seed: int) -> dict[str, Any]:
     y = TRUTH.predict(X) + 0.5 * rng.standard_normal(count)[groups] + 0.5 * rng.standard_normal(len(X))
     found: dict[str, Any] = {}
     for named in (True, False):
-        own = _measured(Samples(X, y, groups=groups if named else None), seed)
+        own = _measured(Samples(X, y, names=("x0", "x1", "x2"), groups=groups if named else None), seed)
         found |= {f"{name}, {named}": value for name, value in own.items()}
     return found | {"linear": _linear(X, y, groups)}
 

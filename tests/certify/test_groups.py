@@ -7,6 +7,7 @@ from scipy.special import stdtrit
 
 from onehidden.activations import get
 from onehidden.certify.groups import GroupedCovariance, GroupScatter, effective_rows, residual_correlation
+from onehidden.certify.random_features import FitAndFeatures, SignsByGroup, random_features
 from onehidden.fit.parametrisation import Parametrisation, written_out
 from onehidden.streams import stream
 
@@ -102,3 +103,27 @@ def test_the_correlation_within_groups_is_found():
     assert rows == pytest.approx(8)
     # A mean of equal groups has variance (1 + 7 rho) / n.
     assert effective_rows(3200, 0.3, rows) == pytest.approx(3200 / 3.1)
+
+
+def test_signs_by_group_are_those_of_whole_matrices():
+    """V_g' (I - H_g)^(-1/2) r_g with H_g written out."""
+    rng = stream(8, "groups")
+    form = Parametrisation(get("tanh"), 2, 1, True, True, False)
+    Z, y, groups = rng.standard_normal((40, 2)), rng.standard_normal(40), rng.permutation(np.arange(40) % 5)
+    theta = rng.standard_normal(form.size)
+    family = random_features(get("tanh"), np.zeros(2), 4, 0)[:1]
+    fit = FitAndFeatures(form, theta, family)
+    r, J = written_out(form, theta, Z, y, np.ones(40))
+    C = np.linalg.inv(J.T @ J)
+    maps = ((C @ J.T @ family[0](Z), np.eye(4)),)
+    V = family[0](Z) - J @ maps[0][0]
+    rows = np.zeros((5, 4))
+    for g in range(5):
+        at = groups == g
+        H = J[at] @ C @ J[at].T
+        rows[g] = V[at].T @ np.linalg.inv(sqrtm(np.eye(at.sum()) - H).real) @ r[at]
+    total = SignsByGroup(fit, groups, np.linalg.cholesky(C), maps)
+    total.update(Z[:17], y[:17], None, np.arange(17)).update(Z[17:], y[17:], None, np.arange(17, 40))
+    second, _, powers = total.result()
+    assert second == pytest.approx(rows.T @ rows, rel=1e-6)
+    assert powers[0] == pytest.approx(np.sum(rows**2), rel=1e-6)

@@ -247,19 +247,17 @@ def sign_moments(
     U = diag(u), u_i = r_i / sqrt(1 - h_i) and D_i = u_i^2 |V_i|^2. A row that the fit passes through says
     nothing about its noise: 1 - h is at least 1e-3.
     """
-    return [term for rows in _signed_rows(block, leverages, maps) for term in _moments_of(rows)]
-
-
-def _signed_rows(
-    block: Block, leverages: Float[np.ndarray, "p s"], maps: tuple[tuple[np.ndarray, np.ndarray], ...]
-) -> list[Float[np.ndarray, "N M"]]:
-    """U V of every family."""
     h = np.sum((block.J @ leverages) ** 2, axis=1)
     u = block.r / np.sqrt(np.maximum(1 - h, 1e-3))
-    return [
-        (f - block.J @ coefficients) @ root * u[:, None]
-        for f, (coefficients, root) in zip(block.F, maps, strict=True)
-    ]
+    return [term for V in _projected(block, maps) for term in _moments_of(V * u[:, None])]
+
+
+def _projected(
+    block: Block, maps: tuple[tuple[np.ndarray, np.ndarray], ...]
+) -> Iterator[Float[np.ndarray, "N M"]]:
+    """V of every family."""
+    for f, (coefficients, root) in zip(block.F, maps, strict=True):
+        yield (f - block.J @ coefficients) @ root
 
 
 def _moments_of(rows: Float[np.ndarray, "N M"]) -> list[np.ndarray]:
@@ -269,7 +267,12 @@ def _moments_of(rows: Float[np.ndarray, "N M"]) -> list[np.ndarray]:
 
 
 class SignsByGroup:
-    """Accumulator of ``sign_moments`` where all rows of a group have one sign: it adds them up first."""
+    """Accumulator of ``sign_moments`` where all rows of a group g have one sign.
+
+    In the place of a row's u V stands V_g' (I - H_g)^(-1/2) r_g. With R_g = J_g C, of ``leverages`` C, and
+    K_g = R_g' R_g it is V_g' r_g + V_g' R_g phi(K_g) R_g' r_g, phi(k) = ((1 - k)^(-1/2) - 1) / k: sums over
+    rows again, of G M p numbers.
+    """
 
     def __init__(
         self,
@@ -279,7 +282,9 @@ class SignsByGroup:
         maps: tuple[tuple[np.ndarray, np.ndarray], ...],
     ) -> None:
         self._fit, self._groups, self._leverages, self._maps = fit, groups, leverages, maps
-        self._sums = [np.zeros((int(groups.max()) + 1, root.shape[1])) for _, root in maps]
+        count, s = int(groups.max()) + 1, leverages.shape[1]
+        self._square, self._score = np.zeros((count, s, s)), np.zeros((count, s))
+        self._sums = [np.zeros((count, root.shape[1], s + 1)) for _, root in maps]
 
     @in_double
     def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> SignsByGroup:
@@ -287,20 +292,35 @@ class SignsByGroup:
         assert row is not None
         own, at = np.repeat(self._groups[row], self._fit.form.q), 0
         for block in self._fit.blocks(Z, y, weight):
-            part = own[at : at + len(block.r)]
-            for total, rows in zip(self._sums, _signed_rows(block, self._leverages, self._maps), strict=True):
-                np.add.at(total, part, rows)
+            groups = own[at : at + len(block.r)]
+            order = np.argsort(groups, kind="stable")
+            found, first = np.unique(groups[order], return_index=True)
+            parts = list(zip(found, np.split(order, first[1:]), strict=True))
+            R = block.J @ self._leverages
+            beside = np.column_stack([block.r, R])
+            for group, part in parts:
+                self._square[group] += R[part].T @ R[part]
+                self._score[group] += R[part].T @ block.r[part]
+            for total, V in zip(self._sums, _projected(block, self._maps), strict=True):
+                for group, part in parts:
+                    total[group] += V[part].T @ beside[part]
             at += len(block.r)
         return self
 
     def merge(self, other: SignsByGroup) -> SignsByGroup:
         """Add the sums of other rows."""
+        self._square, self._score = self._square + other._square, self._score + other._score
         self._sums = [mine + new for mine, new in zip(self._sums, other._sums, strict=True)]
         return self
 
     def result(self) -> list[np.ndarray]:
         """The sums of ``sign_moments``."""
-        return [term for rows in self._sums for term in _moments_of(rows)]
+        value, vector = np.linalg.eigh(self._square)
+        value = np.clip(value, 1e-9, 1 - 1e-3)
+        phi = (1 / np.sqrt(1 - value) - 1) / value
+        along = np.einsum("gsk,gk,gtk,gt->gs", vector, phi, vector, self._score, optimize=True)
+        rows = [one[:, :, 0] + np.einsum("gms,gs->gm", one[:, :, 1:], along) for one in self._sums]
+        return [term for one in rows for term in _moments_of(one)]
 
 
 @dataclass(frozen=True, eq=False)
