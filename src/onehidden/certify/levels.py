@@ -68,10 +68,14 @@ PILES = Level(0.001, "ends of y", Stricter.HIGHER, "p-value",
     "twice as many rows as beside it are allowed: from 22 rows on where no other value repeats")
 LINK = Level(7.3, "link", Stricter.LOWER, "deviance over dispersion",
     "the right link is called wrong",
-    "the .01 of the law of a deviance with two more rates, each at its bound (a mixture of chi-squares)")
+    "the .01 of the law of a deviance with two more rates, each at its bound; at 60 rows a parameter right "
+    "links fail it in 1 of 350 samples, gamma of identity mean as log in .42, flipped labels (6 %) in .29, "
+    "cloglog as logit in .07")
 OTHER_MEAN = Level(0.05, "link", Stricter.LOWER, "share of the rows",
     "the bands of an answer hold only by the link that was assumed",
-    "as many rows as 95 % bands leave out; decides of laws of the mean that are as likely, 'scale of y', too")
+    "as many rows as 95 % bands leave out, of laws as likely as the answer's; at 60 rows a parameter right "
+    "links fail it in 0 (Poisson, gamma, normal), .02 to .06 (binomial, counts) and .16 (0/1), cloglog as "
+    "logit in .61")
 SKEWNESS = Level(0.01, "skewness", Stricter.HIGHER, "p-value",
     "the mean is called wrong though only the noise is skewed",
     "size 0 to .013 for equal, unequal, t3 and skewed noise, n = 80 to 2000; power at n = 400: a floor "
