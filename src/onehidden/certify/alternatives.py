@@ -171,10 +171,10 @@ def compare_minima(
             return certificate
         others += reached
         known = _distinct(others, problem, known)
-        before, best = best, max(known, key=lambda one: one.likelihood.twice).optimum
+        before, best = best, _most_likely(known, problem).optimum
         if best is before or not differing_units(best.network, before.network, problem, best.mean_square):
             break
-    likelihood = max((one.likelihood for one in known), key=lambda one: one.twice)
+    likelihood = _most_likely(known, problem).likelihood
     if best is not own:  # what others came to may still be on its way
         best = optimise(best.network, problem, run.at("best"), warm=True)
 
@@ -232,6 +232,20 @@ class _Minimum:
     kind: AlternativeKind
     optimum: Optimum
     likelihood: OwnLikelihood
+
+
+def _most_likely(known: Sequence[_Minimum], problem: Problem) -> _Minimum:
+    """The most likely minimum among those whose loss is not clearly above the lowest.
+
+    A spike through two rows leaves no residual there, and a likelihood with tails forgives it all others.
+    """
+    lowest = min(one.optimum.mean_square for one in known)
+    near = [
+        one
+        for one in known
+        if problem.excess_deviance(lowest, one.optimum.mean_square) <= one.likelihood.needed
+    ]
+    return max(near, key=lambda one: one.likelihood.twice)
 
 
 def _distinct(

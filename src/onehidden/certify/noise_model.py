@@ -18,6 +18,7 @@ from scipy.special import digamma, gammaln
 from scipy.stats import chi2
 
 from onehidden.certify import levels
+from onehidden.certify.groups import effective_rows, residual_correlation
 from onehidden.certify.likelihood import Tangent, linear_fit
 from onehidden.families import Bernoulli
 from onehidden.fit.final import linear_network
@@ -38,11 +39,14 @@ class OwnLikelihood:
         Rank of the Jacobian.
     dispersion : float
         What the deviance of a family is divided by, 1 for normal noise.
+    share : float
+        Independent rows among the rows; less than 1 where rows of a group share noise.
     """
 
     twice: float
     parameters: int
     dispersion: float = 1.0
+    share: float = 1.0
 
     @classmethod
     def of(cls, problem: Problem, network: OneHiddenNet) -> OwnLikelihood:
@@ -65,6 +69,10 @@ class OwnLikelihood:
 
     @classmethod
     def _made(cls, problem: Problem, network: OneHiddenNet, residual: np.ndarray, rank: int) -> OwnLikelihood:
+        groups, each = problem.samples.groups, residual.reshape(problem.n, -1)
+        share = 1.0
+        if groups is not None:
+            share = effective_rows(problem.n, *residual_correlation(each, groups)) / problem.n
         if problem.family is not None:
             seen = problem.at(network)
             unit = seen.fit_coordinates.variance / seen.samples.unit
@@ -72,17 +80,17 @@ class OwnLikelihood:
             if not problem.family.scaled:  # counts may spread more than their family says, 0/1 cannot
                 fixed = problem.family.coupled or isinstance(problem.family, Bernoulli)
                 phi = 1.0 if fixed else max(phi, 1.0)
-            return cls(-float(np.sum(problem.row_losses(network))), rank, phi)
+            return cls(-float(np.sum(problem.row_losses(network))), rank, phi, share)
         fitted = problem.fit_coordinates.target(network.predict(problem.samples.X)).reshape(problem.n, -1)
-        Z, each = problem.search_coordinates.inputs(problem.samples.X), residual.reshape(problem.n, -1)
+        Z = problem.search_coordinates.inputs(problem.samples.X)
         found = sum(log_likelihood(e, np.column_stack([f, Z])) for e, f in zip(each.T, fitted.T, strict=True))
-        return cls(2 * float(found), rank)
+        return cls(2 * float(found), rank, share=share)
 
     def ahead(self, other: OwnLikelihood) -> float:
         """Twice the log likelihood by which this fit is better, the deviance over the dispersion here."""
         if self.twice == other.twice:  # both may be exact
             return 0.0
-        return (self.twice - other.twice) / self.dispersion
+        return self.share * (self.twice - other.twice) / self.dispersion
 
     @property
     def needed(self) -> float:
