@@ -157,3 +157,24 @@ def test_what_the_library_refuses_is_one_sentence(folder, asked, words, tmp_path
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_text_labels_are_classes_and_groups_a_column(folder):
+    home, columns = folder
+    out = home / "words"
+    done = run("recover", home / "t.csv", "--target", "word", *QUICK, "--max-seconds", 5, "--out", out)
+    assert done.returncode in (0, 1), done.stderr
+    assert "unexpected" not in done.stderr
+    assert oh.load_recovery(out).classes == ("no", "yes")
+    assert "mean squared error" in run("predict", out, home / "t.csv", "--target", "word").stderr
+    assert "R²" in run("check", out, "--data", home / "t.csv").stdout
+    site = [f"s{j // 12}" for j in range(N)]
+    csv.write_csv(pa.table({**columns, "site": site}), home / "sites.csv")
+    grouped = run(
+        "recover", home / "sites.csv", "--target", "left", "--groups", "site", *QUICK, "--max-seconds", 5,
+        "--out", home / "sites",
+    )  # fmt: skip
+    assert grouped.returncode in (0, 1), grouped.stderr
+    assert oh.load_recovery(home / "sites").options["groups"] == "site"
+    lost = run("recover", home / "sites.csv", "--target", "left", "--groups", "sites", *QUICK)
+    assert (lost.returncode, "did you mean 'site'?" in lost.stderr) == (2, True)

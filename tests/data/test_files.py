@@ -151,7 +151,7 @@ def test_dates_are_refused_with_what_to_do(stream, day, tmp_path):
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_all_problems_of_a_table_are_told_at_once_the_target_first(stream, tmp_path):
-    rows = [f"a{x},{x if x else 'NA'},car {x}" for x in range(6)]
+    rows = [f"a{x},{x if x else 'NA'},car {x}" for x in range(60)]
     path = write_csv(tmp_path / "a.csv", "kind,x,name", rows)
     with pytest.raises(Problems) as error:
         data.open(path, target="name", stream=stream)

@@ -48,7 +48,7 @@ def command(run: Path, file: Path | None, targets: list[str], as_json: bool, **t
 
         table = data.open(file, **options.as_recovered(recovery, options.given(**typed), targets))
         found["predictions"] = scored(recovery, table)
-        if recovery.prediction is not None and not recovery.prediction.alone:
+        if not recovery.classes and recovery.prediction is not None and not recovery.prediction.alone:
             found["network"] = scored(recovery.network, table)
     if as_json:
         record = recovery.to_dict()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from onehidden.data.table import EXTRAS
 from onehidden.options import Options
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def say_notes(table: Table | Source) -> None:
 # Arguments of ``recover`` and ``data.open`` with the options that they are here.
 _TYPED = {
     name: f"--{name.replace('_', '-')}"
-    for name in (*(one.name for one in fields(Options)), *_READING, "target", "weight", "offset", "trials")
+    for name in (*(one.name for one in fields(Options)), *_READING, "target", *EXTRAS)
 } | {"sample_weight": "--weight"}
 _NAME = rf"\b({'|'.join(sorted(_TYPED, key=len, reverse=True))})"
 _VALUE = r"(?:'[^']*'|\"[^\"]*\"|\[.*?\]|True|NAME)"

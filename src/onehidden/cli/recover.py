@@ -22,6 +22,7 @@ from onehidden.cli.options import as_typed
         "onehidden recover daten.csv --target y --decimal , --one-hot --drop id --nulls drop",
         "onehidden recover cells.csv --target left,right --linear",
         "onehidden recover counts.csv --target spikes --family poisson --offset log_exposure",
+        "onehidden recover visits.csv --target pressure --groups patient",
     ),
 )
 @click.argument("file", type=click.Path(path_type=Path))
@@ -37,6 +38,7 @@ from onehidden.cli.options import as_typed
 @options.recovery_options()
 @click.option("--offset", help="Column that is added to the network's output, as a log exposure.")
 @click.option("--trials", help="Column of trials of a binomial target, which counts the successes.")
+@click.option("--groups", help="Column that says which rows belong together, as patients or sites.")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Run folder [default: FILE's name with -run added]."
 )
@@ -58,6 +60,7 @@ def command(
     """
     from onehidden import data
     from onehidden.cli import progress, runs, tables
+    from onehidden.data.arrays import is_text
     from onehidden.data.table import targets_in_words
     from onehidden.families.noticing import notice
     from onehidden.options import Options
@@ -72,10 +75,13 @@ def command(
     table = data.open(file, target=target, **how, constant="drop", stream=True if scheduler else None)
     options.say_notes(table)
     held = table if isinstance(table, data.Table) else None
-    if held is not None and asked.family is None and (noticed := notice(held.y)) is not None:
+    numeric = held is not None and asked.family is None and not is_text(held.y)
+    if numeric and (noticed := notice(held.y)) is not None:
         click.echo(f"note: {as_typed(noticed.sentence)}", err=True)
     # Of a stream the names of the columns, which ``recover`` refuses.
-    extras = {name: typed[name] if held is None else getattr(held, name) for name in ("offset", "trials")}
+    extras = {
+        name: typed[name] if held is None else getattr(held, name) for name in ("offset", "trials", "groups")
+    }
     what = f"{table.n_rows} rows, {table.n_inputs} features, {targets_in_words(table.target_names)}"
     hint = "Ctrl-C: the best so far"
     with progress.live(asked.max_seconds, what, hint) as listener, progress.interruptible() as stopped:

@@ -28,6 +28,16 @@ def must_be_aligned(X: Any, y: Any, called: str = "y") -> None:
     )
 
 
+def is_text(values: object) -> bool:
+    """Whether every value is text, as labels are."""
+    if values is None:
+        return False
+    array = np.asarray(values)
+    return array.dtype.kind in "US" or (
+        array.dtype.kind == "O" and array.size > 0 and all(isinstance(one, str) for one in array.flat)
+    )
+
+
 def is_pandas(values: object) -> bool:
     """Whether an object is one of pandas, which is not imported for that."""
     return type(values).__module__.split(".")[0] == "pandas"
@@ -290,6 +300,11 @@ def _outputs(y: object, name: str, n: int) -> list[tuple[str, pa.Array | pa.Chun
             raise ValueError(f"{who} must have one row per row of X ({n}), got {frame.num_rows}")
         names = [name] if frame.num_columns == 1 else frame.column_names
         return list(zip(names, frame.columns, strict=True))
+    if is_text(y):
+        column = _column(np.asarray(y, dtype=object).reshape(len(np.asarray(y)), -1)[:, 0], who)
+        if len(column) != n or np.size(y) != n:
+            raise ValueError(f"{who} must have one label per row of X ({n}), got shape {np.shape(y)}")
+        return [(name, column)]
     values = as_real(y, who)
     if values.shape[:1] != (n,) or values.ndim > 2:
         raise ValueError(

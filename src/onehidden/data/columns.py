@@ -200,6 +200,14 @@ def as_text(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     return column if pa.types.is_string(column.type) else column.cast(pa.string())
 
 
+def coded(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """The place of each row's text among the distinct ones, NaN at gaps, and these texts in order."""
+    texts = as_text(column).to_pylist()
+    known = sorted({text for text in texts if text is not None})
+    place = {text: float(j) for j, text in enumerate(known)} | {None: float("nan")}
+    return np.array([place[text] for text in texts], float), np.array(known, dtype=object)
+
+
 def values_of(feature: Feature, column: pa.Array | pa.ChunkedArray, levels: Levels, where: str) -> np.ndarray:
     """The numbers of a feature; NaN where the column has a gap."""
     if feature.level is None:
@@ -275,19 +283,22 @@ def not_numeric(
     kinds: Mapping[str, ColumnKind],
     where: str,
     column_of: Callable[[str], pa.Array | None],
+    labels: Iterable[str] = (),
 ) -> Iterator[str]:
     """A sentence each for text, dates and the rest, with what can be done; the targets before the features.
 
-    ``column_of`` gives some values of a column to show, or None where they cannot be read.
+    ``column_of`` gives some values of a column to show, or None where they cannot be read. Columns of
+    ``labels`` may hold text.
     """
     for name, role in request.roles:
-        if kinds[name] is not ColumnKind.NUMBER:
+        if kinds[name] is not ColumnKind.NUMBER and name not in labels:
             column = column_of(name)
-            comma = any(map(_has_comma, _texts(column)))
+            comma = any(map(has_comma, _texts(column)))
             cure = _COMMAS if comma else "give numbers there, or name another column"
             if role == "target" and not comma and kinds[name] is ColumnKind.TEXT:
-                cure += "; classes are numbered for family='softmax' (--family softmax), or as text for"
-                cure += " OneHiddenClassifier in Python"
+                cure += (
+                    "; labels are at most 50 different texts, none of them a number, in memory (stream=False)"
+                )
             shown = _shown(kinds[name], column)
             yield f"the {role} must be a number, but {name!r} of {where} is not ({shown}): {cure}"
     wanted = [feature.column for feature in features if feature.level is None]
@@ -307,13 +318,13 @@ def _cure(bad: list[str], kinds: Mapping[str, ColumnKind], texts: list[list[str]
     """What to do about columns that are no numbers, of which the first few hold these texts."""
     first = kinds[bad[0]]
     out = f"leave {'it' if len(bad) == 1 else 'them'} out with {left_out(bad[:5])}"
-    if any(_has_comma(text) for held in texts for text in held):
+    if any(has_comma(text) for held in texts for text in held):
         return f"{_COMMAS}, or {out}"
     if first is ColumnKind.DATE:
         return f"turn dates into numbers, such as days since the first, or {out}"
     if first is not ColumnKind.TEXT:
         return out
-    words = [text for text in texts[0] if not _is_number(text)]
+    words = [text for text in texts[0] if not is_number(text)]
     if 2 * len(words) < len(texts[0]):  # most are numbers
         odd = words[0][:20] if words else "…"
         return f"name what stands for a gap with na=[{odd!r}] (--na {odd!r}), or {out}"
@@ -341,19 +352,20 @@ def _shown(kind: ColumnKind, column: pa.Array | None) -> str:
     for value in () if column is None else map(_plain, column.drop_null()):
         if value is None:
             return "text that is not UTF-8"
-        if not _is_number(value):
+        if not is_number(value):
             text = str(value).removesuffix(" 00:00:00")  # of a day, which has no hours
             text = text if len(text) <= 30 else text[:27] + "..."
             return f"{'dates, ' if kind is ColumnKind.DATE else ''}for example {text!r}"
     return kind.value
 
 
-def _has_comma(text: str) -> bool:
+def has_comma(text: str) -> bool:
     """Whether the text is a number with a decimal comma."""
     return re.fullmatch(r"\s*[-+]?\d+,\d+\s*", text) is not None
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a value is a number or reads as one."""
     try:
         float(value)
     except (TypeError, ValueError):

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from onehidden.data.arrays import flat_columns, placed
-from onehidden.data.columns import GAPS, ColumnKind, constant_note, flat_targets, gap_of
+from onehidden.data.arrays import flat_columns, placed, to_arrow
+from onehidden.data.columns import (
+    GAPS,
+    ColumnKind,
+    choose,
+    constant_note,
+    flat_targets,
+    gap_of,
+    must_be_choosable,
+    values_of,
+)
 from onehidden.data.faults import must_be_none
 from onehidden.data.parts import Contents, contents, is_dask, too_large
-from onehidden.data.source import Source, no_feature_varies, open_source, select
+from onehidden.data.source import Source, labels_of, no_feature_varies, open_source, select
 from onehidden.data.table import EXTRAS, Name, OneHot, Request, Table, left_out, named_targets
 
 
@@ -27,6 +36,7 @@ def open(
     weight: str | None = None,
     offset: str | None = None,
     trials: str | None = None,
+    groups: str | None = None,
     nulls: str = "refuse",
     drop: Sequence[str] = (),
     one_hot: OneHot = False,
@@ -46,7 +56,8 @@ def open(
         (n, d) and ``y`` (n,) or (n, q), with optional ``feature_names``.
     target : str, int or list, optional
         Name of the target column (for arrays without names also its index), or a list of several, of which
-        ``y`` has one column each; the ``y`` of an npz file or of a pair is taken without it.
+        ``y`` has one column each; the ``y`` of an npz file or of a pair is taken without it. A target of text
+        with few distinct values, none of them a number, holds labels.
     columns : list of str, optional
         Feature columns to use, in this order; all that have no other role if not given.
     stream : bool, optional
@@ -57,6 +68,8 @@ def open(
     offset, trials : str, optional
         Columns for families of ``recover``: what is added to the linear predictor, and how many trials a row
         counts.
+    groups : str, optional
+        Column that says which rows belong together, such as patients or sites: text or numbers.
     nulls : {"refuse", "drop"}
         What to do about rows with missing or infinite values.
     drop : list of str
@@ -94,7 +107,7 @@ def open(
         raise ValueError(f"stream must be True, False or None, got {stream!r}")
     targets = named_targets(target)
     request = Request(
-        tuple(map(str, targets)), columns, weight, offset, trials, nulls, drop, one_hot, constant, encoding,
+        tuple(map(str, targets)), columns, weight, offset, trials, groups, nulls, drop, one_hot, constant, encoding,
         decimal, na,
     )  # fmt: skip
     if isinstance(source, Table | Source) and request == Request():
@@ -113,10 +126,22 @@ def open(
         raise ValueError("a Dask collection is streamed: call its compute() first to hold it whole")
     large = isinstance(source, Path) and (source.is_dir() or (source.is_file() and too_large(source)))
     streamed = bool(is_dask(source) or large) if stream is None else stream
+    if streamed and request.groups is not None:
+        raise ValueError("groups are of rows in memory: read the table whole (stream=False) to name them")
     found = contents(source, targets, request, streamed)
     targets = placed(found.targets, found.schema.names, found.where) if streamed else found.targets
     request = replace(request, targets=tuple(map(str, targets)))
     return open_source(found, request) if streamed else _table(found, request)
+
+
+def inputs_by_name(frame: Any, names: Sequence[str], levels: Mapping[str, Sequence[str]]) -> np.ndarray:
+    """(n, d) numbers of the features with these names in a frame, NaN at gaps; others are left out."""
+    table = to_arrow(frame, "the table")
+    request = Request(columns=names, one_hot=levels)
+    must_be_choosable(table.column_names, request, "the table")
+    known = {column: tuple(map(str, held)) for column, held in levels.items()}
+    features = choose(table.column_names, request, known)
+    return np.column_stack([values_of(one, table.column(one.column), known, "the table") for one in features])
 
 
 def _columns_of(table: Table) -> dict[str, Any]:
@@ -133,13 +158,15 @@ def _table(found: Contents, request: Request) -> Table:
     import pyarrow as pa
 
     where = found.where
-    selection, notes, problems = select(found, request)
+    texts = labels_of(found, request)
+    selection, notes, problems = select(found, request, texts)
     columns = selection.columns
     table = pa.Table.from_batches([b for part in found.parts for b in part.tables(columns, found.rows)])
     number = {name for name, kind in found.kinds.items() if kind is ColumnKind.NUMBER}
     features = tuple(one for one in selection.features if one.level is not None or one.column in number)
     X = replace(selection, features=features).inputs(table)
-    held = selection.held(table, [name for name in selection.others if name in number])
+    held = selection.held(table, [name for name in selection.others if name in number - texts.keys()])
+    held |= {name: codes for name, (codes, _) in texts.items()}
     faults: dict[str, str] = {}
     for name, values in [*zip((one.column for one in features), X.T, strict=True), *held.items()]:
         gap = None if name in faults else gap_of(values, name, table.column(name).null_count == len(table))
@@ -169,6 +196,7 @@ def _table(found: Contents, request: Request) -> Table:
         names = tuple(name for name in names if name not in flat)
         if not names:
             raise ValueError(no_feature_varies(where))
+    held |= {name: texts[name][1][held[name].astype(int)] for name in texts.keys() & held.keys()}
     y, extras = selection.together(held)
     if y is not None and y.ndim == 2:
         n, q = y.shape

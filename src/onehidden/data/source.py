@@ -17,7 +17,10 @@ from onehidden.data.columns import (
     Feature,
     Levels,
     choose,
+    coded,
     constant_note,
+    has_comma,
+    is_number,
     learnt_levels,
     level_notes,
     must_be_choosable,
@@ -28,7 +31,7 @@ from onehidden.data.columns import (
 )
 from onehidden.data.faults import Unusable, must_be_none
 from onehidden.data.parts import Contents, Part
-from onehidden.data.table import EXTRAS, Batch, Request, shorten, targets_in_words
+from onehidden.data.table import Batch, Request, shorten, targets_in_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +56,7 @@ class Selection:
 
     @property
     def others(self) -> list[str]:
-        """The columns that are no features: targets, then weight, offset and trials."""
+        """The columns that are no features: targets, then weight, offset, trials and groups."""
         return [name for name, _ in self.request.roles]
 
     @property
@@ -119,12 +122,45 @@ class Selection:
         if not good.all():
             X, row, held = X[good], row[good], {name: values[good] for name, values in held.items()}
         y, extras = self.together(held)
-        weight, offset, trials = (extras.get(role) for role in EXTRAS)
+        weight, offset, trials = (extras.get(role) for role in ("weight", "offset", "trials"))
         return Batch(X, y, weight, row, dropped, faults, first, offset, trials)
 
 
-def select(found: Contents, request: Request) -> tuple[Selection, tuple[str, ...], list[str]]:
-    """The selection that a request makes among the columns of a source, notes, and what is wrong with it."""
+Labels = dict[str, tuple[np.ndarray, np.ndarray]]  # of a column the place of each row's label, and all labels
+
+
+def labels_of(found: Contents, request: Request, most: int = 50) -> Labels:
+    """The columns that hold labels: the groups of rows, and one target of few texts, none of them a number."""
+    import pyarrow as pa
+
+    wanted = [request.groups] if request.groups is not None else []
+    wanted += request.targets if len(request.targets) == 1 else ()
+    kinds, labels = found.kinds, {}
+    for name in wanted:
+        kind = kinds.get(name)
+        if found.schema.names.count(name) != 1 or kind in (ColumnKind.NUMBER, ColumnKind.OTHER):
+            continue
+        try:
+            tables = [table for part in found.parts for table in part.tables([name], found.rows)]
+            codes, texts = coded(pa.Table.from_batches(tables).column(0))
+        except (Unusable, pa.ArrowException):  # not to be read as text: refused with the other columns
+            continue
+        if name == request.groups or (
+            kind is ColumnKind.TEXT
+            and 0 < len(texts) <= most
+            and not any(is_number(t) or has_comma(t) for t in texts)
+        ):
+            labels[name] = codes, texts
+    return labels
+
+
+def select(
+    found: Contents, request: Request, labels: Iterable[str] = ()
+) -> tuple[Selection, tuple[str, ...], list[str]]:
+    """The selection that a request makes among the columns of a source, notes, and what is wrong with it.
+
+    Columns of ``labels`` need not hold numbers.
+    """
     names, where, kinds = found.schema.names, found.where, found.kinds
     must_be_choosable(names, request, where)
     if found.rows == 0:
@@ -146,7 +182,7 @@ def select(found: Contents, request: Request) -> tuple[Selection, tuple[str, ...
             return None
         return None if table is None else table.column(0)
 
-    problems = list(not_numeric(features, request, kinds, where, some))
+    problems = list(not_numeric(features, request, kinds, where, some, labels))
     notes = (*found.notes, *level_notes(features, levels))
     return Selection(features, request, levels, where), notes, problems
 

@@ -12,7 +12,7 @@ import numpy as np
 OneHot = bool | Mapping[str, Sequence[str]]
 Name = str | int  # of a column, or its place where columns have no names
 Targets = tuple[Name, ...]
-EXTRAS = ("weight", "offset", "trials")  # roles of columns that are neither feature nor target
+EXTRAS = ("weight", "offset", "trials", "groups")  # roles of columns that are neither feature nor target
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Request:
     weight: str | None = None
     offset: str | None = None
     trials: str | None = None
+    groups: str | None = None
     nulls: str = "refuse"
     drop: Sequence[str] = ()
     one_hot: OneHot = False
@@ -149,14 +150,14 @@ class Table:
     X : ndarray
         (n, d) features.
     y : ndarray or None
-        (n,) target, or (n, q) of several.
+        (n,) target, or (n, q) of several; labels where its column holds text.
     feature_names : tuple of str
         Names of X's columns.
     target_names : tuple of str
         Names of y's columns.
-    weight, offset, trials : ndarray or None
-        (n,) weights from 0 on; what is added to the linear predictor; trials of each row.
-    weight_name, offset_name, trials_name : str or None
+    weight, offset, trials, groups : ndarray or None
+        (n,) weights from 0 on; what is added to the linear predictor; trials of each row; what rows belong to.
+    weight_name, offset_name, trials_name, groups_name : str or None
         Their columns.
     levels : mapping
         Categories of each text column that became indicators, the base first.
@@ -180,6 +181,8 @@ class Table:
     offset_name: str | None = None
     trials: np.ndarray | None = None
     trials_name: str | None = None
+    groups: np.ndarray | None = field(default=None, repr=False)
+    groups_name: str | None = None
 
     @property
     def target_name(self) -> str | None:

@@ -18,6 +18,7 @@ from onehidden.data.table import Table
 from onehidden.exports import Predictor, to_onnx, to_python
 from onehidden.families import Family
 from onehidden.network import OneHiddenNet
+from onehidden.recovery.named import inputs_of
 from onehidden.recovery.prediction import (
     Derived,
     InputTest,
@@ -210,8 +211,8 @@ class Recovery:
 
         Parameters
         ----------
-        X : array_like of shape (m, d)
-            Rows.
+        X : array_like of shape (m, d) or data frame
+            Rows; the inputs of a frame are found by name.
         offset : array_like of shape (m,), optional
             Added to the network's output.
 
@@ -220,7 +221,7 @@ class Recovery:
         ndarray of shape (m,) or (m, q)
             The mean; of labels the probabilities of the classes after the first.
         """
-        return mean_of(self, np.asarray(X, dtype=float), offset)
+        return mean_of(self, inputs_of(self, X), offset)
 
     @property
     def held_out_r_squared(self) -> float:
@@ -260,7 +261,7 @@ class Recovery:
         lower, upper : ndarray of shape (m,) or (m, q)
             The ends of the intervals.
         """
-        return prediction_interval(self, X, level, of, offset)
+        return prediction_interval(self, inputs_of(self, X), level, of, offset)
 
     def input_test(self) -> InputTest:
         """Wald tests, one per input, that no unit and no linear part uses it.
@@ -287,7 +288,7 @@ class Recovery:
         MarginalEffects
             The effects with their standard errors.
         """
-        return marginal_effects(self, X, offset)
+        return marginal_effects(self, inputs_of(self, X), offset)
 
     def derive(self, quantity: Callable[[OneHiddenNet], npt.ArrayLike], level: float = 0.95) -> Derived:
         """Compute a quantity of the network with a standard error and an interval, by the delta method.

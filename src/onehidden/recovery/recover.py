@@ -10,12 +10,14 @@ import numpy.typing as npt
 
 from onehidden import __version__, data, machine
 from onehidden.activations import Activation
+from onehidden.data.table import OneHot
 from onehidden.families import Family
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.journal import open_journal
 from onehidden.laws.base import Score
 from onehidden.machine import in_double
 from onehidden.options import Options, documented
+from onehidden.recovery.named import Given, given
 from onehidden.recovery.outcome import recorded
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.solve import problem_of, solve
@@ -31,9 +33,10 @@ _OWN = 0.8  # of the time for the answer itself; the rest is for holding its pre
 @in_double
 def recover(
     X: npt.ArrayLike | data.Table | data.Source,
-    y: npt.ArrayLike | None = None,
+    y: npt.ArrayLike | str | Sequence[str] | None = None,
     hidden: int | None = None,
     *,
+    target: npt.ArrayLike | str | Sequence[str] | None = None,
     activation: str | Activation = "relu",
     bias: bool = True,
     intercept: bool = True,
@@ -46,10 +49,13 @@ def recover(
     family: str | Family | None = None,
     link: str | None = None,
     linear: bool = False,
-    sample_weight: npt.ArrayLike | None = None,
-    offset: npt.ArrayLike | None = None,
-    trials: npt.ArrayLike | None = None,
-    groups: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | str | None = None,
+    offset: npt.ArrayLike | str | None = None,
+    trials: npt.ArrayLike | str | None = None,
+    groups: npt.ArrayLike | str | None = None,
+    nulls: str = "refuse",
+    drop: Sequence[str] = (),
+    one_hot: OneHot = False,
     client: object = None,
     checkpoint: object = None,
 ) -> Recovery:
@@ -57,22 +63,27 @@ def recover(
 
     Parameters
     ----------
-    X : array_like of shape (n, d), Table or Source
-        Inputs: an array, a data frame, or what ``data.open`` returns, which holds the target too.
-    y : array_like of shape (n,) or (n, q), optional
-        Target; q outputs share one hidden layer; text is taken for labels.
+    X : array_like of shape (n, d), data frame, path, Table or Source
+        Inputs; a frame, a file or what ``data.open`` returns may hold the target and the columns that are
+        named below, too. All its other columns are inputs.
+    y : array_like of shape (n,) or (n, q), str or list of str, optional
+        Target, or the name of its column; q outputs share one hidden layer; text is taken for labels.
+    target : array_like or str, optional
+        Another name of ``y``.
     **options : Options
         One field of ``onehidden.options.Options`` each.
-    sample_weight : array_like of shape (n,), optional
+    sample_weight : array_like of shape (n,) or str, optional
         How much each row counts: the noise of a row has variance sigma^2 / weight. Rows of weight zero are
         left out; only ratios matter.
-    offset : array_like of shape (n,), optional
+    offset : array_like of shape (n,) or str, optional
         Added to the network's output: with a log link the logarithm of an exposure.
-    trials : array_like of shape (n,), optional
+    trials : array_like of shape (n,) or str, optional
         Trials of a binomial target, which counts the successes.
-    groups : array_like of shape (n,), optional
+    groups : array_like of shape (n,) or str, optional
         Labels of rows that belong together, such as patients or sites, whose noise may be shared: standard
         errors, tests and rows left out are then by group.
+    nulls, drop, one_hot : optional
+        As in ``data.open``: what to do about rows with gaps, columns that are no features, and text columns.
     client : Client, Cluster or str, optional
         Dask client, cluster or scheduler address whose workers read a streamed ``Source``.
     checkpoint : path, optional
@@ -102,6 +113,18 @@ def recover(
     """
     options = Options.from_arguments(locals())
     run = Run(options.seed, options.max_seconds, options.progress)
+    of_rows = {"sample_weight": sample_weight, "offset": offset, "trials": trials, "groups": groups}
+    call = given(X, y, target, of_rows, {"nulls": nulls, "drop": drop, "one_hot": one_hot})
+    found = _of_call(call, options, run, client, checkpoint)
+    return replace(found, options={**found.options, **call.names}) if call.names else found
+
+
+def _of_call(call: Given, options: Options, run: Run, client: object, checkpoint: object) -> Recovery:
+    """The recovery from a stream or from rows in memory."""
+    X, y, of_rows = call.X, call.y, call.of_rows
+    sample_weight, offset, trials, groups = (
+        of_rows[role] for role in ("sample_weight", "offset", "trials", "groups")
+    )
     if isinstance(X, data.Source):
         options.check_inputs(X.n_inputs)
         if groups is not None:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from onehidden import data
-from onehidden.data.arrays import as_real, must_be_aligned
+from onehidden.data.arrays import as_real, is_text, must_be_aligned
 from onehidden.families import Bernoulli, Family, Gaussian, Softmax
 from onehidden.families import get as get_family
 from onehidden.families.shares import classes_of
@@ -62,20 +62,26 @@ def read_target(
 
     ``y`` has (n,) numbers, (n, q) of several outputs, or labels; of a binomial the number of successes.
     """
-    if isinstance(X, data.Table) and y is None:
-        y = X.y
+    if isinstance(X, data.Table):
+        y = X.y if y is None else y
+        offset, trials = (X.offset if offset is None else offset), (X.trials if trials is None else trials)
+        groups = X.groups if groups is None else groups
+        sample_weight = X.weight if sample_weight is None else sample_weight
     counts = None if trials is None else _of_rows("trials", trials)
     shift = None if offset is None else _of_rows("offset", offset)
-    labelled = family == Softmax.name or isinstance(family, Softmax) or (family is None and _is_text(y))
+    labelled = family == Softmax.name or isinstance(family, Softmax)
+    labelled |= (family is None or family == Bernoulli.name) and is_text(y)
     chosen = Softmax() if labelled else get_family("gaussian" if family is None else family, link)
     if counts is not None and not chosen.counted:
         raise ValueError(f"trials are for the binomial family, not for {chosen.name}")
     classes: tuple[object, ...] = ()
     if labelled:
-        if link not in (None, *Softmax.links):
+        if link not in (None, *Softmax.links, *(("logit",) if family == Bernoulli.name else ())):
             raise ValueError(f"classes have the link {Softmax.links[0]}, not {link!r}")
         labels, target = classes_of(y)
         two, classes = len(labels) == 2, tuple(labels.tolist())
+        if family == Bernoulli.name and not two:
+            raise ValueError(f"the bernoulli family has two labels, and y has {len(labels)}: use softmax")
         chosen = Bernoulli("logit") if two else Softmax("softmax", len(labels))
         samples = checked_samples(X, target[:, 0] if two else target, sample_weight)
     else:
@@ -117,13 +123,6 @@ def _codes(groups: object, sample_weight: object, n: int) -> Int[np.ndarray, " n
     if count == n:
         raise ValueError("groups gives every row a group of its own, as without it: leave it out")
     return codes
-
-
-def _is_text(y: object) -> bool:
-    values = np.asarray(y) if y is not None else np.zeros(1)
-    return values.dtype.kind in "US" or (
-        values.dtype.kind == "O" and all(isinstance(v, str) for v in values.flat)
-    )
 
 
 def _of_rows(name: str, values: object) -> Float[np.ndarray, " n"]:
@@ -173,7 +172,7 @@ def checked_samples(X: object, y: object, sample_weight: object) -> Samples:
         columns = getattr(X, "columns", None) if columns is None else columns
         names = () if columns is None else tuple(str(c) for c in columns)
     if y is None:
-        raise ValueError("recover needs the target: recover(X, y, …)")
+        raise ValueError("recover needs the target: recover(X, y, …), or of a frame recover(frame, 'column')")
     weight = None
     if sample_weight is not None:
         must_be_aligned(X, y)

@@ -273,7 +273,7 @@ def _call(options: dict[str, Any]) -> str:
         f"target={options.get('target')!r}",
         *_keywords({name: options[name] for name in _READING if name in options}),
     ]
-    columns = [f"{name}=table.{name}" for name in ("offset", "trials") if options.get(name)]
+    columns = [f"{name}=table.{name}" for name in ("offset", "trials", "groups") if options.get(name)]
     call = ", ".join(["table", *arguments, *columns])
     return f"table = oh.data.open({', '.join(opened)})\nr = oh.recover({call})"
 
