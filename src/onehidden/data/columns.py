@@ -296,9 +296,7 @@ def not_numeric(
             comma = any(map(has_comma, _texts(column)))
             cure = _COMMAS if comma else "give numbers there, or name another column"
             if role == "target" and not comma and kinds[name] is ColumnKind.TEXT:
-                cure += (
-                    "; labels are at most 50 different texts, none of them a number, in memory (stream=False)"
-                )
+                cure += "; labels are at most 50 different texts, no number among them, and not streamed"
             shown = _shown(kinds[name], column)
             yield f"the {role} must be a number, but {name!r} of {where} is not ({shown}): {cure}"
     wanted = [feature.column for feature in features if feature.level is None]

@@ -107,8 +107,8 @@ def open(
         raise ValueError(f"stream must be True, False or None, got {stream!r}")
     targets = named_targets(target)
     request = Request(
-        tuple(map(str, targets)), columns, weight, offset, trials, groups, nulls, drop, one_hot, constant, encoding,
-        decimal, na,
+        tuple(map(str, targets)), columns, weight, offset, trials, groups, nulls, drop, one_hot, constant,
+        encoding, decimal, na,
     )  # fmt: skip
     if isinstance(source, Table | Source) and request == Request():
         if isinstance(source, Source) or not stream:

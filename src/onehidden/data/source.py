@@ -130,7 +130,7 @@ Labels = dict[str, tuple[np.ndarray, np.ndarray]]  # of a column the place of ea
 
 
 def labels_of(found: Contents, request: Request, most: int = 50) -> Labels:
-    """The columns that hold labels: the groups of rows, and one target of few texts, none of them a number."""
+    """The columns that hold labels: the groups of rows, and one target of few texts, no number among them."""
     import pyarrow as pa
 
     wanted = [request.groups] if request.groups is not None else []
@@ -145,11 +145,8 @@ def labels_of(found: Contents, request: Request, most: int = 50) -> Labels:
             codes, texts = coded(pa.Table.from_batches(tables).column(0))
         except (Unusable, pa.ArrowException):  # not to be read as text: refused with the other columns
             continue
-        if name == request.groups or (
-            kind is ColumnKind.TEXT
-            and 0 < len(texts) <= most
-            and not any(is_number(t) or has_comma(t) for t in texts)
-        ):
+        few = kind is ColumnKind.TEXT and 0 < len(texts) <= most
+        if name == request.groups or (few and not any(is_number(one) or has_comma(one) for one in texts)):
             labels[name] = codes, texts
     return labels
 

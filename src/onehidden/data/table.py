@@ -156,7 +156,7 @@ class Table:
     target_names : tuple of str
         Names of y's columns.
     weight, offset, trials, groups : ndarray or None
-        (n,) weights from 0 on; what is added to the linear predictor; trials of each row; what rows belong to.
+        (n,) weights from 0 on; what is added to the linear predictor; trials of each row; groups of rows.
     weight_name, offset_name, trials_name, groups_name : str or None
         Their columns.
     levels : mapping

@@ -64,7 +64,7 @@ def given(X: Any, y: Any, target: Any, of_rows: dict[str, Any], reading: Mapping
 
 
 def inputs_of(record: Recovery, X: Any) -> np.ndarray:
-    """The inputs of a recovery as numbers: those of a frame by the names of its columns, where it has them."""
+    """The inputs of a recovery as numbers: those of a frame by name, where it has these names."""
     if isinstance(X, data.Table):
         return X.X
     if not is_frame(X):
