@@ -153,6 +153,7 @@ def test_what_to_do_next_follows_from_what_failed(good, step):
     assert (shown.failed == ()) is good
     text = first_screen(made)
     assert ("next:" in text) is not good
+    assert text.index("Predictions: ") < text.index("Units: ") < text.index("≈")
     assert "checks passed" in text
 
 

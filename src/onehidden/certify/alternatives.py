@@ -332,7 +332,7 @@ def agreement(starts: int) -> Check:
         float(starts),
         2.0,
         "starts that came to this answer, moves of its units counted as one; with noise a single one may be "
-        "a local minimum: allow more time",
+        "a local minimum",
         About.SEARCH,
     )
 

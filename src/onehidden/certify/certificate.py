@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from onehidden.certify import levels
 from onehidden.certify.errors import ParameterRecord
+from onehidden.certify.reasons import decisive_first, reason
 from onehidden.certify.units import Cause, Undetermined, UnitStatus, UnitVerdict, plural, unit_verdicts
 from onehidden.checks import About, Check
 from onehidden.network import OneHiddenNet
@@ -201,6 +202,11 @@ class Certificate:
         """Add a clause to a message of success."""
         return replace(self, remarks=(*self.remarks, clause))
 
+    def with_sides(self, side: Int[np.ndarray, " k"]) -> Certificate:
+        """Keep on which side of its kink each unit has all rows."""
+        found = (replace(unit, side=int(side[unit.index])) for unit in self.unit_verdicts)
+        return replace(self, unit_verdicts=tuple(found))
+
     def with_undetermined(self, units: Undetermined) -> Certificate:
         """Mark these units as undetermined."""
         found = tuple(
@@ -320,15 +326,15 @@ def _approximate(one: Certificate) -> str:
     return f"{shown} but {units} found, and determined as such{why}"
 
 
-def _doubt(failed: list[Check]) -> str:
-    """The most decisive check that failed, in words; then the names of the others."""
-    order = [About.DATA, About.SEARCH, About.MEAN, About.FIT, About.UNITS, About.ERRORS]
-    decisive = sorted(
-        (check for check in failed if check.about in order), key=lambda check: order.index(check.about)
-    )
-    others = ", ".join(check.name for check in decisive[1:])
-    also = f"; {others} failed, too" if others else ""
-    return f"check failed: {decisive[0].name}; {decisive[0].advice}{also}"
+def _doubt(failed: list[Check], most: int = 2) -> str:
+    """Why the answer is doubted: the most decisive kinds of checks that failed, in words."""
+    found = []
+    for check in decisive_first(failed):
+        # What speaks against the assumed mean is particular to the rows: its advice says it.
+        found.append(check.advice if check.about is About.MEAN and check.evaluated else reason(check))
+        if check.about is About.SEARCH and not check.evaluated:
+            found[-1] += ": allow more time"
+    return "; ".join(list(dict.fromkeys(found))[:most])
 
 
 def _reasons(reasons: list[str], one: Certificate, most: int = 3) -> str:

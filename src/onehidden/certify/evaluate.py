@@ -143,7 +143,7 @@ def certify(
         if grouped is None
         else freedom_of_errors(grouped, problem.form, problem.fit_coordinates),
         band_freedom=float("nan") if grouped is None else _band_freedom(local, grouped),
-    )
+    ).with_sides(patterns.side)
     if not exact:
         spread = [one for one in of_family if given.family is not None and one.evaluated and not one.passed]
         return certificate.with_remark(spread[0].advice) if spread else certificate
@@ -246,8 +246,7 @@ def _local_checks(
             local.cosine,
             gradient,
             "largest cosine between the residuals and a column of the Jacobian, against "
-            f"{levels.GRADIENT.value:g} of a standard error; if above, the descent has not ended: allow more "
-            "time",
+            f"{levels.GRADIENT.value:g} of a standard error; if above, the descent has not ended",
             About.SEARCH,
         ),
         at_least(

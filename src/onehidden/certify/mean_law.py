@@ -66,7 +66,10 @@ def compare_mean_laws(
     if best == -np.inf:
         return certificate
     advice = f"deviance by which another law of the mean than that of {assumed} explains these rows better"
-    advice += f": {', '.join(ahead)}" if ahead else ""
+    if ahead:
+        advice = (
+            f"another law of the mean than that of {assumed} explains these rows better: {', '.join(ahead)}"
+        )
     certificate = certificate.with_comparisons([Check(name, best, level, not ahead, advice, About.MEAN)])
     remark = f"they do not tell {assumed} from {' or '.join(ties)}"
     return certificate.with_remark(remark) if ties else certificate
@@ -278,10 +281,12 @@ def _skewness_check(local: LocalFit) -> Check:
     fitted = local.network.predict(rows.X).reshape(len(rows), -1)
     z = [skewness_drift(r, f) for r, f in zip(local.residuals.T, fitted.T, strict=True)]
     p_value = float(chdtrc(len(z), np.sum(np.square(z))))
-    advice = (
-        "p-value of residuals whose skewness does not change with the fitted value; below the bound y may be "
-        "measured on another scale (counts, logarithms), be cut off, or have lost rows because of its value"
-    )
+    advice = "p-value of residuals whose skewness does not change with the fitted value"
+    if not p_value >= levels.SKEWNESS.value:
+        advice = (
+            "the skewness of the residuals changes with the fitted value: y may be measured on another "
+            "scale (counts, logarithms), be cut off, or have lost rows because of its value"
+        )
     return at_least("skewness", p_value, levels.SKEWNESS.value, advice, About.MEAN)
 
 

@@ -61,6 +61,9 @@ class UnitVerdict:
         One clause behind the verdict; empty when determined.
     cause : Cause or None
         The kind of reason.
+    side : int
+        1 where the argument is positive in every row, -1 where it is positive in none, 0 otherwise: a unit
+        with a kink is a linear function of such rows.
     """
 
     index: int
@@ -72,6 +75,7 @@ class UnitVerdict:
     status: UnitStatus = UnitStatus.DETERMINED
     reason: str = ""
     cause: Cause | None = None
+    side: int = 0
 
     def undetermined(self, cause: Cause, reason: str) -> UnitVerdict:
         """Mark the unit as undetermined; an earlier reason stays."""
@@ -113,6 +117,7 @@ class ActivePatterns:
     apart: Int[np.ndarray, "k k"]  # rows on which one of two units changes its side alone; diagonal n
     sure: Int[np.ndarray, " k"]  # rows on which each unit is not always, or never, active
     spread: Float[np.ndarray, " k"]  # standard deviation of w_i g_i as a share of std(y), mean over outputs
+    side: Int[np.ndarray, " k"]  # 1 where a unit is active in every row, -1 where in none, else 0
 
     def closest(self) -> tuple[int, tuple[int, int] | None]:
         """Fewest rows that tell two units apart, or one from a unit that is always active (then None)."""
@@ -157,7 +162,8 @@ class CountPatterns(Summed):
         variance = np.maximum(self._square / n - (self._sum / n) ** 2, 0)
         size = np.mean(self.network.output.reshape(k, -1) ** 2, axis=1)
         beyond = np.minimum(count[:k], self._below)
-        return ActivePatterns(n, beyond, apart, fewest[:k, k], np.sqrt(size * variance))
+        side = np.where(self._below == 0, 1, np.where(count[:k] == 0, -1, 0))
+        return ActivePatterns(n, beyond, apart, fewest[:k, k], np.sqrt(size * variance), side)
 
 
 def on_kink(t: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " k"]:

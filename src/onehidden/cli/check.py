@@ -53,6 +53,7 @@ def command(run: Path, file: Path | None, targets: list[str], as_json: bool, **t
     if as_json:
         record = recovery.to_dict()
         shown = {key: record[key] for key in ("status", "message", "checks", "noise_variance")}
+        shown |= {"predictions": recovery.predictions_in_words, "units": recovery.units_in_words}
         if found:
             shown["data"] = found["predictions"].figures()
         if "network" in found:
@@ -64,6 +65,7 @@ def command(run: Path, file: Path | None, targets: list[str], as_json: bool, **t
         from onehidden.cli import tables
 
         console = Console()
+        console.print(tables.headline(recovery), soft_wrap=True)
         console.print(tables.checks(recovery))
         console.print(tables.status(recovery))
         # Of a family the noise hangs on the mean: there is no one number for it.

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
     from onehidden.recovery import Recovery
 
-_LINES = {"TITLE": "bold", "GOOD": "bold green", "DOUBT": "bold red", "FORMULA": "cyan", "QUIET": "dim"}
+_LINES = {
+    "TITLE": "bold", "GOOD": "bold green", "CARE": "bold yellow", "DOUBT": "bold red", "FORMULA": "cyan",
+    "QUIET": "dim",
+}  # fmt: skip
 _STYLES = {Mark.FAILED: "bold red", Mark.NOT_EVALUATED: "yellow", Mark.NOTED: "default", Mark.PASSED: "green"}
 
 
@@ -31,6 +34,20 @@ def show(recovery: Recovery, console: Console | None = None) -> None:
     for kind, line in lines(shown, console.width):
         # Text, not markup: a feature called [red] must be shown, not obeyed.
         console.print(Text(line, style=_LINES.get(kind.name, "")), soft_wrap=True)
+
+
+def headline(recovery: Recovery) -> RenderableType:
+    """The two answers and what to do next: the beginning of the first screen."""
+    from rich.text import Text
+
+    from onehidden.report.screen import screen
+    from onehidden.report.subject import gather
+    from onehidden.report.text import TONES
+
+    shown, text = screen(gather(recovery)), Text()
+    for label, answer in shown.answers:
+        text.append(f"{label}: {answer.sentence}\n", style=_LINES[TONES[answer.mood].name])
+    return text.append(f"next: {as_typed(shown.advice)}\n") if shown.advice else text
 
 
 def checks(recovery: Recovery) -> RenderableType:
@@ -59,6 +76,6 @@ def status(recovery: Recovery) -> RenderableType:
     """The verdict: one word and the sentence behind it."""
     from rich.text import Text
 
-    line = Text(str(recovery.status), style="bold green" if recovery.converged else "bold red")
+    line = Text(str(recovery.status), style="bold")
     message = getattr(recovery, "message", "")
     return line.append(f": {message}", style="default") if message else line

@@ -233,6 +233,20 @@ class Recovery:
         """Share of var(y) that ridge regression explains on rows left out of the fit."""
         return float("nan") if self.prediction is None else self.prediction.linear_r_squared
 
+    @property
+    def predictions_in_words(self) -> str:
+        """How good predictions are on rows left out, beside a linear model, and whether they may be used."""
+        from onehidden.report.headline import predictions_in_words
+
+        return predictions_in_words(self)
+
+    @property
+    def units_in_words(self) -> str:
+        """Which units may be interpreted, and why not the others."""
+        from onehidden.report.headline import units_in_words
+
+        return units_in_words(self)
+
     def predict_interval(
         self,
         X: npt.ArrayLike,

@@ -14,7 +14,7 @@ import numpy as np
 from onehidden import families
 from onehidden.certify.certificate import Alternative, AlternativeKind, Status
 from onehidden.certify.errors import ParameterRecord
-from onehidden.certify.units import UnitStatus, UnitVerdict
+from onehidden.certify.units import Cause, UnitStatus, UnitVerdict
 from onehidden.checks import About, Check
 from onehidden.families import Family
 from onehidden.journal import fingerprint
@@ -43,9 +43,10 @@ def to_dict(record: Recovery) -> dict[str, Any]:
     """Everything but the model, as plain JSON values; numbers that are not finite become text."""
     kept = plain({f.name: getattr(record, f.name) for f in fields(record) if f.name != "covariance"})
     assert isinstance(kept, dict)
-    for unit in kept["units"]:  # parameters and errors are those of the network
-        for name in ("weights", "bias", "output", "errors", "cause"):
+    for unit, own in zip(kept["units"], record.units, strict=True):
+        for name in ("weights", "bias", "output", "errors"):  # those of the network
             unit.pop(name, None)
+        unit["cause"] = None if own.cause is None else own.cause.name
     return kept | {
         "format_version": FORMAT_VERSION,
         "converged": record.converged,
@@ -202,6 +203,7 @@ def _unit(record: dict[str, Any], network: OneHiddenNet, errors: ParameterRecord
         i, network.weights[i], float(network.bias[i]), _number_or_array(network.output[i].tolist()),
         (errors.weights[i], float(errors.bias[i]), _number_or_array(errors.output[i].tolist())),
         _number(record["share"]), UnitStatus(record["status"]), str(record["reason"]),
+        None if record.get("cause") is None else Cause[record["cause"]], int(record.get("side", 0)),
     )  # fmt: skip
 
 

@@ -49,10 +49,15 @@ def summary(subject: Subject) -> Section:
         facts.append(("worst output error", short(subject.match.output_error, 2)))
     if subject.get("seconds") is not None:
         facts.append(("time", seconds(subject.get("seconds"))))
-    blocks: list[Block] = [_verdict(shown), Formula(shown.formula), Facts(tuple(facts))]
+    blocks: list[Block] = [
+        Verdict(question, answer.sentence, answer.mood) for question, answer in shown.answers
+    ]
+    if shown.advice:
+        blocks.append(Paragraph(f"Next: {shown.advice}."))
+    blocks += [Formula(shown.formula), Facts(tuple(facts))]
     if shown.predictions:
         blocks.append(Paragraph(f"{capital(shown.predictions)}."))
-    blocks.append(_units(shown))
+    blocks += [_units(shown), _evidence(shown)]
     if shown.assumed:
         blocks.append(Paragraph(f"Taken as given, since no sample can show it: {shown.assumed}."))
     if subject.n_outputs > 1:
@@ -60,11 +65,11 @@ def summary(subject: Subject) -> Section:
     return Section("summary", "Summary", tuple(blocks))
 
 
-def _verdict(shown: Screen) -> Verdict:
+def _evidence(shown: Screen) -> Paragraph:
+    """The status with its reason, and the checks that failed by name."""
     failed = shown.named(Mark.FAILED)
-    detail = f"Failed: {failed}; {shown.passed}." if failed else f"{capital(shown.passed)}."
-    detail += f" Next: {shown.advice}." if shown.advice else ""
-    return Verdict(shown.good, f"{capital(shown.sentence)}.", detail)
+    counted = f"Failed: {failed}; {shown.passed}." if failed else f"{capital(shown.passed)}."
+    return Paragraph(f"{capital(shown.sentence)}. {counted}")
 
 
 def _units(shown: Screen) -> Grid:

@@ -14,6 +14,7 @@ import numpy as np
 
 from onehidden.checks import Check
 from onehidden.report.figures import to_svg
+from onehidden.report.headline import Mood
 from onehidden.report.wording import Mark, mark, short
 
 if TYPE_CHECKING:
@@ -22,11 +23,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer in one line, first on the page."""
+    """The answer to a question in one line, first on the page."""
 
-    good: bool
+    question: str
     headline: str
-    detail: str
+    mood: Mood
+
+    @property
+    def sign(self) -> str:
+        """The mood without a colour."""
+        return {Mood.GOOD: "✓", Mood.CARE: "~", Mood.DOUBT: "!"}[self.mood]
 
 
 @dataclass(frozen=True)
@@ -156,7 +162,7 @@ def to_json(report: Report) -> str:
 def _in_markdown(block: Block, folder: str, figures: dict[str, str]) -> str:
     match block:
         case Verdict():
-            return f"**{_escaped(block.headline)}** {_escaped(block.detail)}"
+            return f"**{block.question}** ({block.sign}) {_escaped(block.headline)}"
         case Paragraph():
             return _escaped(block.text)
         case Facts():

@@ -9,6 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden.activations import Activation
+from onehidden.certify.units import Cause
+from onehidden.network import OneHiddenNet
 from onehidden.report.subject import Subject, label, strongest
 from onehidden.report.wording import left_open, more, short
 
@@ -67,14 +69,46 @@ def effects(subject: Subject) -> Effects:
     return Effects(net.output[:, None] * net.weights * by, errors, spread is not None, net.activation)
 
 
+def straight(subject: Subject) -> dict[int, float]:
+    """The units that are linear functions of the rows, with the slope of g there.
+
+    All rows are on one side of their kink, or all but so few that they do not determine the unit.
+    """
+    net, mean = subject.net, np.asarray(subject.get("input_mean", ()), dtype=float)
+    if net.activation.homogeneity != 1:
+        return {}
+    below, above = (float(slope) for slope in net.activation.derivative([-1.0, 1.0]))
+    if below == above:
+        return dict.fromkeys(range(net.n_hidden), above)
+    found = {}
+    for unit in subject.get("units", ()):
+        if unit.side:
+            found[unit.index] = above if unit.side > 0 else below
+        elif unit.cause is Cause.KINK and mean.shape == (net.n_inputs,):
+            # Nearly all rows are where their mean is; a unit that only a few rows see stays as it is.
+            i = unit.index
+            if net.weights[i] @ mean + net.bias[i] > 0:
+                found[i] = above
+    return found
+
+
+def few_bend(subject: Subject) -> bool:
+    """Whether some rows lie beyond the kinks of the units that ``straight`` returns."""
+    found = straight(subject)
+    kinked = subject.net.activation.kinked
+    return kinked and any(unit.index in found and not unit.side for unit in subject.get("units", ()))
+
+
 def formula(subject: Subject, found: Effects, units: Sequence[int], most_inputs: int) -> tuple[str, ...]:
     """One line for y with the constant and the linear part, then one for each of these units.
 
     Where g has degree one, only w times the length of a is determined: w stands inside, and the numbers are
     slopes of y. Behind each unit stands its number, and a question mark where it is undetermined. Of several
-    outputs each has a line in terms of the units h, and then come the units.
+    outputs each has a line in terms of the units h, and then come the units. Units that are linear functions
+    of the rows are part of the linear part.
     """
-    several, net = subject.n_outputs > 1, subject.net
+    several, net, within = subject.n_outputs > 1, subject.net, straight(subject)
+    units = [i for i in units if i not in within]
     lines = _of_outputs(subject, units, most_inputs) if several else _of_one(subject, most_inputs)
     inside = net.activation.homogeneity == 1 and not several
     for i in units:
@@ -92,9 +126,18 @@ def formula(subject: Subject, found: Effects, units: Sequence[int], most_inputs:
         sign = "−" if net.output[i] < 0 else "+"
         factor = "" if inside else f"{_digits(abs(float(net.output[i])))} "
         lines.append(f"{sign} {factor}{unit} [{i + 1}]{mark}")
-    if hidden := net.n_hidden - len(units):
+    if hidden := net.n_hidden - len(units) - len(within):
         lines.append(f"+ … ({more(hidden, 'unit')})")
     return tuple(lines)
+
+
+def with_straight_units(net: OneHiddenNet, subject: Subject) -> tuple[float, np.ndarray]:
+    """The constant and the slopes of an output, units that are linear functions of the rows included."""
+    level, slopes = float(net.intercept), np.array(net.linear, dtype=float)
+    for i, slope in straight(subject).items():
+        level += float(net.output[i] * slope * net.bias[i])
+        slopes += net.output[i] * slope * net.weights[i]
+    return level, slopes
 
 
 def left_hand(subject: Subject, which: int = 0) -> str:
@@ -107,26 +150,32 @@ def left_hand(subject: Subject, which: int = 0) -> str:
 
 
 def _of_one(subject: Subject, most_inputs: int) -> list[str]:
-    """The line of y and the constant; a linear part has a line of its own."""
-    net, level, tiny = subject.net, float(subject.net.intercept), _tiny(subject)
-    lines = [f"{left_hand(subject)} ≈ {_digits(level if abs(level) > tiny else 0.0)}{_offset(subject)}"]
-    if net.has_linear:
-        body = _sum(_linear(subject, net.linear, most_inputs), 0.0, most_inputs < net.n_inputs, tiny)
-        lines.append(body if body.startswith("−") else f"+ {body}")
+    """The line of y and the constant; a linear part has a line of its own, which says what it holds."""
+    net, tiny, within = subject.net, _tiny(subject), straight(subject)
+    level, slopes = with_straight_units(net, subject)
+    lines = [f"{left_hand(subject)} ≈ {_digits(level) if abs(level) > tiny else '0'}{_offset(subject)}"]
+    if net.has_linear or within:
+        body = _sum(_linear(subject, slopes, most_inputs), 0.0, most_inputs < net.n_inputs, tiny)
+        body = body if body.startswith("−") else f"+ {body}"
+        named = (
+            f" [{', '.join(str(i + 1) for i in within)}: linear{' but for a few rows' * few_bend(subject)}]"
+        )
+        lines.append(body + named if within else body)
     return lines
 
 
 def _of_outputs(subject: Subject, units: Sequence[int], most_inputs: int, most_outputs: int = 6) -> list[str]:
     """Each output as a sum of the units h."""
-    lines, whole = [], subject.recovery.network
+    lines, whole, within = [], subject.recovery.network, straight(subject)
     for which in range(min(subject.n_outputs, most_outputs)):
         net = whole.one_output(which)
         terms = [(float(net.output[i]), f"h{i + 1}") for i in units]
-        if net.has_linear:
-            terms += _linear(subject, net.linear, most_inputs)
-        level = float(net.intercept)
-        tiny = 1e-12 * max(abs(level), *(abs(value) for value, _ in terms))
-        cut = len(units) < net.n_hidden or (net.has_linear and most_inputs < net.n_inputs)
+        level, slopes = with_straight_units(net, subject)
+        has_linear = net.has_linear or bool(within)
+        if has_linear:
+            terms += _linear(subject, slopes, most_inputs)
+        tiny = 1e-12 * max([abs(level), *(abs(value) for value, _ in terms)])
+        cut = len(units) + len(within) < net.n_hidden or (has_linear and most_inputs < net.n_inputs)
         lines.append(f"{left_hand(subject, which)} ≈ {_sum(terms, level, cut, tiny)}{_offset(subject)}")
     left = subject.n_outputs - most_outputs
     return [*lines, f"… ({more(left, 'output')})"] if left > 0 else lines

@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onehidden.certify.certificate import Status
-from onehidden.certify.units import UnitVerdict
+from onehidden.certify.reasons import ORDER, decisive_first
+from onehidden.certify.units import Cause, UnitVerdict
 from onehidden.checks import About, Check
-from onehidden.report.formula import Effects, effects, formula, left_hand
+from onehidden.report.formula import Effects, effects, formula, left_hand, straight
+from onehidden.report.headline import Answer, Mood, of_predictions, of_units
 from onehidden.report.subject import Subject, strongest
 from onehidden.report.wording import (
     Mark,
@@ -63,7 +65,8 @@ class Screen:
     title: str
     status: str
     message: str
-    good: bool
+    good: bool  # the predictions may be used, and every unit may be interpreted
+    answers: tuple[tuple[str, Answer], ...]  # to the two questions, each with what it is about
     formula: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     predictions: str
@@ -95,13 +98,15 @@ def screen(subject: Subject, few: int = 6, many: int = 12) -> Screen:
     guard = subject.get("prediction")
     units = _reasons_once([_unit(subject, found, i, most_inputs) for i in chosen])
     plain = subject.n_outputs == 1 and subject.family is None
+    answers = (("Predictions", of_predictions(subject)), ("Units", of_units(subject)))
     noted = sum(mark(check) is Mark.NOTED for check in checks)
     passed = sum(mark(check) is Mark.PASSED for check in checks)
     return Screen(
         title=title(subject),
         status=str(subject.get("status", "no status")),
         message=str(subject.get("message", "")),
-        good=bool(subject.get("converged", False)),
+        good=all(answer.mood is Mood.GOOD for _, answer in answers),
+        answers=answers,
         formula=formula(subject, found, sorted(chosen), most_inputs),
         facts=facts(subject),
         predictions="" if guard is None or guard.alone else guard.message,
@@ -220,10 +225,9 @@ def _legend(subject: Subject, units: tuple[UnitLine, ...]) -> tuple[str, ...]:
     return tuple(made)
 
 
-# The first of these that failed decides what to do: it makes the later ones moot.
-_ORDER = (About.COLUMNS, About.SEARCH, About.DATA, About.MEAN, About.FIT, About.UNITS, About.ERRORS)
 _CHOOSE = "let the number of units be chosen: leave out hidden (--hidden)"
 _ROWS = "bring more rows"
+_TIME = "allow more time"
 _GROUPS = "add the column that orders or groups the rows (a date as a number), or keep one row of each group"
 
 
@@ -231,33 +235,35 @@ def next_step(subject: Subject, checks: list[Check]) -> str:
     """The one thing to do next; nothing where the answer is certified.
 
     Every step leaves a choice to the data or asks for something that only a person can bring, so that
-    following the steps comes to an end.
+    following the steps comes to an end. More time is asked for only where the time was used up.
     """
     if subject.get("status") in (Status.EXACT, Status.CONSISTENT):
         return ""
-    unmet = [check for check in checks if not check.passed]
-    decisive = [check for check in unmet if check.about is not About.NOTE]
-    if decisive and not any(check.evaluated for check in decisive):
-        return "allow more time: a check could not be evaluated"
-    options, kinds = subject.options, {check.about for check in unmet}
-    automatic, limited = options.get("start", "auto") == "auto", options.get("max_seconds") is not None
-    if automatic and options.get("seed", 0) != 0 and not limited:
-        kinds -= {About.SEARCH}  # another seed was tried
-    about = next((one for one in _ORDER if one in kinds), None)
-    if about is None:  # the verdict says it: something is missed, or units are not determined
-        about = About.FIT if subject.get("status") == Status.APPROXIMATE else About.UNITS
+    options, unmet = subject.options, decisive_first(checks)
+    automatic, short_of_time = options.get("start", "auto") == "auto", _time_was_used(subject)
+    kinds = [_concern(check) for check in unmet]
+    if automatic and options.get("seed", 0) != 0 and not short_of_time:
+        kinds = [one for one in kinds if one is not About.SEARCH]  # another seed was tried
+    if not kinds:  # the verdict says it: something is missed, was not compared, or is undetermined
+        about = {Status.APPROXIMATE: About.FIT, Status.DOUBTFUL: About.SEARCH}
+        kinds = [About.UNITS if unmet else about.get(subject.get("status"), About.UNITS)]
+    about = min(kinds, key=ORDER.index)
     fixed, single = options.get("hidden") is not None, subject.net.n_hidden == 1
     if about is About.COLUMNS:
         return "leave out columns that others determine"
-    if about is About.SEARCH:
-        if limited:
-            return "allow more time"
-        return "give another seed" if automatic else "let start='auto' race all starts"
     if about is About.DATA:
         return _ROWS if single or not fixed else f"{_ROWS}, or ask for fewer units"
+    if about is About.SEARCH:
+        if short_of_time:
+            return _TIME
+        if subject.get("queries"):
+            return "allow more queries"
+        return "give another seed" if automatic else "let start='auto' race all starts"
     if about is About.MEAN:
         return "give y, or its link, as the check that failed says"
     if about is About.UNITS:
+        if _linear_serves(subject):
+            return f"use a linear model, or {_ROWS}"
         return _CHOOSE if fixed and not single else _ROWS
     if about is About.ERRORS:
         # Unequal noise counts against classical errors only; dependence counts against all.
@@ -268,4 +274,24 @@ def next_step(subject: Subject, checks: list[Check]) -> str:
         return _CHOOSE
     if options.get("activation") != "auto":
         return "let activation='auto' choose the activation"
-    return "take the predictions for what they are, or look for an input that is missing"
+    return "use the predictions for what they are, or look for an input that is missing"
+
+
+def _concern(check: Check) -> About:
+    """What would help: rows, where too few of them leave a check of the fit or of the units open."""
+    if check.evaluated or check.about in (About.SEARCH, About.MEAN):
+        return check.about
+    return About.DATA if check.about in (About.FIT, About.UNITS) else check.about
+
+
+def _time_was_used(subject: Subject) -> bool:
+    """Whether a time limit was given and most of the time is gone."""
+    limit = subject.options.get("max_seconds")
+    return limit is not None and 2 * subject.get("seconds", math.inf) > float(limit)
+
+
+def _linear_serves(subject: Subject) -> bool:
+    """Whether the rows do not show that any unit is needed beside a linear function."""
+    units, k = subject.get("units", ()), subject.net.n_hidden
+    spare = k == 1 and bool(units) and all(unit.cause is Cause.SPARE for unit in units)
+    return spare or len(straight(subject)) == k

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onehidden.report.formula import effects
+from onehidden.report.headline import Mood
 from onehidden.report.screen import Screen, screen
 from onehidden.report.subject import gather
 from onehidden.report.wording import Mark, left_open, mark, parameter
@@ -28,6 +29,7 @@ class Tone(enum.Enum):
 
     TITLE = enum.auto()
     GOOD = enum.auto()
+    CARE = enum.auto()
     DOUBT = enum.auto()
     FORMULA = enum.auto()
     QUIET = enum.auto()
@@ -35,10 +37,12 @@ class Tone(enum.Enum):
 
 
 _STYLES = {
-    Tone.TITLE: "font-weight: bold", Tone.GOOD: "color: #2f6f45; font-weight: bold",
-    Tone.DOUBT: "color: #9f2f27; font-weight: bold", Tone.FORMULA: "color: #2c6aa8",
+    Tone.TITLE: "font-weight: bold", Tone.GOOD: "color: #3a8a55; font-weight: bold",
+    Tone.CARE: "color: #a3700f; font-weight: bold", Tone.DOUBT: "color: #d0453a; font-weight: bold",
+    Tone.FORMULA: "color: #4a8fd0",
     Tone.QUIET: "opacity: 0.7", Tone.PLAIN: "",
 }  # fmt: skip
+TONES = {Mood.GOOD: Tone.GOOD, Mood.CARE: Tone.CARE, Mood.DOUBT: Tone.DOUBT}
 Lines = list[tuple[Tone, str]]
 
 
@@ -81,7 +85,10 @@ def lines(shown: Screen, width: int = 100) -> Lines:
         made.append((Tone.PLAIN, ""))
 
     add(shown.title, Tone.TITLE)
-    add(shown.sentence, Tone.GOOD if shown.good else Tone.DOUBT)
+    for label, answer in shown.answers:
+        add(f"{label}: {answer.sentence}", TONES[answer.mood])
+    if shown.advice:
+        add(f"next: {shown.advice}")
     gap()
     for one in shown.formula:
         add(one, Tone.FORMULA, "    ", "          ")
@@ -100,12 +107,11 @@ def lines(shown: Screen, width: int = 100) -> Lines:
         made.append((Tone.QUIET, f"{indent}and {shown.more_units} more units"))
     add(" ".join(shown.legend), Tone.QUIET, indent, indent)
     gap()
-    for outcome, tone in ((Mark.FAILED, Tone.DOUBT), (Mark.NOT_EVALUATED, Tone.PLAIN)):
+    add(shown.sentence)
+    for outcome in (Mark.FAILED, Mark.NOT_EVALUATED):
         if named := shown.named(outcome):
-            add(f"{outcome}: {named}", tone)
+            add(f"{outcome}: {named}")
     made.append((Tone.QUIET, shown.passed))
-    if shown.advice:
-        add(f"next: {shown.advice}")
     if shown.assumed:
         add(f"taken as given: {shown.assumed}", Tone.QUIET)
     return made

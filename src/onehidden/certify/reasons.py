@@ -1,0 +1,57 @@
+"""Why an answer is doubted, and why a unit is undetermined, in words that need no knowledge of the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from onehidden.certify.units import Cause
+from onehidden.checks import About, Check
+
+# The first kind that failed is the most decisive: it makes the later ones moot.
+ORDER = (About.COLUMNS, About.DATA, About.SEARCH, About.MEAN, About.FIT, About.UNITS, About.ERRORS)
+
+_FAILED = {
+    About.COLUMNS: "some columns can be computed from others",
+    About.DATA: "there are too few different rows for so many parameters",
+    About.SEARCH: "the search has not settled on one answer",
+    About.MEAN: "y seems to follow another scale, link or limit than assumed",
+    About.FIT: "the rows show something that the network misses",
+    About.UNITS: "the rows do not determine the units",
+    About.ERRORS: "the standard errors do not hold for these rows",
+    About.NOTE: "",
+}
+_NOT_EVALUATED = {
+    **_FAILED,
+    About.SEARCH: "the search ended before the answer was checked",
+    About.MEAN: "it is not known whether y follows the scale and link assumed",
+    About.FIT: "these rows cannot show whether the network misses something",
+    About.UNITS: "these rows cannot show whether they are all needed",
+    About.ERRORS: "these rows cannot show whether the standard errors hold",
+}
+# Of one unit, of several.
+_UNDETERMINED = {
+    Cause.NOTHING: ("it cannot be told from having no effect", "they cannot be told from having no effect"),
+    Cause.PARALLEL: ("it does the same as another", "they do the same as others"),
+    Cause.KINK: ("too few rows lie beyond its bend", "too few rows lie beyond their bends"),
+    Cause.BLIND: ("some weights change nothing in these rows",) * 2,
+    Cause.APART: ("too few rows tell it from another", "too few rows tell them from each other"),
+    Cause.EQUIVALENT: ("reversed, it gives the same function", "reversed, they give the same function"),
+    Cause.RIVAL: ("other networks explain the rows as well",) * 2,
+    Cause.SPARE: ("the rows do not show that it is needed", "the rows do not show that they are needed"),
+}
+
+
+def decisive_first(checks: Iterable[Check]) -> list[Check]:
+    """The checks that did not pass and decide something, the most decisive kind first."""
+    unmet = [check for check in checks if not check.passed and check.about is not About.NOTE]
+    return sorted(unmet, key=lambda check: (ORDER.index(check.about), not check.evaluated))
+
+
+def reason(check: Check) -> str:
+    """A clause for a person: what a check that did not pass means, whatever its name."""
+    return (_FAILED if check.evaluated else _NOT_EVALUATED)[check.about]
+
+
+def why_undetermined(cause: Cause | None, several: bool) -> str:
+    """A clause for a person: why a unit, or several, may not be interpreted."""
+    return "several networks fit these rows as well" if cause is None else _UNDETERMINED[cause][several]

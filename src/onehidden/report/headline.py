@@ -1,0 +1,174 @@
+"""The two questions a reader has first: whether predictions may be used, and which units interpreted.
+
+Each has one plain sentence of at most 25 words and a mood of its own, the same on every medium. What can be
+done comes third, where something can help.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onehidden.certify.certificate import Status
+from onehidden.certify.reasons import decisive_first, reason, why_undetermined
+from onehidden.certify.units import Cause, UnitStatus, UnitVerdict
+from onehidden.checks import About
+from onehidden.report.formula import few_bend, straight
+from onehidden.report.subject import Subject, gather
+from onehidden.report.wording import part
+
+if TYPE_CHECKING:
+    from onehidden.report.subject import Recovered
+
+
+class Mood(enum.StrEnum):
+    """How an answer is coloured: as sound, as something to know, as something not to rely on."""
+
+    GOOD = "good"
+    CARE = "care"
+    DOUBT = "doubt"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to one question, in one sentence with its full stop."""
+
+    sentence: str
+    mood: Mood
+
+
+def predictions_in_words(recovery: Recovered) -> str:
+    """How good predictions are, beside what, and whether they may be used."""
+    return of_predictions(gather(recovery)).sentence
+
+
+def units_in_words(recovery: Recovered) -> str:
+    """Which units may be interpreted, and why not the others."""
+    return of_units(gather(recovery)).sentence
+
+
+def of_predictions(subject: Subject) -> Answer:
+    """How good predictions are on rows left out, beside a linear model, and whether they may be used."""
+    guard, fitted = subject.get("prediction"), float(subject.get("r_squared", math.nan))
+    rows = subject.get("n_samples", math.inf)
+    if guard is None or not math.isfinite(guard.r_squared):
+        if not math.isfinite(fitted):
+            return Answer("How well the network predicts other rows was not measured.", Mood.CARE)
+        text = f"The network explains {_share(fitted)} of the variation of y on the rows fitted; "
+        text += "other rows were not tried."
+        return Answer(text, Mood.CARE)
+    if guard.alone and rows <= subject.get("freedom", 0):
+        text = "With as many parameters as rows any rows are reproduced: nothing is known about predictions."
+        return Answer(text, Mood.DOUBT)
+    own, line = guard.r_squared, guard.linear_r_squared
+    outside = "of the variation of y on rows left out"
+    if own <= 0:
+        text = "Do not rely on predictions: neither network nor linear model explains y on rows left out."
+        return Answer(text, Mood.DOUBT)
+    if guard.share == 0:
+        text = "The network adds nothing to a linear model, which predicts instead and explains "
+        text += f"{_share(own)} {outside}."
+        return Answer(text, Mood.CARE)
+    if guard.share < 1:
+        text = f"Network and linear model together explain {_share(own)} {outside}, "
+        text += f"the linear model alone {_share(line)}"
+    else:
+        text = f"The network explains {_share(own)} {outside}, a linear model {_share(line)}"
+    return Answer(f"{text}: predictions may be used.", Mood.GOOD)
+
+
+def of_units(subject: Subject) -> Answer:
+    """Which units may be interpreted, and in a clause why not the others."""
+    status, k = subject.get("status"), subject.net.n_hidden
+    if len(straight(subject)) == k:
+        where = "But for a few rows" if few_bend(subject) else "On these rows"
+        text = f"{where} the answer is a linear function: interpret its slopes, not {_all(k)}."
+        return Answer(text, Mood.CARE)
+    if status in (Status.EXACT, Status.CONSISTENT):
+        return Answer(_sound(subject, status), Mood.GOOD)
+    if status == Status.APPROXIMATE:
+        best = "it is the best one" if k == 1 else f"they are the best {k}"
+        text = f"Interpret {_all(k)} as an approximation: {best}, but the rows show more than that."
+        return Answer(text, Mood.CARE)
+    if status == Status.NOT_IDENTIFIABLE:
+        return _not_identifiable(subject)
+    why = next(map(reason, decisive_first(subject.get("checks", ()))), "")
+    if not why and status == Status.DOUBTFUL:
+        why = "the time ended before other networks were compared"
+    if not why and subject.get("converged", False):
+        return Answer(_sound(subject, Status.CONSISTENT), Mood.GOOD)
+    return Answer(f"Do not interpret {_all(k)}" + (f": {why}." if why else "."), Mood.DOUBT)
+
+
+def _sound(subject: Subject, status: str) -> str:
+    """All units may be interpreted, and why."""
+    k = subject.net.n_hidden
+    who, it, they = ("The unit", "it reproduces", "it is") if k == 1 else (
+        "Both units" if k == 2 else f"All {k} units", "they reproduce", "they are"
+    )  # fmt: skip
+    if subject.get("queries"):
+        why = f"{it} the answers of the black box"
+    elif status == Status.EXACT:
+        why = f"{it} every row"
+    else:
+        why = f"{they} determined by the rows, and what is left of y looks like noise"
+    return f"{who} may be interpreted: {why}."
+
+
+def _not_identifiable(subject: Subject) -> Answer:
+    """The units that may be interpreted where the rows leave something open."""
+    k, units = subject.net.n_hidden, subject.get("units", ())
+    if subject.net.activation.polynomial:
+        text = "with this activation many other sets of units give the same function"
+        return Answer(f"Do not interpret {_all(k)}: {text}.", Mood.DOUBT)
+    checks = decisive_first(subject.get("checks", ()))
+    if checks and checks[0].about is About.COLUMNS:
+        text = "Do not interpret single weights: some columns can be computed from others."
+        return Answer(text, Mood.DOUBT)
+    open_ = [unit for unit in units if unit.status == UnitStatus.UNDETERMINED]
+    sound = [unit for unit in units if unit.status == UnitStatus.DETERMINED]
+    why = _most_common_cause(open_)
+    if not (sound and open_):
+        if k == 1 and why is Cause.SPARE:
+            return Answer(
+                "Do not interpret the unit: a linear function explains the rows as well.", Mood.DOUBT
+            )
+        return Answer(f"Do not interpret {_all(k)}: {why_undetermined(why, k > 1)}.", Mood.DOUBT)
+    can, cannot = _named(sound, k), _named(open_, k)
+    clause = why_undetermined(why, len(open_) > 1)
+    return Answer(f"{can} may be interpreted, {cannot.lower()} may not: {clause}.", Mood.CARE)
+
+
+def _most_common_cause(units: Sequence[UnitVerdict]) -> Cause | None:
+    """Why most of these units are undetermined; of causes that are as frequent, that of the first unit."""
+    causes = [unit.cause for unit in units]
+    return max(causes, key=causes.count, default=None)
+
+
+def _named(units: Sequence[UnitVerdict], k: int, most: int = 3) -> str:
+    """These units by their numbers, or their count where they are many."""
+    numbers = [str(unit.index + 1) for unit in units]
+    if len(numbers) == 1:
+        return f"Unit {numbers[0]}"
+    if len(numbers) > most:
+        return f"{len(numbers)} of the {k} units"
+    return f"Units {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+def _all(k: int) -> str:
+    return "the unit" if k == 1 else f"the {k} units"
+
+
+def _share(value: float) -> str:
+    """A share of the variation of y in per cent; near all, what is missing."""
+    left = 1 - value
+    if left < 1e-12:
+        return "all"
+    if left < 1e-3:
+        return f"all but {part(left)}"
+    if value <= 0:
+        return "nothing"
+    return f"{100 * value:.1f} %" if value >= 0.9 else part(value)
