@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["to_latex", "to_onnx", "to_python", "to_sklearn", "to_torch"]
 
 
+@runtime_checkable
 class MeanOfFamily(Protocol):
     """What an export needs of a family: the mean of y at a linear predictor."""
 

@@ -155,7 +155,7 @@ class ScoreFunction:
                 )
         # Equal directions share a column: S_4(u,u,u,u) then needs scalars only.
         columns, index = np.unique(np.asarray(directions, float), axis=0, return_inverse=True)
-        return self._in_blocks(X, len(index), columns.T, index.ravel())
+        return self._in_blocks(X, len(index), columns.T, index.ravel().tolist())
 
     def _in_blocks(self, X: Points, order: int, V: Directions, entry: Iterable[int] = ()) -> Tensors:
         """(n, r, …, r) the tensors at the points, or one entry of each; some points at a time."""

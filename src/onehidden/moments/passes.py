@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -207,6 +207,9 @@ class ScoreMoments:
         return full
 
 
+AnyPass = TypeVar("AnyPass", bound="_Pass")
+
+
 class _Pass:
     """A sum over raw batches: ``update(batch)``, ``merge(other)``, ``result()``."""
 
@@ -216,7 +219,7 @@ class _Pass:
         self._sums: list[ProductSums] = []
 
     @in_double
-    def update(self, batch: Rows) -> Self:
+    def update(self: AnyPass, batch: Rows) -> AnyPass:
         """Add a batch.
 
         Parameters
@@ -226,7 +229,7 @@ class _Pass:
 
         Returns
         -------
-        Self
+        same class
             The pass itself.
         """
         for X, y, weight in _pieces(batch, self._frame.r):
@@ -235,17 +238,17 @@ class _Pass:
             self._add(X, y, weight)
         return self
 
-    def merge(self, other: Self) -> Self:
+    def merge(self: AnyPass, other: AnyPass) -> AnyPass:
         """Add the sums of another pass.
 
         Parameters
         ----------
-        other : Self
+        other : same class
             A pass over other rows.
 
         Returns
         -------
-        Self
+        same class
             The pass itself.
         """
         if [(one.r, one.order) for one in self._sums] != [(one.r, one.order) for one in other._sums]:
