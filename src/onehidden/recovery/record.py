@@ -471,6 +471,33 @@ class Recovery:
 
         return to_dict(self)
 
+    def plot(
+        self, X: npt.ArrayLike | Table | None = None, y: npt.ArrayLike | None = None, axes: Any = None
+    ) -> Any:
+        """Draw the predictions on Matplotlib axes: y against one input, or a curve for each of several.
+
+        Of one input the band is the 95 % interval of the mean. Of several inputs each curve is the network's
+        mean over the rows as one input moves, the band holds the middle 80 % of the rows, and points are the
+        curve plus the residuals.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d) or Table, optional
+            Rows; a table may hold the target. Not needed for the curve of one input.
+        y : array_like of shape (m,) or (m, q), optional
+            Target at these rows.
+        axes : matplotlib.axes.Axes, optional
+            Where to draw the curve of one input; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes or ndarray of Axes
+            The axes; of several inputs one for each of the strongest.
+        """
+        from onehidden.report.plot import plot
+
+        return plot(self, X, y, axes)
+
     def report(
         self,
         path_html: str | Path,

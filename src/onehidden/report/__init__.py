@@ -96,8 +96,8 @@ def _build(recovery: Recovered, X: object, y: object, truth: Truth) -> Report:
 
     subject = gather(recovery, X, y, truth)
     chapters = (
-        answer.summary, response.of_units, response.at_a_glance, response.matched, answer.checks,
-        response.outputs, answer.alternatives, response.of_inputs, response.residuals_by_unit,
+        answer.summary, response.of_curve, response.of_units, response.at_a_glance, response.matched,
+        answer.checks, response.outputs, answer.alternatives, response.of_inputs, response.residuals_by_unit,
         response.effects_map, response.intervals, answer.loss_trace, answer.curvature,
         answer.moment_signal, answer.score_validity, answer.reproduce, answer.cite,
     )  # fmt: skip

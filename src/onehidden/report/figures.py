@@ -207,6 +207,35 @@ def dependence(
     axes.set_ylim(bottom, top)
 
 
+def curve(
+    axes: Axes,
+    x: np.ndarray,
+    mean: np.ndarray,
+    band: tuple[np.ndarray, np.ndarray] | None,
+    rows: np.ndarray | None,
+    y: np.ndarray | None,
+) -> None:
+    """A curve with its band over the rows; a band much wider than the rows leaves the frame."""
+    if rows is not None and y is not None and len(y):
+        _dots(axes, rows, y)
+        low, high = min(float(np.min(y)), float(mean.min())), max(float(np.max(y)), float(mean.max()))
+        margin = 0.08 * (high - low or 1.0)
+        axes.set_ylim(low - margin, high + margin)
+    if band is not None:
+        axes.fill_between(x, *band, color=ORANGE, alpha=0.25, lw=0)
+    axes.plot(x, mean, color=ORANGE)
+
+
+def fitted(
+    figure: Figure, x: np.ndarray, mean: np.ndarray, band: tuple[np.ndarray, np.ndarray] | None,
+    rows: np.ndarray | None, y: np.ndarray | None, names: tuple[str, str],
+) -> None:  # fmt: skip
+    """Observations over the one input, with the curve and its band."""
+    axes = figure.add_subplot()
+    curve(axes, x, mean, band, rows, y)
+    axes.set(xlabel=plain(names[0], 60), ylabel=plain(names[1], 40))
+
+
 def observed(figure: Figure, predicted: np.ndarray, y: np.ndarray, means: Means | None = None) -> None:
     """Observed against predicted, with the line of equality, and means along it."""
     axes = _wide_or_small(figure, "predicted", "observed")

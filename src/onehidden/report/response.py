@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -209,19 +209,86 @@ def of_units(subject: Subject) -> Section | None:
     return Section("ridge", "Response of the units", (Paragraph(text), Gallery(tuple(made))))
 
 
-def of_inputs(subject: Subject, most: int = 8, rows: int = 400, points: int = 40) -> Section | None:
-    """Predictions averaged over the rows while one input runs through its range."""
-    if subject.X is None:
+@dataclass(frozen=True)
+class Curve:
+    """Predictions over the one input, with a 95 % band of the mean where there is one."""
+
+    x: np.ndarray
+    mean: np.ndarray
+    band: tuple[np.ndarray, np.ndarray] | None
+
+
+def curve_of(subject: Subject, which: int = 0, points: int = 240) -> Curve:
+    """The predictions of an output over the one input: the range of the rows, else two sd about its mean."""
+    if subject.X is not None:
+        low, high = float(subject.X.min()), float(subject.X.max())
+    else:
+        kept = np.asarray(subject.get("input_mean", ()), dtype=float)
+        middle = float(kept[0]) if kept.shape == (1,) else 0.0
+        spread = 1.0 if subject.spread is None else float(subject.spread[0])
+        low, high = middle - 2 * spread, middle + 2 * spread
+    x = np.linspace(low, high, points)
+    # Exposures differ from row to row: the curve is that of the mean one.
+    offset = {} if subject.offset is None else {"offset": np.full(points, subject.offset.mean())}
+    mean = np.asarray(subject.recovery.predict(x[:, None], **offset)).reshape(points, -1)[:, which]
+    interval, coupled = getattr(subject.recovery, "predict_interval", None), bool(subject.get("classes", ()))
+    if interval is None or coupled:
+        return Curve(x, mean, None)
+    lower, upper = (np.asarray(end).reshape(points, -1)[:, which] for end in interval(x[:, None], **offset))
+    known = np.all(np.isfinite(lower)) and np.all(np.isfinite(upper))
+    return Curve(x, mean, (lower, upper) if known else None)
+
+
+def of_curve(subject: Subject, panels: int = 6) -> Section | None:
+    """Y against the one input, with the curve of the predictions and its band."""
+    if subject.net.n_inputs != 1:
         return None
-    X = subject.X[thin(len(subject.X), rows)]
-    strength = np.abs(effects(subject).values).sum(axis=0)
     made = []
-    for j in (j for j in strongest(strength, most) if strength[j] > 0):
-        low, high = np.quantile(subject.X[:, j], [0.02, 0.98])
-        grid = np.linspace(low, high, points)
-        moved = np.repeat(X[None], points, axis=0)
-        moved[:, :, j] = grid[:, None]
-        values = subject.net.predict(moved.reshape(-1, X.shape[1])).reshape(points, len(X))
+    for j, name in enumerate(subject.outputs[:panels]):
+        found = curve_of(subject, j)
+        x = y = None
+        if subject.X is not None and subject.Y is not None:
+            keep = thin(len(subject.X))
+            x, y = subject.X[keep, 0], subject.Y[keep, j]
+        draw = partial(
+            figures.fitted, x=found.x, mean=found.mean, band=found.band, rows=x, y=y,
+            names=(subject.names[0], name),
+        )  # fmt: skip
+        band = "" if found.band is None else "; the band is the 95 % interval of the mean"
+        caption = f"{name} against {subject.names[0]}: the curve is what is predicted{band}."
+        data = {"x": found.x, "mean": found.mean}
+        made.append(Figure("curve" if j == 0 else f"curve-{j + 1}", caption, draw, data, (6.0, 3.4)))
+    return Section("curve", "The curve", tuple(made))
+
+
+def strongest_inputs(subject: Subject, most: int) -> list[int]:
+    """The inputs that move the network most, those without an effect left out."""
+    strength = np.abs(effects(subject).values).sum(axis=0)
+    if subject.net.has_linear:
+        strength = strength + np.abs(subject.net.linear) * (1.0 if subject.spread is None else subject.spread)
+    return [j for j in strongest(strength, most) if strength[j] > 0]
+
+
+def dependence_of(
+    subject: Subject, j: int, rows: int = 400, points: int = 40
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values of an input in its middle 96 %, and the network there with all else as in each of the rows."""
+    assert subject.X is not None
+    X = subject.X[thin(len(subject.X), rows)]
+    low, high = np.quantile(subject.X[:, j], [0.02, 0.98])
+    grid = np.linspace(low, high, points)
+    moved = np.repeat(X[None], points, axis=0)
+    moved[:, :, j] = grid[:, None]
+    return grid, subject.net.predict(moved.reshape(-1, X.shape[1])).reshape(points, len(X))
+
+
+def of_inputs(subject: Subject, most: int = 8) -> Section | None:
+    """Predictions averaged over the rows while one input runs through its range."""
+    if subject.X is None or subject.net.n_inputs == 1:
+        return None
+    made = []
+    for j in strongest_inputs(subject, most):
+        grid, values = dependence_of(subject, j)
         mean = values.mean(axis=1)
         draw = partial(
             figures.dependence, x=grid, mean=mean, spread=np.quantile(values, [0.1, 0.9], axis=1),

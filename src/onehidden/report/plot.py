@@ -1,0 +1,92 @@
+"""What a recovery predicts, drawn on Matplotlib axes: y against one input, or a curve for each of several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onehidden.report import figures
+from onehidden.report.response import Curve, curve_of, dependence_of, strongest_inputs
+from onehidden.report.subject import Subject, gather, thin
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from onehidden.report.subject import Recovered
+
+# Seen on white and on black: figures have no ground of their own.
+_BOTH = {
+    "text.color": "#7d8894", "axes.labelcolor": "#7d8894", "axes.edgecolor": "#7d8894",
+    "xtick.color": "#7d8894", "ytick.color": "#7d8894",
+}  # fmt: skip
+
+
+def plot(
+    recovery: Recovered, X: object = None, y: object = None, axes: Axes | None = None, most: int = 6
+) -> Axes | np.ndarray:
+    """Draw the predictions of a recovery; see ``Recovery.plot``."""
+    subject = gather(recovery, X, y)
+    if subject.net.n_inputs == 1:
+        return _one_input(subject, axes)
+    if axes is not None:
+        raise ValueError("axes are taken for one input: of several inputs each has axes of its own")
+    if subject.X is None:
+        raise ValueError("give the rows X: the curve of one of several inputs is a mean over rows")
+    return _several_inputs(subject, most)
+
+
+@contextmanager
+def _style() -> Iterator[Any]:
+    """The style of the figures, for light and dark pages."""
+    import matplotlib.pyplot as plt
+
+    with figures.house(), plt.rc_context(_BOTH):
+        yield plt
+
+
+def _one_input(subject: Subject, axes: Axes | None) -> Axes:
+    with _style() as plt:
+        axes = plt.subplots(layout="constrained")[1] if axes is None else axes
+        figures.curve(axes, *_drawn(curve_of(subject)), *_rows(subject))
+        axes.set(xlabel=figures.plain(subject.names[0], 60), ylabel=figures.plain(subject.outputs[0], 60))
+    return axes
+
+
+def _drawn(found: Curve) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
+    return found.x, found.mean, found.band
+
+
+def _rows(subject: Subject) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The rows to draw: the input and y."""
+    if subject.X is None or subject.Y is None:
+        return None, None
+    keep = thin(len(subject.X))
+    return subject.X[keep, 0], subject.Y[keep, 0]
+
+
+def _several_inputs(subject: Subject, most: int) -> np.ndarray:
+    """A curve for each of the strongest inputs; points are the curve plus the residuals of the rows."""
+    assert subject.X is not None
+    chosen = strongest_inputs(subject, most)
+    across = min(3, max(len(chosen), 1))
+    down = -(-max(len(chosen), 1) // across)
+    keep = thin(len(subject.X))
+    residual = None if subject.Y is None or subject.family is not None else subject.residuals()[keep]
+    with _style() as plt:
+        figure, grid = plt.subplots(
+            down, across, figsize=(3.2 * across, 2.6 * down), layout="constrained", squeeze=False
+        )
+        for place, j in zip(grid.flat, chosen, strict=False):
+            x, values = dependence_of(subject, j)
+            mean, rows = values.mean(axis=1), subject.X[keep, j]
+            points = None if residual is None else np.interp(rows, x, mean) + residual
+            spread = np.quantile(values, [0.1, 0.9], axis=1)
+            figures.curve(place, x, mean, (spread[0], spread[1]), rows, points)
+            place.set(xlabel=figures.plain(subject.names[j], 30))
+        for place in grid.flat[len(chosen) :]:
+            place.set_axis_off()
+        figure.supylabel(figures.plain(subject.outputs[0], 60), fontsize=9)
+    return grid.ravel()[: len(chosen)]
