@@ -42,9 +42,17 @@ _UNDETERMINED = {
 
 
 def decisive_first(checks: Iterable[Check]) -> list[Check]:
-    """The checks that did not pass and decide something, the most decisive kind first."""
+    """The checks that did not pass and decide something, the most decisive kind first.
+
+    That the fit could not be judged comes last: what was measured says more.
+    """
     unmet = [check for check in checks if not check.passed and check.about is not About.NOTE]
-    return sorted(unmet, key=lambda check: (ORDER.index(check.about), not check.evaluated))
+
+    def place(check: Check) -> tuple[bool, int, bool]:
+        unjudged = check.about is About.FIT and not check.evaluated
+        return unjudged, ORDER.index(check.about), not check.evaluated
+
+    return sorted(unmet, key=place)
 
 
 def reason(check: Check) -> str:

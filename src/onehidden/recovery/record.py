@@ -477,8 +477,8 @@ class Recovery:
         """Draw the predictions on Matplotlib axes: y against one input, or a curve for each of several.
 
         Of one input the band is the 95 % interval of the mean. Of several inputs each curve is the network's
-        mean over the rows as one input moves, the band holds the middle 80 % of the rows, and points are the
-        curve plus the residuals.
+        mean over the rows as one input moves through its middle 96 %, and points are the curve plus the
+        residuals.
 
         Parameters
         ----------

@@ -263,11 +263,12 @@ def caterpillar(figure: Figure, values: np.ndarray, reach: np.ndarray, label: st
             place[chosen], (values - reach)[chosen], (values + reach)[chosen], color=colour,
             lw=0.6 if many else 1.4, alpha=0.5 if many else 1.0, rasterized=many,
         )  # fmt: skip
-    for chosen, colour in ((known, BLUE), (~known, RULE)):
+    for chosen, colour in ((known, BLUE), (~known, MUTED)):
         size = 1.5 if many else 3
         axes.plot(place[chosen], values[chosen], "o", ms=size, color=colour, mew=0, rasterized=many)
     axes.axhline(0, color=RULE, lw=0.9, zorder=0)
     axes.set(xlabel="in order of size", ylabel=label)
+    axes.xaxis.get_major_locator().set_params(integer=True)
 
 
 def _small(figure: Figure) -> Axes:

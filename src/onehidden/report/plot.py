@@ -82,9 +82,9 @@ def _several_inputs(subject: Subject, most: int) -> np.ndarray:
         for place, j in zip(grid.flat, chosen, strict=False):
             x, values = dependence_of(subject, j)
             mean, rows = values.mean(axis=1), subject.X[keep, j]
-            points = None if residual is None else np.interp(rows, x, mean) + residual
-            spread = np.quantile(values, [0.1, 0.9], axis=1)
-            figures.curve(place, x, mean, (spread[0], spread[1]), rows, points)
+            within = (rows >= x[0]) & (rows <= x[-1])
+            points = None if residual is None else (np.interp(rows, x, mean) + residual)[within]
+            figures.curve(place, x, mean, None, rows[within], points)
             place.set(xlabel=figures.plain(subject.names[j], 30))
         for place in grid.flat[len(chosen) :]:
             place.set_axis_off()

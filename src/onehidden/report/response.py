@@ -257,7 +257,7 @@ def of_curve(subject: Subject, panels: int = 6) -> Section | None:
         band = "" if found.band is None else "; the band is the 95 % interval of the mean"
         caption = f"{name} against {subject.names[0]}: the curve is what is predicted{band}."
         data = {"x": found.x, "mean": found.mean}
-        made.append(Figure("curve" if j == 0 else f"curve-{j + 1}", caption, draw, data, (6.0, 3.4)))
+        made.append(Figure("curve" if j == 0 else f"curve-{j + 1}", caption, draw, data, (4.6, 3.0)))
     return Section("curve", "The curve", tuple(made))
 
 

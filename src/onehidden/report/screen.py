@@ -144,8 +144,9 @@ def facts(subject: Subject) -> tuple[tuple[str, str], ...]:
     if guard is not None and math.isfinite(guard.r_squared):
         # A fit to rounding with as many parameters as rows shows nothing about other rows.
         free = guard.alone and subject.get("n_samples", math.inf) <= subject.get("freedom", 0)
-        found.append(("R² on rows left out", "–" if free else explained(guard.r_squared)))
-        found.append(("R² of ridge, same rows", explained(guard.linear_r_squared)))
+        model = "ridge" if subject.family is None else "a penalised linear model"
+        found.append((f"{share} on rows left out", "–" if free else explained(guard.r_squared)))
+        found.append((f"{share} of {model}, same rows", explained(guard.linear_r_squared)))
     if subject.family is not None:
         found += [("family", subject.family.name), ("link", subject.family.link)]
     elif (noise := subject.get("noise_variance")) is not None:

@@ -132,7 +132,10 @@ def _joined(made: Lines) -> str:
 
 
 def _wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
-    return textwrap.wrap(_one_line(text), width, initial_indent=first, subsequent_indent=rest)
+    # A number stays with its per cent sign.
+    text = _one_line(text).replace(" %", "\N{NO-BREAK SPACE}%")
+    found = textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest)
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in found]
 
 
 def _one_line(text: str) -> str:

@@ -116,7 +116,9 @@ def seconds(value: float | None) -> str:
 
 
 def part(share: float) -> str:
-    """A share in per cent: two digits, from ten on whole numbers."""
+    """A share in per cent: two digits, from ten on whole numbers; of parts that cancel, that it is large."""
+    if 10 < share < math.inf:
+        return "over 1000 %"
     return f"{100 * share:.0f} %" if 10 <= 100 * share < math.inf else f"{short(100 * share, 2)} %"
 
 
