@@ -83,7 +83,7 @@ def score_test(
     variance : float, optional
         var(y), for the shares; without it, shares are of the residuals' mean square.
     draws : int
-        Sign vectors; half of them from 100 000 rows on.
+        Sign vectors; half of them from two million numbers in the Jacobian on.
     effort : float
         Operations that the search may take; it decides on how many rows directions are searched. The default
         takes two or three seconds on one core.
@@ -130,7 +130,7 @@ def score_test(
         return _not_evaluated(
             d, f"{n} rows leave {n - model.rank} beyond the model's own, {needed} are needed"
         )
-    signs = np.ones((n, 1 + draws // (1 + (n > 100_000))), np.int8)
+    signs = np.ones((n, 1 + draws // (1 + (n * p > 2_000_000))), np.int8)
     each = n if groups is None else int(groups.max()) + 1
     drawn = stream(seed, "further unit", "signs").integers(0, 2, (each, signs.shape[1] - 1), np.int8)
     signs[:, 1:] = drawn if groups is None else drawn[groups]
