@@ -36,7 +36,7 @@ import onehidden as oh
 from benchmarks import _lanes
 from benchmarks._table import Table
 from onehidden.certify.alternatives import differing_units
-from onehidden.certify.likelihood import Tangent
+from onehidden.certify.local_fit import Tangent
 from onehidden.certify.noise_model import OwnLikelihood, log_likelihood
 from onehidden.fit.final import Optimum, linear_network, optimise
 from onehidden.fit.problem import Problem

@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from onehidden import activations
-from onehidden.certify.score_test import score_test
-from onehidden.certify.unit_search import ErrorVectors, UnitSearch, Whitening
+from onehidden.certify.score_test import ErrorVectors, UnitSearch, Whitening, score_test
 from onehidden.streams import stream
 
 NOISES = ("equal", "unequal", "t3")

@@ -92,7 +92,7 @@ class LeverageScatter(Summed):
 class KinkScatter(Summed):
     """Accumulator of what estimated kinks add to the scatter of the scores.
 
-    A row is on the other side of a unit's true kink with probability q = Phi(-|t| / s), t its argument and s
+    A row is on the far side of a unit's true kink with probability q = Phi(-|t| / s), t its argument and s
     the standard error of t under ``covariance``. Its score then moves by the jump of g' times the output,
     the noise and (x, 1): 2 q times the square of that is added. The noise has this ``variance``, or where
     None the size of the row's own residual.

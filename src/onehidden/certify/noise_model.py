@@ -19,7 +19,7 @@ from scipy.stats import chi2
 
 from onehidden.certify import levels
 from onehidden.certify.groups import effective_rows, residual_correlation
-from onehidden.certify.likelihood import Tangent, linear_fit
+from onehidden.certify.local_fit import Tangent, linear_fit
 from onehidden.families import Bernoulli
 from onehidden.fit.final import linear_network
 from onehidden.fit.least_squares import InMemoryLeastSquares

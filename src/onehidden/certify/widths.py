@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from onehidden.certify import levels
 from onehidden.certify.certificate import AlternativeKind, Certificate, Status
-from onehidden.certify.likelihood import RowsOfJacobian, linear_fit
+from onehidden.certify.local_fit import RowsOfJacobian, linear_fit
 from onehidden.certify.noise_model import OwnLikelihood
 from onehidden.certify.score_test import ScoreTest, score_test, score_test_work
 from onehidden.certify.units import Cause, Undetermined

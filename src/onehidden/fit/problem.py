@@ -20,7 +20,6 @@ from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.least_squares import FisherScoring, deviances, working_rows
 from onehidden.fit.parametrisation import Parametrisation, roots, weighed
 from onehidden.fit.samples import A, NetworkLeastSquares, Rows, Samples
-from onehidden.moments.passes import rooted
 from onehidden.network import OneHiddenNet
 
 
@@ -219,7 +218,9 @@ class Problem:
 
     def weighted(self, columns: np.ndarray) -> np.ndarray:
         """Rows times the root of their weight, for weighted least squares."""
-        return rooted(columns, self.weight)
+        if self.weight is None:
+            return columns
+        return columns * np.sqrt(self.weight).reshape(-1, *[1] * (columns.ndim - 1))
 
     @cached_property
     def least_squares(self) -> NetworkLeastSquares:

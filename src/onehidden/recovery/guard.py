@@ -22,7 +22,7 @@ from jaxtyping import Float, Int
 
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.evaluate import certificate_work
-from onehidden.certify.likelihood import Tangent
+from onehidden.certify.local_fit import Tangent
 from onehidden.certify.units import rows_needed
 from onehidden.families import Family, Gaussian
 from onehidden.fit.least_squares import InMemoryLeastSquares
@@ -59,8 +59,8 @@ def guarded(
         return Prediction(0.0, rows.line, nothing, r_squared=own, linear_r_squared=own, message=message)
 
     def of_network(r_squared: float) -> Prediction:
-        told = rows.explained(rows.line_outside)
-        return Prediction(1.0, rows.line, nothing, r_squared=r_squared, linear_r_squared=told)
+        of_line_alone = rows.explained(rows.line_outside)
+        return Prediction(1.0, rows.line, nothing, r_squared=r_squared, linear_r_squared=of_line_alone)
 
     if certificate.exact:
         # Rows left out of a fit to rounding are reproduced as well, if the parameters are determined at all.

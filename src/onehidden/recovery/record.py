@@ -105,8 +105,8 @@ class Recovery:
         Of the free parameters in the order weights, output, bias, linear, intercept; None where there are too
         many.
     undetected : float or ndarray of shape (q,)
-        Standard deviation, in the units of the network's output, of what a further unit that is too weak to
-        be detected adds and the units found cannot make up for; NaN where it is not known. Bands of the mean
+        Standard deviation, in units of the output of the network, of what an additional unit too weak to be
+        detected adds and the units found cannot make up for; NaN where it is not known. Bands of the mean
         cover such a unit where the number of units was left open.
     error_freedom : ParameterRecord or None
         Degrees of freedom of each standard error where rows came in groups; None where they are
