@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from onehidden.oracle import recover_oracle
     from onehidden.recovery import Recovery, load_recovery, recover
     from onehidden.recovery.classifier import OneHiddenClassifier
+    from onehidden.recovery.estimating import RecoveryWarning
     from onehidden.recovery.estimator import OneHiddenRegressor
     from onehidden_papers import lab, objectives, problems
     from onehidden_papers import reproductions as papers
@@ -43,6 +44,7 @@ _HOME = {
     "OneHiddenNet": "onehidden.network",
     "OneHiddenRegressor": "onehidden.recovery.estimator",
     "Recovery": "onehidden.recovery",
+    "RecoveryWarning": "onehidden.recovery.estimating",
     "load_recovery": "onehidden.recovery",
     "match": "onehidden.matching",
     "recover": "onehidden.recovery",
@@ -66,6 +68,7 @@ __all__ = [
     "OneHiddenNet",
     "OneHiddenRegressor",
     "Recovery",
+    "RecoveryWarning",
     "activations",
     "certify",
     "data",

@@ -8,9 +8,11 @@ heavy parts of the library are imported when values are checked, so that ``--hel
 # ruff: noqa: RUF009
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, is_dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -269,6 +271,38 @@ def documented(function: T) -> T:
 
 
 documented(Options)
+
+# What other libraries call arguments of ours; what an option is called elsewhere here is added.
+_ELSEWHERE = {
+    "n_units": "hidden", "units": "hidden", "hidden_layer_sizes": "hidden", "timeout": "max_seconds",
+    "time_limit": "max_seconds", "weight": "sample_weight", "weights": "sample_weight", "cluster": "groups",
+    "clusters": "groups", "exposure": "offset", "fit_intercept": "intercept", "quiet": "progress",
+}  # fmt: skip
+
+
+def hinting(function: T) -> T:
+    """Make a function answer an argument that it does not take with the one that is meant."""
+    known = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if unknown := [name for name in kwargs if name not in known]:
+            raise TypeError(_unknown(function.__qualname__.removesuffix(".__init__"), unknown[0], known))
+        return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def _unknown(function: str, name: str, known: Sequence[str]) -> str:
+    """The sentence about an argument that there is not."""
+    alike = [{one.name, estimator_name(one)} for one in fields(Options)]
+    wanted = {name, _ELSEWHERE.get(name, name)}
+    same = [other for pair in alike if pair & wanted for other in pair]
+    near = [other for other in (*same, *wanted) if other in known] or get_close_matches(name, known, 1, 0.6)
+    hint = (
+        f"did you mean {near[0]}?" if near else f"it takes {', '.join(one for one in known if one != 'self')}"
+    )
+    return f"{function}() has no argument {name!r}: {hint}"
 
 
 def _start_name(start: str | Start | Sequence[str | Start]) -> str:

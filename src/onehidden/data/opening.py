@@ -18,13 +18,15 @@ from onehidden.data.columns import (
     constant_note,
     flat_targets,
     gap_of,
+    kind_of,
     must_be_choosable,
+    numbers,
     values_of,
 )
 from onehidden.data.faults import must_be_none
 from onehidden.data.parts import Contents, contents, is_dask, too_large
 from onehidden.data.source import Source, labels_of, no_feature_varies, open_source, select
-from onehidden.data.table import EXTRAS, Name, OneHot, Request, Table, left_out, named_targets
+from onehidden.data.table import EXTRAS, Name, OneHot, Request, Table, left_out, named_targets, shorten
 
 
 def open(
@@ -142,6 +144,19 @@ def inputs_by_name(frame: Any, names: Sequence[str], levels: Mapping[str, Sequen
     known = {column: tuple(map(str, held)) for column, held in levels.items()}
     features = choose(table.column_names, request, known)
     return np.column_stack([values_of(one, table.column(one.column), known, "the table") for one in features])
+
+
+def must_be_numeric(frame: Any) -> tuple[list[str], np.ndarray]:
+    """The names and numbers of a frame's columns, NaN at gaps; text is refused with what it may become."""
+    table = to_arrow(frame, "X")
+    kinds = {one.name: kind_of(one.type) for one in table.schema}
+    other = [name for name, kind in kinds.items() if kind is not ColumnKind.NUMBER]
+    if other:
+        raise ValueError(
+            f"X must have numeric columns, but {shorten(other)} {'is' if len(other) == 1 else 'are'} not: "
+            "make columns of categories with OneHotEncoder of scikit-learn, or leave them out"
+        )
+    return table.column_names, np.column_stack([numbers(table[name], name, "X") for name in kinds])
 
 
 def _columns_of(table: Table) -> dict[str, Any]:

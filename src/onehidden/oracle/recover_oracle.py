@@ -14,7 +14,7 @@ from onehidden.certify.certificate import Certificate
 from onehidden.checks import Check
 from onehidden.fit.samples import Samples
 from onehidden.machine import in_double
-from onehidden.options import Options, check_positive, documented
+from onehidden.options import Options, check_positive, documented, hinting
 from onehidden.oracle.answers import Answers
 from onehidden.oracle.box import BlackBox, BudgetExceeded
 from onehidden.oracle.certificate import fresh_check
@@ -34,6 +34,7 @@ from onehidden.run import Progress, Run
 
 
 @documented
+@hinting
 @in_double
 def recover_oracle(
     fn: Callable[[np.ndarray], npt.ArrayLike],

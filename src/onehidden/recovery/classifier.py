@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from onehidden.data.arrays import must_be_aligned
 from onehidden.network import OneHiddenNet
-from onehidden.options import Options, documented
+from onehidden.options import Options, documented, hinting
 from onehidden.recovery.estimating import (
     Estimating,
     WeightedSample,
     canonical_rows,
     checked_weight,
+    no_finding,
     rank,
     validated,
     varying_columns,
@@ -51,6 +51,8 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
         The recovery; None where logistic regression stands in.
     network_ : OneHiddenNet or None
         Its network, whose outputs are log-odds; None likewise.
+    notes_ : tuple of str
+        Why the answer is not certified, or why there is none.
     plain_ : LogisticFallback or None
         The logistic regression that stands in, else None.
 
@@ -66,6 +68,7 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
     ['far', 'near']
     """
 
+    @hinting
     def __init__(
         self,
         n_hidden: int | None = None,
@@ -87,7 +90,7 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
         sample_weight: npt.ArrayLike | None = None,
         groups: npt.ArrayLike | None = None,
     ) -> OneHiddenClassifier:
-        """Recover the network; a doubtful answer is kept and announced by a ``ConvergenceWarning``.
+        """Recover the network; a doubtful answer is kept and announced by a ``RecoveryWarning``.
 
         Parameters
         ----------
@@ -105,7 +108,10 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
         OneHiddenClassifier
             The estimator itself.
         """
-        matrix, target = validated(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        must_be_aligned(X, y)
+        if y is None:
+            matrix, target = validated(self, X, y, dtype=np.float64)  # which refuses it
+        matrix, target = self._read(X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(target)
         self.classes_, code = np.unique(target, return_inverse=True)
         if len(self.classes_) < 2:
@@ -121,8 +127,7 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
         trouble = self._recovered(rows, options, rows.of_rows(groups, "groups", len(matrix)))
         if self.recovery_ is None:
             self.plain_ = LogisticFallback.fitted(rows.X, code, rows.weight, len(self.classes_))
-        if trouble:
-            warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
+        self._note([trouble] if trouble else [], self.recovery_ is not None and no_finding(self.recovery_))
         return self
 
     def _recovered(self, rows: WeightedSample, options: Options, groups: np.ndarray | None) -> str:
@@ -166,7 +171,7 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
             Log-odds against the first label; of more than two labels a column each, up to a constant.
         """
         check_is_fitted(self)
-        matrix = validated(self, X, dtype=np.float64, reset=False)
+        matrix = self._read(X, dtype=np.float64, reset=False)
         if self.recovery_ is None:
             return self.plain_.decision_function(matrix)
         eta = linear_predictor(self.recovery_, matrix)
@@ -186,7 +191,7 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
             Probabilities; rows sum to one.
         """
         check_is_fitted(self)
-        matrix = validated(self, X, dtype=np.float64, reset=False)
+        matrix = self._read(X, dtype=np.float64, reset=False)
         if self.recovery_ is None:
             return self.plain_.predict_proba(matrix)
         found = self.recovery_.predict(matrix).reshape(len(matrix), -1)

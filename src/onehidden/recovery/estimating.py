@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from onehidden.certify.certificate import Status
 from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.replicates import different
+from onehidden.certify.units import Cause
 from onehidden.checks import About, at_least
-from onehidden.data.arrays import varying
+from onehidden.data.arrays import check_arrays, is_frame, is_text, varying
+from onehidden.data.opening import must_be_numeric
 from onehidden.fit.rounding import DEPENDENT
 from onehidden.network import OneHiddenNet
 from onehidden.options import Options, estimator_name, of_estimator
@@ -27,8 +32,55 @@ from onehidden.recovery.record import Recovery
 validated: Callable[..., Any] = validate_data
 
 
+class RecoveryWarning(ConvergenceWarning):
+    """An answer is not certified, or something was given up for it: ``notes_`` of the estimator says what.
+
+    It is shown once for each line of the caller, however many fits a search makes there.
+    """
+
+
+_SHOWN: set[tuple[str, int]] = set()  # lines of callers at which a warning was shown
+
+
+def announce(text: str) -> None:
+    """Warn at the line of the caller outside of the libraries, once unless a filter says otherwise.
+
+    Python shows a warning once a line, too, but forgets it whenever a filter changes, as at each fit.
+    """
+    frame: Any = sys._getframe(1)
+    inside = ("onehidden", "sklearn", "joblib")
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in inside:
+        frame = frame.f_back
+    place = frame.f_code.co_filename, frame.f_lineno
+    action = next(
+        (one[0] for one in warnings.filters if one[1] is None and issubclass(RecoveryWarning, one[2])), ""
+    )
+    if action in ("", "default", "once", "module"):
+        if place in _SHOWN:
+            return
+        _SHOWN.add(place)
+    warnings.warn_explicit(text, RecoveryWarning, *place)
+
+
 class Estimating(BaseEstimator):
     """Parameters that are options of ``recover``."""
+
+    notes_: tuple[str, ...]
+
+    def _note(self, sentences: list[str], quiet: bool) -> None:
+        """Keep what is to be known about a fit, and announce it unless ``quiet``."""
+        self.notes_ = tuple(sentences)
+        if sentences and not quiet:
+            announce("; ".join(sentences))
+
+    def _read(self, X: Any, y: Any = None, **how: Any) -> Any:
+        """Read the inputs, and the target of a fit, as scikit-learn does; refuse them as ``recover`` does."""
+        try:
+            return validated(self, X, **how) if y is None else validated(self, X, y, **how)
+        except ValueError as error:
+            if any(words in str(error) for words in _SAID_BETTER):
+                must_be_readable(X, y, how.get("y_numeric", False))
+            raise
 
     def _take(self, given: dict[str, Any]) -> None:
         """Keep the arguments of ``__init__`` as they are."""
@@ -47,10 +99,51 @@ class Estimating(BaseEstimator):
         return tuple(map(str, getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)])))
 
 
+# Parts of scikit-learn's sentences for which ``recover`` has one that says more.
+_SAID_BETTER = (
+    "contains NaN", "contains infinity", "convert string", "Unable to convert", "inconsistent numbers",
+    "Expected 2D array, got 1D", "y should be a 1d array", "dtype='numeric'",
+)  # fmt: skip
+
+
+def must_be_readable(X: Any, y: Any, y_numeric: bool) -> None:
+    """Refuse, as ``recover`` does, text, gaps, infinite values, a single dimension and unequal lengths."""
+    names = None
+    if is_frame(X):
+        names, X = must_be_numeric(X)
+    if y is None:
+        if np.ndim(X) == 1:
+            return  # scikit-learn's sentence tells a row from a column
+        check_arrays(X, feature_names=names)
+        return
+    if y_numeric and is_text(y):
+        raise ValueError(
+            f"y must hold numbers, got text (for example {np.ravel(np.asarray(y))[0]!r}): labels are for "
+            "OneHiddenClassifier"
+        )
+    target = y if y_numeric else np.arange(len(np.asarray(y, dtype=object)))
+    check_arrays(X, target, names)
+
+
+def no_finding(found: Recovery) -> bool:
+    """Whether the rows leave a linear function open: that is an answer, no failure of the search."""
+    as_linear = (Cause.SPARE, Cause.KINK)  # a kink with hardly a row beyond it is none
+    return (
+        found.status is Status.NOT_IDENTIFIABLE
+        and bool(found.units)
+        and all(one.cause in as_linear for one in found.units)
+    )
+
+
 def checked_weight(sample_weight: object, X: np.ndarray) -> np.ndarray | None:
     """(n,) weights that are not negative, not all zero; None when None."""
     if sample_weight is None:
         return None
+    shape = np.asarray(sample_weight).shape
+    if shape not in ((), (len(X),)):
+        raise ValueError(
+            f"sample_weight must have one entry for each of the {len(X)} rows, got shape {shape}"
+        )
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not np.any(weight > 0):  # scikit-learn before 1.8 lets it through
         raise ValueError("sample_weight is zero for every row: give some row a positive weight")

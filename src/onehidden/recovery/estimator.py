@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from onehidden.data.arrays import must_be_aligned
 from onehidden.families import Gaussian
-from onehidden.options import Options, documented
+from onehidden.options import Options, documented, hinting
 from onehidden.recovery.estimating import (
     Estimating,
     WeightedSample,
     canonical_rows,
     checked_weight,
+    must_be_readable,
+    no_finding,
     plain_fit,
     rank,
     validated,
@@ -60,6 +62,8 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
         The recovery with status, checks and standard errors.
     network_ : OneHiddenNet
         The recovered network; ``predict`` uses as much of it as held-out rows support.
+    notes_ : tuple of str
+        Why the answer is not certified, and what was given up for it, a sentence each.
     n_features_in_, feature_names_in_
         As scikit-learn defines them.
 
@@ -76,6 +80,7 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
 
     score: Any = _ScoreParameterAndMethod()
 
+    @hinting
     def __init__(
         self,
         n_hidden: int | None = None,
@@ -116,7 +121,7 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
         groups: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
     ) -> OneHiddenRegressor:
-        """Recover the network; a doubtful answer is kept and announced by a ``ConvergenceWarning``.
+        """Recover the network; a doubtful answer is kept and announced by a ``RecoveryWarning``.
 
         There is always a model to predict with: constant columns get weight zero, units that the rows
         cannot pay for are left out, and below one unit the fit is ridge regression or the mean.
@@ -140,10 +145,16 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
             The estimator itself.
         """
         must_be_aligned(X, y)
-        matrix, target = validated(
-            self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, ensure_min_samples=2
+        if y is None:
+            matrix, target = validated(self, X, y, dtype=np.float64)  # which refuses it
+        matrix, target = self._read(
+            X, y, dtype=np.float64, y_numeric=True, multi_output=True, ensure_min_samples=2
         )
-        target = np.asarray(target, dtype=np.float64)
+        try:
+            target = np.asarray(target, dtype=np.float64)
+        except ValueError:
+            must_be_readable(X, y, True)
+            raise
         if target.ndim == 2 and target.shape[1] == 1:
             target = target[:, 0]
             warnings.warn("y is a column: its one output is taken", DataConversionWarning, stacklevel=2)
@@ -156,10 +167,12 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
         found, trouble = self._recovered(rows, varying_columns(rows.X), options, **known)
         self.recovery_ = replace(found, feature_names=self._names(matrix.shape[1]))
         self.network_ = self.recovery_.network
+        quiet = no_finding(self.recovery_) and not trouble
         if not self.recovery_.converged:
             trouble.insert(0, f"the answer is {self.recovery_.status}: {self.recovery_.message}")
-        if trouble:
-            warnings.warn("; ".join(trouble), ConvergenceWarning, stacklevel=2)
+            said = "" if found.prediction is None else found.prediction.message
+            trouble += [said] if said not in ("", found.message) else []
+        self._note(trouble, quiet)
         return self
 
     def _recovered(
@@ -211,8 +224,6 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
             options = replace(options, score="gaussian")  # few or repeated rows estimate no other input model
         options = replace(options, hidden=hidden)
         found = recover_sample(rows.X[:, columns], rows.y, rows.weight, rows.place, options, groups, offset)
-        if not found.converged and found.prediction is not None:
-            trouble.append(found.prediction.message)
         return with_all_columns(found, columns, d), trouble
 
     def predict(self, X: npt.ArrayLike, offset: npt.ArrayLike | None = None) -> np.ndarray:
@@ -231,7 +242,7 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
             The mean of y at each row.
         """
         check_is_fitted(self)
-        return self.recovery_.predict(validated(self, X, dtype=np.float64, reset=False), offset)
+        return self.recovery_.predict(self._read(X, dtype=np.float64, reset=False), offset)
 
     def predict_interval(
         self,
@@ -259,5 +270,5 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
             The ends of the intervals.
         """
         check_is_fitted(self)
-        rows = validated(self, X, dtype=np.float64, reset=False)
+        rows = self._read(X, dtype=np.float64, reset=False)
         return self.recovery_.predict_interval(rows, level, of, offset)

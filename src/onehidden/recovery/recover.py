@@ -16,7 +16,7 @@ from onehidden.fit.parametrisation import Parametrisation
 from onehidden.journal import open_journal
 from onehidden.laws.base import Score
 from onehidden.machine import in_double
-from onehidden.options import Options, documented
+from onehidden.options import Options, documented, hinting
 from onehidden.recovery.named import Given, given
 from onehidden.recovery.outcome import recorded
 from onehidden.recovery.record import Recovery
@@ -30,6 +30,7 @@ _OWN = 0.8  # of the time for the answer itself; the rest is for holding its pre
 
 
 @documented
+@hinting
 @in_double
 def recover(
     X: npt.ArrayLike | data.Table | data.Source,
