@@ -143,6 +143,23 @@ def test_predictions_are_compared_and_coloured_by_themselves(share, own, mood, s
     assert plain(answer.sentence)
 
 
+def test_two_shares_are_told_apart_and_a_black_box_has_no_rows_left_out():
+    near = of_predictions(gather(made("consistent", guard=guard(1.0, 0.4912, 0.4873))))
+    assert "49.1 % of the variation of y on rows left out, a linear model 48.7 %" in near.sentence
+    assert plain(near.sentence)
+    for status, mood in (("exact", Mood.GOOD), ("doubtful", Mood.CARE)):
+        box = made(status)
+        box.__dict__["queries"] = 40
+        assert of_predictions(gather(box)).mood is mood
+        assert plain(of_predictions(gather(box)).sentence)
+        assert plain(of_units(gather(box)).sentence)
+
+
+def test_rows_that_explain_nothing_ask_for_other_columns():
+    found = made("not identifiable", units=verdicts(Cause.NOTHING), k=1, guard=guard(0.0, -0.02))
+    assert "other columns" in next_step(gather(found), [])
+
+
 def test_a_weak_unit_is_named_and_the_others_may_be_interpreted():
     answer = of_units(gather(made("not identifiable", units=verdicts(None, Cause.NOTHING))))
     said = "Unit 1 may be interpreted, unit 2 may not: it cannot be told from having no effect."
@@ -170,7 +187,8 @@ def test_more_time_is_asked_for_only_where_it_was_used_up():
         object.__setattr__(found, "seconds", seconds)
         return next_step(gather(found), list(checks))
 
-    assert step(short, 58.0, max_seconds=60.0) == "bring more rows"  # the fit could not be judged
+    assert step(short, 58.0, max_seconds=60.0) == "allow more time"
+    assert step(short[1:], 4.0, max_seconds=60.0) == "bring more rows"
     assert step(short[:1], 58.0, max_seconds=60.0) == "allow more time"
     assert step(short[:1], 4.0, max_seconds=60.0) == "give another seed"
     assert step(few, 4.0, max_seconds=60.0) == "bring more rows"

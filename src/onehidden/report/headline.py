@@ -52,32 +52,41 @@ def units_in_words(recovery: Recovered) -> str:
 
 def of_predictions(subject: Subject) -> Answer:
     """How good predictions are on rows left out, beside a linear model, and whether they may be used."""
-    guard, fitted = subject.get("prediction"), float(subject.get("r_squared", math.nan))
-    rows = subject.get("n_samples", math.inf)
+    guard = subject.get("prediction")
     if guard is None or not math.isfinite(guard.r_squared):
-        if not math.isfinite(fitted):
-            return Answer("How well the network predicts other rows was not measured.", Mood.CARE)
-        text = f"The network explains {_share(fitted)} of the variation of y on the rows fitted; "
-        text += "other rows were not tried."
-        return Answer(text, Mood.CARE)
-    if guard.alone and rows <= subject.get("freedom", 0):
+        return _without_rows_left_out(subject)
+    if guard.alone and subject.get("n_samples", math.inf) <= subject.get("freedom", 0):
         text = "With as many parameters as rows any rows are reproduced: nothing is known about predictions."
         return Answer(text, Mood.DOUBT)
-    own, line = guard.r_squared, guard.linear_r_squared
-    outside = "of the variation of y on rows left out"
-    if own <= 0:
+    if guard.r_squared <= 0:
         text = "Do not rely on predictions: neither network nor linear model explains y on rows left out."
         return Answer(text, Mood.DOUBT)
+    own, line = _shares(guard.r_squared, guard.linear_r_squared)
+    own = f"{own} of the variation of y on rows left out"
     if guard.share == 0:
-        text = "The network adds nothing to a linear model, which predicts instead and explains "
-        text += f"{_share(own)} {outside}."
+        text = f"The network adds nothing to a linear model, which predicts instead and explains {own}."
         return Answer(text, Mood.CARE)
     if guard.share < 1:
-        text = f"Network and linear model together explain {_share(own)} {outside}, "
-        text += f"the linear model alone {_share(line)}"
+        text = f"Network and linear model together explain {own}, the linear model alone {line}"
     else:
-        text = f"The network explains {_share(own)} {outside}, a linear model {_share(line)}"
+        text = f"The network explains {own}, a linear model {line}"
     return Answer(f"{text}: predictions may be used.", Mood.GOOD)
+
+
+def _without_rows_left_out(subject: Subject) -> Answer:
+    """What is known of predictions where no rows were left out: of streams and of black boxes."""
+    fitted = float(subject.get("r_squared", math.nan))
+    if subject.get("queries"):
+        if subject.get("converged", False):
+            text = (
+                "The network gives the answers of the black box: predictions may be used where queries went."
+            )
+            return Answer(text, Mood.GOOD)
+        return Answer("The network is not known to give the answers of the black box everywhere.", Mood.CARE)
+    if not math.isfinite(fitted):
+        return Answer("How well the network predicts other rows was not measured.", Mood.CARE)
+    text = f"The network explains {_share(fitted)} of the variation of y on the rows fitted; "
+    return Answer(text + "other rows were not tried.", Mood.CARE)
 
 
 def of_units(subject: Subject) -> Answer:
@@ -160,6 +169,14 @@ def _named(units: Sequence[UnitVerdict], k: int, most: int = 3) -> str:
 
 def _all(k: int) -> str:
     return "the unit" if k == 1 else f"the {k} units"
+
+
+def _shares(own: float, line: float) -> tuple[str, str]:
+    """Two shares in words, with as many digits as tell them apart."""
+    texts = _share(own), _share(line)
+    if texts[0] == texts[1] and abs(own - line) > 5e-4:
+        return f"{100 * own:.1f} %", f"{100 * line:.1f} %"
+    return texts
 
 
 def _share(value: float) -> str:

@@ -242,7 +242,7 @@ def next_step(subject: Subject, checks: list[Check]) -> str:
         return ""
     options, unmet = subject.options, decisive_first(checks)
     automatic, short_of_time = options.get("start", "auto") == "auto", _time_was_used(subject)
-    kinds = [_concern(check) for check in unmet]
+    kinds = [_concern(check, short_of_time) for check in unmet]
     if automatic and options.get("seed", 0) != 0 and not short_of_time:
         kinds = [one for one in kinds if one is not About.SEARCH]  # another seed was tried
     if not kinds:  # the verdict says it: something is missed, was not compared, or is undetermined
@@ -261,11 +261,15 @@ def next_step(subject: Subject, checks: list[Check]) -> str:
             return "allow more queries"
         return "give another seed" if automatic else "let start='auto' race all starts"
     if about is About.MEAN:
-        return "give y, or its link, as the check that failed says"
+        return "give y on the scale, or with the link, that the status below names"
     if about is About.UNITS:
         if _linear_serves(subject):
             return f"use a linear model, or {_ROWS}"
-        return _CHOOSE if fixed and not single else _ROWS
+        if fixed and not single:
+            return _CHOOSE
+        guard = subject.get("prediction")
+        nothing = guard is not None and guard.r_squared <= 0
+        return f"{_ROWS}, or other columns: these do not explain y" if nothing else _ROWS
     if about is About.ERRORS:
         # Unequal noise counts against classical errors only; dependence counts against all.
         if options.get("errors") == "classical":
@@ -278,11 +282,11 @@ def next_step(subject: Subject, checks: list[Check]) -> str:
     return "use the predictions for what they are, or look for an input that is missing"
 
 
-def _concern(check: Check) -> About:
-    """What would help: rows, where too few of them leave a check of the fit or of the units open."""
-    if check.evaluated or check.about in (About.SEARCH, About.MEAN):
+def _concern(check: Check, short_of_time: bool) -> About:
+    """What would help: time or rows, where a check of the fit or of the units could not be evaluated."""
+    if check.evaluated or check.about not in (About.FIT, About.UNITS):
         return check.about
-    return About.DATA if check.about in (About.FIT, About.UNITS) else check.about
+    return About.SEARCH if short_of_time else About.DATA
 
 
 def _time_was_used(subject: Subject) -> bool:
