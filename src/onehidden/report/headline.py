@@ -62,14 +62,17 @@ def of_predictions(subject: Subject) -> Answer:
         text = "Do not rely on predictions: neither network nor linear model explains y on rows left out."
         return Answer(text, Mood.DOUBT)
     own, line = _shares(guard.r_squared, guard.linear_r_squared)
-    own = f"{own} of the variation of y on rows left out"
+    outside = f"{own} of the variation of y on rows left out"
     if guard.share == 0:
-        text = f"The network adds nothing to a linear model, which predicts instead and explains {own}."
+        text = f"The network adds nothing to a linear model, which predicts instead and explains {outside}."
+        return Answer(text, Mood.CARE)
+    if guard.share < 1 and own == line:
+        text = f"The network adds hardly anything to a linear model: together they explain {outside}."
         return Answer(text, Mood.CARE)
     if guard.share < 1:
-        text = f"Network and linear model together explain {own}, the linear model alone {line}"
+        text = f"Network and linear model together explain {outside}, the linear model alone {line}"
     else:
-        text = f"The network explains {own}, a linear model {line}"
+        text = f"The network explains {outside}, a linear model {line}"
     return Answer(f"{text}: predictions may be used.", Mood.GOOD)
 
 
