@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         scores,
         starts,
     )
+    from onehidden.activations import Activation
     from onehidden.checks import Check
     from onehidden.matching import Match, match
     from onehidden.network import OneHiddenNet
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from onehidden_papers import reproductions as papers
 
 _HOME = {
+    "Activation": "onehidden.activations",
     "Check": "onehidden.checks",
     "Match": "onehidden.matching",
     "OneHiddenClassifier": "onehidden.recovery.classifier",
@@ -62,6 +64,7 @@ _THEORY = {
 }
 
 __all__ = [
+    "Activation",
     "Check",
     "Match",
     "OneHiddenClassifier",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -52,8 +53,8 @@ class Activation:
     name : str
         Its name.
     fn, slope : callable
-        g and g' of an array. Those of the library return arrays of the kind they get, so that small problems
-        need no compiled program. Those of a user may know JAX alone.
+        g and g' of an array; g' by differentiation if not given. Those of the library return arrays of the
+        kind they get, so that small problems need no compiled program. Those of a user may know JAX alone.
     homogeneity : int, optional
         q where g(s t) = s^q g(t) for s > 0.
     reversal : ReversalIdentity, optional
@@ -79,7 +80,7 @@ class Activation:
 
     name: str
     fn: Callable[[jax.Array], jax.Array] = field(repr=False)
-    slope: Callable[[jax.Array], jax.Array] = field(repr=False)
+    slope: Callable[[jax.Array], jax.Array] = field(default=None, repr=False)  # type: ignore[assignment]
     homogeneity: int | None = None
     reversal: ReversalIdentity | None = None
     kinked: bool = False
@@ -90,6 +91,10 @@ class Activation:
     latex: str = field(default="", repr=False)
     graph: Callable[[Any, Any], Any] | None = field(default=None, repr=False)
     formula: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        if self.slope is None:
+            object.__setattr__(self, "slope", _derivative(self.fn))
 
     def __reduce__(self) -> Any:
         # By name, for worker processes: lambdas cannot be pickled, and equal copies share compiled code.
@@ -417,13 +422,97 @@ def names() -> list[str]:
     return list(_BY_NAME)
 
 
-def get(activation: str | Activation) -> Activation:
-    """The activation of that name; an ``Activation`` passes through.
+@lru_cache(maxsize=64)
+def _derivative(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The derivative of a function, element by element; the same object for the same function."""
+    return lambda z: jax.jvp(function, (z,), (jnp.ones_like(z),))[1]
+
+
+@lru_cache(maxsize=64)
+@in_double
+def of_function(function: Callable[[Any], Any]) -> Activation:
+    """An activation made of a function: its derivative by JAX, its identities found on a grid.
+
+    What is found: homogeneity, a kink at zero, whether it is a polynomial, and how g(-t) follows from g(t).
+    ``Activation`` takes what cannot be found, such as relatives and the text of exports.
 
     Parameters
     ----------
-    activation : str or Activation
-        One of ``names()``, or an activation.
+    function : callable
+        g of an array, element by element, by operations that JAX can trace.
+
+    Returns
+    -------
+    Activation
+        The activation, under the name of the function.
+
+    Raises
+    ------
+    ValueError
+        One sentence, where the function cannot be traced, is not finite, constant or linear.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> import onehidden as oh
+    >>> g = oh.activations.of_function(lambda t: t**2 * jnp.exp(-t**2))
+    >>> g.reversal.parity, g.homogeneity, g.kinked
+    (1, None, False)
+    """
+    name = getattr(function, "__name__", "g")
+    name = "g" if name == "<lambda>" else name
+    t = np.linspace(-6.0, 6.0, 97)
+    try:
+        values = np.asarray(jax.jit(function)(jnp.asarray(t)), float)
+    except Exception as error:
+        told = str(error).splitlines()[0][:120]
+        raise ValueError(f"the activation {name} cannot be traced by JAX: {told}") from None
+    if values.shape != t.shape:
+        raise ValueError(f"the activation {name} must map {t.shape} numbers to as many, got {values.shape}")
+    if not np.all(np.isfinite(values)):
+        where = t[np.argmin(np.isfinite(values))]
+        raise ValueError(f"the activation {name} is not finite at {where:g}: define it on all numbers")
+
+    def left(degree: int, of: np.ndarray) -> tuple[float, np.ndarray]:
+        """What a polynomial of this degree misses, as a share, and its coefficients."""
+        V = np.vander(t / 6, degree + 1, increasing=True)
+        found = np.linalg.lstsq(V, of, rcond=None)[0]
+        missed = float(np.max(np.abs(of - V @ found))) / max(float(np.max(np.abs(values))), 1e-300)
+        return missed, found / 6.0 ** np.arange(degree + 1)
+
+    for degree, what in ((0, "constant"), (1, "linear")):
+        if left(degree, values)[0] < 1e-12:
+            raise ValueError(
+                f"the activation {name} is {what}: its units cannot be told from a linear function"
+            )
+    reversal = None
+    for parity in (1, -1):
+        for degree in (-1, 0, 1, 2, 3):
+            rest = values[::-1] - parity * values
+            missed, polynomial = (
+                (float(np.max(np.abs(rest))), np.zeros(0)) if degree < 0 else left(degree, rest)
+            )
+            if reversal is None and missed < 1e-12 * max(float(np.max(np.abs(values))), 1.0):
+                polynomial = np.where(np.abs(polynomial) < 1e-9, 0.0, np.round(polynomial, 12))
+                reversal = ReversalIdentity(parity, tuple(float(c) for c in np.trim_zeros(polynomial, "b")))
+
+    slope = _derivative(function)
+    sides = np.asarray(slope(jnp.asarray([-1e-7, 1e-7])), float)
+    powers = [q for q in (1, 2, 3) if np.allclose(np.asarray(function(jnp.asarray(2 * t))), 2.0**q * values)]
+    return Activation(
+        name, function, slope, homogeneity=powers[0] if powers else None, reversal=reversal,
+        kinked=abs(sides[1] - sides[0]) > 1e-3 * max(1.0, float(np.max(np.abs(sides)))),
+        polynomial=any(left(degree, values)[0] < 1e-12 for degree in (2, 3, 4)),
+    )  # fmt: skip
+
+
+def get(activation: str | Activation | Callable[[Any], Any]) -> Activation:
+    """The activation of that name, or of a function; an ``Activation`` passes through.
+
+    Parameters
+    ----------
+    activation : str, Activation or callable
+        One of ``names()``, an activation, or a function that JAX can trace, see ``of_function``.
 
     Returns
     -------
@@ -433,7 +522,7 @@ def get(activation: str | Activation) -> Activation:
     Raises
     ------
     ValueError
-        For an unknown name.
+        For an unknown name, and for a function that is no activation.
 
     Examples
     --------
@@ -444,6 +533,8 @@ def get(activation: str | Activation) -> Activation:
     """
     if isinstance(activation, Activation):
         return activation
+    if callable(activation):
+        return of_function(activation)
     if not isinstance(activation, str) or activation not in _BY_NAME:
         raise ValueError(f"unknown activation {activation!r}: choose one of {', '.join(_BY_NAME)}")
     return _BY_NAME[activation]

@@ -94,7 +94,7 @@ class Options:
     activation: str | Activation = option(
         "relu",
         "Activation g of the units, by name; auto chooses it by held-out likelihood.",
-        python="Or one of ``oh.activations``.",
+        python="Or one of ``oh.activations``, or any function that JAX can trace.",
         oracle=True,
         names=_activations,
     )

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+import onehidden as oh
 from onehidden import activations
 from onehidden.activation_properties import hermite_normalised, normal_expectation
 from onehidden.machine import double
@@ -92,3 +93,54 @@ def test_hermite_polynomials_are_orthonormal():
 def test_unknown_activation_is_refused_by_name(bad):
     with pytest.raises(ValueError, match="unknown activation"):
         activations.get(bad)
+
+
+def test_a_function_becomes_an_activation_whose_identities_are_found():
+    """Those of the library, found again from their functions alone."""
+    z = np.linspace(-4, 4, 33)
+    for name in activations.names():
+        own = activations.get(name)
+        if name == "linear":
+            continue
+
+        def function(t, fn=own.fn):
+            return fn(t)
+
+        found = activations.get(function)
+        assert found is activations.get(function)
+        assert found.homogeneity == own.homogeneity, name
+        assert (found.kinked, found.polynomial) == (own.kinked, own.polynomial), name
+        apart = z[np.abs(z) > 0.1]
+        np.testing.assert_allclose(found.derivative(apart), own.derivative(apart), atol=1e-12)
+        if own.reversal is not None:
+            assert found.reversal.parity == own.reversal.parity, name
+            np.testing.assert_allclose(
+                np.polynomial.polynomial.polyval(z, found.reversal.polynomial or (0.0,)),
+                np.polynomial.polynomial.polyval(z, own.reversal.polynomial or (0.0,)),
+                atol=1e-9,
+            )
+
+
+def test_what_is_no_activation_is_refused_in_a_sentence():
+    import jax.numpy as jnp
+
+    for function, words in (
+        (lambda t: 3.0 + 0 * t, "is constant"),
+        (lambda t: 2 * t - 1, "is linear"),
+        (jnp.log, "not finite at -6"),
+        (lambda t: float(t), "cannot be traced"),
+        (lambda t: jnp.sum(t), "must map"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            activations.get(function)
+
+
+def test_a_sum_of_exponentials_is_recovered_with_its_rates():
+    """Lanczos1 of NIST: three exponentials of one input, default starts."""
+    import jax.numpy as jnp
+
+    t = np.linspace(0, 1.15, 24)[:, None]
+    y = 0.0951 * np.exp(-t[:, 0]) + 0.8607 * np.exp(-3 * t[:, 0]) + 1.5576 * np.exp(-5 * t[:, 0])
+    r = oh.recover(t, y, 3, activation=jnp.exp, bias=False, intercept=False)
+    assert r.status == "exact"
+    np.testing.assert_allclose(np.sort(r.network.weights[:, 0]), [-5, -3, -1], rtol=1e-6)

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from onehidden.activations import quietly
 from onehidden.families.family import Family
 from onehidden.fit.parametrisation import (
     Inputs,
@@ -80,6 +81,7 @@ class InMemoryLeastSquares:
         """(n,) weighted residuals, prediction minus y; of q outputs (n q,)."""
         return np.concatenate(list(self._batchwise(theta)))[: self.n * self.form.q]
 
+    @quietly
     @in_double
     def loss(self, theta: np.ndarray) -> float:
         """Sum of squared residuals."""
