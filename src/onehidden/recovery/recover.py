@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 
 import numpy as np
 import numpy.typing as npt
@@ -33,11 +34,10 @@ _OWN = 0.8  # of the time for the answer itself; the rest is for holding its pre
 @hinting
 @in_double
 def recover(
-    X: npt.ArrayLike | data.Table | data.Source,
+    X: npt.ArrayLike | Mapping[str, npt.ArrayLike] | PathLike[str] | data.Table | data.Source,
     y: npt.ArrayLike | str | Sequence[str] | None = None,
     hidden: int | None = None,
     *,
-    target: npt.ArrayLike | str | Sequence[str] | None = None,
     activation: str | Activation = "relu",
     bias: bool = True,
     intercept: bool = True,
@@ -50,6 +50,7 @@ def recover(
     family: str | Family | None = None,
     link: str | None = None,
     linear: bool = False,
+    target: npt.ArrayLike | str | Sequence[str] | None = None,
     sample_weight: npt.ArrayLike | str | None = None,
     offset: npt.ArrayLike | str | None = None,
     trials: npt.ArrayLike | str | None = None,
@@ -69,10 +70,10 @@ def recover(
         named below, too. All its other columns are inputs.
     y : array_like of shape (n,) or (n, q), str or list of str, optional
         Target, or the name of its column; q outputs share one hidden layer; text is taken for labels.
-    target : array_like or str, optional
-        Another name of ``y``.
     **options : Options
         One field of ``onehidden.options.Options`` each.
+    target : array_like or str, optional
+        Another name of ``y``.
     sample_weight : array_like of shape (n,) or str, optional
         How much each row counts: the noise of a row has variance sigma^2 / weight. Rows of weight zero are
         left out; only ratios matter.
