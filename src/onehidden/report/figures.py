@@ -255,6 +255,8 @@ def residuals(figure: Figure, t: np.ndarray, residual: np.ndarray, means: Means,
 
 def caterpillar(figure: Figure, values: np.ndarray, reach: np.ndarray, label: str) -> None:
     """Numbers in order of size, each with its interval; those without one in grey."""
+    from matplotlib.ticker import MaxNLocator
+
     axes, place, known = figure.add_subplot(), np.arange(1, len(values) + 1), np.isfinite(reach)
     many = len(values) > 200
     clear = known & (np.abs(values) > reach)
@@ -268,7 +270,7 @@ def caterpillar(figure: Figure, values: np.ndarray, reach: np.ndarray, label: st
         axes.plot(place[chosen], values[chosen], "o", ms=size, color=colour, mew=0, rasterized=many)
     axes.axhline(0, color=RULE, lw=0.9, zorder=0)
     axes.set(xlabel="in order of size", ylabel=label)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _small(figure: Figure) -> Axes:

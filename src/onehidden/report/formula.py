@@ -154,7 +154,7 @@ def _of_one(subject: Subject, most_inputs: int) -> list[str]:
     net, tiny, within = subject.net, _tiny(subject), straight(subject)
     level, slopes = with_straight_units(net, subject)
     lines = [f"{left_hand(subject)} ≈ {_digits(level) if abs(level) > tiny else '0'}{_offset(subject)}"]
-    if net.has_linear or within:
+    if net.has_linear or (within and np.any(np.abs(slopes) > tiny)):
         body = _sum(_linear(subject, slopes, most_inputs), 0.0, most_inputs < net.n_inputs, tiny)
         body = body if body.startswith("−") else f"+ {body}"
         named = (

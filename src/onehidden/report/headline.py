@@ -97,7 +97,7 @@ def of_units(subject: Subject) -> Answer:
     status, k = subject.get("status"), subject.net.n_hidden
     if len(straight(subject)) == k:
         where = "But for a few rows" if few_bend(subject) else "On these rows"
-        text = f"{where} the answer is a linear function: interpret its slopes, not {_all(k)}."
+        text = f"{where} the answer is a linear function: there are no units to interpret."
         return Answer(text, Mood.CARE)
     if status in (Status.EXACT, Status.CONSISTENT):
         return Answer(_sound(subject, status), Mood.GOOD)

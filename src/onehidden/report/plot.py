@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onehidden.report import figures
-from onehidden.report.response import Curve, curve_of, dependence_of, strongest_inputs
+from onehidden.report.response import curve_of, dependence_of, strongest_inputs
 from onehidden.report.subject import Subject, gather, thin
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from onehidden.report.subject import Recovered
 
 # Seen on white and on black: figures have no ground of their own.
-_BOTH = {
+_BOTH: dict[Any, Any] = {
     "text.color": "#7d8894", "axes.labelcolor": "#7d8894", "axes.edgecolor": "#7d8894",
     "xtick.color": "#7d8894", "ytick.color": "#7d8894",
 }  # fmt: skip
@@ -49,14 +49,11 @@ def _style() -> Iterator[Any]:
 
 def _one_input(subject: Subject, axes: Axes | None) -> Axes:
     with _style() as plt:
-        axes = plt.subplots(layout="constrained")[1] if axes is None else axes
-        figures.curve(axes, *_drawn(curve_of(subject)), *_rows(subject))
-        axes.set(xlabel=figures.plain(subject.names[0], 60), ylabel=figures.plain(subject.outputs[0], 60))
-    return axes
-
-
-def _drawn(found: Curve) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
-    return found.x, found.mean, found.band
+        place: Any = plt.subplots(layout="constrained")[1] if axes is None else axes
+        found = curve_of(subject)
+        figures.curve(place, found.x, found.mean, found.band, *_rows(subject))
+        place.set(xlabel=figures.plain(subject.names[0], 60), ylabel=figures.plain(subject.outputs[0], 60))
+    return place
 
 
 def _rows(subject: Subject) -> tuple[np.ndarray | None, np.ndarray | None]:
