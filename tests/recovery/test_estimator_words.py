@@ -89,3 +89,10 @@ def test_rows_that_only_leave_a_linear_function_open_are_no_reason_to_warn():
 def test_an_argument_by_another_name_is_answered_with_the_one_meant(function, name, meant):
     with pytest.raises(TypeError, match=f"has no argument '{name}': did you mean {meant}\\?"):
         function(**{name: 1})
+
+
+def test_the_name_of_the_target_is_kept():
+    model = oh.OneHiddenRegressor(n_hidden=1, activation="abs", bias=False)
+    model.fit(FRAME, pd.Series(np.abs(X[:, 0]), name="growth"))
+    assert model.recovery_.options["target"] == "growth"
+    assert "growth" in str(model.recovery_)

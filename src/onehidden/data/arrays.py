@@ -301,10 +301,10 @@ def _outputs(y: object, name: str, n: int) -> list[tuple[str, pa.Array | pa.Chun
         names = [name] if frame.num_columns == 1 else frame.column_names
         return list(zip(names, frame.columns, strict=True))
     if is_text(y):
-        column = _column(np.asarray(y, dtype=object).reshape(len(np.asarray(y)), -1)[:, 0], who)
-        if len(column) != n or np.size(y) != n:
-            raise ValueError(f"{who} must have one label per row of X ({n}), got shape {np.shape(y)}")
-        return [(name, column)]
+        labels = np.asarray(y, dtype=object)
+        if labels.shape not in ((n,), (n, 1)):
+            raise ValueError(f"{who} must have one label per row of X ({n}), got shape {labels.shape}")
+        return [(name, _column(labels.ravel(), who))]
     values = as_real(y, who)
     if values.shape[:1] != (n,) or values.ndim > 2:
         raise ValueError(

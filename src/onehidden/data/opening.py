@@ -129,7 +129,9 @@ def open(
     large = isinstance(source, Path) and (source.is_dir() or (source.is_file() and too_large(source)))
     streamed = bool(is_dask(source) or large) if stream is None else stream
     if streamed and request.groups is not None:
-        raise ValueError("groups are of rows in memory: read the table whole (stream=False) to name them")
+        raise ValueError(
+            "groups are of rows in memory: read the table whole, with data.open(…, stream=False)"
+        )
     found = contents(source, targets, request, streamed)
     targets = placed(found.targets, found.schema.names, found.where) if streamed else found.targets
     request = replace(request, targets=tuple(map(str, targets)))

@@ -25,6 +25,7 @@ from onehidden.recovery.estimating import (
     varying_columns,
     with_all_columns,
 )
+from onehidden.recovery.named import names_of
 from onehidden.recovery.prediction import linear_predictor
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import most_units, recover_sample
@@ -125,7 +126,10 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
         rows = canonical_rows(matrix, code.astype(float), weight)
         code = rows.y.astype(int)
         trouble = self._recovered(rows, options, rows.of_rows(groups, "groups", len(matrix)))
-        if self.recovery_ is None:
+        if self.recovery_ is not None:
+            named = {**self.recovery_.options, **names_of(X, y)}
+            self.recovery_ = replace(self.recovery_, options=named)
+        else:
             self.plain_ = LogisticFallback.fitted(rows.X, code, rows.weight, len(self.classes_))
         self._note([trouble] if trouble else [], self.recovery_ is not None and no_finding(self.recovery_))
         return self

@@ -75,6 +75,11 @@ class Estimating(BaseEstimator):
 
     def _read(self, X: Any, y: Any = None, **how: Any) -> Any:
         """Read the inputs, and the target of a fit, as scikit-learn does; refuse them as ``recover`` does."""
+        if isinstance(y, str):
+            raise ValueError(
+                f"y must hold a value for each row, got the text {y!r}: give frame[{y!r}], or call "
+                f"oh.recover(frame, {y!r})"
+            )
         try:
             return validated(self, X, **how) if y is None else validated(self, X, y, **how)
         except ValueError as error:

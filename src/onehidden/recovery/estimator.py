@@ -29,6 +29,7 @@ from onehidden.recovery.estimating import (
     varying_columns,
     with_all_columns,
 )
+from onehidden.recovery.named import names_of
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import most_units, recover_sample
 
@@ -165,7 +166,8 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
             name: rows.of_rows(values, name, n) for name, values in (("groups", groups), ("offset", offset))
         }
         found, trouble = self._recovered(rows, varying_columns(rows.X), options, **known)
-        self.recovery_ = replace(found, feature_names=self._names(matrix.shape[1]))
+        named = {**found.options, **names_of(X, y)}
+        self.recovery_ = replace(found, feature_names=self._names(matrix.shape[1]), options=named)
         self.network_ = self.recovery_.network
         quiet = no_finding(self.recovery_) and not trouble
         if not self.recovery_.converged:

@@ -37,6 +37,8 @@ def given(X: Any, y: Any, target: Any, of_rows: dict[str, Any], reading: Mapping
     if target is not None and y is not None:
         raise ValueError("the target is given twice, as y and as target=: leave one of them out")
     y = target if y is None else y
+    if isinstance(y, str) and "~" in y:
+        raise ValueError(f"formulas are not read, got {y!r}: name the target, as recover(frame, 'y')")
     named = _is_names(y, X)
     columns = {_ROLES[role]: name for role, name in of_rows.items() if isinstance(name, str)}
     asked = {name: value for name, value in reading.items() if value not in ("refuse", False, (), [])}
@@ -48,12 +50,12 @@ def given(X: Any, y: Any, target: Any, of_rows: dict[str, Any], reading: Mapping
             raise ValueError(f"a source is open already: give {', '.join(asked)} to data.open")
         return Given(X, y, of_rows, {} if y is not None else _target(X.target_names))
     if not (named or columns or asked):
-        return Given(X, y, of_rows, _names_of(X, y))
+        return Given(X, y, of_rows, names_of(X, y))
     for role, values in of_rows.items():
         must_be_aligned(X, values, role)
     source = X if named or y is None else (X, y)
     table = data.open(source, target=y if named else None, **columns, **asked)
-    names = (_target(table.target_names) if named else _names_of(X, y)) | columns | asked
+    names = (_target(table.target_names) if named else names_of(X, y)) | columns | asked
     names |= {"one_hot": {name: list(found) for name, found in table.levels.items()}} if table.levels else {}
     if isinstance(table, data.Source):
         weight = of_rows["sample_weight"]
@@ -111,9 +113,10 @@ def _target(names: tuple[str, ...]) -> dict[str, Any]:
     return {} if not names else {"target": names[0] if len(names) == 1 else list(names)}
 
 
-def _names_of(X: Any, y: Any) -> dict[str, Any]:
+def names_of(X: Any, y: Any) -> dict[str, Any]:
     """The name of a Series, of the columns of a frame, or of the target of a table."""
     if y is None:
         return _target(X.target_names) if isinstance(X, data.Table) else {}
-    names = tuple(_column_names(y)) if is_frame(y) else (getattr(y, "name", None),)
-    return _target(names) if names and all(isinstance(one, str) and one for one in names) else {}
+    names = _column_names(y) if is_frame(y) else [getattr(y, "name", None)]
+    named = tuple(one for one in names if isinstance(one, str) and one)
+    return _target(named) if len(named) == len(names) else {}

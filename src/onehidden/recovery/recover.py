@@ -130,7 +130,9 @@ def _of_call(call: Given, options: Options, run: Run, client: object, checkpoint
     if isinstance(X, data.Source):
         options.check_inputs(X.n_inputs)
         if groups is not None:
-            raise ValueError("groups are of rows in memory: read the table whole (stream=False) to name them")
+            raise ValueError(
+                "groups are of rows in memory: read the table whole, with data.open(…, stream=False)"
+            )
         if offset is not None or trials is not None or options.family not in (None, "gaussian"):
             raise ValueError(
                 "a streamed source is fitted with normal noise: read the table whole (stream=False) for a "
