@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from onehidden.data.table import EXTRAS
 from onehidden.options import Options
 
 if TYPE_CHECKING:
@@ -119,10 +118,11 @@ def say_notes(table: Table | Source) -> None:
         click.echo(f"note: {note}", err=True)
 
 
+_ROLES = ("weight", "offset", "trials", "groups")
 # Arguments of ``recover`` and ``data.open`` with the options that they are here.
 _TYPED = {
     name: f"--{name.replace('_', '-')}"
-    for name in (*(one.name for one in fields(Options)), *_READING, "target", *EXTRAS)
+    for name in (*(one.name for one in fields(Options)), *_READING, "target", *_ROLES)
 } | {"sample_weight": "--weight"}
 _NAME = rf"\b({'|'.join(sorted(_TYPED, key=len, reverse=True))})"
 _VALUE = r"(?:'[^']*'|\"[^\"]*\"|\[.*?\]|True|NAME)"

@@ -75,8 +75,8 @@ def command(
     table = data.open(file, target=target, **how, constant="drop", stream=True if scheduler else None)
     options.say_notes(table)
     held = table if isinstance(table, data.Table) else None
-    numeric = held is not None and asked.family is None and not is_text(held.y)
-    if numeric and (noticed := notice(held.y)) is not None:
+    y = None if held is None or is_text(held.y) else held.y
+    if y is not None and asked.family is None and (noticed := notice(y)) is not None:
         click.echo(f"note: {as_typed(noticed.sentence)}", err=True)
     # Of a stream the names of the columns, which ``recover`` refuses.
     extras = {
