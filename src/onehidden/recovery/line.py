@@ -6,6 +6,7 @@ with this unit in the place of its weakest one, and outputs by least squares, fi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,11 +93,13 @@ def penalised_line(
     offset: Float[np.ndarray, "n ..."],
     family: Family,
     fold: Int[np.ndarray, " n"],
+    most_rows: int = 5000,
 ) -> tuple[Affine, Float[np.ndarray, "n ..."]]:
     """Minimise the deviance of a family at <s, z> + c + offset, plus strength |s|², over standardised z.
 
     The strength is the one with the least deviance on the rows left out, ``fold`` by fold. The second result
-    is the linear predictor <s, z> + c of the model that was fitted without that row's fold.
+    is the linear predictor <s, z> + c of the model that was fitted without that row's fold, on at most
+    ``most_rows`` rows.
     """
     v = np.ones(len(y)) if weight is None else weight
     centre = np.average(X, axis=0, weights=v)
@@ -104,22 +107,18 @@ def penalised_line(
     still = spread <= 1e-12 * np.maximum(np.abs(centre), np.finfo(float).tiny)
     spread = np.where(still, 1.0, spread)
     Z = np.column_stack([np.where(still, 0.0, (X - centre) / spread), np.ones(len(X))])
-    strengths = np.logspace(4, -2, 9)
+    # Neighbouring strengths begin from each other's coefficients; more rows than these choose no better.
+    strengths = np.logspace(3, 0, 3) if family.coupled else np.logspace(4, -2, 9)
+    some = np.linspace(0, len(y) - 1, min(len(y), most_rows)).astype(int)
     outside = np.zeros((len(strengths), *y.shape))
     for number in np.unique(fold):
-        kept, out = fold != number, fold == number
-        theta = None
+        kept, theta = some[fold[some] != number], None
         for i, strength in enumerate(strengths):
             theta = _scored(Z[kept], y[kept], v[kept], offset[kept], family, strength, theta)
-            outside[i, out] = Z[out] @ theta
-    deviance = [
-        float(np.sum(v * family.deviance(y, eta + offset).reshape(len(y), -1).sum(axis=1))) for eta in outside
-    ]
-    best = int(np.nanargmin(deviance))
-    theta = None
-    for strength in strengths[: best + 1]:
-        theta = _scored(Z, y, v, offset, family, strength, theta)
-    assert theta is not None
+            outside[i, fold == number] = Z[fold == number] @ theta
+    each = [family.deviance(y, eta + offset).reshape(len(y), -1).sum(axis=1) for eta in outside]
+    best = int(np.nanargmin([float(v @ one) for one in each]))
+    theta = _scored(Z, y, v, offset, family, strengths[best], None)
     slope = (theta[:-1].T / spread).T
     return Affine(slope, (theta[-1] - centre @ slope)[()]), outside[best]
 
@@ -132,36 +131,57 @@ def _scored(
     family: Family,
     strength: float,
     begin: Float[np.ndarray, "p ..."] | None,
-    most_steps: int = 30,
 ) -> Float[np.ndarray, "p ..."]:
-    """Coefficients by Fisher scoring, the last of them, the level, without penalty; steps are halved."""
-    p, tail = Z.shape[1], y.shape[1:]
-    q = int(np.prod(tail))
-    penalty = strength * np.append(np.ones(p - 1), 1e-9)
-    theta = np.zeros((p, *tail)) if begin is None else begin
+    """Coefficients of least penalised deviance, the last of them, the level, without penalty."""
+    shape = (Z.shape[1], *y.shape[1:])
+    penalty = strength * np.append(np.ones(len(Z.T) - 1), 1e-9)[:, None]
+    theta = np.zeros(shape) if begin is None else begin
     if begin is None:
         theta[-1] = family.start(y, weight) - np.average(offset, axis=0, weights=weight)
 
-    def value(at: Float[np.ndarray, "p ..."]) -> float:
+    def value(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        eta = Z @ flat.reshape(shape) + offset
         with np.errstate(over="ignore", invalid="ignore"):
-            each = family.deviance(y, Z @ at + offset).reshape(len(y), -1).sum(axis=1)
-        return float(weight @ each) + float(np.sum(penalty @ at.reshape(p, q) ** 2))
+            each = family.deviance(y, eta).reshape(len(y), -1).sum(axis=1)
+            score = weight[:, None] * family.score(y, eta).reshape(len(y), -1)
+        at = flat.reshape(len(penalty), -1)
+        slope = Z.T @ score + penalty * at
+        return 0.5 * float(weight @ each) + 0.5 * float(np.sum(penalty * at**2)), slope.ravel()
 
-    now = value(theta)
+    if family.coupled:
+        from scipy.optimize import minimize
+
+        found = minimize(value, theta.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200})
+        return found.x.reshape(shape)
+    return _by_scoring(value, family.information, theta, Z, weight, offset, penalty)
+
+
+def _by_scoring(
+    value: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    information: Callable[[np.ndarray], np.ndarray],
+    theta: Float[np.ndarray, "p ..."],
+    Z: Float[np.ndarray, "n p"],
+    weight: Float[np.ndarray, " n"],
+    offset: Float[np.ndarray, "n ..."],
+    penalty: Float[np.ndarray, "p 1"],
+    most_steps: int = 30,
+) -> Float[np.ndarray, "p ..."]:
+    """Steps of Fisher scoring, output by output, halved until they lower the value."""
+    now, slope = value(theta.ravel())
     for _ in range(most_steps):
-        eta = Z @ theta + offset
-        omega, score = family.information(eta), family.score(y, eta)
-        blocks = omega if family.coupled else omega.reshape(len(y), q)[:, :, None] * np.eye(q)
-        H = np.einsum("n,np,nab,nr->parb", weight, Z, blocks, Z, optimize=True).reshape(p * q, p * q)
-        H[np.diag_indices(p * q)] += np.repeat(penalty, q) + 1e-12 * np.trace(H) / (p * q)
-        slope = Z.T @ (weight[:, None] * score.reshape(len(y), q)) + penalty[:, None] * theta.reshape(p, q)
-        step = -np.linalg.solve(H, slope.ravel()).reshape(theta.shape)
-        size = 1.0
-        while not (then := value(theta + size * step)) <= now and size > 1e-4:
+        omega = (weight * information(Z @ theta + offset).reshape(len(Z), -1).T).T
+        step = np.empty((len(penalty), omega.shape[1]))
+        for o, own in enumerate(omega.T):
+            H = (Z * own[:, None]).T @ Z + np.diag(penalty[:, 0])
+            H[np.diag_indices(len(H))] += 1e-12 * np.trace(H) / len(H)
+            step[:, o] = -np.linalg.solve(H, slope.reshape(step.shape)[:, o])
+        size, move = 1.0, step.reshape(theta.shape)
+        while not (then := value((theta + size * move).ravel()))[0] <= now and size > 1e-4:
             size /= 2
-        if not then <= now:
+        if not then[0] <= now:
             break
-        theta, gain, now = theta + size * step, now - then, then
+        gain, theta = now - then[0], theta + size * move
+        now, slope = then
         if gain <= 1e-8 * (abs(now) + 1e-8):
             break
     return theta
