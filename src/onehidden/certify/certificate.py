@@ -292,11 +292,11 @@ def _verdict(one: Certificate) -> tuple[Status, str]:
     if kinds & {About.FIT, About.MEAN} and _best_of_its_kind(one, kinds, bool(undetermined_units)):
         return Status.APPROXIMATE, _approximate(one)
     if kinds & {About.SEARCH, About.FIT, About.MEAN}:
-        return Status.DOUBTFUL, _doubt(failed)
+        return Status.DOUBTFUL, _doubt(failed, one.noun)
     if undetermined_units or About.UNITS in kinds:
         return Status.NOT_IDENTIFIABLE, _reasons([unit.reason for unit in undetermined_units], one)
     if kinds - {About.NOTE}:
-        return Status.DOUBTFUL, _doubt(failed)
+        return Status.DOUBTFUL, _doubt(failed, one.noun)
     if not one.exact and not one.compared:
         return Status.DOUBTFUL, "the answer was not compared with other networks: allow more time"
     status = Status.CONSISTENT
@@ -326,12 +326,13 @@ def _approximate(one: Certificate) -> str:
     return f"{shown} but {units} found, and determined as such{why}"
 
 
-def _doubt(failed: list[Check], most: int = 2) -> str:
+def _doubt(failed: list[Check], noun: str, most: int = 2) -> str:
     """Why the answer is doubted: the most decisive kinds of checks that failed, in words."""
     found = []
     for check in decisive_first(failed):
-        # What speaks against the assumed mean is particular to the rows: its advice says it.
-        found.append(check.advice if check.about is About.MEAN and check.evaluated else reason(check))
+        # What speaks against the assumed mean, or against the form of a box, is particular to the case.
+        particular = check.about is About.MEAN or (noun == "query" and check.about is About.FIT)
+        found.append(check.advice if particular and check.evaluated else reason(check))
         if check.about is About.SEARCH and not check.evaluated:
             found[-1] += ": allow more time"
     return "; ".join(list(dict.fromkeys(found))[:most])

@@ -14,6 +14,7 @@ import numpy as np
 from onehidden.network import OneHiddenNet
 from onehidden.report import blocks
 from onehidden.report.blocks import Block, Figure, Grid, Paragraph, Report, Section, Verdict
+from onehidden.report.headline import Mood
 from onehidden.report.wording import seconds, short
 from onehidden.streams import stream
 from onehidden_papers.lab.landscape import Surface, angle_surface
@@ -76,13 +77,21 @@ def _overview(entries: Sequence[Entry], settings: str) -> Section:
         "count as reproduced. " + "; ".join(f"{mark} {title}" for mark, title in PAPERS.items()) + "."
     )
     head = f"{sum(counts.values())} claims of {len(entries)} figures, tables and theorems: {said}."
-    return Section("summary", "Summary", (Verdict(good, head, settings), grid, legend))
+    return Section(
+        "summary", "Summary", (_verdict("All claims", good, head), Paragraph(settings), grid, legend)
+    )
+
+
+def _verdict(question: str, good: bool, headline: str) -> Verdict:
+    return Verdict(question, headline, Mood.GOOD if good else Mood.DOUBT)
 
 
 def _section(entry: Entry) -> Section:
     result = entry.result
     if result is None:
-        return Section(entry.name, entry.name, (Verdict(False, "Broke off.", entry.fault),))
+        return Section(
+            entry.name, entry.name, (_verdict(entry.name, False, "Broke off."), Paragraph(entry.fault))
+        )
     table, item = result.table, result.item
     rows = tuple(tuple(_cell(value) for value in row) for row in table.rows)
     wordy = frozenset(
@@ -92,8 +101,8 @@ def _section(entry: Entry) -> Section:
     )
     blocks: list[Block] = []
     for claim, verdict in zip(item.claims, result.verdicts.values(), strict=True):
-        blocks.append(Verdict(verdict != FAILED, f"{verdict.capitalize()}: {claim.where}.", claim.says))
-        blocks.append(Paragraph(f"Rule: {claim.rule}"))
+        blocks.append(_verdict("Claim", verdict != FAILED, f"{verdict.capitalize()}: {claim.where}."))
+        blocks += [Paragraph(claim.says), Paragraph(f"Rule: {claim.rule}")]
     blocks.append(Grid(tuple(str(c) for c in table.columns), rows, wordy=wordy))
     blocks += [Paragraph(note) for note in table.notes]
     if item.draw is not None:
