@@ -111,7 +111,7 @@ def _links(certificate: Certificate, problem: Problem, run: Run) -> Iterator[Law
     for link in family.links:
         if link != family.link:
             law = replace(family, link=link)
-            start = law.unlink(law.inside(mean, problem.n))
+            start = law.unlink(np.asarray(law.inside(mean, problem.n)))
             yield compared(link, law, _fitted(network, replace(problem, family=law), start, run.at(link)))
     if type(family) is not Bernoulli:
         return

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -145,8 +146,10 @@ def adequacy(
     ]
     maps = tuple(one.map for one in projected)
     known = {"leverages": onto.leverages(seed), "maps": maps}
-    terms = partial(Total, fit, partial(sign_moments, **known))
-    second = fold(terms if groups is None else partial(SignsByGroup, fit, groups, **known)).result()
+    terms: Callable[[], Any] = partial(Total, fit, partial(sign_moments, **known))
+    if groups is not None:
+        terms = partial(SignsByGroup, fit, groups, **known)
+    second = fold(terms).result()
     mass, mean, square, loss = (float(v) for v in of_y)
     results = [
         _result(family.kind, one, second[3 * i : 3 * i + 3], loss, square - mean**2 / mass)

@@ -124,8 +124,10 @@ def score_test(
         kept = np.sort(stream(seed, "further unit", "rows").choice(n, most, replace=False))
         some = (lambda rows: of_rows(kept[rows])), residual[kept], Z[kept]
         groups = None if groups is None else groups[kept]
-        more = dict(variance=total, draws=draws, effort=effort, search=search)
-        return score_test(*some, g, bias, seed, root=root[kept], groups=groups, **more)
+        return score_test(
+            *some, g, bias, seed, root=root[kept], groups=groups, variance=total, draws=draws,
+            effort=effort, search=search,
+        )  # fmt: skip
     model = Tangent.of(of_rows, n)
     needed = max(20, 2 * (d + 1 + bias))  # twice the unit's own parameters
     if n - model.rank < needed:
