@@ -110,7 +110,7 @@ def rows_beyond(p: int, least: int = 25) -> int:
 
 @in_double
 def adequacy(
-    fold: Callable[[Callable[[], Total]], Total],
+    fold: Callable[[Callable[[], Any]], Any],
     form: Parametrisation,
     theta: Float[np.ndarray, " p"],
     hessian: Float[np.ndarray, "p p"],
