@@ -465,8 +465,8 @@ def of_function(function: Callable[[Any], Any]) -> Activation:
     try:
         values = np.asarray(jax.jit(function)(jnp.asarray(t)), float)
     except Exception as error:
-        told = str(error).splitlines()[0][:120]
-        raise ValueError(f"the activation {name} cannot be traced by JAX: {told}") from None
+        reason = str(error).splitlines()[0][:120]
+        raise ValueError(f"the activation {name} cannot be traced by JAX: {reason}") from None
     if values.shape != t.shape:
         raise ValueError(f"the activation {name} must map {t.shape} numbers to as many, got {values.shape}")
     if not np.all(np.isfinite(values)):
