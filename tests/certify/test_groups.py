@@ -6,7 +6,13 @@ from scipy.linalg import sqrtm
 from scipy.special import stdtrit
 
 from onehidden.activations import get
-from onehidden.certify.groups import GroupedCovariance, GroupScatter, effective_rows, residual_correlation
+from onehidden.certify.groups import (
+    GroupedCovariance,
+    GroupScatter,
+    correlation_by_chance,
+    independent_rows,
+    residual_correlation,
+)
 from onehidden.certify.random_features import FitAndFeatures, SignsByGroup, random_features
 from onehidden.fit.parametrisation import Parametrisation, written_out
 from onehidden.streams import stream
@@ -102,7 +108,7 @@ def test_the_correlation_within_groups_is_found():
     assert correlation == pytest.approx(0.3, abs=0.05)
     assert rows == pytest.approx(8)
     # A mean of equal groups has variance (1 + 7 rho) / n.
-    assert effective_rows(3200, 0.3, rows) == pytest.approx(3200 / 3.1)
+    assert independent_rows(3200, 0.3, rows) == pytest.approx(3200 / 3.1)
 
 
 def test_signs_by_group_are_those_of_whole_matrices():
@@ -127,3 +133,10 @@ def test_signs_by_group_are_those_of_whole_matrices():
     second, _, powers = total.result()
     assert second == pytest.approx(rows.T @ rows, rel=1e-6)
     assert powers[0] == pytest.approx(np.sum(rows**2), rel=1e-6)
+
+
+def test_independent_noise_is_seldom_said_to_be_shared():
+    rng, groups = stream(9, "groups"), np.repeat(np.arange(20), 6)
+    bound = correlation_by_chance(120, 20, 6.0, 0.05)
+    found = [residual_correlation(rng.standard_normal((120, 1)), groups)[0] > bound for _ in range(2000)]
+    assert 0.035 < np.mean(found) < 0.065

@@ -13,7 +13,12 @@ from onehidden.certify.certificate import Alternative, AlternativeKind, Certific
 from onehidden.certify.dependence import order_checks
 from onehidden.certify.equivalent import EXACT, equivalent_sets
 from onehidden.certify.errors import ParameterRecord, covariance_in_x, freedom_of_errors
-from onehidden.certify.groups import GroupedCovariance, effective_rows, residual_correlation
+from onehidden.certify.groups import (
+    GroupedCovariance,
+    correlation_by_chance,
+    independent_rows,
+    residual_correlation,
+)
 from onehidden.certify.local_fit import LocalFit, local_fit
 from onehidden.certify.mean_law import mean_law_checks
 from onehidden.certify.replicates import different, lack_of_fit, lack_of_fit_check, repeated_rows
@@ -299,14 +304,15 @@ def _group_checks(local: LocalFit) -> list[Check]:
         return []
     correlation, size = residual_correlation(local.residuals, rows.groups)
     count, k = int(rows.groups.max()) + 1, local.problem.k
+    by_chance = correlation_by_chance(local.n, count, size, levels.GROUPS.value)
     shared = (
-        "share of the noise that rows of a group have in common; standard errors, tests and rows left out "
-        f"are by group: {local.n} rows in {count} groups say as much as "
-        f"{effective_rows(local.n, correlation, size):.0f} independent ones"
+        "share of the noise that rows of a group have in common, against what chance shows; standard errors, "
+        f"tests and rows left out are by group: {local.n} rows in {count} groups say as much as "
+        f"{independent_rows(local.n, correlation, size):.0f} independent ones"
     )
     enough = "groups beyond one for each unit; with fewer the errors by group are not known"
     return [
-        at_most("groups", correlation, 1.0, shared),
+        at_most("groups", correlation, by_chance, shared),
         at_least("number of groups", float(count), k + 2.0, enough, About.ERRORS),
     ]
 

@@ -21,6 +21,7 @@ from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.special import fdtri
 
 from onehidden.fit.parametrisation import Parametrisation, jacobian_pieces
 from onehidden.fit.samples import Inputs, Numbers, Summed, Target, Weight
@@ -172,6 +173,12 @@ def residual_correlation(
     return (between - within) / (between + (rows - 1) * within), rows
 
 
-def effective_rows(n: int, correlation: float, rows: float) -> float:
+def correlation_by_chance(n: int, count: int, rows: float, level: float) -> float:
+    """The correlation within ``count`` groups that independent noise exceeds at this level (F test)."""
+    ratio = float(fdtri(max(count - 1, 1), max(n - count, 1), 1 - level))
+    return max((ratio - 1) / (ratio - 1 + rows), 0.0)
+
+
+def independent_rows(n: int, correlation: float, rows: float) -> float:
     """Independent rows that say as much about a mean as n rows in groups of ``rows`` (Kish)."""
     return n / (1 + (max(rows, 1.0) - 1) * correlation)

@@ -55,6 +55,8 @@ LEFT_OVER = Level(0.05, "(share of var(y) left over)", Stricter.HIGHER, "p-value
 DEPENDENCE = Level(0.01, "independent rows", Stricter.HIGHER, "p-value",
     "independent rows are called dependent",
     "size .001 to .017, at .05 .01 to .067: five kinds of noise, rows mixed or sorted, n = 10 to 3000")
+GROUPS = Level(0.01, "groups", Stricter.HIGHER, "p-value",
+    "independent noise is said to be shared by rows of a group; a note, errors by group hold either way")
 EQUAL_VARIANCE = Level(0.05, "equal spread", Stricter.HIGHER, "p-value",
     "robust standard errors replace classical ones though the noise is equal",
     "robust errors hold for equal noise, too: the cost is a little width in 1 of 20 samples")

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.linalg import solve_triangular
 
 from onehidden.certify.errors import KinkScatter, LeverageScatter, ParameterRecord, standard_errors
-from onehidden.certify.groups import GroupedCovariance, GroupScatter, effective_rows, residual_correlation
+from onehidden.certify.groups import GroupedCovariance, GroupScatter, independent_rows, residual_correlation
 from onehidden.fit.final import linear_network
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
@@ -229,7 +229,7 @@ class LocalFit:
         rows = self.problem.rows
         if not isinstance(rows, Samples) or rows.groups is None:
             return float(self.n_values)
-        return effective_rows(self.n_values, *residual_correlation(self.residuals, rows.groups))
+        return independent_rows(self.n_values, *residual_correlation(self.residuals, rows.groups))
 
     def errors(self, covariance: Float[np.ndarray, "p p"]) -> ParameterRecord:
         """Standard errors in x of parameters with this covariance in z."""

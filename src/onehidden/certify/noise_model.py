@@ -18,7 +18,7 @@ from scipy.special import digamma, gammaln
 from scipy.stats import chi2
 
 from onehidden.certify import levels
-from onehidden.certify.groups import effective_rows, residual_correlation
+from onehidden.certify.groups import independent_rows, residual_correlation
 from onehidden.certify.local_fit import Tangent, linear_fit
 from onehidden.families import Bernoulli
 from onehidden.fit.final import linear_network
@@ -72,7 +72,7 @@ class OwnLikelihood:
         groups, each = problem.samples.groups, residual.reshape(problem.n, -1)
         share = 1.0
         if groups is not None:
-            share = effective_rows(problem.n, *residual_correlation(each, groups)) / problem.n
+            share = independent_rows(problem.n, *residual_correlation(each, groups)) / problem.n
         if problem.family is not None:
             seen = problem.at(network)
             unit = seen.fit_coordinates.variance / seen.samples.unit

@@ -222,7 +222,10 @@ def derived(record: Recovery, quantity: Callable[[OneHiddenNet], npt.ArrayLike],
     def at(theta: Float[np.ndarray, " p"]) -> Float[np.ndarray, " m"]:
         weights, output, bias, linear, intercept = fitted.form.unpack(theta)
         net = OneHiddenNet(weights, output, bias, intercept, record.network.activation, linear)
-        found = np.asarray(quantity(net), float)
+        found = np.asarray(quantity(net))
+        if found.dtype.kind not in "biuf":
+            raise ValueError(f"the quantity must be a number or an array of them, got {found.dtype} values")
+        found = found.astype(float)
         if not np.all(np.isfinite(found)):
             raise ValueError("the quantity is not a finite number at the fit, or next to it")
         return found
