@@ -27,7 +27,7 @@ from onehidden.oracle import (
     kinked,
     pieces,
 )  # fmt: skip
-from onehidden.streams import stream
+from onehidden.run import stream
 
 Function = Callable[[np.ndarray], np.ndarray]
 Made = tuple[Function, int, dict[str, Any], oh.OneHiddenNet | None]

@@ -19,8 +19,7 @@ from onehidden.certify.evaluate import certify
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
-from onehidden.run import Run
-from onehidden.streams import stream
+from onehidden.run import Run, stream
 
 SEEDS = 10
 

@@ -15,7 +15,7 @@ from benchmarks._table import Table
 from benchmarks._trained_boxes import TrainedBox, live_part, parameter_error
 from onehidden.oracle.adapters import from_torch
 from onehidden.recovery.record import Recovery
-from onehidden.streams import stream
+from onehidden.run import stream
 
 COUNT = 20
 PRECISIONS = ("float64", "float32")

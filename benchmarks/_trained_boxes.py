@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import onehidden as oh
-from onehidden.streams import stream
+from onehidden.run import stream
 
 ACTIVATIONS = ("relu", "relu", "tanh", "logistic")
 INPUTS = (8, 10, 16, 30, 64, 100, 200, 400, 784)

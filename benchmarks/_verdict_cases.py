@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 
-from onehidden.streams import derived_seed, stream
+from onehidden.run import derived_seed, stream
 
 NOISES = ("none", "equal", "unequal", "heavy", "autocorrelated", "rounded", "error in x")
 LEVELS = (0.05, 0.2, 0.5)  # noise in standard deviations of the function

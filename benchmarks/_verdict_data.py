@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 import onehidden as oh
 from benchmarks._verdict_cases import Case
-from onehidden.streams import stream
+from onehidden.run import stream
 
 TABLES = {"iris": 4, "wine": 13, "diabetes": 10, "breast-cancer": 10}  # columns used
 RHO = 0.9  # of autocorrelated inputs and noise

@@ -33,13 +33,12 @@ from onehidden.options import Options
 from onehidden.recovery.search import PARTS, Parts, Step, finish, relinearised, reoriented, search
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import read_target
-from onehidden.run import Clock, Run
+from onehidden.run import Clock, Run, stream
 from onehidden.starts import DifferenceMap, Start, Wide
 from onehidden.starts.candidate import Candidate
 from onehidden.starts.repair import repaired
 from onehidden.starts.schedule import SCHEDULE, Case, proposals
 from onehidden.starts.schedule import Row as ScheduledRow
-from onehidden.streams import stream
 
 BUDGET = 12.0  # seconds of one run
 SEEDS = 40

@@ -25,8 +25,8 @@ from onehidden.machine import double
 from onehidden.moments import score_moments
 from onehidden.moments.passes import hermite_scores
 from onehidden.moments.products import ProductSums, unpack
+from onehidden.run import derived_seed, stream
 from onehidden.scores.local_gaussian import local_moments, prepare
-from onehidden.streams import derived_seed, stream
 
 
 def main(quick: bool) -> list[str]:

@@ -20,7 +20,7 @@ from onehidden.certify.random_features import random_features
 from onehidden.certify.residuals import adequacy, feature_count
 from onehidden.fit.parametrisation import Parametrisation, residuals_and_jacobian
 from onehidden.machine import in_double
-from onehidden.streams import stream
+from onehidden.run import stream
 
 D = 8
 NOISES = ("equal", "unequal", "t3", "rounded", "skewed")

@@ -15,7 +15,7 @@ import numpy as np
 
 import onehidden as oh
 from benchmarks._table import Table
-from onehidden.streams import stream
+from onehidden.run import stream
 
 Arguments = dict[str, object]
 

@@ -20,8 +20,7 @@ from onehidden.options import Options
 from onehidden.recovery.search import compared, search
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import checked_samples
-from onehidden.run import Run
-from onehidden.streams import stream
+from onehidden.run import Run, stream
 
 T = TypeVar("T")
 D, K, N = 20, 20, 10_000

@@ -16,7 +16,7 @@ import numpy as np
 import onehidden as oh
 from benchmarks._table import Table
 from benchmarks.scale import planted, write_folder
-from onehidden.streams import stream
+from onehidden.run import stream
 
 
 def main(quick: bool) -> list[str]:
@@ -73,7 +73,7 @@ def worker_rows(n: int, file_rows: int) -> list[str]:
 
 _RUN = """
 import sys, numpy as np, onehidden as oh
-from onehidden.streams import stream
+from onehidden.run import stream
 drawn = {use: stream(0, "benchmark", "cluster", use) for use in ("teacher", "inputs", "noise")}
 rows = np.linalg.qr(drawn["teacher"].standard_normal((10, 5)))[0].T
 net = oh.OneHiddenNet(rows, [1.0, -2.0, 1.5, 1.0, -1.0])

@@ -18,7 +18,7 @@ from scipy.special import chdtrc, expit
 from benchmarks import _pool
 from benchmarks._table import Table
 from onehidden.certify.dependence import dependence_p_value
-from onehidden.streams import stream
+from onehidden.run import stream
 
 NOISES = ("equal", "unequal", "t3", "lognormal", "rare events")
 ROWS = (10, 40, 150, 600, 3000)

@@ -21,9 +21,8 @@ from benchmarks._table import Table
 from onehidden.fit.final import descend
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
-from onehidden.run import Run
+from onehidden.run import Run, stream
 from onehidden.solvers import LevenbergMarquardt
-from onehidden.streams import stream
 
 GRID = (1.2, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.4, 8.0, 10.0, 12.8, 16.0)
 SIZES = ((20, 20), (50, 50), (50, 5))

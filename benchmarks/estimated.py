@@ -16,8 +16,8 @@ from benchmarks._table import Table
 from onehidden import laws, recover
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
+from onehidden.run import derived_seed
 from onehidden.scores import LocalLikelihood
-from onehidden.streams import derived_seed
 from onehidden_papers.lab.stochastic import adam, descend
 from onehidden_papers.objectives import ScoreDesigned, unit_rows
 from onehidden_papers.reproductions.experiment import random_rows, rotation, without_degree_two

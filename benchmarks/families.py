@@ -27,8 +27,7 @@ from onehidden.options import Options
 from onehidden.recovery.outcome import record
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import read_target
-from onehidden.run import Run
-from onehidden.streams import stream
+from onehidden.run import Run, stream
 
 Drawn = tuple[np.ndarray, np.ndarray, oh.OneHiddenNet, Family]
 

@@ -26,8 +26,7 @@ from onehidden.machine import in_double
 from onehidden.options import Options
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import read_target
-from onehidden.run import Run
-from onehidden.streams import stream
+from onehidden.run import Run, stream
 
 NAMES = ("gaussian", "bernoulli", "binomial", "poisson", "negative_binomial", "gamma", "over-dispersed")
 SIZE = {"bernoulli": 2.2, "binomial": 1.5, "gaussian": 1.5}  # of the outputs

@@ -25,8 +25,7 @@ from onehidden.machine import double
 from onehidden.options import Options
 from onehidden.recovery.outcome import record
 from onehidden.recovery.solve import problem_of
-from onehidden.run import Run
-from onehidden.streams import stream
+from onehidden.run import Run, stream
 
 CELLS = [(30, 12, False), (30, 12, True), (10, 30, False), (10, 30, True), (60, 6, False), (20, 40, True)]
 TRUTH = oh.OneHiddenNet([[0.8, 0.6, 0.0], [0.0, -0.6, 0.8]], [2.0, -1.5], [0.3, -0.2], 0.3)

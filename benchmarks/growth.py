@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks._process import python, took
 from benchmarks._table import Table
-from onehidden.streams import stream
+from onehidden.run import stream
 
 ONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 BASE = {"n": 4000, "d": 8, "k": 4}

@@ -519,11 +519,11 @@ def _all_in(nodes: Iterable[ast.AST | None], names: set[str]) -> bool:
 
 
 def generators(modules: list[Module]) -> list[Place]:
-    """Every use of ``default_rng``, ``RandomState`` or ``random.seed`` but those in ``streams.py``."""
+    """Every use of ``default_rng``, ``RandomState`` or ``random.seed`` but those in ``run.py``."""
     places = []
     for module, node in _nodes(modules, (ast.Attribute, ast.Name)):
         seeded = isinstance(node, ast.Attribute) and node.attr == "seed" and _last(node.value) == "random"
-        if module.path != "streams.py" and (_last(node) in ("default_rng", "RandomState") or seeded):
+        if module.path != "run.py" and (_last(node) in ("default_rng", "RandomState") or seeded):
             places.append((module.path, node.lineno))
     return sorted(places)
 

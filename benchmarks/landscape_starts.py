@@ -10,7 +10,7 @@ from scipy.optimize import least_squares
 from benchmarks._table import Table
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
-from onehidden.streams import stream
+from onehidden.run import stream
 from onehidden_papers.lab.descents import saddle_free_newton
 from onehidden_papers.objectives import GaussianDesigned, NonOrthogonal
 

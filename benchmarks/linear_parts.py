@@ -13,7 +13,7 @@ import numpy as np
 import onehidden as oh
 from benchmarks import _pool
 from benchmarks._table import Table
-from onehidden.streams import stream
+from onehidden.run import stream
 
 
 def main(quick: bool) -> list[str]:

@@ -24,8 +24,7 @@ from onehidden.machine import in_double
 from onehidden.options import Options
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import read_target
-from onehidden.run import Run
-from onehidden.streams import stream
+from onehidden.run import Run, stream
 
 WRONG = {
     "gamma identity": "gamma",

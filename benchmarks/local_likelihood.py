@@ -14,8 +14,8 @@ import numpy as np
 
 from benchmarks._table import Table
 from onehidden.laws import Gaussian, GaussianMixture
+from onehidden.run import derived_seed
 from onehidden.scores import LocalLikelihood
-from onehidden.streams import derived_seed
 from onehidden_papers import reproductions as papers
 from onehidden_papers.reproductions import record
 from onehidden_papers.reproductions.gmov_scores import HINDSIGHT, QUANTITIES, SIZES

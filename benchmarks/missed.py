@@ -19,7 +19,7 @@ import numpy as np
 import onehidden as oh
 from benchmarks import _pool, _truth
 from benchmarks._table import Table
-from onehidden.streams import stream
+from onehidden.run import stream
 
 LAWS = ("gaussian", "correlated", "banana", "student5", "mixture")  # banana: skewed
 TABLES = ("diabetes", "digits", "terrain")

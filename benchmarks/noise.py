@@ -9,7 +9,7 @@ import numpy as np
 import onehidden as oh
 from benchmarks import _pool
 from benchmarks._table import Table
-from onehidden.streams import derived_seed, stream
+from onehidden.run import derived_seed, stream
 
 N, D, K = 20_000, 20, 5
 SECONDS = 120.0

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks._table import Table
 from onehidden.machine import double
-from onehidden.streams import stream
+from onehidden.run import stream
 from onehidden_papers.objectives import GaussianDesigned, ProductScore, ScoreDesigned
 from onehidden_papers.objectives.base import _value_and_grad
 

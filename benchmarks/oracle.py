@@ -23,7 +23,7 @@ import numpy as np
 import onehidden as oh
 from benchmarks import _torch_boxes, _trained_boxes
 from benchmarks._table import Table
-from onehidden.streams import stream
+from onehidden.run import stream
 
 TABLES = ("diabetes", "wine", "cancer", "iris")
 ACTIVATIONS = ("relu", "tanh", "logistic")

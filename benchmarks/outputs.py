@@ -17,8 +17,8 @@ from onehidden import activations
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.machine import in_double
+from onehidden.run import stream
 from onehidden.solvers import LevenbergMarquardt
-from onehidden.streams import stream
 
 SEEDS, SECONDS = 10, 600.0
 # inputs, d, k, q, n; rows orthonormal where d = k

@@ -26,9 +26,9 @@ from onehidden import laws, recover
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.refused import Refused
+from onehidden.run import derived_seed
 from onehidden.scores import LocalLikelihood
 from onehidden.starts.tensor import tensor_start
-from onehidden.streams import derived_seed
 from onehidden_papers.lab.stochastic import adam, cosine_decay, descend
 from onehidden_papers.objectives import HermiteLoss, ScoreDesigned, SquaredLoss, unit_rows
 from onehidden_papers.reproductions.experiment import random_rows, rotation

@@ -26,8 +26,8 @@ from onehidden.fit.parametrisation import Parametrisation
 from onehidden.moments import score_moments
 from onehidden.moments.passes import hermite_scores
 from onehidden.moments.products import ProductSums
+from onehidden.run import stream
 from onehidden.solvers import LevenbergMarquardt
-from onehidden.streams import stream
 
 
 def main(quick: bool) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks._table import Table
 from onehidden import laws, scores
-from onehidden.streams import stream
+from onehidden.run import stream
 from onehidden_papers import problems
 from onehidden_papers.reproductions.experiment import map_cells, workers
 

@@ -16,7 +16,7 @@ from benchmarks._table import Table
 from onehidden import activations
 from onehidden.activations import Activation
 from onehidden.certify.score_test import ScoreTest, score_test
-from onehidden.streams import stream
+from onehidden.run import stream
 
 NOISES = ("equal", "unequal", "t3")
 ACTIVATIONS = ("relu", "tanh")

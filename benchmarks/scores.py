@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._table import Table
-from onehidden.streams import stream
+from onehidden.run import stream
 
 _BANDWIDTH = 0.6
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks._table import Table
 from onehidden.matching import match
+from onehidden.run import stream
 from onehidden.starts.tensor import tensor_start
-from onehidden.streams import stream
 from onehidden_papers.problems.problem import conditioned_teacher
 
 REFERENCE = (100_000, 100, 10)

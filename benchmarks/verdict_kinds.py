@@ -26,7 +26,7 @@ from benchmarks import _pool
 from benchmarks._table import Table
 from benchmarks._verdict_data import network
 from benchmarks._verdict_score import gaps, read
-from onehidden.streams import derived_seed, stream
+from onehidden.run import derived_seed, stream
 
 SECONDS = 20.0
 Rng = np.random.Generator

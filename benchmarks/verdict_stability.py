@@ -18,7 +18,7 @@ from benchmarks import _pool
 from benchmarks._table import Table
 from benchmarks._verdict_data import network
 from benchmarks.verdict_kinds import SECONDS, interval, noise
-from onehidden.streams import derived_seed, stream
+from onehidden.run import derived_seed, stream
 
 Rng = np.random.Generator
 VARIANTS: dict[str, Callable[[Rng, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]] = {

@@ -1,14 +1,17 @@
 """Files and folders written whole or not at all: written aside, then renamed, with the user's own mode.
 
 A file on the way has the number of its process in its name; the next write removes what a killed one left.
+A lock keeps a file or folder for one process.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import re
 import shutil
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -129,3 +132,42 @@ def _sweep(path: Path, suffix: str) -> None:
                 os.rename(other, path)
             else:
                 _remove(other)
+
+
+class Lock:
+    """The right of one process to a folder or file; released when no longer held, or at its end."""
+
+    def __init__(self, handle: int) -> None:
+        self.release = weakref.finalize(self, os.close, handle)
+
+
+_LOCKS: weakref.WeakValueDictionary[str, Lock] = weakref.WeakValueDictionary()
+
+
+def locked(file: Path, what: str) -> Lock | None:
+    """Lock a file for this process, or raise where another process has it; None without locks.
+
+    POSIX record locks belong to a process and are lost with the first handle that it closes: all journals of
+    one process share one.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    name = str(file.resolve())
+    if (held := _LOCKS.get(name)) is not None:
+        return held
+    handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        owner = os.read(handle, 32).decode("ascii", "replace").strip()
+        os.close(handle)
+        if error.errno not in (errno.EACCES, errno.EAGAIN):
+            return None  # a file system without locks
+        by = f" (process {owner})" if owner.isdigit() else ""
+        raise ValueError(f"the {what} is in use by another run{by}: wait for it, or name another") from None
+    os.truncate(handle, 0)
+    os.write(handle, f"{os.getpid()}\n".encode())
+    lock = _LOCKS[name] = Lock(handle)
+    return lock

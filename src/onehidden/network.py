@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from onehidden import activations, exports
 from onehidden.activations import Activation
-from onehidden.journal import fingerprint
+from onehidden.run import fingerprint
 
 FORMAT_VERSION = 2  # since 2 with a digest, several outputs and a linear part
 _MARK = "onehidden"

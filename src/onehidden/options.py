@@ -225,8 +225,7 @@ class Options:
         """Options that must match to resume a checkpoint; functions are identified by their values."""
         import numpy as np
 
-        from onehidden.journal import fingerprint
-        from onehidden.streams import stream
+        from onehidden.run import fingerprint, stream
 
         at = stream(0, "points that tell laws apart").standard_normal((16, d))
         key = self.to_dict() | {"start": _identity(self.start), "family": _identity(self.family)}
@@ -315,7 +314,7 @@ def _identity(value: object) -> str:
     """Describe a value by its class and public fields, without the memory address that ``repr`` may show."""
     import numpy as np
 
-    from onehidden.journal import fingerprint
+    from onehidden.run import fingerprint
 
     if isinstance(value, np.ndarray):
         return f"array {fingerprint(value)}"

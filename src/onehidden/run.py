@@ -2,25 +2,176 @@
 
 The one place of the numerics that reads the clock. Everything is asked by name: ``run.rng("restart", 3)`` is
 a random stream, ``run.at("random", 3)`` the same run at a step of that name.
+
+A random stream is hashed from a seed and the words that say what it is for: what draws for one purpose never
+shares numbers with what draws for another.
+
+The journal keeps results of finished steps on disk, so that a killed run goes on where it was. The samples,
+the options and the version are pinned in ``checkpoint.json`` when its folder is opened; together with them
+the name of a step determines what it computes. Results are written whole or not at all. All else is computed
+again, with the same numbers: the answer is that of a run that was never killed.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
+import os
+import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from onehidden.journal import FORGETFUL, Journal, Values
+from onehidden.atomic import Lock, locked, write_atomically
 from onehidden.machine import rate
-from onehidden.streams import derived_seed, stream
+
+FORMAT_VERSION = 5  # of journals
 
 Progress = Callable[["TraceRecord"], object]
+Seed = int | Sequence[int]
+Values = dict[str, np.ndarray]
+
+
+def stream(seed: Seed, *name: str | int) -> np.random.Generator:
+    """The generator of this seed and name: ``stream(0, "restart", 3)``; the same words, the same numbers.
+
+    At least one word is needed: a stream without a name is one that somebody else draws from, too.
+    """
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(_entropy(seed, name))))
+
+
+def derived_seed(seed: Seed, *name: str | int) -> int:
+    """A whole number below 2^31 of this seed and name, for libraries that take a seed of their own."""
+    return int(np.random.SeedSequence(_entropy(seed, name)).generate_state(1, np.uint32)[0] >> 1)
+
+
+def _entropy(seed: Seed, name: tuple[str | int, ...]) -> list[int]:
+    if not name:
+        raise ValueError("a random stream needs a name that says what it is for")
+    words = hashlib.sha256("/".join(f"{type(word).__name__}:{word}" for word in name).encode()).digest()[:16]
+    numbers = [int(s) for s in seed] if isinstance(seed, Sequence) else [int(seed)]
+    # The length keeps (1, 2) + name apart from (1,) + another name that begins with the same word.
+    return [len(numbers), *numbers, *np.frombuffer(words, np.uint32).tolist()]
+
+
+def fingerprint(*values: np.ndarray | str | int | float | None) -> str:
+    """A hash of arrays, text and numbers."""
+    state = hashlib.sha256()
+    for value in values:
+        if isinstance(value, np.ndarray):
+            state.update(f"array{value.dtype}{value.shape}".encode())
+            state.update(np.ascontiguousarray(value).data)
+        else:
+            state.update(f"{type(value).__name__}:{value!r};".encode())
+    return state.hexdigest()
+
+
+class Journal:
+    """Named arrays by step. This one keeps nothing; ``Folder`` keeps them on disk."""
+
+    remembers = False
+
+    def recall(self, step: str) -> Values | None:
+        """The result of a step, None where none is kept."""
+        return None
+
+    def keep(self, step: str, values: Mapping[str, npt.ArrayLike], passing: bool = False) -> None:
+        """Keep the result of a step, or with ``passing`` a state on the way, one in two seconds at most."""
+
+
+FORGETFUL = Journal()
+
+
+class Folder(Journal):
+    """A folder of step results that belong to one set of samples and options."""
+
+    remembers = True
+
+    def __init__(self, folder: Path, lock: Lock | None = None, pause: float = 2.0) -> None:
+        self.folder, self.pause, self._written = folder, pause, 0.0
+        self._recalled: set[str] = set()
+        self._lock = lock  # held as long as the journal lives
+
+    def recall(self, step: str) -> Values | None:
+        # Two steps of one name would read each other's results.
+        assert step not in self._recalled, f"two steps are called {step}"
+        self._recalled.add(step)
+        path = self._path(step)
+        if not path.is_file():
+            return None
+        content = path.read_bytes()
+        digest, archive = content[:32], content[32:]
+        if hashlib.sha256(archive).digest() != digest:
+            raise ValueError(f"{path} is damaged: delete it and start again")
+        with np.load(io.BytesIO(archive), allow_pickle=False) as values:
+            return dict(values)
+
+    def keep(self, step: str, values: Mapping[str, npt.ArrayLike], passing: bool = False) -> None:
+        if passing and time.monotonic() - self._written < self.pause:
+            return
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, **{name: np.asarray(value) for name, value in values.items()})
+        archive = buffer.getvalue()
+        write_atomically(self._path(step), hashlib.sha256(archive).digest() + archive)
+        self._written = time.monotonic()
+
+    def _path(self, step: str) -> Path:
+        return self.folder / (re.sub(r"[^A-Za-z0-9_./-]", "-", step) + ".step")
+
+
+def open_journal(folder: object, samples: str, options: Mapping[str, object], version: str) -> Journal:
+    """The journal of these samples and options: a new one, or one that was kept for the same.
+
+    ``samples`` is the fingerprint of the data, ``options`` everything else that the answer depends on, as
+    plain values; a time budget is left out. Without a folder there is no journal.
+    """
+    if folder is None:
+        return FORGETFUL
+    if not isinstance(folder, (str, os.PathLike)):
+        raise ValueError(f"checkpoint must be the path of a folder, got {type(folder).__name__}")
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"checkpoint {path} is a file: name a folder")
+    kept = {name: value for name, value in options.items() if name != "max_seconds"}
+    card = {"format_version": FORMAT_VERSION, "version": version, "samples": samples, "options": kept}
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = locked(path / "lock", f"checkpoint {path}")
+        file = path / "checkpoint.json"
+        if not file.exists():
+            if any(path.glob("**/*.step")):
+                raise ValueError(f"{path} holds results but no checkpoint.json: name an empty folder")
+            write_atomically(file, json.dumps(card, indent=1).encode())
+            return Folder(path, lock)
+        kept = json.loads(file.read_text())
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        why = error.strerror or error if isinstance(error, OSError) else error
+        raise ValueError(f"cannot use the checkpoint {path}: {why}") from None
+    _must_match(path, kept if isinstance(kept, dict) else {}, card)
+    return Folder(path, lock)
+
+
+def _must_match(path: Path, kept: Mapping[str, object], card: Mapping[str, object]) -> None:
+    """Refuse a folder that belongs to another version, other data or other options."""
+    if any(kept.get(name) != card[name] for name in ("format_version", "version")):
+        raise ValueError(f"{path} was written by another version: delete it or name another folder")
+    if kept.get("samples") != card["samples"]:
+        raise ValueError(f"the checkpoint {path} belongs to other data: delete it or name another folder")
+    before, now = (one if isinstance(one, dict) else {} for one in (kept.get("options"), card["options"]))
+    changed = sorted(name for name in now if before.get(name) != now[name])
+    if changed:
+        raise ValueError(
+            f"the checkpoint {path} was made with another {' and '.join(changed)}: use the same, delete it "
+            "or name another folder"
+        )
 
 
 @dataclass(frozen=True)

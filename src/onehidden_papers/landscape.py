@@ -17,10 +17,9 @@ from onehidden.fit.problem import Problem
 from onehidden.machine import in_double
 from onehidden.moments import ScoreMoments, score_moments
 from onehidden.refused import Refused
-from onehidden.run import Run
+from onehidden.run import Run, stream
 from onehidden.starts.candidate import Candidate, descent_work, refine_in_two, search_form
 from onehidden.starts.input_model import input_model, law_of, moment_work, one_output, span
-from onehidden.streams import stream
 from onehidden_papers.lab.descents import saddle_free_newton
 from onehidden_papers.lab.stochastic import adam, descend
 from onehidden_papers.objectives import ScoreDesigned

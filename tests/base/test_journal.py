@@ -3,15 +3,14 @@
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 from helpers import one_sentence
 
-from onehidden import journal
 from onehidden.atomic import write_atomically
-from onehidden.journal import FORGETFUL, Folder, fingerprint, open_journal
-from onehidden.run import Run
+from onehidden.run import FORGETFUL, Folder, Run, fingerprint, open_journal
 
 
 def opened(path, samples="s", options=None, version="1"):
@@ -50,7 +49,7 @@ def test_states_on_the_way_are_written_now_and_then_only(tmp_path, monkeypatch):
     assert int(Folder(tmp_path).recall("descent")["step"]) == 1
     folder.keep("descent", {"step": 3})
     assert int(Folder(tmp_path).recall("descent")["step"]) == 3
-    monkeypatch.setattr(journal.time, "monotonic", lambda: 1e9)
+    monkeypatch.setattr(time, "monotonic", lambda: 1e9)
     folder.keep("descent", {"step": 4}, passing=True)
     assert int(Folder(tmp_path).recall("descent")["step"]) == 4
 
@@ -113,7 +112,7 @@ def test_a_result_altered_by_a_byte_is_one_sentence(tmp_path):
 
 def test_a_folder_belongs_to_one_process(tmp_path):
     script = (
-        "import sys; from onehidden.journal import open_journal\n"
+        "import sys; from onehidden.run import open_journal\n"
         "held = open_journal(sys.argv[1], 's', {}, '1'); print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]

@@ -18,7 +18,7 @@ import onehidden
 SOURCE = ROOT / "src" / "onehidden"
 THEORY = ROOT / "src" / "onehidden_papers"
 BASE = [
-    "streams", "atomic", "journal", "run", "refused", "checks", "machine",
+    "atomic", "run", "refused", "checks", "machine",
     "activations", "activation_properties", "network", "matching", "exports",
 ]  # fmt: skip
 LINE = [

@@ -5,9 +5,8 @@ import pytest
 from helpers import problem_of
 
 import onehidden as oh
-from onehidden.run import Run
+from onehidden.run import Run, derived_seed, stream
 from onehidden.starts import Random
-from onehidden.streams import derived_seed, stream
 
 
 def test_the_same_words_give_the_same_numbers():

@@ -257,7 +257,7 @@ def test_generators_are_allowed_in_the_streams_alone(tree):
             np.random.seed(0)
             return np.random.RandomState(1), default_rng(2)
         """
-    found = house.generators(tree({"starts/a.py": text, "streams.py": text}))
+    found = house.generators(tree({"starts/a.py": text, "run.py": text}))
     assert {file for file, _ in found} == {"starts/a.py"}
     assert lines_of(found) == [6, 7, 8, 8]
 

@@ -22,7 +22,7 @@ from onehidden.certify.random_features import (
 from onehidden.certify.residuals import adequacy, rows_beyond, sign_cumulants, tail
 from onehidden.fit.parametrisation import Parametrisation, residuals_and_jacobian
 from onehidden.machine import double
-from onehidden.streams import stream
+from onehidden.run import stream
 
 D = 4
 

@@ -17,7 +17,7 @@ from onehidden.certify.equivalent import (
 )
 from onehidden.certify.subset_sums import zero_subset_sums
 from onehidden.certify.units import lattice_check
-from onehidden.streams import stream
+from onehidden.run import stream
 
 EPS = np.finfo(float).eps
 

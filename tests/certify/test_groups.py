@@ -15,7 +15,7 @@ from onehidden.certify.groups import (
 )
 from onehidden.certify.random_features import FitAndFeatures, SignsByGroup, random_features
 from onehidden.fit.parametrisation import Parametrisation, written_out
-from onehidden.streams import stream
+from onehidden.run import stream
 
 
 def linear_case(rng, sizes, p=4):

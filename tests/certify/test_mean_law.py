@@ -9,7 +9,7 @@ from onehidden.certify.errors import KinkScatter
 from onehidden.certify.mean_law import pile_p_value, skewness_drift
 from onehidden.families.shares import FlippedLabels
 from onehidden.fit.parametrisation import Parametrisation
-from onehidden.streams import stream
+from onehidden.run import stream
 
 
 def sample(seed, n=400):

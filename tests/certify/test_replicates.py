@@ -12,8 +12,7 @@ from onehidden.fit.samples import Samples
 from onehidden.machine import double
 from onehidden.options import Options
 from onehidden.recovery.solve import problem_of
-from onehidden.run import Run
-from onehidden.streams import stream
+from onehidden.run import Run, stream
 
 DOSE = np.repeat([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0], 3)
 X = np.log10(DOSE + 0.1)[:, None]

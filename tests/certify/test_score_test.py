@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from onehidden import activations
 from onehidden.certify.score_test import ErrorVectors, UnitSearch, Whitening, score_test
-from onehidden.streams import stream
+from onehidden.run import stream
 
 NOISES = ("equal", "unequal", "t3")
 

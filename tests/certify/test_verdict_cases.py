@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 import onehidden as oh
 from benchmarks import verdict
 from benchmarks._verdict_cases import TIES, Case
-from onehidden.streams import stream
+from onehidden.run import stream
 
 SECONDS = 20.0
 

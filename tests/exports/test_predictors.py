@@ -8,7 +8,7 @@ import pytest
 import onehidden as oh
 from onehidden import families
 from onehidden.families import Softmax
-from onehidden.streams import stream
+from onehidden.run import stream
 
 
 def fitted(kind, seed=0):

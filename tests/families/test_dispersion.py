@@ -18,7 +18,7 @@ from onehidden.families import (
     get,
 )
 from onehidden.families.dispersion import dispersion_check, dispersion_test
-from onehidden.streams import stream
+from onehidden.run import stream
 
 
 def fitted(family, X, y, trials=None, steps=8):

@@ -13,7 +13,7 @@ from scipy import stats
 from onehidden import families
 from onehidden.families import Bernoulli, Binomial, Gamma, NegativeBinomial, Poisson
 from onehidden.machine import double
-from onehidden.streams import stream
+from onehidden.run import stream
 
 EPS = np.finfo(float).eps
 ALPHA, SHAPE = 0.7, 3.0

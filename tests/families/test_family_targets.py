@@ -11,7 +11,7 @@ from onehidden import families
 from onehidden.families import NegativeBinomial, get
 from onehidden.families.noticing import notice
 from onehidden.families.shares import classes_of
-from onehidden.streams import stream
+from onehidden.run import stream
 
 NAN, INF = float("nan"), float("inf")
 

@@ -12,7 +12,7 @@ from helpers import one_sentence
 
 from onehidden.families import Bernoulli, Softmax, get
 from onehidden.machine import double
-from onehidden.streams import stream
+from onehidden.run import stream
 
 EPS = np.finfo(float).eps
 FIVE = Softmax(classes=5)

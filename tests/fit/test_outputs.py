@@ -17,7 +17,7 @@ from onehidden.fit.parametrisation import Parametrisation, residuals, residuals_
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
 from onehidden.machine import double
-from onehidden.streams import stream
+from onehidden.run import stream
 
 EPS = np.finfo(float).eps
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import onehidden as oh
-from onehidden.streams import stream
+from onehidden.run import stream
 
 D, K = 100, 20  # 2000 parameters: more than the Jacobian is factored for
 HONEST = 4.0

@@ -10,7 +10,7 @@ from onehidden.oracle.box import BlackBox
 from onehidden.oracle.examine import stored_precision
 from onehidden.oracle.kinked import confirmed
 from onehidden.oracle.layer import Layer, half_absolute
-from onehidden.streams import stream
+from onehidden.run import stream
 
 SINGLE = np.finfo(np.float32).eps
 

@@ -14,9 +14,7 @@ import pytest
 from helpers import normal, one_sentence, planted, teacher
 
 import onehidden as oh
-from onehidden import journal
-from onehidden.journal import Folder
-from onehidden.run import Run
+from onehidden.run import Folder, Run
 from onehidden.starts import Wide
 from onehidden.starts.candidate import search_form
 from onehidden.starts.wide import train
@@ -93,7 +91,7 @@ def test_the_wide_network_goes_on_between_chunks(tmp_path, monkeypatch):
 
     plain = trained(Run())
     ticks = itertools.count(10, 10)  # ten seconds between any two looks at the clock: every state is written
-    monkeypatch.setattr(journal.time, "monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(ticks)))
     heard = []
 
     def cut(record):
@@ -179,7 +177,7 @@ def test_a_law_is_known_by_what_it_says_of_the_rows(tmp_path):
 def test_a_network_cut_off_after_a_trial_stops_where_it_would_have(tmp_path, monkeypatch):
     """Trials that failed are remembered: without that, one more is made where the run goes on."""
     ticks = itertools.count(10, 10)
-    monkeypatch.setattr(journal.time, "monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(ticks)))
 
     def proposed(run):
         (found,) = Wide(48, steps=4000).propose(asked, run)

@@ -3,7 +3,7 @@
 import numpy as np
 
 import onehidden as oh
-from onehidden.streams import stream
+from onehidden.run import stream
 
 
 def test_an_uncertified_answer_with_few_rows_is_the_same_with_and_without_a_checkpoint(tmp_path):

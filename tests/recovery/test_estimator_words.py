@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import onehidden as oh
-from onehidden.streams import stream
+from onehidden.run import stream
 
 DRAW = stream(4, "test", "estimator words")
 X = DRAW.normal(size=(60, 2))

@@ -14,8 +14,7 @@ from onehidden.recovery.guard import LeftOut, without_each_row
 from onehidden.recovery.line import penalised_line
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import read_target
-from onehidden.run import Run
-from onehidden.streams import stream
+from onehidden.run import Run, stream
 
 
 def test_the_penalised_model_is_that_of_scikit_learn_and_its_strength_is_chosen_on_rows_left_out():

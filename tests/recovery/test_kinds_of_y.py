@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import onehidden as oh
 from onehidden.recovery.target import read_target
-from onehidden.streams import stream
+from onehidden.run import stream
 
 D, K = 4, 2
 

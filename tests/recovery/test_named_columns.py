@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import onehidden as oh
-from onehidden.streams import stream
+from onehidden.run import stream
 
 CALL = {"hidden": 1, "start": "random", "max_seconds": 5.0}
 

@@ -10,7 +10,7 @@ import pytest
 from helpers import command, sketched
 
 import onehidden as oh
-from onehidden.streams import stream
+from onehidden.run import stream
 
 N = 80
 DRAW = stream(5, "test", "natural calls")

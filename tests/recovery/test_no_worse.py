@@ -11,8 +11,7 @@ from onehidden.options import Options
 from onehidden.recovery.line import no_worse_than_linear, with_linear_units
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import checked_samples
-from onehidden.run import Run
-from onehidden.streams import stream
+from onehidden.run import Run, stream
 
 DEFAULTS = dict(intercept=True, score="auto", start="auto", seed=0, errors="auto", progress=False)
 

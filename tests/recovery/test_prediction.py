@@ -18,8 +18,7 @@ from onehidden.recovery.line import measures, ridge_line
 from onehidden.recovery.prediction import linearised
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import checked_samples
-from onehidden.run import Run
-from onehidden.streams import stream
+from onehidden.run import Run, stream
 
 
 def _rows(n=80, d=2, seed=0):

@@ -22,7 +22,7 @@ from onehidden.checks import About, Check, at_least, not_evaluated
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Inputs, Numbers, Samples, Target, Weight
 from onehidden.network import OneHiddenNet
-from onehidden.streams import stream
+from onehidden.run import stream
 
 
 def order_checks(local: LocalFit, given: Problem, fewest: int = 10) -> list[Check]:

@@ -23,7 +23,7 @@ from onehidden.activations import Activation
 from onehidden.fit.parametrisation import Parametrisation, roots, weighed, written_out
 from onehidden.fit.samples import Inputs, Numbers, Target, Weight
 from onehidden.machine import in_double
-from onehidden.streams import stream
+from onehidden.run import stream
 
 
 class FeatureKind(enum.StrEnum):

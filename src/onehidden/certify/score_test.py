@@ -22,7 +22,7 @@ from onehidden import activations
 from onehidden.activations import Activation
 from onehidden.certify import levels
 from onehidden.certify.local_fit import RowsOfJacobian, Tangent, blocks, leverages
-from onehidden.streams import Seed, stream
+from onehidden.run import Seed, stream
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.linalg import qr, solve_triangular
 from scipy.sparse.csgraph import connected_components
 
-from onehidden.streams import stream
+from onehidden.run import stream
 
 
 @dataclass(frozen=True)

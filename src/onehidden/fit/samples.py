@@ -17,9 +17,8 @@ from onehidden.fit.coordinates import Coordinates, whitened
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Inputs, Numbers, Parametrisation, Target, Weight
 from onehidden.fit.rounding import EPS, Rounding, rounding_of
-from onehidden.journal import fingerprint
+from onehidden.run import fingerprint, stream
 from onehidden.solvers import Dense
-from onehidden.streams import stream
 
 
 class Accumulator(Protocol):

@@ -17,7 +17,7 @@ from onehidden.laws.base import (
     as_points,
     as_spd,
 )
-from onehidden.streams import stream
+from onehidden.run import stream
 
 
 class Gaussian(Law):

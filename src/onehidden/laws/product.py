@@ -20,7 +20,7 @@ from onehidden.laws.base import (
     as_points,
     power_sum,
 )
-from onehidden.streams import stream
+from onehidden.run import stream
 
 
 class ProductLaw(Law):

@@ -24,7 +24,7 @@ from onehidden.laws.base import (
     as_spd,
 )
 from onehidden.machine import double, in_double
-from onehidden.streams import stream
+from onehidden.run import stream
 
 
 class Affine(Law):

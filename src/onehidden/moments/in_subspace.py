@@ -20,7 +20,7 @@ from onehidden.laws.base import BLOCK, Score
 from onehidden.machine import in_double
 from onehidden.moments.passes import MomentPass, Weight, of_rows
 from onehidden.moments.products import pack, sorted_indices, symmetric_part, z_of_norm
-from onehidden.streams import stream
+from onehidden.run import stream
 
 Samples = Float[np.ndarray, "n d"]
 Values = Float[np.ndarray, " n"]

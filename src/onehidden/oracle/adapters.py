@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from onehidden.atomic import write_atomically
-from onehidden.journal import locked
+from onehidden.atomic import locked, write_atomically
 from onehidden.options import check_positive
 from onehidden.oracle.domain import Outputs, Points
 

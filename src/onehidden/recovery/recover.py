@@ -14,7 +14,6 @@ from onehidden.activations import Activation
 from onehidden.data.table import OneHot
 from onehidden.families import Family
 from onehidden.fit.parametrisation import Parametrisation
-from onehidden.journal import open_journal
 from onehidden.laws.base import Score
 from onehidden.machine import in_double
 from onehidden.options import Options, documented, hinting
@@ -24,7 +23,7 @@ from onehidden.recovery.record import Recovery
 from onehidden.recovery.solve import problem_of, solve
 from onehidden.recovery.streamed import recover_source
 from onehidden.recovery.target import Target, read_target
-from onehidden.run import Progress, Run
+from onehidden.run import Progress, Run, open_journal
 from onehidden.starts.candidate import Start
 
 _OWN = 0.8  # of the time for the answer itself; the rest is for holding its predictions against ridge's

@@ -17,11 +17,10 @@ from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.units import Cause, UnitStatus, UnitVerdict
 from onehidden.checks import About, Check
 from onehidden.families import Family
-from onehidden.journal import fingerprint
 from onehidden.network import OneHiddenNet
 from onehidden.recovery.prediction import Prediction
 from onehidden.recovery.record import FORMAT_VERSION, Recovery
-from onehidden.run import TraceRecord
+from onehidden.run import TraceRecord, fingerprint
 
 
 def save_recovery(record: Recovery, directory: str | Path) -> None:

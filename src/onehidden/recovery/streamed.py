@@ -39,14 +39,13 @@ from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem
 from onehidden.fit.rounding import Rounding, rounding_of
 from onehidden.fit.samples import A, least_precise
-from onehidden.journal import open_journal
 from onehidden.options import Options
 from onehidden.recovery.outcome import held_against_ridge, record
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import Found
 from onehidden.recovery.solve import problem_of, solve
 from onehidden.recovery.target import checked_samples
-from onehidden.run import Run, TraceRecord
+from onehidden.run import Run, TraceRecord, open_journal
 
 
 def recover_source(

@@ -13,7 +13,7 @@ from onehidden.families import Bernoulli, Family, Gaussian, Softmax
 from onehidden.families import get as get_family
 from onehidden.families.shares import classes_of
 from onehidden.fit.samples import Samples
-from onehidden.journal import fingerprint
+from onehidden.run import fingerprint
 
 
 @dataclass(frozen=True)

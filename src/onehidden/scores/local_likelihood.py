@@ -12,11 +12,11 @@ import numpy.typing as npt
 from jaxtyping import Float
 
 from onehidden.laws.base import Derivatives, Directions, Points, ScoreFunction, Tensors, Values, as_points
+from onehidden.run import derived_seed, stream
 from onehidden.scores.local_gaussian import CURVATURES, LocalFit, Tiles, gaussian_fit, prepare
 from onehidden.scores.local_polynomial import KERNELS, MAX_INPUTS, REACH, polynomial_fit
 from onehidden.scores.sample import Coordinates, check_sample, coordinates, draw_rows
 from onehidden.scores.structured import MixtureScore
-from onehidden.streams import derived_seed, stream
 
 # Bandwidths to try: of closed forms, and half-widths of the box of a compact kernel.
 _GRID = np.array([0.25, 0.3, 0.36, 0.43, 0.51, 0.6, 0.72, 0.85, 1.0, 1.3, 1.8, 3.0, 30.0])

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 
 from onehidden.laws.base import as_points
 from onehidden.refused import Refused
-from onehidden.streams import stream
+from onehidden.run import stream
 
 
 def check_sample(X: npt.ArrayLike) -> Float[np.ndarray, "n d"]:

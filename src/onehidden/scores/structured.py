@@ -12,10 +12,10 @@ from jaxtyping import Float
 from onehidden.laws.base import Derivatives, Directions, Points, ScoreFunction, Tensors, Values, power_sum
 from onehidden.laws.gaussian import Gaussian, GaussianMixture
 from onehidden.refused import Refused
+from onehidden.run import derived_seed, stream
 from onehidden.scores.local_gaussian import local_moments, prepare
 from onehidden.scores.local_polynomial import polynomial_fit
 from onehidden.scores.sample import check_sample, coordinates, draw_rows
-from onehidden.streams import derived_seed, stream
 
 
 class LawScore(ScoreFunction):

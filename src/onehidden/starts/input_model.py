@@ -22,7 +22,7 @@ from onehidden.laws.base import Score
 from onehidden.moments import ScoreMoments, score_moments
 from onehidden.moments.components import fit_mixture
 from onehidden.refused import Refused
-from onehidden.streams import derived_seed, stream
+from onehidden.run import derived_seed, stream
 
 _ROWS = 4000  # rows that choose and fit an input model: a start needs no more
 

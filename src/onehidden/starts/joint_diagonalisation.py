@@ -18,8 +18,8 @@ from jaxtyping import Float
 
 from onehidden.moments.products import symmetric_part
 from onehidden.refused import Refused
+from onehidden.run import stream
 from onehidden.solvers import LevenbergMarquardt
-from onehidden.streams import stream
 
 _EPS = np.finfo(float).eps
 

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from onehidden.laws.base import Score
 from onehidden.moments.in_subspace import Design, Polynomial, cross, largest_degree, moment
 from onehidden.moments.passes import Weight, of_rows, rooted, weighted_mean
-from onehidden.streams import stream
+from onehidden.run import stream
 
 
 @dataclass(frozen=True)

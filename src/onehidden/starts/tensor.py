@@ -28,13 +28,12 @@ from onehidden.moments.in_subspace import Moment, contracted_fourth, moment, mom
 from onehidden.moments.passes import checked_samples, effective_rows
 from onehidden.network import OneHiddenNet
 from onehidden.refused import Refused
-from onehidden.run import Run
+from onehidden.run import Run, stream
 from onehidden.starts.candidate import Candidate, descent_work
 from onehidden.starts.input_model import input_model, moment_work, one_output
 from onehidden.starts.joint_diagonalisation import joint_decompose
 from onehidden.starts.magnitudes import fit_units, refined_copies
 from onehidden.starts.subspace import Rows, Subspace, find_subspace, first_basis, transfer
-from onehidden.streams import stream
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from onehidden.activations import Activation
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
-from onehidden.streams import stream
+from onehidden.run import stream
 from onehidden_papers.lab.convexity import empirical_hessian
 
 

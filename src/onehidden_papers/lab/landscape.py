@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from onehidden.checks import Check, at_least, at_most
 from onehidden.machine import in_double
-from onehidden.streams import stream
+from onehidden.run import stream
 from onehidden_papers.objectives.base import Objective
 
 if TYPE_CHECKING:

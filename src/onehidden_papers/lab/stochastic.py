@@ -18,7 +18,7 @@ import numpy.typing as npt
 import optax
 
 from onehidden.machine import in_double
-from onehidden.streams import derived_seed
+from onehidden.run import derived_seed
 
 Schedule = optax.Schedule
 Params = optax.Params  # arrays, or a tree of them

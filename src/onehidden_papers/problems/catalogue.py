@@ -18,7 +18,7 @@ import numpy as np
 from onehidden import activations, laws
 from onehidden.laws import Law
 from onehidden.laws import standard_normal as standard
-from onehidden.streams import stream
+from onehidden.run import stream
 from onehidden_papers.problems.problem import (
     Problem,
     TeacherBiases,

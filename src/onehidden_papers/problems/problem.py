@@ -10,7 +10,7 @@ import numpy as np
 
 from onehidden import activations
 from onehidden.network import OneHiddenNet
-from onehidden.streams import derived_seed, stream
+from onehidden.run import derived_seed, stream
 
 TeacherRows = Callable[[np.random.Generator, int, int], np.ndarray]
 TeacherBiases = Callable[[np.random.Generator, np.ndarray], np.ndarray]

@@ -17,7 +17,7 @@ from onehidden.laws import GaussianMixture
 from onehidden.machine import in_double
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
-from onehidden.streams import derived_seed, stream
+from onehidden.run import derived_seed, stream
 from onehidden_papers.objectives import Objective
 from onehidden_papers.reproductions.record import Curves, Draw, Row, one_of
 

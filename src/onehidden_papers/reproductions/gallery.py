@@ -16,7 +16,7 @@ from onehidden.report import blocks
 from onehidden.report.blocks import Block, Figure, Grid, Paragraph, Report, Section, Verdict
 from onehidden.report.headline import Mood
 from onehidden.report.wording import seconds, short
-from onehidden.streams import stream
+from onehidden.run import stream
 from onehidden_papers.lab.landscape import Surface, angle_surface
 from onehidden_papers.objectives import ScoreDesigned, SquaredLoss
 from onehidden_papers.objectives.scoring import ProductScore

@@ -12,7 +12,7 @@ import optax
 
 from onehidden.matching import Match, match
 from onehidden.network import OneHiddenNet
-from onehidden.streams import derived_seed
+from onehidden.run import derived_seed
 from onehidden_papers.lab.stochastic import adam, cosine_decay, descend, sgd
 from onehidden_papers.objectives import GaussianDesigned, HermiteLoss, Objective, SquaredLoss
 from onehidden_papers.reproductions import experiment

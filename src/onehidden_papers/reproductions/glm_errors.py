@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from onehidden.matching import match
-from onehidden.streams import derived_seed, stream
+from onehidden.run import derived_seed, stream
 from onehidden_papers.reproductions.experiment import rotation
 from onehidden_papers.reproductions.record import Row, Table, item, one_of
 

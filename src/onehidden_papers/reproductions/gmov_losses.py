@@ -15,7 +15,7 @@ import numpy as np
 from onehidden.laws import GaussianMixture
 from onehidden.matching import Match, match
 from onehidden.network import OneHiddenNet
-from onehidden.streams import derived_seed, stream
+from onehidden.run import derived_seed, stream
 from onehidden_papers.lab.stochastic import adam, cosine_decay, descend, sgd
 from onehidden_papers.objectives import ProductScore, ScoreDesigned, SquaredLoss, unit_rows
 from onehidden_papers.reproductions.experiment import (

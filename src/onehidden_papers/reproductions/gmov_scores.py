@@ -16,8 +16,8 @@ import numpy.typing as npt
 from onehidden.laws import GaussianMixture
 from onehidden.laws.base import score_tensor
 from onehidden.machine import in_double
+from onehidden.run import derived_seed, stream
 from onehidden.scores.local_polynomial import polynomial_fit
-from onehidden.streams import derived_seed, stream
 from onehidden_papers.reproductions.experiment import draw_curves
 from onehidden_papers.reproductions.record import (
     FAILED,

@@ -11,7 +11,7 @@ import numpy as np
 
 from onehidden.laws import GaussianMixture
 from onehidden.network import OneHiddenNet
-from onehidden.streams import derived_seed, stream
+from onehidden.run import derived_seed, stream
 from onehidden_papers.objectives import GaussianDesigned, HermiteLoss, Objective, SquaredLoss
 from onehidden_papers.reproductions.experiment import (
     SHIFT,

@@ -12,7 +12,7 @@ import numpy as np
 from onehidden.laws import Law, standard_normal
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
-from onehidden.streams import derived_seed, stream
+from onehidden.run import derived_seed, stream
 from onehidden_papers.lab.descents import saddle_free_newton
 from onehidden_papers.lab.landscape import LandscapeRecord, angle_surface, landscape, slice_surface
 from onehidden_papers.objectives import (

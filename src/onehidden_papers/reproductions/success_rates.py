@@ -11,7 +11,7 @@ import numpy as np
 
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
-from onehidden.streams import stream
+from onehidden.run import stream
 from onehidden_papers.lab.convexity import empirical_hessian
 from onehidden_papers.problems.problem import conditioned_teacher
 from onehidden_papers.reproductions.experiment import map_cells

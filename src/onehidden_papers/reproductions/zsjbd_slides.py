@@ -11,7 +11,7 @@ import numpy as np
 from onehidden import activations
 from onehidden.laws import standard_normal
 from onehidden.network import OneHiddenNet
-from onehidden.streams import stream
+from onehidden.run import stream
 from onehidden_papers.lab.convexity import empirical_hessian, population_hessian
 from onehidden_papers.lab.descents import descend, linear_rate
 from onehidden_papers.problems.problem import conditioned_teacher
