@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import onehidden as oh
+from onehidden.recovery.estimating import announce
 from onehidden.run import stream
 
 DRAW = stream(4, "test", "estimator words")
@@ -63,6 +64,18 @@ def test_a_search_warns_once_with_a_class_of_its_own(capsys):
     found = [where for message, where in shown if isinstance(message, oh.RecoveryWarning)]
     assert found == [__file__], shown
     assert search.best_estimator_.notes_
+
+
+def test_the_processes_of_a_search_do_not_warn():
+    """Whose frames end in the loop of a worker, in place of a line of the caller."""
+    scope = {"__name__": "joblib.externals.loky.process_executor", "announce": announce}
+    exec("def work(text): announce(text)", scope)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.resetwarnings()
+        scope["work"]("said by a worker")
+        assert not caught
+        announce("said here")
+    assert [str(one.message) for one in caught] == ["said here"]
 
 
 def test_rows_that_only_leave_a_linear_function_open_are_no_reason_to_warn():

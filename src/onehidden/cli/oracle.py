@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from onehidden.atomic import atomic_folder
 from onehidden.cli import examples, options
-
-if TYPE_CHECKING:
-    from onehidden.recovery import Recovery
 
 
 @click.command(
@@ -80,9 +77,6 @@ def command(
     if out is not None:
         with atomic_folder(out) as place:
             recovery.save(place)
-    return runs.shown(recovery, stopped, as_json, _show)
-
-
-def _show(recovery: Recovery) -> None:
-    click.echo(f"{recovery.status}: {recovery.message}")
-    click.echo(f"{recovery.network}; {recovery.queries} queries, {recovery.seconds:.1f} s")
+    code = runs.shown(recovery, stopped, as_json)
+    click.echo(f"{recovery.queries} queries, {recovery.seconds:.1f} s", err=True)
+    return code

@@ -59,7 +59,7 @@ def command(
     else 1. Ctrl-C ends the search: the best answer so far is written and shown (exit code 130).
     """
     from onehidden import data
-    from onehidden.cli import progress, runs, tables
+    from onehidden.cli import progress, runs
     from onehidden.data.arrays import is_text
     from onehidden.data.table import targets_in_words
     from onehidden.families.noticing import notice
@@ -92,6 +92,6 @@ def command(
     recovery = replace(recovery, options={**recovery.options, **source})
     recovery = runs.marked(recovery, stopped)
     runs.write(recovery, folder, held)
-    code = runs.shown(recovery, stopped, as_json, tables.show)
+    code = runs.shown(recovery, stopped, as_json)
     click.echo(f"{what}; run written to {folder}", err=True)
     return code

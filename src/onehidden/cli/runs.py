@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from onehidden.atomic import atomic_folder, resolved
+from onehidden.cli import tables
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -97,12 +97,10 @@ def marked(recovery: Recovery, stopped: threading.Event) -> Recovery:
     return replace(recovery, message=f"stopped by hand, the best answer so far: {recovery.message}")
 
 
-def shown(
-    recovery: Recovery, stopped: threading.Event, as_json: bool, show: Callable[[Recovery], None]
-) -> int:
+def shown(recovery: Recovery, stopped: threading.Event, as_json: bool) -> int:
     """Print a recovery; the exit code of its command."""
     if as_json:
         click.echo(json.dumps(recovery.to_dict(), allow_nan=False))
     else:
-        show(recovery)
+        tables.show(recovery)
     return 130 if stopped.is_set() else int(not recovery.converged)

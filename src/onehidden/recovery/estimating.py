@@ -35,7 +35,8 @@ validated: Callable[..., Any] = validate_data
 class RecoveryWarning(ConvergenceWarning):
     """An answer is not certified, or something was given up for it: ``notes_`` of the estimator says what.
 
-    It is shown once for each line of the caller, however many fits a search makes there.
+    It is shown once for each line of the caller, however many fits a search makes there; processes that a
+    search starts show none.
     """
 
 
@@ -48,15 +49,18 @@ def announce(text: str) -> None:
     Python shows a warning once a line, too, but forgets it whenever a filter changes, as at each fit.
     """
     frame: Any = sys._getframe(1)
-    inside = ("onehidden", "sklearn", "joblib")
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in inside:
-        frame = frame.f_back
+    worker = False  # of a search with several processes: its parent warns of the fit that is kept
+    while frame.f_back is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module.split(".")[0] not in ("onehidden", "sklearn", "joblib"):
+            break
+        worker, frame = worker or module.startswith("joblib.externals.loky"), frame.f_back
     place = frame.f_code.co_filename, frame.f_lineno
     action = next(
         (one[0] for one in warnings.filters if one[1] is None and issubclass(RecoveryWarning, one[2])), ""
     )
     if action in ("", "default", "once", "module"):
-        if place in _SHOWN:
+        if worker or place in _SHOWN:
             return
         _SHOWN.add(place)
     warnings.warn_explicit(text, RecoveryWarning, *place)

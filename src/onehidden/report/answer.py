@@ -59,7 +59,7 @@ def summary(subject: Subject) -> Section:
         blocks.append(Paragraph(f"{capital(shown.predictions)}."))
     blocks += [_units(shown), _evidence(shown)]
     if shown.assumed:
-        blocks.append(Paragraph(f"Taken as given, since no sample can show it: {shown.assumed}."))
+        blocks.append(Paragraph(f"Taken as given, since no sample can show it: {shown.assumed}"))
     if subject.n_outputs > 1:
         blocks.append(Paragraph(f"Effects and curves of single units are those on {left_hand(subject)}."))
     return Section("summary", "Summary", tuple(blocks))

@@ -20,6 +20,8 @@ from onehidden.report.wording import Mark, mark, short
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
+REPORT_VERSION = 2  # of the JSON: since 2 a verdict has a question and a mood, not good and detail
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -148,7 +150,7 @@ def to_json(report: Report) -> str:
     """Strict JSON, with the numbers of every figure in place of its picture."""
     tree = {
         "format": "onehidden-report",
-        "format_version": 1,
+        "format_version": REPORT_VERSION,
         "title": report.title,
         "network": report.network,
         "sections": [

@@ -118,7 +118,7 @@ def screen(subject: Subject, few: int = 6, many: int = 12) -> Screen:
         failed=tuple(check for check in checks if mark(check) in (Mark.FAILED, Mark.NOT_EVALUATED)),
         passed=f"{passed} {plural(passed, 'check')} passed" + (f", {noted} noted" if noted else ""),
         advice=next_step(subject, checks),
-        assumed="; ".join(one.rstrip(".") for one in subject.get("assumptions", ())),
+        assumed=" ".join(subject.get("assumptions", ())),
     )
 
 

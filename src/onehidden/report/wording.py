@@ -83,7 +83,8 @@ def with_error(value: float, error: float | None) -> str:
     if places < 0 and abs(value) < 1e6:  # whole numbers read better than powers of ten
         return _minus(f"{value:.0f} ± {round(error, places):.0f}")
     if places > 6:
-        return _minus(f"{value:.6f} ± {error:.0e}")
+        digits = f"{value:.6f}" if abs(value) >= 1e-6 else f"{value:.1g}"
+        return _minus(f"{digits} ± {error:.0e}")
     return _minus(f"{value:.4g} ± {error:.2g}")
 
 
