@@ -24,8 +24,7 @@ from onehidden.fit.final import optimise
 from onehidden.fit.problem import Problem
 from onehidden.machine import in_double
 from onehidden.options import Options
-from onehidden.recovery.outcome import record
-from onehidden.recovery.solve import problem_of
+from onehidden.recovery.solve import measured_on, problem_of, record
 from onehidden.recovery.target import read_target
 from onehidden.run import Run, stream
 
@@ -229,7 +228,9 @@ def band(name: str, seed: int) -> dict[str, Any]:
         y = y + X @ net.linear
     known, certificate = answered(posed(family, X, y, k, name == "linear"), near(net, seed))
     options = Options(hidden=k, linear=name == "linear", family=family).to_dict()
-    r = record(certificate, "near the truth", known.rows, None, options, Run(0), held=(known, None))
+    r = record(
+        certificate, "near the truth", known.rows, None, options, Run(0), **measured_on(known, certificate)
+    )
     fresh = drawn(family, 1, d, k, 200, seed + 1_000_000, idle=True)
     X, y = fresh[0], fresh[1] + (fresh[0] @ net.linear if name == "linear" else 0.0)
     mean = law.mean(net.predict(X))

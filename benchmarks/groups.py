@@ -23,8 +23,7 @@ from onehidden.fit.final import optimise
 from onehidden.fit.samples import Samples
 from onehidden.machine import double
 from onehidden.options import Options
-from onehidden.recovery.outcome import record
-from onehidden.recovery.solve import problem_of
+from onehidden.recovery.solve import problem_of, record
 from onehidden.run import Run, stream
 
 CELLS = [(30, 12, False), (30, 12, True), (10, 30, False), (10, 30, True), (60, 6, False), (20, 40, True)]

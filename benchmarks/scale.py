@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ import numpy as np
 import onehidden as oh
 from benchmarks._table import Table
 from onehidden import activations, laws
-from onehidden.fit.least_squares import InMemoryLeastSquares
+from onehidden.fit.least_squares import InMemoryLeastSquares, by_pairs
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.moments import score_moments
 from onehidden.moments.passes import hermite_scores
@@ -202,7 +203,7 @@ def cost_rows(n: int, d: int = 50, k: int = 10) -> list[str]:
 
     from onehidden.data.survey import Survey
     from onehidden.fit.rounding import rounding_of
-    from onehidden.recovery.streamed import StreamedRows, coordinates_of, costs
+    from onehidden.recovery.streamed import StreamedRows, coordinates_of
 
     def processor(work: Callable[[], object]) -> float:
         begin = time.process_time()
@@ -251,6 +252,48 @@ def cost_rows(n: int, d: int = 50, k: int = 10) -> list[str]:
                 passes * cost.bytes / 1e9, passes * cost.flops / 1e9,
             )  # fmt: skip
     return table.lines
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one kind of pass over n rows costs."""
+
+    name: str
+    passes: int  # how often it is made
+    bytes: float  # read in one pass
+    flops: float  # of matrix products in it; writing an entry of a table counts as 60
+
+    def seconds(self, read: float, compute: float, workers: int = 1) -> float:
+        """Seconds of all its passes, at these bytes and operations per second and worker."""
+        return self.passes * (self.bytes / read + self.flops / compute) / workers
+
+
+def costs(
+    form: Parametrisation, rows: float, steps: int = 4, moments: bool = False, write: float = 60.0
+) -> list[Cost]:
+    """Predict the passes of ``recover(source)``: one survey, one for each step, one certificate.
+
+    Levenberg–Marquardt takes no step over all rows without noise, 3 to 6 with it; ``moments`` adds the two
+    passes of T_1..T_4 in the span of the units. ``write`` counts multiply-adds in the time of writing one
+    entry of a table.
+    """
+    d, k = form.d, form.k
+    size = 8.0 * rows * (d + form.q)
+    slopes, inputs = (k + 1) * (k + 2) / 2, (d + 1) * (d + 2) / 2
+    if by_pairs(form):  # one matrix product of the tables of pairs, and the units against the other columns
+        normal = 2 * slopes * inputs + 2 * k * (k + 1) * (d + 1) + write * (slopes + inputs + k * (k + 1))
+    else:  # the symmetric product J'J
+        normal = form.q * (form.size**2 + write * form.size)
+    whiten = 2.0 * d * d + write * 2 * d
+    found = [
+        Cost("survey", 1, size, rows * (2 * (d + 1) ** 2 + write * 3 * (d + 1))),
+        Cost("finish", steps + 1, size, rows * (whiten + normal)),
+        Cost("certificate", 1, size, rows * (whiten + normal)),
+    ]
+    if moments:  # k^4 / 24 distinct entries, three times in two passes: control, sums, squares
+        entries = k**2 * 6 + 20 * k
+        found.append(Cost("moments", 2, size, rows * (2 * d * k + k**4 / 8 + write * (entries + d))))
+    return found
 
 
 def write_folder(folder: Path, n: int, d: int = 50, k: int = 10, file_rows: int = 1_000_000) -> None:

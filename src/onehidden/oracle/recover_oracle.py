@@ -26,9 +26,8 @@ from onehidden.oracle.lines import random_line
 from onehidden.oracle.pieces import straight_pieces
 from onehidden.oracle.smooth import orientable, smooth_answer
 from onehidden.oracle.transitions import tail_of
-from onehidden.recovery.outcome import record
 from onehidden.recovery.record import Recovery
-from onehidden.recovery.solve import problem_of, solve
+from onehidden.recovery.solve import problem_of, record, solve
 from onehidden.refused import Refused
 from onehidden.run import Progress, Run
 
@@ -129,7 +128,7 @@ def recover_oracle(
         raise ValueError(_nothing_found(box, str(ended), options.hidden)) from None
     if rows is None:  # no samples exist here; placeholder rows carry the count
         rows = Samples(np.zeros((certificate.n, 1)), np.zeros(certificate.n))
-    return record(certificate, origin, replace(rows, names=names), None, choices, run, box.queries)
+    return record(certificate, origin, replace(rows, names=names), None, choices, run, queries=box.queries)
 
 
 def _from_values(box: BlackBox, options: Options) -> tuple[Certificate, str, Samples | None]:

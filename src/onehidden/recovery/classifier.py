@@ -25,10 +25,10 @@ from onehidden.recovery.estimating import (
     varying_columns,
     with_all_columns,
 )
-from onehidden.recovery.named import names_of
 from onehidden.recovery.prediction import linear_predictor
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import most_units, recover_sample
+from onehidden.recovery.target import names_of
 from onehidden.refused import Refused
 
 

@@ -29,9 +29,9 @@ from onehidden.recovery.estimating import (
     varying_columns,
     with_all_columns,
 )
-from onehidden.recovery.named import names_of
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import most_units, recover_sample
+from onehidden.recovery.target import names_of
 
 
 class _ScoreParameterAndMethod:

@@ -18,7 +18,6 @@ from onehidden.data.table import Table
 from onehidden.exports import Predictor, to_onnx, to_python
 from onehidden.families import Family
 from onehidden.network import OneHiddenNet
-from onehidden.recovery.named import inputs_of
 from onehidden.recovery.prediction import (
     Derived,
     InputTest,
@@ -32,6 +31,7 @@ from onehidden.recovery.prediction import (
     prediction_interval,
     with_linear_units_as_one,
 )
+from onehidden.recovery.target import inputs_of
 from onehidden.run import TraceRecord
 
 FORMAT_VERSION = 4  # since 3 the record has a digest, since 4 checks are evaluated, not asked

@@ -17,12 +17,10 @@ from onehidden.fit.parametrisation import Parametrisation
 from onehidden.laws.base import Score
 from onehidden.machine import in_double
 from onehidden.options import Options, documented, hinting
-from onehidden.recovery.named import Given, given
-from onehidden.recovery.outcome import recorded
 from onehidden.recovery.record import Recovery
-from onehidden.recovery.solve import problem_of, solve
+from onehidden.recovery.solve import problem_of, recorded, solve
 from onehidden.recovery.streamed import recover_source
-from onehidden.recovery.target import Target, read_target
+from onehidden.recovery.target import Given, Target, given, read_target
 from onehidden.run import Progress, Run, open_journal
 from onehidden.starts.candidate import Start
 

@@ -1,4 +1,4 @@
-"""From samples in memory to an answer: at the width and under the activation asked for, or chosen.
+"""From samples in memory to an answer and its record, at the width and activation asked for, or chosen.
 
 An activation is chosen by held-out likelihood. A width is guessed, approached by the information criterion
 and decided by tests.
@@ -6,29 +6,38 @@ and decided by tests.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from onehidden import activations
+from onehidden import __version__, activations
 from onehidden.certify.alternatives import all_worse, fit_halves
-from onehidden.certify.certificate import Alternative, AlternativeKind, Status, certificate_of
+from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, Status, certificate_of
 from onehidden.certify.units import Cause
 from onehidden.checks import About, at_least, not_evaluated
 from onehidden.families import Family, NegativeBinomial
-from onehidden.fit.final import searched
+from onehidden.fit.final import TO_COMPARE, linear_network, optimise, searched
+from onehidden.fit.parametrisation import roots, weighed
 from onehidden.fit.problem import Problem
-from onehidden.fit.samples import Samples
+from onehidden.fit.samples import Rows, Samples
 from onehidden.network import OneHiddenNet
 from onehidden.options import Options
+from onehidden.recovery.guard import guarded
+from onehidden.recovery.line import measures
+from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import Found, compared, search
+from onehidden.recovery.target import Target
+from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import search_form
 from onehidden.starts.input_model import InputModel, WhitenedScore
 from onehidden.starts.repair import best_losses
+from onehidden.starts.schedule import proposals
 from onehidden.starts.wide import Wide, merged_units, train
 
 Find = Callable[[Problem, Run, int | None], Found]
@@ -273,3 +282,110 @@ def constant_answer(problem: Problem) -> Found:
         curvature=np.zeros(1),
     )
     return Found(certificate, "none")
+
+
+def recorded(found: Found, problem: Problem, target: Target, options: Options, run: Run) -> Recovery:
+    """Return the record of an answer."""
+    certificate, inputs = found.certificate, problem.input_model
+    more = held_against_ridge(certificate, problem, options, run) | {"classes": target.classes}
+    return record(certificate, found.origin, problem.rows, inputs, options.to_dict(), run, **more)
+
+
+def held_against_ridge(
+    certificate: Certificate, problem: Problem, options: Options, run: Run, tries: int = 4
+) -> dict[str, Any]:
+    """Fields of the record from rows in memory: what to predict with, and what they measure.
+
+    A search without some of the rows finishes ``tries`` candidates.
+    """
+
+    def refit(part: Problem, run: Run) -> OneHiddenNet:
+        quiet = replace(run, listener=False, trace=[])
+        near = part if part.family is None else part.at(linear_network(part))
+        begun = islice(proposals(near, options.start, quiet), tries)
+        ended = [
+            optimise(
+                near.search_coordinates.outward(one.network),
+                part,
+                quiet.at("finish", number),
+                tolerance=TO_COMPARE,
+            )
+            for number, one in enumerate(begun)
+        ]
+        if not ended:
+            raise Refused("no start found anything to begin from in these rows")
+        return min(ended, key=lambda one: one.mean_square).network
+
+    prediction = guarded(certificate, problem, refit, run)
+    return measured_on(problem, certificate) | {"prediction": prediction}
+
+
+def record(
+    certificate: Certificate,
+    origin: str,
+    rows: Rows,
+    inputs: InputModel | None,
+    options: dict[str, object],
+    run: Run,
+    **more: Any,
+) -> Recovery:
+    """Return the record of a certificate; ``inputs`` is the input model, where one was asked for.
+
+    ``more`` are fields that it has from elsewhere, as those of ``held_against_ridge``.
+    """
+    return Recovery(
+        network=certificate.network,
+        status=certificate.status,
+        message=certificate.message,
+        loss=certificate.loss,
+        noise_variance=certificate.noise_variance,
+        seconds=run.seconds(),
+        checks=certificate.checks,
+        standard_errors=certificate.standard_errors,
+        trace=run.trace,
+        curvature=certificate.curvature,
+        signal={} if inputs is None else dict(sorted(inputs.signal.items())),
+        origin=origin,
+        n_samples=rows.n,
+        feature_names=rows.names,
+        options=options,
+        versions=versions(),
+        input_model="not needed" if inputs is None else inputs.name,
+        score_checks=[] if inputs is None else inputs.checks,
+        units=certificate.units,
+        alternatives=tuple(one for one in certificate.alternatives if one.close and one.network is not None),
+        freedom=certificate.n_parameters,
+        covariance=certificate.covariance,
+        undetected=certificate.undetected,
+        error_freedom=certificate.freedom,
+        band_freedom=certificate.band_freedom,
+        left_over=certificate.missed_share,
+        **{"r_squared": 1 - certificate.mean_square, **more},
+    )
+
+
+def measured_on(problem: Problem, certificate: Certificate) -> dict[str, Any]:
+    """Means and spreads of the rows, and the share of the variance, or of the deviance, that is explained."""
+    samples = problem.samples
+    found = measures(samples.X, samples.y, samples.row_weight)
+    if problem.family is not None:
+        family, line = problem.family, linear_network(problem)
+        total = float(np.sum(problem.row_losses(linear_network(problem, inputs=False))))
+        found["r_squared"] = 1 - certificate.mean_square * problem.n_values / total
+        found["linear_r_squared"] = 1 - float(np.sum(problem.row_losses(line))) / total
+        return found | {"family": family}
+    if problem.form.outputs is not None:
+        residual = certificate.network.predict(samples.X) - samples.y
+        residual = weighed(roots(samples.weight, samples.n), residual)
+        spare = max(samples.n - certificate.n_parameters / problem.form.q, 1)
+        found["r_squared"] = 1 - certificate.loss / float(np.mean(found["target_spread"] ** 2))
+        found["noise_covariance"] = residual.T @ residual / spare
+    return found
+
+
+def versions() -> dict[str, str]:
+    """Return what the answer was computed with."""
+    import jax
+
+    names = {"onehidden": __version__, "jax": jax.__version__, "numpy": np.__version__}
+    return names | {"python": platform.python_version()}

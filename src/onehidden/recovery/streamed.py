@@ -34,16 +34,15 @@ from onehidden.data.survey import (
 )
 from onehidden.fit.coordinates import Coordinates, from_moments, is_constant, must_be_moderate
 from onehidden.fit.final import optimise
-from onehidden.fit.least_squares import NormalEquations, Triangle, by_pairs
+from onehidden.fit.least_squares import NormalEquations, Triangle
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem
 from onehidden.fit.rounding import Rounding, rounding_of
 from onehidden.fit.samples import A, least_precise
 from onehidden.options import Options
-from onehidden.recovery.outcome import held_against_ridge, record
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import Found
-from onehidden.recovery.solve import problem_of, solve
+from onehidden.recovery.solve import held_against_ridge, problem_of, record, solve
 from onehidden.recovery.target import checked_samples
 from onehidden.run import Run, TraceRecord, open_journal
 
@@ -96,8 +95,8 @@ def recover_source(
     own = _named_columns(own, rare_column_reasons(summary, source.feature_names))
     certificate = with_comparisons_on_a_sample(own, first.certificate, samples.n)
     run.report(f"certified {certificate.status}", 0, certificate.mean_square)
-    held = held_against_ridge(certificate, sampled, options, run)
-    return record(certificate, first.origin, rows, sampled.input_model, plain, run, held=held)
+    more = held_against_ridge(certificate, sampled, options, run)
+    return record(certificate, first.origin, rows, sampled.input_model, plain, run, **more)
 
 
 def sample_size(form: Parametrisation, rows: int) -> int:
@@ -267,45 +266,3 @@ class StreamedLeastSquares:
     def _pass(self, kind: Callable[[Parametrisation, np.ndarray], A], theta: np.ndarray) -> A:
         self.passes += 1
         return self._rows.fold(partial(kind, self.form, np.asarray(theta, float)), self._coordinates)
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What one kind of pass over n rows costs."""
-
-    name: str
-    passes: int  # how often it is made
-    bytes: float  # read in one pass
-    flops: float  # of matrix products in it; writing an entry of a table counts as 60
-
-    def seconds(self, read: float, compute: float, workers: int = 1) -> float:
-        """Seconds of all its passes, at these bytes and operations per second and worker."""
-        return self.passes * (self.bytes / read + self.flops / compute) / workers
-
-
-def costs(
-    form: Parametrisation, rows: float, steps: int = 4, moments: bool = False, write: float = 60.0
-) -> list[Cost]:
-    """Predict the passes of ``recover(source)``: one survey, one for each step, one certificate.
-
-    Levenberg–Marquardt takes no step over all rows without noise, 3 to 6 with it; ``moments`` adds the two
-    passes of T_1..T_4 in the span of the units. ``write`` counts multiply-adds in the time of writing one
-    entry of a table.
-    """
-    d, k = form.d, form.k
-    size = 8.0 * rows * (d + form.q)
-    slopes, inputs = (k + 1) * (k + 2) / 2, (d + 1) * (d + 2) / 2
-    if by_pairs(form):  # one matrix product of the tables of pairs, and the units against the other columns
-        normal = 2 * slopes * inputs + 2 * k * (k + 1) * (d + 1) + write * (slopes + inputs + k * (k + 1))
-    else:  # the symmetric product J'J
-        normal = form.q * (form.size**2 + write * form.size)
-    whiten = 2.0 * d * d + write * 2 * d
-    found = [
-        Cost("survey", 1, size, rows * (2 * (d + 1) ** 2 + write * 3 * (d + 1))),
-        Cost("finish", steps + 1, size, rows * (whiten + normal)),
-        Cost("certificate", 1, size, rows * (whiten + normal)),
-    ]
-    if moments:  # k^4 / 24 distinct entries, three times in two passes: control, sums, squares
-        entries = k**2 * 6 + 20 * k
-        found.append(Cost("moments", 2, size, rows * (2 * d * k + k**4 / 8 + write * (entries + d))))
-    return found
