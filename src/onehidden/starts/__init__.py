@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onehidden.refused import Refused
@@ -34,13 +35,20 @@ __all__ = [
 ]
 
 
-def Reflections(steps: int = 20_000, members: int | None = None, first: int = 0) -> DifferenceMap:
-    """Return a ``DifferenceMap``, under the name it had in 0.2."""
-    warnings.warn("Reflections is now DifferenceMap", DeprecationWarning, stacklevel=2)
-    return DifferenceMap(steps, members, first)
+# Names of earlier versions: the present name, and that of each parameter that has another now.
+RENAMED = {"Reflections": ("DifferenceMap", {"members": "runs", "first": "first_run"})}
+
+
+def under_present_name(old: str, *values: Any, **settings: Any) -> Start:
+    """Make a start that is asked for by a name of an earlier version."""
+    name, parameters = RENAMED[old]
+    warnings.warn(f"{old} is now {name}", DeprecationWarning, stacklevel=2)
+    return globals()[name](*values, **{parameters.get(one, one): value for one, value in settings.items()})
 
 
 def __getattr__(name: str) -> Any:
     if name == "Landscape":
         return theory_start(name)
+    if name in RENAMED:
+        return partial(under_present_name, name)
     raise AttributeError(f"module 'onehidden.starts' has no attribute {name!r}")
