@@ -251,12 +251,14 @@ def _fitting_first(
 
 
 def _span(problem: Problem, start: Choice) -> Float[np.ndarray, "d k"] | None:
-    """Return the span of the units where T_2 shows it; ``auto`` fits no input model for it."""
+    """Return the span of the units where T_2 shows it and a step inside it costs a quarter at most.
+
+    ``auto`` fits no input model for it.
+    """
     inputs = problem.input_model
-    if not isinstance(inputs, InputModel):
+    if not isinstance(inputs, InputModel) or problem.d + 1 < 2 * (problem.k + 1):
         return None
     asked = list(start) if isinstance(start, list | tuple) else [start]
     rows = [row for one in asked if isinstance(one, str) for row in NAMES.get(RENAMED.get(one, one), ())]
-    if any(row.in_subspace for row in rows):
-        return span(problem)
-    return span(problem) if "auto" in asked and (inputs.gaussian or inputs.given) else None
+    known = "auto" in asked and (inputs.gaussian or inputs.given)
+    return span(problem) if known or any(row.in_subspace for row in rows) else None
