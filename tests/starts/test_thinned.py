@@ -9,8 +9,7 @@ from helpers import FOUND, normal, planted, teacher, worst_error
 from onehidden.machine import double
 from onehidden.run import Run
 from onehidden.starts import Thinned
-from onehidden.starts.thinned import iteratively_pruned
-from onehidden.starts.wide import merged_units, train
+from onehidden.starts.wide import iteratively_pruned, merged_units, train
 
 
 class Watched:

@@ -13,8 +13,7 @@ from onehidden.starts.localised import Localised, LocalisedStart, localised_star
 from onehidden.starts.restarts import Population, Random
 from onehidden.starts.schedule import theory_start
 from onehidden.starts.tensor import Tensor
-from onehidden.starts.thinned import Thinned
-from onehidden.starts.wide import Wide
+from onehidden.starts.wide import Thinned, Wide
 
 if TYPE_CHECKING:
     from onehidden_papers.landscape import Landscape

@@ -29,8 +29,7 @@ from onehidden.starts.localised import Localised
 from onehidden.starts.repair import rounds
 from onehidden.starts.restarts import Population, Random
 from onehidden.starts.tensor import Tensor
-from onehidden.starts.thinned import Thinned
-from onehidden.starts.wide import Wide
+from onehidden.starts.wide import Thinned, Wide
 
 Choice = str | Start | Sequence["str | Start"]
 

@@ -2,6 +2,13 @@
 
 For activations whose reversal only adds a linear term (ReLU, leaky ReLU, softplus, GELU) the network is
 orientation-free: it uses the even part of g and a linear skip, from which orientations are read last.
+
+``Wide`` prunes once, ``Thinned`` stage by stage. Weight decay on rows and outputs is, for g of degree one, a
+penalty on the sum of |w_i| |a_i|: a lasso over all directions (for others it is like one). Its minimiser
+under a slowly falling penalty holds many true units, and others with them even where the data determine the
+network. Dividing each unit's penalty by its own strength, as in the reweighted lasso, removes the others;
+where some stay, the strongest begin again among new ones with a fifth of the penalty. Exact recovery needs
+fewer samples per parameter than one training does.
 """
 
 from __future__ import annotations
@@ -10,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +42,25 @@ from onehidden.starts.candidate import (
 from onehidden.starts.repair import best_units, merge_parallel
 
 Carry = tuple[Any, optax.OptState]  # parameters, as optax hands them back, and the state of the optimiser
+Train = Callable[..., np.ndarray]
 _ADAM = optax.adam(1.0)  # times the rate of a step: one compiled program serves every schedule
+
+
+class Units(NamedTuple):
+    """Units of a network, parallel ones as one, the strongest first."""
+
+    weights: Float[np.ndarray, "M d"]
+    bias: Float[np.ndarray, " M"]
+    amplitude: Float[np.ndarray, "M ..."]  # (M,) or (M, q)
+
+    def strongest(self, count: int) -> Units:
+        """Return so many of them at most."""
+        return Units(*(part[:count] for part in self))
+
+    @property
+    def strength(self) -> Float[np.ndarray, " M"]:
+        """Lengths of the amplitudes."""
+        return np.linalg.norm(self.amplitude.reshape(len(self.amplitude), -1), axis=1)
 
 
 @dataclass(frozen=True)
@@ -106,13 +131,10 @@ class _EarlyPruning:
             return False
         if not self.run.within_budget(descent_work(problem, 3)):  # with noise the training needs the time
             return False
-        weights, bias, amplitude = merged_units(self.form, theta)
-        strength = np.linalg.norm(amplitude.reshape(len(amplitude), -1), axis=1)
-        order = np.argsort(-strength, kind="stable")  # clusters come by their strongest member
-        weights, bias, strength = weights[order], bias[order], strength[order]
-        if len(weights) < k or np.any(1.5 * strength[k:] > strength[k - 1]):
+        units = merged_units(self.form, theta)
+        if len(units.bias) < k or np.any(1.5 * units.strength[k:] > units.strength[k - 1]):
             return False
-        form, weights, bias = search_form(problem, k), weights[:k], bias[:k]
+        form, (weights, bias, _) = search_form(problem, k), units.strongest(k)
         if completed_loss(rows_to_choose(problem), form, weights, bias) > loss:
             return False
         here = self.run.at(self.tried)
@@ -267,10 +289,179 @@ def _run_chunk(
     return theta, state, jnp.mean(fits[-100:])
 
 
-def merged_units(form: Parametrisation, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights, biases and amplitudes of a network's units, parallel ones as one, strongest first."""
+def merged_units(form: Parametrisation, theta: np.ndarray) -> Units:
+    """Units of a network with amplitudes |a|^m w, m the degree of a homogeneous unit, else 1."""
     weights, output, bias, _, _ = form.unpack(theta)
     g = form.activation
     amplitude = (output.T * np.linalg.norm(weights, axis=1) ** (g.homogeneity or 1)).T
     parity = 1.0 if form.symmetrised or g.reversal is None else g.reversal.parity
-    return merge_parallel(weights, bias, amplitude, form.symmetrised or g.sign_free, parity)
+    units = Units(*merge_parallel(weights, bias, amplitude, form.symmetrised or g.sign_free, parity))
+    order = np.argsort(-units.strength, kind="stable")
+    return Units(*(part[order] for part in units))
+
+
+@dataclass(frozen=True)
+class Thinned:
+    """An overparameterised network with iterative pruning.
+
+    Parameters
+    ----------
+    width : int or None
+        Units of the first network; None for 32 times those sought, at least 256.
+    steps, stage_steps : int
+        Adam steps of the first network and of each later one.
+    decay : float
+        Weight decay of the first network.
+    even : tuple of int
+        Units kept at each stage with one decay for all, in multiples of k.
+    fall : float
+        Factor of the decay from one of these stages to the next.
+    weighted : tuple of int
+        Units kept at the stages whose decay differs from unit to unit.
+    hold : float
+        Factor of the decay from one of those to the next.
+    floor : float
+        Strength, in that of the k strongest, below which a unit's decay stops to rise.
+    rounds : int
+        Rounds at most.
+    free : float
+        Share of the decay of units kept from the last round.
+    batch : int or None
+        Rows a step; None for all.
+    """
+
+    name: ClassVar[str] = "thinned"
+    width: int | None = None
+    steps: int = 8000
+    stage_steps: int = 4000
+    decay: float = 2e-3
+    even: tuple[int, ...] = (20, 20, 10, 10)
+    fall: float = 0.6
+    weighted: tuple[int, ...] = (10, 10, 5, 5, 5)
+    hold: float = 0.9
+    floor: float = 0.15
+    rounds: int = 4
+    free: float = 0.2
+    batch: int | None = None
+
+    def work(self, problem: Problem) -> float:
+        """Operations of one round: two per product, three products per step."""
+        width, n = self.units(problem), problem.n
+        units = self.steps * width + self.stage_steps * problem.k * sum(self.even + self.weighted)
+        return 6.0 * min(self.batch or n, n) * problem.d * units
+
+    def units(self, problem: Problem) -> int:
+        """Number of units of the first network."""
+        return 4 * max(8 * problem.k, 64) if self.width is None else self.width
+
+    def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
+        """Yield the best of all rounds: train, prune, keep k, refine; again while too many units are left.
+
+        With noise some are always left: two rounds that end at one loss, to half a unit of n log(loss), end
+        it.
+        """
+        yield iteratively_pruned(problem, self, run)
+
+
+def iteratively_pruned(problem: Problem, settings: Thinned, run: Run, train: Train = train) -> Candidate:
+    """Return the best candidate of all rounds; ``train`` trains the network of each stage."""
+    kept: Units | None = None
+    best = None
+    for number in range(settings.rounds):
+        here = run.at("round", number)
+        form, theta = _round(problem, settings, kept, here, number, train)
+        found = pruned(form, theta, problem, here, "thinned")
+        again = best is not None and problem.n_values * abs(found.loss - best.loss) <= 0.5 * best.loss
+        best = found if best is None or not best.loss <= found.loss else best
+        units = merged_units(form, theta)
+        done = problem.rows.rounding.found(best.loss) or len(units.bias) <= problem.k
+        if again or done or run.expired():
+            break
+        kept = units.strongest(problem.k)
+    assert best is not None
+    return best
+
+
+def _round(
+    problem: Problem, settings: Thinned, kept: Units | None, run: Run, number: int, train: Train
+) -> tuple[Parametrisation, np.ndarray]:
+    """Return the pruned network of one round: its form and parameters."""
+    width, k = settings.units(problem), problem.k
+    form = search_form(problem, width)
+    training = Wide(width, settings.steps, settings.batch, 1e-2, settings.decay)
+    theta = random_network(form, run.rng("thinned network", number))
+    share = np.ones(form.k)
+    if kept is not None:
+        theta, share[: len(kept.bias)] = _replaced(form, theta, kept), settings.free
+    theta = train(form, training, problem, run.at("stage", 0), f"network of {form.k} units", theta, share)
+    later = replace(training, steps=settings.stage_steps, rate=training.rate / 2)
+    for stage, multiple in enumerate(settings.even + settings.weighted):
+        units, weighted = merged_units(form, theta), stage >= len(settings.even)
+        if run.expired() or not len(units.bias) or (weighted and len(units.bias) <= k):
+            break
+        narrow = search_form(problem, multiple * k)
+        theta, strength = _narrower(form, theta, narrow, units)
+        if weighted:
+            share = _shares(strength, k, settings.floor)
+        else:
+            share = _shares_of_kept(narrow, theta, kept, settings.free)
+        decay = later.decay * (settings.hold if weighted else settings.fall)
+        form, later = narrow, replace(later, width=narrow.k, decay=decay)
+        here = run.at("stage", stage + 1)
+        theta = train(form, later, problem, here, f"network of {form.k} units", theta, share)
+    most = search_form(problem, 10 * k)  # units to prune from at the end, whatever the clock left undone
+    if form.k > most.k:
+        form, theta = most, _narrower(form, theta, most, merged_units(form, theta))[0]
+    return form, theta
+
+
+def _narrower(
+    form: Parametrisation, theta: np.ndarray, narrow: Parametrisation, units: Units
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the network of form ``narrow`` with the strongest units, rows of zeros after them; strengths."""
+    some = units.strongest(narrow.k)
+    missing = narrow.k - len(some.bias)
+    weights, output, bias, strength = (
+        np.pad(part, [(0, missing), *[(0, 0)] * (part.ndim - 1)])
+        for part in (*_balanced(form, some), some.strength)
+    )
+    return narrow.pack(weights, output, bias, *form.unpack(theta)[3:]), strength
+
+
+def _replaced(form: Parametrisation, theta: np.ndarray, kept: Units) -> np.ndarray:
+    """Return the network with its first units replaced by those that were kept."""
+    parts = form.unpack(theta)
+    weights, output, bias = (part.copy() for part in parts[:3])
+    count = len(kept.bias)
+    weights[:count], output[:count], bias[:count] = _balanced(form, kept)
+    return form.pack(weights, output, bias, *parts[3:])
+
+
+def _balanced(form: Parametrisation, units: Units) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weights, outputs, biases of merged units; a homogeneous one is scaled so that its decay is least."""
+    weights, bias, amplitude = units
+    norm = np.linalg.norm(weights, axis=1)
+    degree, length = form.activation.homogeneity, norm
+    if degree is not None:  # the least of |a|^2 + b^2 + w^2 with w |a|^degree and b / |a| held
+        length = (np.sqrt(degree) * units.strength * norm / np.hypot(norm, bias)) ** (1 / (degree + 1))
+    output = (amplitude.T / length ** (degree or 1)).T
+    return weights * (length / norm)[:, None], output, bias * length / norm
+
+
+def _shares(strength: np.ndarray, k: int, floor: float) -> np.ndarray:
+    """Factor of the decay of each unit: one at the mean strength of the k strongest, more below."""
+    top = float(np.mean(np.sort(strength)[::-1][:k]))
+    return (1 + floor) * top / (strength + floor * top)
+
+
+def _shares_of_kept(form: Parametrisation, theta: np.ndarray, kept: Units | None, free: float) -> np.ndarray:
+    """One for every unit but the nearest to each kept one, where their cosine is above .9."""
+    share = np.ones(form.k)
+    if kept is not None:
+        weights, _, bias, _, _ = form.unpack(theta)
+        planes = [np.column_stack([kept.weights, kept.bias]), np.column_stack([weights, bias])]
+        old, new = (one / np.maximum(np.linalg.norm(one, axis=1, keepdims=True), 1e-300) for one in planes)
+        cosine = old @ new.T
+        cosine = np.abs(cosine) if form.symmetrised or form.activation.sign_free else cosine
+        share[np.argmax(cosine, axis=1)[np.max(cosine, axis=1) > 0.9]] = free
+    return share
