@@ -154,6 +154,13 @@ class Options:
         python="The side of a unit such as ReLU is then a convention, relu(t) = t + relu(-t): a "
         "fixed combination of its weights is positive.",
     )
+    random_intercept: bool = option(
+        False,
+        "Whether each of the groups has an intercept of its own, drawn from a normal law whose variance is "
+        "fitted by likelihood; rows in memory, one output, normal noise.",
+        python="Standard errors by group hold whatever rows of a group share; those of "
+        "``errors='classical'`` are the ones that mixed models report.",
+    )
 
     def __post_init__(self) -> None:
         """Check every value; numbers of NumPy become Python's own."""
@@ -165,7 +172,7 @@ class Options:
         _check_whole("seed", self.seed, 0)
         object.__setattr__(self, "seed", int(self.seed))
         check_positive("max_seconds", self.max_seconds)
-        for name in ("bias", "intercept", "linear"):
+        for name in ("bias", "intercept", "linear", "random_intercept"):
             value = getattr(self, name)
             if not isinstance(value, (bool, np.bool_)):
                 raise ValueError(f"{name} must be True or False, got {value!r}")

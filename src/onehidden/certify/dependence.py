@@ -29,7 +29,8 @@ def order_checks(local: LocalFit, given: Problem, fewest: int = 10) -> list[Chec
     """Whether residuals depend on those of the rows before, in the order in which the caller gave the rows.
 
     ``given`` has the target as it was given, ``local`` the weighted residuals; the order of fewer than
-    ``fewest`` rows says nothing. Rows of a group may be alike: there groups are compared with those before.
+    ``fewest`` rows says nothing. Rows of a group may be alike: there groups are compared with those before,
+    unless what they share was taken out.
     """
     name, level = "independent rows", levels.DEPENDENCE.value
     if isinstance(given.rows, Samples):
@@ -37,7 +38,7 @@ def order_checks(local: LocalFit, given: Problem, fewest: int = 10) -> list[Chec
         if given.rows.place is not None:
             order = np.argsort(given.rows.place, kind="stable")
             residuals, y = residuals[order], y[order]
-        if given.rows.groups is not None:
+        if given.rows.groups is not None and given.rows.shared is None:
             groups = given.rows.groups if given.rows.place is None else given.rows.groups[order]
             residuals, y = _by_group(residuals, groups), _by_group(y, groups)
     else:

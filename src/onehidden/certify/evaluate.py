@@ -200,9 +200,10 @@ def _adequacy(local: LocalFit, run: Run) -> Adequacy:
     mean = (problem.whitening.shift - problem.fit_coordinates.shift) @ problem.fit_coordinates.whiten
     seed = run.unseeded().seed_of("looks at the residuals")
     groups = problem.rows.groups if isinstance(problem.rows, Samples) else None
-    return adequacy(
-        problem.fold, problem.form, local.theta, local.hessian, local.n_values, seed, mean, groups
-    )
+    each, hessian = problem.marginal, local.hessian  # features are those of single rows
+    if each is not problem:
+        hessian = each.least_squares.normal_equations(local.theta)[0]
+    return adequacy(problem.fold, problem.form, local.theta, hessian, local.n_values, seed, mean, groups)
 
 
 def _fit_checks(local: LocalFit, missed: Adequacy | None, of_replicates: float | None) -> list[Check]:
@@ -302,7 +303,10 @@ def _group_checks(local: LocalFit) -> list[Check]:
     rows = local.problem.rows
     if not isinstance(rows, Samples) or rows.groups is None:
         return []
-    correlation, size = residual_correlation(local.residuals, rows.groups)
+    each = local.problem.marginal.least_squares
+    assert isinstance(each, InMemoryLeastSquares)
+    residuals = each.residuals(local.theta).reshape(local.n, -1)
+    correlation, size = residual_correlation(residuals, rows.groups)
     count, k = int(rows.groups.max()) + 1, local.problem.k
     by_chance = correlation_by_chance(local.n, count, size, levels.GROUPS.value)
     shared = (
@@ -319,7 +323,7 @@ def _group_checks(local: LocalFit) -> list[Check]:
 
 def _band_freedom(local: LocalFit, grouped: GroupedCovariance, most: int = 50) -> float:
     """Degrees of freedom of the mean at the rows: the median over at most so many of them."""
-    fit, n = local.problem.least_squares, local.n_values
+    fit, n = local.problem.marginal.least_squares, local.n_values
     assert isinstance(fit, InMemoryLeastSquares)
     rows = np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
     return float(np.median(grouped.freedom(fit.jacobian(local.theta, rows))))

@@ -56,18 +56,25 @@ class GroupScatter(Summed):
         q, at = self._form.q, 0
         for r, J in jacobian_pieces(self._form, self._theta, Z, y, weight, self._piece):
             rows = len(r) // q
-            own = np.repeat(self._groups[row[at : at + rows]], q)
-            order = np.argsort(own, kind="stable")
-            found, starts = np.unique(own[order], return_index=True)
-            for group, part in zip(found, np.split(order, starts[1:]), strict=True):
-                self._squares[group] += J[part].T @ J[part]
-                self._scores[group] += J[part].T @ r[part]
+            found, own = np.unique(np.repeat(self._groups[row[at : at + rows]], q), return_inverse=True)
+            squares, scores = sums_by_group(J, r, own)
+            self._squares[found] += squares
+            self._scores[found] += scores
             at += rows
         return self
 
     def result(self) -> tuple[Float[np.ndarray, "G p p"], Float[np.ndarray, "G p"]]:
         """The matrices and the scores."""
         return self._squares, self._scores
+
+
+def sums_by_group(
+    J: Float[np.ndarray, "n p"], r: Float[np.ndarray, " n"], groups: Int[np.ndarray, " n"]
+) -> tuple[Float[np.ndarray, "G p p"], Float[np.ndarray, "G p"]]:
+    """J_g' J_g and J_g' r_g of every group, numbered from 0 on."""
+    order = np.argsort(groups, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(groups))[:-1])
+    return np.array([J[at].T @ J[at] for at in parts]), np.array([J[at].T @ r[at] for at in parts])
 
 
 @dataclass(frozen=True)

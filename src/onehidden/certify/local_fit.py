@@ -14,7 +14,13 @@ from jaxtyping import Bool, Float, Int
 from scipy.linalg import solve_triangular
 
 from onehidden.certify.errors import KinkScatter, LeverageScatter, ParameterRecord, standard_errors
-from onehidden.certify.groups import GroupedCovariance, GroupScatter, independent_rows, residual_correlation
+from onehidden.certify.groups import (
+    GroupedCovariance,
+    GroupScatter,
+    independent_rows,
+    residual_correlation,
+    sums_by_group,
+)
 from onehidden.fit.final import linear_network
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
@@ -220,6 +226,11 @@ class LocalFit:
         rows = self.problem.rows
         if not isinstance(rows, Samples) or rows.groups is None:
             return None
+        if rows.shared is not None:
+            fit = self.problem.least_squares
+            assert isinstance(fit, InMemoryLeastSquares)
+            J, r = fit.jacobian(self.theta, slice(0, self.n)), self.residuals[:, 0]
+            return GroupedCovariance(*sums_by_group(J, r, rows.groups), self.bend.covariance)
         make = partial(GroupScatter, self.problem.form, self.theta, rows.groups)
         return GroupedCovariance(*self.problem.fold(make).result(), self.bend.covariance)
 
@@ -353,5 +364,7 @@ def linear_fit(problem: Problem) -> tuple[Float[np.ndarray, "n m"], Float[np.nda
     seen = problem.at(linear_network(problem))
     Z, y = seen.search_coordinates.inputs(seen.samples.X), seen.search_coordinates.target(seen.samples.y)
     design, target = seen.weighted(np.column_stack([np.ones(len(Z)), Z])), seen.weighted(y)
+    if (shared := seen.samples.shared) is not None:
+        design, target = shared.whitened(design), shared.whitened(target)
     left = design @ np.linalg.lstsq(design, target, rcond=None)[0] - target
     return design, left.reshape(len(left), -1)

@@ -174,21 +174,51 @@ def score_test_cost(problem: Problem) -> float:
 
 def _score_test_at(problem: Problem, network: OneHiddenNet, run: Run) -> ScoreTest:
     """The score test for one unit more than a network at its minimum."""
-    seen = problem.at(network)
+    seen = problem.marginal.at(network)
     fit, theta = seen.least_squares, seen.theta(network)
     assert isinstance(fit, InMemoryLeastSquares)
     jacobian = _each_output(lambda rows: fit.jacobian(theta, rows), seen.form.q)
     Z, root = seen.fit_coordinates.inputs(seen.samples.X), roots(seen.samples.weight, seen.n)
-    return _over_outputs(jacobian, fit.residuals(theta), Z, root, seen, run.seed_of("further unit"))
+    seed = run.seed_of("further unit")
+    return _within_groups(jacobian, fit.residuals(theta), Z, root, problem, seed) or _over_outputs(
+        jacobian, fit.residuals(theta), Z, root, seen, seed
+    )
 
 
 def beyond_linear(problem: Problem, run: Run) -> ScoreTest:
     """The score test for one unit beyond a linear function."""
-    design, left = linear_fit(problem)
-    seen, q = problem.at(linear_network(problem)), problem.form.q
+    each = problem.marginal
+    design, left = linear_fit(each)
+    seen, q = each.at(linear_network(each)), problem.form.q
     Z, seed = seen.search_coordinates.inputs(seen.samples.X), run.seed_of("instead of a linear function")
     jacobian = _each_output(lambda rows: np.kron(design[rows], np.eye(q)), q)
-    return _over_outputs(jacobian, left.ravel(), Z, seen.weighted(np.ones(seen.n)), seen, seed)
+    root = seen.weighted(np.ones(seen.n))
+    return _within_groups(jacobian, left.ravel(), Z, root, problem, seed) or _over_outputs(
+        jacobian, left.ravel(), Z, root, seen, seed
+    )
+
+
+def _within_groups(
+    jacobian: RowsOfJacobian,
+    residual: Float[np.ndarray, " n"],
+    Z: Float[np.ndarray, "n d"],
+    root: Float[np.ndarray, " n"],
+    problem: Problem,
+    seed: int,
+    most: int = 1 << 24,
+) -> ScoreTest | None:
+    """The score test beside an intercept for each group, where these were estimated: rows are independent.
+
+    None where there are none, where units differ between groups only, or beyond ``most`` numbers.
+    """
+    shared = problem.samples.shared
+    if shared is None or problem.n * (len(shared.mass) + problem.form.size) > most:
+        return None
+    of_groups = root[:, None] * (shared.groups[:, None] == np.arange(len(shared.mass)))
+    beside = np.column_stack([jacobian(slice(0, problem.n)), of_groups])
+    rest = residual - beside @ np.linalg.lstsq(beside, residual, rcond=None)[0]
+    found = score_test(beside, rest, Z, problem.activation, problem.form.bias, seed, root=root, variance=1.0)
+    return found if found.evaluated else None
 
 
 def _over_outputs(

@@ -17,9 +17,10 @@ from jaxtyping import Float, Int
 from onehidden.activations import Activation
 from onehidden.families.family import Family
 from onehidden.fit.coordinates import Coordinates
-from onehidden.fit.least_squares import FisherScoring, deviances, working_rows
+from onehidden.fit.least_squares import FisherScoring, InMemoryLeastSquares, deviances, working_rows
 from onehidden.fit.parametrisation import Parametrisation, roots, weighed
 from onehidden.fit.samples import A, NetworkLeastSquares, Rows, Samples
+from onehidden.fit.shared_noise import likely_ratio
 from onehidden.network import OneHiddenNet
 
 
@@ -180,10 +181,18 @@ class Problem:
         whitening = replace(self.whitening, level=float(level) if target.ndim == 1 else level, scale=scale)
         return replace(self, rows=rows, whitening=whitening, family=None, offset=None)
 
+    @property
+    def marginal(self) -> Problem:
+        """The same problem, no noise of a group taken out of its rows."""
+        if self.family is not None or not isinstance(self.rows, Samples) or not self.rows.ratio:
+            return self
+        return replace(self, rows=replace(self.rows, ratio=None))
+
     def with_noise_of(self, network: OneHiddenNet) -> Problem:
         """The problem with the noise about a network, in x; itself where nothing can be estimated.
 
-        A family takes its own parameters from the residuals. Outputs take the covariance C of theirs: with
+        A family takes its own parameters from the residuals, and groups of rows the variance of what their
+        rows share. Outputs take the covariance C of theirs: with
         Y = network + E C^(1/2), Y C^(-1/2) has independent noise of one size, so that generalised least
         squares is least squares in other units of y.
         """
@@ -192,6 +201,13 @@ class Problem:
             eta = network.predict(samples.X) + self.offsets
             family = self.family.estimated(samples.y, eta, samples.weight)
             return self if family == self.family else replace(self, family=family)
+        if samples.ratio is not None and samples.groups is not None:
+            fit = replace(samples, ratio=None).least_squares(self.form, self.fit_coordinates)
+            assert isinstance(fit, InMemoryLeastSquares)
+            ratio = likely_ratio(fit, self.theta(network), samples.groups, samples.weight)
+            if abs(ratio - samples.ratio) <= 1e-7 * ratio:
+                return self
+            return replace(self, rows=replace(samples, ratio=ratio))
         if self.form.outputs is None or (samples.weight is not None and samples.weight.ndim > 1):
             return self
         residual = weighed(roots(samples.weight, samples.n), network.predict(samples.X) - samples.y)

@@ -15,8 +15,9 @@ from jaxtyping import Float, Int
 
 from onehidden.fit.coordinates import Coordinates, whitened
 from onehidden.fit.least_squares import InMemoryLeastSquares
-from onehidden.fit.parametrisation import Inputs, Numbers, Parametrisation, Target, Weight
+from onehidden.fit.parametrisation import Inputs, Numbers, Parametrisation, Target, Weight, roots
 from onehidden.fit.rounding import EPS, Rounding, rounding_of
+from onehidden.fit.shared_noise import SharedNoise, SharedNoiseLeastSquares
 from onehidden.run import fingerprint, stream
 from onehidden.solvers import Dense
 
@@ -113,6 +114,8 @@ class Samples:
     # Numbers of the rows in the caller's table, where rows were sorted; the test of dependence reads them.
     place: Int[np.ndarray, " n"] | None = field(repr=False, default=None)
     groups: Int[np.ndarray, " n"] | None = field(repr=False, default=None)  # numbers from 0 on
+    # Variance that rows of a group share over that of a row's own noise; None where none is to be estimated.
+    ratio: float | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -132,6 +135,13 @@ class Samples:
             return self.weight
         own = self.weight if self.weight.ndim == 2 else np.einsum("nqq->nq", self.weight)
         return own.mean(axis=1)
+
+    @property
+    def shared(self) -> SharedNoise | None:
+        """The noise that rows of a group share, where it was estimated."""
+        if not self.ratio or self.groups is None:
+            return None
+        return SharedNoise(self.groups, roots(self.weight, self.n), self.ratio)
 
     @property
     def share(self) -> Float[np.ndarray, " n"]:
@@ -195,7 +205,11 @@ class Samples:
 
     def least_squares(self, form: Parametrisation, coordinates: Coordinates) -> InMemoryLeastSquares:
         """The loss of a parametrisation in these coordinates."""
-        return InMemoryLeastSquares(form, coordinates.inputs(self.X), coordinates.target(self.y), self.weight)
+        rows = coordinates.inputs(self.X), coordinates.target(self.y), self.weight
+        shared = self.shared
+        if shared is None:
+            return InMemoryLeastSquares(form, *rows)
+        return SharedNoiseLeastSquares(form, *rows, shared)
 
     def fold(self, make: Callable[[], A], coordinates: Coordinates) -> A:
         """An accumulator with all rows, block by block."""

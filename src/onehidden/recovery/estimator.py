@@ -94,6 +94,7 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
         family: str | None = None,
         link: str | None = None,
         linear: bool = False,
+        random_intercept: bool = False,
         errors: str = "auto",
         verbose: bool = False,
     ) -> None:

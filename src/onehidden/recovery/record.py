@@ -54,7 +54,8 @@ class Recovery:
     loss : float
         Mean squared residual, in the units of y squared; the mean deviance where y has a family.
     noise_variance : float
-        Residual sum of squares over n - (free parameters); a family's dispersion phi.
+        Residual sum of squares over n - (free parameters); a family's dispersion phi. With random intercepts
+        the variance of a new row of a new group.
     seconds : float
         Wall-clock time of the call.
     checks : list of Check
@@ -113,6 +114,9 @@ class Recovery:
         ``residual_freedom``.
     band_freedom : float
         Those of the standard error of the mean of y, where rows came in groups.
+    group_variance : float
+        The part of ``noise_variance`` that rows of a group share, by restricted likelihood; NaN without
+        random intercepts.
     """
 
     network: OneHiddenNet
@@ -151,6 +155,7 @@ class Recovery:
     undetected: Any = field(repr=False, default=float("nan"))
     error_freedom: ParameterRecord | None = field(repr=False, default=None)
     band_freedom: float = float("nan")
+    group_variance: float = float("nan")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "status", Status(self.status))
@@ -180,7 +185,7 @@ class Recovery:
             "No column that matters is missing.",
             "No row was left out because of its y.",
             "The rows are independent of each other."
-            if self.error_freedom is None
+            if self.error_freedom is None and np.isnan(self.group_variance)
             else "Rows of different groups are independent of each other.",
         )
 

@@ -47,6 +47,7 @@ def recover(
     family: str | Family | None = None,
     link: str | None = None,
     linear: bool = False,
+    random_intercept: bool = False,
     target: npt.ArrayLike | str | Sequence[str] | None = None,
     sample_weight: npt.ArrayLike | str | None = None,
     offset: npt.ArrayLike | str | None = None,
@@ -135,6 +136,10 @@ def _of_call(call: Given, options: Options, run: Run, client: object, checkpoint
                 "a streamed source is fitted with normal noise: read the table whole (stream=False) for a "
                 "family, an offset or trials"
             )
+        if options.random_intercept:
+            raise ValueError(
+                "random_intercept is of rows in memory: read the table whole, with data.open(…, stream=False)"
+            )
         return recover_source(X, y, sample_weight, options, run, client, checkpoint)
     if client is not None:
         raise ValueError("a client reads a streamed source: open the data with data.open(…, stream=True)")
@@ -144,7 +149,7 @@ def _of_call(call: Given, options: Options, run: Run, client: object, checkpoint
 
 def recovered(target: Target, options: Options, run: Run, checkpoint: object = None) -> Recovery:
     """The recovery of a target that was read."""
-    target = target.in_own_order()
+    target = (target.with_random_intercepts() if options.random_intercept else target).in_own_order()
     samples, d = target.samples, target.samples.X.shape[1]
     options.check_inputs(d)
     problem = problem_of(samples, options, target.family, target.offset, target.trials)

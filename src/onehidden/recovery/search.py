@@ -228,13 +228,21 @@ def _nothing_beyond_linear(problem: Problem, run: Run) -> bool:
 def _with_noise_known(found: Found, problem: Problem, options: Options, run: Run) -> Found:
     """Return the answer of a search that knows the noise its residuals show.
 
-    Of several outputs the covariance of their noise; of the negative binomial family its alpha. Another
-    minimum within 100 of n log(loss) may become the best.
+    Of several outputs the covariance of their noise; of the negative binomial family its alpha; the variance
+    of random intercepts. Another minimum within 100 of n log(loss) may become the best.
     """
     known = problem.with_noise_of(found.certificate.network)
     if known is problem:
         return found
     again = optimise(found.certificate.network, known, run.at("noise known"), warm=True)
+    for number in range(20 if known.samples.ratio else 0):  # parameters and variances in turn
+        settled = known.with_noise_of(again.network)
+        if settled is known or run.expired():
+            break
+        known = settled
+        again = optimise(
+            again.network, known, run.at("noise known, again", number), warm=True, tolerance=1e-11
+        )
     others = tuple(
         optimise(one.network, known, run.at("noise known", number), warm=True)
         for number, one in enumerate(found.others)

@@ -247,9 +247,8 @@ def _covariance(path: Path, digest: str | None) -> np.ndarray | None:
 
 # Fields that are not as they stand in JSON.
 _READERS: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(
-        ("loss", "noise_variance", "left_over", "r_squared", "linear_r_squared", "band_freedom"), _number
-    ),
+    **dict.fromkeys(("loss", "noise_variance", "group_variance", "left_over", "band_freedom"), _number),
+    **dict.fromkeys(("r_squared", "linear_r_squared"), _number),
     **dict.fromkeys(("curvature", "input_mean", "input_spread"), _array),
     **dict.fromkeys(("target_spread", "noise_covariance", "undetected"), _number_or_array),
     **dict.fromkeys(("feature_names", "classes"), tuple),

@@ -156,6 +156,18 @@ class Target:
         offset, trials = (None if one is None else one[order] for one in (self.offset, self.trials))
         return replace(self, samples=replace(samples.take(order), place=place), offset=offset, trials=trials)
 
+    def with_random_intercepts(self) -> Target:
+        """The target with an intercept for each group, whose variance is to be estimated."""
+        samples = self.samples
+        if samples.groups is None:
+            raise ValueError("random_intercept is one for each group: give groups, a label for each row")
+        if self.family is not None or samples.y.ndim > 1:
+            raise ValueError(
+                "random_intercept is for one output with normal noise: leave it out, errors by group "
+                "hold for every y"
+            )
+        return replace(self, samples=replace(samples, ratio=0.0))
+
     @property
     def fingerprint(self) -> str:
         """Digest of the data."""
