@@ -316,7 +316,7 @@ def held_against_ridge(
             raise Refused("no start found anything to begin from in these rows")
         return min(ended, key=lambda one: one.mean_square).network
 
-    prediction = guarded(certificate, problem, refit, run)
+    prediction = guarded(certificate, problem.marginal, refit, run)
     return measured_on(problem, certificate) | {"prediction": prediction}
 
 
@@ -337,8 +337,6 @@ def record(
         network=certificate.network,
         status=certificate.status,
         message=certificate.message,
-        loss=certificate.loss,
-        noise_variance=certificate.noise_variance,
         seconds=run.seconds(),
         checks=certificate.checks,
         standard_errors=certificate.standard_errors,
@@ -360,7 +358,12 @@ def record(
         error_freedom=certificate.freedom,
         band_freedom=certificate.band_freedom,
         left_over=certificate.missed_share,
-        **{"r_squared": 1 - certificate.mean_square, **more},
+        **{
+            "r_squared": 1 - certificate.mean_square,
+            "loss": certificate.loss,
+            "noise_variance": certificate.noise_variance,
+            **more,
+        },
     )
 
 
@@ -374,6 +377,11 @@ def measured_on(problem: Problem, certificate: Certificate) -> dict[str, Any]:
         found["r_squared"] = 1 - certificate.mean_square * problem.n_values / total
         found["linear_r_squared"] = 1 - float(np.sum(problem.row_losses(line))) / total
         return found | {"family": family}
+    if samples.ratio is not None:  # the certificate has what rows of a group do not share
+        own, shared = certificate.noise_variance, certificate.noise_variance * samples.ratio
+        loss = float(samples.share @ (certificate.network.predict(samples.X) - samples.y) ** 2)
+        found |= {"loss": loss, "r_squared": 1 - loss / found["target_spread"] ** 2}
+        found |= {"noise_variance": own + shared, "group_variance": shared}
     if problem.form.outputs is not None:
         residual = certificate.network.predict(samples.X) - samples.y
         residual = weighed(roots(samples.weight, samples.n), residual)
