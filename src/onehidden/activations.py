@@ -69,11 +69,18 @@ class Activation:
         best. An activation that saturates lists a ramp, since two of its units can pass for a ramp.
     equivalent : str
         Another activation whose networks with an intercept compute the same functions.
+    compared : bool
+        Whether ``activation="auto"`` tries it, and one unit of another activation is compared with it.
+    multiplicative : bool
+        Whether g(s + t) = g(s) g(t): a bias is a factor of the output, and none is free.
+    half_period : float
+        P where g(t + P) = -g(t); zero where there is none.
     text, latex : str
         g(z) in Python with ``math``, and g(t) in LaTeX.
     graph : callable, optional
         (o, z) -> g(z) for PyTorch and ONNX, by arithmetic and the operators relu, abs, sign, exp, log,
-        tanh, sigmoid, erf and maximum of ``o``, under the names that they have in ``torch``.
+        tanh, sigmoid, erf, sin, atan, divide and maximum of ``o``, under the names that they have in
+        ``torch``.
     formula : str
         A unit in printed formulas, with {} for its argument; the name with brackets where empty.
     """
@@ -87,6 +94,9 @@ class Activation:
     polynomial: bool = False
     relatives: tuple[str, ...] = field(default=(), repr=False)
     equivalent: str = field(default="", repr=False)
+    compared: bool = field(default=False, repr=False)
+    multiplicative: bool = field(default=False, repr=False)
+    half_period: float = field(default=0.0, repr=False)
     text: str = field(default="", repr=False)
     latex: str = field(default="", repr=False)
     graph: Callable[[Any, Any], Any] | None = field(default=None, repr=False)
@@ -271,6 +281,34 @@ def _sigmoid(t: Any) -> Any:
     return _special(t).expit(t)
 
 
+def _softplus(t: Any) -> Any:
+    return xp(t).logaddexp(t, xp(t).zeros_like(t))
+
+
+def _decay(t: Any) -> Any:
+    """exp(t) - 1 for t < 0, else 0."""
+    return xp(t).expm1(xp(t).minimum(t, 0))
+
+
+def _exponential_unit(name: str, scale: float, alpha: float, **more: Any) -> Activation:
+    """scale t for t > 0, scale alpha (exp(t) - 1) else."""
+    return Activation(
+        name,
+        lambda t: scale * (_relu(t) + alpha * _decay(t)),
+        lambda t: scale * (_step(t) + alpha * _step(-t) * (1 + _decay(t))),
+        text=f"{scale} * (z if z > 0 else {alpha} * math.expm1(z))",
+        latex=rf"{scale:.5g}\,(\max(t, 0) + {alpha:.5g}\,(e^{{\min(t, 0)}} - 1))",
+        # The sum comes last: ONNX Runtime would fuse a factor next to a MatMul as a float32.
+        graph=lambda o, z: scale * o.relu(z) + scale * alpha * (o.exp(-o.relu(-z)) - 1.0),
+        **more,
+    )
+
+
+def _mish_slope(t: Any) -> Any:
+    risen = xp(t).tanh(_softplus(t))
+    return risen + t * (1 - risen**2) * _sigmoid(t)
+
+
 def _gelu_slope(t: Any) -> Any:
     return _special(t).ndtr(t) + t * xp(t).exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
 
@@ -284,6 +322,7 @@ _ALL = (
         reversal=_RAMP,
         kinked=True,
         relatives=("leaky_relu", "softplus", "gelu"),
+        compared=True,
         text="max(z, 0.0)",
         latex=r"\max(t, 0)",
         graph=lambda o, z: o.relu(z),
@@ -297,6 +336,7 @@ _ALL = (
         reversal=ReversalIdentity(+1, (0.0, -1.0 - LEAKY_SLOPE)),
         kinked=True,
         relatives=("relu", "softplus", "gelu"),
+        compared=True,
         text=f"z if z > 0 else {LEAKY_SLOPE} * z",
         latex=rf"\max(t, {LEAKY_SLOPE}\,t)",
         graph=lambda o, z: o.maximum(z, LEAKY_SLOPE * z),
@@ -308,6 +348,7 @@ _ALL = (
         homogeneity=2,
         reversal=ReversalIdentity(-1, (0.0, 0.0, 1.0)),
         relatives=("cubed_relu", "gelu", "softplus"),
+        compared=True,
         text="max(z, 0.0) ** 2",
         latex=r"\max(t, 0)^2",
         graph=lambda o, z: o.relu(z) * o.relu(z),
@@ -319,6 +360,7 @@ _ALL = (
         homogeneity=3,
         reversal=ReversalIdentity(+1, (0.0, 0.0, 0.0, -1.0)),
         relatives=("squared_relu",),
+        compared=True,
         text="max(z, 0.0) ** 3",
         latex=r"\max(t, 0)^3",
         graph=lambda o, z: o.relu(z) * o.relu(z) * o.relu(z),
@@ -330,6 +372,7 @@ _ALL = (
         reversal=ReversalIdentity(-1, (1.0,)),
         relatives=("erf", "softplus"),
         equivalent="tanh",
+        compared=True,
         text="1.0 / (1.0 + math.exp(-z)) if z > 0 else math.exp(z) / (1.0 + math.exp(z))",
         latex=r"\frac{1}{1 + e^{-t}}",
         graph=lambda o, z: o.sigmoid(z),
@@ -341,6 +384,7 @@ _ALL = (
         reversal=_ODD,
         relatives=("erf", "softplus"),
         equivalent="sigmoid",
+        compared=True,
         text="math.tanh(z)",
         latex=r"\tanh t",
         graph=lambda o, z: o.tanh(z),
@@ -352,6 +396,7 @@ _ALL = (
         lambda t: xp(t).exp(-xp(t).minimum(t**2, 700.0)),
         reversal=_ODD,
         relatives=("tanh", "softplus"),
+        compared=True,
         text="0.5 * math.sqrt(math.pi) * math.erf(z)",
         latex=r"\int_0^t e^{-s^2}\,ds",
         # The sign comes last: ONNX Runtime would fuse a factor next to a MatMul as a float32.
@@ -359,10 +404,11 @@ _ALL = (
     ),
     Activation(
         "softplus",
-        lambda t: xp(t).logaddexp(t, xp(t).zeros_like(t)),
+        _softplus,
         _sigmoid,
         reversal=_RAMP,
         relatives=("gelu", "relu", "squared_relu"),
+        compared=True,
         text="max(z, 0.0) + math.log1p(math.exp(-abs(z)))",
         latex=r"\log(1 + e^t)",
         graph=lambda o, z: o.relu(z) + o.log(1.0 + o.exp(-o.abs(z))),
@@ -373,6 +419,7 @@ _ALL = (
         _gelu_slope,
         reversal=_RAMP,
         relatives=("softplus", "relu", "squared_relu"),
+        compared=True,
         text="0.5 * z * math.erfc(-z / math.sqrt(2.0))",
         latex=r"t\,\Phi(t)",
         graph=lambda o, z: z * (0.5 * (1.0 + o.erf(math.sqrt(0.5) * z))),
@@ -384,6 +431,7 @@ _ALL = (
         homogeneity=1,
         reversal=_EVEN,
         kinked=True,
+        compared=True,
         text="abs(z)",
         latex=r"\lvert t \rvert",
         graph=lambda o, z: o.abs(z),
@@ -396,6 +444,7 @@ _ALL = (
         homogeneity=2,
         reversal=_EVEN,
         polynomial=True,
+        compared=True,
         text="z * z",
         latex="t^2",
         graph=lambda o, z: z * z,
@@ -408,18 +457,105 @@ _ALL = (
         homogeneity=1,
         reversal=_ODD,
         polynomial=True,
+        compared=True,
         text="z",
         latex="t",
         graph=lambda o, z: z,
         formula="({})",
     ),
+    Activation(
+        "exp",
+        lambda t: xp(t).exp(t),
+        lambda t: xp(t).exp(t),
+        multiplicative=True,
+        text="math.exp(z)",
+        latex="e^t",
+        graph=lambda o, z: o.exp(z),
+        formula="exp({})",
+    ),
+    Activation(
+        "gaussian",
+        lambda t: xp(t).exp(-(t**2) / 2),
+        lambda t: -t * xp(t).exp(-(t**2) / 2),
+        reversal=_EVEN,
+        text="math.exp(-z * z / 2.0)",
+        latex="e^{-t^2/2}",
+        graph=lambda o, z: o.exp(-0.5 * (z * z)),
+    ),
+    Activation(
+        "silu",
+        lambda t: t * _sigmoid(t),
+        lambda t: _sigmoid(t) * (1 + t * _sigmoid(-t)),
+        reversal=_RAMP,
+        relatives=("gelu", "softplus", "mish"),
+        text="z / (1.0 + math.exp(-z)) if z > 0 else z * math.exp(z) / (1.0 + math.exp(z))",
+        latex=r"\frac{t}{1 + e^{-t}}",
+        graph=lambda o, z: z * o.sigmoid(z),
+    ),
+    _exponential_unit("elu", 1.0, 1.0, relatives=("softplus", "silu", "gelu")),
+    # The numbers of self-normalising networks, arXiv:1706.02515.
+    _exponential_unit(
+        "selu",
+        1.0507009873554805,
+        1.6732632423543772,
+        kinked=True,
+        relatives=("elu", "leaky_relu", "softplus"),
+    ),
+    Activation(
+        "mish",
+        lambda t: t * xp(t).tanh(_softplus(t)),
+        _mish_slope,
+        relatives=("silu", "gelu", "softplus"),
+        text="z * math.tanh(max(z, 0.0) + math.log1p(math.exp(-abs(z))))",
+        latex=r"t \tanh(\log(1 + e^t))",
+        graph=lambda o, z: z * o.tanh(o.relu(z) + o.log(1.0 + o.exp(-o.abs(z)))),
+    ),
+    Activation(
+        "softsign",
+        lambda t: t / (1 + xp(t).abs(t)),
+        lambda t: 1 / (1 + xp(t).abs(t)) ** 2,
+        reversal=_ODD,
+        relatives=("arctan", "tanh"),
+        text="z / (1.0 + abs(z))",
+        latex=r"\frac{t}{1 + \lvert t \rvert}",
+        graph=lambda o, z: o.divide(z, 1.0 + o.abs(z)),
+    ),
+    Activation(
+        "arctan",
+        lambda t: xp(t).arctan(t),
+        lambda t: 1 / (1 + t**2),
+        reversal=_ODD,
+        relatives=("softsign", "tanh"),
+        text="math.atan(z)",
+        latex=r"\arctan t",
+        graph=lambda o, z: o.atan(z),
+    ),
+    Activation(
+        "sin",
+        lambda t: xp(t).sin(t),
+        lambda t: xp(t).cos(t),
+        reversal=_ODD,
+        half_period=math.pi,
+        text="math.sin(z)",
+        latex=r"\sin t",
+        graph=lambda o, z: o.sin(z),
+    ),
+    Activation(
+        "cloglog",
+        lambda t: -xp(t).expm1(-xp(t).exp(t)),
+        lambda t: xp(t).exp(t - xp(t).exp(t)),
+        relatives=("sigmoid", "erf"),
+        text="-math.expm1(-math.exp(min(z, 700.0)))",
+        latex=r"1 - e^{-e^t}",
+        graph=lambda o, z: 1.0 - o.exp(-o.exp(z)),
+    ),
 )
 _BY_NAME = {a.name: a for a in _ALL}
 
 
-def names() -> list[str]:
-    """Names of the activations."""
-    return list(_BY_NAME)
+def names(compared: bool = False) -> list[str]:
+    """Names of the activations, or of those that are compared by default."""
+    return [one.name for one in _ALL if one.compared or not compared]
 
 
 @lru_cache(maxsize=64)

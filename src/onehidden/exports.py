@@ -151,7 +151,7 @@ class Graph:
 
     def __getattr__(self, name: str) -> Any:
         """The operators that are one node, such as relu, exp, tanh, maximum and divide."""
-        operators = ("relu", "abs", "sign", "exp", "log", "tanh", "sigmoid")
+        operators = ("relu", "abs", "sign", "exp", "log", "tanh", "sigmoid", "sin")
         names = {one: one.capitalize() for one in operators}
         names |= {"maximum": "Max", "minimum": "Min", "divide": "Div"}
         if name not in names:
@@ -162,14 +162,23 @@ class Graph:
         """sign(z) (1 - erfc|z|), erfc by its Chebyshev series, exact to a few 1e-16."""
         size = self.abs(z)
         t = self.add("Div", 2.0, size + 2.0)
+        series = self._chebyshev(erfc_coefficients(), t)
+        return self.sign(z) * (1.0 - t * series * self.exp(-(size * size)))
+
+    def atan(self, z: Tensor) -> Tensor:
+        """From the arc of min(|z|, 1/|z|) by a Chebyshev series: ONNX Runtime has none in double."""
+        size = self.abs(z)
+        t = self.divide(self.minimum(size, 1.0), self.maximum(size, 1.0))
+        arc = t * self._chebyshev(atan_coefficients(), t * t)
+        return self.sign(z) * (0.25 * np.pi + self.sign(size - 1.0) * (0.25 * np.pi - arc))
+
+    def _chebyshev(self, coefficients: np.ndarray, t: Tensor) -> Tensor:
+        """A Chebyshev series in 2t - 1, by Clenshaw: b_j = 2s b_{j+1} - b_{j+2} + c_j, s b_1 - b_2 + c_0."""
         doubled = 4.0 * t - 2.0
-        coefficients = erfc_coefficients()
-        # Clenshaw: b_j = 2s b_{j+1} - b_{j+2} + c_j; the sum is s b_1 - b_2 + c_0.
         last, before = 0.0 * t + coefficients[-1], 0.0 * t
         for c in coefficients[-2:0:-1]:
             last, before = doubled * last - before + c, last
-        series = 0.5 * doubled * last - before + coefficients[0]
-        return self.sign(z) * (1.0 - t * series * self.exp(-(size * size)))
+        return 0.5 * doubled * last - before + coefficients[0]
 
 
 @dataclass(frozen=True)
@@ -195,6 +204,12 @@ def erfc_coefficients(degree: int = 27) -> np.ndarray:
     s = np.cos(np.pi * (np.arange(64) + 0.5) / 64)
     t = 0.5 * (s + 1)
     return np.polynomial.chebyshev.chebfit(s, erfcx(2 / t - 2) / t, degree)
+
+
+def atan_coefficients(degree: int = 21) -> np.ndarray:
+    """Chebyshev coefficients, in 2t - 1, of atan(z) / z with t = z^2 <= 1."""
+    z = np.sqrt((np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1)) + 1) / 2)
+    return np.polynomial.chebyshev.chebfit(2 * z**2 - 1, np.arctan(z) / z, degree)
 
 
 def to_torch(net: OneHiddenNet) -> Any:

@@ -85,8 +85,11 @@ def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLi
     if found.n_inputs != truth.n_inputs:
         raise ValueError(f"rows of different length: found {found.n_inputs}, true {truth.n_inputs}")
     ramp = not g.sign_free and g.reversal is not None and g.reversal.degree == 1
-    if ramp and (found.has_linear or truth.has_linear):  # orientation is a convention then
-        found, truth = found.canonical(beside=True), truth.canonical(beside=True)
+    by_convention = ramp and (found.has_linear or truth.has_linear)  # which side a unit has
+    if by_convention or g.multiplicative or g.half_period:
+        found, truth = (
+            one.canonical(beside=True if by_convention else None, ordered=False) for one in (found, truth)
+        )
     A, b, w, c = ours = _parts(found)
     A0, b0, w0, c0 = theirs = _parts(truth)
     parity, shift = -1, 0.0

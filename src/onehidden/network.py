@@ -173,19 +173,22 @@ class OneHiddenNet:
         found = self.activation(X @ self.weights.T + self.bias) @ self.output + self.intercept
         return found + X @ self.linear if self.has_linear else found
 
-    def canonical(self, beside: bool | None = None) -> OneHiddenNet:
+    def canonical(self, beside: bool | None = None, *, ordered: bool = True) -> OneHiddenNet:
         """The representative of this function's symmetry class: unit rows, fixed signs, sorted units.
 
         Rows have unit norm where g is homogeneous. Where reversing a unit changes only w and c (odd, even,
         sigmoid), the sign makes w positive (of several outputs the largest), or for even g the largest
         weight. With a linear part, the orientation of units such as ReLU, leaky ReLU, softplus and GELU is
         a convention, relu(t) = t + relu(-t): a combination of the weights of each unit with fixed
-        coefficients (``facing``) is positive, and the linear part takes the difference.
+        coefficients (``facing``) is positive, and the linear part takes the difference. A bias of exp is a
+        factor of w; one of sin lies within a quarter of its period.
 
         Parameters
         ----------
         beside : bool, optional
             Whether a linear part is free; by default whether there is one.
+        ordered : bool
+            Whether units are sorted.
 
         Returns
         -------
@@ -198,9 +201,11 @@ class OneHiddenNet:
             norm = np.linalg.norm(A, axis=1)
             scale = np.where(norm > 0, norm, 1.0)
             A, b, w = A / scale[:, None], b / scale, (w.T * scale**g.homogeneity).T
+        if g.multiplicative:
+            b, w = np.zeros_like(b), (w.T * np.exp(b)).T
         reversal, linear = g.reversal, self.has_linear if beside is None else beside
         if reversal is not None and (g.sign_free or (linear and reversal.degree == 1)):
-            by = w.reshape(len(w), -1) if reversal.parity < 0 else A
+            by = w.reshape(len(w), -1) if reversal.parity < 0 and not g.half_period else A
             largest = by[np.arange(len(A)), np.argmax(np.abs(by), axis=1)]
             turn = (largest if g.sign_free else facing(A)) < 0
             # g(t) = parity g(-t) + p_0 - p_1 t, from g(-s) = parity g(s) + p_0 + p_1 s at s = -t
@@ -209,8 +214,11 @@ class OneHiddenNet:
             c = c + (level - slope * b[turn]) @ w[turn]
             sign = np.where(turn, -1.0, 1.0)
             A, b, w = A * sign[:, None], b * sign, np.where(turn, reversal.parity * w.T, w.T).T
+        if g.half_period:
+            turns = np.round(b / g.half_period)
+            b, w = b - turns * g.half_period, np.where(turns % 2, -w.T, w.T).T
         keys = np.round(np.column_stack([w, A, b]), 9) + 0.0
-        order = np.lexsort(keys.T[::-1])[::-1]
+        order = np.lexsort(keys.T[::-1])[::-1] if ordered else np.arange(len(w))
         return OneHiddenNet(A[order], w[order], b[order], c, g, v)
 
     def save(self, path: str | Path) -> None:

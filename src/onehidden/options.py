@@ -185,7 +185,7 @@ class Options:
         _check_start(self.start)
         _check_score(self.score)
         if self.activation != "auto":
-            _ = self.g
+            object.__setattr__(self, "bias", self.bias and not self.g.multiplicative)
 
     @classmethod
     def from_arguments(cls, given: Mapping[str, Any]) -> Options:
@@ -201,7 +201,9 @@ class Options:
         """The activation; the first one compared where it is to be chosen."""
         from onehidden import activations
 
-        return activations.get(activations.names()[0] if self.activation == "auto" else self.activation)
+        return activations.get(
+            activations.names(compared=True)[0] if self.activation == "auto" else self.activation
+        )
 
     @property
     def start_name(self) -> str:

@@ -36,14 +36,17 @@ def test_derivative_matches_automatic_differentiation(name):
     np.testing.assert_allclose(g.derivative(POINTS), expected, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("name", ALL)
+REVERSIBLE = [name for name in ALL if activations.get(name).reversal]
+
+
+@pytest.mark.parametrize("name", REVERSIBLE)
 def test_reversal_identity_holds(name):
     g = activations.get(name)
     polynomial = np.polynomial.Polynomial(g.reversal.polynomial or (0.0,))
     np.testing.assert_allclose(g(-POINTS), g.reversal.parity * g(POINTS) + polynomial(POINTS), atol=1e-11)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", REVERSIBLE)
 def test_symmetrised_has_exact_parity(name):
     g = activations.get(name)
     with double():
@@ -144,3 +147,31 @@ def test_a_sum_of_exponentials_is_recovered_with_its_rates():
     r = oh.recover(t, y, 3, activation=jnp.exp, bias=False, intercept=False)
     assert r.status == "exact"
     np.testing.assert_allclose(np.sort(r.network.weights[:, 0]), [-5, -3, -1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in activations.names(compared=True)])
+def test_units_of_an_activation_by_name_are_recovered_and_kept(name, tmp_path):
+    rng = np.random.default_rng(5)
+    A, b, w = rng.standard_normal((2, 2)), 0.5 * rng.standard_normal(2), np.array([1.5, -2.0])
+    truth = oh.OneHiddenNet(A, w, b, 0.3, name)
+    X = rng.standard_normal((120, 2))
+    r = oh.recover(X, truth.predict(X), 2, activation=name)
+    assert r.status == "exact"
+    found = oh.match(r.network, truth)
+    assert max(found.max_error, found.bias_error, found.output_error) < 1e-9
+    r.network.save(tmp_path / "net")
+    assert oh.OneHiddenNet.load(tmp_path / "net") == r.network
+
+
+def test_symmetries_of_their_own_have_one_canonical_form():
+    """exp(a x + b) w has one number too many; sin has a period."""
+    exp = oh.OneHiddenNet([[1.0], [2.0]], [1.0, 3.0], [0.5, 0.0], activation="exp").canonical()
+    np.testing.assert_allclose(exp.output, [3.0, np.exp(0.5)])
+    assert not exp.bias.any()
+    one = oh.OneHiddenNet([[1.0]], [2.0], [0.25], activation="sin")
+    for turns in (1, 2, -3):
+        same = oh.OneHiddenNet([[1.0]], [2.0 * (-1) ** turns], [0.25 + turns * pi], activation="sin")
+        assert oh.match(same, one).bias_error < 1e-12
+        np.testing.assert_allclose(same.canonical().output, one.canonical().output)
+    away = oh.OneHiddenNet([[1.0]], [2.0], [0.25 + pi], activation="sin")
+    assert oh.match(away, one).output_error > 1

@@ -395,7 +395,7 @@ def compare_activations(certificate: Certificate, problem: Problem, run: Run) ->
     if not refit_worth_its_time(problem):
         reason = "other activations were not fitted: each would take as long as the answer itself"
         return certificate.with_comparisons([not_evaluated(name, 0.0, reason)])
-    every = [name for name in activations.names() if not activations.get(name).polynomial]
+    every = [name for name in activations.names(compared=True) if not activations.get(name).polynomial]
     names = every if problem.k == 1 else g.relatives  # one unit is easily taken for another
     if not names:
         reason = f"no relatives of {g.name} are known that noise could hide behind it"

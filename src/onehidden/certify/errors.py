@@ -123,7 +123,7 @@ class KinkScatter(Summed):
         weights, output, bias, _, _ = form.unpack(self._theta)
         inputs = np.column_stack([Z, np.ones(len(Z))])[:, : self._index.shape[1]]
         t = Z @ weights.T + bias
-        jump = float(np.diff(form.slope(np.array([-1.0, 1.0])))[0])
+        jump = float(np.diff(form.slope(np.array([-1e-9, 1e-9])))[0])
         moved = weighed(root, np.broadcast_to(jump * output, (len(Z), *output.shape)).swapaxes(1, -1))
         if self._variance is None:
             left = weighed(root, form.predict(self._theta, Z) - y)

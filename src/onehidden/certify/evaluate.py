@@ -414,7 +414,7 @@ def _lattice_checks(local: LocalFit, most_parameters: int = 1000) -> list[Check]
     For more than ``most_parameters`` only where whole rows stand at least twice on average.
     """
     rows, form = local.problem.rows, local.problem.form
-    if not isinstance(rows, Samples) or not form.activation.kinked:
+    if not isinstance(rows, Samples) or not (form.activation.kinked and form.activation.homogeneity):
         return []
     parts = [rows.X.T, *([column] for column in rows.X.T if form.size <= most_parameters)]
     if all(different(columns) > len(rows) / 2 for columns in parts):

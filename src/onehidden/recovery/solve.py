@@ -123,7 +123,7 @@ def choose_activation(
 
 def rivals(intercept: bool) -> list[str]:
     """Names to try: polynomials hide their units, and with an intercept sigmoid is tanh in other words."""
-    named = [name for name in activations.names() if not activations.get(name).polynomial]
+    named = [name for name in activations.names(compared=True) if not activations.get(name).polynomial]
     return [name for name in named if not (intercept and name == "sigmoid")]
 
 

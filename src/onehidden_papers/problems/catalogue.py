@@ -193,7 +193,7 @@ STRUCTURES = {
 }  # fmt: skip
 
 
-_ACTIVATIONS = {name.replace("_", "-"): name for name in activations.names()}
+_ACTIVATIONS = {name.replace("_", "-"): name for name in activations.names(compared=True)}
 _LAW_NAME = re.compile(
     rf"(?P<law>{'|'.join(LAWS)})-(?P<g>{'|'.join(_ACTIVATIONS)})-(?P<structure>{'|'.join(STRUCTURES)})"
     r"(?:-(?P<d>[1-9]\d*)x(?P<k>[1-9]\d*))?"
