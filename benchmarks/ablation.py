@@ -26,8 +26,7 @@ import numpy as np
 
 import onehidden as oh
 from benchmarks._table import Table
-from onehidden.fit.final import Optimum, optimise
-from onehidden.fit.problem import Problem
+from onehidden.fit.problem import Optimum, Problem, optimise
 from onehidden.machine import in_double
 from onehidden.options import Options
 from onehidden.recovery.search import PARTS, Parts, Step, finish, relinearised, reoriented, search

@@ -18,9 +18,9 @@ import numpy as np
 import onehidden as oh
 from benchmarks import _aims, _peers, _pool, _truth
 from benchmarks._table import Table
-from onehidden.fit.final import descend
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
+from onehidden.fit.problem import descend
 from onehidden.run import Run, stream
 from onehidden.solvers import LevenbergMarquardt
 

@@ -20,8 +20,7 @@ from onehidden.certify.certificate import Certificate
 from onehidden.certify.evaluate import certify
 from onehidden.certify.local_fit import local_fit
 from onehidden.families import Family
-from onehidden.fit.final import optimise
-from onehidden.fit.problem import Problem
+from onehidden.fit.problem import Problem, optimise
 from onehidden.machine import in_double
 from onehidden.options import Options
 from onehidden.recovery.solve import measured_on, problem_of, record

@@ -19,7 +19,7 @@ from benchmarks._table import Table
 from onehidden.certify.evaluate import certify
 from onehidden.certify.groups import GroupedCovariance
 from onehidden.certify.widths import compare_larger
-from onehidden.fit.final import optimise
+from onehidden.fit.problem import optimise
 from onehidden.fit.samples import Samples
 from onehidden.machine import double
 from onehidden.options import Options

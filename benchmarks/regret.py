@@ -21,7 +21,7 @@ import onehidden as oh
 from benchmarks import _pool
 from benchmarks._table import Table
 from benchmarks.ablation import REGIMES, Regime, posed
-from onehidden.fit.final import optimise
+from onehidden.fit.problem import optimise
 from onehidden.machine import double
 from onehidden.run import Run
 

@@ -38,8 +38,7 @@ from benchmarks._table import Table
 from onehidden.certify.alternatives import differing_units
 from onehidden.certify.local_fit import Tangent
 from onehidden.certify.noise_model import OwnLikelihood, log_likelihood
-from onehidden.fit.final import Optimum, linear_network, optimise
-from onehidden.fit.problem import Problem
+from onehidden.fit.problem import Optimum, Problem, linear_network, optimise
 from onehidden.machine import in_double
 from onehidden.options import Options
 from onehidden.recovery.search import finish

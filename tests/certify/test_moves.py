@@ -7,7 +7,7 @@ from helpers import teacher
 
 import onehidden as oh
 from onehidden.certify.moves import Moves
-from onehidden.fit.final import optimise
+from onehidden.fit.problem import optimise
 from onehidden.fit.samples import Samples
 from onehidden.machine import double
 from onehidden.options import Options

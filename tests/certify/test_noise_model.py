@@ -8,7 +8,7 @@ from scipy.stats import norm, t
 from onehidden.certify.alternatives import compare_minima
 from onehidden.certify.evaluate import certify
 from onehidden.certify.noise_model import OwnLikelihood, log_likelihood
-from onehidden.fit.final import optimise
+from onehidden.fit.problem import optimise
 from onehidden.machine import double
 from onehidden.network import OneHiddenNet
 from onehidden.options import Options

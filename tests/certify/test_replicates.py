@@ -7,7 +7,7 @@ from scipy.stats import f as f_law
 import onehidden as oh
 from onehidden.certify.local_fit import local_fit
 from onehidden.certify.replicates import _by_chance, lack_of_fit, levels_of
-from onehidden.fit.final import optimise
+from onehidden.fit.problem import optimise
 from onehidden.fit.samples import Samples
 from onehidden.machine import double
 from onehidden.options import Options

@@ -11,10 +11,9 @@ import pytest
 
 from onehidden import OneHiddenNet, activations, families
 from onehidden.certify.errors import covariance_in_x, standard_errors
-from onehidden.fit.final import linear_network
 from onehidden.fit.least_squares import FisherScoring, InMemoryLeastSquares, NormalEquations
 from onehidden.fit.parametrisation import Parametrisation, residuals, residuals_and_jacobian, roots
-from onehidden.fit.problem import Problem
+from onehidden.fit.problem import Problem, linear_network
 from onehidden.fit.samples import Samples
 from onehidden.machine import double
 from onehidden.run import stream

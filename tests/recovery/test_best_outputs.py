@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import PoissonRegressor
 
 import onehidden as oh
-from onehidden.fit.final import with_best_outputs
+from onehidden.fit.problem import with_best_outputs
 from onehidden.machine import double
 from onehidden.options import Options
 from onehidden.recovery.solve import problem_of

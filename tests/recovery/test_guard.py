@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor
 import onehidden as oh
 from onehidden import families
 from onehidden.families import Softmax
-from onehidden.fit.final import optimise
+from onehidden.fit.problem import optimise
 from onehidden.machine import in_double
 from onehidden.options import Options
 from onehidden.recovery.guard import LeftOut, without_each_row

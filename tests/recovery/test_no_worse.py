@@ -5,7 +5,7 @@ import pytest
 from helpers import teacher
 
 import onehidden as oh
-from onehidden.fit.final import Optimum, linear_network
+from onehidden.fit.problem import Optimum, linear_network
 from onehidden.machine import in_double
 from onehidden.options import Options
 from onehidden.recovery.line import no_worse_than_linear, with_linear_units

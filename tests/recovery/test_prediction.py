@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import onehidden as oh
-from onehidden.fit.final import optimise
+from onehidden.fit.problem import optimise
 from onehidden.machine import in_double
 from onehidden.network import facing
 from onehidden.options import Options

@@ -10,7 +10,7 @@ from onehidden.certify.certificate import certificate_of
 from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.units import Cause
 from onehidden.checks import About, at_least
-from onehidden.fit.final import Optimum
+from onehidden.fit.problem import Optimum
 from onehidden.options import Options
 from onehidden.recovery.search import Parts, search
 from onehidden.run import Run

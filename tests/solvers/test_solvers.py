@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from onehidden import activations
-from onehidden.fit.final import descend
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation, residuals, residuals_and_jacobian
+from onehidden.fit.problem import descend
 from onehidden.machine import double
 from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt, Status

@@ -21,9 +21,8 @@ from onehidden.certify.noise_model import OwnLikelihood
 from onehidden.certify.units import Cause, named
 from onehidden.certify.widths import compare_larger, compare_smaller, score_test_cost
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
-from onehidden.fit.final import TO_COMPARE, Optimum, optimise
 from onehidden.fit.parametrisation import roots, weighed
-from onehidden.fit.problem import Problem
+from onehidden.fit.problem import TO_COMPARE, Optimum, Problem, optimise
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run

@@ -22,9 +22,8 @@ from onehidden.activations import Activation
 from onehidden.certify import levels
 from onehidden.certify.local_fit import LocalFit
 from onehidden.certify.subset_sums import zero_subset_sums
-from onehidden.fit.final import descend
 from onehidden.fit.parametrisation import Parametrisation
-from onehidden.fit.problem import Problem
+from onehidden.fit.problem import Problem, descend
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt

@@ -21,10 +21,9 @@ from onehidden.certify.groups import (
     residual_correlation,
     sums_by_group,
 )
-from onehidden.fit.final import linear_network
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
-from onehidden.fit.problem import Problem
+from onehidden.fit.problem import Problem, linear_network
 from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet
 

@@ -22,9 +22,8 @@ from onehidden.certify.local_fit import LocalFit
 from onehidden.checks import About, Check, at_least, not_evaluated
 from onehidden.families import Bernoulli, Family
 from onehidden.families.shares import FlippedLabels
-from onehidden.fit.final import TO_COMPARE, Optimum, optimise
 from onehidden.fit.parametrisation import jacobian_pieces, roots
-from onehidden.fit.problem import Problem
+from onehidden.fit.problem import TO_COMPARE, Optimum, Problem, optimise
 from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run

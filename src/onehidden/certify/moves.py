@@ -15,9 +15,8 @@ from itertools import combinations, islice
 import numpy as np
 from jaxtyping import Float
 
-from onehidden.fit.final import Optimum, optimise
 from onehidden.fit.parametrisation import Parametrisation
-from onehidden.fit.problem import Problem
+from onehidden.fit.problem import Optimum, Problem, optimise
 from onehidden.machine import NOMINAL
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run

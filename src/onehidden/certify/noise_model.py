@@ -21,9 +21,8 @@ from onehidden.certify import levels
 from onehidden.certify.groups import independent_rows, residual_correlation
 from onehidden.certify.local_fit import Tangent, linear_fit
 from onehidden.families import Bernoulli
-from onehidden.fit.final import linear_network
 from onehidden.fit.least_squares import InMemoryLeastSquares
-from onehidden.fit.problem import Problem
+from onehidden.fit.problem import Problem, linear_network
 from onehidden.network import OneHiddenNet
 
 

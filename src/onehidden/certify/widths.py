@@ -14,10 +14,9 @@ from onehidden.certify.noise_model import OwnLikelihood
 from onehidden.certify.score_test import ScoreTest, score_test, score_test_work
 from onehidden.certify.units import Cause, Undetermined
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
-from onehidden.fit.final import TO_COMPARE, linear_network, optimise
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import roots, weighed
-from onehidden.fit.problem import Problem
+from onehidden.fit.problem import TO_COMPARE, Problem, linear_network, optimise
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, search_form

@@ -15,8 +15,8 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from onehidden.fit.final import descend
 from onehidden.fit.least_squares import stacked_triangle
+from onehidden.fit.problem import descend
 from onehidden.oracle.answers import finite
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.domain import Outputs, Points

@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from onehidden.families import Family
-from onehidden.fit.final import Optimum, linear_network, optimise
-from onehidden.fit.problem import Problem
+from onehidden.fit.problem import Optimum, Problem, linear_network, optimise
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 

@@ -18,8 +18,7 @@ from onehidden.certify.equivalent import other_orientations
 from onehidden.certify.evaluate import certificate_work, certify
 from onehidden.certify.widths import beyond_linear, score_test_cost
 from onehidden.checks import About
-from onehidden.fit.final import Optimum, optimise, searched, with_best_outputs
-from onehidden.fit.problem import Problem
+from onehidden.fit.problem import Optimum, Problem, optimise, searched, with_best_outputs
 from onehidden.network import OneHiddenNet
 from onehidden.options import Options
 from onehidden.recovery.line import no_worse_than_linear

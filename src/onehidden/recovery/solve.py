@@ -21,9 +21,8 @@ from onehidden.certify.certificate import Alternative, AlternativeKind, Certific
 from onehidden.certify.units import Cause
 from onehidden.checks import About, at_least, not_evaluated
 from onehidden.families import Family, NegativeBinomial
-from onehidden.fit.final import TO_COMPARE, linear_network, optimise, searched
 from onehidden.fit.parametrisation import roots, weighed
-from onehidden.fit.problem import Problem
+from onehidden.fit.problem import TO_COMPARE, Problem, linear_network, optimise, searched
 from onehidden.fit.samples import Rows, Samples
 from onehidden.network import OneHiddenNet
 from onehidden.options import Options

@@ -33,10 +33,9 @@ from onehidden.data.survey import (
     with_rare_rows,
 )
 from onehidden.fit.coordinates import Coordinates, from_moments, is_constant, must_be_moderate
-from onehidden.fit.final import optimise
 from onehidden.fit.least_squares import NormalEquations, Triangle
 from onehidden.fit.parametrisation import Parametrisation
-from onehidden.fit.problem import Problem
+from onehidden.fit.problem import Problem, optimise
 from onehidden.fit.rounding import Rounding, rounding_of
 from onehidden.fit.samples import A, least_precise
 from onehidden.options import Options

@@ -2,7 +2,7 @@
 
 A problem with few thousand parameters offers ``normal_equations`` and ``triangle`` (``Dense``); one whose J'J
 is too large offers ``linearise`` with products J v and J' r (``MatrixFree``). ``damped_least_squares`` is one
-step of the latter. Callers with a clock and a journal use ``onehidden.fit.final.descend``.
+step of the latter. Callers with a clock and a journal use ``onehidden.fit.problem.descend``.
 """
 
 from onehidden.solvers.levenberg import LevenbergMarquardt, Solution, State, Status, solution

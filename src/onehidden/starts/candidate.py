@@ -9,10 +9,9 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from onehidden.fit.final import descend
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
-from onehidden.fit.problem import Problem
+from onehidden.fit.problem import Problem, descend
 from onehidden.machine import NOMINAL
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
