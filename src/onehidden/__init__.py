@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from onehidden.network import OneHiddenNet
     from onehidden.oracle import recover_oracle
     from onehidden.recovery import Recovery, load_recovery, recover
-    from onehidden.recovery.classifier import OneHiddenClassifier
     from onehidden.recovery.estimating import RecoveryWarning
-    from onehidden.recovery.estimator import OneHiddenRegressor
+    from onehidden.recovery.estimators import OneHiddenClassifier, OneHiddenRegressor
     from onehidden_papers import lab, objectives, problems
     from onehidden_papers import reproductions as papers
 
@@ -42,9 +41,9 @@ _HOME = {
     "Activation": "onehidden.activations",
     "Check": "onehidden.checks",
     "Match": "onehidden.matching",
-    "OneHiddenClassifier": "onehidden.recovery.classifier",
+    "OneHiddenClassifier": "onehidden.recovery.estimators",
     "OneHiddenNet": "onehidden.network",
-    "OneHiddenRegressor": "onehidden.recovery.estimator",
+    "OneHiddenRegressor": "onehidden.recovery.estimators",
     "Recovery": "onehidden.recovery",
     "RecoveryWarning": "onehidden.recovery.estimating",
     "load_recovery": "onehidden.recovery",

@@ -1,10 +1,10 @@
-"""What both scikit-learn estimators share: validation, seeds, the rows that count, and what stands in."""
+"""What both scikit-learn estimators share: validation, the rows that count, notes, and what stands in."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -12,21 +12,24 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from onehidden.certify.certificate import Status
 from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.replicates import different
 from onehidden.certify.units import Cause
 from onehidden.checks import About, at_least
-from onehidden.data.arrays import check_arrays, is_frame, is_text, varying
+from onehidden.data.arrays import check_arrays, is_frame, is_text, must_be_aligned, varying
 from onehidden.data.opening import must_be_numeric
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.rounding import DEPENDENT
 from onehidden.network import OneHiddenNet
 from onehidden.options import Options, estimator_name, of_estimator
 from onehidden.recovery.line import Affine, measures, ridge_line
 from onehidden.recovery.prediction import Prediction
 from onehidden.recovery.record import Recovery
+from onehidden.recovery.recover import recover_sample
+from onehidden.recovery.target import names_of
 
 # scikit-learn has no annotations, and a checker takes the defaults' types for those of X and y.
 validated: Callable[..., Any] = validate_data
@@ -69,12 +72,47 @@ def announce(text: str) -> None:
 class Estimating(BaseEstimator):
     """Parameters that are options of ``recover``."""
 
+    recovery_: Recovery | None
     notes_: tuple[str, ...]
 
-    def _note(self, sentences: list[str], quiet: bool) -> None:
-        """Keep what is to be known about a fit, and announce it unless ``quiet``."""
+    def _rows(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: object,
+        numbers: Callable[[np.ndarray], np.ndarray],
+        known: Mapping[str, object],
+        **how: Any,
+    ) -> WeightedSample:
+        """The rows of a fit; ``numbers`` makes the target of what was read, ``known`` belongs to the rows."""
+        must_be_aligned(X, y)
+        if y is None:
+            validated(self, X, y, dtype=np.float64)  # which refuses it
+        matrix, target = self._read(X, y, dtype=np.float64, ensure_min_samples=2, **how)
+        return canonical_rows(matrix, numbers(target), checked_weight(sample_weight, matrix)).of(known)
+
+    def _inputs(self, X: Any) -> np.ndarray:
+        """The rows to predict at."""
+        check_is_fitted(self)
+        return self._read(X, dtype=np.float64, reset=False)
+
+    def _keep(self, found: Recovery, X: Any, y: Any, **more: Any) -> None:
+        """Keep a recovery under the names that the inputs and the target have."""
+        names = [f"x{j}" for j in range(found.network.n_inputs)]
+        names = tuple(map(str, getattr(self, "feature_names_in_", names)))
+        named = {**found.options, **names_of(X, y)}
+        self.recovery_ = replace(found, feature_names=names, options=named, **more)
+        self.network_ = self.recovery_.network
+
+    def _note(self, trouble: list[str]) -> None:
+        """Keep what is to be known about a fit, and announce what was given up for it, or a doubt."""
+        found, sentences = self.recovery_, list(trouble)
+        if found is not None and not found.converged:
+            sentences.insert(0, f"the answer is {found.status}: {found.message}")
+            said = "" if found.prediction is None else found.prediction.message
+            sentences += [said] if said not in ("", found.message) else []
         self.notes_ = tuple(sentences)
-        if sentences and not quiet:
+        if sentences and (trouble or found is None or not no_finding(found)):
             announce("; ".join(sentences))
 
     def _read(self, X: Any, y: Any = None, **how: Any) -> Any:
@@ -102,10 +140,6 @@ class Estimating(BaseEstimator):
         if not isinstance(seed, (int, np.integer)):
             asked["seed"] = 0 if seed is None else check_random_state(seed).randint(2**31 - 1)
         return Options(**asked)
-
-    def _names(self, d: int) -> tuple[str, ...]:
-        """Names of the d inputs."""
-        return tuple(map(str, getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)])))
 
 
 # Parts of scikit-learn's sentences for which ``recover`` has one that says more.
@@ -166,19 +200,23 @@ class WeightedSample:
     X: np.ndarray
     y: np.ndarray
     weight: np.ndarray | None
+    n_given: int  # rows of the caller's table
     repeated: bool = False  # whether rows stand more than once
     place: np.ndarray | None = None  # numbers of the rows in the caller's table, where they were sorted
+    groups: np.ndarray | None = None
+    offset: np.ndarray | None = None
 
-    def of_rows(self, values: object, called: str, n: int) -> np.ndarray | None:
-        """What belongs to the n rows of the caller's table, for these rows."""
-        if values is None:
-            return None
-        found = np.asarray(values)
-        if found.shape != (n,):
-            raise ValueError(
-                f"{called} must have one entry for each of the {n} rows, got shape {found.shape}"
-            )
-        return found if self.place is None else found[self.place]
+    def of(self, known: Mapping[str, object]) -> WeightedSample:
+        """These rows with what belongs to the rows of the caller's table, by name."""
+        found = {name: np.asarray(values) for name, values in known.items() if values is not None}
+        n = self.n_given
+        for name, values in found.items():
+            if values.shape != (n,):
+                raise ValueError(
+                    f"{name} must have one entry for each of the {n} rows, got shape {values.shape}"
+                )
+        own = {name: values if self.place is None else values[self.place] for name, values in found.items()}
+        return replace(self, **own)
 
     @property
     def mean(self) -> Any:
@@ -196,7 +234,7 @@ def canonical_rows(
     weights.
     """
     if weight is None:
-        return WeightedSample(X, y, None, different(np.column_stack([X, y]).T) < len(y))
+        return WeightedSample(X, y, None, len(X), different(np.column_stack([X, y]).T) < len(y))
     d = X.shape[1]
     counted = np.flatnonzero(weight > 0)
     table, number = np.unique(np.column_stack([X, y])[counted], axis=0, return_inverse=True)
@@ -211,13 +249,13 @@ def canonical_rows(
     by_row, first = counted[np.argsort(number, kind="stable")], np.cumsum(copies) - copies
     place = by_row[first[rows] + np.minimum(copy, copies[rows] - 1)]
     inputs, target = np.ascontiguousarray(table[:, :d]), np.ascontiguousarray(table[:, d:])
-    return WeightedSample(inputs, target[:, 0] if y.ndim == 1 else target, weight, bool(repeated), place)
+    target = target[:, 0] if y.ndim == 1 else target
+    return WeightedSample(inputs, target, weight, len(X), bool(repeated), place)
 
 
 def fitted_estimator(record: Recovery) -> Any:
     """A regressor, or of labels a classifier, that predicts as a recovery does."""
-    from onehidden.recovery.classifier import OneHiddenClassifier
-    from onehidden.recovery.estimator import OneHiddenRegressor
+    from onehidden.recovery.estimators import OneHiddenClassifier, OneHiddenRegressor
 
     kind = OneHiddenClassifier if record.classes else OneHiddenRegressor
     names = kind._get_param_names()
@@ -246,19 +284,50 @@ def rank(X: np.ndarray) -> int:
     return int(np.sum(value >= DEPENDENT * value[-1]))
 
 
+def unit_of(
+    rows: WeightedSample, columns: np.ndarray, options: Options, outputs: int | None
+) -> Parametrisation:
+    """The free parameters of one unit of these columns."""
+    return replace(options, hidden=1).form(max(rank(rows.X[:, columns]), 1), outputs)
+
+
+def recovered_on(rows: WeightedSample, columns: np.ndarray, options: Options) -> Recovery:
+    """The recovery from some columns, stated on all."""
+    X, d = rows.X[:, columns], rows.X.shape[1]
+    found = recover_sample(X, rows.y, rows.weight, rows.place, options, rows.groups, rows.offset)
+    return with_all_columns(found, columns, d)
+
+
+def logistic_regression(rows: WeightedSample) -> Any:
+    """Ridge logistic regression on standardised columns; of one class that has rows its share."""
+    from sklearn.dummy import DummyClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    if len(np.unique(rows.y)) < 2:
+        return DummyClassifier().fit(rows.X, rows.y)
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    return model.fit(rows.X, rows.y, logisticregression__sample_weight=rows.weight)
+
+
 def plain_fit(rows: WeightedSample, columns: np.ndarray, reason: str) -> Recovery:
-    """The mean of y, or ridge regression where y and some column vary, as a network of one linear unit."""
-    if rows.y.ndim == 2:
-        return _plain_fit_of_several(rows, columns, reason)
-    d = rows.X.shape[1]
-    line, nothing, explained = Affine(np.zeros(d), float(rows.mean)), Affine(np.zeros(d), 0.0), 0.0
-    variance = float(np.average((rows.y - rows.mean) ** 2, weights=rows.weight))
-    if len(columns) and len(rows.y) > 2 and variance > 0:
+    """The mean of y, or ridge regression where y and some column vary, beside a unit that adds nothing."""
+    d, shape = rows.X.shape[1], rows.y.shape[1:]
+    line, nothing, explained = (
+        Affine(np.zeros((d, *shape)), rows.mean),
+        Affine(np.zeros((d, *shape)), 0.0),
+        0.0,
+    )
+    variance = np.average((rows.y - rows.mean) ** 2, axis=0, weights=rows.weight)
+    whole = np.where(variance > 0, variance, np.nan)
+    if len(columns) and len(rows.y) > 2 and np.any(variance > 0):
         short, outside = ridge_line(rows.X[:, columns], rows.y, rows.weight)
         line = short.on(columns, d)
-        explained = 1 - float(np.average(outside**2, weights=rows.weight)) / variance
-    net = OneHiddenNet(line.slope[None], [1.0], intercept=line.level, activation="linear")
-    loss = float(np.average((rows.y - line(rows.X)) ** 2, weights=rows.weight))
+        explained = float(np.nanmean(1 - np.average(outside**2, axis=0, weights=rows.weight) / whole))
+    net = OneHiddenNet(np.eye(d)[:1], np.zeros((1, *shape)), None, line.level, "linear", line.slope)
+    missed = np.average((rows.y - line(rows.X)) ** 2, axis=0, weights=rows.weight)
+    loss = float(np.mean(missed))
     check = at_least("samples per parameter", len(rows.y) / (d + 2), 4.0, reason, About.DATA)
     check = replace(check, passed=False)  # whatever the reason, no hidden unit was searched for
     return Recovery(
@@ -266,23 +335,9 @@ def plain_fit(rows: WeightedSample, columns: np.ndarray, reason: str) -> Recover
         seconds=0.0, checks=[check], standard_errors=ParameterRecord.unknown(net), trace=[],
         curvature=np.zeros(0), signal={}, origin="plain fit", n_samples=len(rows.y),
         feature_names=tuple(f"x{j}" for j in range(d)), options={}, versions={},
-        r_squared=1 - loss / variance if variance > 0 else float("nan"),
+        r_squared=float(np.mean(1 - missed / whole)),
         prediction=Prediction(0.0, line, nothing, (), 0.0, 0.0, explained, explained, reason),
         **measures(rows.X, rows.y, rows.weight),
-    )  # fmt: skip
-
-
-def _plain_fit_of_several(rows: WeightedSample, columns: np.ndarray, reason: str) -> Recovery:
-    """The same, output by output, as the linear part of a network whose unit adds nothing."""
-    each = [plain_fit(replace(rows, y=y), columns, reason) for y in rows.y.T]
-    slope = np.column_stack([one.network.weights[0] for one in each])
-    level = np.array([one.network.intercept for one in each])
-    nothing = np.zeros((1, len(each)))
-    net = OneHiddenNet(np.eye(len(slope))[:1], nothing, None, level, "linear", slope)
-    loss, explained = (float(np.mean([getattr(one, name) for one in each])) for name in ("loss", "r_squared"))
-    return replace(
-        each[0], network=net, loss=loss, noise_variance=loss, standard_errors=ParameterRecord.unknown(net),
-        r_squared=explained, prediction=None, **measures(rows.X, rows.y, rows.weight),
     )  # fmt: skip
 
 

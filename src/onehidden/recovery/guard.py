@@ -112,14 +112,9 @@ class LeftOut:
             self.line, self.line_outside = penalised_line(
                 samples.X, samples.y, samples.weight, self.problem.offsets, self.family, self.fold
             )
-        elif self.problem.form.outputs is None:
-            self.line, missed = ridge_line(samples.X, samples.y, samples.weight)
-            self.line_outside = samples.y - missed
         else:
-            each = [ridge_line(samples.X, y, samples.row_weight) for y in samples.y.T]
-            slope = np.array([one.slope for one, _ in each]).T
-            self.line = Affine(slope, np.array([one.level for one, _ in each]))
-            self.line_outside = samples.y - np.array([missed for _, missed in each]).T
+            self.line, missed = ridge_line(samples.X, samples.y, samples.row_weight)
+            self.line_outside = samples.y - missed
 
     @property
     def family(self) -> Family:

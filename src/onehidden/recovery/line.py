@@ -54,13 +54,18 @@ def least_squares(
 
 
 def ridge_line(
-    X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"], weight: Float[np.ndarray, " n"] | None = None
-) -> tuple[Affine, Float[np.ndarray, " n"]]:
+    X: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n ..."], weight: Float[np.ndarray, " n"] | None = None
+) -> tuple[Affine, Float[np.ndarray, "n ..."]]:
     """Minimise sum_i v_i (y_i - <s, z_i> - c)² + strength |s|² over standardised columns z, with weights v.
 
-    The strength is the one whose errors on rows left out, r_i / (1 - h_i) with h the leverage, are least. The
-    second result is y less the prediction of the line that was fitted without that row.
+    The strength is the one whose errors on rows left out, r_i / (1 - h_i) with h the leverage, are least; of
+    several outputs each has its own. The second result is y less the prediction of the line that was fitted
+    without that row.
     """
+    if y.ndim == 2:
+        lines, missed = zip(*(ridge_line(X, one, weight) for one in y.T), strict=True)
+        slope = np.column_stack([one.slope for one in lines])
+        return Affine(slope, np.array([one.level for one in lines])), np.column_stack(missed)
     v = np.ones(len(y)) if weight is None else weight
     centre, middle = np.average(X, axis=0, weights=v), float(np.average(y, weights=v))
     spread = np.sqrt(np.average((X - centre) ** 2, axis=0, weights=v))

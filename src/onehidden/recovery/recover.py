@@ -94,11 +94,6 @@ def recover(
     Recovery
         The network in canonical form with status, checks, standard errors and trace.
 
-    Raises
-    ------
-    ValueError
-        One sentence, where the samples or the options cannot be used.
-
     Examples
     --------
     >>> import numpy as np
@@ -112,26 +107,24 @@ def recover(
     True
     """
     options = Options.from_arguments(locals())
-    run = Run(options.seed, options.max_seconds, options.progress)
     of_rows = {"sample_weight": sample_weight, "offset": offset, "trials": trials, "groups": groups}
     call = given(X, y, target, of_rows, {"nulls": nulls, "drop": drop, "one_hot": one_hot})
-    found = _of_call(call, options, run, client, checkpoint)
+    found = _of_call(call, options, client, checkpoint)
     return replace(found, options={**found.options, **call.names}) if call.names else found
 
 
-def _of_call(call: Given, options: Options, run: Run, client: object, checkpoint: object) -> Recovery:
+def _of_call(call: Given, options: Options, client: object, checkpoint: object) -> Recovery:
     """The recovery from a stream or from rows in memory."""
-    X, y, of_rows = call.X, call.y, call.of_rows
-    sample_weight, offset, trials, groups = (
-        of_rows[role] for role in ("sample_weight", "offset", "trials", "groups")
-    )
+    run = Run(options.seed, options.max_seconds, options.progress)
+    X, known = call.X, call.of_rows
     if isinstance(X, data.Source):
         options.check_inputs(X.n_inputs)
-        if groups is not None:
+        if known["groups"] is not None:
             raise ValueError(
                 "groups are of rows in memory: read the table whole, with data.open(…, stream=False)"
             )
-        if offset is not None or trials is not None or options.family not in (None, "gaussian"):
+        others = known["offset"] is not None or known["trials"] is not None
+        if others or options.family not in (None, "gaussian"):
             raise ValueError(
                 "a streamed source is fitted with normal noise: read the table whole (stream=False) for a "
                 "family, an offset or trials"
@@ -140,10 +133,10 @@ def _of_call(call: Given, options: Options, run: Run, client: object, checkpoint
             raise ValueError(
                 "random_intercept is of rows in memory: read the table whole, with data.open(…, stream=False)"
             )
-        return recover_source(X, y, sample_weight, options, run, client, checkpoint)
+        return recover_source(X, call.y, known["sample_weight"], options, run, client, checkpoint)
     if client is not None:
         raise ValueError("a client reads a streamed source: open the data with data.open(…, stream=True)")
-    target = read_target(X, y, sample_weight, options.family, options.link, offset, trials, groups)
+    target = read_target(X, call.y, family=options.family, link=options.link, **known)
     return recovered(target, options, run, checkpoint)
 
 
