@@ -216,8 +216,10 @@ def on_accelerator() -> bool:
     return jax.default_backend() != "cpu"
 
 
-def memory(unknown: int = 8 << 30) -> int:
-    """Bytes that JAX may use of its device, ``unknown`` where the device does not tell."""
+def accelerator_memory(unknown: int = 8 << 30) -> int:
+    """Bytes that JAX may use of an accelerator, ``unknown`` where it does not tell; 0 where there is none."""
+    if not on_accelerator():
+        return 0
     return (jax.devices()[0].memory_stats() or {}).get("bytes_limit", unknown)
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from onehidden import activations
 from onehidden.activations import Activation
 from onehidden.laws.base import Score
-from onehidden.moments.passes import Weight, checked_weight, rooted, weighted_mean
+from onehidden.moments.weights import Weight, checked_weight, rooted, weighted_mean
 from onehidden.network import OneHiddenNet
 
 

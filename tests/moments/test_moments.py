@@ -11,7 +11,7 @@ import pytest
 from onehidden import activations, laws
 from onehidden.machine import double, sent
 from onehidden.moments import score_moments
-from onehidden.moments.passes import MomentPass, rows_at_a_time
+from onehidden.moments.passes import ControlPass, MomentPass, frame_of, rows_at_a_time
 from onehidden.moments.products import ProductSums, multiplicities, places, sorted_indices, unpack
 
 
@@ -126,29 +126,24 @@ def test_rough_sums_on_a_device_keep_four_digits_whatever_the_scale():
         np.testing.assert_allclose(device.result(), host.result(), rtol=1e-4)
 
 
-def test_rows_on_an_accelerator_are_many_but_bounded(monkeypatch):
-    assert rows_at_a_time(50) == 4096
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    monkeypatch.setattr("onehidden.moments.passes.memory", lambda: 100 << 30)
-    assert rows_at_a_time(50) == 262_144
-    monkeypatch.setattr("onehidden.moments.passes.memory", lambda: 40 << 30)
-    assert 2 << 30 < 24 * rows_at_a_time(200) * 200 * 201 // 2 <= 4 << 30
+def test_rows_on_an_accelerator_are_many_but_bounded():
+    assert rows_at_a_time(50, 0) == 4096
+    assert rows_at_a_time(50, 100 << 30) == 262_144
+    assert 2 << 30 < 24 * rows_at_a_time(200, 40 << 30) * 200 * 201 // 2 <= 4 << 30
 
 
-def test_moments_on_an_accelerator_are_those_on_the_host(monkeypatch):
+def test_moments_on_an_accelerator_are_those_on_the_host():
     """Where JAX has another device everything from the coordinates on is JAX arrays; here on the CPU."""
     X, y = sample(3000, 11, 5)
-    law = laws.Gaussian(X.mean(axis=0), np.cov(X.T))
-    host = score_moments(X, y + X[:, 0] ** 2, law, batch_size=1000)
-    seen = []
-    add = ProductSums.update
-    monkeypatch.setattr(
-        ProductSums, "update", lambda self, w, s: (seen.append(type(s[0])), add(self, w, s))[1]
+    law, y = laws.Gaussian(X.mean(axis=0), np.cov(X.T)), y + X[:, 0] ** 2
+    host, device = (
+        MomentPass(law, control=ControlPass(law, accelerator=size).update((X, y)).result(), accelerator=size)
+        .update((X, y))
+        .result()
+        for size in (0, 8 << 30)
     )
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    device = score_moments(X, y + X[:, 0] ** 2, law, batch_size=1000)
-    assert seen
-    assert all(issubclass(kind, jax.Array) for kind in seen)
+    with double():
+        assert isinstance(frame_of(law, None, 8 << 30).coordinates(X), jax.Array)
     for m in (1, 2, 3, 4):
         np.testing.assert_allclose(device[m], host[m], atol=1e-13 * np.abs(host[m]).max())
         np.testing.assert_allclose(device.standard_error(m), host.standard_error(m), rtol=1e-4)

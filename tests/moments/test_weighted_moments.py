@@ -10,7 +10,7 @@ from onehidden import laws
 from onehidden.data import open as open_data
 from onehidden.moments import MomentPass, score_moments
 from onehidden.moments.components import component_moments
-from onehidden.moments.in_subspace import Design, contracted_fourth, cross, features, moment
+from onehidden.moments.in_subspace import Design, cross, features, moment
 from onehidden.moments.passes import ControlPass
 
 D, K, N = 5, 3, 600
@@ -48,14 +48,6 @@ def test_whole_weights_are_repeated_rows_in_a_subspace(data, law, order):
         assert_same(
             cross(X, y, V, order, law, w * 7.0), cross(XX, yy, V, order, law), cross(X, y, V, order, law)
         )
-    if order == 4:
-        for a, b, c in zip(
-            contracted_fourth(X, y, V, 2, 0, law, w * 7.0),
-            contracted_fourth(XX, yy, V, 2, 0, law),
-            contracted_fourth(X, y, V, 2, 0, law),
-            strict=True,
-        ):
-            assert_same(a.tensor, b.tensor, c.tensor)
 
 
 @pytest.mark.parametrize("control", [-1, 1, 2])

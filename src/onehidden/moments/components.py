@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden.laws import Gaussian, GaussianMixture
-from onehidden.moments.passes import ControlPass, MomentPass, ScoreMoments, Weight, effective_rows
+from onehidden.moments.passes import ControlPass, MomentPass, ScoreMoments
+from onehidden.moments.weights import Weight, effective_rows
 from onehidden.run import stream
 from onehidden.scores import MixtureScore
 

@@ -17,10 +17,9 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden.laws.base import BLOCK, Score
-from onehidden.machine import in_double
-from onehidden.moments.passes import MomentPass, Weight, of_rows
-from onehidden.moments.products import pack, sorted_indices, symmetric_part, z_of_norm
-from onehidden.run import stream
+from onehidden.moments.passes import MomentPass
+from onehidden.moments.products import pack, sorted_indices, z_of_norm
+from onehidden.moments.weights import Weight, of_rows
 
 Samples = Float[np.ndarray, "n d"]
 Values = Float[np.ndarray, " n"]
@@ -122,53 +121,6 @@ def _gaussian_cross(X: Samples, share: Values, V: Basis, order: int) -> Float[np
     cube -= np.multiply.outer(X.T @ share, np.eye(k))
     cube -= V[:, :, None] * first[None, None, :] + V[:, None, :] * first[None, :, None]
     return out
-
-
-@in_double
-def contracted_fourth(
-    X: Samples,
-    y: Values,
-    V: Basis,
-    count: int,
-    seed: int,
-    score: Score | None = None,
-    weight: Values | None = None,
-) -> list[Moment]:
-    """T_4(V, V, V, α) for ``count`` random unit α inside span(V), V orthonormal: k³ numbers each, never k⁴.
-
-    For N(0, I), with z = V'x and b the coordinates of α, S_4(·, ·, ·, b) = <b, z> S_3 - 3 sym(b ⊗ S_2).
-    """
-    random = stream(seed, "contractions of order 4")
-    second = None if score is not None else moment(X, y, V, 2, None, weight).tensor
-    out = []
-    for _ in range(count):
-        b = random.standard_normal(V.shape[1])
-        b /= np.linalg.norm(b)
-        if second is None:
-            assert score is not None
-            out.append(_contracted_by_score(X, y, V, b, score, weight))
-        else:
-            third = moment(X, y * (X @ (V @ b)), V, 3, None, weight)
-            tensor = third.tensor - 3 * symmetric_part(np.multiply.outer(b, second))
-            out.append(Moment(tensor, third.variance))
-    return out
-
-
-def _contracted_by_score(
-    X: Samples, y: Values, V: Basis, b: Float[np.ndarray, " k"], score: Score, weight: Values | None
-) -> Moment:
-    """Do the same for any score, in batches of few rows, each of whose dense order 4 is contracted."""
-    k = V.shape[1]
-    share = np.full(len(y), 1 / len(y)) if weight is None else weight / np.sum(weight)
-    total, square = np.zeros((k,) * 3), np.zeros((k,) * 3)
-    step = max(1, 4 * BLOCK // k**4)
-    for i in range(0, len(y), step):
-        S = np.asarray(score.score(X[i : i + step], 4, subspace=V), float) @ b
-        part = share[i : i + step] * y[i : i + step]
-        total += np.tensordot(part, S, axes=1)
-        square += np.tensordot(part**2, S**2, axes=1)
-    # Σ v² e² / (Σ v)² less the square of the mean at as many rows as the weights are worth.
-    return Moment(total, np.maximum(square - total**2 * np.sum(share**2), 0.0))
 
 
 Index = tuple[int, ...]

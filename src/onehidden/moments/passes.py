@@ -2,8 +2,6 @@
 
 E[q(x) S_m(x)] = 0 for every polynomial q of degree below m, so y may be replaced by its residual: the
 moment keeps its expectation and loses most of its variance. The first pass fits the polynomial.
-
-Weights say how much each row counts: (n,) numbers of at least zero, or None where all count alike.
 """
 
 from __future__ import annotations
@@ -11,68 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
-from jaxtyping import Float
 
 from onehidden.activations import xp
 from onehidden.data.reduction import connected, reduce
 from onehidden.data.source import BATCH_ROWS, Batch, Source
 from onehidden.laws import Gaussian
 from onehidden.laws.base import Score, require_valid_orders
-from onehidden.machine import in_double, memory, on_accelerator, sent
+from onehidden.machine import accelerator_memory, in_double, sent
 from onehidden.moments.products import Array, ProductSums, pack, places, unpack, z_of_norm
+from onehidden.moments.weights import Weight, checked_samples, of_rows
 
-Rows = Batch | tuple[Array, np.ndarray] | tuple[Array, np.ndarray, np.ndarray | None]
-Weight = Float[np.ndarray, " n"] | None
-
-
-def checked_weight(weight: npt.ArrayLike | None, n: int) -> Weight:
-    """Scale the weights of n rows to mean one; refuse what is no weight."""
-    if weight is None:
-        return None
-    array = np.asarray(weight, float)
-    if array.shape != (n,):
-        raise ValueError(f"weight must have one number for each of the {n} rows, got shape {array.shape}")
-    if not np.all(np.isfinite(array)) or np.any(array < 0) or not np.any(array > 0):
-        raise ValueError("weight must be finite and not negative, with some of it above zero")
-    return array / np.mean(array)
-
-
-def checked_samples(
-    X: npt.ArrayLike, y: npt.ArrayLike | None, weight: npt.ArrayLike | None
-) -> tuple[Any, np.ndarray, Weight]:
-    """X (n, d), y (n,) and weights of mean one, in double precision and finite; refuse what is not."""
-    X, y = X if isinstance(X, jax.Array) else np.asarray(X, float), np.asarray(y, float)
-    if X.ndim != 2 or y.shape != (len(X),):
-        raise ValueError(f"expected X (n, d) and y (n,), got shapes {X.shape} and {y.shape}")
-    if not (xp(X).isfinite(X).all() and np.isfinite(y).all()):
-        raise ValueError("X and y must be finite: they hold NaN or infinity")
-    return X, y, checked_weight(weight, len(y))
-
-
-def weighted_mean(values: np.ndarray, weight: Weight) -> np.ndarray:
-    """Σ v a / Σ v over the rows of a."""
-    return np.asarray(np.mean(values, axis=0) if weight is None else weight @ values / np.sum(weight))
-
-
-def rooted(values: np.ndarray, weight: Weight) -> np.ndarray:
-    """Rows times the root of their weight: least squares on them is weighted least squares."""
-    return values if weight is None else values * np.sqrt(weight).reshape(-1, *[1] * (values.ndim - 1))
-
-
-def of_rows(weight: Weight, rows: slice | np.ndarray) -> Float[np.ndarray, " m"] | None:
-    """Return the weights of some of the rows."""
-    return None if weight is None else weight[rows]
-
-
-def effective_rows(weight: Weight, n: int) -> float:
-    """(Σ v)² / Σ v²: as many rows of equal weight would give means of the same variance."""
-    return float(n) if weight is None else float(np.sum(weight) ** 2 / np.sum(weight**2))
+_Arrays = tuple[Array, np.ndarray, np.ndarray | None]
+Rows = Batch | tuple[Array, np.ndarray] | _Arrays
 
 
 @dataclass(frozen=True)
@@ -207,19 +161,16 @@ class ScoreMoments:
         return full
 
 
-AnyPass = TypeVar("AnyPass", bound="_Pass")
-
-
 class _Pass:
     """A sum over raw batches: ``update(batch)``, ``merge(other)``, ``result()``."""
 
-    def __init__(self, score: Score | None, subspace: npt.ArrayLike | None) -> None:
-        self._frame = frame_of(score, subspace)
+    def __init__(self, score: Score | None, subspace: npt.ArrayLike | None, accelerator: int | None) -> None:
+        self._frame = frame_of(score, subspace, accelerator)
         self._counts = np.zeros(3)  # rows, sum v and sum v² of their weights v
         self._sums: list[ProductSums] = []
 
     @in_double
-    def update(self: AnyPass, batch: Rows) -> AnyPass:
+    def update(self, batch: Rows) -> Self:
         """Add a batch.
 
         Parameters
@@ -232,13 +183,13 @@ class _Pass:
         same class
             The pass itself.
         """
-        for X, y, weight in _pieces(batch, self._frame.r):
+        for X, y, weight in _pieces(batch, self._frame.step):
             v = np.ones(len(y)) if weight is None else weight
             self._counts += len(y), np.sum(v), np.sum(v**2)
             self._add(X, y, weight)
         return self
 
-    def merge(self: AnyPass, other: AnyPass) -> AnyPass:
+    def merge(self, other: Self) -> Self:
         """Add the sums of another pass.
 
         Parameters
@@ -269,10 +220,16 @@ class ControlPass(_Pass):
     which is summed once.
     """
 
-    def __init__(self, score: Score | None, degree: int = 2, subspace: npt.ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        score: Score | None,
+        degree: int = 2,
+        subspace: npt.ArrayLike | None = None,
+        accelerator: int | None = None,
+    ) -> None:
         if degree not in (0, 1, 2):
             raise ValueError(f"control_degree must be 0, 1 or 2, got {degree}")
-        super().__init__(score, subspace)
+        super().__init__(score, subspace, accelerator)
         self.degree = degree
         self._gram = [ProductSums(self._frame.r, m) for m in range(2 * degree + 1)]
         self._cross = [ProductSums(self._frame.r, m) for m in range(degree + 1)]
@@ -314,6 +271,8 @@ class MomentPass(_Pass):
         What a ``ControlPass`` over the same data returned, or None.
     subspace : array_like of shape (d, r) or None
         Moments contracted with its columns.
+    accelerator : int or None
+        Bytes of the accelerator that forms the sums, 0 for the host; None for the device of JAX.
     """
 
     def __init__(
@@ -322,10 +281,11 @@ class MomentPass(_Pass):
         orders: tuple[int, ...] = (1, 2, 3, 4),
         control: Control | None = None,
         subspace: npt.ArrayLike | None = None,
+        accelerator: int | None = None,
     ) -> None:
         orders = checked_orders(orders)
         require_valid_orders(score, orders)
-        super().__init__(score, subspace)
+        super().__init__(score, subspace, accelerator)
         self._control = control
         self._mean = {m: ProductSums(self._frame.r, m) for m in orders}
         self._square = {m: ProductSums(self._frame.r, m, roughly=True) for m in orders}
@@ -378,68 +338,70 @@ def checked_orders(orders: Iterable[int]) -> tuple[int, ...]:
     return orders
 
 
-def rows_at_a_time(r: int) -> int:
+def rows_at_a_time(r: int, accelerator: int) -> int:
     """Rows whose tables of pairs fit the cache of a CPU, or a tenth of the memory of an accelerator."""
-    if not on_accelerator():
+    if not accelerator:
         return 4096
-    return max(256, min(262_144, int(0.1 * memory()) // (3 * 8 * (r * (r + 1) // 2))))
+    return max(256, min(262_144, int(0.1 * accelerator) // (3 * 8 * (r * (r + 1) // 2))))
 
 
-def _pieces(batch: Rows, r: int) -> Iterator[tuple[Array, np.ndarray, np.ndarray | None]]:
+def _pieces(batch: Rows, step: int) -> Iterator[_Arrays]:
     if isinstance(batch, Batch):
-        X, y, weight = batch.X, batch.y, batch.weight
-    else:
-        X, y, weight = batch if len(batch) == 3 else (*batch, None)
+        batch = batch.X, batch.y, batch.weight
+    X, y, weight = (*batch, None)[:3]
     if y is None:
         raise ValueError("moments need the target: open the source with target=NAME, or give (X, y)")
-    step = rows_at_a_time(r)
     for at in range(0, len(X), step):
         rows = slice(at, at + step)
-        yield X[rows], y[rows], None if weight is None else weight[rows]
+        yield X[rows], y[rows], of_rows(weight, rows)
 
 
-def frame_of(score: Score | None, subspace: npt.ArrayLike | None) -> _GaussianFrame | _ScoreFrame:
+def frame_of(
+    score: Score | None, subspace: npt.ArrayLike | None, accelerator: int | None = None
+) -> _GaussianFrame | _ScoreFrame:
     """How scores are evaluated: in closed form for a Gaussian law, else by asking the score."""
+    accelerator = accelerator_memory() if accelerator is None else accelerator
     if score is None:
         if subspace is None:
             raise ValueError("give a law, or a subspace for the moments of N(0, I)")
-        return _GaussianFrame(None, np.asarray(subspace, float))
+        return _GaussianFrame(None, np.asarray(subspace, float), accelerator)
     if not callable(getattr(score, "score", None)):
         raise ValueError(f"score must be a law or a fitted score, got {type(score).__name__}")
     basis = None if subspace is None else np.asarray(subspace, float)
     if basis is not None and (basis.ndim != 2 or len(basis) != score.n_inputs):
         raise ValueError(f"subspace must be ({score.n_inputs}, r), got shape {basis.shape}")
-    return _GaussianFrame(score, basis) if isinstance(score, Gaussian) else _ScoreFrame(score, basis)
+    if isinstance(score, Gaussian):
+        return _GaussianFrame(score, basis, accelerator)
+    return _ScoreFrame(score, basis, accelerator)
 
 
 class _GaussianFrame:
     """Whitened coordinates of a Gaussian law: independent, with Hermite polynomials as 1-D scores."""
 
-    def __init__(self, law: Gaussian | None, basis: np.ndarray | None) -> None:
+    def __init__(self, law: Gaussian | None, basis: np.ndarray | None, accelerator: int) -> None:
         self.transform: np.ndarray | None = None
         self._mean: np.ndarray | float = 0.0 if law is None else law.mean
-        white = law is None or np.array_equal(law.cov, np.eye(law.n_inputs))
-        if white and basis is not None:  # nothing of size d x d is formed
-            self._to_u, R = np.linalg.qr(basis)
-            self.transform = R.T
-        elif white:
+        if law is None or np.array_equal(law.cov, np.eye(law.n_inputs)):
+            whiten = None  # nothing of size d x d is formed for a basis
+        else:  # S_m(x) contracted with B is the standard S_m contracted with W B = Q R
+            whiten = np.linalg.inv(np.linalg.cholesky(law.cov))
+        if basis is None and whiten is None:
             assert law is not None
             self._to_u = np.eye(law.n_inputs)
-        else:  # S_m(x) contracted with B is the standard S_m contracted with W B = Q R
-            assert law is not None
-            whiten = np.linalg.inv(np.linalg.cholesky(law.cov))
-            Q, R = np.linalg.qr(whiten if basis is None else whiten @ basis)
-            self._to_u, self.transform = whiten.T @ Q, R.T
-        self.r = self._to_u.shape[1]
+        else:
+            Q, R = np.linalg.qr(whiten if basis is None else basis if whiten is None else whiten @ basis)
+            self._to_u, self.transform = Q if whiten is None else whiten.T @ Q, R.T
+        self.r, self._accelerator = self._to_u.shape[1], accelerator
+        self.step = rows_at_a_time(self.r, accelerator)
 
     def coordinates(self, X: Array) -> Array:
         """On an accelerator, where there is one: all that follows is products of these."""
-        place = jnp if on_accelerator() else np
+        place = jnp if self._accelerator else np
         return (place.asarray(X) - self._mean) @ self._to_u
 
     def at_hand(self, X: Array) -> Array:
         """Return the inputs on the device that forms the sums, sent once if they fit."""
-        return sent(np.asarray(X)) if on_accelerator() and X.nbytes <= 1 << 30 else X
+        return sent(np.asarray(X)) if self._accelerator and X.nbytes <= 1 << 30 else X
 
     def scored(self, X: Array, orders: tuple[int, ...]) -> Iterator[tuple[slice, Array, Any]]:
         """Rows, their coordinates, and s_1 … s_4 of these with one row a coordinate."""
@@ -452,9 +414,10 @@ class _ScoreFrame:
 
     transform = None
 
-    def __init__(self, score: Score, basis: np.ndarray | None) -> None:
+    def __init__(self, score: Score, basis: np.ndarray | None, accelerator: int) -> None:
         self.score, self.basis = score, basis
         self.r = score.n_inputs if basis is None else basis.shape[1]
+        self.step = rows_at_a_time(self.r, accelerator)
 
     def at_hand(self, X: Array) -> Array:
         return X
@@ -488,7 +451,6 @@ def hermite_scores(u: Array) -> tuple[Array, ...]:
 
 
 P = TypeVar("P", ControlPass, MomentPass)
-_Arrays = tuple[Array, np.ndarray, np.ndarray | None]
 
 
 @in_double
@@ -559,7 +521,7 @@ def score_moments(
     if score.n_inputs != d:
         raise ValueError(f"the score is one of {score.n_inputs} inputs, but X has {d} columns")
     r = frame.r
-    batch_size = batch_size or max(BATCH_ROWS, rows_at_a_time(r))
+    batch_size = batch_size or max(BATCH_ROWS, frame.step)
     # At order m a polynomial of degree m and more is of no use, and a quadratic needs rows for its columns.
     quadratic = 1 + r + r * (r + 1) // 2 <= min(2048, n / 4)
     degree = min(control_degree, max(orders) - 1, control_degree if quadratic else 1)

@@ -32,7 +32,7 @@ from onehidden.moments.components import (
     moments_in_reach,
     variance_of,
 )
-from onehidden.moments.passes import checked_samples
+from onehidden.moments.weights import checked_samples
 from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, descent_work

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 
 from onehidden.activations import Activation
 from onehidden.fit.problem import Problem
-from onehidden.moments.passes import Weight, of_rows, rooted, weighted_mean
+from onehidden.moments.weights import Weight, of_rows, rooted, weighted_mean
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, all_orientations, refine_in_two, search_form

@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from onehidden.laws.base import Score
 from onehidden.moments.in_subspace import Design, Polynomial, cross, largest_degree, moment
-from onehidden.moments.passes import Weight, of_rows, rooted, weighted_mean
+from onehidden.moments.weights import Weight, of_rows, rooted, weighted_mean
 from onehidden.run import stream
 
 

@@ -24,8 +24,9 @@ from onehidden import activations
 from onehidden.activations import Activation
 from onehidden.fit.problem import Problem
 from onehidden.laws.base import Score
-from onehidden.moments.in_subspace import Moment, contracted_fourth, moment, moments_inside
-from onehidden.moments.passes import checked_samples, effective_rows
+from onehidden.moments.components import LARGEST_SIDE
+from onehidden.moments.in_subspace import Moment, moment, moments_inside
+from onehidden.moments.weights import checked_samples, effective_rows
 from onehidden.network import OneHiddenNet
 from onehidden.refused import Refused
 from onehidden.run import Run, stream
@@ -125,7 +126,7 @@ def tensor_start(
         _check_rank(span, effective_rows(rows.weight, len(rows.y)))
     used = usable_orders(signals, g, score)
     fitted = len(span.polynomial.coefficients) + len(span.linear)
-    moments = [one for _, one in moments_of(rows, span, used, fitted, seed, contractions=6)]
+    moments = moments_of(rows, span, used, fitted).values()
     precisions = [one.precision for one in moments]
     found = joint_decompose([one.tensor for one in moments], hidden, seed, precisions=precisions)
     network = fit_units(rows.X, rows.y, found.components @ span.basis.T, g, bias=bias, weight=rows.weight)
@@ -149,10 +150,10 @@ def _checked(
         kept = counts > 0
         samples, target, counts = samples[kept], target[kept], counts[kept] / np.mean(counts[kept])
     n, d = samples.shape
-    if not 1 <= hidden <= d:
+    if not 1 <= hidden <= min(d, LARGEST_SIDE):
         raise Refused(
-            f"hidden = {hidden} is outside 1 … d: the rank of T_2, which bounds what can be seen, is at most "
-            f"d = {d}"
+            f"hidden = {hidden} is outside 1 … {min(d, LARGEST_SIDE)}: the rank of T_2, which bounds what "
+            f"can be seen, is at most d = {d}, and none beyond {LARGEST_SIDE} are decomposed: use 'wide'"
         )
     if n < hidden * (d + 1):
         raise Refused(
@@ -180,7 +181,6 @@ def _check_rank(span: Subspace, n: float) -> None:
 
 
 SIGNAL = 3.0  # z-value at which an order counts as seen
-LARGEST_DENSE = 40  # beyond this k, order 4 is contracted with random directions instead of kept as k^4
 
 
 def held_out_signals(rows: Rows, k: int, g: Activation, seed: int) -> tuple[int, dict[int, float]]:
@@ -207,10 +207,7 @@ def held_out_signals(rows: Rows, k: int, g: Activation, seed: int) -> tuple[int,
         order = _order_of_the_activation(seen, g, effective_rows(rows.weight, n) / (k * d))
     found = find_subspace(chosen.X, chosen.y, k, order, seed, chosen.score, weight=chosen.weight)
     span = transfer(held, found)
-    signals: dict[int, float] = {}
-    for m, one in moments_of(held, span, (2, 3, 4), 0, seed, contractions=2):
-        signals[m] = max(one.signal, signals.get(m, one.signal))
-    return order, signals
+    return order, {m: one.signal for m, one in moments_of(held, span, (2, 3, 4)).items()}
 
 
 def _order_of_the_activation(seen: dict[int, float], g: Activation, samples: float) -> int:
@@ -241,23 +238,13 @@ def usable_orders(signals: dict[int, float], g: Activation, score: Score | None)
     return tuple(sorted(used))
 
 
-def moments_of(
-    rows: Rows, span: Subspace, orders: tuple[int, ...], fitted: int, seed: int, contractions: int
-) -> list[tuple[int, Moment]]:
-    """E[∇^m q] + mean of the remainder's S_m, with its order m.
+def moments_of(rows: Rows, span: Subspace, orders: tuple[int, ...], fitted: int = 0) -> dict[int, Moment]:
+    """E[∇^m q] + mean of the remainder's S_m, by order m.
 
     ``fitted`` counts the coefficients that were fitted on these rows: the remainder is too small by
-    (n - fitted)/n. Of many units order 4 comes as so many contractions with random directions.
+    (n - fitted)/n.
     """
-    sample = rows.X, span.remainder, span.basis
-    dense = tuple(m for m in orders if m < 4 or span.basis.shape[1] <= LARGEST_DENSE)
-    rest = moments_inside(*sample, dense, rows.score, rows.weight)
+    rest = moments_inside(rows.X, span.remainder, span.basis, orders, rows.score, rows.weight)
     grown = len(rows.y) / max(len(rows.y) - fitted, 1)
-    out = [
-        (m, Moment(span.polynomial.expected_derivative(m) + one.tensor, one.variance * grown))
-        for m, one in rest.items()
-    ]
-    if dense != orders:
-        pieces = contracted_fourth(*sample, contractions, seed, rows.score, rows.weight)
-        out += [(4, piece) for piece in pieces]
-    return out
+    known = span.polynomial.expected_derivative
+    return {m: Moment(known(m) + one.tensor, one.variance * grown) for m, one in rest.items()}
