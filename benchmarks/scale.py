@@ -201,7 +201,7 @@ def cost_rows(n: int, d: int = 50, k: int = 10) -> list[str]:
     """The cost model against measurement: processor seconds of each pass over n rows on disk."""
     from functools import partial
 
-    from onehidden.data.survey import Survey
+    from onehidden.data.reduction import Survey
     from onehidden.fit.rounding import rounding_of
     from onehidden.recovery.streamed import StreamedRows, coordinates_of
 
@@ -349,7 +349,7 @@ def one_folder(folder: Path) -> dict[str, object]:
     """Measured inside a process of its own, so that the peak is that of the work."""
     from functools import partial
 
-    from onehidden.data.survey import Survey
+    from onehidden.data.reduction import Survey
 
     source = oh.data.open(folder, target="y")
     assert isinstance(source, oh.data.Source)

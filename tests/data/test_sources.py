@@ -10,8 +10,8 @@ from pyarrow import csv, feather
 import onehidden as oh
 from onehidden import data
 from onehidden.data.parts import TablePart
+from onehidden.data.reduction import Survey
 from onehidden.data.source import prefetched
-from onehidden.data.survey import Survey
 
 D, N = 4, 1000
 

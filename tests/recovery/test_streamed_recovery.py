@@ -13,8 +13,7 @@ from helpers import normal, one_sentence, teacher, write_folder
 import onehidden as oh
 from onehidden import data
 from onehidden.checks import About, at_most
-from onehidden.data.reduction import connected, reduce
-from onehidden.data.survey import WANTED, RareRows, hashed
+from onehidden.data.reduction import WANTED, RareRows, connected, hashed, reduce
 from onehidden.options import Options
 from onehidden.recovery.solve import solve
 from onehidden.recovery.streamed import recover_source

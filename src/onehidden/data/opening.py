@@ -25,8 +25,18 @@ from onehidden.data.columns import (
 )
 from onehidden.data.faults import must_be_none
 from onehidden.data.parts import Contents, contents, is_dask, too_large
-from onehidden.data.source import Source, labels_of, no_feature_varies, open_source, select
-from onehidden.data.table import EXTRAS, Name, OneHot, Request, Table, left_out, named_targets, shorten
+from onehidden.data.source import Source, labels_of, open_source, select
+from onehidden.data.table import (
+    EXTRAS,
+    Name,
+    OneHot,
+    Request,
+    Table,
+    Targets,
+    left_out,
+    named_targets,
+    shorten,
+)
 
 
 def open(
@@ -93,11 +103,6 @@ def open(
     Table or Source
         Finite C-ordered float64 values; or, where streamed, a source that is read batch by batch.
 
-    Raises
-    ------
-    ValueError
-        One sentence, where the source cannot be used as it is.
-
     Examples
     --------
     >>> import onehidden as oh
@@ -112,6 +117,11 @@ def open(
         tuple(map(str, targets)), columns, weight, offset, trials, groups, nulls, drop, one_hot, constant,
         encoding, decimal, na,
     )  # fmt: skip
+    return _opened(source, targets, request, stream)
+
+
+def _opened(source: Any, targets: Targets, request: Request, stream: bool | None) -> Table | Source:
+    """What a request selects of a source."""
     if isinstance(source, Table | Source) and request == Request():
         if isinstance(source, Source) or not stream:
             return source
@@ -126,16 +136,17 @@ def open(
         source = Path(source)
     if is_dask(source) and stream is False:
         raise ValueError("a Dask collection is streamed: call its compute() first to hold it whole")
-    large = isinstance(source, Path) and (source.is_dir() or (source.is_file() and too_large(source)))
-    streamed = bool(is_dask(source) or large) if stream is None else stream
-    if streamed and request.groups is not None:
+    if stream is None:
+        large = isinstance(source, Path) and (source.is_dir() or (source.is_file() and too_large(source)))
+        stream = is_dask(source) or large
+    if stream and request.groups is not None:
         raise ValueError(
             "groups are of rows in memory: read the table whole, with data.open(…, stream=False)"
         )
-    found = contents(source, targets, request, streamed)
-    targets = placed(found.targets, found.schema.names, found.where) if streamed else found.targets
+    found = contents(source, targets, request, stream)
+    targets = placed(found.targets, found.schema.names, found.where) if stream else found.targets
     request = replace(request, targets=tuple(map(str, targets)))
-    return open_source(found, request) if streamed else _table(found, request)
+    return open_source(found, request) if stream else _table(found, request)
 
 
 def inputs_by_name(frame: Any, names: Sequence[str], levels: Mapping[str, Sequence[str]]) -> np.ndarray:
@@ -199,8 +210,7 @@ def _table(found: Contents, request: Request) -> Table:
     elif faults and request.nulls == "refuse":
         more = f"; {len(gaps) - 5} more columns too" if len(gaps) > 5 else ""
         problems.append(f"{where} must hold finite numbers only, but {', '.join(gaps[:5])}{more}: {GAPS}")
-    if request.weight in held and np.any(held[request.weight] < 0):
-        problems.append(f"{where} has negative weights in column {request.weight!r}: give numbers from 0 on")
+    problems += selection.negative_weights(held)
     must_be_none(problems)
     kept = None
     if faults:
@@ -209,16 +219,12 @@ def _table(found: Contents, request: Request) -> Table:
     names = selection.names
     if request.constant == "drop" and (flat := [names[j] for j in flat_columns(X)]):
         notes += (constant_note(flat),)
-        X = np.ascontiguousarray(X[:, [name not in flat for name in names]])
-        names = tuple(name for name in names if name not in flat)
-        if not names:
-            raise ValueError(no_feature_varies(where))
+        names = selection.without(flat).names
+        X = np.ascontiguousarray(X[:, [name in names for name in selection.names]])
     held |= {name: texts[name][1][held[name].astype(int)] for name in texts.keys() & held.keys()}
     y, extras = selection.together(held)
+    selection.must_have_rows(len(X))
     if y is not None and y.ndim == 2:
-        n, q = y.shape
-        if q >= n:
-            raise ValueError(f"{where} has {n} rows for {q} targets: bring more rows, or name fewer targets")
         must_be_none(flat_targets(y, selection.others))
     for array in (X, y, *extras.values()):
         if array is not None:

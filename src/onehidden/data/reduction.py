@@ -1,24 +1,37 @@
-"""reduce: one pass over a source, in this process or on the workers of a Dask cluster.
+"""Passes over a source: ``reduce`` with any accumulator, and a survey with a sample of the rows.
 
-Every part is folded by itself and the results are merged along a tree that depends on the number of parts
-only, so that where the parts were read changes nothing in the answer.
+Every part is folded by itself, in this process or on the workers of a Dask cluster, and the results are
+merged along a tree that depends on the number of parts only, so that where the parts were read changes
+nothing in the answer.
+
+The survey gives means, covariance, ranges, gaps and a sample. Merging follows Chan, Golub and LeVeque: sums
+of squares are kept about their own means, so that neither the size of the means nor the number of batches
+costs digits. The sample is the rows whose numbers hash lowest: which rows those are depends on the seed
+alone, not on batches, order or workers.
 """
 
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
+
+from onehidden.data.arrays import varying
 from onehidden.data.parts import DelayedPart, Part
 from onehidden.data.source import BATCH_ROWS, Selection, Source, prefetched
-from onehidden.data.table import Batch
+from onehidden.data.table import Batch, Table
 
 if TYPE_CHECKING:
     from distributed import Client
 
+WANTED = 64  # rows in which a column should leave its usual value: as many as units have weights on it
+Rows = tuple[np.ndarray, ...]  # their numbers, and columns of values that belong to them
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -198,3 +211,253 @@ def connected(client: object, source: Source | None = None) -> Iterator[Any]:
         ) from None
     with opened:
         yield opened
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What the first pass found; with weights, means and covariances are weighted."""
+
+    n: int  # rows kept
+    weight: float  # sum of their weights
+    mean: np.ndarray  # (d,) of the features
+    covariance: np.ndarray  # (d, d)
+    low: np.ndarray  # (d,)
+    high: np.ndarray  # (d,)
+    level: Any  # mean of the target; of several targets an array, as the next three
+    variance: Any
+    bottom: Any
+    top: Any
+    dropped: int  # rows left out for gaps
+    faults: dict[str, int]  # gaps by column
+    # The sampled rows in the order of the data (rare ones come last), and their weights, if any.
+    X: np.ndarray = field(repr=False)
+    y: np.ndarray = field(repr=False)
+    w: np.ndarray | None = field(repr=False)
+
+
+class Survey:
+    """Accumulator of a ``Summary`` of d features, and of q targets where ``outputs`` is q.
+
+    ``sample`` rows are kept, chosen by ``seed``; where ``rows`` are expected in all, parts keep their share.
+    """
+
+    def __init__(
+        self, d: int, sample: int = 0, rows: int | None = None, seed: int = 0, outputs: int | None = None
+    ) -> None:
+        self.sample, self.seed, self.outputs, self.d = sample, seed, outputs, d
+        # A margin of eight standard deviations over the share wanted: too few are not drawn in practice.
+        share = 1.0 if not rows else (sample + 8 * np.sqrt(sample) + 8) / rows
+        self._limit = np.uint64(min(share, 1.0) * float(2**64 - 2**11))
+        self.n, self.dropped, self.weight = 0, 0, 0.0
+        self.faults: Counter[str] = Counter()
+        p = d + (1 if outputs is None else outputs)
+        self._mean, self._scatter = np.zeros(p), np.zeros((p, p))
+        self._low, self._high = np.full(p, np.inf), np.full(p, -np.inf)
+        self._kept: list[Rows] = []
+
+    def update(self, batch: Batch) -> Survey:
+        """Add the rows of a batch."""
+        if batch.y is None:
+            raise ValueError("the source has no target: open it with target=NAME")
+        if batch.y.ndim == 2 and self.outputs is None:
+            raise ValueError("a streamed source is read for one target at a time: name one, or hold it whole")
+        self.dropped += batch.dropped
+        self.faults.update(batch.faults)
+        if not len(batch):
+            return self
+        values, weight = np.column_stack([batch.X, batch.y]), weights_of(batch)
+        total = float(weight.sum())
+        if total > 0:
+            mean = weight @ values / total
+            centred = values - mean
+            rest = weight @ centred / total  # what rounding left in the mean
+            scatter = (centred * weight[:, None]).T @ centred - total * np.outer(rest, rest)
+            self._combine(total, mean + rest, scatter)
+        self._widen(len(batch), values.min(axis=0), values.max(axis=0))
+        if self.sample:
+            low = hashed(batch.row, self.seed) < self._limit
+            self._keep([(batch.row[low], values[low], weight[low])])
+        return self
+
+    def merge(self, other: Survey) -> Survey:
+        """Add what another survey of the same kind holds."""
+        if (self.sample, self.seed, self._limit) != (other.sample, other.seed, other._limit):
+            raise ValueError("only surveys of one sample size and seed merge")
+        self._combine(other.weight, other._mean, other._scatter)
+        self._widen(other.n, other._low, other._high)
+        self.dropped += other.dropped
+        self.faults.update(other.faults)
+        self._keep(other._kept)
+        return self
+
+    def result(self) -> Summary:
+        """The summary of all rows."""
+        if self.n == 0 or not self.weight > 0:
+            raise ValueError(f"no usable rows: {self.dropped} were left out for missing values")
+        d, y = self.d, self.d if self.outputs is None else slice(self.d, None)
+        row, values, weight = self._sampled()
+        order = np.argsort(row)
+        covariance = self._scatter / self.weight
+        level, variance, bottom, top = (
+            own[y].copy() if self.outputs else float(own[y])
+            for own in (self._mean, np.diag(covariance), self._low, self._high)
+        )
+        plain = bool(np.all(weight == 1.0))
+        return Summary(
+            self.n, self.weight, self._mean[:d], covariance[:d, :d], self._low[:d], self._high[:d],
+            level, variance, bottom, top,
+            self.dropped, dict(self.faults), np.ascontiguousarray(values[order, :d]), values[order][:, y],
+            None if plain else weight[order],
+        )  # fmt: skip
+
+    def _combine(self, weight: float, mean: np.ndarray, scatter: np.ndarray) -> None:
+        if weight == 0:
+            return
+        total = self.weight + weight
+        step = mean - self._mean
+        self._scatter = self._scatter + scatter + np.outer(step, step) * (self.weight * weight / total)
+        self._mean = self._mean + step * (weight / total)
+        self.weight = total
+
+    def _widen(self, n: int, low: np.ndarray, high: np.ndarray) -> None:
+        self.n += n
+        self._low, self._high = np.minimum(self._low, low), np.maximum(self._high, high)
+
+    def _keep(self, rows: list[Rows]) -> None:
+        """Add rows to the sample; it is cut to size once it is twice as large."""
+        self._kept += rows
+        if sum(len(row) for row, *_ in self._kept) > 2 * self.sample:
+            self._kept = [self._sampled()]
+
+    def _sampled(self) -> Rows:
+        if not self._kept:
+            return np.zeros(0, np.int64), np.zeros((0, len(self._mean))), np.zeros(0)
+        rows = _joined(self._kept)
+        lowest = np.argsort(hashed(rows[0], self.seed), kind="stable")[: self.sample]
+        return tuple(column[lowest] for column in rows)
+
+
+class RareRows:
+    """Accumulator of rows that leave the usual value of some column: indicators of rare events, mostly.
+
+    Of more than ``wanted`` rows per column, or ``most`` rows in all, ``seed`` chooses.
+    """
+
+    def __init__(
+        self, columns: np.ndarray, usual: np.ndarray, seed: int = 0, wanted: int = WANTED, most: int = 8192
+    ) -> None:
+        self.columns, self.usual, self.seed = columns, usual, seed
+        self.wanted = max(1, min(wanted, most // max(len(columns), 1)))
+        self._kept: list[Rows] = []
+
+    def update(self, batch: Batch) -> RareRows:
+        """Add the rows of a batch."""
+        assert batch.y is not None
+        return self._keep([(batch.row, batch.X, batch.y, weights_of(batch))])
+
+    def merge(self, other: RareRows) -> RareRows:
+        """Add what another accumulator holds."""
+        return self._keep(other._kept)
+
+    def result(self) -> Rows:
+        """X, y and weights of the rows, in the order of the data."""
+        row, *rest = self._kept[0]
+        return tuple(column[np.argsort(row)] for column in rest)
+
+    def _keep(self, rows: list[Rows]) -> RareRows:
+        """For each column the rows whose numbers hash lowest: batches and order do not matter."""
+        if rows:
+            row, X, *_ = found = _joined([*self._kept, *rows])
+            order, keep = np.argsort(hashed(row, self.seed), kind="stable"), np.zeros(len(row), bool)
+            for column, usual in zip(self.columns, self.usual, strict=True):
+                keep[order[X[order, column] != usual][: self.wanted]] = True
+            self._kept = [tuple(one[keep] for one in found)]
+        return self
+
+
+def rare_columns(summary: Summary) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns that leave their usual value in too few rows of a sample, those values, and those rows."""
+    usual = np.median(summary.X, axis=0)
+    count = np.sum(summary.X != usual, axis=0)
+    scarce = np.flatnonzero(count < min(WANTED, len(summary.X) / 2))
+    return scarce, usual[scarce], count[scarce]
+
+
+def rare_column_reasons(summary: Summary, names: tuple[str, ...]) -> list[str]:
+    """One clause for each column that leaves its usual value in few rows, all of which the sample holds."""
+    return [
+        f"column {names[j]!r} differs from {usual:g} in only {count} of {summary.n} rows"
+        for j, usual, count in zip(*rare_columns(summary), strict=True)
+    ]
+
+
+def with_rare_rows(summary: Summary, found: RareRows) -> Summary:
+    """The sample with all rare rows in place of those of them that it holds already.
+
+    The rows are chosen by their inputs alone: the noise in them is that of any other row.
+    """
+    X, y, weight = found.result()
+    common = np.all(summary.X[:, found.columns] == found.usual, axis=1)
+    held = np.ones(len(common)) if summary.w is None else summary.w
+    w = np.concatenate([held[common], weight])
+    plain = bool(np.all(w == 1.0))
+    X, y = np.vstack([summary.X[common], X]), np.append(summary.y[common], y)
+    return replace(summary, X=X, y=y, w=None if plain else w)
+
+
+def must_be_usable(summary: Summary, selection: Selection) -> None:
+    """Refuse gaps where they are not to be dropped, and constant columns, one sentence each."""
+    if summary.dropped and selection.request.nulls == "refuse":
+        raise ValueError(selection.refusal(summary.dropped, summary.n + summary.dropped, summary.faults))
+    flat = np.flatnonzero(~varying(summary.low, summary.high))
+    if flat.size:
+        name = selection.names[flat[0]]
+        raise ValueError(
+            f"column {name!r} is constant ({summary.low[flat[0]]:g}): leave it out with constant='drop', and "
+            "use bias=True for constant terms"
+        )
+
+
+def sampled(
+    source: Table | Source, rows: int = 20_000, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Some rows of a source in memory, to draw pictures from.
+
+    Parameters
+    ----------
+    source : Table or Source
+        A source needs a target.
+    rows : int
+        About how many rows are drawn of a streamed source; more dots than these cover each other.
+    seed : int
+        Which rows those are depends on it alone.
+
+    Returns
+    -------
+    tuple of ndarray
+        X and y; of a table all of it.
+    """
+    if isinstance(source, Table):
+        return source.X, source.y
+    make = partial(Survey, source.n_inputs, min(rows, source.n_rows), source.n_rows, seed, source.n_outputs)
+    found = reduce(source, make).result()
+    return found.X, found.y
+
+
+def weights_of(batch: Batch) -> np.ndarray:
+    """(n,) the weights of the rows of a batch."""
+    return np.ones(len(batch)) if batch.weight is None else batch.weight
+
+
+def hashed(row: np.ndarray, seed: int) -> np.ndarray:
+    """splitmix64 of the row's number and the seed: uniform 64-bit numbers."""
+    with np.errstate(over="ignore"):
+        step = 0x9E3779B97F4A7C15
+        z = row.astype(np.uint64) * np.uint64(step) + np.uint64((step * (2 * seed + 1)) % 2**64)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
+        return z ^ (z >> np.uint64(31))
+
+
+def _joined(kept: list[Rows]) -> Rows:
+    return tuple(np.concatenate(column) for column in zip(*kept, strict=True))

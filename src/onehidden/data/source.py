@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -103,6 +103,27 @@ class Selection:
             f"{', '.join(held[:5])}{more}: {GAPS}"
         )
 
+    def negative_weights(self, held: Mapping[str, np.ndarray]) -> Iterator[str]:
+        """The sentence about weights below zero."""
+        name = self.request.weight
+        if name in held and np.any(held[name] < 0):
+            yield f"{self.where} has negative weights in column {name!r}: give numbers from 0 on"
+
+    def must_have_rows(self, rows: int) -> None:
+        """Refuse as many targets as rows."""
+        targets = len(self.request.targets)
+        if targets > 1 and targets >= rows:
+            raise ValueError(
+                f"{self.where} has {rows} rows for {targets} targets: bring more rows, or name fewer targets"
+            )
+
+    def without(self, flat: Sequence[str]) -> Selection:
+        """The same selection without features that do not vary; some must be left."""
+        left = tuple(one for one in self.features if one.name not in flat)
+        if not left:
+            raise ValueError(f"{self.where} has no feature that varies: give a table with at least one")
+        return replace(self, features=left)
+
     def _batch(self, table: pa.RecordBatch | pa.Table, first: int) -> Batch:
         X, held = self.inputs(table), self.held(table, self.others)
         row = np.arange(first, first + len(X), dtype=np.int64)
@@ -111,14 +132,10 @@ class Selection:
         dropped = len(X) - int(good.sum())
         columns = [*(one.column for one in self.features), *held]
         faults = {columns[j]: int(gaps[:, j].sum()) for j in np.flatnonzero(gaps.any(axis=0))}
-        name = self.request.weight
-        if name is not None:
-            if np.any(held[name] < 0):
-                raise ValueError(
-                    f"{self.where} has negative weights in column {name!r}: weights count samples, give "
-                    "numbers from 0 on"
-                )
-            good &= held[name] != 0  # such rows do not count at all
+        for problem in self.negative_weights(held):
+            raise ValueError(problem)
+        if self.request.weight is not None:
+            good &= held[self.request.weight] != 0  # such rows do not count at all
         if not good.all():
             X, row, held = X[good], row[good], {name: values[good] for name, values in held.items()}
         y, extras = self.together(held)
@@ -268,43 +285,27 @@ def open_source(found: Contents, request: Request) -> Source:
     """The source of whatever holds the samples."""
     selection, notes, problems = select(found, request)
     must_be_none(problems)
-    if len(request.targets) > 1 and len(request.targets) >= found.rows:
-        raise ValueError(
-            f"{found.where} has {found.rows} rows for {len(request.targets)} targets: bring more rows"
-        )
-    if request.constant == "drop":
-        flat = _constant_features(found.parts, selection)
-        left = tuple(one for one in selection.features if one.name not in flat)
-        notes += (constant_note(flat),) if flat else ()
-        if not left:
-            raise ValueError(no_feature_varies(found.where))
-        selection = replace(selection, features=left)
+    selection.must_have_rows(found.rows)
+    if request.constant == "drop" and (flat := _constant_features(found.parts, selection)):
+        selection, notes = selection.without(flat), (*notes, constant_note(flat))
     mark = hashlib.sha256(f"{found.fingerprint()}|{selection}".encode()).hexdigest()
     return Source(tuple(found.parts), selection, found.rows, mark, notes)
 
 
-def no_feature_varies(where: str) -> str:
-    """The sentence where no feature is left."""
-    return f"{where} has no feature that varies: give a table with at least one"
-
-
-def _constant_features(parts: Any, selection: Selection) -> list[str]:
+def _constant_features(parts: Sequence[Part], selection: Selection) -> list[str]:
     """Features that never vary: those that do not in the first rows are followed until they do."""
-    left, request = list(selection.features), Request(nulls="drop")
-    low, high = np.full(len(left), np.inf), np.full(len(left), -np.inf)
+    left = replace(selection, request=Request(nulls="drop"))
+    low, high = np.full(len(left.features), np.inf), np.full(len(left.features), -np.inf)
     for number, part in enumerate(parts):
-        here = Selection(tuple(left), request, selection.levels, selection.where)
-        for batch in here.batches(number, part, BATCH_ROWS):
-            if len(batch):
-                kept = [here.features.index(one) for one in left]
-                low = np.minimum(low, batch.X[:, kept].min(axis=0))
-                high = np.maximum(high, batch.X[:, kept].max(axis=0))
-                flat = ~varying(low, high)
-                left = [one for one, still in zip(left, flat, strict=True) if still]
-                low, high = low[flat], high[flat]
-            if not left:
-                return []
-    return [one.name for one in left]
+        for batch in left.batches(number, part, BATCH_ROWS):
+            low = np.minimum(low, batch.X.min(axis=0, initial=np.inf))
+            high = np.maximum(high, batch.X.max(axis=0, initial=-np.inf))
+        flat = ~varying(low, high)
+        if not flat.any():
+            return []
+        features = tuple(one for one, still in zip(left.features, flat, strict=True) if still)
+        left, low, high = replace(left, features=features), low[flat], high[flat]
+    return list(left.names)
 
 
 def prefetched(items: Iterator[T]) -> Iterator[T]:

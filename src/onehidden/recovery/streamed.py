@@ -21,17 +21,18 @@ from onehidden.certify.alternatives import with_comparisons_on_a_sample
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.evaluate import certify
 from onehidden.certify.units import Cause
-from onehidden.data.reduction import connected, reduce
-from onehidden.data.source import Batch, Source
-from onehidden.data.survey import (
+from onehidden.data.reduction import (
     RareRows,
     Summary,
     Survey,
+    connected,
     must_be_usable,
     rare_column_reasons,
     rare_columns,
+    reduce,
     with_rare_rows,
 )
+from onehidden.data.source import Batch, Source
 from onehidden.fit.coordinates import Coordinates, from_moments, is_constant, must_be_moderate
 from onehidden.fit.least_squares import NormalEquations, Triangle
 from onehidden.fit.parametrisation import Parametrisation
