@@ -51,10 +51,6 @@ _HOME = {
     "recover": "onehidden.recovery",
     "recover_oracle": "onehidden.oracle",
 }
-_ROOMS = (
-    "activations", "certify", "data", "families", "lab", "laws", "moments", "objectives", "papers",
-    "problems", "scores", "starts",
-)  # fmt: skip
 _THEORY = {
     "lab": "onehidden_papers.lab",
     "objectives": "onehidden_papers.objectives",
@@ -93,7 +89,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(importlib.import_module(_HOME[name]), name)
-    elif name in _ROOMS:
+    elif name in __all__:
         value = importlib.import_module(f"onehidden.{name}")
     else:
         raise AttributeError(f"module 'onehidden' has no attribute {name!r}")

@@ -86,11 +86,11 @@ def test_a_unit_that_three_rows_bend_predicts_as_a_linear_function():
     weak = weakly_supported(net, X)
     assert weak[0] == (0,)
     far = np.array([[10.0, 0.0]])
-    assert abs(linearised(net, far, *weak)[0]) < 0.2 * abs(net.predict(far)[0])
+    assert abs(linearised(net, *weak).predict(far)[0]) < 0.2 * abs(net.predict(far)[0])
     sound = oh.OneHiddenNet(net.weights, net.output, [0.0, 0.2], 0.5)
     weak = weakly_supported(sound, X)
     assert weak[0] == ()
-    np.testing.assert_allclose(linearised(sound, X, *weak), sound.predict(X), rtol=1e-12)
+    np.testing.assert_allclose(linearised(sound, *weak).predict(X), sound.predict(X), rtol=1e-12)
 
 
 def test_measures_hold_the_fit_of_a_linear_function():

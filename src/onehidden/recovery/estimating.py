@@ -23,13 +23,15 @@ from onehidden.data.arrays import check_arrays, is_frame, is_text, must_be_align
 from onehidden.data.opening import must_be_numeric
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.rounding import DEPENDENT
+from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
 from onehidden.options import Options, estimator_name, of_estimator
 from onehidden.recovery.line import Affine, measures, ridge_line
 from onehidden.recovery.prediction import Prediction
 from onehidden.recovery.record import Recovery
-from onehidden.recovery.recover import recover_sample
-from onehidden.recovery.target import names_of
+from onehidden.recovery.recover import recovered
+from onehidden.recovery.target import names_of, read_target
+from onehidden.run import Run
 
 # scikit-learn has no annotations, and a checker takes the defaults' types for those of X and y.
 validated: Callable[..., Any] = validate_data
@@ -291,10 +293,13 @@ def unit_of(
     return replace(options, hidden=1).form(max(rank(rows.X[:, columns]), 1), outputs)
 
 
+@in_double
 def recovered_on(rows: WeightedSample, columns: np.ndarray, options: Options) -> Recovery:
     """The recovery from some columns, stated on all."""
-    X, d = rows.X[:, columns], rows.X.shape[1]
-    found = recover_sample(X, rows.y, rows.weight, rows.place, options, rows.groups, rows.offset)
+    X, y, d = rows.X[:, columns], rows.y, rows.X.shape[1]
+    target = read_target(X, y, rows.weight, options.family, options.link, rows.offset, None, rows.groups)
+    target = replace(target, samples=replace(target.samples, place=rows.place))
+    found = recovered(target, options, Run(options.seed, options.max_seconds, options.progress))
     return with_all_columns(found, columns, d)
 
 

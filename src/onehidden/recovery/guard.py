@@ -73,7 +73,7 @@ def guarded(
     samples, weak = problem.samples, _weak(network, problem)
     if len(weak[0]) == network.n_hidden:
         return of_line("only a handful of rows tell the units from a linear function")
-    kept = linearised(network, samples.X, *weak)
+    kept = linearised(network, *weak).predict(samples.X)
     # With 50 rows per parameter the search has fitted no noise, and leverages tell as much as a new search.
     again = certificate.n_parameters * 50 > problem.n and descent_work(own) <= most_work and not run.expired()
     outside = refitted_without_each_fold(own, refit, rows, run) if again else None
@@ -286,7 +286,6 @@ def refitted_without_each_fold(problem: Problem, refit: Refit, rows: LeftOut, ru
             return None
         if run.expired():
             return None
-        weak = _weak(network, part)
-        outside[out] = linearised(network, samples.X[out], *weak)
+        outside[out] = linearised(network, *_weak(network, part)).predict(samples.X[out])
         run.report("held-out rows", number + 1, 1 - rows.explained(outside))
     return outside

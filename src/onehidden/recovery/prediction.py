@@ -76,7 +76,7 @@ class Prediction:
         line = self.line(X)
         if self.share == 0:
             return line
-        added = linearised(network, X, self.linear, self.instead) - line
+        added = linearised(network, self.linear, self.instead).predict(X) - line
         return line + self.share * np.clip(added, self.low, self.high)
 
     def on(self, columns: Int[np.ndarray, " m"], d: int) -> Prediction:
@@ -101,20 +101,10 @@ class Prediction:
         return cls(share, line, instead, linear, low, high, own, of_line, message)
 
 
-def linearised(
-    network: OneHiddenNet, X: Float[np.ndarray, "n d"], linear: tuple[int, ...], instead: Affine
-) -> Float[np.ndarray, " n"]:
-    """The network at the rows of X, with a linear function in the place of some units."""
+def linearised(network: OneHiddenNet, linear: tuple[int, ...], instead: Affine) -> OneHiddenNet:
+    """The network with a linear function in the place of some units; one stays, without an output."""
     if not linear:
-        return network.predict(X)
-    kept = np.setdiff1d(np.arange(network.n_hidden), linear)
-    t = X @ network.weights[kept].T + network.bias[kept]
-    units = network.activation(t) @ network.output[kept]
-    return units + network.intercept + X @ network.linear + instead(X)
-
-
-def with_linear_units_as_one(network: OneHiddenNet, linear: tuple[int, ...], instead: Affine) -> OneHiddenNet:
-    """The network of ``linearised``: some units replaced by a linear part; one stays, without an output."""
+        return network
     kept = np.setdiff1d(np.arange(network.n_hidden), linear)
     output = network.output.copy()
     output[list(linear)] = 0.0

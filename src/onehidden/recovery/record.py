@@ -25,11 +25,11 @@ from onehidden.recovery.prediction import (
     Prediction,
     derived,
     input_test,
+    linearised,
     marginal_effects,
     mean_of,
     mean_slopes,
     prediction_interval,
-    with_linear_units_as_one,
 )
 from onehidden.recovery.target import inputs_of
 from onehidden.run import TraceRecord
@@ -379,8 +379,8 @@ class Recovery:
         if guard is None:
             nothing = np.zeros_like(net.linear), np.zeros_like(net.intercept)
             return net, Predictor(*nothing, 1.0, -np.inf, np.inf, self.family)
-        if guard.linear and guard.share > 0:
-            net = with_linear_units_as_one(net, guard.linear, guard.instead)
+        if guard.share > 0:
+            net = linearised(net, guard.linear, guard.instead)
         line = guard.line
         return net, Predictor(line.slope, line.level, guard.share, guard.low, guard.high, self.family)
 

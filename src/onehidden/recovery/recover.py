@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 
-import numpy as np
 import numpy.typing as npt
 
 from onehidden import __version__, data, machine
@@ -80,8 +79,7 @@ def recover(
     trials : array_like of shape (n,) or str, optional
         Trials of a binomial target, which counts the successes.
     groups : array_like of shape (n,) or str, optional
-        Labels of rows that belong together, such as patients or sites, whose noise may be shared: standard
-        errors, tests and rows left out are then by group.
+        Labels of rows that may share noise, such as patients: errors, tests and folds are then by group.
     nulls, drop, one_hot : optional
         As in ``data.open``: what to do about rows with gaps, columns that are no features, and text columns.
     client : Client, Cluster or str, optional
@@ -155,23 +153,6 @@ def recovered(target: Target, options: Options, run: Run, checkpoint: object = N
     with machine.threads_for(problem.with_width(units).form.size):
         found = solve(problem, options, run.within(_OWN))
         return recorded(found, found.noise_known or problem, target, options, run)
-
-
-@in_double
-def recover_sample(
-    X: np.ndarray,
-    y: np.ndarray,
-    weight: np.ndarray | None,
-    place: np.ndarray | None,
-    options: Options,
-    groups: np.ndarray | None = None,
-    offset: np.ndarray | None = None,
-) -> Recovery:
-    """``recover`` on rows that were sorted: ``place`` has their numbers in the caller's table."""
-    run = Run(options.seed, options.max_seconds, options.progress)
-    target = read_target(X, y, weight, options.family, options.link, offset, None, groups)
-    target = replace(target, samples=replace(target.samples, place=place))
-    return recovered(target, options, run)
 
 
 def most_units(form: Parametrisation, n: int) -> int:

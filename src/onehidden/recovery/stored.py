@@ -148,7 +148,7 @@ def _digest(record: dict[str, Any]) -> str:
 
 def _must_be_sound(data: dict[str, Any], network: OneHiddenNet) -> None:
     """Refuse a record that contradicts its model or its own verdict."""
-    if not np.array_equal(_array(data["network"]["weights"]), network.weights):
+    if not np.array_equal(_numbers(data["network"]["weights"]), network.weights):
         raise ValueError("its weights are not those of model.safetensors")
     if len(data["feature_names"]) != network.n_inputs:
         raise ValueError("it does not name one feature an input")
@@ -162,33 +162,25 @@ def _must_be_sound(data: dict[str, Any], network: OneHiddenNet) -> None:
     float(data["seconds"] + 0.0)
 
 
-def _number(value: float | str) -> float:
-    """A number that may be written as "inf", "-inf" or "nan"."""
-    return {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}[value] if isinstance(value, str) else float(value)
+_NOT_FINITE = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}  # which JSON has as text
 
 
-def _array(values: Any) -> np.ndarray:
-    if isinstance(values, list):
-        return np.array(
-            [_array(one) if isinstance(one, list) else _number(one) for one in values], dtype=float
-        )
-    return np.asarray(values, float)
-
-
-def _number_or_array(value: Any) -> Any:
-    """A number, an array of one for each output, or None."""
-    return None if value is None else _array(value) if isinstance(value, list) else _number(value)
+def _numbers(value: Any) -> Any:
+    """A number, or an array of the numbers in a list; None stays None."""
+    if isinstance(value, list):
+        return np.array([_numbers(one) for one in value], dtype=float)
+    return None if value is None else float(_NOT_FINITE.get(value, value))
 
 
 def _errors(record: dict[str, Any]) -> ParameterRecord:
     names = [one.name for one in fields(ParameterRecord)]
-    return ParameterRecord(**{name: _number_or_array(record.get(name)) for name in names})
+    return ParameterRecord(**{name: _numbers(record.get(name)) for name in names})
 
 
 def _checks(records: list[dict[str, Any]]) -> list[Check]:
     found = []
     for one in records:
-        values = {**one, "value": _number(one["value"]), "threshold": _number(one["threshold"])}
+        values = {**one, "value": _numbers(one["value"]), "threshold": _numbers(one["threshold"])}
         values["about"] = About(one.get("about", About.NOTE))
         if "asked" in values:  # its name up to format 3
             values["evaluated"] = values.pop("asked")
@@ -199,9 +191,9 @@ def _checks(records: list[dict[str, Any]]) -> list[Check]:
 def _unit(record: dict[str, Any], network: OneHiddenNet, errors: ParameterRecord) -> UnitVerdict:
     i = int(record["index"])
     return UnitVerdict(
-        i, network.weights[i], float(network.bias[i]), _number_or_array(network.output[i].tolist()),
-        (errors.weights[i], float(errors.bias[i]), _number_or_array(errors.output[i].tolist())),
-        _number(record["share"]), UnitStatus(record["status"]), str(record["reason"]),
+        i, network.weights[i], float(network.bias[i]), _numbers(network.output[i].tolist()),
+        (errors.weights[i], float(errors.bias[i]), _numbers(errors.output[i].tolist())),
+        _numbers(record["share"]), UnitStatus(record["status"]), str(record["reason"]),
         None if record.get("cause") is None else Cause[record["cause"]], int(record.get("side", 0)),
     )  # fmt: skip
 
@@ -216,10 +208,10 @@ def _alternative(record: dict[str, Any]) -> Alternative:
     return Alternative(
         AlternativeKind(_FORMER_KINDS.get(record["kind"], record["kind"])),
         str(record["label"]),
-        _number(record["behind"]),
+        _numbers(record["behind"]),
         network,
         tuple(record.get("units", ())),
-        _number(record.get("needed", "inf")),
+        _numbers(record.get("needed", "inf")),
     )
 
 
@@ -227,7 +219,7 @@ def _family(record: dict[str, Any] | None) -> Family | None:
     if record is None:
         return None
     alpha = record.get("alpha")
-    return families.from_stored(record | ({} if alpha is None else {"alpha": _number(alpha)}))
+    return families.from_stored(record | ({} if alpha is None else {"alpha": _numbers(alpha)}))
 
 
 def _covariance(path: Path, digest: str | None) -> np.ndarray | None:
@@ -247,17 +239,16 @@ def _covariance(path: Path, digest: str | None) -> np.ndarray | None:
 
 # Fields that are not as they stand in JSON.
 _READERS: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("loss", "noise_variance", "group_variance", "left_over", "band_freedom"), _number),
-    **dict.fromkeys(("r_squared", "linear_r_squared"), _number),
-    **dict.fromkeys(("curvature", "input_mean", "input_spread"), _array),
-    **dict.fromkeys(("target_spread", "noise_covariance", "undetected"), _number_or_array),
+    **dict.fromkeys(("loss", "noise_variance", "group_variance", "left_over", "band_freedom"), _numbers),
+    **dict.fromkeys(("r_squared", "linear_r_squared", "curvature", "input_mean", "input_spread"), _numbers),
+    **dict.fromkeys(("target_spread", "noise_covariance", "undetected"), _numbers),
     **dict.fromkeys(("feature_names", "classes"), tuple),
     **dict.fromkeys(("checks", "score_checks"), _checks),
     **dict.fromkeys(("queries", "freedom"), int),
     "status": Status,
     "standard_errors": _errors,
-    "trace": lambda records: [TraceRecord(**one | {"loss": _number(one["loss"])}) for one in records],
-    "signal": lambda signal: {int(order): _number(z) for order, z in signal.items()},
+    "trace": lambda records: [TraceRecord(**one | {"loss": _numbers(one["loss"])}) for one in records],
+    "signal": lambda signal: {int(order): _numbers(z) for order, z in signal.items()},
     "alternatives": lambda records: tuple(map(_alternative, records)),
     "family": _family,
     "error_freedom": lambda record: None if record is None else _errors(record),
