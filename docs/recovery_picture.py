@@ -14,7 +14,7 @@ def main() -> None:
     X, y, truth = oh.problems.get("relu-rotation-50").sample(None, 0)
     r = oh.recover(X, y, 50, bias=False)
     paired = r.network.weights[oh.match(r.network, truth).permutation]
-    with house():
+    with house(either=True):
         figure = matplotlib.figure.Figure(figsize=(9, 3.6), layout="constrained")
         left, right = figure.subfigures(1, 2, width_ratios=(1, 1.2))
         names = [str(i + 1) for i in range(50)]

@@ -37,14 +37,23 @@ _RC: dict[Any, Any] = {
 }  # fmt: skip
 
 
+# Ink that is seen on white and on black.
+_EITHER: dict[Any, Any] = dict.fromkeys(
+    ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), "#7d8894"
+)
+
+
 @contextmanager
-def house() -> Iterator[None]:
-    """The house style, whatever the caller's Matplotlib settings are; these return afterwards."""
+def house(either: bool = False) -> Iterator[None]:
+    """The house style, whatever the caller's Matplotlib settings are; these return afterwards.
+
+    ``either``: ink for light and for dark pages, where no style of the page sets it.
+    """
     import matplotlib
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_RC)
+        matplotlib.rcParams.update(_RC | (_EITHER if either else {}))
         yield
 
 
@@ -105,9 +114,12 @@ def _image(
 ) -> Axes:
     axes = figure.add_subplot()
     image = axes.imshow(values, aspect="auto", interpolation="none", **colours)
-    row_step, column_step = max(1, len(rows) // 40), max(1, len(columns) // 60)
+    high, wide = figure.bbox.height * 72 / figure.dpi, 0.75 * figure.bbox.width * 72 / figure.dpi
+    row_step = _step(len(rows), high / 10)
     axes.set_yticks(range(0, len(rows), row_step), [plain(r) for r in rows[::row_step]])
-    upright = max((len(str(c)) for c in columns), default=0) * len(columns) > 60
+    flat = 6 + 5 * max((len(plain(c)) for c in columns), default=0)  # points that a name takes
+    upright = flat * len(columns) > wide and not all(str(c).isdigit() for c in columns)
+    column_step = _step(len(columns), wide / (10 if upright else flat))
     places, names = range(0, len(columns), column_step), [plain(c) for c in columns[::column_step]]
     axes.set_xticks(places, names, rotation=90 if upright else 0)
     axes.tick_params(length=0)
@@ -117,6 +129,12 @@ def _image(
     bar.outline.set_visible(False)
     bar.set_label(label)
     return axes
+
+
+def _step(count: int, room: float) -> int:
+    """Every how many of ``count`` labels are shown where there is room for ``room``."""
+    least = count / max(room, 1.0)
+    return next(step for step in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, count) if step >= least)
 
 
 def trace(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from onehidden.report.subject import Recovered
-
-# Seen on white and on black: figures have no ground of their own.
-_BOTH: dict[Any, Any] = {
-    "text.color": "#7d8894", "axes.labelcolor": "#7d8894", "axes.edgecolor": "#7d8894",
-    "xtick.color": "#7d8894", "ytick.color": "#7d8894",
-}  # fmt: skip
 
 
 def plot(
@@ -38,17 +30,10 @@ def plot(
     return _several_inputs(subject, most)
 
 
-@contextmanager
-def _style() -> Iterator[Any]:
-    """The style of the figures, for light and dark pages."""
+def _one_input(subject: Subject, axes: Axes | None) -> Axes:
     import matplotlib.pyplot as plt
 
-    with figures.house(), plt.rc_context(_BOTH):
-        yield plt
-
-
-def _one_input(subject: Subject, axes: Axes | None) -> Axes:
-    with _style() as plt:
+    with figures.house(either=True):
         place: Any = plt.subplots(layout="constrained")[1] if axes is None else axes
         found = curve_of(subject)
         figures.curve(place, found.x, found.mean, found.band, *_rows(subject))
@@ -72,7 +57,9 @@ def _several_inputs(subject: Subject, most: int) -> np.ndarray:
     down = -(-max(len(chosen), 1) // across)
     keep = thin(len(subject.X))
     residual = None if subject.Y is None or subject.family is not None else subject.residuals()[keep]
-    with _style() as plt:
+    import matplotlib.pyplot as plt
+
+    with figures.house(either=True):
         figure, grid = plt.subplots(
             down, across, figsize=(3.2 * across, 2.6 * down), layout="constrained", squeeze=False
         )
