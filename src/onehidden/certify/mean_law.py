@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -29,8 +30,15 @@ from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.starts.candidate import descent_work
 
-# A name, the deviance by which it is better than the answer, and its mean of y at the rows.
-Law = tuple[str, float, Float[np.ndarray, "n ..."]]
+
+class Law(NamedTuple):
+    """Another law of the mean, fitted."""
+
+    name: str
+    gain: float  # deviance by which it is better than the answer
+    mean: Float[np.ndarray, "n ..."]  # of y at the rows
+    needed: float = levels.LINK.value  # gain from which it is the better law
+    contains: bool = False  # whether it holds the assumed law as a case, and so is never told from it
 
 
 def compare_mean_laws(
@@ -38,40 +46,42 @@ def compare_mean_laws(
 ) -> Certificate:
     """Compare the assumed link, or the scale of y, with others, and 0/1 labels with labels that flip.
 
-    Each is fitted with as many units, from the answer's mean. One that explains the rows better by
-    ``levels.LINK`` fails the check, and so does one as likely whose mean leaves the answer's bands; others
-    that the data do not tell apart are reported. A descent of more ``operations`` is not worth its time.
+    Each is fitted with as many units, from the answer's mean. One that explains the rows better by what its
+    number of parameters asks for (``levels.LINK``, ``levels.FLIPS``) fails the check, and so does one as
+    likely whose mean leaves the answer's bands; others that the data do not tell apart are reported. A
+    descent of more ``operations`` is not worth its time.
     """
-    family, level = problem.family, levels.LINK.value
+    family = problem.family
     if family is not None and family.coupled:
         return certificate
     name, assumed = ("scale of y", "y") if family is None else ("link", f"the {family.link} link")
     if descent_work(problem) > operations:
         reason = "other laws of the mean were not fitted: each would take as long as the answer itself"
-        return certificate.with_comparisons([not_evaluated(name, level, reason)])
-    laws = _scales_of_y if family is None else _links
-    ties, ahead, best = [], [], -np.inf
-    for label, gain, mean in laws(certificate, problem, run):
+        return certificate.with_comparisons([not_evaluated(name, levels.LINK.value, reason)])
+    laws, ahead = [], []
+    for law in (_scales_of_y if family is None else _links)(certificate, problem, run):
         if run.expired():
             return certificate
-        best, outside = max(best, gain), _outside_bands(certificate, problem, mean)
-        if gain >= level:
-            ahead.append(f"{label} by {gain:.3g}")
-        elif gain >= 0 and outside > levels.OTHER_MEAN.value:
+        laws.append(law)
+        outside = _outside_bands(certificate, problem, law.mean)
+        if law.gain >= law.needed:
+            ahead.append(f"{law.name} by {law.gain:.3g}")
+        elif law.gain >= 0 and outside > levels.OTHER_MEAN.value:
             share = f"{100 * outside:.2g} % of the rows"
-            ahead.append(f"{label} by {gain:.2g}, with a mean outside the 95 % band at {share}")
-        elif gain > -level and not label.startswith(FlippedLabels.name):
-            ties.append(label)
-    if best == -np.inf:
+            ahead.append(f"{law.name} by {law.gain:.2g}, with a mean outside the 95 % band at {share}")
+    if not laws:
         return certificate
     advice = f"deviance by which another law of the mean than that of {assumed} explains these rows better"
     if ahead:
         advice = (
             f"another law of the mean than that of {assumed} explains these rows better: {', '.join(ahead)}"
         )
-    certificate = certificate.with_comparisons([Check(name, best, level, not ahead, advice, About.MEAN)])
+    best = max(laws, key=lambda law: law.gain - law.needed)
+    check = Check(name, best.gain, best.needed, not ahead, advice, About.MEAN)
+    ties = [law.name for law in laws if abs(law.gain) < law.needed and not law.contains]
     remark = f"they do not tell {assumed} from {' or '.join(ties)}"
-    return certificate.with_remark(remark) if ties else certificate
+    certificate = certificate.with_comparisons([check])
+    return certificate.with_remark(remark) if ties and not ahead else certificate
 
 
 def _outside_bands(certificate: Certificate, problem: Problem, mean: Float[np.ndarray, "n ..."]) -> float:
@@ -103,7 +113,8 @@ def _links(certificate: Certificate, problem: Problem, run: Run) -> Iterator[Law
 
     def compared(label: str, law: Family, fitted: Optimum) -> Law:
         gain = problem.excess_deviance(fitted.mean_square, certificate.mean_square) / phi
-        return label, gain, law.mean(fitted.network.predict(problem.samples.X) + problem.offsets)
+        mean = law.mean(fitted.network.predict(problem.samples.X) + problem.offsets)
+        return Law(label, gain, mean)
 
     eta = network.predict(problem.samples.X) + problem.offsets
     mean = family.mean(eta)
@@ -121,7 +132,8 @@ def _links(certificate: Certificate, problem: Problem, run: Run) -> Iterator[Law
         network = fitted.network
         eta = network.predict(problem.samples.X) + problem.offsets
     assert fitted is not None
-    yield compared(f"{law.name} (probabilities from {law.low:.2g} to {law.high:.2g})", law, fitted)
+    flipped = compared(f"{law.name} (probabilities from {law.low:.2g} to {law.high:.2g})", law, fitted)
+    yield flipped._replace(needed=levels.FLIPS.value, contains=True)
 
 
 # Scales on which an amount may follow a network: y there, log of the slope, the mean of y of fit and noise.
@@ -156,7 +168,7 @@ def _scales_of_y(certificate: Certificate, problem: Problem, run: Run) -> Iterat
         middle = mean(f, there.y - f)
         by_mean = len(y) * np.log(loss / np.sum((root * (y - middle) / spread) ** 2))
         by_likelihood = 2 * (likelihood + float(np.sum(log_slope(y))) - own)
-        yield label, float(min(by_likelihood, by_mean)), middle
+        yield Law(label, float(min(by_likelihood, by_mean)), middle)
 
 
 def _spread_likelihood(
