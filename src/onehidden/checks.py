@@ -59,6 +59,8 @@ class Check:
         What kind of check it is.
     evaluated : bool
         Whether it could be evaluated.
+    clause : str
+        What it means for a person that it did not pass, where that is particular to the case.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Check:
     advice: str
     about: About = About.NOTE
     evaluated: bool = True
+    clause: str = ""
 
     @property
     def asked(self) -> bool:

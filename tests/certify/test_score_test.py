@@ -132,7 +132,7 @@ def test_a_test_without_enough_data_is_not_evaluated():
     Z, y = draw.standard_normal((30, 5)), draw.standard_normal(30)
     for result in (
         score_test(np.ones((30, 1)), np.zeros(30), Z, "relu", True, 0),  # nothing left
-        score_test(draw.standard_normal((30, 15)), y, Z, "relu", True, 0),  # too few rows
+        score_test(draw.standard_normal((30, 17)), y, Z, "relu", True, 0),  # too few rows
         score_test(*linear(Z, y), Z, "linear", True, 0),  # a unit the model has already
     ):
         assert not result.evaluated

@@ -332,7 +332,7 @@ def _doubt(failed: list[Check], noun: str, most: int = 2) -> str:
     for check in decisive_first(failed):
         # What speaks against the assumed mean, or against the form of a box, is particular to the case.
         particular = check.about is About.MEAN or (noun == "query" and check.about is About.FIT)
-        found.append(check.advice if particular and check.evaluated else reason(check))
+        found.append(check.advice if particular and check.evaluated else check.clause or reason(check))
         if check.about is About.SEARCH and not check.evaluated:
             found[-1] += ": allow more time"
     return "; ".join(list(dict.fromkeys(found))[:most])

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import fdtri, ncfdtrinc
 
 from onehidden.certify import levels
 from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, certificate_of
@@ -295,7 +296,23 @@ def _local_checks(
             About.DATA,
         )
     )
+    if not exact:
+        found[-1] = replace(found[-1], clause=_power_in_words(local))
     return found
+
+
+def _power_in_words(local: LocalFit) -> str:
+    """What so many rows can show, by the power of the F test of one more unit."""
+    form, coordinates = local.problem.form, local.problem.fit_coordinates
+    unit = form.freedom - replace(form, k=form.k - 1).freedom
+    spare = local.n_values - local.freedom - unit
+    what = f"{local.n} rows for {local.freedom} parameters"
+    if spare < 2:
+        return f"{what} cannot show a further unit, however strong"
+    bound = fdtri(unit, spare, 1 - levels.LARGER_MODEL.value)
+    shift = ncfdtrinc(unit, spare, 1 - levels.LARGER_MODEL_POWER.value, bound) / local.n_values
+    moved = float(np.sqrt(shift * local.variance * coordinates.variance))
+    return f"{what} show a further unit only if it moves the fit by {moved:.2g} (standard deviation)"
 
 
 def _group_checks(local: LocalFit) -> list[Check]:

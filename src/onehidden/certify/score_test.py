@@ -129,7 +129,7 @@ def score_test(
             effort=effort, search=search,
         )  # fmt: skip
     model = Tangent.of(of_rows, n)
-    needed = max(20, 2 * (d + 1 + bias))  # twice the unit's own parameters
+    needed = 2 * (d + 1 + bias)  # twice the unit's own parameters
     if n - model.rank < needed:
         return _not_evaluated(
             d, f"{n} rows leave {n - model.rank} beyond the model's own, {needed} are needed"

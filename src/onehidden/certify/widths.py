@@ -9,10 +9,11 @@ from jaxtyping import Float
 
 from onehidden.certify import levels
 from onehidden.certify.certificate import AlternativeKind, Certificate, Status
-from onehidden.certify.local_fit import RowsOfJacobian, linear_fit
+from onehidden.certify.local_fit import RowsOfJacobian, linear_fit, local_fit
 from onehidden.certify.noise_model import OwnLikelihood
+from onehidden.certify.replicates import lack_of_fit
 from onehidden.certify.score_test import ScoreTest, score_test, score_test_work
-from onehidden.certify.units import Cause, Undetermined
+from onehidden.certify.units import Cause, Undetermined, plural
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import roots, weighed
@@ -69,9 +70,11 @@ def compare_larger(certificate: Certificate, problem: Problem, run: Run) -> Cert
     found = _score_test_at(problem, certificate.network, run)
     name = AlternativeKind.MORE.value
     if not found.evaluated:
-        return certificate.with_comparisons(
-            [not_evaluated(name, np.nan, f"could not be evaluated: {found.reason}", About.FIT)]
-        )
+        # Rows that repeat have answered by their spread whether something is missed.
+        answered = lack_of_fit(local_fit(certificate.network, problem.at(certificate.network))) is not None
+        about = About.NOTE if answered and problem.family is None else About.FIT
+        reason = f"could not be evaluated: {found.reason}"
+        return certificate.with_comparisons([not_evaluated(name, np.nan, reason, about)])
     check = at_least(
         name,
         found.p_value,
@@ -92,13 +95,14 @@ def compare_larger(certificate: Certificate, problem: Problem, run: Run) -> Cert
         larger, here = (OwnLikelihood.of(*one) for one in ((wider, more), (problem, certificate.network)))
         check = _clearly_better(larger, here, problem, 1, AlternativeKind.MORE) or check
     units = "unit" if problem.k == 1 else "units"
-    remark = (
-        f"at least {problem.k} {units}: a further one weaker than {found.detectable:.2g} of the variance of "
-        "y would not have been detected"
-    )
     spread = seen.fit_coordinates.scale
     spread = np.sqrt(np.sum(spread**2, axis=0)) if seen.fit_coordinates.several else spread
-    certificate = replace(certificate, undetected=float(np.sqrt(found.remaining)) * spread)
+    undetected = float(np.sqrt(found.remaining)) * spread
+    remark = (
+        f"at least {problem.k} {units}: {problem.n} {plural(certificate.noun)} show a further one only if it "
+        f"moves the fit by {float(np.max(undetected)):.2g} (standard deviation)"
+    )
+    certificate = replace(certificate, undetected=undetected)
     return certificate.with_comparisons([check]).with_remark(remark)
 
 
