@@ -87,7 +87,7 @@ def test_the_loss_of_a_run_is_that_of_least_squares(activation):
         sets = sets_of(problem, form)
         found = np.asarray(outputs_and_losses(form, sets, jnp.asarray(units, jnp.float32))[2])
     for plane, loss in zip(units @ np.asarray(sets.back, float).T, found, strict=True):
-        theta = complete(problem, form, plane[:, :4], plane[:, 4])
+        theta = complete(problem, plane[:, :4], plane[:, 4])
         assert loss == pytest.approx(search_fit(problem, form).loss(theta) / problem.n, rel=1e-3)
         assert loss > 1e-3
 

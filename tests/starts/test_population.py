@@ -7,7 +7,7 @@ from helpers import normal, one_sentence, planted, teacher, worst_error
 import onehidden as oh
 from onehidden.run import Run
 from onehidden.starts import Population
-from onehidden.starts.candidate import Candidate, search_form
+from onehidden.starts.candidate import Candidate
 from onehidden.starts.repair import best_units
 from onehidden.starts.restarts import distinct
 
@@ -18,7 +18,7 @@ def test_the_best_units_of_both_parents_are_the_true_ones():
     truth, rng = problem.search_coordinates.inward(net), np.random.default_rng(0)
     weights = np.vstack([rng.standard_normal((4, 6)), truth.weights])
     bias = np.append(rng.standard_normal(4), truth.bias)
-    assert sorted(best_units(problem, search_form(problem), weights, bias, 4)) == [4, 5, 6, 7]
+    assert sorted(best_units(problem, weights, bias, 4)) == [4, 5, 6, 7]
 
 
 def test_parents_have_losses_of_their_own():

@@ -79,7 +79,7 @@ def test_orientations_are_found_where_units_outnumber_inputs():
     truth, form = problem.search_coordinates.inward(net), search_form(problem)
     turns = np.where(rng.random(6) < 0.5, -1.0, 1.0)
     with double():
-        start = complete(problem, form, truth.weights * turns[:, None], truth.bias * turns)
+        start = complete(problem, truth.weights * turns[:, None], truth.bias * turns)
         m = match(orient(form, start), truth)
     assert m.max_error < 1e-6
     assert m.output_error < 1e-4  # a trace of ridge

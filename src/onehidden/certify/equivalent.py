@@ -236,7 +236,7 @@ def other_orientations(problem: Problem, network: OneHiddenNet, most: int, run: 
     if reversal is None or reversal.degree != 1 or problem.form.skip or not form.symmetrised:
         return []
     fit, net = search_fit(problem, form), problem.search_coordinates.inward(network)
-    start = complete(problem, form, net.weights, net.bias)
+    start = complete(problem, net.weights, net.bias)
     solver = LevenbergMarquardt(max_steps=60, patience=6)
     theta = descend(solver, fit, start, run.at("free form"), "orientations", problem.n_values).theta
     hessian, _, loss = fit.normal_equations(theta)

@@ -21,7 +21,6 @@ from onehidden.machine import NOMINAL
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.starts.candidate import (
-    complete,
     completed_loss,
     descent_work,
     least_squares_columns,
@@ -71,19 +70,19 @@ class Moves:
         some = seen.take(_spread(seen.n, self.rows)) if seen.n > self.rows else seen
         most, found = int(self.work / descent_work(problem)), list[Optimum]()
         moved = list(islice(self._moved(np.column_stack([inner.weights, inner.bias]), some, form), 2 * most))
-        losses = [completed_loss(some, form, one[:, :-1], one[:, -1]) for one in moved]
+        losses = [completed_loss(some, one[:, :-1], one[:, -1]) for one in moved]
         for number in np.argsort(losses, kind="stable")[:most]:
             if run.expired():
                 break
-            theta = complete(seen, form, moved[number][:, :-1], moved[number][:, -1])
-            near = refine(seen, form, theta, run.at("move", int(number)), "move")
+            weights, bias = moved[number][:, :-1], moved[number][:, -1]
+            near = refine(seen, weights, bias, run.at("move", int(number)), "move")
             start = seen.search_coordinates.outward(near.network)
             found.append(optimise(start, problem, run.at("move", int(number), "finish")))
         return found
 
     def _moved(self, planes: Planes, problem: Problem, form: Parametrisation) -> Iterator[Planes]:
         """Units after each move, in an order that follows from what each costs."""
-        order = units_by_cost(problem, form, planes[:, :-1], planes[:, -1])
+        order = units_by_cost(problem, planes[:, :-1], planes[:, -1])
         for i in order:
             rest = np.delete(planes, i, axis=0)
             for new in self.additions(rest, problem, form, planes[i : i + 1], self.each):
@@ -104,7 +103,7 @@ class Moves:
         self, planes: Planes, problem: Problem, form: Parametrisation, without: Planes, count: int
     ) -> Sequence[Float[np.ndarray, " e"]]:
         """The units that explain most of what these leave, unlike each other and those of ``without``."""
-        basis = np.linalg.qr(least_squares_columns(problem, form, planes[:, :-1], planes[:, -1]))[0]
+        basis = np.linalg.qr(least_squares_columns(problem, planes[:, :-1], planes[:, -1]))[0]
         y = problem.weighted(problem.y)
         left = y - basis @ (basis.T @ y)
         candidates = self._candidates(planes, problem, form, left.reshape(len(left), -1))

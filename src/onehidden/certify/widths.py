@@ -20,7 +20,7 @@ from onehidden.fit.parametrisation import roots, weighed
 from onehidden.fit.problem import TO_COMPARE, Problem, linear_network, optimise
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
-from onehidden.starts.candidate import Candidate, search_form
+from onehidden.starts.candidate import Candidate
 from onehidden.starts.repair import units_by_cost, with_one_fewer, with_one_more
 
 
@@ -43,7 +43,7 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
     if problem.k == 1:
         return certificate.with_comparisons([linear])
     seen, start = _as_candidate(certificate, problem)
-    dropped = int(units_by_cost(seen, search_form(seen), start.weights, start.bias)[0])
+    dropped = int(units_by_cost(seen, start.weights, start.bias)[0])
     fewer = problem.with_width(problem.k - 1)
     found = with_one_fewer(seen, start, run.at("fewer"))
     enough = _worth(problem, certificate.mean_square, found.loss)

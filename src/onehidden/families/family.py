@@ -16,12 +16,14 @@ A new family is one subclass of ``Family`` and one line in ``onehidden.families`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from onehidden.families.links import Link
 from onehidden.families.noticing import notice
 
 # Where the information has underflowed (a probability of 10^-30 that came true) the weight is this and the
@@ -201,7 +203,36 @@ class Family(ABC):
         return {"name": self.name, **vars(self)}
 
 
-class WholeNumbers(Family):
+class Linked(Family):
+    """A family whose mean is a function of eta by a link of ``table``."""
+
+    table: ClassVar[Mapping[str, Link]]
+
+    @property
+    def _link(self) -> Any:
+        return self.table[self.link]
+
+    def mean(self, eta: Values) -> Values:
+        return self._link.mean(eta)
+
+    def slope(self, eta: Values) -> Values:
+        return self._link.slope(eta)
+
+    def unlink(self, mu: Values) -> Values:
+        return self._link.unlink(mu)
+
+    def export(self, o: Any, eta: Any) -> Any:
+        return self._link.graph(o, eta)
+
+    @property
+    def text(self) -> str:
+        return self._link.text
+
+    def _where_defined(self, d: Values, eta: Values) -> Values:
+        return np.where(eta < 0, np.inf, d) if self._link.half_line else d
+
+
+class WholeNumbers(Linked):
     """A family on the whole numbers, or shares of them: its variance is mu (1 + bend mu)."""
 
     @property

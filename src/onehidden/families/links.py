@@ -1,14 +1,14 @@
 """Links and the divergence that deviances are made of, in forms that neither overflow nor cancel.
 
-A mean above zero is known by its logarithm and its growth d log(mu) / d eta; a share by log(p), log(1 - p)
-and their slopes. Means, slopes and variances follow without underflow: slope = mu growth, and for shares
-slope^2 / (p (1 - p)) = rise fall.
+A mean above zero is known by its logarithm and its growth d log(mu) / d eta; a share p also by log(1 - p) and
+the slope of that. Means, slopes and variances follow without underflow: slope = mu growth, and for shares
+slope^2 / (p (1 - p)) = growth fall.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ LIMIT = 700.0  # e^700 = 10^304: beyond it doubles overflow
 
 
 @dataclass(frozen=True)
-class PositiveLink:
+class Link:
     """A mean above zero: log(mu) and d log(mu) / d eta at eta, and eta of mu.
 
     ``graph(operators, t)`` is the mean for an export, ``text`` an expression of Python's ``math`` in t.
@@ -33,23 +33,21 @@ class PositiveLink:
     unlink: Curve
     graph: Export
     text: str
-    half_line: bool = False
+    half_line: bool = field(default=False, kw_only=True)
+
+    def mean(self, eta: np.ndarray) -> np.ndarray:
+        return exponential(self.log_mean(eta))
+
+    def slope(self, eta: np.ndarray) -> np.ndarray:
+        return self.mean(eta) * self.growth(eta)
 
 
 @dataclass(frozen=True)
-class ShareLink:
-    """A mean between zero and one: log(p), log(1 - p), d log(p) / d eta, -d log(1 - p) / d eta, eta of p.
+class ShareLink(Link):
+    """A mean p between zero and one: also log(1 - p) and -d log(1 - p) / d eta at eta."""
 
-    ``graph`` and ``text`` are as for a mean above zero.
-    """
-
-    log_share: Curve
     log_rest: Curve
-    rise: Curve
     fall: Curve
-    unlink: Curve
-    graph: Export
-    text: str
 
 
 def exponential(t: Float[np.ndarray, "*rows"]) -> Float[np.ndarray, "*rows"]:
@@ -102,17 +100,17 @@ def _log_log_rise(eta: np.ndarray) -> np.ndarray:
 
 
 POSITIVE = {
-    "log": PositiveLink(
+    "log": Link(
         lambda eta: np.clip(eta, -LIMIT, LIMIT), np.ones_like, np.log, lambda o, t: o.exp(t), "math.exp(t)"
     ),
-    "softplus": PositiveLink(
+    "softplus": Link(
         lambda eta: np.log(softplus(eta)),
         lambda eta: expit(np.maximum(eta, -LIMIT)) / softplus(eta),
         lambda mu: mu + np.log(-np.expm1(-mu)),
         lambda o, t: o.relu(t) + o.log(1.0 + o.exp(-o.abs(t))),
         "max(t, 0.0) + math.log1p(math.exp(-abs(t)))",
     ),
-    "identity": PositiveLink(
+    "identity": Link(
         lambda eta: np.log(_above_zero(eta)),
         lambda eta: 1 / _above_zero(eta),
         lambda mu: mu,
@@ -120,7 +118,7 @@ POSITIVE = {
         "max(t, 1e-10)",
         half_line=True,
     ),
-    "inverse": PositiveLink(
+    "inverse": Link(
         lambda eta: -np.log(_above_zero(eta)),
         lambda eta: -1 / _above_zero(eta),
         np.reciprocal,
@@ -132,29 +130,29 @@ POSITIVE = {
 SHARE = {
     "logit": ShareLink(
         log_expit,
-        lambda eta: log_expit(-eta),
         lambda eta: expit(-eta),
-        expit,
         lambda p: np.log(p) - np.log1p(-p),
         lambda o, t: o.sigmoid(t),
         "1 / (1 + math.exp(-t)) if t > 0 else math.exp(t) / (1 + math.exp(t))",
+        lambda eta: log_expit(-eta),
+        expit,
     ),
     "probit": ShareLink(
         log_ndtr,
-        lambda eta: log_ndtr(-eta),
         _normal_rise,
-        lambda eta: _normal_rise(-eta),
         ndtri,
         lambda o, t: 0.5 + 0.5 * o.erf(0.5**0.5 * t),
         "math.erfc(-t / 2**0.5) / 2",
+        lambda eta: log_ndtr(-eta),
+        lambda eta: _normal_rise(-eta),
     ),
     "cloglog": ShareLink(
         lambda eta: np.log(-np.expm1(-exponential(eta))),
-        lambda eta: -exponential(eta),
         _log_log_rise,
-        exponential,
         lambda p: np.log(-np.log1p(-p)),
         lambda o, t: 1.0 - o.exp(-o.exp(t)),
         "-math.expm1(-math.exp(t))",
+        lambda eta: -exponential(eta),
+        exponential,
     ),
 }

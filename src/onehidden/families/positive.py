@@ -9,46 +9,19 @@ import numpy as np
 from scipy.special import betaln
 
 from onehidden.families.family import (
-    Family,
     Level,
+    Linked,
     PerRow,
     Values,
     WholeNumbers,
     refuse,
     weighted_sum,
 )
-from onehidden.families.links import LIMIT, POSITIVE, PositiveLink, divergence, exponential
-
-
-class PositiveMean(Family):
-    """A family whose mean is above zero, by a link of ``POSITIVE``."""
-
-    @property
-    def _link(self) -> PositiveLink:
-        return POSITIVE[self.link]
-
-    def mean(self, eta: Values) -> Values:
-        return exponential(self._link.log_mean(eta))
-
-    def export(self, o: Any, eta: Any) -> Any:
-        return self._link.graph(o, eta)
-
-    @property
-    def text(self) -> str:
-        return self._link.text
-
-    def slope(self, eta: Values) -> Values:
-        return self.mean(eta) * self._link.growth(eta)
-
-    def unlink(self, mu: Values) -> Values:
-        return self._link.unlink(mu)
-
-    def _where_defined(self, d: Values, eta: Values) -> Values:
-        return np.where(eta < 0, np.inf, d) if self._link.half_line else d
+from onehidden.families.links import LIMIT, POSITIVE, divergence
 
 
 @dataclass(frozen=True)
-class Poisson(WholeNumbers, PositiveMean):
+class Poisson(WholeNumbers):
     """Counts whose variance is their mean; d = 2 (y log(y/mu) - y + mu).
 
     Parameters
@@ -58,6 +31,7 @@ class Poisson(WholeNumbers, PositiveMean):
     """
 
     link: str = "log"
+    table = POSITIVE
     name: ClassVar[str] = "poisson"
     links: ClassVar[tuple[str, ...]] = ("log", "softplus", "identity")
 
@@ -190,7 +164,7 @@ class NegativeBinomial(Poisson):
 
 
 @dataclass(frozen=True)
-class Gamma(PositiveMean):
+class Gamma(Linked):
     """y > 0 of the gamma law with shape 1/phi: variance phi mu^2, d = 2 (y/mu - 1 - log(y/mu)).
 
     Parameters
@@ -200,6 +174,7 @@ class Gamma(PositiveMean):
     """
 
     link: str = "log"
+    table = POSITIVE
     name: ClassVar[str] = "gamma"
     links: ClassVar[tuple[str, ...]] = ("log", "softplus", "identity", "inverse")
     scaled: ClassVar[bool] = True

@@ -37,39 +37,20 @@ class Bernoulli(WholeNumbers):
     """
 
     link: str = "logit"
+    table = SHARE
     name: ClassVar[str] = "bernoulli"
     links: ClassVar[tuple[str, ...]] = ("logit", "probit", "cloglog")
 
     @property
-    def _link(self) -> ShareLink:
-        return SHARE[self.link]
-
-    def mean(self, eta: Values) -> Values:
-        return np.exp(self._link.log_share(eta))
-
-    def export(self, o: Any, eta: Any) -> Any:
-        return self._link.graph(o, eta)
-
-    @property
-    def text(self) -> str:
-        return self._link.text
-
-    def slope(self, eta: Values) -> Values:
-        return self.mean(eta) * self._link.rise(eta)
-
-    @property
     def bend(self) -> float:
         return -1.0
-
-    def unlink(self, mu: Values) -> Values:
-        return self._link.unlink(mu)
 
     def inside(self, level: Level, n: float) -> Level:
         return (level * n + 0.5) / (n + 1)
 
     def deviance(self, y: Values, eta: Values) -> Values:
         link = self._link
-        log_share, log_rest = link.log_share(eta), link.log_rest(eta)
+        log_share, log_rest = link.log_mean(eta), link.log_rest(eta)
         # p and 1 - p enter as -p and -(1 - p) + 1 of the two divergences, and cancel.
         won = divergence(y, np.exp(log_share), log_share)
         lost = divergence(1 - y, np.exp(log_rest), log_rest)
@@ -77,11 +58,11 @@ class Bernoulli(WholeNumbers):
 
     def score(self, y: Values, eta: Values) -> Values:
         link = self._link
-        return (1 - y) * link.fall(eta) - y * link.rise(eta)
+        return (1 - y) * link.fall(eta) - y * link.growth(eta)
 
     def information(self, eta: Values) -> Values:
         link = self._link
-        return link.rise(eta) * link.fall(eta)
+        return link.growth(eta) * link.fall(eta)
 
     def distribution(self, eta: Values, phi: Level = 1.0, trials: PerRow = None) -> Any:
         from scipy import stats
@@ -125,19 +106,16 @@ class FlippedLabels(Bernoulli):
         plain, width = SHARE[self.link], self.high - self.low
 
         def mean(eta: Values) -> Values:
-            return self.low + width * np.exp(plain.log_share(eta))
-
-        def slope(eta: Values) -> Values:
-            return width * np.exp(plain.log_share(eta)) * plain.rise(eta)
+            return self.low + width * plain.mean(eta)
 
         return ShareLink(
             lambda eta: np.log(mean(eta)),
-            lambda eta: np.log1p(-mean(eta)),
-            lambda eta: slope(eta) / mean(eta),
-            lambda eta: slope(eta) / (1 - mean(eta)),
+            lambda eta: width * plain.slope(eta) / mean(eta),
             lambda mu: plain.unlink(np.clip((mu - self.low) / width, 1e-6, 1 - 1e-6)),
             lambda o, t: self.low + width * plain.graph(o, t),
             f"{self.low!r} + {width!r} * ({plain.text})",
+            lambda eta: np.log1p(-mean(eta)),
+            lambda eta: width * plain.slope(eta) / (1 - mean(eta)),
         )
 
     def with_rates(self, y: Values, eta: Values, weight: PerRow = None) -> tuple[FlippedLabels, Values]:

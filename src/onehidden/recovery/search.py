@@ -24,7 +24,7 @@ from onehidden.options import Options
 from onehidden.recovery.line import no_worse_than_linear
 from onehidden.refused import Refused
 from onehidden.run import Run
-from onehidden.starts.candidate import Candidate, cheap_descents, complete, refine, search_form
+from onehidden.starts.candidate import Candidate, cheap_descents, refine
 from onehidden.starts.repair import repaired
 from onehidden.starts.schedule import Choice, proposals
 
@@ -61,9 +61,8 @@ def relinearised(answer: Optimum, candidate: Candidate, problem: Problem, run: R
     if problem.family is None or run.expired():
         return answer
     there = problem.at(answer.network)
-    form, net = search_form(there), there.search_coordinates.inward(answer.network)
-    theta = complete(there, form, net.weights, net.bias)
-    again = refine(there, form, theta, run.at("working rows"), "working rows", max_steps=20)
+    net = there.search_coordinates.inward(answer.network)
+    again = refine(there, net.weights, net.bias, run.at("working rows"), "working rows", max_steps=20)
     other = _optimised(
         there.search_coordinates.outward(again.network), problem, run.at("working rows", "finish")
     )

@@ -236,7 +236,7 @@ def guess_width(problem: Problem, run: Run, most: int) -> int:
     settings = Wide(max(128, 4 * most))
     wide = search_form(problem, settings.units(problem))
     theta = train(wide, settings, problem, run, "width guess")
-    losses = best_losses(problem, wide, *merged_units(wide, theta)[:2], most)
+    losses = best_losses(problem, *merged_units(wide, theta)[:2], most)
     widths, n = np.arange(1, len(losses) + 1), problem.n_values
     charged = problem.form.freedom * widths * np.log(problem.n)
     return int(widths[np.argmin(n * np.log(np.maximum(losses, problem.rows.rounding.near**2)) + charged)])

@@ -106,20 +106,20 @@ def search_fit(problem: Problem, form: Parametrisation) -> InMemoryLeastSquares:
 
 def refine(
     problem: Problem,
-    form: Parametrisation,
-    theta: Float[np.ndarray, " p"],
+    weights: Rows,
+    bias: Vector,
     run: Run,
     origin: str,
     max_steps: int = 60,
     patience: int = 6,
     slow: float = 1e-3,
 ) -> Candidate:
-    """Levenberg–Marquardt in the search form until it stops paying, then orientations.
+    """Levenberg–Marquardt in the search form from these hyperplanes until it stops paying, then orientations.
 
     It ends after ``patience`` steps in a row that each lower the loss by a smaller share than ``slow``.
     """
-    n = problem.n_values
-    floor = problem.rows.rounding.search_floor(n)
+    n, form = problem.n_values, search_form(problem, len(weights))
+    floor, theta = problem.rows.rounding.search_floor(n), complete(problem, weights, bias)
     solver = LevenbergMarquardt(
         max_steps, floor, beyond=False, patience=patience, slow=slow, rtol=1e-2 / n, least=1e-13
     )
@@ -129,30 +129,23 @@ def refine(
     return Candidate(network, solution.loss / n, origin, weights, bias)
 
 
-def refine_in_two(
-    problem: Problem, form: Parametrisation, weights: Rows, bias: Vector, run: Run, origin: str
-) -> Candidate:
+def refine_in_two(problem: Problem, weights: Rows, bias: Vector, run: Run, origin: str) -> Candidate:
     """Refined from these hyperplanes; where rows abound, most of the way on some of them."""
-    found, finished = _refine_on_some_rows(problem, form, weights, bias, run, origin)
-    if finished:
-        return found
-    return refine(problem, form, complete(problem, form, found.weights, found.bias), run, origin)
+    found, finished = _refine_on_some_rows(problem, weights, bias, run, origin)
+    return found if finished else refine(problem, found.weights, found.bias, run, origin)
 
 
-def refine_at_once(
-    problem: Problem, form: Parametrisation, weights: Rows, bias: Vector, run: Run, origin: str
-) -> Candidate | None:
+def refine_at_once(problem: Problem, weights: Rows, bias: Vector, run: Run, origin: str) -> Candidate | None:
     """Refined to rounding by steps that halve the loss at least, each of them; None as soon as one does not.
 
     From the units of a network without noise all do; with noise the first or the second does not.
     """
-    found, _ = _refine_on_some_rows(problem, form, weights, bias, run, origin, patience=1, slow=0.5)
+    found, _ = _refine_on_some_rows(problem, weights, bias, run, origin, patience=1, slow=0.5)
     return found if problem.rows.rounding.found(found.loss) else None
 
 
 def _refine_on_some_rows(
     problem: Problem,
-    form: Parametrisation,
     weights: Rows,
     bias: Vector,
     run: Run,
@@ -161,13 +154,12 @@ def _refine_on_some_rows(
     slow: float = 1e-3,
 ) -> tuple[Candidate, bool]:
     """Refined on as many rows as determine the parameters, with the loss on all; whether that is enough."""
-    rows = max(3 * form.size, 4096)
+    rows = max(3 * search_form(problem, len(weights)).size, 4096)
     few = some_rows(problem, rows, run.rng("some rows")) if problem.n >= 1.5 * rows else problem
-    start = complete(few, form, weights, bias)
-    found = refine(few, form, start, run.at("some rows"), origin, patience=patience, slow=slow)
+    found = refine(few, weights, bias, run.at("some rows"), origin, patience=patience, slow=slow)
     if few is problem:
         return found, True
-    found = replace(found, loss=completed_loss(problem, form, found.weights, found.bias))
+    found = replace(found, loss=completed_loss(problem, found.weights, found.bias))
     return found, problem.rows.rounding.found(found.loss)
 
 
@@ -193,29 +185,30 @@ def lift(candidate: Candidate, basis: Float[np.ndarray, "d r"]) -> Candidate:
     return replace(candidate, network=lifted, weights=candidate.weights @ basis.T)
 
 
-def least_squares_columns(
-    problem: Problem, form: Parametrisation, weights: Rows, bias: Vector
-) -> Float[np.ndarray, "n m"]:
+def least_squares_columns(problem: Problem, weights: Rows, bias: Vector) -> Float[np.ndarray, "n m"]:
     """Weighted columns of units with these hyperplanes, then a constant and, with a skip, the inputs."""
+    form = search_form(problem)
     fixed = [np.ones(problem.n), *([problem.Z] if form.skip else [])]
     return problem.weighted(np.column_stack([form.g(problem.Z @ weights.T + bias), *fixed]))
 
 
-def complete(problem: Problem, form: Parametrisation, weights: Rows, bias: Vector) -> Float[np.ndarray, " p"]:
+def complete(problem: Problem, weights: Rows, bias: Vector) -> Float[np.ndarray, " p"]:
     """Parameters with the given hyperplanes and least-squares outputs, skip and intercept."""
     # A trace of ridge: parallel units would share one output as +huge and -huge.
-    design = least_squares_columns(problem, form, weights, bias)
+    design = least_squares_columns(problem, weights, bias)
     gram = design.T @ design
     gram[np.diag_indices_from(gram)] += 1e-8 * np.trace(gram) / len(gram)
     coefficient = np.linalg.solve(gram, design.T @ problem.weighted(problem.y))
     k = len(weights)
+    form = search_form(problem, k)
     beta = coefficient[k + 1 :] if form.skip else None
     return form.pack(weights, coefficient[:k], bias, beta, coefficient[k])
 
 
-def completed_loss(problem: Problem, form: Parametrisation, weights: Rows, bias: Vector) -> float:
+def completed_loss(problem: Problem, weights: Rows, bias: Vector) -> float:
     """Mean squared residual with the given hyperplanes, everything else by least squares."""
-    return search_fit(problem, form).loss(complete(problem, form, weights, bias)) / problem.n_values
+    fit = search_fit(problem, search_form(problem, len(weights)))
+    return fit.loss(complete(problem, weights, bias)) / problem.n_values
 
 
 def orient(form: Parametrisation, theta: np.ndarray, linear: bool = False) -> OneHiddenNet:

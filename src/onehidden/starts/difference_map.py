@@ -37,7 +37,7 @@ from onehidden.fit.problem import Problem
 from onehidden.machine import free_cores, jitted, on_accelerator
 from onehidden.refused import Refused
 from onehidden.run import Run
-from onehidden.starts.candidate import Candidate, complete, refine, search_form, some_rows
+from onehidden.starts.candidate import Candidate, refine, search_form, some_rows
 from onehidden.starts.wide import single_precision
 
 Values = Float[jax.Array, "P k+1 n"]
@@ -298,8 +298,7 @@ class DifferenceMap:
 
         def refined(plane: Float[np.ndarray, "k e"], here: Run) -> Candidate:
             bias = plane[:, form.d] if form.bias else np.zeros(form.k)
-            theta = complete(problem, form, plane[:, : form.d], bias)
-            return refine(problem, form, theta, here, self.name)
+            return refine(problem, plane[:, : form.d], bias, here, self.name)
 
         # Steps between two looks at the clock: a quarter of a second.
         call = int(np.clip(machine.worth(0.25) / (runs.batch * self.step_work(problem)), 1, 250))

@@ -17,7 +17,7 @@ from onehidden.fit.problem import Problem
 from onehidden.moments.weights import Weight, of_rows, rooted, weighted_mean
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
-from onehidden.starts.candidate import Candidate, all_orientations, refine_in_two, search_form
+from onehidden.starts.candidate import Candidate, all_orientations, refine_in_two
 
 
 def fit_units(
@@ -86,7 +86,7 @@ def refined_copies(
     for i, rows in enumerate([weights, *moved]):
         if i and run.expired():
             return
-        yield refine_in_two(problem, search_form(problem), rows, bias, run.at(i), name)
+        yield refine_in_two(problem, rows, bias, run.at(i), name)
 
 
 def _outputs(

@@ -15,7 +15,6 @@ from onehidden.starts.candidate import (
     Candidate,
     Rows,
     Vector,
-    complete,
     descent_work,
     least_squares_columns,
     refine,
@@ -36,17 +35,14 @@ def repaired(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
     unit, the cheapest first, and puts in its place the direction that explains most of what is then left:
     the best of random ones and of the leading eigenvectors of E[r (z z' - I)].
     """
-    form = search_form(problem)
     best, rank = candidate, 0
     for number in range(rounds(problem)):
         if problem.rows.rounding.found(best.loss) or run.expired():
             break
         weights, bias = best.weights, best.bias
-        dropped = units_by_cost(problem, form, weights, bias)[rank % problem.k]
-        kept = np.delete(np.arange(problem.k), dropped)
-        row, offset = best_addition(problem, form, weights[kept], bias[kept], run.rng("repair", number))
-        theta = complete(problem, form, np.vstack([weights[kept], row]), np.append(bias[kept], offset))
-        tried = refine(problem, form, theta, run.at("repair", number), candidate.origin)
+        kept = np.delete(np.arange(problem.k), units_by_cost(problem, weights, bias)[rank % problem.k])
+        planes = _with_addition(problem, weights[kept], bias[kept], run.rng("repair", number))
+        tried = refine(problem, *planes, run.at("repair", number), candidate.origin)
         best, rank = (tried, 0) if tried.loss < (1 - 1e-3) * best.loss else (best, rank + 1)
     if best is candidate:
         return candidate
@@ -55,28 +51,26 @@ def repaired(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
 
 def with_one_more(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
     """Return the candidate with the unit added that explains most of its residual, refined: k + 1 units."""
-    form, wider = search_form(problem), problem.with_width(problem.k + 1)
-    row, offset = best_addition(
-        problem, form, candidate.weights, candidate.bias, run.rng("one unit more", problem.k)
-    )
-    weights, bias = np.vstack([candidate.weights, row]), np.append(candidate.bias, offset)
-    form = search_form(wider)
-    return refine(wider, form, complete(wider, form, weights, bias), run, "one unit more")
+    rng = run.rng("one unit more", problem.k)
+    planes = _with_addition(problem, candidate.weights, candidate.bias, rng)
+    return refine(problem, *planes, run, "one unit more")
 
 
 def with_one_fewer(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
     """Return the candidate without its least useful unit, refined: k - 1 units."""
-    dropped = units_by_cost(problem, search_form(problem), candidate.weights, candidate.bias)[0]
-    kept = np.delete(np.arange(problem.k), dropped)
-    narrower = problem.with_width(problem.k - 1)
-    form = search_form(narrower)
-    start = complete(narrower, form, candidate.weights[kept], candidate.bias[kept])
-    return refine(narrower, form, start, run, "one unit fewer")
+    kept = np.sort(units_by_cost(problem, candidate.weights, candidate.bias)[1:])
+    return refine(problem, candidate.weights[kept], candidate.bias[kept], run, "one unit fewer")
+
+
+def _with_addition(
+    problem: Problem, weights: Rows, bias: Vector, rng: np.random.Generator
+) -> tuple[Rows, Vector]:
+    row, offset = best_addition(problem, weights, bias, rng)
+    return np.vstack([weights, row]), np.append(bias, offset)
 
 
 def best_addition(
     problem: Problem,
-    form: Parametrisation,
     weights: Rows,
     bias: Vector,
     rng: np.random.Generator,
@@ -87,8 +81,8 @@ def best_addition(
 
     ``count`` of the proposals are random directions; columns of ``entries`` numbers are held at a time.
     """
-    problem = rows_to_choose(problem)
-    basis = np.linalg.qr(least_squares_columns(problem, form, weights, bias))[0]
+    problem, form = rows_to_choose(problem), search_form(problem)
+    basis = np.linalg.qr(least_squares_columns(problem, weights, bias))[0]
     y = problem.weighted(problem.y)
     residual = y - basis @ (basis.T @ y)
     value, vector = leading_second(problem, residual)
@@ -130,25 +124,19 @@ def leading_second(
     return np.concatenate([value for value, _ in found]), np.hstack([vector for _, vector in found])
 
 
-def best_units(
-    problem: Problem, form: Parametrisation, weights: Rows, bias: Vector, keep: int
-) -> Int[np.ndarray, " keep"]:
+def best_units(problem: Problem, weights: Rows, bias: Vector, keep: int) -> Int[np.ndarray, " keep"]:
     """Indices of the units, of those with these hyperplanes, that backward elimination keeps."""
-    return eliminate(*_columns(rows_to_choose(problem), form, weights, bias), keep)[0]
+    return eliminate(*_columns(rows_to_choose(problem), weights, bias), keep)[0]
 
 
-def best_losses(
-    problem: Problem, form: Parametrisation, weights: Rows, bias: Vector, most: int
-) -> Float[np.ndarray, " most"]:
+def best_losses(problem: Problem, weights: Rows, bias: Vector, most: int) -> Float[np.ndarray, " most"]:
     """Mean squared residual with 1, 2, ..., ``most`` units left by backward elimination."""
-    return eliminate(*_columns(problem, form, weights, bias), 1)[1][::-1][:most]
+    return eliminate(*_columns(problem, weights, bias), 1)[1][::-1][:most]
 
 
-def units_by_cost(
-    problem: Problem, form: Parametrisation, weights: Rows, bias: Vector
-) -> Int[np.ndarray, " k"]:
+def units_by_cost(problem: Problem, weights: Rows, bias: Vector) -> Int[np.ndarray, " k"]:
     """Units by what dropping each one alone adds to the loss, smallest first."""
-    units, always, y = _columns(problem, form, weights, bias)
+    units, always, y = _columns(problem, weights, bias)
     inverse, coefficient, _ = _solved(units, always, y)
     return np.argsort(_costs(inverse, coefficient, always.shape[1]))
 
@@ -217,10 +205,10 @@ def merge_parallel(
 
 
 def _columns(
-    problem: Problem, form: Parametrisation, weights: np.ndarray, bias: np.ndarray
+    problem: Problem, weights: np.ndarray, bias: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Weighted columns of the units, fixed columns and target."""
-    columns, k = least_squares_columns(problem, form, weights, bias), len(weights)
+    columns, k = least_squares_columns(problem, weights, bias), len(weights)
     return columns[:, :k], columns[:, k:], problem.weighted(problem.y)
 
 

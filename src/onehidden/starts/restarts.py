@@ -17,7 +17,7 @@ import numpy as np
 
 from onehidden.fit.problem import Problem
 from onehidden.run import Run
-from onehidden.starts.candidate import Candidate, complete, descent_work, refine, search_form
+from onehidden.starts.candidate import Candidate, descent_work, refine
 from onehidden.starts.repair import best_units
 
 
@@ -59,7 +59,6 @@ class Random:
 
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
         """One candidate a restart."""
-        form = search_form(problem)
         for number in range(self.first, self.first + self.restarts):
             if number > self.first and run.expired():
                 return
@@ -68,8 +67,7 @@ class Random:
             if problem.activation.homogeneity is None:
                 weights = weights * self.scales[number % len(self.scales)]
             bias = 0.5 * rng.standard_normal(problem.k) * problem.bias
-            theta = complete(problem, form, weights, bias)
-            yield refine(problem, form, theta, run.at(number), "random restart", max_steps=self.steps)
+            yield refine(problem, weights, bias, run.at(number), "random restart", max_steps=self.steps)
 
 
 @dataclass(frozen=True)
@@ -123,12 +121,11 @@ class Population:
                 break
             here = run.at("generation", generation)
             alive = sorted([*parents, *self._children(problem, parents, here)], key=_loss)
-        theta = complete(problem, search_form(problem), alive[0].weights, alive[0].bias)
-        found = refine(problem, search_form(problem), theta, run.at("last"), "population")
+        found = refine(problem, alive[0].weights, alive[0].bias, run.at("last"), "population")
         yield replace(found, overparameterised=True)
 
     def _children(self, problem: Problem, parents: list[Candidate], run: Run) -> Iterator[Candidate]:
-        form, rng = search_form(problem), run.rng(*run.path)
+        rng = run.rng(*run.path)
         for number in range(self.members):
             if run.expired():
                 return
@@ -137,9 +134,9 @@ class Population:
             drawn = rng.permutation(2 * problem.k)[:count]
             weights = np.vstack([one.weights for one in pair])[drawn]
             bias = np.concatenate([one.bias for one in pair])[drawn]
-            kept = best_units(problem, form, weights, bias, problem.k)
-            theta = complete(problem, form, weights[kept], bias[kept])
-            yield refine(problem, form, theta, run.at(number), "population", max_steps=self.steps)
+            kept = best_units(problem, weights, bias, problem.k)
+            here = run.at(number)
+            yield refine(problem, weights[kept], bias[kept], here, "population", max_steps=self.steps)
 
 
 def distinct(candidates: list[Candidate], count: int, apart: float = 1e-4) -> list[Candidate]:

@@ -134,11 +134,11 @@ class _EarlyPruning:
         units = merged_units(self.form, theta)
         if len(units.bias) < k or np.any(1.5 * units.strength[k:] > units.strength[k - 1]):
             return False
-        form, (weights, bias, _) = search_form(problem, k), units.strongest(k)
-        if completed_loss(rows_to_choose(problem), form, weights, bias) > loss:
+        weights, bias, _ = units.strongest(k)
+        if completed_loss(rows_to_choose(problem), weights, bias) > loss:
             return False
         here = self.run.at(self.tried)
-        self.candidate = refine_at_once(problem, form, weights, bias, here, "wide-and-prune")
+        self.candidate = refine_at_once(problem, weights, bias, here, "wide-and-prune")
         if self.candidate is None and not self.run.expired():
             self.tried, self.last = self.tried + 1, loss
             self.run.keep({"tried": self.tried, "last": loss})
@@ -155,8 +155,8 @@ def pruned(
         rng = run.rng("units to fill up with")
         weights = np.vstack([weights, rng.standard_normal((missing, problem.d)) / np.sqrt(problem.d)])
         bias = np.append(bias, np.zeros(missing))
-    kept = best_units(problem, form, weights, bias, problem.k)
-    found = refine_in_two(problem, search_form(problem), weights[kept], bias[kept], run, origin)
+    kept = best_units(problem, weights, bias, problem.k)
+    found = refine_in_two(problem, weights[kept], bias[kept], run, origin)
     return replace(found, overparameterised=True)
 
 
