@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from math import ceil, factorial, log, pi
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +28,8 @@ from onehidden.run import stream
 class ProductLaw(Law):
     """Coordinates x_j = scale · t_j with t_j independent of one standard shape.
 
-    A subclass supplies the standard shape, ``_line``, as a distribution of SciPy, and ``_line_derivative``,
-    the derivatives of its log-density.
+    A subclass names the standard shape, a distribution of SciPy, and its parameters, and supplies
+    ``_line_derivative``, the derivatives of its log-density.
 
     Parameters
     ----------
@@ -36,6 +38,9 @@ class ProductLaw(Law):
     scale : float
         Factor of every coordinate.
     """
+
+    _shape: ClassVar[str]
+    _parameters: Mapping[str, float] = MappingProxyType({})
 
     def __init__(self, d: int, scale: float = 1.0) -> None:
         self.n_inputs = as_dimension(d)
@@ -75,9 +80,11 @@ class ProductLaw(Law):
         """Whether the j-th derivative of the log-density is more than zero almost everywhere."""
         return True
 
-    @property
+    @cached_property
     def _line(self) -> Any:
-        raise NotImplementedError
+        from scipy import stats
+
+        return getattr(stats, self._shape)(**self._parameters)
 
     def _line_derivative(self, t: np.ndarray, j: int) -> np.ndarray:
         raise NotImplementedError
@@ -103,14 +110,10 @@ class Logistic(ProductLaw):
         Factor of every coordinate.
     """
 
+    _shape = "logistic"
+
     def _line_derivative(self, t: np.ndarray, j: int) -> np.ndarray:
         return 2 * 0.5**j * _tanh_polynomial(j)(np.tanh(t / 2))
-
-    @cached_property
-    def _line(self) -> Any:
-        from scipy import stats
-
-        return stats.logistic()
 
 
 class Sech(ProductLaw):
@@ -124,14 +127,11 @@ class Sech(ProductLaw):
         Factor of every coordinate.
     """
 
+    _shape = "hypsecant"
+    _parameters = MappingProxyType({"scale": 2 / pi})
+
     def _line_derivative(self, t: np.ndarray, j: int) -> np.ndarray:
         return (pi / 2) ** j * _tanh_polynomial(j)(np.tanh(pi / 2 * t))
-
-    @cached_property
-    def _line(self) -> Any:
-        from scipy import stats
-
-        return stats.hypsecant(scale=2 / pi)
 
 
 class StudentT(ProductLaw):
@@ -147,22 +147,19 @@ class StudentT(ProductLaw):
         Factor of every coordinate.
     """
 
+    _shape = "t"
+
     def __init__(self, d: int, df: float, scale: float = 1.0) -> None:
         super().__init__(d, scale)
         if not (np.isfinite(df) and df > 0):
             raise ValueError(f"df must be a positive number, got {df}")
         self.df = float(df)
+        self._parameters = {"df": self.df}
 
     def _line_derivative(self, t: np.ndarray, j: int) -> np.ndarray:
         # log(df + t²) = 2 Re log(t + i√df), so every derivative is a real part of a power.
         root = 1 / (t + 1j * np.sqrt(self.df))
         return -(self.df + 1) * (-1) ** (j - 1) * factorial(j - 1) * (root**j).real
-
-    @cached_property
-    def _line(self) -> Any:
-        from scipy import stats
-
-        return stats.t(self.df)
 
 
 class GeneralizedGaussian(ProductLaw):
@@ -181,11 +178,14 @@ class GeneralizedGaussian(ProductLaw):
         Factor of every coordinate.
     """
 
+    _shape = "gennorm"
+
     def __init__(self, d: int, power: float, scale: float = 1.0) -> None:
         super().__init__(d, scale)
         if not (np.isfinite(power) and power > 0):
             raise ValueError(f"power must be a positive number, got {power}")
         self.power = float(power)
+        self._parameters = {"beta": self.power}
         if power % 2:
             self.valid_order = ceil(power)
 
@@ -203,12 +203,6 @@ class GeneralizedGaussian(ProductLaw):
         safe = np.where(size > 0, size, 1.0)
         value = np.where(size > 0, safe ** (self.power - j), 1.0 if self.power == j else 0.0)
         return -self._falling(j) * value * np.sign(t) ** j if j % 2 else -self._falling(j) * value
-
-    @cached_property
-    def _line(self) -> Any:
-        from scipy import stats
-
-        return stats.gennorm(self.power)
 
 
 class Laplace(GeneralizedGaussian):
@@ -239,6 +233,9 @@ class Uniform(ProductLaw):
         Half the width of every coordinate.
     """
 
+    _shape = "uniform"
+    _parameters = MappingProxyType({"loc": -1.0, "scale": 2.0})
+
     valid_order = 0.0
 
     def _has(self, j: int) -> bool:
@@ -246,9 +243,3 @@ class Uniform(ProductLaw):
 
     def _line_derivative(self, t: np.ndarray, j: int) -> np.ndarray:
         return np.zeros_like(t)
-
-    @cached_property
-    def _line(self) -> Any:
-        from scipy import stats
-
-        return stats.uniform(-1, 2)
