@@ -106,7 +106,7 @@ def test_wrong_families_are_told_and_the_right_one_is_named():
         found = dispersion_test(family, y, at, n - 3)
         assert found.suggestion == better, family.name
         assert side * found.statistic > 3
-        check = dispersion_check(family, y, at, n - 3)
+        check = dispersion_check(found, family)
         assert check.evaluated
         assert not check.passed
         assert check.about is About.ERRORS
@@ -117,7 +117,7 @@ def test_wrong_families_are_told_and_the_right_one_is_named():
 def test_the_right_family_passes_and_says_so():
     rng = stream(3, "right")
     eta = 0.5 * rng.standard_normal(2000)
-    check = dispersion_check(Poisson(), Poisson().simulate(eta, rng), eta, 2000.0)
+    check = dispersion_check(dispersion_test(Poisson(), Poisson().simulate(eta, rng), eta, 2000.0), Poisson())
     assert check.passed
     assert "poisson" in check.advice
 
@@ -166,7 +166,7 @@ def test_what_cannot_be_evaluated_is_not_asked():
         (Gaussian(), eta, np.zeros(n), n),
     ]
     for family, y, at, freedom in cases:
-        check = dispersion_check(family, y, at, float(freedom))
+        check = dispersion_check(dispersion_test(family, y, at, float(freedom)), family)
         assert not check.evaluated
         assert not check.passed
         assert np.isnan(check.value)

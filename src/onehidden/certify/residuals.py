@@ -275,11 +275,12 @@ def family_checks(local: LocalFit, given: Problem, errors: str) -> list[Check]:
     eta = local.network.predict(samples.X) + given.offsets
     family = Gaussian("identity") if given.family is None else given.family
     level = levels.DISPERSION.value
-    found = dispersion_check(family, samples.y, eta, free, given.trials, level=level)
-    if given.family is None and not dispersion_test(family, samples.y, eta, free, level=level).suggestion:
+    found = dispersion_test(family, samples.y, eta, free, given.trials, level=level)
+    if given.family is None and not found.suggestion:
         return []
-    decisive = errors == "classical" and found.evaluated and given.family is not None
-    return [replace(found, about=About.ERRORS if decisive else About.NOTE)]
+    decisive = errors == "classical" and not found.reason and given.family is not None
+    about = About.ERRORS if decisive else About.NOTE
+    return [replace(dispersion_check(found, family, level), about=about)]
 
 
 def count_distinct(problem: Problem) -> int:

@@ -76,20 +76,8 @@ def dispersion_test(
     return replace(found, suggestion=family.wider(y) if found.statistic > 0 else family.narrower(y))
 
 
-def dispersion_check(
-    family: Family,
-    y: Values,
-    eta: Values,
-    freedom: float,
-    trials: PerRow = None,
-    leverage: Values | None = None,
-    level: float = 0.01,
-) -> Check:
-    """The test as a check on standard errors, which hold where the spread is what the family says.
-
-    ``level`` is the p-value below which the spread is called wrong.
-    """
-    found = dispersion_test(family, y, eta, freedom, trials, leverage, level)
+def dispersion_check(found: Dispersion, family: Family, level: float = 0.01) -> Check:
+    """The test as a check on standard errors, which hold where the spread is what the family says."""
     name = "spread of y"
     if found.reason:
         return not_evaluated(name, level, f"cannot be evaluated: {found.reason}", About.ERRORS)
