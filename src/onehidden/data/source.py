@@ -106,7 +106,7 @@ class Selection:
     def negative_weights(self, held: Mapping[str, np.ndarray]) -> Iterator[str]:
         """The sentence about weights below zero."""
         name = self.request.weight
-        if name in held and np.any(held[name] < 0):
+        if name is not None and name in held and np.any(held[name] < 0):
             yield f"{self.where} has negative weights in column {name!r}: give numbers from 0 on"
 
     def must_have_rows(self, rows: int) -> None:

@@ -74,7 +74,7 @@ def announce(text: str) -> None:
 class Estimating(BaseEstimator):
     """Parameters that are options of ``recover``."""
 
-    recovery_: Recovery | None
+    recovery_: Any  # Recovery, or None where something else stands in
     notes_: tuple[str, ...]
 
     def _rows(

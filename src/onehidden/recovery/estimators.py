@@ -78,6 +78,7 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
     [2.0]
     """
 
+    recovery_: Recovery
     score: Any = _ScoreParameterAndMethod()
 
     @hinting
@@ -286,6 +287,8 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
     >>> model.fit(X, labels).predict([[3.0, 0.0], [0.0, 0.0]]).tolist()
     ['far', 'near']
     """
+
+    classes_: np.ndarray
 
     @hinting
     def __init__(

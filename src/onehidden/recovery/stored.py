@@ -169,7 +169,7 @@ def _numbers(value: Any) -> Any:
     """A number, or an array of the numbers in a list; None stays None."""
     if isinstance(value, list):
         return np.array([_numbers(one) for one in value], dtype=float)
-    return None if value is None else float(_NOT_FINITE.get(value, value))
+    return value if value is None else float(_NOT_FINITE[value] if isinstance(value, str) else value)
 
 
 def _errors(record: dict[str, Any]) -> ParameterRecord:
