@@ -112,17 +112,20 @@ def test_constant_and_dependent_columns_are_named():
     assert "y is constant" in r.message
 
 
-def with_indicator(rare, noise=0.0):
+def with_indicator(rare, noise=0.0, outputs=()):
     """A binary column that is one in a few rows, none of them in the sample."""
     X, _, _ = problem()
     rng = np.random.default_rng(9)
     seed = Run(0).seed_of("rows of the sample")
     last = np.argsort(hashed(np.arange(N), seed))[-rare:]  # one part: a row's number is its place
     X = np.column_stack([X, np.isin(np.arange(N), last)])
-    net = oh.OneHiddenNet(np.linalg.qr(rng.standard_normal((D + 1, K)))[0].T, [1.0, -2.0])
+    output = [[1.0, 2.0], [-2.0, 1.0]] if outputs else [1.0, -2.0]
+    net = oh.OneHiddenNet(np.linalg.qr(rng.standard_normal((D + 1, K)))[0].T, output)
     columns = {**{f"x{j}": X[:, j] for j in range(D)}, "seldom": X[:, D]}
-    y = net.predict(X) + noise * rng.standard_normal(N)
-    return data.open({**columns, "y": y}, target="y", stream=True), net
+    y = net.predict(X)
+    y = y + noise * rng.standard_normal(y.shape)
+    columns |= dict(zip(outputs, y.T, strict=True)) if outputs else {"y": y}
+    return data.open(columns, target=outputs or "y", stream=True), net
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.2])
@@ -138,6 +141,13 @@ def test_a_column_that_is_constant_in_the_sample_is_recovered_from_its_rare_rows
         assert zero.max() > 4
     else:
         assert oh.match(r.network, net).max_error < 1e-10
+
+
+def test_rare_rows_of_several_outputs_are_used_too():
+    source, net = with_indicator(40, outputs=("left", "right"))
+    r = recovered(source, hidden=K)
+    assert r.status == "exact"
+    assert oh.match(r.network, net).max_error < 1e-10
 
 
 def test_a_column_with_too_few_rare_rows_is_named():

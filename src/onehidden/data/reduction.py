@@ -401,7 +401,7 @@ def with_rare_rows(summary: Summary, found: RareRows) -> Summary:
     held = np.ones(len(common)) if summary.w is None else summary.w
     w = np.concatenate([held[common], weight])
     plain = bool(np.all(w == 1.0))
-    X, y = np.vstack([summary.X[common], X]), np.append(summary.y[common], y)
+    X, y = np.concatenate([summary.X[common], X]), np.concatenate([summary.y[common], y])
     return replace(summary, X=X, y=y, w=None if plain else w)
 
 
