@@ -35,14 +35,23 @@ class MeanOfFamily(Protocol):
     def export(self, o: Any, eta: Any) -> Any: ...
 
 
+class BoundedLine(Protocol):
+    """x -> <slope, x> + level between bounds; slope (d,) or (d, q), the others numbers or (q,)."""
+
+    slope: np.ndarray
+    level: Any
+    least: Any
+    most: Any
+
+
 @dataclass(frozen=True)
 class Predictor:
     """What a recovery predicts: mean(l + share * clip(N - l, low, high)), l a linear function of x.
 
     Attributes
     ----------
-    slope, level : ndarray of shape (d,) or (d, q), and number or (q,)
-        Of l.
+    line : BoundedLine
+        l, between bounds of its own.
     share, low, high : float, and numbers or (q,)
         How much of the network N is added to it, and between which bounds; all of it where the share is 1 and
         the bounds are infinite.
@@ -50,8 +59,7 @@ class Predictor:
         Its link leads from the linear predictor to the mean of y.
     """
 
-    slope: np.ndarray
-    level: Any
+    line: BoundedLine
     share: float
     low: Any
     high: Any
@@ -98,7 +106,8 @@ def to_onnx(
     out = out + net.intercept
     if predictor is not None:
         if not predictor.alone:
-            line = X @ predictor.slope + predictor.level
+            line = X @ predictor.line.slope + predictor.line.level
+            line = graph.minimum(graph.maximum(line, predictor.line.least), predictor.line.most)
             added = graph.minimum(graph.maximum(out - line, predictor.low), predictor.high)
             out = line + predictor.share * added
         out = out if predictor.family is None else predictor.family.export(graph, out)
@@ -372,7 +381,8 @@ def predict(x):
 
 def _predictor_in_python(predictor: Predictor, single: bool) -> str:
     """Source of ``mixed``, the linear predictor, and of ``mean``."""
-    slope = np.asarray(predictor.slope, float).reshape(len(predictor.slope), -1)
+    line = predictor.line
+    slope = np.asarray(line.slope, float).reshape(len(line.slope), -1)
     size = slope.shape[1]
 
     def listed(values: Any) -> str:
@@ -381,9 +391,11 @@ def _predictor_in_python(predictor: Predictor, single: bool) -> str:
 
     mixed = "    return y\n"
     if not predictor.alone:
-        mixed = f"""    line = {listed(predictor.level)}
+        mixed = f"""    line = {listed(line.level)}
     for v, xi in zip({slope.tolist()!r}, x):
         line = [lo + vo * xi for lo, vo in zip(line, v)]
+    least, most = {listed(line.least)}, {listed(line.most)}
+    line = [min(max(l, a), b) for l, a, b in zip(line, least, most)]
     low, high = {listed(predictor.low)}, {listed(predictor.high)}
     return [l + {predictor.share!r} * min(max(o - l, a), b) for o, l, a, b in zip(y, line, low, high)]
 """

@@ -76,9 +76,14 @@ def guarded(
     kept = linearised(network, *weak).predict(samples.X)
     # With 50 rows per parameter the search has fitted no noise, and leverages tell as much as a new search.
     again = certificate.n_parameters * 50 > problem.n and descent_work(own) <= most_work and not run.expired()
-    outside = refitted_without_each_fold(own, refit, rows, run) if again else None
-    if outside is None:
-        outside = without_each_row(network, own, run) - network.predict(samples.X) + kept
+    refitted = refitted_without_each_fold(own, refit, rows, run) if again else None
+    if refitted is None:
+        alone = without_each_row(network, own, run)
+        refitted = alone, alone - network.predict(samples.X) + kept
+    alone, outside = refitted
+    if weak[0] and _squared_errors(rows.by_group(rows.losses(outside) - rows.losses(alone))) >= 1:
+        # Rows left out speak for such units as they stand, by an error or more.
+        weak, outside, kept = ((), nothing), alone, network.predict(samples.X)
     chosen = _chosen(rows, outside, kept - rows.line(samples.X))
     if chosen.share == 0:
         return of_line("on rows left out of the fit the network predicts no better")
@@ -103,10 +108,15 @@ class LeftOut:
     line_outside: Values = field(init=False)
 
     def __post_init__(self) -> None:
-        samples, n = self.problem.samples, self.problem.n
-        groups = np.arange(n) if samples.groups is None else samples.groups
+        samples = self.problem.samples
+        groups = np.arange(self.problem.n) if samples.groups is None else samples.groups
         place = self.run.rng("rows held out").permutation(int(groups.max()) + 1)
         self.folds = min(self.folds, len(place))
+        if self.problem.family is not None:
+            # Every fold has its part of rare labels and of large counts.
+            size = samples.y.reshape(len(groups), -1) @ np.arange(1, self.problem.form.q + 1)
+            mean = np.bincount(groups, size) / np.maximum(np.bincount(groups), 1)
+            place[np.lexsort((place, mean))] = np.arange(len(place))
         self.fold = place[groups] % self.folds
         if self.problem.family is not None:
             self.line, self.line_outside = penalised_line(
@@ -154,6 +164,11 @@ class LeftOut:
         level = self.family.start(samples.y, samples.row_weight)
         return self.losses(level - self.problem.offsets)
 
+    def by_group(self, values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " m"]:
+        """Sums over the rows of each group; without groups the values."""
+        groups = self.problem.samples.groups
+        return values if groups is None else np.bincount(groups, values)
+
     def parts(self) -> Iterator[tuple[Int[np.ndarray, " m"], Int[np.ndarray, " l"]]]:
         """The rows kept and the rows left out, fold by fold; as many are kept in every fold."""
         # Shapes are compiled once.
@@ -179,28 +194,35 @@ def _chosen(
     """The share and bounds of what the network adds to the line that are best on rows left out.
 
     A gain of ``chance`` squared standard errors counts as chance. At 4 (two standard errors) the worst of 57
-    folds of 19 real tables was .004 of R² below ridge regression; at 1, on 38 of them, .024. From ``clear``
-    squared errors on the network may predict alone.
+    folds of 19 real tables was .004 of R² below ridge regression; at 1, on 38 of them, .024. What chance may
+    have added to the share follows from the share's own error. From ``clear`` squared errors on the network
+    may predict alone.
     """
     line, base = rows.line_outside, rows.losses(rows.line_outside)
     lowest, highest = added.min(axis=0), added.max(axis=0)
-    best, found = np.inf, (0.0, lowest, highest)
+    best, found, step = np.inf, (0.0, 1.0), 1 / 40
+
+    def losses(share: float, bound: float) -> Float[np.ndarray, " n"]:
+        return rows.losses(line + share * np.clip(outside - line, bound * lowest, bound * highest))
+
     # Of separable classes the network's odds have no bound but what rows left out allow.
-    bounds = [1.0] if rows.problem.family is None else [1.0, 0.5, 0.25, 0.125, 0.0625]
-    for bound in bounds:
-        gain = np.clip(outside - line, bound * lowest, bound * highest)
-        for share in np.linspace(0, 1, 41):
-            loss = float(np.sum(rows.losses(line + share * gain)))
+    for bound in [1.0] if rows.problem.family is None else [1.0, 0.5, 0.25, 0.125, 0.0625]:
+        for share in np.arange(41) * step:
+            loss = float(np.sum(losses(share, bound)))
             if loss < best * (1 - 1e-9):
-                best, found = loss, (float(share), bound * lowest, bound * highest)
-    share, low, high = found
-    own = rows.losses(line + share * np.clip(outside - line, low, high))
-    ratio = _squared_errors(base - own)
+                best, found = loss, (float(share), bound)
+    share, bound = found
+    low, high, own = bound * lowest, bound * highest, losses(share, bound)
+    ratio = _squared_errors(rows.by_group(base - own))
     if share == 0 or ratio <= chance:
         return Chosen(0.0, low, high, False)
-    lost = rows.losses(outside) - own  # by the network alone
+    above, below = losses(share + step, bound), losses(share - step, bound)
+    curvature, slope = np.sum(above - 2 * own + below) / step, rows.by_group(above - below) / 2
+    # Of a weak network the squared errors of the share are four times those of the gain.
+    precise = (share * curvature) ** 2 / max(float(np.sum(slope**2)), np.finfo(float).tiny)
+    lost = rows.by_group(rows.losses(outside) - own)  # by the network alone
     whole = ratio >= clear and bool(np.sum(lost) <= 0 or _squared_errors(lost) <= 1)
-    return Chosen(share * (1 - chance / ratio), low, high, whole)
+    return Chosen(share * max(1 - 4 * chance / precise, 0.0), low, high, whole)
 
 
 def _squared_errors(gain: Float[np.ndarray, " n"]) -> float:
@@ -215,6 +237,8 @@ def _words(name: str, share: float, linear: tuple[int, ...]) -> str:
     text = (
         f"predictions = {short} + {share:.2f} × (network − {short}); {share:.2f} was chosen on rows left out"
     )
+    if share >= 0.995:
+        text = f"predictions are those of the network, no further from {short} than on the rows fitted"
     if linear:
         named = ", ".join(str(i + 1) for i in linear)
         units = f"unit {named} predicts" if len(linear) == 1 else f"units {named} predict"
@@ -272,12 +296,16 @@ def without_each_row(network: OneHiddenNet, problem: Problem, run: Run) -> Value
     return eta + seen.fit_coordinates.multiplied(change.reshape(eta.shape))
 
 
-def refitted_without_each_fold(problem: Problem, refit: Refit, rows: LeftOut, run: Run) -> Values | None:
+def refitted_without_each_fold(
+    problem: Problem, refit: Refit, rows: LeftOut, run: Run
+) -> tuple[Values, Values] | None:
     """The linear predictor of a network that was searched for without that row, fold by fold.
 
-    None where the time is over or a search finds nothing to begin from.
+    The second is that of the network with its weakly supported units as linear functions. None where the
+    time is over or a search finds nothing to begin from.
     """
-    samples, outside = problem.samples, np.zeros_like(problem.samples.y)
+    samples = problem.samples
+    alone, outside = np.zeros((2, *samples.y.shape))
     for number, (kept, out) in enumerate(rows.parts()):
         part = problem.take(kept)
         try:
@@ -286,6 +314,7 @@ def refitted_without_each_fold(problem: Problem, refit: Refit, rows: LeftOut, ru
             return None
         if run.expired():
             return None
+        alone[out] = network.predict(samples.X[out])
         outside[out] = linearised(network, *_weak(network, part)).predict(samples.X[out])
         run.report("held-out rows", number + 1, 1 - rows.explained(outside))
-    return outside
+    return alone, outside

@@ -7,7 +7,7 @@ with this unit in the place of its weakest one, and outputs by least squares, fi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,19 +21,21 @@ from onehidden.run import Run
 
 @dataclass(frozen=True)
 class Affine:
-    """x -> <slope, x> + level."""
+    """x -> <slope, x> + level, but no less than ``least`` and no more than ``most``."""
 
     slope: Float[np.ndarray, "d ..."]
-    level: Any  # a number, of several outputs (q,)
+    level: Any  # a number, of several outputs (q,); so are the bounds
+    least: Any = -np.inf
+    most: Any = np.inf
 
     def __call__(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n ..."]:
-        return X @ self.slope + self.level
+        return np.clip(X @ self.slope + self.level, self.least, self.most)
 
     def on(self, columns: Int[np.ndarray, " m"], d: int) -> Affine:
         """Return the same function of d columns, among which ``columns`` are its own."""
         slope = np.zeros((d, *self.slope.shape[1:]))
         slope[columns] = self.slope
-        return Affine(slope, self.level)
+        return replace(self, slope=slope)
 
 
 def least_squares(
@@ -98,11 +100,14 @@ def penalised_line(
     family: Family,
     fold: Int[np.ndarray, " n"],
     most_rows: int = 5000,
+    worth: float = 0.01,
 ) -> tuple[Affine, Float[np.ndarray, "n ..."]]:
     """Minimise the deviance of a family at <s, z> + c + offset, plus strength |s|², over standardised z.
 
-    The strength is the one with the least deviance on the rows left out, ``fold`` by fold. The second result
-    is the linear predictor <s, z> + c of the model that was fitted without that row's fold, on at most
+    The strength is the one with the least deviance on the rows left out, ``fold`` by fold. Where the share
+    ``worth`` of that deviance goes as the linear predictor is kept between its least and largest value on the
+    rows fitted, it is kept there: a link that is an exponential makes much of a row far outside. The second
+    result is the linear predictor of the model that was fitted without that row's fold, on at most
     ``most_rows`` rows.
     """
     v = np.ones(len(y)) if weight is None else weight
@@ -111,20 +116,36 @@ def penalised_line(
     still = spread <= 1e-12 * np.maximum(np.abs(centre), np.finfo(float).tiny)
     spread = np.where(still, 1.0, spread)
     Z = np.column_stack([np.where(still, 0.0, (X - centre) / spread), np.ones(len(X))])
-    # Neighbouring strengths begin from each other's coefficients; more rows than these choose no better.
-    strengths = np.logspace(3, 0, 3) if family.coupled else np.logspace(4, -2, 9)
-    some = np.linspace(0, len(y) - 1, min(len(y), most_rows)).astype(int)
-    outside = np.zeros((len(strengths), *y.shape))
-    for number in np.unique(fold):
-        kept, theta = some[fold[some] != number], None
-        for i, strength in enumerate(strengths):
-            theta = _scored(Z[kept], y[kept], v[kept], offset[kept], family, strength, theta)
-            outside[i, fold == number] = Z[fold == number] @ theta
-    each = [family.deviance(y, eta + offset).reshape(len(y), -1).sum(axis=1) for eta in outside]
-    best = int(np.nanargmin([float(v @ one) for one in each]))
-    theta = _scored(Z, y, v, offset, family, strengths[best], None)
-    slope = (theta[:-1].T / spread).T
-    return Affine(slope, (theta[-1] - centre @ slope)[()]), outside[best]
+    some = np.linspace(0, len(y) - 1, min(len(y), most_rows)).astype(int)  # more choose no better
+    kept = [some[fold[some] != number] for number in np.unique(fold)]
+
+    def missed(eta: Float[np.ndarray, "n ..."]) -> float:
+        return float(v @ family.deviance(y, eta + offset).reshape(len(y), -1).sum(axis=1))
+
+    best, strength, outside = np.inf, 1e4, np.zeros((2, *y.shape))
+    thetas: list[np.ndarray | None] = [None] * len(kept)
+    for tried in np.logspace(4, -3.5, 11):
+        # Neighbouring strengths begin from each other's coefficients.
+        thetas = [
+            _scored(Z[own], y[own], v[own], offset[own], family, tried, theta)
+            for own, theta in zip(kept, thetas, strict=True)
+        ]
+        free, bounded = np.zeros((2, *y.shape))
+        for number, own, theta in zip(np.unique(fold), kept, thetas, strict=True):
+            fitted, out = Z[own] @ theta, fold == number
+            free[out] = Z[out] @ theta
+            bounded[out] = np.clip(free[out], fitted.min(axis=0), fitted.max(axis=0))
+        loss = missed(free)
+        if loss < best:
+            best, strength, outside = loss, tried, np.array([free, bounded])
+        elif not loss < 1.05 * best:
+            break  # the deviance has one minimum in the strength
+    theta = _scored(Z, y, v, offset, family, strength, None)
+    slope, fitted = (theta[:-1].T / spread).T, Z @ theta
+    line = Affine(slope, (theta[-1] - centre @ slope)[()])
+    if missed(outside[1]) < (1 - worth) * best:
+        return replace(line, least=fitted.min(axis=0), most=fitted.max(axis=0)), outside[1]
+    return line, outside[0]
 
 
 def _scored(
@@ -136,8 +157,13 @@ def _scored(
     strength: float,
     begin: Float[np.ndarray, "p ..."] | None,
 ) -> Float[np.ndarray, "p ..."]:
-    """Coefficients of least penalised deviance, the last of them, the level, without penalty."""
+    """Coefficients of least penalised deviance, the last of them, the level, without penalty.
+
+    Of classes the slopes of all, the first among them, are penalised about their mean: no class is another.
+    """
     shape = (Z.shape[1], *y.shape[1:])
+    outputs = int(np.prod(y.shape[1:]))
+    metric = np.eye(outputs) - (1 / (outputs + 1) if family.coupled else 0)
     penalty = strength * np.append(np.ones(len(Z.T) - 1), 1e-9)[:, None]
     theta = np.zeros(shape) if begin is None else begin
     if begin is None:
@@ -149,8 +175,8 @@ def _scored(
             each = family.deviance(y, eta).reshape(len(y), -1).sum(axis=1)
             score = weight[:, None] * family.score(y, eta).reshape(len(y), -1)
         at = flat.reshape(len(penalty), -1)
-        slope = Z.T @ score + penalty * at
-        return 0.5 * float(weight @ each) + 0.5 * float(np.sum(penalty * at**2)), slope.ravel()
+        slope, pull = Z.T @ score, penalty * (at @ metric)
+        return 0.5 * float(weight @ each) + 0.5 * float(np.sum(at * pull)), (slope + pull).ravel()
 
     if family.coupled:
         from scipy.optimize import minimize

@@ -86,9 +86,13 @@ class Prediction:
     @classmethod
     def from_dict(cls, record: dict[str, Any], network: OneHiddenNet) -> Prediction:
         """Read plain values; one sentence where they do not fit the network."""
+        bounds = {"least": -np.inf, "most": np.inf}  # which older records lack
         line, instead = (
-            Affine(np.asarray(record[name]["slope"], float), np.asarray(record[name]["level"], float)[()])
-            for name in ("line", "instead")
+            Affine(
+                np.asarray(one["slope"], float),
+                *(np.asarray(one[key], float)[()] for key in ("level", "least", "most")),
+            )
+            for one in (bounds | record[name] for name in ("line", "instead"))
         )
         if any(one.slope.shape[:1] != (network.n_inputs,) for one in (line, instead)):
             raise ValueError("its predictions are of other inputs than the network")

@@ -18,6 +18,7 @@ from onehidden.data.table import Table
 from onehidden.exports import Predictor, to_onnx, to_python
 from onehidden.families import Family
 from onehidden.network import OneHiddenNet
+from onehidden.recovery.line import Affine
 from onehidden.recovery.prediction import (
     Derived,
     InputTest,
@@ -377,12 +378,11 @@ class Recovery:
         """The network, weakly supported units replaced, and what predictions make of it."""
         guard, net = self.prediction, self.network
         if guard is None:
-            nothing = np.zeros_like(net.linear), np.zeros_like(net.intercept)
-            return net, Predictor(*nothing, 1.0, -np.inf, np.inf, self.family)
+            nothing = Affine(np.zeros_like(net.linear), np.zeros_like(net.intercept))
+            return net, Predictor(nothing, 1.0, -np.inf, np.inf, self.family)
         if guard.share > 0:
             net = linearised(net, guard.linear, guard.instead)
-        line = guard.line
-        return net, Predictor(line.slope, line.level, guard.share, guard.low, guard.high, self.family)
+        return net, Predictor(guard.line, guard.share, guard.low, guard.high, self.family)
 
     def summary(self) -> str:
         """Write the answer as a table: the verdict, the formula, the fit, and every unit with its errors.

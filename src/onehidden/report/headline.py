@@ -66,10 +66,11 @@ def of_predictions(subject: Subject) -> Answer:
     if guard.share == 0:
         text = f"The network adds nothing to a linear model, which predicts instead and explains {outside}."
         return Answer(text, Mood.CARE)
-    if guard.share < 1 and own == line:
+    mixed = guard.share < 0.995
+    if mixed and own == line:
         text = f"The network adds hardly anything to a linear model: together they explain {outside}."
         return Answer(text, Mood.CARE)
-    if guard.share < 1:
+    if mixed:
         text = f"Network and linear model together explain {outside}, the linear model alone {line}"
     else:
         text = f"The network explains {outside}, a linear model {line}"
