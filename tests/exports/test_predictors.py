@@ -1,6 +1,7 @@
 """What ``predict`` computes, exported: the same to 1e-10 as ONNX, as Python source and as an estimator."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,11 @@ def fitted(kind, seed=0):
         return X, oh.recover(X, eta + rng.standard_normal(80), 1, **options)
     if kind == "outputs":
         return X, oh.recover(X, np.column_stack([eta, -eta]) + rng.standard_normal((80, 2)), 1, **options)
+    if kind == "bounded":
+        y = rng.poisson(np.exp(eta)).astype(float)
+        r = oh.recover(X, y, 1, family="poisson", **options)
+        line = replace(r.prediction.line, least=-0.3, most=0.6)
+        return X, replace(r, prediction=replace(r.prediction, line=line, share=0.5, low=-0.5, high=0.5))
     if kind == "classes":
         code = np.argmax(np.column_stack([0 * eta, eta, X[:, 2]]) + rng.gumbel(size=(80, 3)), axis=1)
         return X, oh.recover(X, np.array(["a", "b", "c"])[code], 1, **options)
@@ -34,6 +40,7 @@ KINDS = (
     "gaussian",
     "outputs",
     "classes",
+    "bounded",
     *(f"poisson {link}" for link in families.Poisson.links),
     *(f"bernoulli {link}" for link in families.Bernoulli.links),
     "gamma log",

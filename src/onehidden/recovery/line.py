@@ -122,7 +122,7 @@ def penalised_line(
     def missed(eta: Float[np.ndarray, "n ..."]) -> float:
         return float(v @ family.deviance(y, eta + offset).reshape(len(y), -1).sum(axis=1))
 
-    best, strength, outside = np.inf, 1e4, np.zeros((2, *y.shape))
+    best, strength, within, outside = np.inf, 1e4, False, np.zeros(y.shape)
     thetas: list[np.ndarray | None] = [None] * len(kept)
     for tried in np.logspace(4, -3.5, 11):
         # Neighbouring strengths begin from each other's coefficients.
@@ -130,22 +130,22 @@ def penalised_line(
             _scored(Z[own], y[own], v[own], offset[own], family, tried, theta)
             for own, theta in zip(kept, thetas, strict=True)
         ]
-        free, bounded = np.zeros((2, *y.shape))
+        both = np.zeros((2, *y.shape))
         for number, own, theta in zip(np.unique(fold), kept, thetas, strict=True):
             fitted, out = Z[own] @ theta, fold == number
-            free[out] = Z[out] @ theta
-            bounded[out] = np.clip(free[out], fitted.min(axis=0), fitted.max(axis=0))
-        loss = missed(free)
+            both[0, out] = Z[out] @ theta
+            both[1, out] = np.clip(both[0, out], fitted.min(axis=0), fitted.max(axis=0))
+        losses = [missed(both[0]), missed(both[1]) / (1 - worth)]
+        loss = float(np.nanmin([*losses, np.inf]))
         if loss < best:
-            best, strength, outside = loss, tried, np.array([free, bounded])
+            best, strength, within = loss, tried, losses[1] == loss
+            outside = both[int(within)]
         elif not loss < 1.05 * best:
             break  # the deviance has one minimum in the strength
     theta = _scored(Z, y, v, offset, family, strength, None)
     slope, fitted = (theta[:-1].T / spread).T, Z @ theta
-    line = Affine(slope, (theta[-1] - centre @ slope)[()])
-    if missed(outside[1]) < (1 - worth) * best:
-        return replace(line, least=fitted.min(axis=0), most=fitted.max(axis=0)), outside[1]
-    return line, outside[0]
+    ends = (fitted.min(axis=0), fitted.max(axis=0)) if within else (-np.inf, np.inf)
+    return Affine(slope, (theta[-1] - centre @ slope)[()], *ends), outside
 
 
 def _scored(
