@@ -216,7 +216,7 @@ def minima(problem: Problem, truth: oh.OneHiddenNet, run: Run) -> tuple[Optimum,
 
 def measures(problem: Problem, best: Optimum, other: Optimum, units: int) -> dict[str, float | list[float]]:
     """What the rules compare of a fit and another one."""
-    own, its = (OwnLikelihood.of(problem, one.network) for one in (best, other))
+    own, its = (OwnLikelihood.of(problem, one.network, Run()) for one in (best, other))
     twice = [own.ahead(its)]
     if problem.family is None:
         pairs = zip(likelihoods(problem, best), likelihoods(problem, other), strict=True)

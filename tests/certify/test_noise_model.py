@@ -95,6 +95,6 @@ def test_counts_that_spread_more_than_their_family_are_charged_their_dispersion(
         target = read_target(X, y.astype(float), None, "poisson", None, None, None)
         with double():
             problem = problem_of_options(target.samples, options, target.family)
-            found.append(OwnLikelihood.of(problem, optimise(net, problem, Run()).network).dispersion)
+            found.append(OwnLikelihood.of(problem, optimise(net, problem, Run()).network, Run()).dispersion)
     assert found[0] == pytest.approx(1.0, abs=0.15)
     assert found[1] > 1.8

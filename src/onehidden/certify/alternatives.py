@@ -169,7 +169,7 @@ def compare_minima(
         if run.expired():
             return certificate
         others += reached
-        known = _distinct(others, problem, known)
+        known = _distinct(others, problem, known, run)
         before, best = best, _most_likely(known, problem).optimum
         if best is before or not differing_units(best.network, before.network, problem, best.mean_square):
             break
@@ -193,7 +193,9 @@ def compare_minima(
     found: list[Alternative] = []
     for one in known:
         units = differing_units(certificate.network, one.optimum.network, problem, best.mean_square)
-        if units:
+        # With the weights of their own noise both may be one network.
+        mine, its = likelihood.network or certificate.network, one.likelihood.network or one.optimum.network
+        if units and differing_units(mine, its, problem, best.mean_square):
             where = "reversed" if one.kind is AlternativeKind.ORIENTATION else "elsewhere"
             behind, label = likelihood.ahead(one.likelihood), f"{named(units)} {where}"
             found.append(Alternative(one.kind, label, behind, one.optimum.network, units, likelihood.needed))
@@ -248,7 +250,7 @@ def _most_likely(known: Sequence[_Minimum], problem: Problem) -> _Minimum:
 
 
 def _distinct(
-    minima: Sequence[tuple[AlternativeKind, Optimum]], problem: Problem, known: Sequence[_Minimum]
+    minima: Sequence[tuple[AlternativeKind, Optimum]], problem: Problem, known: Sequence[_Minimum], run: Run
 ) -> list[_Minimum]:
     """The most likely of the minima that share their units; the likelihoods of those ``known`` are kept.
 
@@ -263,7 +265,7 @@ def _distinct(
         if any(not differing_units(old.network, one.network, problem, lowest) for old in near):
             continue
         before.append(one)
-        new = _Minimum(kind, one, OwnLikelihood.of(problem, one.network))
+        new = _Minimum(kind, one, OwnLikelihood.of(problem, one.network, run))
         same = [
             number
             for number, old in enumerate(found)
@@ -399,7 +401,7 @@ def compare_activations(certificate: Certificate, problem: Problem, run: Run) ->
     if not names:
         reason = f"no relatives of {g.name} are known that noise could hide behind it"
         return certificate.with_comparisons([not_evaluated(name, 0.0, reason)])
-    own = OwnLikelihood.of(problem, certificate.network)
+    own = OwnLikelihood.of(problem, certificate.network, run)
     ties, found, ahead = [], [], []
     for other in names:
         if other in (g.name, g.equivalent) or (other == "sigmoid" and "tanh" in names):
@@ -409,7 +411,7 @@ def compare_activations(certificate: Certificate, problem: Problem, run: Run) ->
         rival = problem.with_activation(activations.get(other))
         start = with_other_units(certificate.network, rival)
         fitted = optimise(start, rival, run.at(other), tolerance=TO_COMPARE)
-        its = OwnLikelihood.of(rival, fitted.network)
+        its = OwnLikelihood.of(rival, fitted.network, run)
         one = Alternative(
             AlternativeKind.SIMILAR_ACTIVATION,
             other,

@@ -72,8 +72,8 @@ LINK = Level(4.2, "link", Stricter.LOWER, "deviance over dispersion",
     "the right link is called wrong for one with as many parameters",
     "right links of 0/1 labels fail it in .02 to .03, others in 0 to .01; gamma of identity mean as log in "
     ".62")
-FLIPS = Level(7.3, "link", Stricter.LOWER, "deviance over dispersion",
-    "labels are said to flip that do not",
+OTHER_LAW = Level(7.3, "link", Stricter.LOWER, "deviance over dispersion",
+    "labels are said to flip that do not, or y to follow another scale",
     "the .01 of the law of a deviance with two more rates, each at its bound; right links fail it in .01 "
     "to .07, labels of which 7 % flip in .40")
 OTHER_MEAN = Level(0.1, "link", Stricter.LOWER, "share of the rows",
@@ -96,7 +96,8 @@ SMALLER_MODEL = Level(0.01, "a smaller model", Stricter.LOWER, "p-value",
 NO_UNIT = Level(0.05, "(end of the search for one unit)", Stricter.HIGHER, "p-value",
     "the search for one unit is cut short though there is a unit beyond a linear function")
 LINEAR = Level(0.001, "linear function", Stricter.LOWER, "p-value",
-    "a linear function, or nothing at all, is taken for a unit", "0 of 360 samples of pure noise")
+    "a linear function, or nothing at all, is taken for a unit",
+    "0 of 360 samples of pure noise; by the likelihood of 0/1 labels 3 of 720, and 0 of 720 with a slope")
 RIVAL = Level(0.01, "other minimum", Stricter.LOWER, "p-value of twice a difference of log likelihoods",
     "the true network is ruled out as a rival of a wrong one; decides orientations and activations, too",
     "ruled out: 2 of 63 true minima where a wrong one was lower (Vuong's test: 9), .37 of wrong ones (.31)")

@@ -47,7 +47,7 @@ def compare_mean_laws(
     """Compare the assumed link, or the scale of y, with others, and 0/1 labels with labels that flip.
 
     Each is fitted with as many units, from the answer's mean. One that explains the rows better by what its
-    number of parameters asks for (``levels.LINK``, ``levels.FLIPS``) fails the check, and so does one as
+    number of parameters asks for (``levels.LINK``, ``levels.OTHER_LAW``) fails the check, and so does one as
     likely whose mean leaves the answer's bands; others that the data do not tell apart are reported. A
     descent of more ``operations`` is not worth its time.
     """
@@ -133,7 +133,7 @@ def _links(certificate: Certificate, problem: Problem, run: Run) -> Iterator[Law
         eta = network.predict(problem.samples.X) + problem.offsets
     assert fitted is not None
     flipped = compared(f"{law.name} (probabilities from {law.low:.2g} to {law.high:.2g})", law, fitted)
-    yield flipped._replace(needed=levels.FLIPS.value, contains=True)
+    yield flipped._replace(needed=levels.OTHER_LAW.value, contains=True)
 
 
 # Scales on which an amount may follow a network: y there, log of the slope, the mean of y of fit and noise.
@@ -168,7 +168,7 @@ def _scales_of_y(certificate: Certificate, problem: Problem, run: Run) -> Iterat
         middle = mean(f, there.y - f)
         by_mean = len(y) * np.log(loss / np.sum((root * (y - middle) / spread) ** 2))
         by_likelihood = 2 * (likelihood + float(np.sum(log_slope(y))) - own)
-        yield Law(label, float(min(by_likelihood, by_mean)), middle)
+        yield Law(label, float(min(by_likelihood, by_mean)), middle, levels.OTHER_LAW.value)
 
 
 def _spread_likelihood(

@@ -5,11 +5,15 @@ noise would be if it were: its residuals, with a spread and tails estimated for 
 wrong on a few rows has noise with tails there, which costs it likelihood; where the noise is large, losses
 count for little. A sum of squares shows neither. A residual r of leverage h is taken as r / √(1 - h), of the
 spread of the noise; with r / (1 - h) one row of leverage near one decides against the network that has it.
+
+Each fit is compared at its own most likely parameters. Least squares is far from them where the noise is very
+unequal: by up to 200 of twice the log likelihood, so that one unit more, or another activation, looked better
+for lying nearer to the truth by chance. One descent with the weights of the noise model mends it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -22,8 +26,9 @@ from onehidden.certify.groups import independent_rows, residual_correlation
 from onehidden.certify.local_fit import Tangent, linear_fit
 from onehidden.families import Bernoulli
 from onehidden.fit.least_squares import InMemoryLeastSquares
-from onehidden.fit.problem import Problem, linear_network
+from onehidden.fit.problem import TO_COMPARE, Problem, linear_network, optimise
 from onehidden.network import OneHiddenNet
+from onehidden.run import Run
 
 
 @dataclass(frozen=True)
@@ -40,50 +45,59 @@ class OwnLikelihood:
         What the deviance of a family is divided by, 1 for normal noise.
     share : float
         Independent rows among the rows; less than 1 where rows of a group share noise.
+    network : OneHiddenNet or None
+        The most likely network, in x, where that is not the fit itself.
     """
 
     twice: float
     parameters: int
     dispersion: float = 1.0
     share: float = 1.0
+    network: OneHiddenNet | None = None
 
     @classmethod
-    def of(cls, problem: Problem, network: OneHiddenNet) -> OwnLikelihood:
+    def of(cls, problem: Problem, network: OneHiddenNet, run: Run) -> OwnLikelihood:
         """That of a network, in x, at its minimum."""
         seen = problem.at(network)
-        fit, theta = seen.least_squares, seen.theta(network)
-        assert isinstance(fit, InMemoryLeastSquares)
-        tangent, residual = Tangent.of_network(fit, theta), fit.residuals(theta)
-        if problem.family is None:
-            residual = residual / np.sqrt(1 - tangent.leverages())
-        return cls._made(problem, network, residual, tangent.rank)
+        tangent, residual = _tangent(seen, network), _residuals(seen, network)
+        if problem.family is not None:
+            return cls._of_family(problem, network, residual, tangent.rank)
+        noise, likely = _noise(problem, network, residual, tangent.leverages()), None
+        if noise.uneven and residual.shape[1] == 1:
+            there = _weighted(problem, noise.weight)
+            moved = optimise(network, there, run.at("own noise"), tolerance=TO_COMPARE).network
+            own = _noise(problem, moved, _residuals(problem, moved), _tangent(there, moved).leverages())
+            if own.value > noise.value:
+                noise, likely = own, moved
+        return cls(2 * noise.value, tangent.rank, share=_share(problem, residual), network=likely)
 
     @classmethod
     def linear(cls, problem: Problem) -> OwnLikelihood:
         """That of the best linear function."""
         design, left = linear_fit(problem)
-        tangent = Tangent.of(design, len(left))
-        left = left / np.sqrt(1 - tangent.leverages())[:, None]
-        return cls._made(problem, linear_network(problem), left, tangent.rank * left.shape[1])
+        network, tangent = linear_network(problem), Tangent.of(design, len(left))
+        rank = tangent.rank * left.shape[1]
+        if problem.family is not None:
+            return cls._of_family(problem, network, left, rank)
+        noise = _noise(problem, network, left, tangent.leverages())
+        if noise.uneven and left.shape[1] == 1:
+            there = np.sqrt(noise.weight)[:, None]
+            moved = left - design @ np.linalg.lstsq(there * design, there * left, rcond=None)[0]
+            h = Tangent.of(there * design, len(left)).leverages()
+            noise = max(noise, _noise(problem, network, moved, h), key=lambda one: one.value)
+        return cls(2 * noise.value, rank, share=_share(problem, left))
 
     @classmethod
-    def _made(cls, problem: Problem, network: OneHiddenNet, residual: np.ndarray, rank: int) -> OwnLikelihood:
-        groups, each = problem.samples.groups, residual.reshape(problem.n, -1)
-        share = 1.0
-        if groups is not None:
-            share = independent_rows(problem.n, *residual_correlation(each, groups)) / problem.n
-        if problem.family is not None:
-            seen = problem.at(network)
-            unit = seen.fit_coordinates.variance / seen.samples.unit
-            phi = float(np.sum(residual**2)) * unit / max(problem.n_values - rank, 1)
-            if not problem.family.scaled:  # counts may spread more than their family says, 0/1 cannot
-                fixed = problem.family.coupled or isinstance(problem.family, Bernoulli)
-                phi = 1.0 if fixed else max(phi, 1.0)
-            return cls(-float(np.sum(problem.row_losses(network))), rank, phi, share)
-        fitted = problem.fit_coordinates.target(network.predict(problem.samples.X)).reshape(problem.n, -1)
-        Z = problem.search_coordinates.inputs(problem.samples.X)
-        found = sum(log_likelihood(e, np.column_stack([f, Z])) for e, f in zip(each.T, fitted.T, strict=True))
-        return cls(2 * float(found), rank, share=share)
+    def _of_family(
+        cls, problem: Problem, network: OneHiddenNet, residual: Float[np.ndarray, "n q"], rank: int
+    ) -> OwnLikelihood:
+        family, seen = problem.family, problem.at(network)
+        assert family is not None
+        unit = seen.fit_coordinates.variance / seen.samples.unit
+        phi = float(np.sum(residual**2)) * unit / max(problem.n_values - rank, 1)
+        if not family.scaled:  # counts may spread more than their family says, 0/1 cannot
+            phi = 1.0 if family.coupled or isinstance(family, Bernoulli) else max(phi, 1.0)
+        return cls(-float(np.sum(problem.row_losses(network))), rank, phi, _share(problem, residual))
 
     def ahead(self, other: OwnLikelihood) -> float:
         """Twice the log likelihood by which this fit is better, the deviance over the dispersion here."""
@@ -94,22 +108,84 @@ class OwnLikelihood:
     @property
     def needed(self) -> float:
         """Twice the log likelihood by which another fit must be behind to be ruled out."""
-        return float(chi2.isf(levels.RIVAL.value, max(self.parameters, 1)))
+        return self.ruled_out_at(levels.RIVAL.value)
+
+    def ruled_out_at(self, level: float) -> float:
+        """The same at a level: the quantile of the chi-square law of all parameters."""
+        return float(chi2.isf(level, max(self.parameters, 1)))
 
 
-def log_likelihood(
-    residual: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n m"], steps: int = 60
-) -> float:
-    r"""The largest log likelihood of residuals under Student's t with a spread that follows the columns.
+def _tangent(problem: Problem, network: OneHiddenNet) -> Tangent:
+    fit = problem.least_squares
+    assert isinstance(fit, InMemoryLeastSquares)
+    return Tangent.of_network(fit, problem.theta(network))
+
+
+def _residuals(problem: Problem, network: OneHiddenNet) -> Float[np.ndarray, "n q"]:
+    fit = problem.least_squares
+    assert isinstance(fit, InMemoryLeastSquares)
+    return fit.residuals(problem.theta(network)).reshape(problem.n, -1)
+
+
+def _weighted(problem: Problem, weight: Float[np.ndarray, " n"]) -> Problem:
+    """The problem whose rows have these weights besides their own."""
+    own = weight if problem.samples.weight is None else weight * problem.samples.weight
+    return replace(problem, rows=replace(problem.samples, weight=own / own.mean()))
+
+
+def _share(problem: Problem, residual: Float[np.ndarray, "n q"]) -> float:
+    groups = problem.samples.groups
+    if groups is None:
+        return 1.0
+    return independent_rows(problem.n, *residual_correlation(residual, groups)) / problem.n
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A noise model fitted to residuals.
+
+    Attributes
+    ----------
+    value : float
+        The log likelihood.
+    weight : ndarray of shape (n,)
+        What a weighted fit under this noise gives each row.
+    uneven : bool
+        Whether it is clearly more likely than normal noise of one spread.
+    """
+
+    value: float
+    weight: Float[np.ndarray, " n"]
+    uneven: bool
+
+
+def _noise(
+    problem: Problem, network: OneHiddenNet, residual: Float[np.ndarray, "n q"], leverage: np.ndarray
+) -> Noise:
+    """The noise of a network with these residuals; several outputs have their own, and no weights."""
+    fitted = problem.fit_coordinates.target(network.predict(problem.samples.X)).reshape(problem.n, -1)
+    Z = problem.search_coordinates.inputs(problem.samples.X)
+    left = residual / np.sqrt(1 - leverage.reshape(problem.n, -1))
+    found = [fit_noise(e, np.column_stack([f, Z])) for e, f in zip(left.T, fitted.T, strict=True)]
+    return replace(found[0], value=sum(one.value for one in found))
+
+
+def log_likelihood(residual: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n m"]) -> float:
+    """The largest log likelihood of residuals under the noise model of ``fit_noise``."""
+    return fit_noise(residual, columns).value
+
+
+def fit_noise(residual: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n m"], steps: int = 60) -> Noise:
+    r"""The most likely noise of residuals: Student's t with a spread that follows the columns.
 
     .. math:: r_i = e^{D_i \gamma} t_i, \quad t_i \sim t_\nu, \quad D = (1, \mathrm{columns}),
 
     over gamma and nu. An invertible affine map of the columns changes nothing.
     """
     size = float(np.sqrt(np.mean(residual**2)))
+    e, n = residual / size if size > 0 else residual, len(residual)
     if not size > 0:
-        return np.inf
-    e, n = residual / size, len(residual)
+        return Noise(np.inf, np.ones(n), False)
     centred = columns - columns.mean(axis=0)
     spread = centred.std(axis=0)
     left, value, _ = np.linalg.svd(centred / np.where(spread > 0, spread, 1.0), full_matrices=False)
@@ -133,4 +209,8 @@ def log_likelihood(
     found = minimize(
         negative, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps, "ftol": 1e-10}
     )
-    return -n * (float(found.fun) + np.log(size))
+    value, log_sd, nu = -n * float(found.fun), basis @ found.x[:-1], 1 / found.x[-1]
+    weight = (nu + 1) / (nu * np.exp(2 * log_sd) + e**2)
+    even = -0.5 * n * (1 + np.log(2 * np.pi))  # of normal noise with the spread of e, one
+    uneven = 2 * (value - even) > chi2.isf(levels.RIVAL.value, m)
+    return Noise(value - n * float(np.log(size)), weight / weight.mean(), bool(uneven))

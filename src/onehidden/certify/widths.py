@@ -15,6 +15,7 @@ from onehidden.certify.replicates import lack_of_fit
 from onehidden.certify.score_test import ScoreTest, score_test, score_test_work
 from onehidden.certify.units import Cause, Undetermined, plural
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
+from onehidden.families import Bernoulli
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import roots, weighed
 from onehidden.fit.problem import TO_COMPARE, Problem, linear_network, optimise
@@ -31,7 +32,7 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
     unit explains, by a score test with random signs. That takes longer, and where a model is far off, its
     residuals are no noise and random signs have little power.
     """
-    own = OwnLikelihood.of(problem, certificate.network)
+    own = OwnLikelihood.of(problem, certificate.network, run)
     linear = _clearly_better(own, OwnLikelihood.linear(problem), problem, problem.k, AlternativeKind.LINEAR)
     if linear is None:
         linear = _needs_every_unit(beyond_linear(problem, run), AlternativeKind.LINEAR, "a linear function")
@@ -50,7 +51,7 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
     rest = optimise(
         seen.search_coordinates.outward(found.network), fewer, run.at("fewer", "finish"), tolerance=enough
     ).network
-    check = _clearly_better(own, OwnLikelihood.of(fewer, rest), problem, 1, AlternativeKind.FEWER)
+    check = _clearly_better(own, OwnLikelihood.of(fewer, rest, run), problem, 1, AlternativeKind.FEWER)
     if check is None:
         smaller = f"the network without unit {dropped + 1}"
         check = _needs_every_unit(_score_test_at(fewer, rest, run), AlternativeKind.FEWER, smaller)
@@ -92,7 +93,9 @@ def compare_larger(certificate: Certificate, problem: Problem, run: Run) -> Cert
     if check.passed and (problem.family is not None or gain > _charge(problem, 1, more=True)):
         begin = seen.search_coordinates.outward(grown.network)
         more = optimise(begin, wider, run.at("more", "finish"), tolerance=TO_COMPARE).network
-        larger, here = (OwnLikelihood.of(*one) for one in ((wider, more), (problem, certificate.network)))
+        larger, here = (
+            OwnLikelihood.of(*one, run) for one in ((wider, more), (problem, certificate.network))
+        )
         check = _clearly_better(larger, here, problem, 1, AlternativeKind.MORE) or check
     units = "unit" if problem.k == 1 else "units"
     spread = seen.fit_coordinates.scale
@@ -134,10 +137,15 @@ def _clearly_better(
 ) -> Check | None:
     """The likelihood test of a network with so many units more; None where it is not clearly better.
 
-    The smaller one is ruled out as any rival is, and by log(n) for each parameter of the additional units.
+    The smaller one is ruled out as any rival is, and by log(n) for each parameter of the additional units. A
+    linear function of 0/1 labels, of which the score test sees little where they are rare, is ruled out by
+    the chi-square law of all parameters at ``levels.LINEAR``: a unit holds it as a case, its kink beyond the
+    rows. Where it has a slope, one parameter is more; without one the direction is chosen, too.
     """
     more = kind is AlternativeKind.MORE
     gain, charge = larger.ahead(smaller), max(_charge(problem, units, more), larger.needed)
+    if kind is AlternativeKind.LINEAR and isinstance(problem.family, Bernoulli):
+        charge = larger.ruled_out_at(levels.LINEAR.value)
     if gain < charge:
         return None
     advice = (
