@@ -35,13 +35,21 @@ class MeanOfFamily(Protocol):
     def export(self, o: Any, eta: Any) -> Any: ...
 
 
+@runtime_checkable
 class BoundedLine(Protocol):
     """x -> <slope, x> + level between bounds; slope (d,) or (d, q), the others numbers or (q,)."""
 
-    slope: np.ndarray
-    level: Any
-    least: Any
-    most: Any
+    @property
+    def slope(self) -> np.ndarray: ...
+
+    @property
+    def level(self) -> Any: ...
+
+    @property
+    def least(self) -> Any: ...
+
+    @property
+    def most(self) -> Any: ...
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ class SharedNoiseLeastSquares(InMemoryLeastSquares):
     def triangle(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """R and Q'r of the whitened Jacobian."""
         beside = np.column_stack([self.jacobian(theta, slice(0, self.n)), self.residuals(theta)])
-        R = np.linalg.qr(beside, mode="r")[: self.form.size]
+        R = np.asarray(np.linalg.qr(beside, mode="r"))[: self.form.size]
         return R[:, :-1], R[:, -1]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ from onehidden.machine import accelerator_memory, in_double, sent
 from onehidden.moments.products import Array, ProductSums, pack, places, unpack, z_of_norm
 from onehidden.moments.weights import Weight, checked_samples, of_rows
 
-_Arrays = tuple[Array, np.ndarray, np.ndarray | None]
+_Arrays = tuple[Array, np.ndarray, Weight]
 Rows = Batch | tuple[Array, np.ndarray] | _Arrays
 
 
@@ -161,6 +161,9 @@ class ScoreMoments:
         return full
 
 
+P = TypeVar("P", bound="_Pass")
+
+
 class _Pass:
     """A sum over raw batches: ``update(batch)``, ``merge(other)``, ``result()``."""
 
@@ -170,7 +173,7 @@ class _Pass:
         self._sums: list[ProductSums] = []
 
     @in_double
-    def update(self, batch: Rows) -> Self:
+    def update(self: P, batch: Rows) -> P:
         """Add a batch.
 
         Parameters
@@ -189,7 +192,7 @@ class _Pass:
             self._add(X, y, weight)
         return self
 
-    def merge(self, other: Self) -> Self:
+    def merge(self: P, other: P) -> P:
         """Add the sums of another pass.
 
         Parameters
@@ -346,9 +349,8 @@ def rows_at_a_time(r: int, accelerator: int) -> int:
 
 
 def _pieces(batch: Rows, step: int) -> Iterator[_Arrays]:
-    if isinstance(batch, Batch):
-        batch = batch.X, batch.y, batch.weight
-    X, y, weight = (*batch, None)[:3]
+    X, y = (batch.X, batch.y) if isinstance(batch, Batch) else batch[:2]
+    weight = batch.weight if isinstance(batch, Batch) else batch[2] if len(batch) == 3 else None
     if y is None:
         raise ValueError("moments need the target: open the source with target=NAME, or give (X, y)")
     for at in range(0, len(X), step):
@@ -389,7 +391,9 @@ class _GaussianFrame:
             assert law is not None
             self._to_u = np.eye(law.n_inputs)
         else:
-            Q, R = np.linalg.qr(whiten if basis is None else basis if whiten is None else whiten @ basis)
+            Q, R = np.linalg.qr(
+                np.asarray(whiten if basis is None else basis if whiten is None else whiten @ basis)
+            )
             self._to_u, self.transform = Q if whiten is None else whiten.T @ Q, R.T
         self.r, self._accelerator = self._to_u.shape[1], accelerator
         self.step = rows_at_a_time(self.r, accelerator)
@@ -450,7 +454,7 @@ def hermite_scores(u: Array) -> tuple[Array, ...]:
     return u, squared - 1, u * (squared - 3), squared * (squared - 6) + 3
 
 
-P = TypeVar("P", ControlPass, MomentPass)
+Kind = TypeVar("Kind", ControlPass, MomentPass)
 
 
 @in_double
@@ -534,7 +538,7 @@ def score_moments(
         return _over(data, moments, batch_size, cluster).result()
 
 
-def _over(data: Source | _Arrays, make: Callable[[], P], rows: int, client: object) -> P:
+def _over(data: Source | _Arrays, make: Callable[[], Kind], rows: int, client: object) -> Kind:
     """One pass over the samples in memory, or over the source."""
     if isinstance(data, Source):
         return reduce(data, make, client=client, rows=rows)

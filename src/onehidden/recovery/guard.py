@@ -305,7 +305,7 @@ def refitted_without_each_fold(
     time is over or a search finds nothing to begin from.
     """
     samples = problem.samples
-    alone, outside = np.zeros((2, *samples.y.shape))
+    alone, outside = np.zeros(samples.y.shape), np.zeros(samples.y.shape)
     for number, (kept, out) in enumerate(rows.parts()):
         part = problem.take(kept)
         try:

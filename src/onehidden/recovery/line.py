@@ -126,12 +126,9 @@ def penalised_line(
     thetas: list[np.ndarray | None] = [None] * len(kept)
     for tried in np.logspace(4, -3.5, 11):
         # Neighbouring strengths begin from each other's coefficients.
-        thetas = [
-            _scored(Z[own], y[own], v[own], offset[own], family, tried, theta)
-            for own, theta in zip(kept, thetas, strict=True)
-        ]
         both = np.zeros((2, *y.shape))
-        for number, own, theta in zip(np.unique(fold), kept, thetas, strict=True):
+        for at, (number, own) in enumerate(zip(np.unique(fold), kept, strict=True)):
+            theta = thetas[at] = _scored(Z[own], y[own], v[own], offset[own], family, tried, thetas[at])
             fitted, out = Z[own] @ theta, fold == number
             both[0, out] = Z[out] @ theta
             both[1, out] = np.clip(both[0, out], fitted.min(axis=0), fitted.max(axis=0))

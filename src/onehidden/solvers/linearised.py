@@ -99,7 +99,7 @@ class Factor:
         from scipy.linalg import LinAlgError, cho_factor
 
         scale = 1 / np.sqrt(_diagonal(hessian))
-        kind = np.float32 if rough else np.float64
+        kind = np.float32 if rough and scale.max() < np.finfo(np.float32).max else np.float64
         scaled, own = np.empty(hessian.shape, kind), scale.astype(kind)
         for at in range(0, len(own), band):  # only the upper triangle is read
             rows, rest = slice(at, at + band), slice(at, None)
