@@ -10,8 +10,9 @@ from pathlib import Path
 import matplotlib.figure
 from matplotlib.axes import Axes
 
-from onehidden.report.figures import CYCLE, MUTED, house
+from onehidden.report.figures import MUTED, house
 
+CYCLE = ("#2c6aa8", "#c8641b", "#3a7d4f", "#7a56a3", "#2a8a8a", "#b0362d", "#8a6d1d", "#c2578f")
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 MARKERS: dict[str, str] = dict(
     zip(("ℓ2, random starts", "f'", "G", "L, known score", "L, LLSFE", "tensor start", "recover"), "v^sDPXo",

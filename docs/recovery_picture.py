@@ -6,7 +6,6 @@ import matplotlib.figure
 import numpy as np
 
 import onehidden as oh
-from onehidden.report import figures
 from onehidden.report.figures import house
 
 
@@ -17,12 +16,15 @@ def main() -> None:
     with house(either=True):
         figure = matplotlib.figure.Figure(figsize=(9, 3.6), layout="constrained")
         left, right = figure.subfigures(1, 2, width_ratios=(1, 1.2))
-        names = [str(i + 1) for i in range(50)]
-        figures.cosines(left, np.abs(paired @ truth.weights.T), names, names)
-        loss, clock, steps = (
-            np.array([getattr(t, one) for t in r.trace]) for one in ("loss", "seconds", "step")
-        )
-        figures.trace(right, [t.stage for t in r.trace], np.maximum(loss, 1e-34), clock, steps)
+        axes = left.add_subplot(xlabel="true unit", ylabel="found unit")
+        image = axes.imshow(np.abs(paired @ truth.weights.T), aspect="auto", cmap="Blues", vmin=0, vmax=1)
+        left.colorbar(image, label="|cos|")
+        axes = right.add_subplot(yscale="log", xlabel="seconds", ylabel="loss")
+        for stage in dict.fromkeys(record.stage for record in r.trace):
+            mine = [record for record in r.trace if record.stage == stage]
+            loss = np.maximum([record.loss for record in mine], 1e-34)
+            axes.plot([record.seconds for record in mine], loss, marker="o", markersize=2.2, label=stage)
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), borderaxespad=0)
         figure.savefig(Path(__file__).with_name("recovery.png"), dpi=110)
 
 

@@ -168,9 +168,9 @@ def test_names_of_predictions_may_end_in_capitals(streamed, suffix, tmp_path, ca
 
 
 def test_names_of_reports_may_end_in_capitals(streamed, tmp_path, call):
-    code, _, err = call("report", "run", "--out", "page.MD")
+    code, _, err = call("report", "run", "--out", "page.HTML")
     assert code == 0, err
-    assert (tmp_path / "page.MD").read_text().startswith("#")
+    assert (tmp_path / "page.HTML").read_text().startswith("<!DOCTYPE html>")
 
 
 def test_typed_nulls_come_before_those_of_the_run(streamed, tmp_path, call):

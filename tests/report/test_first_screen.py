@@ -16,10 +16,10 @@ from onehidden.network import OneHiddenNet
 from onehidden.recovery.line import Affine
 from onehidden.recovery.prediction import Prediction
 from onehidden.report.formula import effects
-from onehidden.report.response import at_a_glance
+from onehidden.report.pictures import fit_of
 from onehidden.report.screen import facts, next_step, screen
 from onehidden.report.subject import gather
-from onehidden.report.text import COLUMNS, first_screen, fragment, rows, summary, to_csv, to_frame
+from onehidden.report.text import Row, first_screen, fragment, numbers, summary, to_csv, to_frame
 from onehidden.report.wording import explained
 
 NAMES = ("age", "dose", HOSTILE)
@@ -126,9 +126,9 @@ def test_a_unit_left_open_is_marked_and_has_no_error():
     assert not shown.formula[2].endswith("(?)")
     assert "±" not in shown.units[0].output + "".join(value for _, value in shown.units[0].inputs)
     assert "only 4 samples" in shown.units[0].reason
-    table = [row for row in rows(made) if row[0] == 1]
-    assert all(np.isinf(row[3]) for row in table)
-    assert all(np.isfinite(row[3]) for row in rows(made) if row[0] == 2)
+    table = [row for row in numbers(gather(made)) if row.unit == 1]
+    assert all(np.isinf(row.standard_error) for row in table)
+    assert all(np.isfinite(row.standard_error) for row in numbers(gather(made)) if row.unit == 2)
 
 
 @pytest.mark.parametrize(
@@ -212,8 +212,8 @@ def test_the_figure_of_the_fit_shows_what_is_predicted():
     guard = Prediction(0.0, line, line)
     object.__setattr__(made, "predict", lambda X: guard.predict(made.network, X))
     X = np.random.default_rng(0).standard_normal((20, 3))
-    section = at_a_glance(gather(made, X, np.zeros(20)))
-    np.testing.assert_array_equal(section.blocks[0].figures[0].data["predicted"], line(X))
+    subject = gather(made, X, np.zeros(20))
+    np.testing.assert_array_equal(fit_of(subject, 0, subject.predictions()).rows, line(X))
 
 
 def test_one_unit_is_a_unit_and_terminal_escapes_are_not_obeyed():
@@ -229,7 +229,7 @@ def test_one_unit_is_a_unit_and_terminal_escapes_are_not_obeyed():
 def test_every_number_is_a_row_of_the_frame_and_of_the_file():
     made = _recovery()
     frame = to_frame(made)
-    assert list(frame.columns) == list(COLUMNS)
+    assert tuple(frame.columns) == Row._fields
     assert len(frame) == 1 + 2 * (2 + 3)
     weights = frame[(frame["unit"] == 1) & (frame["parameter"] == "age")]
     assert float(weights["effect_of_one_sd"].iloc[0]) == pytest.approx(1.2)

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 from helpers import sketched
 
 import onehidden as oh
-from onehidden.report.response import curve_of
+from onehidden.report.pictures import over_input
 from onehidden.report.subject import gather
 
 RNG = np.random.default_rng(0)
@@ -34,12 +34,12 @@ def closed():
 
 
 def test_the_curve_is_what_is_predicted_with_the_band_of_its_mean(answer):
-    found = curve_of(gather(answer, X, Y))
+    found = over_input(gather(answer, X, Y))
     np.testing.assert_array_equal(found.mean, answer.predict(found.x[:, None]))
     lower, upper = answer.predict_interval(found.x[:, None])
     np.testing.assert_array_equal(found.band, (lower, upper))
     assert (found.x[0], found.x[-1]) == (X.min(), X.max())
-    without = curve_of(gather(answer))
+    without = over_input(gather(answer))
     assert abs(np.mean(without.x) - X.mean()) < 1e-9
 
 
@@ -48,7 +48,7 @@ def test_one_input_is_drawn_on_axes_with_rows_and_band(answer):
     assert isinstance(axes, matplotlib.axes.Axes)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("x0", "y")
     assert len(axes.collections) == 2  # rows and band
-    np.testing.assert_array_equal(axes.lines[0].get_ydata(), curve_of(gather(answer, X, Y)).mean)
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), over_input(gather(answer, X, Y)).mean)
     own = plt.subplots()[1]
     assert answer.plot(axes=own) is own
     assert len(own.collections) == 1
@@ -83,17 +83,17 @@ def test_a_page_of_one_input_has_its_curve(answer, rows, tmp_path):
     with sketched():
         answer.report(tmp_path / "page.html", *rows)
     text = (tmp_path / "page.html").read_text()
-    assert 'id="figure-curve"' in text
+    assert 'id="figure-curve-1"' in text
     assert re.search("y against x0: the curve is what is predicted; the band is the 95 % interval", text)
-    assert 'id="dependence"' not in text  # the same curve once more
+    assert 'id="effects"' not in text  # the same curve once more
 
 
 def test_outputs_and_families_have_their_curves(tmp_path):
     two = np.column_stack([Y, -2 * Y + 0.1 * RNG.standard_normal(150)])
     several = gather(oh.recover(X, two, 1, activation="tanh"), X, two)
-    assert curve_of(several, 1).mean.shape == (240,)
+    assert over_input(several, 1).mean.shape == (240,)
     counts = RNG.poisson(np.exp(1 + np.tanh(2 * X[:, 0])))
     r = oh.recover(X, counts, 1, family="poisson", activation="tanh")
-    found = curve_of(gather(r, X, counts))
+    found = over_input(gather(r, X, counts))
     assert np.all(found.band[0] <= found.mean)
     assert np.all(found.band[1] >= found.mean)

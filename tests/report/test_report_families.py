@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,10 @@ import pytest
 
 import onehidden as oh
 from onehidden import families
-from onehidden.report.response import at_a_glance, residuals_by_unit
+from onehidden.report.pictures import fit_of, of_fit, response_of
 from onehidden.report.screen import screen
 from onehidden.report.subject import gather
-from onehidden.report.text import rows
+from onehidden.report.text import numbers
 
 X = np.random.default_rng(0).standard_normal((120, 2))
 LINE = oh.OneHiddenNet([[0.6, 0.8]], [2.0], [0.1], 0.5, linear=[0.25, -3.0])
@@ -39,11 +40,11 @@ def made(found, net, **changes):
 def test_a_linear_part_stands_in_the_formula_and_in_the_file(found):
     r = made(found, LINE)
     assert screen(gather(r)).formula[:2] == ("y ≈ 0.5", "−3 x1 + 0.25 x0")
-    named = {row[1]: row for row in rows(r)}
+    named = {row.parameter: row for row in numbers(gather(r))}
     assert named["linear x1"][2:4] == (-3.0, 0.2)
     # what is left over is y less the whole network, its linear part too
-    section = residuals_by_unit(gather(r, X, LINE.predict(X)))
-    np.testing.assert_allclose(section.blocks[1].figures[0].data["residual"], 0, atol=1e-12)
+    drawn = response_of(gather(r, X, LINE.predict(X)), 0)
+    np.testing.assert_allclose(drawn.y, 2 * np.maximum(drawn.rows, 0), atol=1e-12)
 
 
 def test_every_output_has_its_line_its_panel_and_its_rows(found):
@@ -53,16 +54,17 @@ def test_every_output_has_its_line_its_panel_and_its_rows(found):
     assert shown.formula[0] == "left ≈ 2 h1 + 0.5"
     assert shown.formula[1] == "right ≈ −1.5 h1 − 3 x1 + 0.25 x0 + 7"
     assert shown.formula[2].startswith("h1 = max(0, 0.8 x1 + 0.6 x0 + 0.1)")
-    named = {row[1]: row for row in rows(r)}
+    named = {row.parameter: row for row in numbers(gather(r))}
     assert named["output of right"][2:4] == (-1.5, 0.1)
     assert named["linear x1 of right"][2] == -3.0
     assert named["intercept of right"][2] == 7.0
     Y = TWO.predict(X)
     Y[:, 1] += np.where(np.arange(len(Y)) % 2, 1.0, -1.0)
-    grid, _, gallery = at_a_glance(gather(r, X, Y)).blocks
+    subject = gather(r, X, Y)
+    grid = of_fit(subject).blocks[-1]
     assert grid.rows[0][:2] == ("left", "1")
     assert grid.rows[1][2] == "1"
-    np.testing.assert_array_equal(gallery.figures[1].data["observed"], Y[:, 1])
+    np.testing.assert_array_equal(fit_of(subject, 1, subject.predictions()).y, Y[:, 1])
     with pytest.raises(ValueError, match="y must have 2 columns"):
         gather(r, X, Y[:, 0])
 
@@ -75,8 +77,7 @@ def test_a_family_is_written_by_its_link_and_predicted_by_its_mean(found):
     assert {("family", "poisson"), ("link", "log")} <= set(shown.facts)
     assert not any(label == "noise sd" for label, _ in shown.facts)
     y = np.round(np.exp(LINE.predict(X)))
-    figure = at_a_glance(gather(r, X, y)).blocks[0].figures[0]
-    np.testing.assert_allclose(figure.data["predicted"], np.exp(LINE.predict(X)))
+    np.testing.assert_allclose(drawn(gather(r, X, y)), np.exp(LINE.predict(X)))
 
 
 def test_an_offset_of_a_table_is_in_the_predictions_that_are_drawn(found):
@@ -85,28 +86,27 @@ def test_an_offset_of_a_table_is_in_the_predictions_that_are_drawn(found):
     mean = np.exp(LINE.predict(X) + log_time)
     table = oh.data.Table(X, np.round(mean), ("a", "b"), ("spikes",), offset=log_time, offset_name="log t")
     subject = gather(r, table)
-    figure = at_a_glance(subject).blocks[0].figures[0]
-    np.testing.assert_allclose(figure.data["predicted"], mean)
+    np.testing.assert_allclose(drawn(subject), mean)
     np.testing.assert_allclose(subject.residuals(), np.round(mean) - mean)
-    without = at_a_glance(gather(r, X, np.round(mean))).blocks[0].figures[0]
-    assert not np.allclose(without.data["predicted"], mean)
+    assert not np.allclose(drawn(gather(r, X, np.round(mean))), mean)
+
+
+def drawn(subject):
+    """The predictions in the picture of the fit."""
+    return fit_of(subject, 0, subject.predictions()).rows
 
 
 @pytest.mark.parametrize("classes", [(0.0, 1.0, 2.0), ("ape", "bee", "cat")])
-def test_labels_are_drawn_as_probabilities_and_counted_by_class(found, classes):
+def test_labels_are_drawn_as_probabilities(found, classes):
     softmax = families.get("softmax", classes=3)
     r = made(found, TWO, target="kind", family=softmax, classes=classes)
     probabilities = softmax.mean(TWO.predict(X))
     code = np.argmax(np.column_stack([1 - probabilities.sum(axis=1), probabilities]), axis=1)
-    code[:4] = (code[:4] + 1) % 3  # four rows of another class than the likeliest
-    grid, _, gallery = at_a_glance(gather(r, X, np.array(classes)[code])).blocks
+    subject = gather(r, X, np.array(classes)[code])
+    curve = fit_of(subject, 1, subject.predictions())
     names = [f"{one:.0f}" if isinstance(one, float) else one for one in classes]
-    assert [row[0] for row in grid.rows] == names
-    counts = np.array([row[1:4] for row in grid.rows], dtype=int)
-    assert counts.sum() == len(X)
-    assert np.trace(counts) == len(X) - 4
-    np.testing.assert_allclose(gallery.figures[1].data["predicted"], probabilities[:, 1])
-    np.testing.assert_array_equal(gallery.figures[1].data["observed"], code == 2)
+    np.testing.assert_allclose(curve.rows, probabilities[:, 1])
+    np.testing.assert_array_equal(curve.y, code == 2)
     shown = screen(gather(r))
     assert shown.title.endswith("behind kind")
     assert shown.formula[1].startswith(f"log P[{names[2]}] / P[{names[0]}]")
@@ -114,12 +114,12 @@ def test_labels_are_drawn_as_probabilities_and_counted_by_class(found, classes):
         gather(r, X, np.full(len(X), 7.0))
 
 
-def test_a_report_says_how_to_type_what_was_asked(found, tmp_path):
-    asked = {"source": "t.csv", "family": "poisson", "offset": "log t", "linear": True}
+def test_a_report_says_how_to_repeat_what_was_asked(found, tmp_path):
+    typed = "onehidden recover t.csv --target a --offset 'log t'"
+    asked = {"source": "t.csv", "family": "poisson", "offset": "log t", "linear": True, "command": typed}
     r = made(found, TWO, target=["a", "b,c"], options=asked, noise_covariance=np.eye(2))
     r.report(tmp_path / "page.html", X=X, y=TWO.predict(X))
-    page = (tmp_path / "page.html").read_text()
-    assert "--target &#39;a,&#34;b,c&#34;&#39; --offset &#39;log t&#39;" in page
-    assert "--family poisson" in page
-    assert "--linear" in page
-    assert "offset=table.offset" in page
+    page = html.unescape((tmp_path / "page.html").read_text())
+    assert typed in page
+    assert "oh.data.open('t.csv', target=['a', 'b,c'], offset='log t')" in page
+    assert all(part in page for part in ("linear=True", "family='poisson'", "offset=table.offset)"))

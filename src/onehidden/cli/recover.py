@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,7 +90,8 @@ def command(
         wanted = {**asked.arguments(), "progress": listener}
         recovery = recover(table, **wanted, **extras, checkpoint=checkpoint, client=scheduler)
     levels = {"one_hot": {name: list(found) for name, found in table.levels.items()}} if table.levels else {}
-    source = {"source": str(file), "target": target, "constant": "drop", **how, **levels}
+    typed_in = shlex.join(["onehidden", *sys.argv[1:]])
+    source = {"source": str(file), "target": target, "constant": "drop", "command": typed_in, **how, **levels}
     recovery = replace(recovery, options={**recovery.options, **source})
     recovery = runs.marked(recovery, stopped)
     runs.write(recovery, folder, held)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,22 +16,18 @@ if TYPE_CHECKING:
 
 @click.command(
     name="report",
-    epilog=examples(
-        "onehidden report data-run --data data.csv", "onehidden report data-run --out data-run/report.md"
-    ),
+    epilog=examples("onehidden report data-run --data data.csv", "onehidden report data-run --out page.html"),
 )
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--data", "file", type=click.Path(path_type=Path), help="The table, for figures of the fit.")
 @click.option("--target", "targets", **options.TARGETS, help="Targets of the table [default: the run's].")
 @options.reading_options("nulls", "na", "decimal", "encoding")
-@click.option(
-    "--out", type=click.Path(path_type=Path), help=".html, .md or .json [default: RUN/report.html]."
-)
-@click.option("--json", "as_json", is_flag=True, help="The sections as JSON on stdout; no file is written.")
+@click.option("--out", type=click.Path(path_type=Path), help="The page, .html [default: RUN/report.html].")
+@click.option("--json", "as_json", is_flag=True, help="The result as JSON on stdout; no page is written.")
 def command(
     run: Path, file: Path | None, targets: list[str], out: Path | None, as_json: bool, **typed: Any
 ) -> int:
-    """Write the report of a run folder as HTML, Markdown or JSON.
+    """Write the report of a run folder as one HTML page.
 
     The table of the run is read again if it is where it was. A page with figures of the fit is not replaced
     by one without.
@@ -41,25 +38,22 @@ def command(
     from onehidden.recovery import load_recovery
 
     recovery = load_recovery(run)
+    if as_json:
+        click.echo(json.dumps(recovery.to_dict(), allow_nan=False))
+        return 0
     file = file or _own_table(recovery)
-    path = out or run / "report.html"
-    writers = {".html": report.render_html, ".md": report.render_markdown, ".json": report.render_json}
-    if not as_json:
-        runs.free_file(path, tuple(writers))
-        runs.must_differ(path, *(() if file is None else (file,)))
-        if file is None and report.drawn_with_samples(path):
-            raise ValueError(
-                f"{path} was drawn with its samples, and this page would not be: give them with --data, or "
-                "name another page with --out"
-            )
+    path = runs.free_file(out or run / "report.html", (".html", ".htm"))
+    runs.must_differ(path, *(() if file is None else (file,)))
+    if file is None and report.drawn_with_samples(path):
+        raise ValueError(
+            f"{path} was drawn with its samples, and this page would not be: give them with --data, or "
+            "name another page with --out"
+        )
     X = y = None
     if file is not None:
         table = data.open(file, **options.as_recovered(recovery, options.given(**typed), targets))
         X, y = (table, None) if isinstance(table, data.Table) else data.sampled(table)
-    if as_json:
-        click.echo(report.as_json_text(recovery, X=X, y=y))
-        return 0
-    writers[path.suffix.lower()](recovery, path, X=X, y=y)
+    report.render_html(recovery, path, X=X, y=y)
     click.echo(f"report written to {path}", err=True)
     return 0
 

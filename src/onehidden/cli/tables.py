@@ -13,10 +13,6 @@ if TYPE_CHECKING:
 
     from onehidden.recovery import Recovery
 
-_LINES = {
-    "TITLE": "bold", "GOOD": "bold green", "CARE": "bold yellow", "DOUBT": "bold red", "FORMULA": "cyan",
-    "QUIET": "dim",
-}  # fmt: skip
 _STYLES = {Mark.FAILED: "bold red", Mark.NOT_EVALUATED: "yellow", Mark.NOTED: "default", Mark.PASSED: "green"}
 
 
@@ -31,9 +27,9 @@ def show(recovery: Recovery, console: Console | None = None) -> None:
 
     shown, console = screen(gather(recovery)), console or Console()
     shown = replace(shown, message=as_typed(shown.message), advice=as_typed(shown.advice))
-    for kind, line in lines(shown, console.width):
+    for tone, line in lines(shown, console.width):
         # Text, not markup: a feature called [red] must be shown, not obeyed.
-        console.print(Text(line, style=_LINES.get(kind.name, "")), soft_wrap=True)
+        console.print(Text(line, style=tone.rich), soft_wrap=True)
 
 
 def headline(recovery: Recovery) -> RenderableType:
@@ -46,7 +42,7 @@ def headline(recovery: Recovery) -> RenderableType:
 
     shown, text = screen(gather(recovery)), Text()
     for label, answer in shown.answers:
-        text.append(f"{label}: {answer.sentence}\n", style=_LINES[TONES[answer.mood].name])
+        text.append(f"{label}: {answer.sentence}\n", style=TONES[answer.mood].rich)
     return text.append(f"next: {as_typed(shown.advice)}\n") if shown.advice else text
 
 

@@ -499,7 +499,7 @@ class Recovery:
         matplotlib.axes.Axes or ndarray of Axes
             The axes; of several inputs one for each of the strongest.
         """
-        from onehidden.report.plot import plot
+        from onehidden.report.pictures import plot
 
         return plot(self, X, y, axes)
 
@@ -525,6 +525,6 @@ class Recovery:
         """
         from onehidden.report import render_html
 
-        if Path(path_html).suffix not in (".html", ".htm"):
+        if Path(path_html).suffix.lower() not in (".html", ".htm"):
             raise ValueError(f"the report is an HTML page: name a .html file, got {path_html}")
         render_html(self, path_html, X=X, y=y, truth=truth)

@@ -1,26 +1,18 @@
-"""The document tree: what a report says, and how it becomes HTML, Markdown and JSON."""
+"""The document tree of a page, and the template that makes HTML of it."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import math
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from onehidden.checks import Check
 from onehidden.report.figures import to_svg
 from onehidden.report.headline import Mood
-from onehidden.report.wording import Mark, mark, short
+from onehidden.report.wording import mark, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
-
-REPORT_VERSION = 2  # of the JSON: since 2 a verdict has a question and a mood, not good and detail
 
 
 @dataclass(frozen=True)
@@ -38,11 +30,6 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Paragraph:
-    text: str
-
-
-@dataclass(frozen=True)
 class Facts:
     """Labelled values, each short enough for large type."""
 
@@ -51,6 +38,8 @@ class Facts:
 
 @dataclass(frozen=True)
 class Checks:
+    """Checks with what was measured and what to do."""
+
     checks: tuple[Check, ...]
 
 
@@ -67,13 +56,12 @@ class Grid:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture: ``draw`` fills a Matplotlib figure; ``data`` holds the numbers in it."""
+    """A picture, which ``draw`` draws on a Matplotlib figure."""
 
     name: str
     caption: str
     draw: Callable[[Canvas], None]
-    data: dict[str, Any]
-    size: tuple[float, float] = (2.7, 2.0)  # inches
+    size: tuple[float, float] = (3.0, 2.2)  # inches
 
 
 @dataclass(frozen=True)
@@ -92,11 +80,12 @@ class Formula:
 
 @dataclass(frozen=True)
 class Code:
+    """Text to copy."""
+
     text: str
-    language: str
 
 
-Block = Verdict | Paragraph | Facts | Checks | Grid | Figure | Gallery | Formula | Code
+Block = str | Verdict | Facts | Checks | Grid | Figure | Gallery | Formula | Code  # text is a paragraph
 
 
 @dataclass(frozen=True)
@@ -111,10 +100,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
+    """A page."""
+
     title: str
     sections: tuple[Section, ...]
-    network: dict[str, Any] = field(default_factory=dict)
-    samples: bool = False  # whether the rows were at hand
 
 
 def to_html(report: Report) -> str:
@@ -134,95 +123,3 @@ def to_html(report: Report) -> str:
     environment.filters |= {"short": short, "mark": mark}
     environment.tests["of_kind"] = lambda block, kind: type(block).__name__ == kind
     return environment.get_template("page.html.jinja").render(report=report)
-
-
-def to_markdown(report: Report, folder: str) -> tuple[str, dict[str, str]]:
-    """The text, and the figures to write: relative path -> SVG."""
-    figures: dict[str, str] = {}
-    parts = [f"# {_escaped(report.title)}"]
-    for section in report.sections:
-        parts.append(f"## {_escaped(section.title)}")
-        parts += [_in_markdown(block, folder, figures) for block in section.blocks]
-    return "\n\n".join(parts) + "\n", figures
-
-
-def to_json(report: Report) -> str:
-    """Strict JSON, with the numbers of every figure in place of its picture."""
-    tree = {
-        "format": "onehidden-report",
-        "format_version": REPORT_VERSION,
-        "title": report.title,
-        "network": report.network,
-        "sections": [
-            {"name": s.name, "title": s.title, "blocks": [_in_json(block) for block in s.blocks]}
-            for s in report.sections
-        ],
-    }
-    return json.dumps(_plain(tree), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-
-
-def _in_markdown(block: Block, folder: str, figures: dict[str, str]) -> str:
-    match block:
-        case Verdict():
-            return f"**{block.question}** ({block.sign}) {_escaped(block.headline)}"
-        case Paragraph():
-            return _escaped(block.text)
-        case Facts():
-            return "\n".join(f"- {_escaped(label)}: {_escaped(value)}" for label, value in block.items)
-        case Checks():
-            rows = []
-            for c in block.checks:
-                outcome = f"**{mark(c)}**" if mark(c) is Mark.FAILED else str(mark(c))
-                numbers = [short(one if c.evaluated else None) for one in (c.value, c.threshold)]
-                rows.append((outcome, _escaped(c.name), *numbers, _escaped(c.advice)))
-            return _table(("verdict", "check", "value", "bound", "advice"), rows)
-        case Grid():
-            rows = [tuple(map(_escaped, row)) for row in block.rows]
-            grid = _table(tuple(map(_escaped, block.columns)), rows)
-            return f"{grid}\n\n{_escaped(block.note)}" if block.note else grid
-        case Code():  # four backticks, in case the code holds three
-            return f"````{block.language}\n{block.text}\n````"
-        case Formula():  # two blanks break a line
-            return "  \n".join(map(_escaped, block.lines))
-        case Gallery():
-            return "\n\n".join(_in_markdown(figure, folder, figures) for figure in block.figures)
-        case Figure():
-            name, caption = f"{folder}/{block.name}.svg", _escaped(block.caption)
-            figures[name] = '<?xml version="1.0" encoding="utf-8"?>\n' + to_svg(block) + "\n"
-            link = name.replace(" ", "%20").replace("(", "%28").replace(")", "%29")
-            return f"![{caption}]({link})\n\n*{caption}*"
-
-
-def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
-
-
-def _escaped(text: str) -> str:
-    """Text on one line in which no markup of Markdown or HTML survives."""
-    line = " ".join(str(text).split())
-    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_\[\]|#~])", r"\\\1", line)
-
-
-def _in_json(block: Block) -> dict[str, Any]:
-    if isinstance(block, Gallery):
-        return {"kind": "gallery", "figures": [_in_json(figure) for figure in block.figures]}
-    layout = ("wordy", "stacks", "draw", "size")
-    fields = {f.name: getattr(block, f.name) for f in dataclasses.fields(block) if f.name not in layout}
-    return {"kind": type(block).__name__.lower(), **fields}
-
-
-def _plain(value: object) -> Any:
-    """A value of the types that JSON has; NaN and infinities become text."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _plain(dataclasses.asdict(value))
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -13,7 +13,7 @@ import numpy as np
 
 from onehidden.network import OneHiddenNet
 from onehidden.report import blocks
-from onehidden.report.blocks import Block, Figure, Grid, Paragraph, Report, Section, Verdict
+from onehidden.report.blocks import Block, Figure, Grid, Report, Section, Verdict
 from onehidden.report.headline import Mood
 from onehidden.report.wording import seconds, short
 from onehidden.run import stream
@@ -72,14 +72,12 @@ def _overview(entries: Sequence[Entry], settings: str) -> Section:
         for e in entries
     )
     grid = Grid(("name", "paper", "what", "verdict", "time"), rows, wordy=frozenset({1, 2, 3}))
-    legend = Paragraph(
+    legend = (
         "A claim that holds only for a reason other than the paper's is explained by a control, and does not "
         "count as reproduced. " + "; ".join(f"{mark} {title}" for mark, title in PAPERS.items()) + "."
     )
     head = f"{sum(counts.values())} claims of {len(entries)} figures, tables and theorems: {said}."
-    return Section(
-        "summary", "Summary", (_verdict("All claims", good, head), Paragraph(settings), grid, legend)
-    )
+    return Section("summary", "Summary", (_verdict("All claims", good, head), settings, grid, legend))
 
 
 def _verdict(question: str, good: bool, headline: str) -> Verdict:
@@ -89,9 +87,7 @@ def _verdict(question: str, good: bool, headline: str) -> Verdict:
 def _section(entry: Entry) -> Section:
     result = entry.result
     if result is None:
-        return Section(
-            entry.name, entry.name, (_verdict(entry.name, False, "Broke off."), Paragraph(entry.fault))
-        )
+        return Section(entry.name, entry.name, (_verdict(entry.name, False, "Broke off."), entry.fault))
     table, item = result.table, result.item
     rows = tuple(tuple(_cell(value) for value in row) for row in table.rows)
     wordy = frozenset(
@@ -102,12 +98,12 @@ def _section(entry: Entry) -> Section:
     blocks: list[Block] = []
     for claim, verdict in zip(item.claims, result.verdicts.values(), strict=True):
         blocks.append(_verdict("Claim", verdict != FAILED, f"{verdict.capitalize()}: {claim.where}."))
-        blocks += [Paragraph(claim.says), Paragraph(f"Rule: {claim.rule}")]
+        blocks += [claim.says, f"Rule: {claim.rule}"]
     blocks.append(Grid(tuple(str(c) for c in table.columns), rows, wordy=wordy))
-    blocks += [Paragraph(note) for note in table.notes]
+    blocks += table.notes
     if item.draw is not None:
         draw = partial(_draw_light, draw=result.draw)
-        blocks.append(Figure(_plain_id(entry.name), f"{table.title}.", draw, {}, (7.0, 4.5)))
+        blocks.append(Figure(_plain_id(entry.name), f"{table.title}.", draw, (7.0, 4.5)))
     return Section(_plain_id(entry.name), f"{entry.name}: {table.title}", tuple(blocks))
 
 
@@ -160,11 +156,10 @@ def _landscapes(surfaces: dict[str, Surface]) -> Section:
         "landscapes",
         "The squared loss ℓ2, G and L side by side; the angles that the truth has are 0.50 and 2.07.",
         partial(_draw_light, draw=partial(_draw, surfaces=surfaces)),
-        {name: surface.values for name, surface in surfaces.items()},
         (10.5, 3.4),
     )
     grid = Grid(("objective", "minima (angle 1, angle 2)", "saddles"), tuple(rows), wordy=frozenset({1}))
-    return Section("landscapes", "Three landscapes", (Paragraph(text), figure, grid))
+    return Section("landscapes", "Three landscapes", (text, figure, grid))
 
 
 def _draw(figure: Canvas, surfaces: dict[str, Surface]) -> None:

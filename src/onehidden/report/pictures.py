@@ -1,0 +1,216 @@
+"""The pictures of a recovery, as chapters of the page and on axes of the caller's own.
+
+Each is a ``Curve``: predictions over one input, what a unit adds, the effect of an input, the fit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onehidden.report import figures
+from onehidden.report.blocks import Block, Figure, Gallery, Grid, Section
+from onehidden.report.figures import Curve
+from onehidden.report.formula import effects, left_hand
+from onehidden.report.subject import Subject, gather, strongest, thin
+from onehidden.report.wording import explained, left_open, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from onehidden.report.subject import Recovered
+
+
+def plot(
+    recovery: Recovered, X: object = None, y: object = None, axes: Axes | None = None, most: int = 6
+) -> Axes | np.ndarray:
+    """Draw the predictions of a recovery; see ``Recovery.plot``."""
+    import matplotlib.pyplot as plt
+
+    subject = gather(recovery, X, y)
+    target = figures.plain(subject.outputs[0], 60)
+    if subject.net.n_inputs == 1:
+        with figures.house(either=True):
+            place = plt.subplots(layout="constrained")[1] if axes is None else axes
+            over_input(subject).draw(place)
+            place.set_ylabel(target)
+        return place
+    if axes is not None:
+        raise ValueError("axes are taken for one input: of several inputs each has axes of its own")
+    if subject.X is None:
+        raise ValueError("give the rows X: the curve of one of several inputs is a mean over rows")
+    chosen = strongest_inputs(subject, most)
+    count = max(len(chosen), 1)
+    across = min(3, count)
+    down = -(-count // across)
+    with figures.house(either=True):
+        figure, grid = plt.subplots(
+            down, across, figsize=(3.2 * across, 2.6 * down), layout="constrained", squeeze=False
+        )
+        for place, j in zip(grid.flat, chosen, strict=False):
+            effect_of(subject, j).draw(place)
+        for place in grid.flat[len(chosen) :]:
+            place.set_axis_off()
+        figure.supylabel(target, fontsize=9)
+    return grid.ravel()[: len(chosen)]
+
+
+def over_input(subject: Subject, which: int = 0, points: int = 240) -> Curve:
+    """The predictions of an output over the one input, with a 95 % band of the mean where there is one.
+
+    They cover the range of the rows; without rows two standard deviations about the mean.
+    """
+    rows = y = None
+    if subject.X is not None:
+        low, high = float(subject.X.min()), float(subject.X.max())
+        rows, y = subject.X[:, 0], None if subject.Y is None else subject.Y[:, which]
+    else:
+        kept = np.asarray(subject.get("input_mean", ()), dtype=float)
+        middle = float(kept[0]) if kept.shape == (1,) else 0.0
+        spread = 1.0 if subject.spread is None else float(subject.spread[0])
+        low, high = middle - 2 * spread, middle + 2 * spread
+    x = np.linspace(low, high, points)
+    # Exposures differ from row to row: the curve is that of the mean one.
+    offset = {} if subject.offset is None else {"offset": np.full(points, subject.offset.mean())}
+    mean = np.asarray(subject.recovery.predict(x[:, None], **offset)).reshape(points, -1)[:, which]
+    interval, coupled = getattr(subject.recovery, "predict_interval", None), bool(subject.get("classes", ()))
+    band = None
+    if interval is not None and not coupled:
+        ends = [np.asarray(end).reshape(points, -1)[:, which] for end in interval(x[:, None], **offset)]
+        band = (ends[0], ends[1]) if np.all(np.isfinite(ends)) else None
+    return Curve(subject.names[0], x, mean, band, rows, y)
+
+
+def response_of(subject: Subject, i: int) -> Curve:
+    """What unit i adds, w g(t) over t = <a, x> + b, over partial residuals.
+
+    The band is the 95 % interval of w. Of a family y has another scale than the units, and no residuals.
+    """
+    net = subject.net
+    t = subject.X @ net.weights[i] + net.bias[i]
+    grid = np.linspace(t.min(), t.max(), 120)
+    g, error = net.activation(grid), subject.error("output", i)
+    mean, band, y = g * net.output[i], None, None
+    if error is not None and np.isfinite(error) and not left_open(subject.unit(i)):
+        band = mean - 1.96 * error * np.abs(g), mean + 1.96 * error * np.abs(g)
+    if subject.Y is not None and subject.family is None:
+        y = net.activation(t) * net.output[i] + subject.residuals()
+    return Curve("⟨a, x⟩ + b", grid, mean, band, t, y, binned=True)
+
+
+def effect_of(subject: Subject, j: int, rows: int = 400, points: int = 40) -> Curve:
+    """The mean of the network over rows while input j runs through its middle 96 %.
+
+    The dots are the curve plus the residuals of the rows.
+    """
+    assert subject.X is not None
+    X, place = subject.X[thin(len(subject.X), rows)], subject.X[:, j]
+    low, high = np.quantile(place, [0.02, 0.98])
+    grid = np.linspace(low, high, points)
+    moved = np.repeat(X[None], points, axis=0)
+    moved[:, :, j] = grid[:, None]
+    mean = subject.net.predict(moved.reshape(-1, X.shape[1])).reshape(points, len(X)).mean(axis=1)
+    within = (place >= grid[0]) & (place <= grid[-1])
+    y = None
+    if subject.Y is not None and subject.family is None:
+        y = (np.interp(place, grid, mean) + subject.residuals())[within]
+    return Curve(subject.names[j], grid, mean, None, place[within], y)
+
+
+def strongest_inputs(subject: Subject, most: int) -> list[int]:
+    """The inputs that move the network most, those without an effect left out."""
+    strength = np.abs(effects(subject).values).sum(axis=0)
+    if subject.net.has_linear:
+        strength = strength + np.abs(subject.net.linear) * (1.0 if subject.spread is None else subject.spread)
+    return [j for j in strongest(strength, most) if strength[j] > 0]
+
+
+def fit_of(subject: Subject, which: int, predicted: np.ndarray) -> Curve:
+    """Observed against predicted values of an output, with the line of equality; of a family with means."""
+    assert subject.Y is not None
+    rows, y = predicted[:, which], subject.Y[:, which]
+    ends = np.array([min(rows.min(), y.min()), max(rows.max(), y.max())])
+    return Curve("predicted", ends, ends, None, rows, y, binned=subject.family is not None)
+
+
+def of_curve(subject: Subject, panels: int = 6) -> Section | None:
+    """Y against the one input, with the curve of the predictions and its band."""
+    if subject.net.n_inputs != 1:
+        return None
+    made = []
+    for j, name in enumerate(subject.outputs[:panels]):
+        drawn = over_input(subject, j)
+        band = "" if drawn.band is None else "; the band is the 95 % interval of the mean"
+        caption = f"{name} against {subject.names[0]}: the curve is what is predicted{band}."
+        made.append(Figure(f"curve-{j + 1}", caption, drawn.in_frame, (4.6, 3.0)))
+    return Section("curve", "The curve", tuple(made))
+
+
+def of_units(subject: Subject, most: int = 6) -> Section | None:
+    """What the units that move y most add to it."""
+    if subject.X is None:
+        return None
+    net = subject.net
+    parts = net.activation(subject.X @ net.weights.T + net.bias) * net.output
+    chosen = sorted(strongest(np.std(parts, axis=0), most))
+    curves = [response_of(subject, i) for i in chosen]
+    made = []
+    for i, drawn in zip(chosen, curves, strict=True):
+        open_ = " (undetermined)" if left_open(subject.unit(i)) else ""
+        caption = f"unit {i + 1}, w = {short(net.output[i], 3)}{open_}"
+        made.append(Figure(f"response-{i + 1}", caption, drawn.in_frame))
+    few = len(chosen) < net.n_hidden
+    which = f"the {len(chosen)} units of {net.n_hidden} that move y most" if few else "each unit"
+    text = f"What {which} adds to {left_hand(subject)}, w g(⟨a, x⟩ + b), over the values of its "
+    text += "argument in the data"
+    text += "; the band is the 95 % interval of w" if any(one.band for one in curves) else ""
+    text += "." if curves[0].y is None else "; points are means of the partial residuals with 95 % intervals."
+    return Section("response", "Response of the units", (text, Gallery(tuple(made))))
+
+
+def of_inputs(subject: Subject, most: int = 8) -> Section | None:
+    """The effect of the inputs that move the network most."""
+    if subject.X is None or subject.net.n_inputs == 1:
+        return None
+    made = [
+        Figure(f"input-{j + 1}", subject.names[j], effect_of(subject, j).in_frame)
+        for j in strongest_inputs(subject, most)
+    ]
+    if not made:
+        return None
+    few = len(made) < subject.net.n_inputs
+    which = f"the {len(made)} strongest inputs of {subject.net.n_inputs}" if few else "each input"
+    text = (
+        f"The network's mean over the rows as {which} runs through its middle 96 %, all else as it is in the "
+        "rows; points are the curve plus the residuals of the rows. Where inputs go together, such rows may "
+        "not exist."
+    )
+    return Section("effects", "Effects of the inputs", (text, Gallery(tuple(made))), detail=True)
+
+
+def of_fit(subject: Subject, panels: int = 6) -> Section | None:
+    """Observed against predicted, a panel an output; of several outputs the fit of each."""
+    if subject.X is None or subject.Y is None:
+        return None
+    predicted = subject.predictions()
+    if predicted.shape != subject.Y.shape:
+        return None
+    shown = tuple(
+        Figure(f"observed-{j + 1}", name, fit_of(subject, j, predicted).in_frame)
+        for j, name in enumerate(subject.outputs[:panels])
+    )
+    few = f", the first {panels} of {subject.n_outputs} outputs" if subject.n_outputs > panels else ""
+    text = f"Observed against predicted{few}; the line is equality."
+    keep = len(thin(len(subject.X)))
+    text += f" {keep} rows of {subject.n_rows}." if keep < (subject.n_rows or 0) else ""
+    text += "" if subject.family is None else " Points are means with 95 % intervals."
+    made: list[Block] = [text, Gallery(shown)]
+    if subject.n_outputs > 1:
+        missed, total = np.mean((subject.Y - predicted) ** 2, axis=0), np.var(subject.Y, axis=0)
+        rows = tuple(
+            (name, explained(1 - m / t) if t > 0 else "–", short(np.sqrt(m), 3), short(np.sqrt(t), 3))
+            for name, m, t in zip(subject.outputs, missed, total, strict=True)
+        )
+        made.append(Grid(("output", "R²", "sd of what is left", "sd"), rows, wordy=frozenset({0})))
+    return Section("observed", "Fit", tuple(made))
