@@ -113,7 +113,7 @@ def overview(groups: dict[str, list[Item]], pages: list[str]) -> str:
     table = ["| place | printed | right | proved by |", "|---|---|---|---|"]
     table += [f"| {' | '.join(cell(part) for part in line)} |" for line in CORRECTIONS]
     lines += ["## Corrections", "", *boxed(table)]
-    return "\n".join([*lines, CITE, "```{toctree}", ":hidden:", "", *pages, "atlas", "scores", "```", ""])
+    return "\n".join([*lines, CITE, "```{toctree}", ":hidden:", "", *pages, "scores", "```", ""])
 
 
 def _other_at_default(item: Item) -> list[str]:

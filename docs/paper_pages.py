@@ -19,7 +19,6 @@ from paper_overview import anchor, boxed, cell, kept_rows, lowered, overview, pl
 
 from onehidden_papers import reproductions as papers
 from onehidden_papers.reproductions import record
-from onehidden_papers.reproductions.atlas import atlas
 from onehidden_papers.reproductions.record import Item
 
 OUT = Path(__file__).parent / "papers"
@@ -29,7 +28,6 @@ PAPERS = {
     "glm": "Ge, Lee, Ma: *Learning One-hidden-layer Neural Networks with Landscape Design* (2018), [GLM]",
     "zsjbd": "Zhong, Song, Jain, Bartlett, Dhillon: *Recovery Guarantees for One-hidden-layer Neural "
     "Networks* (2017), [ZSJBD]",
-    "zhang": "Zhang, Yu, Wang, Gu: *Learning One-hidden-layer ReLU Networks via Gradient Descent* (2019)",
 }
 
 
@@ -41,14 +39,13 @@ def main() -> None:
     (OUT / "index.md").write_text(overview(groups, list(PAPERS)), encoding="utf-8")
     paper_pictures.samples_needed(OUT / "samples-needed.svg")
     paper_pictures.estimated_scores(OUT / "estimated-scores.svg")
-    (OUT / "atlas.md").write_text(_atlas(), encoding="utf-8")
     (OUT / "scores.md").write_text(_scores(), encoding="utf-8")
     pictures = [f for f in OUT.iterdir() if f.suffix in (".png", ".svg")]
     print(f"{sum(f.stat().st_size for f in pictures) / 1e3:.0f} kB of pictures")
 
 
 def _page(key: str, items: list[Item]) -> str:
-    lines = [f"# [{key.upper()}]" if key != "zhang" else "# Zhang et al. 2019", "", f"{PAPERS[key]}.", ""]
+    lines = [f"# [{key.upper()}]", "", f"{PAPERS[key]}.", ""]
     for item in items:
         kept = kept_rows(item)
         lines += [f"({anchor(item)})=", f"## {item.paper}: {item.about.rstrip('.')}", ""]
@@ -83,26 +80,6 @@ def _picture(item: Item, kept: record.Stored) -> str:
     item.draw(figure, kept.table.records(), kept.table.curves)
     figure.savefig(OUT / name, dpi=122, metadata={"Software": None})
     return name
-
-
-def _atlas() -> str:
-    table = atlas()
-    lines = [
-        "# Which laws leave κₘ = 0",
-        "",
-        "E[y Sₘ(x)] = Σ wᵢ κₘ aᵢ^⊗m with κₘ = E[g^(m)(⟨a, x⟩)]: where κₘ = 0, no method of order m sees the "
-        "unit, however many samples there are. κₘ depends on the activation and on the law of t = ⟨a, x⟩ "
-        "alone. Below: unit variance or the components named, no bias, by quadrature; **0** is zero to 1e-9. "
-        "A dash: the law has no score of that order, so the moment is not defined.",
-        "",
-        *_rows(table),
-        "",
-        *(f"- {plain(note)}" for note in table.notes),
-        "",
-        "Made by `python docs/paper_pages.py`; code: {impl}`papers.atlas`.",
-        "",
-    ]
-    return "\n".join(lines)
 
 
 def _scores() -> str:

@@ -3,7 +3,7 @@
 This package imports ``onehidden``; ``onehidden`` never imports it but by name, when a caller asks for it.
 
 - ``objectives``: the objectives of the papers, as functions of (parameters, moments or rows).
-- ``lab``: their landscapes, basins and convexity, and the descent methods to explore them.
+- ``lab``: their landscapes and convexity, and the descent methods to explore them.
 - ``problems``: the catalogue of teachers and input laws with known truth.
 - ``reproductions``: figures, tables and theorems, with their stored rows; ``onehidden.papers``.
 - ``landscape``: the start of ``recover`` that minimises a designed objective.

@@ -32,7 +32,6 @@ ROOMS_OF_THEORY = {
     "problems": [],
     "lab": ["objectives", "problems"],
     "landscape": ["objectives", "lab"],
-    "output_layer": [],
     "reproductions": ["objectives", "problems", "lab"],
     "commands": ["problems", "reproductions"],
 }

@@ -102,7 +102,6 @@ CASES = [
     ["reproduce", "zsjbd-rho", "--jobs", "0"],
     ["reproduce", "zsjbd-rho", "--seed", "-1"],
     ["reproduce", "zsjbd-rho", "--out", "t.csv"],
-    ["reproduce", "all", "--full", "--quick"],
     ["demo", "--problem", "nothing"],
     ["demo", "--rows", "0"],
     ["demo", "--rows", "3"],

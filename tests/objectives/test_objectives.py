@@ -12,7 +12,6 @@ import pytest
 from onehidden.machine import double
 from onehidden.network import OneHiddenNet
 from onehidden_papers.objectives import (
-    FromPolynomial,
     GaussianDesigned,
     HermiteLoss,
     NonOrthogonal,
@@ -94,13 +93,11 @@ CASES = {
     "f'": (HermiteLoss((2, 4)), skew_teacher(), (np.array([1.0, 0.5, 2.0]), parameters(unit=True))),
     "f' even": (HermiteLoss("even"), skew_teacher(), parameters(unit=True)),
     "P'": (PairwiseQuartic(), orthonormal_teacher(), parameters(4, unit=True)),
-    "p": (FromPolynomial([0, 0.3, 1.0, 0, -0.5]), skew_teacher(), parameters()),
-    "q": (FromPolynomial([[0, 0, 0.3], [0, 0.2, 0], [0.5, 0, 1.0]]), skew_teacher(), parameters()),
 }
 
 
-# Each has a close relative in the fast suite (G, F_delta, f, q): the slow suite runs them too.
-NAMES = [pytest.param(n, marks=pytest.mark.slow) if n in ("L", "F", "f tanh", "p") else n for n in CASES]
+# Each has a close relative in the fast suite (G, F_delta, f): the slow suite runs them too.
+NAMES = [pytest.param(n, marks=pytest.mark.slow) if n in ("L", "F", "f tanh") else n for n in CASES]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -169,8 +166,6 @@ def dense_moments(X, y, orders=(2, 4)):
         ScoreDesigned(0.5, 2.0, None),
         NonOrthogonal(0.5, 2.0, 0.1, unbiased=False),
         PairwiseQuartic(),
-        FromPolynomial([[0, 0, 0.3], [0, 0.2, 0], [0.5, 0, 1.0]]),
-        pytest.param(FromPolynomial([0, 0, 1.0, 0, -0.5]), marks=pytest.mark.slow),
     ],
     ids=lambda o: type(o).__name__,
 )
@@ -236,8 +231,6 @@ def test_product_law_form_matches_the_density_tensor():
     L = ScoreDesigned(0.7, 2.0, ProductScore(logistic))
     np.testing.assert_allclose(L.value(B, (X, y)), L.value(B, {4: T4}), rtol=1e-11)
     np.testing.assert_allclose(L.gradient(B, (X, y)), L.gradient(B, {4: T4}), rtol=1e-9, atol=1e-11)
-    own = FromPolynomial([[0, 0, 0], [0, 0, 0], [0, 0, 1.0]], score=ProductScore(logistic))
-    np.testing.assert_allclose(own.value(B, (X, y)), own.value(B, {4: T4}), rtol=1e-11)
     assert abs(L.value(B, (X, y)) - GaussianDesigned(0.7, 2.0).value(B, (X, y))) > 1e-3
 
 
@@ -324,7 +317,6 @@ def test_blind_objectives_are_refused_with_the_order_that_works(activation):
         lambda: ScoreDesigned(0.1, 1.0, None, activation),
         lambda: NonOrthogonal(0.1, 1.0, 0.0, activation),
         lambda: PairwiseQuartic(activation),
-        lambda: FromPolynomial([0, 0, 0, 0, 1.0], activation),
     ):
         with pytest.raises(ValueError, match="order 3 carries signal"):
             build()

@@ -10,7 +10,7 @@ import pytest
 
 from onehidden_papers import reproductions as papers
 from onehidden_papers.reproductions import record
-from onehidden_papers.reproductions.record import VERDICTS, Claim, Item, Table
+from onehidden_papers.reproductions.record import Claim, Item, Table
 
 ITEMS = [papers.get(name) for name in papers.names()]
 KEPT = [(item, size) for item in ITEMS for size in record.SIZES if record.load(item, size) is not None]
@@ -21,7 +21,7 @@ def test_claims_have_names_of_their_own_words_and_rules():
     names = [claim.name for claim in claims]
     assert len(set(names)) == len(names)
     for claim in claims:
-        assert claim.where.startswith(("[GMOV]", "[GLM]", "[ZSJBD]", "Zhang"))
+        assert claim.where.startswith(("[GMOV]", "[GLM]", "[ZSJBD]"))
         assert claim.says.endswith(".")
         assert claim.rule.endswith(".")
 
@@ -30,7 +30,7 @@ def test_claims_have_names_of_their_own_words_and_rules():
 def test_stored_verdicts_follow_from_rules_and_rows_alone(item, size):
     kept = record.load(item, size)
     rows = kept.table.records()
-    assert {claim.name: claim.verdict(rows) for claim in item.claims} == kept.verdicts
+    assert {claim.name: claim.judge(rows) for claim in item.claims} == kept.verdicts
     made = kept.made
     assert made.date.startswith("20")
     assert made.machine
@@ -50,8 +50,6 @@ SPOILED = [
     ("glm-fig4", "glm-fig4", "honest error", 0.9, "not reproduced"),
     ("gmov-fig3", "gmov-fig3-l", "honest error", 0.01, "reproduced"),
     ("gmov-fig2", "gmov-fig2-medians", "50 %", 0.01, "reproduced"),
-    ("zhang-noise", "zhang-noise", "ours", 0.2, "not reproduced"),
-    ("zhang-noise", "zhang-noise", "ours", 0.01, "reproduced"),
     ("zsjbd-icml-grid", "zsjbd-icml-grid", "ours", 0.0, "not reproduced"),
     ("glm-theorem-2.6", "glm-theorem-2.6", "deviation in standard errors", 0.1, "not reproduced"),
 ]
@@ -61,7 +59,7 @@ SPOILED = [
 def test_other_rows_lead_to_another_verdict(name, claim, column, value, verdict):
     item = papers.get(name)
     rows = [dict(row, **{column: value}) for row in record.load(item, "full").table.records()]
-    assert next(one for one in item.claims if one.name == claim).verdict(rows) == verdict
+    assert next(one for one in item.claims if one.name == claim).judge(rows) == verdict
 
 
 def test_rows_come_back_as_they_were_stored(tmp_path):
@@ -84,17 +82,11 @@ def test_rows_come_back_as_they_were_stored(tmp_path):
     assert record.load(item, "full", tmp_path / "empty") is None
 
 
-def test_a_rule_can_give_known_verdicts_only():
-    claim = Claim("c", "[GLM] x", "Says.", "Rule.", lambda rows: "perhaps")
-    with pytest.raises(ValueError, match="perhaps"):
-        claim.verdict([])
-    assert len(VERDICTS) == 4
-
-
-def test_pictures_are_drawn_from_stored_rows_and_curves():
-    for name in ("glm-fig4", "gmov-fig2", "zhang-noise", "zsjbd-icml-grid"):
-        item = papers.get(name)
-        kept = record.load(item, "full")
-        figure = matplotlib.figure.Figure()
-        item.draw(figure, kept.table.records(), kept.table.curves)
-        assert figure.axes
+@pytest.mark.parametrize(
+    "item", [item for item in ITEMS if item.draw is not None], ids=lambda item: item.name
+)
+def test_pictures_are_drawn_from_stored_rows_and_curves(item):
+    kept = record.load(item, "full")
+    figure = matplotlib.figure.Figure()
+    item.draw(figure, kept.table.records(), kept.table.curves)
+    assert all(axes.has_data() for axes in figure.axes)

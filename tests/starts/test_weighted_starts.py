@@ -14,7 +14,6 @@ from onehidden.starts.magnitudes import fit_units
 from onehidden.starts.subspace import Rows, find_subspace, transfer
 from onehidden.starts.tensor import tensor_start
 from onehidden_papers.landscape import landscape_start
-from onehidden_papers.output_layer import general_outputs, least_squares_outputs
 from onehidden_papers.problems.problem import conditioned_teacher
 
 
@@ -66,15 +65,6 @@ def test_units_fitted_to_whole_weights_are_those_of_repeated_rows(name, bias):
     tolerance = 1e-10 if g.homogeneity is not None else 1e-4
     assert gap(weighted) < tolerance
     assert gap(ignored) > 30 * tolerance
-
-
-@pytest.mark.parametrize("method", [general_outputs, least_squares_outputs])
-def test_output_layers_of_whole_weights_are_those_of_repeated_rows(method):
-    teacher, X, y, w = noisy("relu")
-    weighted = method(teacher.weights, X, y, weight=w)
-    repeated = method(teacher.weights, np.repeat(X, w, axis=0), np.repeat(y, w))
-    np.testing.assert_allclose(weighted.output, repeated.output, rtol=1e-10)
-    assert not np.allclose(method(teacher.weights, X, y).output, repeated.output, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["squared_relu", "relu"])

@@ -1,12 +1,10 @@
-"""Local strong convexity at a network [ZSJBD]: extreme eigenvalues of the Hessian over the first layer.
+"""Local strong convexity at a network [ZSJBD]: the Hessian over the first layer, expected and on data.
 
 f(W) = ½ E(Σ v_i g(<w_i, x> + b_i) + c - y)². At the truth its Hessian has the blocks
 v_i v_j E[g'(t_i) g'(t_j) x x'], which for x ~ N(0, I) are integrals over the plane of w_i and w_j.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -15,105 +13,11 @@ import numpy.typing as npt
 from jaxtyping import Float
 
 from onehidden.activations import Activation
-from onehidden.checks import Check, at_least
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
 
 _REACH, _PANEL, _OUTER, _INNER = 9.0, 0.5, 8, 96
 _BATCH_ENTRIES = 1 << 22
-
-
-@dataclass(frozen=True)
-class LocalConvexity:
-    """What the theorem speaks of, measured.
-
-    Attributes
-    ----------
-    population : tuple of float
-        Smallest and largest eigenvalue of the expected Hessian at the network, x ~ N(0, I).
-    empirical : tuple of float
-        The same of the Hessian on the data given (NaN without data).
-    kappa, lam : float
-        σ_1/σ_k and Π σ_i / σ_k^k of the weights.
-    rho : float
-        ρ(σ_k); 0 means that the theorem promises nothing.
-    power : int or None
-        p of P1 (None where P1 fails).
-    m0, M0 : float
-        v_min² ρ(σ_k)/(κ² λ) and k v_max² σ_1^(2p): the theorem's bounds up to its constants.
-    """
-
-    population: tuple[float, float]
-    empirical: tuple[float, float]
-    kappa: float
-    lam: float
-    rho: float
-    power: int | None
-    m0: float
-    M0: float
-
-    @property
-    def checks(self) -> list[Check]:
-        unseen = "a zero eigenvalue leaves a direction that the loss cannot see: the units are not determined"
-        few = "more samples, or fewer units, make the loss strictly convex around the answer"
-        measured = [("expected Hessian", self.population, unseen)]
-        if np.isfinite(self.empirical[0]):
-            measured.append(("Hessian on the data", self.empirical, few))
-        name = "{} is positive definite (smallest over largest eigenvalue)"
-        return [
-            at_least(name.format(which), low / high if high > 0 else float("nan"), 1e-10, advice)
-            for which, (low, high), advice in measured
-        ]
-
-
-def local_convexity(
-    network: OneHiddenNet, X: npt.ArrayLike | None = None, y: npt.ArrayLike | None = None
-) -> LocalConvexity:
-    """Curvature at a network: expected under N(0, I), on data where given, and the theorem's quantities.
-
-    Parameters
-    ----------
-    network : OneHiddenNet
-        The network.
-    X : array_like of shape (n, d), optional
-        Inputs.
-    y : array_like of shape (n,), optional
-        Target, with X.
-
-    Returns
-    -------
-    LocalConvexity
-        Eigenvalues and quantities of the theorem.
-    """
-    values = population_eigenvalues(network)
-    empirical = (float("nan"), float("nan"))
-    if X is not None:
-        y = network.predict(X) if y is None else y
-        spectrum = np.linalg.eigvalsh(empirical_hessian(network, X, y))
-        empirical = (float(spectrum[0]), float(spectrum[-1]))
-    singular = np.linalg.svd(network.weights, compute_uv=False)
-    k = network.n_hidden
-    smallest = float(singular[-1]) if k <= network.n_inputs else 0.0
-    with np.errstate(divide="ignore"):
-        kappa = float(singular[0]) / smallest if smallest > 0 else float("inf")
-        lam = float(np.exp(np.sum(np.log(singular / smallest)))) if smallest > 0 else float("inf")
-    properties = network.activation.properties()
-    rho = network.activation.rho(smallest) if smallest > 0 else 0.0
-    power = properties["power"] if properties["P1"] else None
-    v = np.abs(network.output)
-    m0 = float(np.min(v) ** 2 * rho / (kappa**2 * lam)) if np.isfinite(lam) else 0.0
-    M0 = float(k * np.max(v) ** 2 * singular[0] ** (2 * power)) if power is not None else float("nan")
-    return LocalConvexity((float(values[0]), float(values[-1])), empirical, kappa, lam, rho, power, m0, M0)
-
-
-def population_eigenvalues(network: OneHiddenNet) -> Float[np.ndarray, " r"]:
-    """All distinct eigenvalues of the expected Hessian, rising, without forming (kd)²."""
-    A = network.weights
-    rank = max(int(np.linalg.matrix_rank(A)), 1)
-    # Outside the span every direction sees the same matrix: one such direction stands for all.
-    coordinates = A @ np.linalg.svd(A)[2][: rank + 1].T
-    inside = OneHiddenNet(coordinates, network.output, network.bias, activation=network.activation)
-    return np.linalg.eigvalsh(population_hessian(inside))
 
 
 def population_hessian(network: OneHiddenNet) -> Float[np.ndarray, "kd kd"]:

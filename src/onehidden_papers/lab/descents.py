@@ -1,4 +1,4 @@
-"""Full-batch descents: gradient steps 1/M_0 with their linear rate and basin, and Newton steps on |∇²f|.
+"""Full-batch descents: gradient steps 1/M_0 with their linear rate, and Newton steps on |∇²f|.
 
 f(W) = 1/(2n) Σ (Σ_i v_i g(<w_i, x> + b_i) + c - y)², over W alone: v, b, c are held, as in the corollary
 |W⁺ - W*|² <= (1 - m_0/M_0) |W - W*|² of [ZSJBD].
@@ -10,10 +10,9 @@ way out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import takewhile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -24,8 +23,8 @@ import numpy.typing as npt
 from onehidden.activations import Activation
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
-from onehidden.run import stream
-from onehidden_papers.lab.convexity import empirical_hessian
+from onehidden_papers.lab import stochastic
+from onehidden_papers.lab.stochastic import sgd
 
 
 @dataclass(frozen=True)
@@ -56,28 +55,6 @@ class Descent:
     converged: bool
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _steps(
-    activation: Activation,
-    count: int,
-    W: jax.Array,
-    step: jax.Array,
-    truth: jax.Array,
-    problem: tuple[jax.Array, ...],
-) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-    """Take so many steps; losses and distances are those before each."""
-    X, y, v, b, c = problem
-
-    def loss(W: jax.Array) -> jax.Array:
-        return 0.5 * jnp.mean((activation.fn(X @ W.T + b) @ v + c - y) ** 2)
-
-    def one(W: jax.Array, _: None) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        value, gradient = jax.value_and_grad(loss)(W)
-        return W - step * gradient, (value, jnp.linalg.norm(W - truth))
-
-    return jax.lax.scan(one, W, None, length=count)
-
-
 @in_double
 def descend(
     network: OneHiddenNet,
@@ -104,9 +81,9 @@ def descend(
     truth : array_like of shape (k, d) or None
         W* in the same order of units, to measure distances.
     steps : int
-        Number of steps at most.
+        Number of steps.
     tolerance : float
-        Loss at which to stop, looked at every 100 steps.
+        Loss up to which the end counts as converged.
 
     Returns
     -------
@@ -115,30 +92,32 @@ def descend(
     """
     if not (np.isfinite(smoothness) and smoothness > 0):
         raise ValueError(f"smoothness M_0 must be positive and finite, got {smoothness}")
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1, got {steps}")
     parts = (X, y, network.output, network.bias, network.intercept)
-    problem = tuple(jnp.asarray(np.asarray(part, float)) for part in parts)
-    W, step = jnp.asarray(network.weights), jnp.asarray(1.0 / smoothness)
-    aim = jnp.zeros_like(W) if truth is None else jnp.asarray(np.asarray(truth, float))
-    taken, rows = 0, []
-    while taken < steps:
-        count = min(100, steps - taken)
-        W, path = _steps(network.activation, count, W, step, aim, problem)
-        taken += count
-        rows.append(np.stack(path))
-        if not np.all(np.isfinite(rows[-1])) or rows[-1][0, -1] <= tolerance:
-            break
-    rows.append(np.stack(_steps(network.activation, 1, W, step, aim, problem)[1]))
-    losses, distances = np.concatenate(rows, axis=1)
-    return Descent(
-        np.asarray(W),
-        losses,
-        distances if truth is not None else np.zeros(0),
-        1.0 / smoothness,
-        linear_rate(losses),
-        bool(losses[-1] <= tolerance),
-    )
+    data = tuple(jnp.asarray(np.asarray(part, float)) for part in parts)
+    value_and_grad = _squared_loss(network.activation)
+    run = stochastic.descend(
+        value_and_grad, network.weights[None], optimiser=sgd(1.0 / smoothness), steps=steps, data=data,
+        record_every=1,
+    )  # fmt: skip
+    end = run.params[0]
+    # The value of a step is that of the point before it.
+    losses = np.append(run.values[0], float(value_and_grad(jnp.asarray(end), data)[0]))
+    distances = np.zeros(0)
+    if truth is not None:
+        distances = np.linalg.norm(np.stack([network.weights, *run.path[0]]) - truth, axis=(1, 2))
+    converged = bool(losses[-1] <= tolerance)
+    return Descent(end, losses, distances, 1.0 / smoothness, linear_rate(losses), converged)
+
+
+@cache
+def _squared_loss(activation: Activation) -> Callable[[jax.Array, Any], tuple[jax.Array, jax.Array]]:
+    """Value and gradient of ½ mean (prediction − y)² in W; kept, to share compilations."""
+
+    def loss(W: jax.Array, data: tuple[jax.Array, ...]) -> jax.Array:
+        X, y, v, b, c = data
+        return 0.5 * jnp.mean((activation.fn(X @ W.T + b) @ v + c - y) ** 2)
+
+    return jax.value_and_grad(loss)
 
 
 def linear_rate(values: np.ndarray) -> float:
@@ -155,89 +134,6 @@ def linear_rate(values: np.ndarray) -> float:
         return float("nan")
     t = np.arange(start, end)
     return float(np.exp(np.polyfit(t, np.log(values[start:end]), 1)[0]))
-
-
-@dataclass(frozen=True)
-class Basin:
-    """Shares of random displacements, by radius |W - W*|_F / σ_k.
-
-    Attributes
-    ----------
-    radii : tuple of float
-        The radii tried.
-    convex : tuple of float
-        Share at which the Hessian on the data was positive definite.
-    returned : tuple of float
-        Share from which gradient descent ended nearer than a tenth of where it began, still falling.
-    convex_radius, radius : float
-        The largest radius up to which every displacement was convex, returned (0: none).
-    """
-
-    radii: tuple[float, ...]
-    convex: tuple[float, ...]
-    returned: tuple[float, ...]
-    convex_radius: float
-    radius: float
-
-
-def basin(
-    network: OneHiddenNet,
-    X: npt.ArrayLike,
-    *,
-    radii: Sequence[float] = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6),
-    trials: int = 5,
-    steps: int = 3000,
-    seed: int = 0,
-) -> Basin:
-    """Displace the weights at random, look at the curvature there, and descend on noise-free data.
-
-    Parameters
-    ----------
-    network : OneHiddenNet
-        The network; at most as many units as inputs.
-    X : array_like of shape (n, d)
-        Inputs; the network gives the labels.
-    radii : sequence of float
-        Sizes of displacements, |W - W*|_F / σ_k.
-    trials : int
-        Displacements of each size.
-    steps : int
-        Steps of each descent.
-    seed : int
-        Seed of the displacements.
-
-    Returns
-    -------
-    Basin
-        Shares of convex and of returning displacements by radius.
-    """
-    if network.n_hidden > network.n_inputs:
-        raise ValueError(
-            f"radii are in units of σ_k: {network.n_hidden} units exceed {network.n_inputs} inputs"
-        )
-    X, truth = np.asarray(X, float), network.weights
-    y = network.predict(X)
-    random = stream(seed, "basin")
-    unit = float(np.linalg.svd(truth, compute_uv=False)[-1])
-
-    def attempt(radius: float) -> tuple[bool, bool]:
-        """Whether the loss is convex at one displacement, and whether descent returns from there."""
-        move = random.standard_normal(truth.shape)
-        start = replace(network, weights=truth + radius * unit * move / np.linalg.norm(move))
-        spectrum = np.linalg.eigvalsh(empirical_hessian(start, X, y))
-        # The curvature changes on the way: twice the largest eigenvalue here keeps the step stable.
-        path = descend(start, X, y, smoothness=2 * float(spectrum[-1]), truth=truth, steps=steps)
-        return bool(spectrum[0] > 0), bool(path.distances[-1] < 0.1 * path.distances[0])
-
-    shares = [np.mean([attempt(radius) for _ in range(trials)], axis=0) for radius in radii]
-    convex, returned = (tuple(map(float, part)) for part in zip(*shares, strict=True))
-    return Basin(tuple(map(float, radii)), convex, returned, _reach(radii, convex), _reach(radii, returned))
-
-
-def _reach(radii: Sequence[float], shares: Sequence[float]) -> float:
-    """Return the largest radius up to which every share is one."""
-    whole = [radius for radius, _ in takewhile(lambda pair: pair[1] == 1, zip(radii, shares, strict=True))]
-    return float(max(whole, default=0.0))
 
 
 Look = tuple[jax.Array, ...]  # value, gradient, eigenvalues, eigenvectors, |gradient|, whether it is the end

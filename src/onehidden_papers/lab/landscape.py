@@ -14,14 +14,10 @@ import numpy.typing as npt
 
 from onehidden.checks import Check, at_least, at_most
 from onehidden.machine import in_double
-from onehidden.run import stream
 from onehidden_papers.objectives.base import Objective
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-DENSE_LIMIT = 400
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,6 @@ def landscape(
     tau: float,
     epsilon: float | None = None,
     sphere: bool = False,
-    dense_limit: int = DENSE_LIMIT,
 ) -> LandscapeRecord:
     """Certify a point of any objective.
 
@@ -87,8 +82,6 @@ def landscape(
         Gradient tolerance; 1e-8·(1 + λ_max) when None.
     sphere : bool
         Judge the objective on rows of unit norm (P', f').
-    dense_limit : int
-        Up to so many parameters the Hessian is formed, beyond it Lanczos runs on products.
     """
     if tau < 0:
         raise ValueError(f"tau must be 0 or more, got {tau}")
@@ -96,11 +89,9 @@ def landscape(
     x = jnp.asarray(np.asarray(params, float))
     fn = partial(_on_sphere, objective.function) if sphere else objective.function
     value, gradient = jax.jit(jax.value_and_grad(fn))(x, source)
-    if x.size <= dense_limit:
-        values, vectors = np.linalg.eigh(_dense_hessian(fn, x, source))
-        low, high, direction = values[0], values[-1], vectors[:, 0]
-    else:
-        low, high, direction = _lanczos(fn, x, source)
+    H = np.asarray(jax.jit(jax.hessian(fn))(x, source)).reshape(x.size, x.size)
+    values, vectors = np.linalg.eigh((H + H.T) / 2)
+    low, high, direction = values[0], values[-1], vectors[:, 0]
     norm = float(jnp.sqrt(jnp.sum(gradient**2)))
     epsilon = 1e-8 * (1 + abs(float(high))) if epsilon is None else float(epsilon)
     # Rounding of the spectrum: a zero mode must not read as a way down.
@@ -116,30 +107,6 @@ def landscape(
 
 def _on_sphere(fn: Callable, x: jax.Array, source: object) -> jax.Array:
     return fn(x / jnp.linalg.norm(x, axis=1, keepdims=True), source)
-
-
-def _dense_hessian(fn: Callable, x: jax.Array, source: object) -> np.ndarray:
-    H = np.asarray(jax.jit(jax.hessian(fn))(x, source)).reshape(x.size, x.size)
-    return (H + H.T) / 2
-
-
-def _lanczos(fn: Callable, x: jax.Array, source: object) -> tuple[float, float, np.ndarray]:
-    from scipy.sparse.linalg import LinearOperator, eigsh
-
-    @jax.jit
-    def product(point: jax.Array, data: object, v: jax.Array) -> jax.Array:
-        return jax.jvp(lambda p: jax.grad(fn)(p, data), (point,), (v,))[1]
-
-    def apply(v: np.ndarray) -> np.ndarray:
-        return np.asarray(product(x, source, jnp.asarray(v).reshape(x.shape))).ravel()
-
-    operator = LinearOperator((x.size, x.size), matvec=apply, dtype=np.float64)  # type: ignore[call-arg]
-    v0 = stream(0, "lanczos").standard_normal(x.size)
-    high = eigsh(operator, k=1, which="LA", v0=v0, tol=1e-6, return_eigenvectors=False)[0]  # type: ignore[arg-type]
-    # λ_min sits in a cluster: shift by λ_max so that it becomes the largest in magnitude.
-    shifted = LinearOperator((x.size, x.size), matvec=lambda v: high * v - apply(v), dtype=np.float64)  # type: ignore[call-arg]
-    value, vector = eigsh(shifted, k=1, which="LA", v0=v0, tol=1e-8, ncv=min(x.size, 60))  # type: ignore[arg-type]
-    return float(high - value[0]), float(high), vector[:, 0]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ import optax
 from onehidden.machine import in_double
 from onehidden.run import derived_seed
 
-Schedule = optax.Schedule
 Params = optax.Params  # arrays, or a tree of them
 Carry = tuple[Params, optax.OptState, jax.Array]  # parameters, state of the optimiser, key
 
@@ -35,22 +34,8 @@ class Descent:
     path: Any  # parameters at those steps, leading axes (seeds, r)
 
 
-@cache
-def sgd(rate: float | Schedule) -> optax.GradientTransformation:
-    """Plain stochastic gradient; one object a setting, so that compilations are shared."""
-    return optax.sgd(rate)
-
-
-@cache
-def adam(rate: float | Schedule) -> optax.GradientTransformation:
-    """Adam; one object a setting."""
-    return optax.adam(rate)
-
-
-@cache
-def cosine_decay(rate: float, steps: int) -> Schedule:
-    """From ``rate`` to zero along half a cosine; one object a setting."""
-    return optax.cosine_decay_schedule(rate, steps)
+# One object a setting, so that compilations are shared.
+sgd, adam, cosine_decay = cache(optax.sgd), cache(optax.adam), cache(optax.cosine_decay_schedule)
 
 
 @in_double

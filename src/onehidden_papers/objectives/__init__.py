@@ -2,7 +2,6 @@
 
 from onehidden_papers.objectives.base import Objective, unit_rows
 from onehidden_papers.objectives.designed import (
-    FromPolynomial,
     GaussianDesigned,
     NonOrthogonal,
     PairwiseQuartic,
@@ -13,7 +12,6 @@ from onehidden_papers.objectives.scoring import ProductScore
 from onehidden_papers.objectives.signal import kappa
 
 __all__ = [
-    "FromPolynomial",
     "GaussianDesigned",
     "HermiteLoss",
     "NonOrthogonal",

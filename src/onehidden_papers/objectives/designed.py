@@ -2,7 +2,7 @@
 
 With H_jl = T_4(b_j, b_j, b_l, b_l) and ε the sign of κ_4, all are ε {c₁ Σ_{j≠l} H_jl − c Σ_j H_jj} plus a
 penalty on the row norms. Signs and constants follow the corrected forms: φ = S_4(v,v,w,w)/2 with −2 in the
-cross term, ϕ = S_4(v⁴)/24. ``FromPolynomial`` is the family of designs of [GLM] Claim 3.1.
+cross term, ϕ = S_4(v⁴)/24.
 """
 
 from __future__ import annotations
@@ -252,76 +252,3 @@ class NonOrthogonal(_Quartic):
     def rows(params: Any) -> np.ndarray:
         """Return the teacher's rows √a*_i b*_i (up to order, sign and D) at a minimum: B⁺ᵀ."""
         return np.linalg.pinv(np.asarray(params, float)).T
-
-
-@dataclass(frozen=True, init=False)
-class FromPolynomial(Objective):
-    """The sample function whose mean is a symmetric polynomial of ⟨b*_i, b_j⟩.
-
-    One variable, p = (p_0, p_1, …): E[y φ_p(B, x)] = Σ_i a*_i Σ_j p(⟨b*_i, b_j⟩).
-    Two variables, a matrix q[r, s]: Σ_i a*_i Σ_{j≠l} q(⟨b*_i, b_j⟩, ⟨b*_i, b_l⟩),
-    with q(t, u) = Σ q[r, s] t^r u^s.
-    The sample function is Σ q[r, s]/κ_{r+s} S_{r+s}(b_j^r, b_l^s): each monomial by the score of its degree.
-    Unit teacher rows, no bias; orders up to 4 for laws other than the Gaussian.
-
-    Parameters
-    ----------
-    coefficients : array_like
-        1-D (rising powers) or 2-D.
-    activation : str
-        The teacher's; a monomial whose order it does not carry is refused.
-    score : ScoreFunction or None
-        None for x ~ N(0, I); under another law pass ``kappas``.
-    kappas : array_like or None
-        Κ_m of each order; Gaussian values when None.
-    lam : float
-        Weight of an optional penalty λ Σ (|b_j|² − 1)².
-    """
-
-    coefficients: tuple[tuple[float, ...], ...]
-    one_variable: bool
-    activation: str
-    score: Any
-    kappas: tuple[float, ...]
-    lam: float
-
-    def __init__(
-        self,
-        coefficients: Any,
-        activation: str = "relu",
-        score: Any = None,
-        kappas: Any = None,
-        lam: float = 0.0,
-    ) -> None:
-        table = np.array(coefficients, dtype=float)
-        if table.ndim not in (1, 2) or table.size == 0 or not np.all(np.isfinite(table)):
-            raise ValueError(f"coefficients must be a finite vector or matrix, got shape {table.shape}")
-        one = table.ndim == 1
-        table = table[:, None] if one else table
-        orders = sorted({int(r + s) for r, s in np.argwhere(table != 0)})
-        if not orders:
-            raise ValueError("the polynomial is zero: nothing to minimise")
-        if orders[-1] > 8:
-            raise ValueError(f"degree {orders[-1]} is beyond the scores at hand (limit 8)")
-        g = activations.get(activation)
-        if kappas is None:
-            for m in orders:
-                require_signal(g, m, "this polynomial")
-            kappas = tuple(kappa(g, m) if m in orders else 0.0 for m in range(orders[-1] + 1))
-        if len(kappas) <= orders[-1] or any(kappas[m] == 0 for m in orders):
-            raise ValueError(f"kappas must hold a nonzero number for each order of {orders}")
-        settled = {
-            "coefficients": tuple(tuple(map(float, row)) for row in table), "one_variable": one,
-            "activation": activation, "score": score, "kappas": tuple(map(float, kappas)), "lam": float(lam),
-            "orders": tuple(orders),
-        }  # fmt: skip
-        for name, value in settled.items():
-            object.__setattr__(self, name, value)
-
-    def function(self, params: jax.Array, source: Quartics) -> jax.Array:
-        table, value = np.array(self.coefficients), self.lam * _excess(params)
-        off_diagonal = 1 - jnp.eye(len(params))
-        for r, s in np.argwhere(table != 0):
-            matrix = table[r, s] / self.kappas[r + s] * source.mixed(params, int(r), int(s))
-            value += jnp.trace(matrix) if self.one_variable else jnp.sum(matrix * off_diagonal)
-        return value

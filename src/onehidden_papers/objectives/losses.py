@@ -16,7 +16,7 @@ from onehidden.activations import Activation
 from onehidden.network import OneHiddenNet
 from onehidden_papers.objectives.base import Objective, unit_rows
 from onehidden_papers.objectives.signal import seeing_orders, sigma, unit_coefficients
-from onehidden_papers.objectives.sources import PlainBatch, Quartics, RankOne, Source, Tensors
+from onehidden_papers.objectives.sources import PlainBatch, RankOne, Tensors
 
 
 def pair_kernel(g: Activation, U: np.ndarray, h: Activation, V: np.ndarray) -> np.ndarray:
@@ -159,15 +159,14 @@ class HermiteLoss(Objective):
             return (g(z) + g(-z)) / 2
         return sum((s * _hermite(m, z) for m, s in self._sigma().items()), jnp.zeros_like(z))
 
-    def function(self, params: Any, source: Source) -> jax.Array:
+    def function(self, params: Any, source: PlainBatch | Tensors | RankOne) -> jax.Array:
         a, B = _split(params)
         if isinstance(source, PlainBatch):
             return jnp.mean((source.y - self._features(source.X @ B.T) @ a) ** 2)
         gram, value = B @ B.T, jnp.zeros((), B.dtype)
         for m, s in self._sigma().items():
-            along = jnp.diag(source.mixed(B, m, 0))
-            value += _norm_squared(source, m) / factorial(m)
-            value += -2 * s / np.sqrt(factorial(m)) * (a @ along) + s**2 * (a @ gram**m @ a)
+            value += source.norm_squared(m) / factorial(m)
+            value += -2 * s / np.sqrt(factorial(m)) * (a @ source.along(B, m)) + s**2 * (a @ gram**m @ a)
         return value
 
     def from_batch(self, X: jax.Array, y: jax.Array) -> PlainBatch:
@@ -210,15 +209,6 @@ def _hermite(order: int, z: jax.Array) -> jax.Array:
     for m in range(order):
         previous, current = current, (z * current - np.sqrt(m) * previous) / np.sqrt(m + 1)
     return current
-
-
-def _norm_squared(source: Quartics, m: int) -> jax.Array:
-    """|T_m|²_F."""
-    if isinstance(source, Tensors):
-        return jnp.sum(source.T[m] ** 2)
-    assert isinstance(source, RankOne)
-    c = source.coefficients[m]
-    return c @ (source.directions @ source.directions.T) ** m @ c
 
 
 def _plain(params: Any) -> Any:

@@ -3,8 +3,7 @@
 A source answers, without ever building a d⁴ array from samples,
 
 - ``quartic(B, total, diagonal)``: total·Σ_jl T_4(b_j,b_j,b_l,b_l) − diagonal·Σ_j T_4(b_j⁴);
-- ``quadratic(B)``: the (k,) vector T_2(b_j, b_j);
-- ``mixed(B, r, s)``: the (k, k) matrix T_{r+s}(b_j^r, b_l^s), for objectives of one's own design.
+- ``quadratic(B)``: the (k,) vector T_2(b_j, b_j).
 
 The designed objectives need no more than these sums, and Σ_jl (b_jᵀx)²(b_lᵀx)² = (Σ_j (b_jᵀx)²)²: the pairs
 cost O(n k), so a gradient step costs the two products X Bᵀ and (·)ᵀX and little else.
@@ -16,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import comb
 from typing import Any, ClassVar
 
 import jax
@@ -44,14 +42,6 @@ class _Samples:
     def sample_sum(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
         """Return n times the rest of ``quartic``, a sum over the samples."""
         raise NotImplementedError
-
-    def cumulants(self, B: jax.Array, r: int, s: int) -> dict[tuple[int, int], jax.Array]:
-        """Return K_{pq} of ``score_from_cumulants`` at every sample and pair of rows, p ≤ r and q ≤ s."""
-        raise NotImplementedError
-
-    def mixed(self, B: jax.Array, r: int, s: int) -> jax.Array:
-        samples = jnp.atleast_3d(score_from_cumulants(self.cumulants(B, r, s), r, s))
-        return jnp.broadcast_to(jnp.mean(self.y[:, None, None] * samples, axis=0), (len(B), len(B)))
 
 
 @dataclass(frozen=True)
@@ -89,12 +79,6 @@ class GaussianBatch(_Samples):
 
     def quadratic(self, B: jax.Array) -> jax.Array:
         return jnp.sum((B @ self.second) * B, axis=1) - self.mean * jnp.sum(B**2, axis=1)
-
-    def cumulants(self, B: jax.Array, r: int, s: int) -> dict[tuple[int, int], jax.Array]:
-        Z, gram = self.X @ B.T, B @ B.T
-        norms = jnp.diag(gram)
-        first = {(1, 0): Z[:, :, None], (0, 1): Z[:, None, :]}
-        return first | {(2, 0): -norms[None, :, None], (0, 2): -norms[None, None, :], (1, 1): -gram[None]}
 
 
 @dataclass(frozen=True)
@@ -143,14 +127,6 @@ class ProductBatch(_Samples):
     def quadratic(self, B: jax.Array) -> jax.Array:
         return jnp.mean(self.quadratic_samples(B), axis=0)
 
-    def cumulants(self, B: jax.Array, r: int, s: int) -> dict[tuple[int, int], jax.Array]:
-        if r + s > 4:
-            raise ValueError(f"scores of a product law are known to order 4, this objective asks for {r + s}")
-        derivatives = (self.G1, self.G2, self.G3, self.G4)
-        orders = [(p, q) for p in range(r + 1) for q in range(s + 1) if p + q > 0]
-        along = lambda p, q: jnp.einsum("ni,ji,li->njl", derivatives[p + q - 1], B**p, B**q)  # noqa: E731
-        return {(p, q): (-1.0) ** (p + q) * along(p, q) for p, q in orders}
-
 
 @dataclass(frozen=True)
 class Mixture:
@@ -171,9 +147,6 @@ class Mixture:
 
     def quadratic(self, B: jax.Array) -> jax.Array:
         return self._sum(B, "quadratic")
-
-    def mixed(self, B: jax.Array, r: int, s: int) -> jax.Array:
-        return self._sum(B, "mixed", r, s)
 
 
 @dataclass(frozen=True)
@@ -198,16 +171,20 @@ class Tensors:
         return cls(found)
 
     def quartic(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
-        pairs = self.mixed(B, 2, 2)
+        square = _powers(B, 2)
+        pairs = square @ self.T[4].reshape(square.shape[1], -1) @ square.T
         return total * jnp.sum(pairs) - diagonal * jnp.trace(pairs)
 
     def quadratic(self, B: jax.Array) -> jax.Array:
         return jnp.sum((B @ self.T[2]) * B, axis=1)
 
-    def mixed(self, B: jax.Array, r: int, s: int) -> jax.Array:
-        d = B.shape[1]
-        T = self.T[r + s].reshape(d**r, d**s)
-        return _powers(B, r) @ T @ _powers(B, s).T
+    def along(self, B: jax.Array, m: int) -> jax.Array:
+        """Return T_m(b_j^m), (k,)."""
+        return _powers(B, m) @ self.T[m].ravel()
+
+    def norm_squared(self, m: int) -> jax.Array:
+        """Return |T_m|²_F."""
+        return jnp.sum(self.T[m] ** 2)
 
 
 @dataclass(frozen=True)
@@ -231,9 +208,12 @@ class RankOne:
     def quadratic(self, B: jax.Array) -> jax.Array:
         return (B @ self.directions.T) ** 2 @ self.coefficients[2]
 
-    def mixed(self, B: jax.Array, r: int, s: int) -> jax.Array:
-        Q = B @ self.directions.T
-        return (Q**r * self.coefficients[r + s]) @ (Q**s).T
+    def along(self, B: jax.Array, m: int) -> jax.Array:
+        return (B @ self.directions.T) ** m @ self.coefficients[m]
+
+    def norm_squared(self, m: int) -> jax.Array:
+        c = self.coefficients[m]
+        return c @ (self.directions @ self.directions.T) ** m @ c
 
 
 @dataclass(frozen=True)
@@ -242,31 +222,6 @@ class PlainBatch:
 
     X: jax.Array
     y: jax.Array
-
-
-def score_from_cumulants(cumulants: dict[tuple[int, int], jax.Array], r: int, s: int) -> jax.Array:
-    """S_{r+s}(u^r, v^s) from K_{pq} = (−1)^{p+q} ∇^{p+q} log f (u^p, v^q).
-
-    f(x − αu − βv)/f(x) is a moment generating function in (α, β) whose cumulants are K: the two-variable
-    moment recursion is the Bell polynomial of the score.
-    """
-    known: dict[tuple[int, int], Any] = {(0, 0): jnp.ones(())}
-
-    def moment(p: int, q: int) -> Any:
-        if (p, q) not in known:
-            first, i, j = ((1, 0), p - 1, q) if p > 0 else ((0, 1), p, q - 1)
-            known[p, q] = sum(
-                (
-                    comb(i, a) * comb(j, b) * cumulants[a + first[0], b + first[1]] * moment(i - a, j - b)
-                    for a in range(i + 1)
-                    for b in range(j + 1)
-                    if (a + first[0], b + first[1]) in cumulants
-                ),
-                jnp.zeros(()),
-            )
-        return known[p, q]
-
-    return moment(r, s)
 
 
 def _powers(B: jax.Array, order: int) -> jax.Array:
@@ -278,7 +233,6 @@ def _powers(B: jax.Array, order: int) -> jax.Array:
 
 
 Quartics = GaussianBatch | ProductBatch | Mixture | Tensors | RankOne  # what knows score moments
-Source = Quartics | PlainBatch
 SOURCES = (GaussianBatch, ProductBatch, Mixture, Tensors, RankOne, PlainBatch)
 for _source in SOURCES:
     jax.tree_util.register_dataclass(_source, list(_source.__dataclass_fields__), [])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+import joblib
 import numpy as np
 
 from onehidden.laws import GaussianMixture
@@ -22,6 +21,7 @@ from onehidden_papers.objectives import Objective
 from onehidden_papers.reproductions.record import Curves, Draw, Row, one_of
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # e(Q) ≤ .1 puts every row within cosine .9 of a true row; [GLM] (4.1) reads e < 1/3 as a permutation.
@@ -64,7 +64,7 @@ class FreshSampler:
             # The pilot batch has a stream of its own: no step ever sees its rows.
             key = jax.random.key(derived_seed(0, "paper", "pilot batch"))
             X = np.asarray(jax.random.normal(key, (self.n, self.teacher.n_inputs)))
-            polynomial = _hermite_fit(X, self.teacher.predict(X), self.control)
+            polynomial = _fitted_polynomial(X, self.teacher.predict(X), self.control)
         object.__setattr__(self, "_polynomial", polynomial)
 
     def batch(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -83,33 +83,20 @@ def _polynomial(X: Any, constant: Any, linear: Any, quadratic: Any) -> Any:
     return constant + X @ linear + ((X @ quadratic) * X).sum(axis=1)
 
 
-def _hermite_fit(
-    X: np.ndarray, y: np.ndarray, degree: int, passes: int = 8
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Constant, linear and quadratic parts of a fit of low degree.
-
-    Each pass reads the Hermite coefficients of what is left, so the noise of a pass is that of the residual:
-    a few passes are least squares without its (d²/2)² normal equations.
-    """
-    n, d = X.shape
-    constant, linear, quadratic, left = 0.0, np.zeros(d), np.zeros((d, d)), y
-    for _ in range(passes):
-        mean = float(np.mean(left))
-        constant += mean
-        if degree >= 1:
-            linear = linear + X.T @ left / n
-        if degree >= 2:
-            half = ((X * left[:, None]).T @ X / n - mean * np.eye(d)) / 2
-            constant, quadratic = constant - float(np.trace(half)), quadratic + half
-        left = y - _polynomial(X, constant, linear, quadratic)
-    return constant, linear, quadratic
+def _fitted_polynomial(X: np.ndarray, y: np.ndarray, degree: int = 2) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return constant, linear and quadratic part of the least-squares polynomial of degree 1 or 2."""
+    d = X.shape[1]
+    upper = np.triu_indices(d if degree == 2 else 0)
+    features = np.column_stack([np.ones(len(y)), X, X[:, upper[0]] * X[:, upper[1]]])
+    found = np.linalg.solve(features.T @ features, features.T @ y)
+    quadratic = np.zeros((d, d))
+    quadratic[upper] = found[d + 1 :]
+    return float(found[0]), found[1 : d + 1], quadratic
 
 
 def without_degree_two(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Residual of y after least squares on all polynomials of degree ≤ 2."""
-    upper = np.triu_indices(X.shape[1])
-    features = np.column_stack([np.ones(len(y)), X, X[:, upper[0]] * X[:, upper[1]]])
-    return y - features @ np.linalg.solve(features.T @ features, features.T @ y)
+    return y - _polynomial(X, *_fitted_polynomial(X, y))
 
 
 # Laws of the inputs that several reproductions share
@@ -123,9 +110,9 @@ def kappa_4(t: np.ndarray) -> np.ndarray:
     return (t**2 - 1) * np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
 
 
-def mixture(d: int) -> GaussianMixture:
-    """½N(SHIFT·1, I) + ½N(−SHIFT·1, I)."""
-    return GaussianMixture([0.5, 0.5], [np.full(d, SHIFT), np.full(d, -SHIFT)], np.eye(d))
+def mixture(d: int, shift: float = SHIFT) -> GaussianMixture:
+    """½N(shift·1, I) + ½N(−shift·1, I)."""
+    return GaussianMixture([0.5, 0.5], [np.full(d, shift), np.full(d, -shift)], np.eye(d))
 
 
 def unit_logistic(t: jax.Array) -> jax.Array:
@@ -147,66 +134,82 @@ def reached(rows: Sequence[Row], run: str) -> str:
     return one_of(next(row["honest error"] for row in rows if row["run"] == run) <= REACHED)
 
 
-def draw_errors(figure: Figure, rows: Iterable[Row], curves: Curves) -> None:
-    """Honest error against steps: one colour a group of runs, controls dashed."""
-    axes = figure.subplots()
-    groups = list(dict.fromkeys(name.partition(", run ")[0] for name in curves))
-    for name, (steps, errors) in curves.items():
-        group, _, run = name.partition(", run ")
-        style = "--" if name.startswith("control") else "-"
-        label = group if run in ("", "1") else None
-        axes.plot(steps, errors, style, color=f"C{groups.index(group)}", alpha=0.8, label=label)
-    axes.axhline(REACHED, color="grey", linestyle=":")
-    axes.set(xlabel="steps", ylabel="honest error", ylim=(0, 1))
-    axes.legend(fontsize="small")
+# Pictures, from stored rows and curves
 
 
-def draw_curves(plot: str, style: str = "-", columns: int = 1, **labels: Any) -> Draw:
-    """Return a drawing of all curves on axes of that kind ("loglog", "semilogy"), with labels and limits."""
+def draw_curves(plot: str = "plot", limit: float | None = None, **labels: Any) -> Draw:
+    """Return a drawing of all curves: one colour for the runs of a group, controls dashed.
+
+    ``plot`` is a method of Matplotlib axes (``"loglog"``), ``limit`` the height of a dotted line, ``labels``
+    what ``axes.set`` takes.
+    """
 
     def draw(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
         axes = figure.subplots()
+        groups = list(dict.fromkeys(name.partition(", run ")[0] for name in curves))
         for name, (x, y) in curves.items():
-            getattr(axes, plot)(x, y, style, label=name)
-        axes.set(**labels)
-        axes.legend(fontsize="small", ncols=columns)
+            group, _, run = name.partition(", run ")
+            style = "--" if name.startswith("control") else "-"
+            label = group if run in ("", "1") else None
+            getattr(axes, plot)(x, y, style, color=f"C{groups.index(group) % 10}", label=label)
+        _finish(figure, axes, limit, labels)
 
     return draw
+
+
+def draw_errors() -> Draw:
+    """Return a drawing of honest errors along descents."""
+    return draw_curves(limit=REACHED, xlabel="steps", ylabel="honest error", ylim=(0, 1.05))
+
+
+def draw_columns(
+    x: str,
+    y: str | tuple[str, ...],
+    by: str = "",
+    plot: str = "plot",
+    style: str = "o-",
+    limit: float | None = None,
+    **labels: Any,
+) -> Draw:
+    """Return a drawing of columns against a column, one line for each value of the column ``by``."""
+    columns = (y,) if isinstance(y, str) else y
+
+    def draw(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
+        axes = figure.subplots()
+        for i, value in enumerate(dict.fromkeys(row[by] if by else "" for row in rows)):
+            own = [row for row in rows if not by or row[by] == value]
+            for j, column in enumerate(columns):
+                given = [row for row in own if row[column] not in ("", "–")]
+                label = ", ".join([str(value)] * bool(by) + [column] * (len(columns) > 1))
+                points = [row[x] for row in given], [row[column] for row in given]
+                getattr(axes, plot)(
+                    *points, "x:" if j else style, color=f"C{(i + j * (not by)) % 10}", label=label
+                )
+        _finish(figure, axes, limit, {"xlabel": x, "ylabel": columns[0], **labels})
+        axes.minorticks_off()  # their labels would run into each other
+
+    return draw
+
+
+def _finish(figure: Figure, axes: Axes, limit: float | None, labels: dict[str, Any]) -> None:
+    """Draw limit, labels of the axes, and a legend below where lines have names."""
+    if limit is not None:
+        axes.axhline(limit, color="grey", linestyle=":")
+    axes.set(**labels)
+    if any(line.get_label()[:1] not in ("", "_") for line in axes.lines):
+        figure.legend(loc="outside lower center", ncols=2, fontsize="xx-small")
 
 
 # Independent cells over several processes
 
 R = TypeVar("R")
-_JOBS: ContextVar[int] = ContextVar("jobs", default=1)
 
 
-@contextmanager
-def workers(jobs: int) -> Iterator[None]:
-    """Let ``map_cells`` use that many processes inside the block."""
-    if jobs < 1:
-        raise ValueError(f"jobs must be at least 1, got {jobs}")
-    token = _JOBS.set(jobs)
-    try:
-        yield
-    finally:
-        _JOBS.reset(token)
+def workers(jobs: int) -> AbstractContextManager[Any]:
+    """Let ``map_cells`` use that many processes inside the block, each with one thread."""
+    return joblib.parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1)
 
 
 def map_cells(function: Callable[..., R], cells: Iterable[tuple[object, ...]]) -> list[R]:
     """[function(*cell) for each cell], in order; same answers whatever the number of processes."""
-    cells = list(cells)
-    jobs = min(_JOBS.get(), len(cells))
-    if jobs <= 1:
-        return [function(*cell) for cell in cells]
-    import multiprocessing
-
-    # Spawned, not forked: JAX holds threads. One thread each: the processes are the parallelism, and a
-    # library reads its number of threads from the environment when it is loaded.
-    before = dict(os.environ)
-    os.environ.update(dict.fromkeys(("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
-    try:
-        with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-            return pool.starmap(function, cells, chunksize=1)
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    return list(joblib.Parallel()(joblib.delayed(function)(*cell) for cell in cells))

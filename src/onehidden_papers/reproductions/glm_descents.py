@@ -237,7 +237,7 @@ def judge_sign(rows: Sequence[Row]) -> str:
 
 
 FIG1, FIG2 = (
-    item(name, {name: judge_stuck}, partial(squared_loss, name, activation, rule), draw_errors,
+    item(name, {name: judge_stuck}, partial(squared_loss, name, activation, rule), draw_errors(),
          Settings(d=20, steps=7_000), Settings())
     for name, activation, rule in (("glm-fig1", "relu", sgd), ("glm-fig2", "sigmoid", adam))
 )  # fmt: skip
@@ -245,12 +245,12 @@ FIG3 = item(
     "glm-fig3",
     {"glm-fig3": partial(reached, run=RAW), "glm-fig3-rotated": partial(reached, run=TURNED),
      "glm-footnote-11": partial(reached, run=EVEN)},
-    hermite, draw_errors, Settings(6, 4096, 4000, 0.15), Settings(batch=8192, steps=300_000),
+    hermite, draw_errors(), Settings(6, 4096, 4000, 0.15), Settings(batch=8192, steps=300_000),
 )  # fmt: skip
 FIG4 = item(
     "glm-fig4",
     {"glm-fig4": partial(reached, run=RAW_G), "glm-fig4-rotated": partial(reached, run=TURNED_G),
      "glm-fig4-sign": judge_sign},
-    designed, draw_errors,
+    designed, draw_errors(),
     DesignedSettings(8, 8192, 4000, 0.01, lean_steps=4000, lean_rate=0.01), DesignedSettings(),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,8 @@ from onehidden_papers.objectives import ProductScore, ScoreDesigned, SquaredLoss
 from onehidden_papers.reproductions.experiment import (
     LOGISTIC_SCALE,
     REACHED,
+    draw_columns,
+    draw_errors,
     random_rows,
     rotation,
     unit_logistic,
@@ -30,15 +32,11 @@ from onehidden_papers.reproductions.record import (
     EXPLAINED,
     FAILED,
     REPRODUCED,
-    Curves,
     Row,
     Table,
     item,
     one_of,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Fig. 3: on Laplace inputs L found the input law, not the network
 
@@ -181,19 +179,6 @@ def laplace(settings: LaplaceSettings, seed: int) -> Table:
     )
 
 
-def draw_laplace(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
-    """Draw the runs of the paper in the upper panel, controls and our own setting in the lower one."""
-    panels = figure.subplots(2, 1, sharex=True)
-    for label, (steps, errors) in curves.items():
-        if len(steps) > 0:  # else diverged before the first record
-            axes = panels[int(label.startswith(("control", "own")))]
-            axes.plot(steps, errors, label=label.replace("gradient descent", "descent"))
-    for axes in panels:
-        axes.set(ylabel="honest error", ylim=(0, 1.05))
-        axes.legend(fontsize="xx-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-    panels[1].set_xlabel("steps")
-
-
 # Fig. 4: L with the estimated score (local likelihood of degree 2), d = k = 2
 
 Sources = dict[str, Callable[[np.ndarray], Any]]
@@ -311,30 +296,17 @@ def _run(objective: ScoreDesigned, source: object, A: np.ndarray, start: np.ndar
     return match(run.params[0], A)
 
 
-def draw_plane(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
-    axes = figure.subplots()
-    found = _errors(rows)
-    places = list(dict.fromkeys(place for place, _ in found))
-    for shift, who in enumerate((G_ROW, EXACT, ESTIMATED)):
-        at = np.arange(len(places)) + 0.27 * (shift - 1)
-        axes.barh(at, [max(found[place, who], 1e-4) for place in places], height=0.25, label=who)
-    axes.axvline(PlaneSettings.reached, color="grey", linestyle=":")
-    axes.set_yticks(range(len(places)), places)
-    axes.set(xscale="log", xlabel="median honest error, μ = 0.1")
-    axes.minorticks_off()  # their labels would run into each other
-    axes.set_xticks([0.01, 0.03, 0.1, 0.3], [".01", ".03", ".1", ".3"])
-    axes.legend(fontsize="small")
-
-
 FIG3 = item(
     "gmov-fig3",
     {"gmov-fig3-l": judge_l, "gmov-fig3-g": partial(judge_stuck, run=GAUSS),
      "gmov-fig3-l2": partial(judge_stuck, run=SQUARED), "gmov-fig3-fair": judge_fair_law},
-    laplace, draw_laplace, LaplaceSettings(d=8, steps=600, penalties=()), LaplaceSettings(),
+    laplace, draw_errors(), LaplaceSettings(d=8, steps=600, penalties=()), LaplaceSettings(),
 )  # fmt: skip
 FIG4 = item(
     "gmov-fig4",
     {"gmov-fig4-normal": judge_normal, "gmov-fig4-mixture": judge_mixture,
      "gmov-fig4-fair": judge_fair_estimate},
-    plane, draw_plane, PlaneSettings(4096, 3), PlaneSettings(),
+    plane,
+    draw_columns(HONEST, "inputs and truth", by="objective", style="o", ylabel=""),
+    PlaneSettings(4096, 3), PlaneSettings(),
 )  # fmt: skip

@@ -263,20 +263,18 @@ def without_higher(means: np.ndarray, order: int, seed: int, count: int = 10_000
 
 
 def draw(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
-    axes = figure.subplots(1, 2)
-    for ax, quantity in zip(axes, QUANTITIES.values(), strict=True):
+    for ax, quantity in zip(figure.subplots(1, 2), QUANTITIES.values(), strict=True):
+        for name, column, style in (
+            (HINDSIGHT, "reported median", "k--"), (HINDSIGHT, "50 %", "C0"), (REMARK, "50 %", "C1"),
+        ):  # fmt: skip
+            own = _of(rows, quantity, name)
+            label = column if column == "reported median" else name
+            ax.loglog([row["n"] for row in own], [row[column] for row in own], style, label=label)
         own = _of(rows, quantity, HINDSIGHT)
-        sizes = [row["n"] for row in own]
-        ax.loglog(sizes, [row["reported median"] for row in own], "k--", label="reported median")
-        for p in PERCENTILES:
-            label = f"{HINDSIGHT}: 5, 25, 50, 75, 95 %" if p == 50 else None
-            ax.loglog(sizes, [row[f"{p} %"] for row in own], "C0", lw=2 if p == 50 else 0.8, label=label)
-        ax.loglog(sizes, [row["50 %"] for row in _of(rows, quantity, REMARK)], "C1o-", label=REMARK)
-        left = _of(rows, quantity, LIMIT_ROW)[0]["50 %"]
-        if left > 1e-9:
-            ax.axhline(left, color="C3", linestyle=":", label="left of p = 2 for n → ∞")
+        band = ([row[key] for row in own] for key in ("n", "5 %", "95 %"))
+        ax.fill_between(*band, alpha=0.2, label="5 to 95 %")
         ax.set(xlabel="n", title=quantity)
-    axes[0].legend(fontsize="x-small")
+        ax.legend(fontsize="x-small")
 
 
 # Theorem 1 and Remark 1: the rate of LLSFE of degree p for the score of order m ≤ p
@@ -351,6 +349,6 @@ FIG1, FIG2 = (
 )  # fmt: skip
 THEOREM_1 = item(
     "gmov-theorem-1", {"gmov-theorem-1": judge_rate, "gmov-remark-2": lambda rows: OPEN}, rate,
-    draw_curves("loglog", "o-", columns=3, xlabel="n", ylabel="median |Ŝ_m − S_m|"),
+    draw_curves("loglog", xlabel="n", ylabel="median |Ŝ_m − S_m|"),
     RateSettings(60), RateSettings(),
 )  # fmt: skip

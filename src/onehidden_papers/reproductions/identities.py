@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,16 +14,14 @@ from onehidden.run import derived_seed, stream
 from onehidden_papers.objectives import GaussianDesigned, HermiteLoss, Objective, SquaredLoss
 from onehidden_papers.reproductions.experiment import (
     SHIFT,
+    draw_columns,
     kappa_4,
     mixture,
     random_rows,
     rotation,
     without_degree_two,
 )
-from onehidden_papers.reproductions.record import Curves, Row, Table, item, of, one_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from onehidden_papers.reproductions.record import Row, Table, item, of, one_of
 
 
 @dataclass(frozen=True)
@@ -50,15 +47,6 @@ def agree(rows: Sequence[Row], formula: str) -> str:
     (own,) = of(rows, "formula", formula)
     controls = [row for row in rows if row["formula"].startswith("control")]
     return one_of(own[DEVIATION] <= LIMIT and all(row[DEVIATION] > LIMIT for row in controls))
-
-
-def draw_deviations(figure: Figure, rows: Iterable[Row], curves: Curves) -> None:
-    """Deviations of formulas from Monte Carlo, one bar each."""
-    axes, rows = figure.subplots(), list(rows)
-    colours = ["C2" if row[DEVIATION] <= LIMIT else "C3" for row in rows]
-    axes.barh([row["formula"] for row in rows], [row[DEVIATION] for row in rows], color=colours)
-    axes.axvline(LIMIT, color="grey", linestyle=":")
-    axes.set(xlabel="deviation from Monte Carlo, standard errors", xscale="symlog")
 
 
 def near(rows: Sequence[Row], formula: str) -> str:
@@ -241,8 +229,9 @@ def _printed(X: np.ndarray, law: GaussianMixture, u: np.ndarray, v: np.ndarray) 
 
 
 DEFAULT = Settings(300, 10_000)
+DRAW = draw_columns(DEVIATION, "formula", style="o", xscale="symlog", ylabel="")
 THEOREM_2_1, THEOREM_2_2 = (
-    item(name, {name: partial(agree, formula=formula)}, measure, draw_deviations, DEFAULT, Settings())
+    item(name, {name: partial(agree, formula=formula)}, measure, DRAW, DEFAULT, Settings())
     for name, formula, measure in (
         ("glm-theorem-2.1", SERIES, theorem_2_1),
         ("glm-theorem-2.2", TENSORS, theorem_2_2),
@@ -252,7 +241,7 @@ THEOREM_2_6 = item(
     "glm-theorem-2.6",
     {"glm-theorem-2.6": partial(agree, formula=PRINTED),
      "glm-theorem-2.6-corrected": partial(agree, formula=RIGHT)},
-    theorem_2_6, draw_deviations, DEFAULT, Settings(),
+    theorem_2_6, DRAW, DEFAULT, Settings(),
 )  # fmt: skip
 STEIN = item(
     "gmov-stein",
@@ -262,5 +251,5 @@ STEIN = item(
         "gmov-theorem-4": partial(agree, formula=CROSS),
         "gmov-examples": partial(near, formula=EXAMPLE),
     },
-    stein, draw_deviations, Settings(60, 10_000), Settings(400),
+    stein, DRAW, Settings(60, 10_000), Settings(400),
 )  # fmt: skip

@@ -27,6 +27,7 @@ from onehidden_papers.problems.problem import conditioned
 from onehidden_papers.reproductions.experiment import (
     REACHED,
     SHIFT,
+    draw_columns,
     honest_errors,
     kappa_4,
     mixture,
@@ -218,16 +219,6 @@ def theorem_2_7(settings: Settings, seed: int) -> Table:
     )
 
 
-def draw_sizes(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
-    axes = figure.subplots()
-    sizes = [row["N"] for row in rows]
-    axes.loglog(sizes, [row["worst honest error"] for row in rows], "o-", label="worst of the starts")
-    axes.loglog(sizes, [row["median honest error"] for row in rows], "s-", label="median")
-    axes.axhline(REACHED, color="grey", linestyle=":")
-    axes.set(xlabel="N", ylabel="honest error")
-    axes.legend()
-
-
 # [GLM] Theorems C.4 and C.5: F for rows that are not orthogonal, F_δ for fewer rows than inputs
 
 SQUARE, NARROW = "F, k = d", "F_δ, k < d"
@@ -344,7 +335,9 @@ APPENDIX_F = item(
 THEOREM_2_7 = item(
     "glm-theorem-2.7",
     {"glm-theorem-2.7": partial(judge_by_size, reached="starts near the truth", tries="starts")},
-    theorem_2_7, draw_sizes, Settings(4, 10, (1 << 13, 1 << 16, 1 << 19)),
+    theorem_2_7,
+    draw_columns("N", ("worst honest error", "median honest error"), plot="loglog", limit=REACHED),
+    Settings(4, 10, (1 << 13, 1 << 16, 1 << 19)),
     Settings(4, 50, (1 << 14, 1 << 17, 1 << 20, 1 << 23)),
 )  # fmt: skip
 THEOREM_C = item(

@@ -13,7 +13,7 @@ import platform
 import subprocess
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -47,13 +47,6 @@ class Claim:
     rule: str  # which rows count as what, in words
     judge: Judge
 
-    def verdict(self, rows: Sequence[Row]) -> str:
-        """Judge the rows."""
-        found = self.judge(rows)
-        if found not in VERDICTS:
-            raise ValueError(f"the rule of {self.name} gave {found!r}: it must be one of {VERDICTS}")
-        return found
-
 
 @dataclass(frozen=True)
 class Table:
@@ -68,7 +61,9 @@ class Table:
     def __post_init__(self) -> None:
         if any(len(row) != len(self.columns) for row in self.rows):
             raise ValueError("every row must have one entry a column")
-        object.__setattr__(self, "rows", tuple(tuple(map(_plain, row)) for row in self.rows))
+        # NumPy scalars become Python's own: rows are stored as JSON and must come back equal.
+        plain = tuple(tuple(v.item() if isinstance(v, np.generic) else v for v in row) for row in self.rows)
+        object.__setattr__(self, "rows", plain)
 
     def records(self) -> list[dict[str, Any]]:
         """Rows by the names of their columns."""
@@ -133,11 +128,14 @@ class Reproduction:
     def verdicts(self) -> dict[str, str]:
         """Verdict of every claim by its name."""
         rows = self.table.records()
-        return {claim.name: claim.verdict(rows) for claim in self.item.claims}
+        return {claim.name: claim.judge(rows) for claim in self.item.claims}
 
     def summary(self) -> str:
-        """All verdicts in a few words."""
-        return summary(self.verdicts.values())
+        """All verdicts in a few words: the one word where all agree."""
+        counts = Counter(self.verdicts.values())
+        if len(counts) == 1:
+            return next(iter(counts))
+        return ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
 
     def draw(self, figure: Figure) -> None:
         """Draw the picture, where the item has one."""
@@ -155,14 +153,6 @@ class Reproduction:
         }
 
 
-def summary(verdicts: Any) -> str:
-    """Several verdicts in a few words: the one word where all agree."""
-    counts = Counter(verdicts)
-    if len(counts) == 1:
-        return next(iter(counts))
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
-
-
 def one_of(reproduced: bool, otherwise: str = FAILED) -> str:
     """Reproduced, or the other verdict."""
     return REPRODUCED if reproduced else otherwise
@@ -171,11 +161,6 @@ def one_of(reproduced: bool, otherwise: str = FAILED) -> str:
 def of(rows: Sequence[Row], column: str, value: object) -> list[Row]:
     """Rows with that value in a column."""
     return [row for row in rows if row[column] == value]
-
-
-def _plain(value: Any) -> Any:
-    """NumPy scalars as Python's own: rows are stored as JSON and must come back equal."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 FOLDER = Path(__file__).parent / "rows"
@@ -211,57 +196,50 @@ class Stored:
 
 def made(seed: int, seconds: float) -> Made:
     """Return the stamp of a run that ends now."""
+    import jax
+
     from onehidden import __version__
 
-    return Made(
-        datetime.date.today().isoformat(), __version__, _commit(), _machine(), seed, round(seconds, 1)
-    )
+    try:
+        command = ["git", "describe", "--always", "--dirty"]
+        done = subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True, timeout=20)
+        commit = done.stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        commit = ""
+    cores, device = f"{os.cpu_count()} cores, {platform.machine()}", jax.devices()[0]
+    machine = cores if device.platform == "cpu" else f"{device.device_kind}, {cores}"
+    # Outside a source tree the environment may name the commit.
+    commit = commit or os.environ.get("ONEHIDDEN_COMMIT", "unknown")
+    return Made(datetime.date.today().isoformat(), __version__, commit, machine, seed, round(seconds, 1))
 
 
-def save(result: Reproduction, size: str, stamp: Made, folder: Path = FOLDER) -> Path:
+def save(result: Reproduction, size: str, stamp: Made, folder: Path = FOLDER) -> None:
     """Put the rows of one run in the item's file, beside those of the other size."""
     path = folder / f"{result.name}.json"
     folder.mkdir(parents=True, exist_ok=True)
-    whole = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    table = result.table
-    curves = {name: [_rounded(x), _rounded(y)] for name, (x, y) in table.curves.items()}
-    whole[size] = {"made": asdict(stamp), **vars(table), "curves": curves, "verdicts": result.verdicts}
+    whole = _read(path)
+    curves = {name: [_rounded(x), _rounded(y)] for name, (x, y) in result.table.curves.items()}
+    whole[size] = {"made": asdict(stamp), **vars(result.table), "curves": curves, "verdicts": result.verdicts}
     text = json.dumps({s: whole[s] for s in SIZES if s in whole}, indent=1, ensure_ascii=False)
     with atomic_file(path) as beside:
         beside.write_text(text + "\n", encoding="utf-8")
-    return path
 
 
 def load(item: Item, size: str, folder: Path = FOLDER) -> Stored | None:
     """Return the stored run of that size, or None."""
-    path = folder / f"{item.name}.json"
-    whole: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    if size not in whole:
+    part = _read(folder / f"{item.name}.json").get(size)
+    if part is None:
         return None
-    part = whole[size]
     curves = {name: (x, y) for name, (x, y) in part["curves"].items()}
     rows, columns, notes = (tuple(part[key]) for key in ("rows", "columns", "notes"))
     return Stored(Table(part["title"], columns, rows, notes, curves), part["verdicts"], Made(**part["made"]))
 
 
-def _rounded(values: Any) -> list[float]:
+def _read(path: Path) -> dict[str, Any]:
+    """All sizes in a file; none where there is no file."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def _rounded(values: Iterable[Any]) -> list[float]:
     """Four digits are more than a picture shows."""
     return [float(f"{float(v):.4g}") for v in values]
-
-
-def _commit() -> str:
-    """Return the commit of the source tree; "unknown" outside one."""
-    try:
-        command = ["git", "describe", "--always", "--dirty"]
-        done = subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return "unknown"
-    return done.stdout.strip() or os.environ.get("ONEHIDDEN_COMMIT", "unknown")
-
-
-def _machine() -> str:
-    import jax
-
-    device = jax.devices()[0]
-    cores = f"{os.cpu_count()} cores, {platform.machine()}"
-    return cores if device.platform == "cpu" else f"{device.device_kind}, {cores}"
