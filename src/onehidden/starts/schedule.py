@@ -86,6 +86,21 @@ class Case:
         start = DifferenceMap()
         return int(machine.worth(50) / (start.size(self.problem) * start.step_work(self.problem)))
 
+    @property
+    def thinned(self) -> Thinned:
+        """Iterative pruning, on batches where it would take long and samples are not too few.
+
+        Batches cost accuracy, for which the rounds compensate at four samples per weight, not at 3.3.
+        """
+        start = Thinned()
+        if start.work(self.problem) <= machine.worth(1500) or self.samples_per_weight < 3.75:
+            return start
+        return Thinned(2 * Wide().units(self.problem), batch=1024)
+
+    def thinned_applies(self) -> bool:
+        """Whether samples are few and iterative pruning takes less than 1500 seconds."""
+        return self.few_samples() and self.thinned.work(self.problem) <= machine.worth(1500)
+
 
 def always(case: Case) -> bool:
     """No condition."""
@@ -98,11 +113,7 @@ class Row:
 
     start: Start | Callable[[Case], Start]  # what is tried, or a function of the case that makes it
     when: Callable[[Case], bool] = always  # the condition
-    # Whether it searches inside the span of the units (k coordinates, not d) where T_2 shows it. Starts that
-    # read directions from moments or a linear fit gain nothing from that.
-    in_subspace: bool = True
     max_loss: float = float("inf")  # tried only while the best loss is at most this share of var(y)
-    max_nominal_seconds: float = float("inf")  # nominal seconds: where its work takes more, it is left out
 
     def made(self, case: Case) -> Start:
         """Return the start of this row for a case."""
@@ -119,54 +130,30 @@ def _more_restarts(case: Case) -> Random:
     return Random(min(60, int(machine.NOMINAL * 0.05 / (step * (1 + rounds(case.problem))))), 100)
 
 
-def _map(times: int, first_run: int) -> Callable[[Case], Start]:
-    def made(case: Case) -> Start:
-        most = 20_000 if first_run == 0 else 300_000
-        return DifferenceMap(times * min(case.map_steps, most), first_run=first_run)
-
-    return made
-
-
-def _wide(
-    multiple: int, steps: int = 12_000, rate: float = 1e-2, decay: float = 1e-3
-) -> Callable[[Case], Start]:
-    def made(case: Case) -> Start:
-        return Wide(multiple * max(8 * case.problem.k, 64), steps, rate=rate, decay=decay)
-
-    return made
-
-
-def _thinned(case: Case) -> Start:
-    start = Thinned(4 * max(8 * case.problem.k, 64))
-    if start.work(case.problem) <= machine.worth(1500) or case.samples_per_weight < 3.75:
-        return start
-    # Minibatch noise costs accuracy; pruning rounds recover it where samples are not too few.
-    return Thinned(2 * max(8 * case.problem.k, 64), batch=1024)
-
-
 SCHEDULE: tuple[Row, ...] = (
-    Row(_map(1, first_run=0), Case.map_applies),
+    Row(lambda case: DifferenceMap(min(case.map_steps, 20_000)), Case.map_applies),
     Row(_restarts, Case.small),
-    Row(_map(13, first_run=1), Case.longer_map_applies, max_loss=0.1),
-    Row(_thinned, Case.few_samples, max_nominal_seconds=1500),
-    Row(_wide(1)),
-    Row(_wide(2, 24_000, 5e-3)),
-    Row(_wide(4, 40_000, 5e-3, 2e-3)),
-    Row(_thinned, Case.many_samples, max_nominal_seconds=1500),
+    Row(
+        lambda case: DifferenceMap(13 * min(case.map_steps, 300_000), first_run=1),
+        Case.longer_map_applies,
+        max_loss=0.1,
+    ),
+    Row(lambda case: case.thinned, Case.thinned_applies),
+    Row(Wide()),
     Row(_restarts, Case.large),
-    Row(_more_restarts, in_subspace=False, max_loss=0.1),
+    Row(_more_restarts, max_loss=0.1),
 )
 
-# The rows that a name stands for; ``options.STARTS`` lists the same names for ``--help``.
-NAMES: dict[str, tuple[Row, ...]] = {
-    "random": (Row(Random()),),
-    "tensor": (Row(Tensor(copies=40), in_subspace=False),),
-    "localised": (Row(Localised(copies=40), in_subspace=False),),
-    "landscape": (Row(lambda case: theory_start("Landscape")(), in_subspace=False),),
-    "difference_map": (Row(DifferenceMap()),),
-    "wide": (Row(_wide(1)), Row(_wide(2, 24_000, 5e-3)), Row(_wide(4, 40_000, 5e-3, 2e-3))),
-    "thinned": (Row(Thinned()),),
-    "population": (Row(Population()),),
+# The row that a name stands for; ``options.STARTS`` lists the same names for ``--help``.
+NAMES: dict[str, Row] = {
+    "random": Row(Random()),
+    "tensor": Row(Tensor(copies=40)),
+    "localised": Row(Localised(copies=40)),
+    "landscape": Row(lambda case: theory_start("Landscape")()),
+    "difference_map": Row(DifferenceMap()),
+    "wide": Row(Wide()),
+    "thinned": Row(Thinned()),
+    "population": Row(Population()),
 }
 RENAMED = {"reflections": "difference_map"}
 ACCEPTED = ("auto", *NAMES, *RENAMED)
@@ -177,19 +164,14 @@ def planned(start: Choice, case: Case, schedule: tuple[Row, ...] = SCHEDULE) -> 
     if isinstance(start, list | tuple):
         return [one for some in start for one in planned(some, case, schedule)]
     if isinstance(start, Start):
-        return [(start, Row(start, in_subspace=False))]
+        return [(start, Row(start))]
     if start == "auto":
-        rows = [(row.made(case), row) for row in schedule if row.when(case)]
-        return [
-            (one, row)
-            for one, row in rows
-            if one.work(case.problem) <= machine.worth(row.max_nominal_seconds)
-        ]
+        return [(row.made(case), row) for row in schedule if row.when(case)]
     name = str(start)
     if name in RENAMED:
         warnings.warn(f"start={name!r} is now start={RENAMED[name]!r}", DeprecationWarning, stacklevel=2)
         name = RENAMED[name]
-    return [(row.made(case), row) for row in NAMES[name]]
+    return [(NAMES[name].made(case), NAMES[name])]
 
 
 def theory_start(name: str) -> type[Start]:
@@ -205,23 +187,22 @@ def proposals(
     A start of the schedule that cannot begin here is passed over; where nothing else began, its refusal is
     raised.
     """
-    basis = _span(problem, start)
+    basis = _span(problem) if start == "auto" else None
     within = problem if basis is None else problem.within(basis)
     count, lowest, refusal = 0, np.inf, None
     plan = list(enumerate(planned(start, Case(within), schedule)))
     if start == "auto":
-        plan = _fitting_first(plan, problem, within, run)
+        plan = _fitting_first(plan, within, run)
     for number, (one, row) in plan:
         if count and run.expired():  # however short the time, something is tried
             return
         if lowest > row.max_loss:
             continue
-        where = within if row.in_subspace else problem
         try:
-            for candidate in one.propose(where, run.at(f"{number}-{one.name}")):
+            for candidate in one.propose(within, run.at(f"{number}-{one.name}")):
                 candidate, count = replace(candidate, number=count), count + 1
                 lowest = min(lowest, candidate.loss)
-                yield candidate if where is problem or basis is None else lift(candidate, basis)
+                yield candidate if basis is None else lift(candidate, basis)
         except Refused as reason:  # no usable order, no clusters: the others may do
             refusal = reason
             run.report(f"{one.name} start refused", 0, float("nan"))
@@ -229,35 +210,30 @@ def proposals(
         raise refusal
 
 
-def _fitting_first(
-    plan: list[tuple[int, tuple[Start, Row]]], problem: Problem, within: Problem, run: Run
-) -> list[tuple[int, tuple[Start, Row]]]:
+Plan = list[tuple[int, tuple[Start, Row]]]
+
+
+def _fitting_first(plan: Plan, problem: Problem, run: Run) -> Plan:
     """Return the starts whose work fits into the budget first, at least one random restart.
 
     The whole budget decides, not what is left of it: the order does not depend on the clock.
     """
     if run.max_seconds is None or on_accelerator():
         return plan
-    fits, rest = [], []
-    for one in plan:
-        start, row = one[1]
-        work = start.work(within if row.in_subspace else problem)
-        (fits if run.within_whole_budget(work) else rest).append(one)
+    fits = [one for one in plan if run.within_whole_budget(one[1][0].work(problem))]
+    rest = [one for one in plan if one not in fits]
     if not any(isinstance(start, Random) for _, (start, _) in fits):  # the others may refuse
         start = Random(1, first=200)
         fits.append((len(plan), (start, Row(start))))
     return [*fits, *rest]
 
 
-def _span(problem: Problem, start: Choice) -> Float[np.ndarray, "d k"] | None:
+def _span(problem: Problem) -> Float[np.ndarray, "d k"] | None:
     """Return the span of the units where T_2 shows it and a step inside it costs a quarter at most.
 
-    ``auto`` fits no input model for it.
+    No input model is fitted for it.
     """
     inputs = problem.input_model
     if not isinstance(inputs, InputModel) or problem.d + 1 < 2 * (problem.k + 1):
         return None
-    asked = list(start) if isinstance(start, list | tuple) else [start]
-    rows = [row for one in asked if isinstance(one, str) for row in NAMES.get(RENAMED.get(one, one), ())]
-    known = "auto" in asked and (inputs.gaussian or inputs.given)
-    return span(problem) if known or any(row.in_subspace for row in rows) else None
+    return span(problem) if inputs.gaussian or inputs.given else None

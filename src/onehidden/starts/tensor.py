@@ -1,7 +1,7 @@
 """The tensor start of [ZSJBD] for every activation with a usable order and any input law with a score.
 
 1. V: the span of the hidden directions, from the lowest moment j_2 >= 2 that carries signal.
-2. T_m(V, …, V) for m = 2 … 4 in k^m, each against its own standard error.
+2. T_m(V, …, V) for m = 2 … 4 in k^m, with the standard error of each.
 3. Joint non-orthogonal decomposition of every usable T_m, weighted by precision; order 3 or 4 (j_3) must
    be among them, since one matrix does not determine its components.
 4. Orientations, lengths and output weights that fit the rows best.
@@ -23,10 +23,12 @@ from jaxtyping import Float
 from onehidden import activations
 from onehidden.activations import Activation
 from onehidden.fit.problem import Problem
+from onehidden.laws import standard_normal
 from onehidden.laws.base import Score
-from onehidden.moments.components import LARGEST_SIDE
-from onehidden.moments.in_subspace import Moment, moment, moments_inside
-from onehidden.moments.weights import checked_samples, effective_rows
+from onehidden.moments import ScoreMoments, score_moments
+from onehidden.moments.components import LARGEST_SIDE, SIGNAL, variance_of
+from onehidden.moments.in_subspace import cross
+from onehidden.moments.weights import Weight, checked_samples, of_rows, rooted
 from onehidden.network import OneHiddenNet
 from onehidden.refused import Refused
 from onehidden.run import Run, stream
@@ -34,7 +36,6 @@ from onehidden.starts.candidate import Candidate, descent_work
 from onehidden.starts.input_model import input_model, moment_work, one_output
 from onehidden.starts.joint_diagonalisation import joint_decompose
 from onehidden.starts.magnitudes import fit_units, refined_copies
-from onehidden.starts.subspace import Rows, Subspace, find_subspace, first_basis, transfer
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,26 @@ class TensorStart:
     basis: Float[np.ndarray, "d k"]
 
 
+@dataclass(frozen=True)
+class Sample:
+    """Samples with the score of their inputs; ``weight`` says how much each row counts."""
+
+    X: Float[np.ndarray, "n d"]
+    y: Float[np.ndarray, " n"]
+    score: Score
+    weight: Weight = None
+
+    def part(self, rows: slice) -> Sample:
+        """Return some of the samples."""
+        return Sample(self.X[rows], self.y[rows], self.score, of_rows(self.weight, rows))
+
+    def moments(
+        self, orders: tuple[int, ...], subspace: Float[np.ndarray, "d k"] | None = None
+    ) -> ScoreMoments:
+        """Return the score moments, contracted with the columns of ``subspace`` where it is given."""
+        return score_moments(self.X, self.y, self.score, orders=orders, subspace=subspace, weight=self.weight)
+
+
 def tensor_start(
     X: npt.ArrayLike,
     y: npt.ArrayLike,
@@ -121,18 +142,14 @@ def tensor_start(
     g = activations.get(activation)
     rows = _checked(X, y, hidden, g, score, weight)
     order, signals = held_out_signals(rows, hidden, g, seed)
-    span = find_subspace(rows.X, rows.y, hidden, order, seed, score, weight=rows.weight)
-    if order == 2:
-        _check_rank(span, effective_rows(rows.weight, len(rows.y)))
-    used = usable_orders(signals, g, score)
-    fitted = len(span.polynomial.coefficients) + len(span.linear)
-    moments = moments_of(rows, span, used, fitted).values()
-    precisions = [one.precision for one in moments]
-    found = joint_decompose([one.tensor for one in moments], hidden, seed, precisions=precisions)
-    network = fit_units(rows.X, rows.y, found.components @ span.basis.T, g, bias=bias, weight=rows.weight)
+    used = usable_orders(signals, g, gaussian=score is None)
+    basis = leading_directions(rows, hidden, order, seed)
+    moments = rows.moments(used, basis)
+    precisions = [1 / variance_of(moments, m) for m in used]
+    found = joint_decompose([moments[m] for m in used], hidden, seed, precisions=precisions)
+    network = fit_units(rows.X, rows.y, found.components @ basis.T, g, bias=bias, weight=rows.weight)
     third = next((m for m in (3, 4) if signals[m] >= SIGNAL), next(m for m in used if m > 2))
-    orders = {"j2": order, "j3": third}
-    return TensorStart(network, signals, orders, used, found.residual, span.basis)
+    return TensorStart(network, signals, {"j2": order, "j3": third}, used, found.residual, basis)
 
 
 def _checked(
@@ -142,7 +159,7 @@ def _checked(
     g: Activation,
     score: Score | None,
     weight: npt.ArrayLike | None,
-) -> Rows:
+) -> Sample:
     """Return the rows that count."""
     samples: np.ndarray
     samples, target, counts = checked_samples(X, y, weight)
@@ -165,71 +182,39 @@ def _checked(
             f"activation {g.name} has no usable order: its moments of order 3 and more vanish, and order 2 "
             "alone does not determine the units"
         )
-    return Rows(samples, target, score, counts)
+    return Sample(samples, target, standard_normal(d) if score is None else score, counts)
 
 
-def _check_rank(span: Subspace, n: float) -> None:
-    """Refuse more units than the rank that T_2 shows, where the noise is low enough to show it."""
-    size = np.sort(np.abs(np.linalg.eigvalsh(span.polynomial.expected_derivative(2))))[::-1]
-    noise = 4 * np.sqrt(2 * span.misfit * len(span.basis) / n)  # edge of the spectrum of the noise
-    if noise < 0.01 * size[0] and size[-1] < noise:
-        rank = int(np.sum(size >= noise))
-        raise Refused(
-            f"hidden = {len(size)} exceeds the rank {rank} seen in T_2 (eigenvalue {size[-1]:.2g} within the "
-            f"noise {noise:.2g}): ask for {rank} units"
-        )
-
-
-SIGNAL = 3.0  # z-value at which an order counts as seen
-
-
-def held_out_signals(rows: Rows, k: int, g: Activation, seed: int) -> tuple[int, dict[int, float]]:
-    """j_2 and the z-value of every order, on rows that did not choose the directions.
+def held_out_signals(rows: Sample, k: int, g: Activation, seed: int) -> tuple[int, dict[int, float]]:
+    """j_2 and the z-value of every order, on the half of the rows that did not choose the directions.
 
     Directions chosen on the same rows would lend every order a share of their fit.
     """
     n, d = rows.X.shape
-    count = min(n, 12 * k * d + 6000)
-    chosen, held = rows.part(slice(0, count // 2)), rows.part(slice(count // 2, count))
-    random = stream(seed, "tensor start", "signals")
-    linear = chosen.linear_fit(chosen.centred, None, 30)
-    # On the held-out half the linear part is its own: order 2 and 3 must not see it.
-    other = held.centred - held.X @ held.linear_fit(held.centred, None, 30)
-    seen: dict[int, float] = {}
-    order = 0
-    for m in (2, 3):
-        V = first_basis(chosen, chosen.centred - chosen.X @ linear, k, m, linear, random)
-        seen[m] = moment(held.X, other, V, m, held.score, held.weight).signal
-        if seen[m] >= SIGNAL:
-            order = m
-            break
-    if order == 0:
-        order = _order_of_the_activation(seen, g, effective_rows(rows.weight, n) / (k * d))
-    found = find_subspace(chosen.X, chosen.y, k, order, seed, chosen.score, weight=chosen.weight)
-    span = transfer(held, found)
-    return order, {m: one.signal for m, one in moments_of(held, span, (2, 3, 4)).items()}
-
-
-def _order_of_the_activation(seen: dict[int, float], g: Activation, samples: float) -> int:
-    """Nothing stands out of the noise: where the data could not tell, the activation under N(0, I) does."""
+    chosen, held = rows.part(slice(0, n // 2)), rows.part(slice(n // 2, n))
+    seen = {}
+    for order in (2, 3):
+        found = held.moments((2, 3, 4), leading_directions(chosen, k, order, seed))
+        seen[order] = {m: found.signal(m) for m in found.orders}
+        if seen[order][order] >= SIGNAL:
+            return order, seen[order]
     known = [m for m in (2, 3) if abs(g.hermite(m)) > 1e-6]
-    if not known or samples >= 100:
+    if not known or n >= 100 * k * d:
         raise Refused(
-            f"no usable order: the moments of order 2 and 3 have signals z = {seen[2]:.1f} and {seen[3]:.1f} "
-            f"(needed {SIGNAL:g}); check the activation, the input law, or give more samples"
+            f"no usable order: the moments of order 2 and 3 have signals z = {seen[2][2]:.1f} and "
+            f"{seen[3][3]:.1f} (needed {SIGNAL:g}); check the activation, the input law, or give more samples"
         )
-    return known[0]
+    return known[0], seen[known[0]]
 
 
-def usable_orders(signals: dict[int, float], g: Activation, score: Score | None) -> tuple[int, ...]:
+def usable_orders(signals: dict[int, float], g: Activation, gaussian: bool) -> tuple[int, ...]:
     """Orders 2 to 4 to decompose: those seen, and under N(0, I) those the activation is known to have.
 
     A known order that the data are too few to show still points the right way; its precision weighs it.
     """
-    known = {m for m in (2, 3, 4) if abs(g.hermite(m)) > 1e-6}
     used = {m for m in (2, 3, 4) if signals[m] >= SIGNAL}
-    if score is None or not used & {3, 4}:
-        used |= known
+    if gaussian or not used & {3, 4}:
+        used |= {m for m in (2, 3, 4) if abs(g.hermite(m)) > 1e-6}
     if not used & {3, 4}:
         raise Refused(
             f"no usable order: the moments of order 3 and 4 have signals z = {signals[3]:.1f} and "
@@ -238,13 +223,23 @@ def usable_orders(signals: dict[int, float], g: Activation, score: Score | None)
     return tuple(sorted(used))
 
 
-def moments_of(rows: Rows, span: Subspace, orders: tuple[int, ...], fitted: int = 0) -> dict[int, Moment]:
-    """E[∇^m q] + mean of the remainder's S_m, by order m.
+def leading_directions(
+    rows: Sample, k: int, order: int, seed: int, passes: int = 10
+) -> Float[np.ndarray, "d k"]:
+    """Return orthonormal columns along the k leading directions of T_2 or T_3.
 
-    ``fitted`` counts the coefficients that were fitted on these rows: the remainder is too small by
-    (n - fitted)/n.
+    [ZSJBD] iterate on C I ± T_2, once for each sign; the eigenvectors of the largest |eigenvalues| are the
+    same directions. Order 3 is iterated on T_3(·, V, V), without a d × d × d array.
     """
-    rest = moments_inside(rows.X, span.remainder, span.basis, orders, rows.score, rows.weight)
-    grown = len(rows.y) / max(len(rows.y) - fitted, 1)
-    known = span.polynomial.expected_derivative
-    return {m: Moment(known(m) + one.tensor, one.variance * grown) for m, one in rest.items()}
+    if order == 2:
+        value, vector = np.linalg.eigh(rows.moments((1, 2))[2])
+        return vector[:, np.argsort(-np.abs(value))[:k]]
+    d = rows.X.shape[1]
+    # A linear function has no moment of order 3; what it explains of y would be noise.
+    design = rooted(np.column_stack([rows.X, np.ones(len(rows.y))]), rows.weight)
+    rest = rows.y - np.linalg.lstsq(design, rooted(rows.y, rows.weight), rcond=None)[0][:d] @ rows.X.T
+    basis = np.linalg.qr(stream(seed, "span of the units").standard_normal((d, k)))[0]
+    for _ in range(passes):
+        image = cross(rows.X, rest, basis, 3, rows.score, rows.weight)
+        basis = np.linalg.svd(image, full_matrices=False)[0][:, :k]
+    return basis

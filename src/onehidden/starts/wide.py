@@ -34,8 +34,7 @@ from onehidden.starts.candidate import (
     Candidate,
     completed_loss,
     descent_work,
-    refine_at_once,
-    refine_in_two,
+    refine,
     rows_to_choose,
     search_form,
 )
@@ -101,28 +100,25 @@ class Wide:
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
         """Yield the k units that matter most, refined."""
         form = search_form(problem, self.units(problem))
-        early = _EarlyPruning(form, problem, run)
+        early = _EarlyPruning(form, problem, run.at("early"))
         theta = train(form, self, problem, run.at("network"), "wide network", stop=early.succeeds)
-        if early.candidate is None:
-            yield pruned(form, theta, problem, run, "wide-and-prune")
-        else:
-            yield replace(early.candidate, overparameterised=True)
+        yield early.candidate or pruned(form, theta, problem, run, "wide-and-prune")
 
 
 class _EarlyPruning:
     """Pruning between the steps of a training: whether the units sought are there already.
 
     It is tried where the k strongest units, parallel ones as one, stand apart from the next by 1.5 times
-    their strength and leave, with outputs of their own, no more than the whole network does. The result is
-    taken if it fits to rounding. After a trial in vain the loss must halve before the next.
+    their strength and leave, with outputs of their own, no more than the whole network does. From the units
+    of a network without noise each step of a descent halves the loss at least; the result is taken if it fits
+    to rounding. After a trial in vain the loss must halve before the next.
     """
 
     def __init__(self, form: Parametrisation, problem: Problem, run: Run) -> None:
-        self.form, self.problem, self.run = form, problem, run.at("early")
+        self.form, self.problem, self.run = form, problem, run
         self.candidate: Candidate | None = None
-        kept = self.run.recall()  # trials in vain
-        self.tried = 0 if kept is None else int(kept["tried"])
-        self.last = float("inf") if kept is None else float(kept["last"])
+        kept = run.recall() or {"tried": 0, "last": np.inf}
+        self.tried, self.last = int(kept["tried"]), float(kept["last"])  # trials in vain, loss at the last
 
     def succeeds(self, theta: np.ndarray, loss: float) -> bool:
         """Whether to stop at these parameters, whose batches leave this loss."""
@@ -138,8 +134,10 @@ class _EarlyPruning:
         if completed_loss(rows_to_choose(problem), weights, bias) > loss:
             return False
         here = self.run.at(self.tried)
-        self.candidate = refine_at_once(problem, weights, bias, here, "wide-and-prune")
-        if self.candidate is None and not self.run.expired():
+        found = refine(problem, weights, bias, here, "wide-and-prune", patience=1, slow=0.5)
+        if problem.rows.rounding.found(found.loss):
+            self.candidate = replace(found, overparameterised=True)
+        elif not self.run.expired():
             self.tried, self.last = self.tried + 1, loss
             self.run.keep({"tried": self.tried, "last": loss})
         return self.candidate is not None
@@ -156,7 +154,7 @@ def pruned(
         weights = np.vstack([weights, rng.standard_normal((missing, problem.d)) / np.sqrt(problem.d)])
         bias = np.append(bias, np.zeros(missing))
     kept = best_units(problem, weights, bias, problem.k)
-    found = refine_in_two(problem, weights[kept], bias[kept], run, origin)
+    found = refine(problem, weights[kept], bias[kept], run, origin)
     return replace(found, overparameterised=True)
 
 
