@@ -9,18 +9,23 @@ import pytest
 
 from onehidden import activations
 from onehidden.certify.random_features import (
-    Block,
     FeatureKind,
     FitAndFeatures,
-    ProjectedFeatures,
-    Projection,
-    Total,
+    Projections,
     cross_moments,
     random_features,
     sign_moments,
 )
-from onehidden.certify.residuals import adequacy, rows_beyond, sign_cumulants, tail
+from onehidden.certify.residuals import (
+    ProjectedFeatures,
+    adequacy,
+    root_of_inverse,
+    rows_beyond,
+    sign_cumulants,
+    tail,
+)
 from onehidden.fit.parametrisation import Parametrisation, residuals_and_jacobian
+from onehidden.fit.samples import RowSum
 from onehidden.machine import double
 from onehidden.run import stream
 
@@ -72,24 +77,23 @@ def test_cumulants_are_those_of_random_signs():
 def test_second_pass_matches_dense_projections():
     X, y, form, theta, r, J = fitted(60, 1)
     fit = FitAndFeatures(form, theta, random_features(form.activation, np.zeros(D), 6, 0))
-    _, gradient, *first = Total(fit, cross_moments).update(X, y).result()
-    onto = Projection.of(J.T @ J)
+    _, gradient, *first = cross_moments(fit, X, y, None, None)
     P = J @ np.linalg.pinv(J, rcond=1e-9)
-    C = onto.leverages(0)
+    C = root_of_inverse(J.T @ J)
     np.testing.assert_allclose(np.sum((J @ C) ** 2, axis=1), np.diag(P), atol=1e-8)
     for i, family in enumerate(fit.families):
         F = family(X)
-        one = ProjectedFeatures.of(family, onto, gradient, first[3 * i : 3 * i + 3])
+        one = ProjectedFeatures.of(family.kind, C, gradient, *first[3 * i : 3 * i + 3])
         left = (F - P @ F) / np.linalg.norm(F - P @ F, axis=0)
         ridge = left @ np.linalg.inv(left.T @ left + family.kind.ridge * np.eye(6)) @ left.T
         u = r / np.sqrt(1 - np.diag(P))
-        block = Block(r, J, [F], y, np.ones(len(y)))
-        second, _, powers = sign_moments(block, C, (one.map,))
+        alone = FitAndFeatures(form, theta, (family,))
+        second, _, powers = sign_moments(alone, Projections(C, (one.map,)), X, y, None, None)
         A = ridge * u * u[:, None]
         # The ridge on J'J leaves 1e-10 of each projection; P itself would be off by order one.
         np.testing.assert_allclose(np.trace(second @ second), np.trace(A @ A), rtol=1e-6)
         np.testing.assert_allclose(powers[1], np.sum(np.diag(A) ** 2), rtol=1e-6)
-        np.testing.assert_allclose(np.sum((one.root.T @ one.cross) ** 2), r @ ridge @ r, rtol=1e-6)
+        np.testing.assert_allclose(one.statistic, r @ ridge @ r, rtol=1e-6)
 
 
 def test_batches_order_and_parts_change_rounding_only():
@@ -187,10 +191,9 @@ def test_accumulators_travel():
     form = Parametrisation(activations.get("tanh"), D, 2)
     fit = FitAndFeatures(form, np.ones(form.size), random_features(form.activation, np.zeros(D), 5, 0))
     X = stream(0, "travel").standard_normal((50, D))
-    made = pickle.loads(pickle.dumps(partial(Total, fit, cross_moments)))()
-    for mine, theirs in zip(
-        Total(fit, cross_moments).update(X, X[:, 0]).result(), made.update(X, X[:, 0]).result(), strict=True
-    ):
+    made = pickle.loads(pickle.dumps(partial(RowSum, partial(cross_moments, fit))))()
+    own = cross_moments(fit, X, X[:, 0], None, None)
+    for mine, theirs in zip(own, made.update(X, X[:, 0]).result(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
 

@@ -7,8 +7,7 @@ import pytest
 from helpers import EXACT, normal, planted, teacher, worst_error
 
 import onehidden as oh
-from onehidden.certify.replicates import different
-from onehidden.certify.residuals import count_distinct
+from onehidden.certify.replicates import count_distinct, different
 
 # 2 tanh units of 2 inputs with biases: 9 parameters.
 NET = oh.OneHiddenNet([[0.9, -0.4], [0.3, 1.1]], [1.0, -1.2], [0.3, -0.4], activation="tanh")

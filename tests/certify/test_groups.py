@@ -1,5 +1,7 @@
 """Covariance by groups against brute force with matrices of all rows, and against draws."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.linalg import sqrtm
@@ -8,13 +10,20 @@ from scipy.special import stdtrit
 from onehidden.activations import get
 from onehidden.certify.groups import (
     GroupedCovariance,
-    GroupScatter,
     correlation_by_chance,
     independent_rows,
     residual_correlation,
 )
-from onehidden.certify.random_features import FitAndFeatures, SignsByGroup, random_features
+from onehidden.certify.random_features import (
+    FitAndFeatures,
+    Projections,
+    group_moments,
+    group_sums,
+    random_features,
+)
+from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation, written_out
+from onehidden.fit.samples import RowSum
 from onehidden.run import stream
 
 
@@ -84,20 +93,16 @@ def test_intervals_hold_where_rows_of_ten_groups_share_an_effect():
     assert plain / runs < 0.91
 
 
-def test_the_accumulator_adds_what_rows_in_any_order_say():
+def test_the_covariance_of_a_fit_is_that_of_its_rows_in_any_order():
     rng = stream(6, "groups")
     form = Parametrisation(get("relu"), 3, 2, True, True, False)
     Z, y = rng.standard_normal((50, 3)), rng.standard_normal(50)
     theta, groups = rng.standard_normal(form.size), rng.permutation(np.arange(50) % 7)
     r, J = written_out(form, theta, Z, y, np.ones(50))
     expected = grouped(J, r, groups)
-    first, second = GroupScatter(form, theta, groups), GroupScatter(form, theta, groups)
-    at = rng.permutation(50)
-    first.update(Z[at[:20]], y[at[:20]], None, at[:20])
-    second.update(Z[at[20:]], y[at[20:]], None, at[20:])
-    squares, scores = first.merge(second).result()
-    assert squares == pytest.approx(expected.squares, abs=1e-12)
-    assert scores == pytest.approx(expected.scores, abs=1e-12)
+    found = GroupedCovariance.of(InMemoryLeastSquares(form, Z, y), theta, groups, expected.inverse)
+    assert found.squares == pytest.approx(expected.squares, abs=1e-12)
+    assert found.scores == pytest.approx(expected.scores, abs=1e-12)
 
 
 def test_the_correlation_within_groups_is_found():
@@ -128,9 +133,9 @@ def test_signs_by_group_are_those_of_whole_matrices():
         at = groups == g
         H = J[at] @ C @ J[at].T
         rows[g] = V[at].T @ np.linalg.inv(sqrtm(np.eye(at.sum()) - H).real) @ r[at]
-    total = SignsByGroup(fit, groups, np.linalg.cholesky(C), maps)
+    total = RowSum(partial(group_sums, fit, Projections(np.linalg.cholesky(C), maps), groups))
     total.update(Z[:17], y[:17], None, np.arange(17)).update(Z[17:], y[17:], None, np.arange(17, 40))
-    second, _, powers = total.result()
+    second, _, powers = group_moments(*total.result())
     assert second == pytest.approx(rows.T @ rows, rel=1e-6)
     assert powers[0] == pytest.approx(np.sum(rows**2), rel=1e-6)
 

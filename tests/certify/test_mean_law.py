@@ -5,7 +5,7 @@ import pytest
 
 import onehidden as oh
 from onehidden import activations
-from onehidden.certify.errors import KinkScatter
+from onehidden.certify.errors import kink_scatter
 from onehidden.certify.mean_law import pile_p_value, skewness_drift
 from onehidden.families.shares import FlippedLabels
 from onehidden.fit.parametrisation import Parametrisation
@@ -137,12 +137,12 @@ def test_estimated_kinks_enlarge_errors_as_far_as_rows_lie_between_them():
     theta = form.pack(np.ones((1, 1)), np.array([3.0]), np.zeros(1), intercept=0.0)
     covariance = np.zeros((4, 4))
     covariance[2, 2] = 0.2**2
-    found = KinkScatter(form, theta, covariance, 0.5).update(x, np.zeros(4001), None, None).result()
+    (found,) = kink_scatter(form, theta, covariance, 0.5, x, np.zeros(4001), None, None)
     # 2 q = 2 Phi(-|x| / s) integrates to 2 s 2 phi(0); 1000 rows lie in each unit of x.
     rows = 1000 * 2 * 0.2 * 2 / np.sqrt(2 * np.pi)
     np.testing.assert_allclose(found[2, 2], 0.5 * 9 * rows, rtol=1e-3)
     assert np.count_nonzero(found[[1, 3]]) == 0
     assert np.all(found[0, 0] < found[2, 2])
     y = 3 * np.maximum(x[:, 0], 0) - np.sqrt(0.5)
-    own = KinkScatter(form, theta, covariance, None).update(x, y, None, None).result()
+    (own,) = kink_scatter(form, theta, covariance, None, x, y, None, None)
     np.testing.assert_allclose(own, found, atol=1e-10)

@@ -1,5 +1,7 @@
 """Which rows see which units: counts against plain loops, and halves against their own noise."""
 
+from functools import partial
+
 import jax.numpy as jnp
 import numpy as np
 from helpers import normal, planted
@@ -9,7 +11,8 @@ from onehidden import OneHiddenNet
 from onehidden.activations import Activation
 from onehidden.certify.alternatives import half_sample_check
 from onehidden.certify.evaluate import certify
-from onehidden.certify.units import CountPatterns, rows_needed
+from onehidden.certify.units import ActivePatterns, pattern_sums, rows_needed
+from onehidden.fit.samples import RowSum
 from onehidden.run import Run
 
 N = 500
@@ -25,12 +28,12 @@ def rows_and_units():
 
 def counted(net, Z, cuts=()):
     """Patterns of rows that come in parts and are merged."""
-    parts = [CountPatterns(net) for _ in range(len(cuts) + 1)]
+    parts = [RowSum(partial(pattern_sums, net)) for _ in range(len(cuts) + 1)]
     for part, rows in zip(parts, np.split(np.arange(len(Z)), cuts), strict=True):
         part.update(Z[rows], np.zeros(len(rows)), None, rows)
     for other in parts[1:]:
         parts[0].merge(other)
-    return parts[0].result()
+    return ActivePatterns.of(net, *parts[0].result())
 
 
 def test_rows_that_tell_units_apart_are_where_their_patterns_differ():

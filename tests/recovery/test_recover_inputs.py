@@ -10,7 +10,7 @@ from helpers import teacher as network
 
 import onehidden as oh
 from onehidden.certify.certificate import Alternative, AlternativeKind
-from onehidden.certify.units import CountPatterns
+from onehidden.certify.units import ActivePatterns, pattern_sums
 from onehidden.starts.input_model import InputModel, looks_gaussian
 
 
@@ -251,7 +251,8 @@ def test_one_width_or_activation_tried_is_no_comparison():
 def test_two_units_that_few_samples_tell_apart_are_never_called_exact(seed):
     """Where hardly a sample tells two units of the truth apart, others fit every sample with full rank."""
     X, y, truth = oh.problems.get("iris-relu-5").sample(None, seed)
-    assert CountPatterns(truth).update(X, y, None, np.arange(len(X))).result().closest()[0] <= 1
+    patterns = ActivePatterns.of(truth, *pattern_sums(truth, X, y, None, None))
+    assert patterns.closest()[0] <= 1
     r = oh.recover(X, y, 5, seed=1, max_seconds=5)
     assert not r.converged or oh.match(r.network, truth).max_error < EXACT
     assert r.status != "exact"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -22,31 +22,37 @@ from onehidden.certify.groups import (
 )
 from onehidden.certify.local_fit import LocalFit, local_fit
 from onehidden.certify.mean_law import mean_law_checks
-from onehidden.certify.replicates import different, lack_of_fit, lack_of_fit_check, repeated_rows
+from onehidden.certify.replicates import (
+    count_distinct,
+    different,
+    lack_of_fit,
+    lack_of_fit_check,
+    repeated_rows,
+)
 from onehidden.certify.residuals import (
     Adequacy,
-    SpreadTest,
     adequacy,
     adequacy_work,
-    count_distinct,
+    equal_spread,
     family_checks,
     spread_check,
+    spread_sums,
 )
 from onehidden.certify.units import (
     ActivePatterns,
     Cause,
-    CountPatterns,
     Undetermined,
     UnitStatus,
     in_errors,
     lattice_check,
     named,
+    pattern_sums,
     undetermined_units,
 )
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.problem import Problem
-from onehidden.fit.samples import Samples, Together
+from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet, facing
 from onehidden.run import Run
 
@@ -92,10 +98,9 @@ def certify(
     given, problem = problem, problem.at(network)
     local = local_fit(network, problem)
     exact, few = local.exact, problem.form.size <= most_parameters
-    counts, spread = problem.fold(partial(_counters, local.inner)).parts
-    assert isinstance(counts, CountPatterns)
-    assert isinstance(spread, SpreadTest)
-    patterns, equal_p = counts.result(), 1.0 if exact or given.family is not None else spread.result()
+    sums = problem.sums(_row_sums, local.inner)
+    patterns = ActivePatterns.of(local.inner, *sums[:4])
+    equal_p = 1.0 if exact or given.family is not None else equal_spread(*sums[4:])
     of_family = [] if exact else family_checks(local, given, errors)
     missed = None if exact else _adequacy(local, run)
     uneven = equal_p < levels.EQUAL_VARIANCE.value or any(
@@ -172,7 +177,8 @@ def _not_evaluated(network: OneHiddenNet, problem: Problem, noun: str) -> Certif
     numbers = problem.n_values
     mean_square = problem.least_squares.loss(problem.theta(network)) / numbers
     seen = problem.at(network)
-    patterns = seen.fold(partial(CountPatterns, seen.fit_coordinates.inward(network))).result()
+    inner = seen.fit_coordinates.inward(network)
+    patterns = ActivePatterns.of(inner, *seen.sums(pattern_sums, inner))
     loss = mean_square * problem.fit_coordinates.variance
     why = "the time was up before any check of the answer could be evaluated: allow more time"
     return certificate_of(
@@ -190,8 +196,8 @@ def _not_evaluated(network: OneHiddenNet, problem: Problem, noun: str) -> Certif
     )
 
 
-def _counters(inner: OneHiddenNet) -> Together:
-    return Together(CountPatterns(inner), SpreadTest(inner))
+def _row_sums(inner: OneHiddenNet, *rows: Any) -> list[np.ndarray]:
+    return [*pattern_sums(inner, *rows), *spread_sums(inner, *rows)]
 
 
 def _adequacy(local: LocalFit, run: Run) -> Adequacy:

@@ -5,9 +5,8 @@ McCaffrey 2002) is
 
     V = C [sum_g m_g m_g'] C,    m_g = (I - G_g C)^(-1/2) s_g,
 
-unbiased where rows are independent. Everything it needs are sums over the rows of a group, so rows need not
-be next to each other. The variance of c' V c, again for independent rows, gives the degrees of freedom of t
-intervals (Satterthwaite): with C = L L', K = L' G_g L and h = L' c,
+unbiased where rows are independent. The variance of c' V c, again for independent rows, gives the degrees of
+freedom of t intervals (Satterthwaite): with C = L L', K = L' G_g L and h = L' c,
 
     nu = (sum_g b_gg)^2 / sum_gh b_gh^2,    b_gh = [g = h] h' K_g (I - K_g)^-1 h - t_g' t_h,
 
@@ -23,75 +22,37 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import fdtri
 
-from onehidden.fit.parametrisation import Parametrisation, jacobian_pieces
-from onehidden.fit.samples import Inputs, Numbers, Summed, Target, Weight
-from onehidden.machine import in_double
+from onehidden.fit.least_squares import InMemoryLeastSquares
+
+Groups = Int[np.ndarray, " n"]  # of each row, numbers from 0 on
 
 
-class GroupScatter(Summed):
-    """Accumulator of J_g' J_g and J_g' r_g of every group.
-
-    ``groups`` are numbers from 0 on, one a row of the sample, which ``update`` names by their places;
-    ``piece`` is the size of one piece of the Jacobian in bytes.
-    """
-
-    summed = ("_squares", "_scores")
-
-    def __init__(
-        self,
-        form: Parametrisation,
-        theta: Float[np.ndarray, " p"],
-        groups: Int[np.ndarray, " n"],
-        piece: int = 32 << 20,
-    ) -> None:
-        self._form, self._theta, self._groups, self._piece = form, theta, groups, piece
-        count = int(groups.max()) + 1
-        self._squares = np.zeros((count, form.size, form.size))
-        self._scores = np.zeros((count, form.size))
-
-    @in_double
-    def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> GroupScatter:
-        """Add rows."""
-        assert row is not None
-        q, at = self._form.q, 0
-        for r, J in jacobian_pieces(self._form, self._theta, Z, y, weight, self._piece):
-            rows = len(r) // q
-            found, own = np.unique(np.repeat(self._groups[row[at : at + rows]], q), return_inverse=True)
-            squares, scores = sums_by_group(J, r, own)
-            self._squares[found] += squares
-            self._scores[found] += scores
-            at += rows
-        return self
-
-    def result(self) -> tuple[Float[np.ndarray, "G p p"], Float[np.ndarray, "G p"]]:
-        """The matrices and the scores."""
-        return self._squares, self._scores
-
-
-def sums_by_group(
-    J: Float[np.ndarray, "n p"], r: Float[np.ndarray, " n"], groups: Int[np.ndarray, " n"]
-) -> tuple[Float[np.ndarray, "G p p"], Float[np.ndarray, "G p"]]:
-    """J_g' J_g and J_g' r_g of every group, numbered from 0 on."""
+def parts_of(groups: Groups) -> list[tuple[int, Int[np.ndarray, " m"]]]:
+    """The groups that there are, and the places of the rows of each."""
     order = np.argsort(groups, kind="stable")
-    parts = np.split(order, np.cumsum(np.bincount(groups))[:-1])
-    return np.array([J[at].T @ J[at] for at in parts]), np.array([J[at].T @ r[at] for at in parts])
+    found, first = np.unique(groups[order], return_index=True)
+    return list(zip(found.tolist(), np.split(order, first[1:]), strict=True))
 
 
 @dataclass(frozen=True)
 class GroupedCovariance:
-    """CR2 and its degrees of freedom.
+    """CR2 and its degrees of freedom."""
 
-    Attributes
-    ----------
-    squares, scores : ndarray of shape (G, p, p) and (G, p)
-        J_g' J_g and J_g' r_g.
-    inverse : ndarray of shape (p, p)
-        C, the pseudo-inverse of J'J along the free directions.
-    """
+    squares: Float[np.ndarray, "G p p"] = field(repr=False)  # J_g' J_g
+    scores: Float[np.ndarray, "G p"] = field(repr=False)  # J_g' r_g
+    inverse: Float[np.ndarray, "p p"] = field(repr=False)  # C, of J'J along the free directions
 
-    squares: Float[np.ndarray, "G p p"] = field(repr=False)
-    scores: Float[np.ndarray, "G p"] = field(repr=False)
-    inverse: Float[np.ndarray, "p p"] = field(repr=False)
+    @classmethod
+    def of(
+        cls, fit: InMemoryLeastSquares, theta: np.ndarray, groups: Groups, inverse: np.ndarray
+    ) -> GroupedCovariance:
+        """That of a fit at these parameters."""
+        count, p, residuals = int(groups.max()) + 1, len(theta), fit.residuals(theta).reshape(len(groups), -1)
+        squares, scores = np.zeros((count, p, p)), np.zeros((count, p))
+        for group, rows in parts_of(groups):
+            J = fit.jacobian(theta, rows)
+            squares[group], scores[group] = J.T @ J, J.T @ residuals[rows].ravel()
+        return cls(squares, scores, inverse)
 
     @cached_property
     def _root(self) -> Float[np.ndarray, "p f"]:
@@ -122,19 +83,7 @@ class GroupedCovariance:
         return half.T @ half
 
     def freedom(self, contrasts: Float[np.ndarray, "m p"], most: int = 2000) -> Float[np.ndarray, " m"]:
-        """Degrees of freedom of c' V c for each contrast c.
-
-        Parameters
-        ----------
-        contrasts : ndarray of shape (m, p)
-            One contrast of the parameters a row.
-        most : int
-            Of more groups it is their number less one.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-        """
+        """Degrees of freedom of c' V c for each contrast c: G - 1 of more than ``most`` groups."""
         count = len(self.scores)
         if count > most:
             return np.full(len(contrasts), count - 1.0)
@@ -150,22 +99,10 @@ class GroupedCovariance:
         return np.maximum(found, 1.0)
 
 
-def residual_correlation(
-    residual: Float[np.ndarray, "n q"], groups: Int[np.ndarray, " n"]
-) -> tuple[float, float]:
-    """Correlation of two residuals of one group (analysis of variance), and rows a group, averaged for it.
+def residual_correlation(residual: Float[np.ndarray, "n q"], groups: Groups) -> tuple[float, float]:
+    """Correlation of two residuals of one group, at least zero, and rows a group (analysis of variance).
 
-    Parameters
-    ----------
-    residual : ndarray of shape (n, q)
-        Residuals.
-    groups : ndarray of shape (n,)
-        Group of each row, from 0 on.
-
-    Returns
-    -------
-    correlation, rows : float
-        The correlation, at least zero, and n_0, the number of rows that groups of equal size would have.
+    The latter is n_0, the number of rows that groups of equal size would have.
     """
     sizes = np.bincount(groups).astype(float)
     count, n = len(sizes), len(groups)

@@ -7,20 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.linalg import solve_triangular
 
-from onehidden.certify.errors import KinkScatter, LeverageScatter, ParameterRecord, standard_errors
-from onehidden.certify.groups import (
-    GroupedCovariance,
-    GroupScatter,
-    independent_rows,
-    residual_correlation,
-    sums_by_group,
-)
+from onehidden.certify.errors import ParameterRecord, kink_scatter, leverage_scatter, standard_errors
+from onehidden.certify.groups import GroupedCovariance, independent_rows, residual_correlation
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem, linear_network
@@ -212,12 +206,11 @@ class LocalFit:
         inverse, form, variance = self.bend.covariance, self.problem.form, self.variance
         smooth = inverse * variance
         if robust:
-            make = partial(LeverageScatter, form, self.theta, inverse)
-            smooth = inverse @ self.problem.fold(make).result() @ inverse
+            smooth = inverse @ self.problem.sums(leverage_scatter, form, self.theta, inverse)[0] @ inverse
         if not form.activation.kinked or self.exact:
             return smooth
-        make = partial(KinkScatter, form, self.theta, smooth, None if robust else variance)
-        return smooth + inverse @ self.problem.fold(make).result() @ inverse
+        known = form, self.theta, smooth, None if robust else variance
+        return smooth + inverse @ self.problem.sums(kink_scatter, *known)[0] @ inverse
 
     @cached_property
     def grouped(self) -> GroupedCovariance | None:
@@ -225,13 +218,9 @@ class LocalFit:
         rows = self.problem.rows
         if not isinstance(rows, Samples) or rows.groups is None:
             return None
-        if rows.shared is not None:
-            fit = self.problem.least_squares
-            assert isinstance(fit, InMemoryLeastSquares)
-            J, r = fit.jacobian(self.theta, slice(0, self.n)), self.residuals[:, 0]
-            return GroupedCovariance(*sums_by_group(J, r, rows.groups), self.bend.covariance)
-        make = partial(GroupScatter, self.problem.form, self.theta, rows.groups)
-        return GroupedCovariance(*self.problem.fold(make).result(), self.bend.covariance)
+        fit = self.problem.least_squares
+        assert isinstance(fit, InMemoryLeastSquares)
+        return GroupedCovariance.of(fit, self.theta, rows.groups, self.bend.covariance)
 
     @property
     def effective_numbers(self) -> float:

@@ -116,6 +116,24 @@ def _by_chance(rows: Samples, noise: Float[np.ndarray, " q"], rare: float = 1e-3
     return int(poisson.isf(rare, expected)) if expected > 0 else 0
 
 
+def count_distinct(problem: Problem) -> int:
+    """Rows of inputs that differ by more than 1e-9 of the spread; all where they are not in memory.
+
+    Where units have no biases and are odd or even, a row and its negative are one.
+    """
+    if not isinstance(problem.rows, Samples):
+        return problem.n
+    X = problem.rows.X
+    spread = X.std(axis=0)
+    step = 1e-9 * np.where(spread > 0, spread, 1.0)
+    sign = np.ones(len(X))
+    if problem.activation.sign_free and not problem.form.bias:
+        sign = np.zeros(len(X))
+        for column, size in zip(X.T, step, strict=True):
+            sign = np.where(sign == 0, np.sign(np.round(column / size)), sign)
+    return different(np.round(sign * column / size) for column, size in zip(X.T, step, strict=True))
+
+
 def different(columns: Iterable[Float[np.ndarray, " n"]]) -> int:
     """How many rows of these columns differ."""
     return len(np.unique(row_keys(columns)))

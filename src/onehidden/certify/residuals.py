@@ -31,30 +31,30 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
+from scipy.linalg import solve_triangular
 from scipy.special import chdtrc, gammaincc, ndtr
 
 from onehidden.certify import levels
+from onehidden.certify.groups import Groups
 from onehidden.certify.local_fit import LocalFit
 from onehidden.certify.random_features import (
     FeatureKind,
     FitAndFeatures,
     FittedCurves,
-    ProjectedFeatures,
-    Projection,
-    SignsByGroup,
-    Total,
+    Projections,
     cross_moments,
+    group_moments,
+    group_sums,
     random_features,
     sign_moments,
 )
-from onehidden.certify.replicates import different
 from onehidden.checks import About, Check, at_least
 from onehidden.families import Gaussian
 from onehidden.families.dispersion import dispersion_check, dispersion_test
 from onehidden.fit.parametrisation import Parametrisation, roots, weighed
 from onehidden.fit.problem import Problem
-from onehidden.fit.samples import Inputs, Numbers, Samples, Summed, Target, Weight
+from onehidden.fit.samples import Inputs, Numbers, RowSum, Samples, Target, Weight
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
 
@@ -73,13 +73,9 @@ class FamilyResult:
 class Adequacy:
     """Whether the residuals still carry something that the network misses."""
 
-    evaluated: bool  # if not, ``reason`` says why and the numbers are NaN
-    p_value: float = float(
-        "nan"
-    )  # of so much in the residuals when nothing is missed and rows are independent
-    missed_share: float = (
-        0.0  # unbiased for the part in the span of one family; what lies outside comes on top
-    )
+    evaluated: bool  # if not, ``reason`` says why
+    p_value: float = float("nan")  # of so much in the residuals when nothing is missed
+    missed_share: float = 0.0  # unbiased for what is in the span of one family; other parts come on top
     families: tuple[FamilyResult, ...] = ()
     reason: str = ""
 
@@ -121,43 +117,41 @@ def adequacy(
     n: int,
     seed: int = 0,
     centre: Float[np.ndarray, " d"] | None = None,
-    groups: Int[np.ndarray, " n"] | None = None,
+    groups: Groups | None = None,
 ) -> Adequacy:
     """Test the residuals in two passes over the rows.
 
     ``fold(make)`` is an accumulator from ``make()`` that has seen all rows, in the coordinates of theta,
     where the inputs have unit covariance and mean ``centre``, by default zero. ``hessian`` is J'J at theta,
-    ``n`` counts rows times outputs, ``seed`` names the random features. Rows of one of
-    the ``groups`` have one sign.
+    ``n`` counts rows times outputs. Rows of one of the ``groups`` have one sign.
     """
+
+    def sums(terms: Callable[..., Any], *known: object) -> Any:
+        return fold(partial(RowSum, partial(terms, *known))).result()
+
     needed, free = rows_beyond(form.freedom), n - form.freedom
     if n < needed:
         reason = (
             f"{n} rows leave {free} beyond the {form.freedom} parameters, and {needed - n + free} are needed"
         )
         return Adequacy(False, reason=reason)
-    size = feature_count(n, free)
-    middle = np.zeros(form.d) if centre is None else np.asarray(centre, float)
-    at = np.asarray(theta, float)
-    drawn = random_features(form.activation, middle, size, seed, form.outputs)
-    families = (*drawn, FittedCurves(form, at))
-    fit = FitAndFeatures(form, at, families)
-    of_y, gradient, *first = fold(partial(Total, fit, cross_moments)).result()
-    onto = Projection.of(hessian)
+    middle, at = np.zeros(form.d) if centre is None else centre, np.asarray(theta, float)
+    drawn = random_features(form.activation, middle, feature_count(n, free), seed, form.outputs)
+    fit = FitAndFeatures(form, at, (*drawn, FittedCurves(form, at)))
+    (mass, mean, square, loss), gradient, *first = sums(cross_moments, fit)
+    C = root_of_inverse(hessian)
     projected = [
-        ProjectedFeatures.of(family, onto, gradient, first[3 * i : 3 * i + 3])
-        for i, family in enumerate(families)
+        ProjectedFeatures.of(family.kind, C, gradient, *first[3 * i : 3 * i + 3])
+        for i, family in enumerate(fit.families)
     ]
-    maps = tuple(one.map for one in projected)
-    known = {"leverages": onto.leverages(seed), "maps": maps}
-    terms: Callable[[], Any] = partial(Total, fit, partial(sign_moments, **known))
-    if groups is not None:
-        terms = partial(SignsByGroup, fit, groups, **known)
-    second = fold(terms).result()
-    mass, mean, square, loss = (float(v) for v in of_y)
+    known = Projections(C, tuple(one.map for one in projected))
+    if groups is None:
+        second = sums(sign_moments, fit, known)
+    else:
+        second = group_moments(*sums(group_sums, fit, known, groups))
+    variation = float(square - mean**2 / mass)
     results = [
-        _result(family.kind, one, second[3 * i : 3 * i + 3], loss, square - mean**2 / mass)
-        for i, (family, one) in enumerate(zip(families, projected, strict=True))
+        one.result(second[3 * i : 3 * i + 3], float(loss), variation) for i, one in enumerate(projected)
     ]
     found = tuple(result for result in results if result is not None)
     if not found:
@@ -185,70 +179,111 @@ def feature_count(n: int, free: int, most: int = 150, fewest: int = 64, work: fl
     return min(most, free // 5, max(fewest, int(np.sqrt(work / n))))
 
 
-def _result(
-    kind: FeatureKind, one: ProjectedFeatures, sums: list[np.ndarray], loss: float, variation: float
-) -> FamilyResult | None:
-    """What a family shows; None where it lies in the span of J, or there are no residuals."""
-    k1, k2, k3 = sign_cumulants(*sums)
-    # Where one row outweighs all others, k2 is a difference of equal numbers: the family sees that row only.
-    if not (k2 > 1e-10 * sums[2][1] and variation > 0):
-        return None
-    t = float(np.sum((one.root.T @ one.cross) ** 2))
-    explained, by_chance = _without_ridge(one, sums[0])
-    # u^2 holds what is missed too: a share by_chance / loss of it is taken for noise, as in an adjusted R^2.
-    missed = (explained - by_chance) / max(1 - by_chance / loss, 0.1)
-    share = min(max(missed, t - k1, 0.0) / variation, 1.0)
-    return FamilyResult(kind, float((t - k1) / np.sqrt(k2)), tail(k1, k2, k3, t), share)
+def root_of_inverse(hessian: Float[np.ndarray, "p p"]) -> Float[np.ndarray, "p p"]:
+    """C with C C' = (J'J)^+.
 
-
-def _without_ridge(one: ProjectedFeatures, second: np.ndarray) -> tuple[float, float]:
-    """|V'r|^2 and k1 for rho = 0: what all features explain of r, and of signs at random."""
-    value, vector = np.linalg.eigh(one.gram)
-    kept = value > 1e-6 * value[-1]
-    flat = vector[:, kept] / np.sqrt(value[kept])
-    scatter = one.factor @ second @ one.factor.T  # F~'U^2 F~
-    return float(np.sum((flat.T @ one.cross) ** 2)), float(np.sum((flat.T @ scatter) * flat.T))
-
-
-class SpreadTest(Summed):
-    """Accumulator of Koenker's version of the Breusch–Pagan test of equal spread.
-
-    It regresses r² on (1, p, p², |z|²), p the prediction; means over several outputs. n R² of that regression
-    is chi-square with 3 degrees of freedom whatever the kurtosis of r, if the spread of the residuals does
-    not depend on p and |z|.
-
-    The network is in the coordinates of the rows; its target has unit variance.
+    Scale invariance makes J'J singular; 1e-10 of a unit diagonal is added and changes no projection.
     """
+    size = np.diag(hessian)
+    scale = np.where(size > 0, 1 / np.sqrt(np.maximum(size, np.finfo(float).tiny)), 0.0)
+    unit = np.eye(len(size))
+    factor = np.linalg.cholesky(hessian * scale[:, None] * scale + 1e-10 * unit)
+    return scale[:, None] * solve_triangular(factor, unit, trans=1, lower=True)
 
-    summed = ("n", "_gram", "_cross", "_squares", "_fourths")
 
-    def __init__(self, network: OneHiddenNet) -> None:
-        self.network, self.n = network, 0
-        self._gram, self._cross = np.zeros((4, 4)), np.zeros(4)
-        self._squares = self._fourths = 0.0
+@dataclass(frozen=True, eq=False)
+class ProjectedFeatures:
+    """One family after the first pass: F~ = (F - J coefficients) scale and V = F~ root."""
 
-    def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> SpreadTest:
-        p = self.network.predict(Z)
-        square = np.mean(weighed(roots(weight, len(Z)), p - y).reshape(len(Z), -1) ** 2, axis=1)
-        p = p.reshape(len(Z), -1).mean(axis=1)
-        design = np.column_stack([np.ones(len(p)), p, p**2, np.mean(Z**2, axis=1)])
-        self._gram += design.T @ design
-        self._cross += design.T @ square
-        self._squares += float(np.sum(square))
-        self._fourths += float(np.sum(square**2))
-        self.n += len(p)
-        return self
+    kind: FeatureKind
+    coefficients: Float[np.ndarray, "p M"]  # of the projection of F on J
+    scale: Float[np.ndarray, " M"]
+    gram: Float[np.ndarray, "M M"]  # F~'F~, of unit diagonal
+    factor: Float[np.ndarray, "M M"]  # lower triangle of gram + ridge; root is the inverse of its transpose
+    cross: Float[np.ndarray, " M"]  # F~'r
 
-    def result(self) -> float:
-        """The p-value of equal spread."""
-        mean = self._squares / self.n
-        total = self._fourths - self.n * mean**2
-        if total <= 0:
-            return 1.0
-        scale = np.sqrt(np.maximum(np.diag(self._gram), np.finfo(float).tiny))
-        solved = np.linalg.lstsq(self._gram / np.outer(scale, scale), self._cross / scale, rcond=1e-13)[0]
-        explained = float(solved @ (self._cross / scale)) - self.n * mean**2
-        return float(chdtrc(3, self.n * min(max(explained / total, 0.0), 1.0)))
+    @classmethod
+    def of(
+        cls,
+        kind: FeatureKind,
+        C: Float[np.ndarray, "p p"],
+        gradient: Float[np.ndarray, " p"],
+        gram: Float[np.ndarray, "M M"],
+        cross: Float[np.ndarray, "p M"],
+        toward: Float[np.ndarray, " M"],
+    ) -> ProjectedFeatures:
+        """From F'F, J'F, F'r, given J'r, which is zero at a minimum but for rounding and kinks."""
+        coefficients = C @ (C.T @ cross)
+        left = gram - cross.T @ coefficients
+        size = np.diag(left)
+        own = size > 1e-10 * np.diag(gram)  # the others lie in the span of J to rounding
+        scale = np.where(own, 1 / np.sqrt(np.where(own, size, 1.0)), 0.0)
+        left = left * scale[:, None] * scale
+        factor = np.linalg.cholesky(left + kind.ridge * np.eye(len(left)))
+        return cls(kind, coefficients, scale, left, factor, scale * (toward - coefficients.T @ gradient))
+
+    @property
+    def statistic(self) -> float:
+        """t = |V'r|^2."""
+        return float(np.sum((np.linalg.inv(self.factor) @ self.cross) ** 2))
+
+    @property
+    def map(self) -> tuple[Float[np.ndarray, "p M"], Float[np.ndarray, "M M"]]:
+        """V = (F - J map[0]) map[1]."""
+        return self.coefficients, self.scale[:, None] * np.linalg.inv(self.factor).T
+
+    def result(self, sums: list[np.ndarray], loss: float, variation: float) -> FamilyResult | None:
+        """What the family shows; None where it lies in the span of J, or there are no residuals."""
+        k1, k2, k3 = sign_cumulants(*sums)
+        # Where one row outweighs all others, k2 is a difference of equal numbers: only that row is seen.
+        if not (k2 > 1e-10 * sums[2][1] and variation > 0):
+            return None
+        t = self.statistic
+        explained, by_chance = self._without_ridge(sums[0])
+        # u^2 holds what is missed, too: by_chance / loss of it is taken for noise, as in an adjusted R^2.
+        missed = (explained - by_chance) / max(1 - by_chance / loss, 0.1)
+        share = min(max(missed, t - k1, 0.0) / variation, 1.0)
+        return FamilyResult(self.kind, float((t - k1) / np.sqrt(k2)), tail(k1, k2, k3, t), share)
+
+    def _without_ridge(self, second: np.ndarray) -> tuple[float, float]:
+        """|V'r|^2 and k1 for rho = 0: what all features explain of r, and of signs at random."""
+        value, vector = np.linalg.eigh(self.gram)
+        kept = value > 1e-6 * value[-1]
+        flat = vector[:, kept] / np.sqrt(value[kept])
+        scatter = self.factor @ second @ self.factor.T  # F~'U^2 F~
+        return float(np.sum((flat.T @ self.cross) ** 2)), float(np.sum((flat.T @ scatter) * flat.T))
+
+
+def spread_sums(
+    network: OneHiddenNet, Z: Inputs, y: Target, weight: Weight, row: Numbers
+) -> list[np.ndarray]:
+    """The sums over rows of ``equal_spread``, for a network in the coordinates of the rows.
+
+    Squared residuals and predictions p are means over several outputs; the design is (1, p, p², |z|²).
+    """
+    p = network.predict(Z)
+    square = np.mean(weighed(roots(weight, len(Z)), p - y).reshape(len(Z), -1) ** 2, axis=1)
+    p = p.reshape(len(Z), -1).mean(axis=1)
+    design = np.column_stack([np.ones(len(p)), p, p**2, np.mean(Z**2, axis=1)])
+    return [design.T @ design, design.T @ square, np.sum(square), np.sum(square**2)]
+
+
+def equal_spread(
+    gram: Float[np.ndarray, "4 4"], cross: Float[np.ndarray, " 4"], squares: Any, fourths: Any
+) -> float:
+    """p-value of equal spread: Koenker's version of the Breusch–Pagan test.
+
+    n R² of the regression of r² on the design is chi-square with 3 degrees of freedom whatever the kurtosis
+    of r, if the spread of the residuals does not depend on p and |z|.
+    """
+    n = float(gram[0, 0])
+    total = float(fourths) - n * float(squares / n) ** 2
+    if total <= 0:
+        return 1.0
+    scale = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
+    solved = np.linalg.lstsq(gram / np.outer(scale, scale), cross / scale, rcond=1e-13)[0]
+    explained = float(solved @ (cross / scale)) - n * float(squares / n) ** 2
+    return float(chdtrc(3, n * min(max(explained / total, 0.0), 1.0)))
 
 
 def spread_check(p_value: float, errors: str, robust: bool) -> Check:
@@ -281,22 +316,3 @@ def family_checks(local: LocalFit, given: Problem, errors: str) -> list[Check]:
     decisive = errors == "classical" and not found.reason and given.family is not None
     about = About.ERRORS if decisive else About.NOTE
     return [replace(dispersion_check(found, family, level), about=about)]
-
-
-def count_distinct(problem: Problem) -> int:
-    """Rows of inputs that differ by more than 1e-9 of the spread; of rows that are not in memory all.
-
-    Copies are often written with fewer digits. Where units have no biases and are odd or even, a row and its
-    negative are one.
-    """
-    if not isinstance(problem.rows, Samples):
-        return problem.n
-    X = problem.rows.X
-    spread = X.std(axis=0)
-    step = 1e-9 * np.where(spread > 0, spread, 1.0)
-    sign = np.ones(len(X))
-    if problem.activation.sign_free and not problem.form.bias:
-        sign = np.zeros(len(X))
-        for column, size in zip(X.T, step, strict=True):
-            sign = np.where(sign == 0, np.sign(np.round(column / size)), sign)
-    return different(np.round(sign * column / size) for column, size in zip(X.T, step, strict=True))

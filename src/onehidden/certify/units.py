@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from onehidden.certify import levels
 from onehidden.certify.errors import ParameterRecord
 from onehidden.checks import About, Check, at_least
-from onehidden.fit.samples import Inputs, Numbers, Summed, Target, Weight
+from onehidden.fit.samples import Inputs, Numbers, Target, Weight
 from onehidden.network import OneHiddenNet
 
 
@@ -112,12 +112,28 @@ class ActivePatterns:
     or difference.
     """
 
-    n: int
     beyond: Int[np.ndarray, " k"]  # rows on the lesser side of each unit
     apart: Int[np.ndarray, "k k"]  # rows on which one of two units changes its side alone; diagonal n
     sure: Int[np.ndarray, " k"]  # rows on which each unit is not always, or never, active
     spread: Float[np.ndarray, " k"]  # standard deviation of w_i g_i as a share of std(y), mean over outputs
     side: Int[np.ndarray, " k"]  # 1 where a unit is active in every row, -1 where in none, else 0
+
+    @classmethod
+    def of(
+        cls, network: OneHiddenNet, both: np.ndarray, below: np.ndarray, total: np.ndarray, square: np.ndarray
+    ) -> ActivePatterns:
+        """From ``pattern_sums`` of all rows."""
+        both, k = np.rint(both).astype(np.int64), len(below)
+        count = np.diag(both)
+        n = int(count[k])
+        differ = count[:, None] + count[None, :] - 2 * both
+        fewest = np.minimum(differ, n - differ)
+        apart = fewest[:k, :k].copy()
+        apart[np.diag_indices(k)] = n
+        size = np.mean(network.output.reshape(k, -1) ** 2, axis=1)
+        spread = np.sqrt(size * np.maximum(square / n - (total / n) ** 2, 0))
+        side = np.where(below == 0, 1, np.where(count[:k] == 0, -1, 0))
+        return cls(np.minimum(count[:k], below), apart, fewest[:k, k], spread, side)
 
     def closest(self) -> tuple[int, tuple[int, int] | None]:
         """Fewest rows that tell two units apart, or one from a unit that is always active (then None)."""
@@ -127,43 +143,15 @@ class ActivePatterns:
         return int(self.apart[i, j]), (int(min(i, j)), int(max(i, j)))
 
 
-class CountPatterns(Summed):
-    """Accumulator of ``ActivePatterns`` for a network in the coordinates of the rows."""
-
-    summed = ("n", "_both", "_below", "_sum", "_square")
-
-    def __init__(self, network: OneHiddenNet) -> None:
-        k = network.n_hidden
-        self.network, self.n = network, 0
-        self._both = np.zeros((k + 1, k + 1), np.int64)
-        self._below = np.zeros(k, np.int64)
-        self._sum, self._square = np.zeros(k), np.zeros(k)
-
-    def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> CountPatterns:
-        net = self.network
-        t = Z @ net.weights.T + net.bias
-        edge = on_kink(t)  # such rows may lie on either side
-        active = np.column_stack([t > edge, np.ones(len(t), bool)]).astype(float)
-        self._both += np.rint(active.T @ active).astype(np.int64)
-        self._below += np.sum(t < -edge, axis=0)
-        units = net.activation(t)
-        self._sum += units.sum(axis=0)
-        self._square += np.sum(units**2, axis=0)
-        self.n += len(Z)
-        return self
-
-    def result(self) -> ActivePatterns:
-        n, k = self.n, len(self._below)
-        count = np.diag(self._both)
-        differ = count[:, None] + count[None, :] - 2 * self._both
-        fewest = np.minimum(differ, n - differ)
-        apart = fewest[:k, :k].copy()
-        apart[np.diag_indices(k)] = n
-        variance = np.maximum(self._square / n - (self._sum / n) ** 2, 0)
-        size = np.mean(self.network.output.reshape(k, -1) ** 2, axis=1)
-        beyond = np.minimum(count[:k], self._below)
-        side = np.where(self._below == 0, 1, np.where(count[:k] == 0, -1, 0))
-        return ActivePatterns(n, beyond, apart, fewest[:k, k], np.sqrt(size * variance), side)
+def pattern_sums(
+    network: OneHiddenNet, Z: Inputs, y: Target, weight: Weight, row: Numbers
+) -> list[np.ndarray]:
+    """The sums over rows of ``ActivePatterns.of``, for a network in the coordinates of the rows."""
+    t = Z @ network.weights.T + network.bias
+    edge = on_kink(t)  # such rows may lie on either side
+    active = np.column_stack([t > edge, np.ones(len(t), bool)]).astype(float)
+    units = network.activation(t)
+    return [active.T @ active, np.sum(t < -edge, axis=0), units.sum(axis=0), np.sum(units**2, axis=0)]
 
 
 def on_kink(t: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " k"]:

@@ -7,9 +7,9 @@ optimisation, in all free parameters; others are in the linear ones or in the ou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from onehidden.families import Bernoulli, Family
 from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.least_squares import FisherScoring, InMemoryLeastSquares, deviances, working_rows
 from onehidden.fit.parametrisation import Parametrisation, roots, weighed
-from onehidden.fit.samples import A, NetworkLeastSquares, Rows, Samples
+from onehidden.fit.samples import A, NetworkLeastSquares, Rows, RowSum, Samples
 from onehidden.fit.shared_noise import likely_ratio
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
@@ -255,6 +255,10 @@ class Problem:
     def fold(self, make: Callable[[], A]) -> A:
         """An accumulator with all rows, in the coordinates ``fit_coordinates``."""
         return self.rows.fold(make, self.fit_coordinates)
+
+    def sums(self, terms: Callable[..., Sequence[np.ndarray]], *known: object) -> list[np.ndarray]:
+        """Sums over all rows of ``terms(*known, Z, y, weight, row)``, in ``fit_coordinates``."""
+        return self.fold(partial(RowSum, partial(terms, *known))).result()
 
     def theta(self, network: OneHiddenNet) -> Float[np.ndarray, " p"]:
         """Parameters in the coordinates ``fit_coordinates`` of a network in x."""

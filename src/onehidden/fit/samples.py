@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -18,6 +18,7 @@ from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Inputs, Numbers, Parametrisation, Target, Weight, roots
 from onehidden.fit.rounding import EPS, Rounding, rounding_of
 from onehidden.fit.shared_noise import SharedNoise, SharedNoiseLeastSquares
+from onehidden.machine import in_double
 from onehidden.run import fingerprint, stream
 from onehidden.solvers import Dense
 
@@ -32,35 +33,36 @@ class Accumulator(Protocol):
     def merge(self, other: Self) -> object: ...
 
 
-class Summed:
-    """An accumulator whose attributes named in ``summed`` add up."""
-
-    summed: ClassVar[tuple[str, ...]]
-
-    def merge(self, other: Self) -> Self:
-        for name in self.summed:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        return self
-
-
 A = TypeVar("A", bound=Accumulator)
 
 
-class Together:
-    """Accumulators that all see every row; they merge one by one."""
+Terms = Callable[[Inputs, Target, Weight, Numbers], Sequence[np.ndarray]]  # of the sums, for some rows
 
-    def __init__(self, *parts: Accumulator) -> None:
-        self.parts = parts
 
-    def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> Together:
-        for part in self.parts:
-            part.update(Z, y, weight, row)
+class RowSum:
+    """Accumulator of arrays that are sums over rows; ``terms`` gives those of some rows."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self.sums: list[np.ndarray] = []
+
+    @in_double
+    def update(self, Z: Inputs, y: Target, weight: Weight = None, row: Numbers = None) -> Self:
+        self._add(self.terms(Z, y, weight, row))
         return self
 
-    def merge(self, other: Together) -> Together:
-        for part, same in zip(self.parts, other.parts, strict=True):
-            part.merge(same)
+    def merge(self, other: Self) -> Self:
+        self._add(other.sums)
         return self
+
+    def result(self) -> list[np.ndarray]:
+        return self.sums
+
+    def _add(self, terms: Sequence[np.ndarray]) -> None:
+        if not self.sums:  # a part without rows has none
+            self.sums = list(terms)
+        elif terms:
+            self.sums = [mine + new for mine, new in zip(self.sums, terms, strict=True)]
 
 
 class NetworkLeastSquares(Dense, Protocol):
