@@ -16,6 +16,7 @@ from benchmarks._table import Table
 from onehidden import laws, scores
 from onehidden.run import stream
 from onehidden_papers import problems
+from onehidden_papers.problems.catalogue import banana
 from onehidden_papers.reproductions.experiment import map_cells, workers
 
 ESTIMATORS = {
@@ -59,7 +60,7 @@ def _laws(d: int) -> dict[str, Any]:
         "mixture ±1": laws.GaussianMixture([0.5, 0.5], [np.ones(d), -np.ones(d)], np.eye(d)),
         "logistic, rotated": laws.Affine(laws.Logistic(d), rotation),
         "student t, df 5": laws.StudentT(d, 5.0),
-        "banana": laws.Banana(d),
+        "banana": banana(d, pairs=1),
     }
 
 

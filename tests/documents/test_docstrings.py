@@ -38,7 +38,7 @@ METHODS = {
     ),
     "OneHiddenRegressor": "fit predict get_params",
     "OneHiddenClassifier": "fit predict predict_proba decision_function",
-    "laws.Law": "sample log_density score contract laplacian",
+    "laws.Law": "sample log_density score contract",
     "moments.MomentPass": "update merge result",
     "moments.ScoreMoments": "standard_error signal",
     "activations.Activation": "derivative hermite rho properties",

@@ -48,10 +48,6 @@ SMOOTH = {
     "sech": (laws.Sech(D), lambda x: -jnp.sum(jnp.log(jnp.cosh(jnp.pi / 2 * x)))),
     "student": (laws.StudentT(D, 5.0, 1.3), lambda x: -3.0 * jnp.sum(jnp.log1p((x / 1.3) ** 2 / 5.0))),
     "power 4": (laws.GeneralizedGaussian(D, 4.0), lambda x: -jnp.sum(x**4)),
-    "multivariate t": (
-        laws.MultivariateT(MEAN, COV, 7.0),
-        lambda x: -5.0 * jnp.log1p((x - MEAN) @ (np.linalg.inv(COV) @ (x - MEAN)) / 7.0),
-    ),
     "affine logistic": (
         laws.Affine(laws.Logistic(D), MATRIX, MEAN),
         lambda x: -2 * jnp.sum(jnp.log(jnp.cosh((np.linalg.inv(MATRIX) @ (x - MEAN)) / 2))),

@@ -11,12 +11,10 @@ from onehidden.laws.product import (
     StudentT,
     Uniform,
 )
-from onehidden.laws.transformed import Affine, Banana, Elliptical, FromLogDensity, MultivariateT
+from onehidden.laws.transformed import Affine, FromLogDensity
 
 __all__ = [
     "Affine",
-    "Banana",
-    "Elliptical",
     "FromLogDensity",
     "Gaussian",
     "GaussianMixture",
@@ -24,7 +22,6 @@ __all__ = [
     "Laplace",
     "Law",
     "Logistic",
-    "MultivariateT",
     "ProductLaw",
     "ScoreFunction",
     "Sech",

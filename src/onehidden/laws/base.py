@@ -173,34 +173,14 @@ class ScoreFunction:
         """G_1 … G_order contracted with V."""
         raise TypeError(f"{type(self).__name__} defines no derivatives")
 
-    def _two_log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
-        """``_log_derivatives`` of a class that forms S_m directly: G_1 = -S_1, G_2 = S_2 - S_1 ⊗ S_1."""
-        if order > 2:
-            raise ValueError("a mixture gives its scores directly; derivatives of log f only to order 2")
-        S1 = self._tensor(X, 1, V)
-        second = [self._tensor(X, 2, V) - S1[:, :, None] * S1[:, None, :]] if order == 2 else []
-        return [-S1, *second]
-
     def laplacian(self, X: npt.ArrayLike) -> Values:
-        """Compute the divergence of ∇log f, a term of score matching.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The value at each point.
-        """
+        """Divergence of ∇log f at the rows of X, (n,): tr S_2 - |S_1|²."""
+        self._must_be_ready()
         X = as_points(X, self.n_inputs)
-        d = self.n_inputs
-        out = np.empty(len(X))
-        for rows in _blocks(len(X), d * d):
-            second = self._log_derivatives(X[rows], 2, np.eye(d))[1]
-            out[rows] = 0.0 if second is None else np.trace(second, axis1=1, axis2=2)
-        return out
+        V, rows = np.eye(self.n_inputs), _blocks(len(X), self.n_inputs**2)
+        first = np.concatenate([self._tensor(X[part], 1, V) for part in rows])
+        trace = np.concatenate([np.trace(self._tensor(X[part], 2, V), axis1=1, axis2=2) for part in rows])
+        return trace - np.sum(first**2, axis=1)
 
 
 class Law(ScoreFunction):
@@ -317,11 +297,6 @@ def require_valid_orders(score: object, orders: Iterable[int]) -> None:
 def power_sum(L: Points, V: Directions, j: int) -> Tensors:
     """Σ_i L_i V_i^{⊗j}, (n, r, …, r): the diagonal tensor diag(L) of order j contracted with V (d, r)."""
     d, r = V.shape
-    if r == d and np.array_equal(V, np.eye(d)):
-        out = np.zeros((len(L),) + (d,) * j)
-        axis = np.arange(d)
-        out[(slice(None), *([axis] * j))] = L
-        return out
     columns = V
     for _ in range(j - 1):
         columns = (columns[:, :, None] * V[:, None, :]).reshape(d, -1)

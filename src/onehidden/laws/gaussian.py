@@ -11,7 +11,6 @@ from onehidden.laws.base import (
     Directions,
     Law,
     Points,
-    ScoreFunction,
     Tensors,
     Values,
     as_points,
@@ -176,5 +175,3 @@ class GaussianMixture(Law):
         for p, component in zip(share.T, self.components, strict=True):
             total += p.reshape((-1,) + (1,) * order) * component._tensor(X, order, V)
         return total
-
-    _log_derivatives = ScoreFunction._two_log_derivatives

@@ -71,14 +71,7 @@ class ProductLaw(Law):
 
     def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
         t = X / self.scale
-        return [
-            power_sum(self._line_derivative(t, j) / self.scale**j, V, j) if self._has(j) or j == 1 else None
-            for j in range(1, order + 1)
-        ]
-
-    def _has(self, j: int) -> bool:
-        """Whether the j-th derivative of the log-density is more than zero almost everywhere."""
-        return True
+        return [power_sum(self._line_derivative(t, j) / self.scale**j, V, j) for j in range(1, order + 1)]
 
     @cached_property
     def _line(self) -> Any:
@@ -87,6 +80,7 @@ class ProductLaw(Law):
         return getattr(stats, self._shape)(**self._parameters)
 
     def _line_derivative(self, t: np.ndarray, j: int) -> np.ndarray:
+        """j-th derivative of the log-density of the standard shape."""
         raise NotImplementedError
 
 
@@ -189,20 +183,12 @@ class GeneralizedGaussian(ProductLaw):
         if power % 2:
             self.valid_order = ceil(power)
 
-    def _has(self, j: int) -> bool:
-        return self._falling(j) != 0
-
-    def _falling(self, j: int) -> float:
-        return float(np.prod([self.power - i for i in range(j)]))
-
     def _line_derivative(self, t: np.ndarray, j: int) -> np.ndarray:
-        if not self._has(j):
-            return np.zeros_like(t)
-        size = np.abs(t)
+        falling = float(np.prod([self.power - i for i in range(j)]))
+        with np.errstate(divide="ignore"):
+            size = np.abs(t) ** (self.power - j)
         # At t = 0 a negative power has no value; zero is as good as any on a null set.
-        safe = np.where(size > 0, size, 1.0)
-        value = np.where(size > 0, safe ** (self.power - j), 1.0 if self.power == j else 0.0)
-        return -self._falling(j) * value * np.sign(t) ** j if j % 2 else -self._falling(j) * value
+        return -falling * np.where(np.isfinite(size), size, 0.0) * np.sign(t) ** (j % 2)
 
 
 class Laplace(GeneralizedGaussian):
@@ -237,9 +223,6 @@ class Uniform(ProductLaw):
     _parameters = MappingProxyType({"loc": -1.0, "scale": 2.0})
 
     valid_order = 0.0
-
-    def _has(self, j: int) -> bool:
-        return False
 
     def _line_derivative(self, t: np.ndarray, j: int) -> np.ndarray:
         return np.zeros_like(t)

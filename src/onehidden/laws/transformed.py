@@ -1,10 +1,9 @@
-"""Laws made of others: affine images, elliptical laws, bananas, and any smooth log-density."""
+"""Affine images of laws, and laws given by a smooth log-density."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import lgamma, log, pi
-from typing import Any
+from functools import cached_property
 
 import jax
 import jax.numpy as jnp
@@ -19,12 +18,9 @@ from onehidden.laws.base import (
     Points,
     Tensors,
     Values,
-    as_dimension,
     as_points,
-    as_spd,
 )
 from onehidden.machine import double, in_double
-from onehidden.run import stream
 
 
 class Affine(Law):
@@ -77,9 +73,6 @@ class Affine(Law):
     def _tensor(self, X: Points, order: int, V: Directions) -> Tensors:
         return self.law._tensor(self._back(X), order, self._inverse @ V)
 
-    def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
-        return self.law._log_derivatives(self._back(X), order, self._inverse @ V)
-
 
 class FromLogDensity(Law):
     """Any law whose log-density is written in JAX operations; derivatives by nested forward mode.
@@ -103,7 +96,6 @@ class FromLogDensity(Law):
         self.n_inputs = int(d)
         self._fn = fn
         self._sampler = sampler
-        self._compiled: dict[int, Callable[..., Any]] = {}
         try:
             with double():
                 shape = jax.eval_shape(fn, jax.ShapeDtypeStruct((self.n_inputs,), jnp.float64)).shape
@@ -121,143 +113,23 @@ class FromLogDensity(Law):
         return self._sampler(n, seed)
 
     def log_density(self, X: npt.ArrayLike) -> Values:
-        return self._call(0, as_points(X, self.n_inputs), np.zeros((self.n_inputs, 1)))[0]
+        return self._derivatives(as_points(X, self.n_inputs), 0, np.zeros((self.n_inputs, 1)))[0]
 
     def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
-        return list(self._call(order, X, V)[1:])
+        return list(self._derivatives(X, order, V)[1:])
 
     @in_double
-    def _call(self, order: int, X: np.ndarray, V: np.ndarray) -> list[np.ndarray]:
-        if order not in self._compiled:
+    def _derivatives(self, X: Points, order: int, V: Directions) -> list[np.ndarray]:
+        """Log f at the rows of X and its derivatives along V up to an order."""
+        return [np.asarray(part, dtype=float) for part in self._compiled(order, X, V)]
 
-            def derivatives(x: jax.Array, V: jax.Array) -> list[jax.Array]:
-                # Differentiating t -> fn(x + V t) keeps every tensor at r^j.
-                fn = lambda t: self._fn(x + V @ t)  # noqa: E731
-                out = []
-                for j in range(order + 1):
-                    out.append(fn(jnp.zeros(V.shape[1])))
-                    if j < order:
-                        fn = jax.jacfwd(fn)
-                return out
+    @cached_property
+    def _compiled(self) -> Callable[..., list[jax.Array]]:
+        def derivatives(order: int, x: jax.Array, V: jax.Array) -> list[jax.Array]:
+            # Differentiating t -> fn(x + V t) keeps every tensor at r^j.
+            functions = [lambda t: self._fn(x + V @ t)]
+            for _ in range(order):
+                functions.append(jax.jacfwd(functions[-1]))
+            return [fn(jnp.zeros(V.shape[1])) for fn in functions]
 
-            self._compiled[order] = jax.jit(jax.vmap(derivatives, in_axes=(0, None)))
-        return [np.asarray(part, dtype=float) for part in self._compiled[order](X, V)]
-
-
-class Elliptical(FromLogDensity):
-    """log f(x) = radial(Q) + const, Q = (x - mean)ᵀ scatter⁻¹ (x - mean).
-
-    Parameters
-    ----------
-    radial : callable
-        Q -> log-density of one point, in JAX operations; normalised by the caller where it matters.
-    mean : array_like of shape (d,)
-        Centre.
-    scatter : array_like of shape (d, d)
-        Positive definite.
-    radius : callable or None
-        (rng, n) -> radii √Q of n samples; without it the law cannot be sampled.
-    """
-
-    def __init__(
-        self,
-        radial: Callable[[jax.Array], jax.Array],
-        mean: npt.ArrayLike,
-        scatter: npt.ArrayLike,
-        radius: Callable[[np.random.Generator, int], np.ndarray] | None = None,
-    ) -> None:
-        self._mean = centre = np.atleast_1d(np.array(mean, dtype=float))
-        self.scatter, self._root = as_spd(scatter, len(centre), "scatter")
-        self._radius = radius
-        inverse, level = np.linalg.inv(self.scatter), np.sum(np.log(np.diag(self._root)))
-        super().__init__(lambda x: radial((x - centre) @ (inverse @ (x - centre))) - level, len(centre))
-
-    @property
-    def mean(self) -> Float[np.ndarray, " d"]:
-        return self._mean
-
-    def sample(self, n: int, seed: int) -> Points:
-        if self._radius is None:
-            raise ValueError("this elliptical law was given no radius sampler: pass radius=(rng, n) -> radii")
-        rng = stream(seed, "law", type(self).__name__)
-        z = rng.standard_normal((n, self.n_inputs))
-        z *= (self._radius(rng, n) / np.linalg.norm(z, axis=1))[:, None]
-        return self._mean + z @ self._root.T
-
-
-class MultivariateT(Elliptical):
-    """Multivariate Student t: one heavy-tailed scale shared by all coordinates.
-
-    Parameters
-    ----------
-    mean : array_like of shape (d,)
-        Centre.
-    scatter : array_like of shape (d, d)
-        Positive definite; the covariance is df/(df-2) times it where df > 2.
-    df : float
-        Degrees of freedom, positive.
-    """
-
-    def __init__(self, mean: npt.ArrayLike, scatter: npt.ArrayLike, df: float) -> None:
-        if not (np.isfinite(df) and df > 0):
-            raise ValueError(f"df must be a positive number, got {df}")
-        d = len(np.atleast_1d(mean))
-        norm = lgamma((df + d) / 2) - lgamma(df / 2) - d / 2 * log(df * pi)
-        self.df = float(df)
-        super().__init__(
-            lambda Q: norm - (df + d) / 2 * jnp.log1p(Q / df),
-            mean,
-            scatter,
-            lambda rng, n: np.sqrt(rng.chisquare(d, n) / (rng.chisquare(df, n) / df)),
-        )
-
-    @property
-    def cov(self) -> Float[np.ndarray, "d d"]:
-        return self.scatter * (self.df / (self.df - 2) if self.df > 2 else float("inf"))
-
-
-class Banana(FromLogDensity):
-    """x = z but for x_{2j+1} = z_{2j+1} + bend (z_{2j}² - 1), z ~ N(0, I), j < pairs.
-
-    Mean zero; uncorrelated, variance 1 + 2 bend² along the bent coordinates, 1 elsewhere.
-
-    Parameters
-    ----------
-    d : int
-        Number of inputs, at least 2.
-    bend : float
-        How much the parabola adds.
-    pairs : int
-        How many neighbouring pairs of coordinates are bent, from the first on.
-    """
-
-    def __init__(self, d: int, bend: float = 0.5, pairs: int = 1) -> None:
-        d = as_dimension(d)
-        if not 1 <= pairs <= d // 2:
-            raise ValueError(f"{d} inputs have {d // 2} pairs to bend, got pairs = {pairs}")
-        if not np.isfinite(bend):
-            raise ValueError(f"bend must be a finite number, got {bend}")
-        self.bend, self.pairs = float(bend), int(pairs)
-        straight, bent = slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2)
-
-        def log_density(x: jax.Array) -> jax.Array:
-            # The map z -> x has unit Jacobian.
-            z = x.at[bent].add(-bend * (x[straight] ** 2 - 1))
-            return -0.5 * jnp.sum(z**2) - 0.5 * d * log(2 * pi)
-
-        def sampler(n: int, seed: int) -> np.ndarray:
-            x = stream(seed, "law", "Banana").standard_normal((n, d))
-            x[:, bent] += bend * (x[:, straight] ** 2 - 1)
-            return x
-
-        super().__init__(log_density, d, sampler)
-
-    @property
-    def mean(self) -> Float[np.ndarray, " d"]:
-        return np.zeros(self.n_inputs)
-
-    @property
-    def cov(self) -> Float[np.ndarray, "d d"]:
-        variance = np.ones(self.n_inputs)
-        variance[1 : 2 * self.pairs : 2] += 2 * self.bend**2
-        return np.diag(variance)
+        return jax.jit(jax.vmap(derivatives, in_axes=(None, 0, None)), static_argnums=0)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from jaxtyping import Float
 
 from onehidden.laws.base import Derivatives, Directions, Points, ScoreFunction, Tensors, Values, power_sum
-from onehidden.laws.gaussian import Gaussian, GaussianMixture
+from onehidden.laws.gaussian import GaussianMixture
 from onehidden.refused import Refused
 from onehidden.run import derived_seed, stream
 from onehidden.scores.local_gaussian import local_moments, prepare
@@ -21,11 +21,7 @@ from onehidden.scores.sample import check_sample, coordinates, draw_rows
 class LawScore(ScoreFunction):
     """An estimator whose answer is a law with exact scores; ``law_`` after ``fit``."""
 
-    law_: Any
-
-    def _adopt(self, law: Gaussian | GaussianMixture) -> None:
-        self.law_ = law
-        self.n_inputs = law.n_inputs
+    law_: GaussianMixture
 
     def log_density(self, X: npt.ArrayLike) -> Values:
         """Return the log of the fitted density at the rows of X, (n,)."""
@@ -33,46 +29,6 @@ class LawScore(ScoreFunction):
 
     def _tensor(self, X: Points, order: int, V: Directions) -> Tensors:
         return self.law_._tensor(X, order, V)
-
-    def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
-        return self.law_._log_derivatives(X, order, V)
-
-
-class GaussianScore(LawScore):
-    """Scores of the Gaussian of highest likelihood.
-
-    Parameters
-    ----------
-    covariance : str
-        "full", "diag", "spherical", or "auto": the shape of lowest BIC.
-    """
-
-    _SHAPES = ("spherical", "diag", "full")
-
-    def __init__(self, covariance: str = "full") -> None:
-        if covariance not in (*self._SHAPES, "auto"):
-            raise ValueError(f"covariance must be one of {self._SHAPES} or 'auto', got {covariance!r}")
-        self.covariance = covariance
-
-    def fit(self, X: npt.ArrayLike) -> GaussianScore:
-        X = check_sample(X)
-        n, d = X.shape
-        centred = X - X.mean(axis=0)
-        full = centred.T @ centred / n
-        shaped = {
-            "spherical": (np.trace(full) / d * np.eye(d), 1),
-            "diag": (np.diag(np.diag(full)), d),
-            "full": (full, d * (d + 1) // 2),
-        }
-        shapes = self._SHAPES if self.covariance == "auto" else (self.covariance,)
-        fits = {shape: Gaussian(X.mean(axis=0), shaped[shape][0]) for shape in shapes}
-
-        def bic(shape: str) -> float:
-            return -2 * float(np.sum(fits[shape].log_density(X))) + shaped[shape][1] * np.log(n)
-
-        self.covariance_ = min(shapes, key=bic)
-        self._adopt(fits[self.covariance_])
-        return self
 
 
 class MixtureScore(LawScore):
@@ -111,26 +67,27 @@ class MixtureScore(LawScore):
         shapes = self._SHAPES if self.covariance == "auto" else (self.covariance,)
         automatic = isinstance(self.components, str)
         counts = range(1, self.max_components + 1) if automatic else [int(self.components)]
-        best = None
-        self.trials: dict[tuple[str, int], float] = {}
+        lowest, best = np.inf, None
         for shape in shapes:
-            worse = 0
+            rises = 0
             for K in counts:
                 if K * (X.shape[1] + 1) > len(X) or (K == 1 and shape == "tied" and len(shapes) > 1):
                     continue
                 model = self._em(X, K, shape)
                 bic = float(model.bic(X))
-                self.trials[shape, K] = bic
-                worse = worse + 1 if best is not None and bic > best[0] else 0
-                if best is None or bic < best[0]:
-                    best = bic, model
-                if worse >= 2 and K > 2:  # the criterion rises: more components only cost time
+                rises = rises + 1 if bic > lowest else 0
+                if bic < lowest:
+                    lowest, best = bic, model
+                if rises >= 2 and K > 2:  # more components only cost time
                     break
         if best is None:
             raise Refused(f"{self.components} components need more than {len(X)} rows")
-        model = best[1]
-        self.covariance_, self.components_ = model.covariance_type, model.n_components
-        self._adopt(GaussianMixture(model.weights_, model.means_, _full(model, X.shape[1])))
+        self.covariance_, self.components_, self.n_inputs = (
+            best.covariance_type,
+            best.n_components,
+            X.shape[1],
+        )
+        self.law_ = GaussianMixture(best.weights_, best.means_, _full(best))
         return self
 
     def _em(self, X: Points, K: int, shape: str) -> Any:
@@ -151,14 +108,25 @@ class MixtureScore(LawScore):
             ).fit(X)
 
 
-def _full(model: Any, d: int) -> Float[np.ndarray, "K d d"]:
+def _full(model: Any) -> Float[np.ndarray, "K d d"]:
     """Return the (K, d, d) covariances of a scikit-learn mixture of any type."""
-    covs, kind = model.covariances_, model.covariance_type
-    if kind == "tied":
-        return np.broadcast_to(covs, (model.n_components, d, d))
-    if kind == "full":
-        return covs
-    return covs.reshape(model.n_components, -1, 1) * np.eye(d)
+    covs, (K, d) = model.covariances_, model.means_.shape
+    if model.covariance_type in ("spherical", "diag"):
+        return covs.reshape(K, -1, 1) * np.eye(d)
+    return np.broadcast_to(covs, (K, d, d))
+
+
+class GaussianScore(MixtureScore):
+    """Scores of the Gaussian of highest likelihood.
+
+    Parameters
+    ----------
+    covariance : str
+        "full", "diag", "spherical", or "auto": the shape of lowest BIC.
+    """
+
+    def __init__(self, covariance: str = "full") -> None:
+        super().__init__(1, covariance)
 
 
 class KernelDensityScore(LawScore):
@@ -186,7 +154,8 @@ class KernelDensityScore(LawScore):
     def fit(self, X: npt.ArrayLike) -> KernelDensityScore:
         X = check_sample(X)
         self.bandwidth_ = self._by_likelihood(X) if isinstance(self.bandwidth, str) else float(self.bandwidth)
-        self._adopt(GaussianMixture(np.ones(len(X)), X, self.bandwidth_**2 * np.atleast_2d(np.cov(X.T))))
+        self.n_inputs = X.shape[1]
+        self.law_ = GaussianMixture(np.ones(len(X)), X, self.bandwidth_**2 * np.atleast_2d(np.cov(X.T)))
         return self
 
     def _by_likelihood(self, X: Points) -> float:
@@ -202,8 +171,6 @@ class KernelDensityScore(LawScore):
     def _tensor(self, X: Points, order: int, V: Directions) -> Tensors:
         parts = np.array_split(X, -(-len(X) // 256))  # as many posteriors as samples for each row
         return np.concatenate([super(KernelDensityScore, self)._tensor(part, order, V) for part in parts])
-
-    _log_derivatives = ScoreFunction._two_log_derivatives
 
 
 _REACHES = (0.8, 1.1, 1.5, 2.0, 2.8, 4.0)

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
-from math import ceil, log2, pi, sqrt
+from math import ceil, log, log2, pi, sqrt
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from onehidden import activations, laws
@@ -141,6 +143,24 @@ def rotated(law: Law, seed: int = 11) -> laws.Affine:
     return laws.Affine(law, np.linalg.qr(rng.standard_normal((d, d)))[0])
 
 
+def banana(d: int, pairs: int | None = None) -> laws.FromLogDensity:
+    """Return the law of z ~ N(0, I) with pairs bent: x_{2j+1} = z_{2j+1} + (z_{2j}² - 1) / 2."""
+    last = 2 * (d // 2 if pairs is None else pairs)
+    straight, bent = slice(0, last, 2), slice(1, last, 2)
+
+    def log_density(x: jax.Array) -> jax.Array:
+        # The map z -> x has unit Jacobian.
+        z = x.at[bent].add(-(x[straight] ** 2 - 1) / 2)
+        return -0.5 * jnp.sum(z**2) - 0.5 * d * log(2 * pi)
+
+    def sampler(n: int, seed: int) -> np.ndarray:
+        x = stream(seed, "law", "Banana").standard_normal((n, d))
+        x[:, bent] += (x[:, straight] ** 2 - 1) / 2
+        return x
+
+    return laws.FromLogDensity(log_density, d, sampler)
+
+
 # Product laws have unit variance; the mixture is ½N(1, I) + ½N(-1, I), the papers' own.
 LAWS = {
     "gaussian": (laws.standard_normal, "standard Gaussian inputs", ()),
@@ -156,7 +176,7 @@ LAWS = {
                         ("no smooth score", "rotated product")),
     "rotated-uniform": (lambda d: rotated(laws.Uniform(d, sqrt(3))), "uniform inputs along rotated axes",
                         ("no smooth score", "rotated product", "bounded")),
-    "banana": (lambda d: laws.Banana(d, 0.5, max(d // 2, 1)), "Gaussian pairs bent by a parabola",
+    "banana": (banana, "Gaussian pairs bent by a parabola",
                ("dependent inputs",)),
 }  # fmt: skip
 
