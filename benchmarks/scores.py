@@ -98,7 +98,7 @@ def _ours(X: np.ndarray, Q: np.ndarray | None = None) -> tuple[np.ndarray, np.nd
     from onehidden.scores.local_gaussian import gaussian_fit, prepare
 
     Q = X if Q is None else Q
-    fit = gaussian_fit(prepare(X), len(X), Q, np.full(len(Q), _BANDWIDTH))
+    fit = gaussian_fit(prepare(X), Q, np.full(len(Q), _BANDWIDTH))
     first, second = fit.derivatives
     return -first, first[:, :, None] * first[:, None, :] + second
 

@@ -70,8 +70,8 @@ def test_a_fit_is_refused_exactly_where_a_direction_holds_no_information(d):
     X = _sample(40, d) + 100 * np.repeat(np.arange(5), 8)[:, None] * np.eye(d)[0]
     X = np.delete(X, [*range(1, 8), *range(10, 16)], axis=0)  # one row, two rows, then three times eight
     Q, h = X + 0.01, np.full(len(X), 2.0)
-    fit = gaussian_fit(prepare(X), len(X), Q, h)
-    mass, mean, cov = local_moments(prepare(X), Q, h)
+    fit = gaussian_fit(prepare(X), Q, h)
+    _, mean, cov = local_moments(prepare(X), Q, h)
     values = np.linalg.eigvalsh(cov)
     ok = values[:, 0] > 1e-8 * np.maximum(h**2 * 1e-4, values.sum(axis=1))
     assert np.array_equal(fit.ok, ok)
@@ -81,5 +81,5 @@ def test_a_fit_is_refused_exactly_where_a_direction_holds_no_information(d):
     inverse = np.linalg.inv(cov[ok])
     assert np.allclose(fit.derivatives[1][ok], np.eye(d) / 4 - inverse, rtol=1e-9, atol=1e-9)
     C = np.where(ok[:, None, None], cov, 4 * np.eye(d))  # the kernel's own where it is refused
-    bend = np.einsum("qi,qij,qj->q", mean, np.linalg.inv(C), mean) + np.linalg.slogdet(2 * np.pi * C)[1]
-    assert np.allclose(fit.log_density, np.log(mass / len(X)) - bend / 2, rtol=1e-9, atol=1e-9)
+    first = np.linalg.solve(C, mean[:, :, None])[:, :, 0]
+    assert np.allclose(fit.derivatives[0], first, rtol=1e-9, atol=1e-9)

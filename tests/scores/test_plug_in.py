@@ -7,7 +7,7 @@ import pytest
 
 from onehidden import laws
 from onehidden.scores import LocalLikelihood
-from onehidden.scores.local_likelihood import along
+from onehidden.scores.local_likelihood import scores_along
 
 MIX = laws.GaussianMixture([0.5, 0.5], [[1.0, 1.0], [-1.0, -1.0]], np.eye(2))
 
@@ -20,7 +20,8 @@ def test_scores_along_a_direction_are_the_contracted_tensors():
     first = lambda t: -law.contract(X + t * u, u)  # noqa: E731
     second = (first(step) - first(-step)) / (2 * step)
     third = (first(step) - 2 * first(0.0) + first(-step)) / step**2
-    found = along([part[:, None] for part in (first(0.0), second, third)], 3)
+    lines = [part.reshape(-1, *[1] * j) for j, part in enumerate((first(0.0), second, third), start=1)]
+    found = scores_along(lines, np.ones((1, 1)))
     for m in (1, 2, 3):
         exact = law.contract(X, *[u] * m)
         assert np.allclose(found[m - 1][:, 0], exact, atol=1e-5)

@@ -1,12 +1,11 @@
 """Input laws you estimate: the same interface as a law."""
 
-from onehidden.scores.local_likelihood import Diagnostics, LocalLikelihood
+from onehidden.scores.local_likelihood import LocalLikelihood
 from onehidden.scores.selection import Candidate, score_matching, select, validity
 from onehidden.scores.structured import GaussianScore, IndependentScore, KernelDensityScore, MixtureScore
 
 __all__ = [
     "Candidate",
-    "Diagnostics",
     "GaussianScore",
     "IndependentScore",
     "KernelDensityScore",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import comb
 
@@ -11,11 +11,20 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden.laws.base import Derivatives, Directions, Points, ScoreFunction, Tensors, Values, as_points
+from onehidden.laws.base import (
+    Derivatives,
+    Directions,
+    Points,
+    ScoreFunction,
+    Tensors,
+    Values,
+    as_points,
+    score_tensor,
+)
 from onehidden.run import derived_seed, stream
-from onehidden.scores.local_gaussian import CURVATURES, LocalFit, Tiles, gaussian_fit, prepare
-from onehidden.scores.local_polynomial import KERNELS, MAX_INPUTS, REACH, polynomial_fit
-from onehidden.scores.sample import Coordinates, check_sample, coordinates, draw_rows
+from onehidden.scores.local_gaussian import LocalFit, Tiles, gaussian_fit, prepare
+from onehidden.scores.local_polynomial import KERNELS, MAX_INPUTS, polynomial_fit
+from onehidden.scores.sample import Coordinates, check_bandwidth, check_sample, coordinates, draw_rows
 from onehidden.scores.structured import MixtureScore
 
 # Bandwidths to try: of closed forms, and half-widths of the box of a compact kernel.
@@ -27,79 +36,96 @@ _COMPACT = np.array([0.8, 1.0, 1.3, 1.6, 2.0, 2.5, 3.2, 4.0])
 class Choice:
     """One way to fit: shape of the quadratic term, coordinates where the kernel is round, bandwidth there."""
 
-    curvature: str
-    coordinates: str
-    bandwidth: float
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A choice made ready on a sample: working coordinates, the sample there, its tiles."""
-
-    choice: Choice
-    coordinates: Coordinates
-    Z: np.ndarray
-    data: Tiles | None
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Degree, kernel and curvature of the fits; the sample is not known yet."""
-
     degree: int
     kernel: str
     curvature: str
-
-    def __post_init__(self) -> None:
-        if self.degree not in (1, 2, 3, 4, 5, 6):
-            raise ValueError(f"degree must be 1 … 6, got {self.degree}")
-        if self.kernel not in KERNELS:
-            raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {self.kernel!r}")
-        if self.curvature not in (*CURVATURES[:3], "auto"):
-            raise ValueError(f"curvature must be full, diagonal, spherical or auto, got {self.curvature!r}")
+    coordinates: str
+    bandwidth: float
 
     @property
     def closed(self) -> bool:
         """Whether a fit has a closed form; else it is Newton's."""
         return self.kernel == "gaussian" and self.degree <= 2
 
-    def choices(self, n: int, d: int) -> list[Choice]:
-        """Each shape in the coordinates where it is natural, and the full one under round kernels, too.
+    def on(self, X: Float[np.ndarray, "n d"]) -> LocalFits:
+        """Return the fits to that sample."""
+        working = coordinates(X, self.coordinates)
+        Z = np.ascontiguousarray(working.points(X))
+        return LocalFits(self, working, Z, prepare(Z) if self.closed else None)
 
-        A whitened kernel is longest where the law is widest, which is where two components lie apart. The
-        best bandwidth shrinks like n^{-1/(2p+2+d)}, and neighbours thin out with d.
+
+@dataclass(frozen=True)
+class LocalFits:
+    """Fits around any query: a choice, its working coordinates, and the sample there."""
+
+    choice: Choice
+    coordinates: Coordinates
+    Z: np.ndarray
+    tiles: Tiles | None
+
+    def __call__(self, Q: Float[np.ndarray, "q d"], h: Float[np.ndarray, " q"]) -> LocalFit:
+        """Return the fits around queries in working coordinates."""
+        degree = self.choice.degree
+        if self.tiles is None:
+            return polynomial_fit(self.Z, Q, h, degree, self.choice.kernel)
+        fit = gaussian_fit(self.tiles, Q, h, "none" if degree == 1 else self.choice.curvature)
+        return fit._replace(derivatives=fit.derivatives[:degree])
+
+    def answered(self, X: Float[np.ndarray, "q d"], least: float) -> list[np.ndarray]:
+        """Derivatives of log f in working coordinates at the rows of X, all of them finite.
+
+        A bandwidth grows by factors of 1.5 until a fit has ``least`` neighbours, of which half the sample is
+        always enough; the fitted Gaussian answers last.
         """
-        shapes: tuple[str, ...] = CURVATURES[:3] if self.curvature == "auto" else (self.curvature,)
-        if not self.closed or self.degree == 1:
-            shapes = ("full",)
-        pairs = [(shape, shape) for shape in (shapes[:1] if d == 1 else shapes)]
-        pairs += [("full", kind) for kind in ("diagonal", "spherical") if "full" in shapes]
-        rate = (n / 1000) ** (-1 / (2 * self.degree + 2 + d))
-        grid = _GRID * min(1.0, rate) if self.closed else _COMPACT / REACH[self.kernel] * max(rate, 0.5)
-        return [Choice(shape, kind, float(h)) for shape, kind in pairs for h in grid]
+        Q = self.coordinates.points(X)
+        h = np.full(len(Q), self.choice.bandwidth)
+        first = self(Q, h)
+        derivatives = [part.copy() for part in first.derivatives]
+        poor = np.flatnonzero(~first.ok | (first.mass < least))
+        for _ in range(24 if self.choice.closed else 8):
+            if not len(poor):
+                break
+            h[poor] *= 1.5
+            again = self(Q[poor], h[poor])
+            good = again.ok & (again.mass >= min(least, 0.5 * len(self.Z)))
+            for whole, part in zip(derivatives, again.derivatives, strict=True):
+                whole[poor[good]] = part[good]
+            poor = poor[~good]
+        if len(poor):
+            precision = np.linalg.inv(np.atleast_2d(np.cov(self.Z.T)))
+            derivatives[0][poor] = (self.Z.mean(axis=0) - Q[poor]) @ precision
+            for j, part in enumerate(derivatives[1:], start=2):
+                part[poor] = -precision if j == 2 else 0.0
+        return derivatives
 
-    def ready(self, choice: Choice, X: Float[np.ndarray, "n d"]) -> Setting:
-        """Return the choice on that sample."""
-        frame = coordinates(X, choice.coordinates)
-        Z = np.ascontiguousarray(frame.points(X))
-        return Setting(choice, frame, Z, prepare(Z) if self.closed else None)
 
-    def fit(self, at: Setting, Q: Float[np.ndarray, "q d"], h: Float[np.ndarray, " q"]) -> LocalFit:
-        """Fits around the queries, all in working coordinates."""
-        if at.data is None:
-            return polynomial_fit(at.Z, Q, h, self.degree, self.kernel)
-        fit = gaussian_fit(at.data, len(at.Z), Q, h, "none" if self.degree == 1 else at.choice.curvature)
-        return fit._replace(derivatives=fit.derivatives[: self.degree])
+def choices(degree: int, kernel: str, n: int, d: int) -> list[Choice]:
+    """Each shape in the coordinates where it is natural, and the full one under round kernels, too.
+
+    A whitened kernel is longest where the law is widest, which is where two components lie apart. The
+    best bandwidth shrinks like n^{-1/(2p+2+d)}, and neighbours thin out with d.
+    """
+    plain = Choice(degree, kernel, "full", "full", 1.0)
+    pairs = [("full", "full"), ("full", "diagonal"), ("full", "spherical")]
+    if plain.closed and degree == 2 and d > 1:
+        pairs[1:1] = [("diagonal", "diagonal"), ("spherical", "spherical")]
+    rate = (n / 1000) ** (-1 / (2 * degree + 2 + d))
+    grid = _GRID * min(1.0, rate) if plain.closed else _COMPACT / KERNELS[kernel] * max(rate, 0.5)
+    return [
+        replace(plain, curvature=shape, coordinates=kind, bandwidth=float(h))
+        for shape, kind in pairs
+        for h in grid
+    ]
 
 
 def plug_in(
     X: Float[np.ndarray, "n d"],
-    kind: Kind,
+    degree: int,
+    kernel: str,
     seed: int,
-    orders: Sequence[int] = (1, 2, 3, 4),
     most: int = 20_000,  # rows of a trial
 ) -> dict[int, Choice]:
-    """Return the choice of lowest median error of S_m for every order m.
+    """Return the choice of lowest median error of S_m for every order m = 1 … 4.
 
     A mixture is fitted to X by EM; samples of the same size and queries are drawn from it, and every choice
     is judged by its error against the mixture's exact scores. Best for one order is not best for another:
@@ -108,108 +134,44 @@ def plug_in(
     """
     n, d = min(len(X), most), X.shape[1]
     pilot = MixtureScore(max_components=4, seed=seed).fit(X[draw_rows(X, most, seed)]).law_
+    tried = choices(degree, kernel, len(X), d)
     # The root mean square over eight directions stands for a norm of the tensor.
     V = stream(seed, "scores", "plug-in directions").standard_normal((d, 8))
     V /= np.linalg.norm(V, axis=0)
     # A small sample judges by its own accidents: several of them, as many as one of 4096 costs, at most 8.
     samples = int(np.clip(4096 // n, 1, 8))
-    queries = max((600 if kind.closed else 100) // samples, 50)
-    errors: dict[tuple[int, Choice], list[np.ndarray]] = {}
+    queries = max((600 if tried[0].closed else 100) // samples, 50)
+    errors: dict[tuple[int, Choice], list[np.ndarray]] = {(m, c): [] for m in (1, 2, 3, 4) for c in tried}
     for i in range(samples):
         sample = pilot.sample(n, derived_seed(seed, "scores", "plug-in sample", i))
         Q = pilot.sample(queries, derived_seed(seed, "scores", "plug-in queries", i))
-        true = {m: np.stack([pilot.contract(Q, *[u] * m) for u in V.T], axis=1) for m in orders}
-        ready: dict[str, Setting] = {}
-        for choice in kind.choices(len(X), d):
-            if choice.coordinates not in ready:
-                ready = {choice.coordinates: kind.ready(choice, sample)}
-            at = replace(ready[choice.coordinates], choice=choice)
-            fit = kind.fit(at, at.coordinates.points(Q), np.full(len(Q), choice.bandwidth))
-            found = along(_contracted(fit.derivatives, at.coordinates.directions(V)), max(orders))
-            for m in orders:
-                gap = np.sqrt(np.mean((found[m - 1] - true[m]) ** 2, axis=1))
-                errors.setdefault((m, choice), []).append(np.where(np.isfinite(gap), gap, np.inf))
+        true = {m: np.stack([pilot.contract(Q, *[u] * m) for u in V.T], axis=1) for m in (1, 2, 3, 4)}
+        on_sample: dict[str, LocalFits] = {}
+        for choice in tried:
+            if choice.coordinates not in on_sample:
+                on_sample[choice.coordinates] = choice.on(sample)
+            fits = replace(on_sample[choice.coordinates], choice=choice)
+            fit = fits(fits.coordinates.points(Q), np.full(queries, choice.bandwidth))
+            for m, found in enumerate(scores_along(fit.derivatives, fits.coordinates.directions(V)), start=1):
+                gap = np.sqrt(np.mean((found - true[m]) ** 2, axis=1))
+                errors[m, choice].append(np.where(np.isfinite(gap), gap, np.inf))
     median = {key: float(np.median(np.concatenate(parts))) for key, parts in errors.items()}
-    best = {m: min((c for o, c in median if o == m), key=lambda c, m=m: median[m, c]) for m in orders}
-    shrink = (len(X) / n) ** (-1 / (2 * kind.degree + 2 + d))
+    shrink = (len(X) / n) ** (-1 / (2 * degree + 2 + d))
+    best = {m: min(tried, key=lambda choice, m=m: median[m, choice]) for m in (1, 2, 3, 4)}
     return {m: replace(choice, bandwidth=choice.bandwidth * shrink) for m, choice in best.items()}
 
 
-def _contracted(derivatives: Sequence[np.ndarray], U: Float[np.ndarray, "d r"]) -> list[np.ndarray]:
-    """G_j(u, …, u) (q, r) of each derivative (q, d, …, d), for every column u."""
-    found = []
-    for part in derivatives:
+def scores_along(
+    derivatives: Sequence[np.ndarray], U: Float[np.ndarray, "d r"]
+) -> list[Float[np.ndarray, "q r"]]:
+    """S_1 … S_4 along every column u, from the derivatives of log f; those beyond the list are zero."""
+    lines: Derivatives = [None] * 4
+    for j, part in enumerate(derivatives[:4]):
         part = part @ U
         while part.ndim > 2:
             part = np.einsum("q...ir,ir->q...r", part, U)
-        found.append(part)
-    return found
-
-
-def along(G: Sequence[np.ndarray], highest: int) -> list[np.ndarray]:
-    """S_1 … S_highest along directions from G_j(u, …, u), those beyond the list zero.
-
-    f^(m)/f = Σ_j C(m−1, j) (f^(j)/f) G_{m−j}, and S_m = (−1)^m f^(m)/f.
-    """
-    zero = np.zeros_like(G[0])
-    parts = [*G, *([zero] * highest)]
-    ratio = [np.ones_like(zero)]
-    for m in range(1, highest + 1):
-        ratio.append(sum((comb(m - 1, j) * ratio[j] * parts[m - j - 1] for j in range(m)), start=zero))
-    return [(-1) ** m * ratio[m] for m in range(1, highest + 1)]
-
-
-@dataclass(frozen=True)
-class Diagnostics:
-    """How each query was answered.
-
-    Attributes
-    ----------
-    flag : ndarray of shape (q,)
-        0 regular; 1 the bandwidth was enlarged, too few neighbours; 2 fitted Gaussian, far outside.
-    bandwidth : ndarray of shape (q,)
-        Used, in working coordinates.
-    neighbours : ndarray of shape (q,)
-        Kernel-weighted number of data points.
-    """
-
-    flag: np.ndarray
-    bandwidth: np.ndarray
-    neighbours: np.ndarray
-
-
-def answered(
-    fit: Callable[[np.ndarray, np.ndarray], LocalFit],
-    Z: Float[np.ndarray, "n d"],
-    Q: Float[np.ndarray, "q d"],
-    bandwidth: float,  # to begin with
-    least: float,  # kernel-weighted neighbours that a fit needs; half the sample is always enough
-    rounds: int,  # how often a bandwidth may grow by a factor 1.5
-) -> tuple[list[np.ndarray], Diagnostics]:
-    """Return derivatives of log f at the queries, all of them finite, and how each came about."""
-    h = np.full(len(Q), bandwidth)
-    first = fit(Q, h)
-    derivatives = [part.copy() for part in first.derivatives]
-    neighbours, flag = first.mass.copy(), np.zeros(len(Q), int)
-    poor = np.flatnonzero(~first.ok | (first.mass < least))
-    for _ in range(rounds):
-        if not len(poor):
-            break
-        h[poor] *= 1.5
-        again = fit(Q[poor], h[poor])
-        good = again.ok & (again.mass >= min(least, 0.5 * len(Z)))
-        done = poor[good]
-        for whole, part in zip(derivatives, again.derivatives, strict=True):
-            whole[done] = part[good]
-        neighbours[poor], flag[done] = again.mass, 1
-        poor = poor[~good]
-    if len(poor):
-        precision = np.linalg.inv(np.atleast_2d(np.cov(Z.T)))
-        derivatives[0][poor] = (Z.mean(axis=0) - Q[poor]) @ precision
-        for j, part in enumerate(derivatives[1:], start=2):
-            part[poor] = -precision if j == 2 else 0.0
-        flag[poor] = 2
-    return derivatives, Diagnostics(flag, h, neighbours)
+        lines[j] = part.reshape(-1, *[1] * (j + 1))
+    return [score_tensor(lines[:m]).reshape(-1, U.shape[1]) for m in (1, 2, 3, 4)]
 
 
 class LocalLikelihood(ScoreFunction):
@@ -218,7 +180,7 @@ class LocalLikelihood(ScoreFunction):
     Degree 2 with the Gaussian kernel is closed form; every other choice is Newton with a compact kernel
     (the Gaussian one cut at 3h) and needs few inputs. Where a query has too few neighbours or a singular
     neighbourhood its bandwidth grows by factors of 1.5, and the fitted Gaussian answers last: the result is
-    always finite, and ``diagnostics`` flags it.
+    always finite.
 
     Parameters
     ----------
@@ -228,10 +190,7 @@ class LocalLikelihood(ScoreFunction):
         "auto" (for every order what would serve it best if a fitted mixture were the law), or a positive
         number in the units of X.
     kernel : str
-        "gaussian", "tricube" or "epanechnikov".
-    curvature : str
-        The quadratic term of degree 2 with the Gaussian kernel: "full", "diagonal", "spherical", or "auto",
-        chosen with the bandwidth ("full" where that is a number).
+        "gaussian" or "tricube".
     seed : int
         Seed of the automatic choice.
 
@@ -246,45 +205,31 @@ class LocalLikelihood(ScoreFunction):
     """
 
     def __init__(
-        self,
-        degree: int = 2,
-        bandwidth: str | float = "auto",
-        kernel: str = "gaussian",
-        curvature: str = "auto",
-        seed: int = 0,
+        self, degree: int = 2, bandwidth: str | float = "auto", kernel: str = "gaussian", seed: int = 0
     ) -> None:
-        self._kind = Kind(degree, kernel, curvature)
-        if isinstance(bandwidth, str):
-            if bandwidth != "auto":
-                raise ValueError(f"bandwidth must be 'auto' or a positive number, got {bandwidth!r}")
-        elif not (np.isfinite(bandwidth) and bandwidth > 0):
-            raise ValueError(f"bandwidth must be positive, got {bandwidth}")
-        self.degree, self.bandwidth, self.kernel = degree, bandwidth, kernel
-        self.curvature, self.seed = curvature, seed
+        if degree not in (1, 2, 3, 4, 5, 6):
+            raise ValueError(f"degree must be 1 … 6, got {degree}")
+        if kernel not in KERNELS:
+            raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
+        check_bandwidth(bandwidth)
+        self.degree, self.bandwidth, self.kernel, self.seed = degree, bandwidth, kernel, seed
 
     def fit(self, X: npt.ArrayLike) -> LocalLikelihood:
         """Keep the sample and choose what is on "auto"; returns itself."""
         X = check_sample(X)
-        self.n_samples, self.n_inputs = X.shape
-        if not self._kind.closed and self.n_inputs > MAX_INPUTS:
+        self.n_inputs = X.shape[1]
+        automatic = isinstance(self.bandwidth, str)
+        plain = Choice(self.degree, self.kernel, "full", "none", 1.0 if automatic else float(self.bandwidth))
+        if not plain.closed and self.n_inputs > MAX_INPUTS:
             raise ValueError(
                 f"degree {self.degree} with the {self.kernel} kernel integrates over {self.n_inputs} inputs: "
                 f"at most {MAX_INPUTS}; use degree 2 with the gaussian kernel, or IndependentScore"
             )
-        automatic = isinstance(self.bandwidth, str)
-        self._orders: dict[int, Setting] = {}
-        if automatic:
-            found = plug_in(X, self._kind, self.seed)
-            self._orders = {m: self._kind.ready(choice, X) for m, choice in found.items()}
-            self._base = self._orders[1]
-        else:
-            shape = "full" if self.curvature == "auto" else self.curvature
-            self._base = self._kind.ready(Choice(shape, "none", float(self.bandwidth)), X)
-        self.curvature_, self.bandwidth_ = self._base.choice.curvature, self._base.choice.bandwidth
-        self.min_neighbours = float(self.n_inputs + 2)
-        if self._kind.closed:
-            parameters = comb(self.n_inputs + self.degree, self.n_inputs)
-            self.min_neighbours = float(parameters if automatic else min(parameters, self.n_inputs + 2))
+        self.choices_ = plug_in(X, self.degree, self.kernel, self.seed) if automatic else {1: plain}
+        self._fits = {m: choice.on(X) for m, choice in self.choices_.items()}
+        self._least = float(self.n_inputs + 2)
+        if plain.closed and automatic:
+            self._least = float(comb(self.n_inputs + self.degree, self.n_inputs))
         return self
 
     def score(self, X: npt.ArrayLike, order: int, subspace: npt.ArrayLike | None = None) -> Tensors:
@@ -297,27 +242,11 @@ class LocalLikelihood(ScoreFunction):
             )
         return super().score(X, order, subspace)
 
-    def choice(self, order: int) -> Choice:
-        """Return what scores of that order are fitted with."""
-        return self._at(order).choice
-
-    def _at(self, order: int) -> Setting:
-        return self._orders.get(order, self._base)
-
-    def _local(self, X: np.ndarray, order: int) -> tuple[list[np.ndarray], Diagnostics]:
-        """Return derivatives in the working coordinates of the order, with the fallbacks applied."""
-        at, rounds = self._at(order), 24 if self._kind.closed else 8
-        Q, h = at.coordinates.points(X), at.choice.bandwidth
-        return answered(lambda Q, h: self._kind.fit(at, Q, h), at.Z, Q, h, self.min_neighbours, rounds)
-
-    def diagnostics(self, X: npt.ArrayLike, order: int = 1) -> Diagnostics:
-        """Return flags, bandwidths and neighbours of each query, for scores of that order."""
-        return self._local(as_points(X, self.n_inputs), order)[1]
-
     def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
-        U = self._at(order).coordinates.directions(V)
+        fits = self._fits.get(order, self._fits[1])
+        U = fits.coordinates.directions(V)
         G: Derivatives = []
-        for part in self._local(X, order)[0][:order]:
+        for part in fits.answered(X, self._least)[:order]:
             for _ in range(part.ndim - 1):
                 part = np.tensordot(part, U, axes=(1, 0))
             G.append(part)
@@ -325,8 +254,8 @@ class LocalLikelihood(ScoreFunction):
 
     def laplacian(self, X: npt.ArrayLike) -> Values:
         """Divergence of x -> â_1(x) itself (not of the plugged-in Â_2) by central differences, (n,)."""
-        X, W = as_points(X, self.n_inputs), self._base.coordinates.matrix
-        step, total = 1e-4 * self.bandwidth_, np.zeros(len(X))
+        X, W = as_points(X, self.n_inputs), self._fits[1].coordinates.matrix
+        step, total = 1e-4 * self._fits[1].choice.bandwidth, np.zeros(len(X))
         # Columns of W'^-1 are unit steps of the working coordinates.
         for move, w in zip(step * np.linalg.inv(W), W.T, strict=True):
             ahead, behind = (self._log_derivatives(X + s * move, 1, w[:, None])[0] for s in (1, -1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, permutations
 from math import factorial, prod
 
 import jax
@@ -13,10 +13,9 @@ import numpy as np
 from onehidden.machine import in_double
 from onehidden.scores.local_gaussian import LocalFit
 
-# One-dimensional factors on [-1, 1]; the kernel is their product, zero outside the box of half-width h
-# (3h for the cut Gaussian, whose h keeps its meaning of a standard deviation).
-KERNELS = ("gaussian", "tricube", "epanechnikov")
-REACH = {"gaussian": 3.0, "tricube": 1.0, "epanechnikov": 1.0}
+# One-dimensional factors on [-1, 1]; the kernel is their product, zero outside the box of half-width h times
+# this (the cut Gaussian's h keeps its meaning of a standard deviation).
+KERNELS = {"gaussian": 3.0, "tricube": 1.0}
 # Nodes on each half of an axis: the tricube has a kink at the middle, which must be a panel's edge.
 _NODES = {1: 24, 2: 13, 3: 7, 4: 5}
 MAX_INPUTS = max(_NODES)
@@ -25,14 +24,9 @@ _State = tuple[int | jax.Array, jax.Array, jax.Array]  # step, coefficients, wor
 
 def _factor(kernel: str, t: jax.Array) -> jax.Array:
     """One-dimensional kernel at t in units of its reach, |t| <= 1."""
-    inside = jnp.abs(t) <= 1
     if kernel == "gaussian":
-        value = jnp.exp(-0.5 * (REACH[kernel] * t) ** 2)
-    elif kernel == "tricube":
-        value = (1 - jnp.minimum(jnp.abs(t), 1.0) ** 3) ** 3
-    else:
-        value = 1 - t**2
-    return jnp.where(inside, value, 0.0)
+        return jnp.where(jnp.abs(t) <= 1, jnp.exp(-0.5 * (KERNELS[kernel] * t) ** 2), 0.0)
+    return (1 - jnp.minimum(jnp.abs(t), 1.0) ** 3) ** 3
 
 
 @lru_cache(maxsize=32)
@@ -43,13 +37,7 @@ def exponents(d: int, degree: int) -> tuple[tuple[int, ...], ...]:
 
 def _monomials(t: jax.Array, index: tuple[tuple[int, ...], ...]) -> jax.Array:
     """Each monomial at t (…, d), without the factorials; (…, p)."""
-    columns = []
-    for one in index:
-        value = jnp.ones(t.shape[:-1])
-        for i in one:
-            value = value * t[..., i]
-        columns.append(value)
-    return jnp.stack(columns, axis=-1)
+    return jnp.stack([jnp.prod(t[..., list(one)], axis=-1) for one in index], axis=-1)
 
 
 @lru_cache(maxsize=32)
@@ -88,8 +76,7 @@ def _newton(b: jax.Array, Phi: jax.Array, weight: jax.Array) -> tuple[jax.Array,
     Newton decrement before; of three lengths the best is taken.
     """
     p = Phi.shape[1]
-    upper = np.triu_indices(p)
-    pairs = Phi[:, upper[0]] * Phi[:, upper[1]]
+    pairs = (Phi[:, :, None] * Phi[:, None, :]).reshape(-1, p * p)
     mass = jnp.maximum(b[:, 0], 1e-300)
     start = jnp.zeros_like(b).at[:, 0].set(jnp.log(mass / weight.sum()))
 
@@ -111,9 +98,7 @@ def _newton(b: jax.Array, Phi: jax.Array, weight: jax.Array) -> tuple[jax.Array,
         i, c, _ = state
         weights = density(c)
         g = b - weights @ Phi
-        half = weights @ pairs
-        H = jnp.zeros((len(b), p, p)).at[:, upper[0], upper[1]].set(half)
-        H = H.at[:, upper[1], upper[0]].set(half)
+        H = (weights @ pairs).reshape(-1, p, p)
         # A ridge at rounding level: strictly concave, but the Hessian may be nearly singular.
         H = H + 1e-14 * jnp.trace(H, axis1=1, axis2=2)[:, None, None] * jnp.eye(p)
         move = jnp.linalg.solve(H, g[:, :, None])[:, :, 0]
@@ -135,43 +120,33 @@ def _newton(b: jax.Array, Phi: jax.Array, weight: jax.Array) -> tuple[jax.Array,
 @in_double
 def polynomial_fit(Z: np.ndarray, Q: np.ndarray, h: np.ndarray, degree: int, kernel: str) -> LocalFit:
     """Solve (5) of [GMOV] at every row of Q."""
-    n, d = Z.shape
-    q = len(Q)
-    index = exponents(d, degree)
-    reach = REACH[kernel] * h
+    (n, d), q = Z.shape, len(Q)
+    index, reach = exponents(d, degree), KERNELS[kernel] * h
     tile_q, tile_n = (128, 1024) if jax.default_backend() == "cpu" else (2048, 8192)
     tile_n = min(tile_n, n)
     tile_q = tile_q if q > 8 else 8  # two compiled shapes: many queries, or the few that need another try
-    count = -(-n // tile_n)
-    data = np.pad(Z, ((0, count * tile_n - n), (0, 0))).reshape(count, tile_n, d)
-    weight = np.pad(np.ones(n), (0, count * tile_n - n)).reshape(count, tile_n)
+    data = np.pad(Z, ((0, -n % tile_n), (0, 0))).reshape(-1, tile_n, d)
+    weight = np.pad(np.ones(n), (0, -n % tile_n)).reshape(-1, tile_n)
     Phi, node_weight = _quadrature(d, degree, kernel)
+    rows, width = (
+        np.pad(Q, ((0, -q % tile_q), (0, 0)), mode="edge"),
+        np.pad(reach, (0, -q % tile_q), mode="edge"),
+    )
     parts = []
-    for i in range(0, q, tile_q):
-        short = max(0, tile_q - len(Q[i : i + tile_q]))
-        rows = np.pad(Q[i : i + tile_q], ((0, short), (0, 0)), mode="edge")
-        width = np.pad(reach[i : i + tile_q], (0, short), mode="edge")
-        b = _local_sums(rows, width, data, weight, degree, kernel)
-        scale = 1.0 / (n * width**d)
-        c, residual = _newton(b * scale[:, None], Phi, node_weight)
-        keep = slice(0, tile_q - short)
-        parts.append((np.asarray(c)[keep], np.asarray(residual)[keep], np.asarray(b)[keep, 0]))
-    c = np.concatenate([p[0] for p in parts])
-    residual = np.concatenate([p[1] for p in parts])
-    mass = np.concatenate([p[2] for p in parts])
+    for at in range(0, len(rows), tile_q):
+        tile = slice(at, at + tile_q)
+        b = _local_sums(rows[tile], width[tile], data, weight, degree, kernel)
+        c, residual = _newton(b / (n * width[tile, None] ** d), Phi, node_weight)
+        parts.append((c, residual, b[:, 0]))
+    c, residual, mass = (
+        np.concatenate([np.asarray(one) for one in some])[:q] for some in zip(*parts, strict=True)
+    )
     ok = np.isfinite(c).all(axis=1) & (residual < 1e-8) & (mass > 1e-6)
     c = np.where(ok[:, None], c, 0.0)
     derivatives = [np.zeros((q,) + (d,) * j) for j in range(1, degree + 1)]
-    for column, one in zip(c.T, index, strict=True):
-        if one:
-            _fill(derivatives[len(one) - 1], one, column / reach ** len(one))
-    return LocalFit(c[:, 0], derivatives, mass, ok)
-
-
-def _fill(tensor: np.ndarray, index: tuple[int, ...], coefficient: np.ndarray) -> None:
-    """Put the derivative of coefficient · monomial at every permutation of its index."""
-    from itertools import permutations
-
-    repeats = prod(factorial(index.count(i)) for i in set(index))
-    for place in set(permutations(index)):
-        tensor[(slice(None), *place)] = coefficient * repeats
+    for one, column in zip(index[1:], c.T[1:], strict=True):
+        # The derivative of coefficient · monomial, at every permutation of its index.
+        repeats = prod(factorial(one.count(i)) for i in set(one))
+        for place in set(permutations(one)):
+            derivatives[len(one) - 1][(slice(None), *place)] = column / reach ** len(one) * repeats
+    return LocalFit(derivatives, mass, ok, c[:, 0])

@@ -36,6 +36,12 @@ def check_sample(X: npt.ArrayLike) -> Float[np.ndarray, "n d"]:
     return X
 
 
+def check_bandwidth(bandwidth: str | float) -> None:
+    """Refuse what is neither "auto" nor a positive number."""
+    if bandwidth != "auto" and (isinstance(bandwidth, str) or not 0 < bandwidth < np.inf):
+        raise ValueError(f"bandwidth must be 'auto' or a positive number, got {bandwidth!r}")
+
+
 @dataclass(frozen=True)
 class Coordinates:
     """z = (x - centre) @ matrix; directions go along with ``matrix.T @ V``."""
@@ -52,16 +58,14 @@ class Coordinates:
 
 def coordinates(X: Float[np.ndarray, "n d"], kind: str) -> Coordinates:
     """Where an isotropic kernel fits: ``full`` whitening, ``diagonal``, ``spherical`` or ``none``."""
-    d = X.shape[1]
-    centre = X.mean(axis=0)
-    if kind == "none":
-        return Coordinates(centre, np.eye(d))
-    cov = np.atleast_2d(np.cov(X.T))
-    if kind == "spherical":
-        return Coordinates(centre, np.eye(d) / np.sqrt(np.trace(cov) / d))
-    if kind == "diagonal":
-        return Coordinates(centre, np.diag(1 / np.sqrt(np.diag(cov))))
-    return Coordinates(centre, np.linalg.inv(np.linalg.cholesky(cov)).T)
+    cov, eye = np.atleast_2d(np.cov(X.T)), np.eye(X.shape[1])
+    matrix = {
+        "none": lambda: eye,
+        "spherical": lambda: eye / np.sqrt(np.trace(cov) / len(cov)),
+        "diagonal": lambda: np.diag(1 / np.sqrt(np.diag(cov))),
+        "full": lambda: np.linalg.inv(np.linalg.cholesky(cov)).T,
+    }[kind]()
+    return Coordinates(X.mean(axis=0), matrix)
 
 
 def draw_rows(X: Float[np.ndarray, "n d"], limit: int, seed: int) -> Int[np.ndarray, " rows"]:

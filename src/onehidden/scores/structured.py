@@ -13,9 +13,9 @@ from onehidden.laws.base import Derivatives, Directions, Points, ScoreFunction, 
 from onehidden.laws.gaussian import GaussianMixture
 from onehidden.refused import Refused
 from onehidden.run import derived_seed, stream
-from onehidden.scores.local_gaussian import local_moments, prepare
+from onehidden.scores.local_gaussian import LocalFit, local_moments, prepare
 from onehidden.scores.local_polynomial import polynomial_fit
-from onehidden.scores.sample import check_sample, coordinates, draw_rows
+from onehidden.scores.sample import Coordinates, check_bandwidth, check_sample, coordinates, draw_rows
 
 
 class LawScore(ScoreFunction):
@@ -103,7 +103,7 @@ class MixtureScore(LawScore):
                 covariance_type=shape,
                 n_init=2 if K > 1 else 1,
                 max_iter=200,
-                reg_covar=1e-6 * scale,
+                reg_covar=1e-6 * scale if K > 1 else 0.0,
                 random_state=derived_seed(self.seed, "scores", "mixture"),
             ).fit(X)
 
@@ -144,11 +144,7 @@ class KernelDensityScore(LawScore):
     """
 
     def __init__(self, bandwidth: str | float = "auto", seed: int = 0) -> None:
-        if isinstance(bandwidth, str):
-            if bandwidth != "auto":
-                raise ValueError(f"bandwidth must be 'auto' or a positive number, got {bandwidth!r}")
-        elif not (np.isfinite(bandwidth) and bandwidth > 0):
-            raise ValueError(f"bandwidth must be positive, got {bandwidth}")
+        check_bandwidth(bandwidth)
         self.bandwidth, self.seed = bandwidth, seed
 
     def fit(self, X: npt.ArrayLike) -> KernelDensityScore:
@@ -173,93 +169,84 @@ class KernelDensityScore(LawScore):
         return np.concatenate([super(KernelDensityScore, self)._tensor(part, order, V) for part in parts])
 
 
-_REACHES = (0.8, 1.1, 1.5, 2.0, 2.8, 4.0)
-
-
 class Line:
     """Derivatives of a one-dimensional log-density from local likelihood, tabulated and splined.
 
     Outside the middle 99.8 % of the sample the log-density continues as a parabola.
     """
 
-    def __init__(self, t: Values, degree: int, reach: float | None, seed: int) -> None:
-        self.low, self.high = np.quantile(t, [0.001, 0.999])
-        self.grid = np.linspace(self.low, self.high, 200)
-        self.reach = self._choose(t, degree, seed) if reach is None else reach
-        fit = self._fit(t, degree, self.reach)
+    def __init__(
+        self,
+        t: Values,
+        degree: int,
+        seed: int,
+        reaches: tuple[float, ...] = (0.8, 1.1, 1.5, 2.0, 2.8, 4.0),
+    ) -> None:
         from scipy.interpolate import CubicSpline
 
-        self._splines = [CubicSpline(self.grid, part.reshape(len(self.grid))) for part in fit.derivatives]
+        self._low, self._high = np.quantile(t, [0.001, 0.999])
+        self._grid = np.linspace(self._low, self._high, 200)
+        some = stream(seed, "scores", "folds of a line").permutation(t)[:4000]
+        reach = max((self._likelihood(some, degree, reach), reach) for reach in reaches)[1]
+        fit = self._fit(t, degree, reach)
+        self._splines = [CubicSpline(self._grid, part.reshape(len(self._grid))) for part in fit.derivatives]
 
-    def _fit(self, t: np.ndarray, degree: int, reach: float):
+    def _fit(self, t: np.ndarray, degree: int, reach: float) -> LocalFit:
         """Local likelihood on the grid; the kernel reaches farther where data is thin."""
         ordered = np.sort(t)
         # At least 30 neighbours (or all): distance to the 30th nearest sample of each grid point.
         k = min(30, len(t) - 1)
-        place = np.searchsorted(ordered, self.grid)
+        place = np.searchsorted(ordered, self._grid)
         lower, upper = ordered[np.maximum(place - k, 0)], ordered[np.minimum(place + k, len(t) - 1)]
-        width = np.maximum(reach, np.maximum(self.grid - lower, upper - self.grid))
-        return polynomial_fit(t[:, None], self.grid[:, None], width, degree, "tricube")
+        width = np.maximum(reach, np.maximum(self._grid - lower, upper - self._grid))
+        return polynomial_fit(t[:, None], self._grid[:, None], width, degree, "tricube")
 
-    def _choose(self, t: np.ndarray, degree: int, seed: int) -> float:
-        """Return the reach of highest two-fold likelihood, the estimate normalised on the grid."""
-        t = stream(seed, "scores", "folds of a line").permutation(t)[:4000]
-        halves = t[::2], t[1::2]
-        best = (-np.inf, _REACHES[-1])
-        for reach in _REACHES:
-            value = 0.0
-            for own, other in (halves, halves[::-1]):
-                fit = self._fit(own, degree, reach)
-                log_f = np.where(fit.ok, fit.log_density, -50.0)
-                mass = np.trapezoid(np.exp(np.minimum(log_f, 50.0)), self.grid)
-                inside = other[(other > self.low) & (other < self.high)]
-                value += float(np.mean(np.interp(inside, self.grid, log_f)) - np.log(max(mass, 1e-300)))
-            best = max(best, (value, reach))
-        return best[1]
+    def _likelihood(self, t: np.ndarray, degree: int, reach: float) -> float:
+        """Two-fold log-likelihood, the estimate normalised on the grid."""
+        value = 0.0
+        for own, other in ((t[::2], t[1::2]), (t[1::2], t[::2])):
+            fit = self._fit(own, degree, reach)
+            log_f = np.where(fit.ok, fit.constant, -50.0)
+            mass = np.trapezoid(np.exp(np.minimum(log_f, 50.0)), self._grid)
+            inside = other[(other > self._low) & (other < self._high)]
+            value += float(np.mean(np.interp(inside, self._grid, log_f)) - np.log(max(mass, 1e-300)))
+        return value
 
     def derivative(self, t: Values, j: int) -> Values:
         """j-th derivative of the log-density at t."""
         if j > len(self._splines):
             return np.zeros_like(t)
-        inside = np.clip(t, self.low, self.high)
-        value = self._splines[j - 1](inside)
-        if len(self._splines) < 2:
-            return value
-        beyond = t - inside
-        bend = np.minimum(self._splines[1](inside), 0.0)
+        inside = np.clip(t, self._low, self._high)
+        value, bend = self._splines[j - 1](inside), np.minimum(self._splines[1](inside), 0.0)
         if j == 1:
-            return value + bend * beyond
-        return np.where(beyond == 0, value, bend if j == 2 else 0.0)
+            return value + bend * (t - inside)
+        return np.where(t == inside, value, bend if j == 2 else 0.0)
 
 
 class IndependentScore(ScoreFunction):
-    """Scores of x = M s with independent components s, both estimated.
+    """Scores of x = M s with independent components s, both estimated; M by FastICA.
 
     Parameters
     ----------
     degree : int
         Degree of the one-dimensional local likelihood, 4 for scores up to order 4.
-    unmix : str
-        "ica" (FastICA), or "none" where the columns of X are already independent.
     seed : int
         Seed of FastICA and the folds.
     """
 
-    def __init__(self, degree: int = 4, unmix: str = "ica", seed: int = 0) -> None:
+    def __init__(self, degree: int = 4, seed: int = 0) -> None:
         if degree not in (2, 3, 4, 5, 6):
             raise ValueError(f"degree must be 2 … 6, got {degree}")
-        if unmix not in ("ica", "none"):
-            raise ValueError(f"unmix must be 'ica' or 'none', got {unmix!r}")
-        self.degree, self.unmix, self.seed = degree, unmix, seed
+        self.degree, self.seed = degree, seed
 
     def fit(self, X: npt.ArrayLike) -> IndependentScore:
         X = check_sample(X)
         self.n_inputs = X.shape[1]
-        self._coordinates = coordinates(X, "full" if self.unmix == "ica" else "diagonal")
-        Z = self._coordinates.points(X)
-        self._rotation = self._ica(Z) if self.unmix == "ica" and self.n_inputs > 1 else np.eye(self.n_inputs)
-        S = Z @ self._rotation
-        self.lines_ = [Line(S[:, j], self.degree, None, self.seed) for j in range(self.n_inputs)]
+        whitened = coordinates(X, "full")
+        rotation = np.eye(1) if self.n_inputs == 1 else self._ica(whitened.points(X))
+        self._components = Coordinates(whitened.centre, whitened.matrix @ rotation)
+        S = self._components.points(X)
+        self._lines = [Line(component, self.degree, self.seed) for component in S.T]
         return self
 
     def _ica(self, Z: Points) -> Float[np.ndarray, "d d"]:
@@ -279,10 +266,9 @@ class IndependentScore(ScoreFunction):
         return (U @ Vt).T
 
     def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
-        S = self._coordinates.points(X) @ self._rotation
-        U = self._rotation.T @ self._coordinates.directions(V)
+        S, U = self._components.points(X), self._components.directions(V)
         G: Derivatives = []
         for j in range(1, order + 1):
-            L = np.stack([line.derivative(S[:, i], j) for i, line in enumerate(self.lines_)], axis=1)
+            L = np.stack([line.derivative(s, j) for line, s in zip(self._lines, S.T, strict=True)], axis=1)
             G.append(power_sum(L, U, j))
         return G
