@@ -263,7 +263,7 @@ def test_pickled_objects_are_never_loaded(tmp_path):
     for name in ("a.npy", "a.npz"):
         with pytest.raises(ValueError) as error:
             data.open(tmp_path / name)
-        _is_one_sentence(error, "Python objects")
+        _is_one_sentence(error, "Object arrays")
 
 
 def test_an_array_of_any_version_is_told_from_objects_by_its_header(tmp_path):
@@ -277,7 +277,7 @@ def test_an_array_of_any_version_is_told_from_objects_by_its_header(tmp_path):
             np.lib.format.write_array(file, np.array([{"a": 1}], dtype=object), version)
         with pytest.raises(ValueError) as error:
             data.open(tmp_path / "o.npy")
-        _is_one_sentence(error, "Python objects")
+        _is_one_sentence(error, "Object arrays")
 
 
 # --- tables that cannot be used
@@ -296,12 +296,12 @@ GOOD = {"a": [1.0, 2.0, 3.0], "b": [3.0, 1.0, 2.0], "y": [0.0, 1.0, 0.5]}
         (GOOD, "Y ", ["target", "'Y '", "did you mean 'y'"]),
         ({**GOOD, "price_usd": [1.0, 2.0, 3.0]}, "price", ["price_usd"]),
         (GOOD, "outcome", ["choose one of 'a', 'b', 'y'"]),
-        ({**GOOD, "b": [1.0, None, 2.0]}, "y", ["'b'", "1 missing value (first at row 2)"]),
-        ({**GOOD, "b": [np.nan, np.inf, 2.0]}, "y", ["'b'", "1 missing and 1 infinite values"]),
-        ({**GOOD, "y": [1.0, np.nan, np.nan]}, "y", ["'y'", "2 missing values"]),
-        (pd.DataFrame({**GOOD, "b": [1.0, np.nan, 2.0]}), "y", ["'b'", "1 missing"]),
-        (pl.DataFrame({**GOOD, "b": [1, None, 2]}), "y", ["'b'", "1 missing"]),
-        ({**GOOD, "b": [None, None, None]}, "y", ["'b'", "is empty"]),
+        ({**GOOD, "b": [1.0, None, 2.0]}, "y", ["'b' (1)", "1 of 3 rows (the first is row 2)"]),
+        ({**GOOD, "b": [np.nan, np.inf, 2.0]}, "y", ["'b' (2)", "2 of 3 rows"]),
+        ({**GOOD, "y": [1.0, np.nan, np.nan]}, "y", ["'y' (2)", "row 2"]),
+        (pd.DataFrame({**GOOD, "b": [1.0, np.nan, 2.0]}), "y", ["'b' (1)"]),
+        (pl.DataFrame({**GOOD, "b": [1, None, 2]}), "y", ["'b' (1)"]),
+        ({**GOOD, "b": [None, None, None]}, "y", ["no row without", "--drop b"]),
         ({"a": [], "y": []}, "y", ["no rows"]),
         (pd.DataFrame({"a": [], "y": []}, dtype=float), "y", ["no rows"]),
         (pd.DataFrame([[1.0, 2.0, 3.0]], columns=["a", "a", "y"]), "y", ["more than one column called 'a'"]),
@@ -342,12 +342,10 @@ def test_faulty_choice_of_columns_gets_one_sentence(columns, words):
 
 
 def test_csv_gaps_are_counted_in_the_right_column(tmp_path):
-    (tmp_path / "a.csv").write_text("a,b,y\n1,,0\n2,NA,1\n3,4,inf\n")
+    (tmp_path / "a.csv").write_text("a,b,y\n0,1,2\n1,,0\n2,NA,1\n3,4,inf\n")
     with pytest.raises(ValueError) as error:
         data.open(tmp_path / "a.csv", target="y")
-    _is_one_sentence(
-        error, "'b' has 2 missing values (first at row 1)", "'y' has 1 infinite value (first at row 3)"
-    )
+    _is_one_sentence(error, "3 of 4 rows (the first is row 2)", "'b' (2), 'y' (1)")
 
 
 # --- check_arrays

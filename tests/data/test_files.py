@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 import onehidden as oh
 from onehidden import data
-from onehidden.data.faults import Problems
+from onehidden.data.table import Problems
 
 WORDS = ["red", "blue", "red", "green", "blue", "red"]
 NUMBERS = np.array([1.5, -2.25, 3.0, 4.125, 0.5, 7.0])
@@ -160,8 +160,7 @@ def test_all_problems_of_a_table_are_told_at_once_the_target_first(stream, tmp_p
     assert "'car 0'" in told[0]
     assert "'kind'" in told[1]
     assert "--one-hot" in told[1]
-    # Gaps are counted by reading all rows, which a stream does when it is used.
-    assert [("'x' has 1 missing value" in one) for one in told] == [False, False, True][: 2 if stream else 3]
+    assert len(told) == 2  # gaps are told once all columns hold numbers
 
 
 def test_all_names_that_are_not_there_are_told_at_once():
@@ -286,7 +285,6 @@ def test_a_sheet_is_read_with_its_gaps_words_and_dates(tmp_path):
     table = data.open(tmp_path / "a.xlsx", target="y", drop=["when"], one_hot=True, nulls="drop")
     assert table.feature_names == ("colour=blue", "colour=green", "x")
     np.testing.assert_array_equal(table.X[:, 2], np.delete(NUMBERS, 2))
-    assert any("2 sheets" in note for note in table.notes)
     for options, words in (({}, "days since"), ({"drop": ["when"]}, "--one-hot")):
         with pytest.raises(ValueError) as error:
             data.open(tmp_path / "a.xlsx", target="y", columns=["when"] if not options else None, **options)
@@ -315,16 +313,6 @@ def test_a_sheet_without_openpyxl_is_one_sentence(tmp_path, monkeypatch):
     one_sentence(error, "onehidden[excel]")
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_an_arrow_stream_is_read_as_its_file_is(stream, tmp_path):
-    table = pa.table({"x": NUMBERS, "y": Y})
-    for name, writer in (("a.arrows", pa.ipc.new_stream), ("a.arrow", pa.ipc.new_file)):
-        with writer(str(tmp_path / name), table.schema) as file:
-            file.write_table(table)
-        opened = data.open(tmp_path / name, target="y", stream=stream)
-        np.testing.assert_array_equal(np.concatenate([b.X[:, 0] for b in opened.batches()]), NUMBERS)
-
-
 # --- what unpacks beyond all proportion
 
 
@@ -334,16 +322,15 @@ def test_files_that_unpack_beyond_proportion_are_refused(tmp_path):
     with (
         parquet.ParquetWriter(tmp_path / "a.parquet", schema) as first,
         pa.ipc.new_file(str(tmp_path / "a.arrow"), schema, options=options) as second,
-        pa.ipc.new_stream(str(tmp_path / "a.arrows"), schema, options=options) as third,
     ):
         for _ in range(33):
-            for file in (first, second, third):
+            for file in (first, second):
                 file.write_table(zeros)
     block = gzip.compress(b"0,0\n" * (1 << 21))
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x,y\n") + 33 * block)
     with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("X.npy", bytes(33 << 23))
-    for name in ("a.parquet", "a.csv.gz", "a.arrow", "a.arrows", "a.npz"):
+    for name in ("a.parquet", "a.csv.gz", "a.arrow", "a.npz"):
         with pytest.raises(ValueError) as error:
             data.open(tmp_path / name, stream=name == "a.parquet")
         one_sentence(error, "which no table does")

@@ -79,7 +79,7 @@ def test_a_table_gives_back_what_was_written(table, kind, stream, tmp_path):
     np.testing.assert_array_equal(np.concatenate([b.X for b in found.batches()]).T, np.array(columns))
 
 
-@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "feather", "arrows", "npz", "npy", "xlsx"])
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "feather", "npz", "npy", "xlsx"])
 @given(
     content=st.binary(max_size=200) | st.text(",;\n\"'ab1.-e?", max_size=60).map(str.encode),
     stream=st.booleans(),

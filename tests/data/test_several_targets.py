@@ -10,7 +10,7 @@ from helpers import one_sentence, write_folder
 from pyarrow import parquet
 
 from onehidden import data
-from onehidden.data.faults import Problems
+from onehidden.data.table import Problems
 
 N = 300
 RNG = np.random.default_rng(0)
@@ -94,7 +94,7 @@ def test_a_table_is_opened_again_with_all_its_columns():
     ("change", "asked", "words"),
     [
         ({"b": np.full(N, 3.0)}, {}, ["target 'b' is constant (3)"]),
-        ({"b": np.where(np.arange(N) == 5, np.nan, 1.0 * np.arange(N))}, {}, ["'b' has 1 missing", "row 6"]),
+        ({"b": np.where(np.arange(N) == 5, np.nan, 1.0 * np.arange(N))}, {}, ["'b' (1)", "row 6"]),
         ({}, {"columns": ["x0", "a"]}, ["'a' cannot be both the target and a feature"]),
         ({}, {"weight": "a"}, ["'a' cannot be both the target and the weight"]),
         ({}, {"offset": "w", "trials": "w"}, ["'w' cannot be both the offset and the trials"]),

@@ -222,7 +222,12 @@ def test_a_csv_whose_later_lines_are_text_is_one_sentence(tmp_path):
     lines = ["x,y"] + [f"{i},{i}.5" for i in range(100_000)] + ["oops,1"]
     (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
     with pytest.raises(ValueError) as error:
-        list(data.open(tmp_path / "a.csv", target="y", stream=True).batches())
+        data.open(tmp_path / "a.csv", target="y", stream=True)
+    one_sentence(error, "--na 'oops'")
+    line = f"1,{'2'.ljust(4000, ' ')}\n"  # the types are those of the first 16 megabytes
+    (tmp_path / "b.csv").write_text("x,y\n" + line * 4300 + "oops,2\n")
+    with pytest.raises(ValueError) as error:
+        list(data.open(tmp_path / "b.csv", target="y", stream=True).batches())
     one_sentence(error, "cannot be read as CSV")
 
 

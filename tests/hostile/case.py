@@ -64,9 +64,6 @@ def write(path: Path, held: pa.Table) -> None:
         parquet.write_table(held, path)
     elif suffix == ".feather":
         feather.write_feather(held, str(path))
-    elif suffix == ".arrows":
-        with pa.ipc.new_stream(str(path), held.schema) as file:
-            file.write_table(held)
     elif suffix == ".npz":
         np.savez(path, **{name: held.column(name).to_numpy() for name in held.column_names})
     elif suffix == ".npy":
@@ -83,7 +80,7 @@ def write(path: Path, held: pa.Table) -> None:
         book.save(path)
 
 
-SUFFIXES = (".csv", ".csv.gz", ".parquet", ".feather", ".arrows", ".npz", ".npy", ".xlsx")
+SUFFIXES = (".csv", ".csv.gz", ".parquet", ".feather", ".npz", ".npy", ".xlsx")
 READERS: tuple[Callable[[str], tuple[str, ...]], ...] = (
     lambda file: ("recover", file, "--hidden", "1", "--out", "new"),
     lambda file: ("predict", "run", file, "--out", "new.csv"),

@@ -13,7 +13,7 @@ from helpers import normal, one_sentence, teacher, write_folder
 import onehidden as oh
 from onehidden import data
 from onehidden.checks import About, at_most
-from onehidden.data.reduction import WANTED, RareRows, connected, hashed, reduce
+from onehidden.data.reduction import connected, hashed, reduce
 from onehidden.options import Options
 from onehidden.recovery.solve import solve
 from onehidden.recovery.streamed import recover_source
@@ -112,65 +112,14 @@ def test_constant_and_dependent_columns_are_named():
     assert "y is constant" in r.message
 
 
-def with_indicator(rare, noise=0.0, outputs=()):
-    """A binary column that is one in a few rows, none of them in the sample."""
-    X, _, _ = problem()
-    rng = np.random.default_rng(9)
+def test_a_column_that_is_constant_in_the_sample_is_named():
+    X, y, _ = problem()
     seed = Run(0).seed_of("rows of the sample")
-    last = np.argsort(hashed(np.arange(N), seed))[-rare:]  # one part: a row's number is its place
-    X = np.column_stack([X, np.isin(np.arange(N), last)])
-    output = [[1.0, 2.0], [-2.0, 1.0]] if outputs else [1.0, -2.0]
-    net = oh.OneHiddenNet(np.linalg.qr(rng.standard_normal((D + 1, K)))[0].T, output)
-    columns = {**{f"x{j}": X[:, j] for j in range(D)}, "seldom": X[:, D]}
-    y = net.predict(X)
-    y = y + noise * rng.standard_normal(y.shape)
-    columns |= dict(zip(outputs, y.T, strict=True)) if outputs else {"y": y}
-    return data.open(columns, target=outputs or "y", stream=True), net
-
-
-@pytest.mark.parametrize("noise", [0.0, 0.2])
-def test_a_column_that_is_constant_in_the_sample_is_recovered_from_its_rare_rows(noise):
-    source, net = with_indicator(40, noise)
-    r = recovered(source, hidden=K)
-    assert r.status == ("consistent" if noise else "exact")
-    assert r.n_samples == N
-    if noise:
-        off = np.abs(r.network.weights - net.canonical().weights)[:, D] / r.standard_errors.weights[:, D]
-        assert off.max() < 4
-        zero = np.abs(net.canonical().weights)[:, D] / r.standard_errors.weights[:, D]
-        assert zero.max() > 4
-    else:
-        assert oh.match(r.network, net).max_error < 1e-10
-
-
-def test_rare_rows_of_several_outputs_are_used_too():
-    source, net = with_indicator(40, outputs=("left", "right"))
-    r = recovered(source, hidden=K)
-    assert r.status == "exact"
-    assert oh.match(r.network, net).max_error < 1e-10
-
-
-def test_a_column_with_too_few_rare_rows_is_named():
-    source, _ = with_indicator(1)
-    r = recovered(source, hidden=K, max_seconds=5)
-    assert r.status == "not identifiable"
-    assert f"column 'seldom' differs from 0 in only 1 of {N} rows" in r.message
-
-
-def test_rare_rows_do_not_depend_on_batches_or_order():
-    source, _ = with_indicator(200)
-    batches = list(source.batches(500))
-    make = partial(RareRows, np.array([D]), np.array([0.0]))
-    whole, parts, back = make(), [make() for _ in batches], make()
-    for batch, part in zip(batches, parts, strict=True):
-        whole.update(batch)
-        part.update(batch)
-    for part in parts[::-1]:
-        back.merge(part)
-    for a, b in zip(whole.result(), back.result(), strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert len(whole.result()[1]) == WANTED
-    assert np.all(whole.result()[0][:, D] == 1)
+    last = np.argsort(hashed(np.arange(N), seed))[-40:]  # one part: a row's number is its place
+    columns = {**{f"x{j}": X[:, j] for j in range(D)}, "seldom": 1.0 * np.isin(np.arange(N), last), "y": y}
+    with pytest.raises(ValueError) as error:
+        recovered(data.open(columns, target="y", stream=True), hidden=K)
+    one_sentence(error, "column 'seldom' is constant (0) in the", "--drop seldom", "stream=False")
 
 
 def test_what_only_the_sample_was_asked_is_told_as_such():

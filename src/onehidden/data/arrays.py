@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from onehidden.data.table import Name, Targets
+from onehidden.data.table import Targets
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,10 +116,8 @@ def check_arrays(
     must_be_aligned(X, y)
     if is_frame(X):
         from onehidden.data.opening import open
-        from onehidden.data.table import Table
 
-        table = open(X, stream=False)
-        assert isinstance(table, Table)
+        table: Any = open(X, stream=False)
         X, feature_names = table.X, feature_names or table.feature_names
     matrix = as_real(X, "X")
     if matrix.ndim != 2:
@@ -127,9 +125,7 @@ def check_arrays(
         raise ValueError(f"X must be a matrix of n rows and d columns, got shape {matrix.shape}: {cure}")
     n, d = matrix.shape
     if n == 0 or d == 0:
-        raise ValueError(
-            f"X must have rows and columns, got shape {matrix.shape}: give a table with data in it"
-        )
+        raise ValueError(f"X must have rows and columns, got shape {matrix.shape}: give a table with data")
     matrix = np.ascontiguousarray(matrix, dtype=float)
     names = None if feature_names is None else list(map(str, feature_names))
     bad = ~np.isfinite(matrix)
@@ -214,16 +210,8 @@ def to_arrow(frame: Any, where: str = "the table") -> pa.Table:
     if not is_pandas(frame):
         return pa.table(frame.collect() if hasattr(frame, "collect") else frame)  # a polars LazyFrame
     names = [str(name) for name in frame.columns]
-    arrays = []
-    for j, name in enumerate(names):
-        try:
-            arrays.append(pa.array(frame.iloc[:, j], from_pandas=True))
-        except (pa.ArrowException, TypeError, ValueError):
-            raise ValueError(
-                f"{where} must have numeric columns, but {name!r} mixes kinds of value: convert it with "
-                "pandas.to_numeric, or list the feature columns to use"
-            ) from None
-    return pa.Table.from_arrays(arrays, names=names)
+    columns = [_column(frame.iloc[:, j], f"column {name!r} of {where}") for j, name in enumerate(names)]
+    return pa.Table.from_arrays(columns, names=names)
 
 
 def _from_columns(source: Mapping[str, Any], where: str) -> pa.Table:
@@ -246,27 +234,26 @@ def _from_columns(source: Mapping[str, Any], where: str) -> pa.Table:
     return pa.table(arrays)
 
 
-def _column(values: Any, who: str) -> pa.Array:
-    """One column of a dict; text and gaps stay as they are."""
+def _column(values: Any, who: str) -> pa.Array | pa.ChunkedArray:
+    """One column of a dict or of a pandas frame; text and gaps stay as they are."""
     import pyarrow as pa
 
     plain = None if hasattr(values, "toarray") else np.asarray(values)
-    if plain is not None and plain.dtype.kind in "UTO" and plain.ndim == 1:
+    if is_pandas(values) or (plain is not None and plain.dtype.kind in "UTO" and plain.ndim == 1):
         try:
-            return pa.array(plain.tolist(), from_pandas=True)
+            return pa.array(values if is_pandas(values) else np.asarray(plain).tolist(), from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError):
             raise ValueError(
-                f"{who} must hold numbers, got Python objects of several kinds: convert it"
+                f"{who} must hold numbers, got Python objects of several kinds: convert it, as with "
+                "pandas.to_numeric, or leave it out"
             ) from None
     array = as_real(values, who)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
+    if array.shape[1:] not in ((), (1,)) or array.ndim == 0:
         raise ValueError(
             f"{who} must be one-dimensional, got shape {array.shape}: give one array a column, or one matrix "
             "under the name X"
         )
-    return pa.array(np.ascontiguousarray(array, dtype=float))
+    return pa.array(np.ascontiguousarray(array.ravel(), dtype=float))
 
 
 def _from_pair(source: Mapping[str, Any], targets: Targets, where: str) -> tuple[pa.Table, Targets]:
@@ -289,30 +276,24 @@ def _from_pair(source: Mapping[str, Any], targets: Targets, where: str) -> tuple
     return table, tuple(found)
 
 
-def _outputs(y: object, name: str, n: int) -> list[tuple[str, pa.Array | pa.ChunkedArray]]:
+def _outputs(y: Any, name: str, n: int) -> list[tuple[str, pa.Array | pa.ChunkedArray]]:
     """The columns of a target: one of (n,) or (n, 1), q of (n, q), by their own names if they have any."""
-    import pyarrow as pa
-
     who = f"target {name!r}"
     if is_frame(y):
         frame = to_arrow(y, who)
-        if frame.num_rows != n:
-            raise ValueError(f"{who} must have one row per row of X ({n}), got {frame.num_rows}")
-        names = [name] if frame.num_columns == 1 else frame.column_names
-        return list(zip(names, frame.columns, strict=True))
-    if is_text(y):
-        labels = np.asarray(y, dtype=object)
-        if labels.shape not in ((n,), (n, 1)):
-            raise ValueError(f"{who} must have one label per row of X ({n}), got shape {labels.shape}")
-        return [(name, _column(labels.ravel(), who))]
-    values = as_real(y, who)
-    if values.shape[:1] != (n,) or values.ndim > 2:
-        raise ValueError(
-            f"{who} must have one value a row of X ({n}), got shape {values.shape}: give both the same rows"
+        columns, names, shape = list(frame.columns), frame.column_names, frame.shape
+    else:
+        values = np.asarray(y, dtype=object) if is_text(y) else as_real(y, who)
+        shape = values.shape
+        columns = (
+            [_column(one, who) for one in values.reshape(len(values), -1).T] if values.ndim in (1, 2) else []
         )
-    columns = np.ascontiguousarray(values.reshape(n, -1).T, dtype=float)
-    names = [name] if len(columns) == 1 else [f"{name}{j}" for j in range(len(columns))]
-    return [(name, pa.array(column)) for name, column in zip(names, columns, strict=True)]
+        names = [f"{name}{j}" for j in range(len(columns))]
+    if shape[:1] != (n,) or not columns:
+        raise ValueError(
+            f"{who} must have one value a row of X ({n}), got shape {shape}: give both the same rows"
+        )
+    return list(zip([name] if len(columns) == 1 else names, columns, strict=True))
 
 
 def _from_matrix(
@@ -341,11 +322,7 @@ def _from_matrix(
 
 def placed(targets: Targets, names: Sequence[str], where: str) -> Targets:
     """Targets by name; places among the columns become the names there."""
-    found: list[Name] = []
     for target in targets:
-        if isinstance(target, int):
-            if not -len(names) <= target < len(names):
-                raise ValueError(f"{where} has no column {target}: it has {len(names)}, counted from 0")
-            target = names[target]
-        found.append(target)
-    return tuple(found)
+        if isinstance(target, int) and not -len(names) <= target < len(names):
+            raise ValueError(f"{where} has no column {target}: it has {len(names)}, counted from 0")
+    return tuple(names[target] if isinstance(target, int) else target for target in targets)

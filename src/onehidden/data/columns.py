@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onehidden.data.arrays import flat_columns
-from onehidden.data.faults import must_be_few, must_be_none
-from onehidden.data.table import Request, left_out, shorten
+from onehidden.data.table import Request, left_out, must_be_few, must_be_none, shorten
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 Levels = Mapping[str, tuple[str, ...]]
-GAPS = "fill the gaps, or leave those rows out with nulls='drop' (--nulls drop)"
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
 _COMMAS = "use decimal=',' (--decimal ,) to read decimal commas"
 
@@ -68,8 +65,7 @@ def choose(names: Sequence[str], request: Request, levels: Levels) -> tuple[Feat
     for name in wanted_columns(names, request):
         features += made[name] if name in made else [single.get(name, Feature(name, name))]
     must_be_few(len(features), "the table")
-    twice = [name for name, count in Counter(one.name for one in features).items() if count > 1]
-    if twice:
+    if twice := repeated([one.name for one in features]):
         raise ValueError(f"two features would be called {shorten(twice)}: rename the column")
     for column, found in levels.items():
         must_be_plain(found, f"column {column!r}", "a category")
@@ -94,14 +90,18 @@ def wanted_columns(names: Sequence[str], request: Request) -> list[str]:
     return [name for name in names if name not in other]
 
 
+def repeated(names: Sequence[str]) -> list[str]:
+    """The names that occur more than once."""
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
 def must_be_choosable(names: Sequence[str], request: Request, where: str) -> None:
     """Refuse columns that are missing, nameless, named twice or given two roles, one sentence each."""
     must_be_plain(names, where)
     problems: list[str] = []
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
+    if twice := repeated(names):
         problems.append(
-            f"{where} has more than one column called {shorten(repeated)}: rename them so that each name "
+            f"{where} has more than one column called {shorten(twice)}: rename them so that each name "
             "is used once"
         )
     roles = [(name, f"{role} column") for name, role in request.roles]
@@ -142,11 +142,9 @@ def _asked_for(names: Sequence[str], request: Request, where: str) -> Iterator[s
     for name, role in request.roles:
         if name in wanted:
             yield f"{name!r} cannot be both the {role} and a feature: take it out of columns"
-    both = sorted(set(request.drop) & set(wanted))
-    if both:
+    if both := sorted(set(request.drop) & set(wanted)):
         yield f"columns and drop both name {shorten(both)}: take it out of one of them"
-    twice = [name for name, count in Counter(wanted).items() if count > 1]
-    if twice:
+    if twice := repeated(wanted):
         yield f"columns names {shorten(twice)} more than once: list each feature once"
 
 
@@ -197,15 +195,7 @@ def as_text(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """A text column as plain strings."""
     import pyarrow as pa
 
-    return column if pa.types.is_string(column.type) else column.cast(pa.string())
-
-
-def coded(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """The place of each row's text among the distinct ones, NaN at gaps, and these texts in order."""
-    texts = as_text(column).to_pylist()
-    known = sorted({text for text in texts if text is not None})
-    place = {text: float(j) for j, text in enumerate(known)} | {None: float("nan")}
-    return np.array([place[text] for text in texts], float), np.array(known, dtype=object)
+    return column.cast(pa.string())
 
 
 def values_of(feature: Feature, column: pa.Array | pa.ChunkedArray, levels: Levels, where: str) -> np.ndarray:
@@ -220,10 +210,9 @@ def values_of(feature: Feature, column: pa.Array | pa.ChunkedArray, levels: Leve
         text = as_text(column)
     except pa.ArrowException:
         raise ValueError(f"{where} must have text in column {feature.column!r}, got {column.type}") from None
-    known = compute.is_in(text, value_set=pa.array(levels[feature.column], pa.string()))
-    strange = compute.and_kleene(compute.is_valid(text), compute.invert(known))
-    if compute.any(strange).as_py():
-        first = text.filter(strange)[0].as_py()
+    known = compute.is_in(text, value_set=pa.array([*levels[feature.column], None], pa.string()))
+    if not compute.all(known).as_py():
+        first = text.filter(compute.invert(known))[0].as_py()
         raise ValueError(
             f"{where} holds {first[:40]!r} in column {feature.column!r}, whose categories are "
             f"{shorten(levels[feature.column])}: use one of them"
@@ -235,39 +224,23 @@ def numbers(column: pa.Array | pa.ChunkedArray, name: str, where: str) -> np.nda
     """A column of numbers as float64, NaN at gaps."""
     import pyarrow as pa
 
-    kind = column.type
-    if pa.types.is_null(kind):
-        return np.full(len(column), np.nan)
-    if pa.types.is_boolean(kind):
-        column = column.cast(pa.int8())
     try:
+        column = column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
         return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     except pa.ArrowException:
         raise ValueError(
-            f"{where} must have numeric columns, but {name!r} is of type {kind} in one of its parts"
+            f"{where} must have numeric columns, but {name!r} is of type {column.type} in one of its parts"
         ) from None
 
 
-def gap_of(values: np.ndarray, name: str, empty: bool) -> str | None:
-    """What is missing or infinite in a column; None where nothing is."""
-    bad = ~np.isfinite(values)
-    if not bad.any():
-        return None
-    if empty:
-        return f"column {name!r} is empty"
-    infinite = int(np.isinf(values).sum())
-    missing = int(bad.sum()) - infinite
-    parts = [f"{count} {what}" for count, what in ((missing, "missing"), (infinite, "infinite")) if count]
-    plural = "value" if missing + infinite == 1 else "values"
-    first = int(np.argmax(bad)) + 1
-    return f"column {name!r} has {' and '.join(parts)} {plural} (first at row {first})"
+def labels(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """A column of text as objects, None at gaps."""
+    return np.array(as_text(column).to_pylist(), dtype=object)
 
 
-def flat_targets(y: np.ndarray, names: Sequence[str]) -> Iterator[str]:
-    """A sentence for each of several targets that does not vary."""
-    for j in flat_columns(y).tolist():
-        value = y[:, j].min()
-        yield f"target {names[j]!r} is constant ({value:g}): nothing explains it, take it out of the targets"
+def is_gap(values: np.ndarray) -> np.ndarray:
+    """Where numbers are missing or infinite, or labels missing."""
+    return np.equal(values, None).astype(bool) if values.dtype == object else ~np.isfinite(values)
 
 
 def constant_note(flat: Sequence[str]) -> str:
@@ -282,84 +255,63 @@ def not_numeric(
     request: Request,
     kinds: Mapping[str, ColumnKind],
     where: str,
-    column_of: Callable[[str], pa.Array | None],
-    labels: Iterable[str] = (),
+    some: Callable[[str], list[Any]],
+    labelled: Iterable[str] = (),
 ) -> Iterator[str]:
     """A sentence each for text, dates and the rest, with what can be done; the targets before the features.
 
-    ``column_of`` gives some values of a column to show, or None where they cannot be read. Columns of
-    ``labels`` may hold text.
+    ``some`` gives values of a column to show. Columns of ``labelled`` may hold text.
     """
     for name, role in request.roles:
-        if kinds[name] is not ColumnKind.NUMBER and name not in labels:
-            column = column_of(name)
-            comma = any(map(has_comma, _texts(column)))
+        if kinds[name] is not ColumnKind.NUMBER and name not in labelled:
+            held = some(name)
+            comma = any(map(has_comma, held))
             cure = _COMMAS if comma else "give numbers there, or name another column"
             if role == "target" and not comma and kinds[name] is ColumnKind.TEXT:
                 cure += "; labels are at most 50 different texts, no number among them, and not streamed"
-            shown = _shown(kinds[name], column)
+            shown = _shown(kinds[name], held)
             yield f"the {role} must be a number, but {name!r} of {where} is not ({shown}): {cure}"
     wanted = [feature.column for feature in features if feature.level is None]
     bad = [name for name in wanted if kinds[name] is not ColumnKind.NUMBER]
     if not bad:
         return
-    columns = [column_of(name) for name in bad[:5]]
-    shown = [f"{name!r} ({_shown(kinds[name], held)})" for name, held in zip(bad, columns, strict=False)]
+    values = [some(name) for name in bad[:5]]
+    shown = [f"{name!r} ({_shown(kinds[name], held)})" for name, held in zip(bad, values, strict=False)]
     more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
     yield (
         f"{where} must have numeric columns, but {', '.join(shown)}{more} "
-        f"{'is' if len(bad) == 1 else 'are'} not: {_cure(bad, kinds, list(map(_texts, columns)))}"
+        f"{'is' if len(bad) == 1 else 'are'} not: {_cure(bad, kinds, values)}"
     )
 
 
-def _cure(bad: list[str], kinds: Mapping[str, ColumnKind], texts: list[list[str]]) -> str:
-    """What to do about columns that are no numbers, of which the first few hold these texts."""
-    first = kinds[bad[0]]
+def _cure(bad: list[str], kinds: Mapping[str, ColumnKind], values: list[list[Any]]) -> str:
+    """What to do about columns that are no numbers, of which the first few hold these values."""
     out = f"leave {'it' if len(bad) == 1 else 'them'} out with {left_out(bad[:5])}"
-    if any(has_comma(text) for held in texts for text in held):
+    if any(has_comma(value) for held in values for value in held):
         return f"{_COMMAS}, or {out}"
-    if first is ColumnKind.DATE:
+    if kinds[bad[0]] is ColumnKind.DATE:
         return f"turn dates into numbers, such as days since the first, or {out}"
-    if first is not ColumnKind.TEXT:
+    if kinds[bad[0]] is not ColumnKind.TEXT:
         return out
-    words = [text for text in texts[0] if not is_number(text)]
-    if 2 * len(words) < len(texts[0]):  # most are numbers
-        odd = words[0][:20] if words else "…"
-        return f"name what stands for a gap with na=[{odd!r}] (--na {odd!r}), or {out}"
+    words = [value for value in values[0] if not is_number(value)]
+    if words and 2 * len(words) < len(values[0]):  # most are numbers
+        return f"name what stands for a gap with na=[{words[0][:20]!r}] (--na {words[0][:20]!r}), or {out}"
     return f"make columns of categories with one_hot=True (--one-hot), or {out}"
 
 
-def _texts(column: pa.Array | None) -> list[str]:
-    """Some texts of a column, none of one that holds lists and the like."""
-    if column is None or kind_of(column.type) in (ColumnKind.OTHER, ColumnKind.DATE):
-        return []
-    held = (_plain(scalar) for scalar in column.slice(0, 1000))
-    return [str(value) for value in held if value is not None]
+def _shown(kind: ColumnKind, held: list[Any]) -> str:
+    """The first value that is no number, else the kind: what to look for in the file."""
+    odd = next((value for value in held if not is_number(value)), None)
+    if odd is None:
+        return kind.value
+    text = str(odd).removesuffix(" 00:00:00")  # of a day, which has no hours
+    text = text if len(text) <= 30 else text[:27] + "..."
+    return f"{'dates, ' if kind is ColumnKind.DATE else ''}for example {text!r}"
 
 
-def _plain(scalar: pa.Scalar) -> Any:
-    """The value as Python has it; bytes that are no UTF-8 have none."""
-    try:
-        return scalar.as_py()
-    except UnicodeDecodeError:
-        return None
-
-
-def _shown(kind: ColumnKind, column: pa.Array | None) -> str:
-    """The first present value that is no number, else the kind: what to look for in the file."""
-    for value in () if column is None else map(_plain, column.drop_null()):
-        if value is None:
-            return "text that is not UTF-8"
-        if not is_number(value):
-            text = str(value).removesuffix(" 00:00:00")  # of a day, which has no hours
-            text = text if len(text) <= 30 else text[:27] + "..."
-            return f"{'dates, ' if kind is ColumnKind.DATE else ''}for example {text!r}"
-    return kind.value
-
-
-def has_comma(text: str) -> bool:
-    """Whether the text is a number with a decimal comma."""
-    return re.fullmatch(r"\s*[-+]?\d+,\d+\s*", text) is not None
+def has_comma(value: Any) -> bool:
+    """Whether the value is a number with a decimal comma."""
+    return isinstance(value, str) and re.fullmatch(r"\s*[-+]?\d+,\d+\s*", value) is not None
 
 
 def is_number(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Files read whole, their formats, and the dialect and encoding of text."""
+"""Files: their formats, the dialect and encoding of text, and readers of those that Arrow does not scan."""
 
 from __future__ import annotations
 
@@ -7,27 +7,26 @@ import csv
 import difflib
 import gzip
 import io
+import os
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.lib import format as npy
 
-from onehidden.data.faults import Unusable, must_be_few, must_be_plausible
-from onehidden.data.table import Request
+from onehidden.data.table import Request, Unusable, must_be_few
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
 # Formats with what they are called in messages, their suffixes, and how their files begin.
 _FORMATS = (
     ("Parquet", (".parquet", ".pq"), b"PAR1"),
-    ("Feather", (".feather", ".arrow", ".arrows", ".ipc"), b"ARROW1"),
+    ("Feather", (".feather", ".arrow", ".ipc"), b"ARROW1"),
     ("npy", (".npy",), b"\x93NUMPY"),
     ("npz", (".npz",), b"PK\x03\x04"),
     ("an Excel sheet", (".xlsx",), None),
@@ -36,18 +35,17 @@ _FORMATS = (
 
 # Statistics packages and people write these, beside those that Arrow knows (NA, n/a, NaN, null …).
 MISSING = ("?", "-", "--", "—", "–", ".", "None", "none", "missing")
+BLOCK = 1 << 24  # bytes of a CSV file read at once: types are those of the first, and no line may be longer
 
 
 def format_of(path: Path) -> str:
     """Parquet, Feather, npy, npz, an Excel sheet or CSV, by suffix, else by content."""
     begins = first_bytes(path)
-    suffixes = [s.lower() for s in path.suffixes]
-    packed = suffixes[-1:] == [".gz"]
-    suffix = next(iter(suffixes[::-1][packed:]), "")
-    if suffix in (".xls", ".ods"):
+    suffix = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
+    if suffix.lower() in (".xls", ".ods"):
         raise Unusable(f"{path} is a spreadsheet: save the sheet as CSV or .xlsx and give that file")
-    found = next((name for name, known, _ in _FORMATS if suffix in known), None)
-    if packed and found not in (None, "CSV"):
+    found = next((name for name, known, _ in _FORMATS if suffix.lower() in known), None)
+    if path.suffix.lower() == ".gz" and found not in (None, "CSV"):
         raise Unusable(f"{path} is packed: unpack it first (gunzip {path.name})")
     return found or next((name for name, _, magic in _FORMATS if magic and begins.startswith(magic)), "CSV")
 
@@ -72,22 +70,41 @@ def first_bytes(path: Path) -> bytes:
 
 def _neighbours(path: Path) -> str:
     """Files of a similar name: most missing files are misspelt."""
-    try:
-        names = sorted(p.name for p in path.parent.iterdir() if p.is_file())[:1000]
-    except OSError:
-        return ""
-    near = difflib.get_close_matches(path.name, names, 2, 0.7)
+    names = sorted(p.name for p in path.parent.iterdir() if p.is_file()) if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, names[:1000], 2, 0.7)
     return f" (there is {' and '.join(near)})" if near else ""
 
 
-def read_text(path: Path, request: Request) -> tuple[pa.Table, tuple[str, ...]]:
-    """The table of a CSV file, and what had to be guessed."""
-    from pyarrow.csv import read_csv
+@contextmanager
+def unreadable(path: Path | str, kind: str) -> Iterator[None]:
+    """Turn whatever a reader of a damaged file raises into one sentence."""
+    try:
+        yield
+    except Unusable:
+        raise
+    except MemoryError:
+        raise Unusable(
+            f"{path} asks for more memory than there is: it may be damaged, or too large"
+        ) from None
+    except Exception as error:
+        line = re.sub(r"^Could not open \w+ input source '.*?': ", "", " ".join(str(error).split()))
+        line = line if len(line) <= 160 else line[:157] + "..."
+        raise Unusable(
+            f"{path} cannot be read as {kind} ({line}): it may be damaged, cut short or misnamed"
+        ) from None
 
-    dialect, notes = dialect_of(path, request)
-    table = read_csv(path, **dialect.options())
-    must_be_names(path, table.column_names)  # decoded here, so that a name outside UTF-8 is caught too
-    return table, notes
+
+def must_be_plausible(path: Path | str, unpacked: int) -> None:
+    """Refuse a small file that unpacks to gigabytes.
+
+    Deflate reaches a ratio of 1032 at most; tables of numbers reach 10, columns of few categories 50.
+    """
+    packed = os.path.getsize(path)
+    if unpacked > 1 << 28 and unpacked > 200 * packed:
+        raise Unusable(
+            f"{path} unpacks from {packed:,} to {unpacked:,} bytes or more, which no table does: it may be "
+            "damaged or made to fill the memory"
+        )
 
 
 def must_be_names(path: Path, names: Sequence[str]) -> None:
@@ -101,64 +118,23 @@ def must_be_names(path: Path, names: Sequence[str]) -> None:
         raise Unusable(f"{path} starts with numbers, not with column names: add a header line")
 
 
-def read_stream(path: Path) -> pa.Table:
-    """An Arrow file without a footer, as it was streamed."""
-    import pyarrow as pa
-
-    batches, rows = [], 0
-    with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
-        for batch in reader:
-            rows += batch.num_rows
-            must_be_plausible(path, 8 * rows)
-            batch.validate()
-            batches.append(batch)
-        return pa.Table.from_batches(batches, reader.schema)
+def read_arrays(path: Path) -> np.ndarray | dict[str, np.ndarray]:
+    """The array of an npy file, or those of an npz file; pickled objects are never loaded."""
+    if zipfile.is_zipfile(path):
+        _must_unpack_to_little(path)
+    with path.open("rb") as file, np.errstate(over="ignore"):  # shapes beyond all integers
+        found = np.load(file, allow_pickle=False)
+        return found if isinstance(found, np.ndarray) else dict(found)
 
 
-def read_npz(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an npz file."""
-    with _archive(path) as archive:
-        for name in archive.namelist():
-            with archive.open(name) as member:
-                _must_be_plain(member, path)
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        return dict(arrays)
+def _must_unpack_to_little(path: Path) -> None:
+    """Refuse a zip archive that declares too much; no reader unpacks more than it declares."""
+    with zipfile.ZipFile(path) as archive:
+        must_be_plausible(path, sum(member.file_size for member in archive.infolist()))
 
 
-def read_npy(path: Path) -> np.ndarray:
-    """The array of an npy file, mapped."""
-    with path.open("rb") as file:
-        _must_be_plain(file, path)
-    with np.errstate(over="ignore"):  # shapes beyond all integers
-        return np.asarray(npy.open_memmap(path, mode="r"))
-
-
-def _archive(path: Path) -> zipfile.ZipFile:
-    """A zip archive; one that declares too much is refused, and no reader unpacks more than it declares."""
-    archive = zipfile.ZipFile(path)
-    must_be_plausible(path, sum(member.file_size for member in archive.infolist()))
-    return archive
-
-
-def _must_be_plain(file: IO[bytes], path: Path) -> None:
-    """Refuse arrays of Python objects: to unpickle them would run what is in the file."""
-    if file.read(len(npy.MAGIC_PREFIX)) != npy.MAGIC_PREFIX:
-        return  # no array: the reader reports it
-    file.seek(0)
-    # Version 3 differs from 2 in the encoding of the names of fields alone.
-    first = npy.read_magic(file) == (1, 0)
-    _, _, dtype = npy.read_array_header_1_0(file) if first else npy.read_array_header_2_0(file)
-    if dtype.hasobject:
-        raise Unusable(
-            f"{path} holds Python objects, not plain numbers: save numeric arrays (X.astype(float)) instead"
-        )
-
-
-def read_sheet(path: Path, request: Request) -> tuple[pa.Table, tuple[str, ...]]:
-    """The first sheet of an Excel file, read as the CSV file that it would be saved as.
-
-    Its first row that is not empty has the names; formulas count by their values.
-    """
+def read_sheet(path: Path, request: Request) -> pa.Table:
+    """The first sheet of an Excel file, read as the CSV file that it would be saved as."""
     try:
         from openpyxl import load_workbook
     except ImportError:
@@ -169,45 +145,33 @@ def read_sheet(path: Path, request: Request) -> tuple[pa.Table, tuple[str, ...]]
     import pyarrow as pa
     from pyarrow.csv import read_csv
 
-    _archive(path).close()
-    book = load_workbook(path, read_only=True, data_only=True)
-    try:
-        names = book.sheetnames
-        cells = [row for row in book[names[0]].iter_rows(values_only=True) if any(c is not None for c in row)]
-    finally:
-        book.close()
-    if not cells:
-        raise Unusable(f"{path} has an empty first sheet {names[0]!r}: put the table there")
-    width = max(i for row in cells for i, cell in enumerate(row) if cell is not None) + 1
+    _must_unpack_to_little(path)
     text = io.StringIO()
-    rows = csv.writer(text)
-    for row in cells:
-        full = (*row, *[None] * width)[:width]
-        marked = request.decimal == ","
-        rows.writerow(repr(c).replace(".", ",") if marked and isinstance(c, float) else c for c in full)
-    content = text.getvalue().encode()
-    missing = (*request.na, "#DIV/0!", "#VALUE!", "#REF!", "#NUM!")
-    dialect = Dialect("utf-8", ",", request.decimal, missing, min(len(content), 1 << 29))
-    notes = (f"{path} has {len(names)} sheets, of which {names[0]!r} was read",) if len(names) > 1 else ()
-    return read_csv(pa.BufferReader(content), **dialect.options()), notes
+    width = 0  # the cells of the first row that is not empty: rows may have more or fewer
+    for row in load_workbook(path, read_only=True, data_only=True).worksheets[0].iter_rows(values_only=True):
+        if any(cell is not None for cell in row):
+            width = width or max(i for i, cell in enumerate(row, start=1) if cell is not None)
+            cells = [repr(c).replace(".", request.decimal) if isinstance(c, float) else c for c in row]
+            csv.writer(text).writerow((*cells, *[None] * width)[:width])
+    if not text.getvalue():
+        raise Unusable(f"{path} has an empty first sheet: put the table there")
+    dialect = Dialect("utf-8", ",", request.decimal, (*request.na, "#DIV/0!", "#VALUE!", "#REF!", "#NUM!"))
+    return read_csv(pa.BufferReader(text.getvalue().encode()), **dialect.options())
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text file is written; no line has more bytes than ``line``."""
+    """How a text file is written."""
 
     encoding: str
     delimiter: str
     decimal: str
     na: tuple[str, ...]
-    line: int
 
-    def options(self, block: int = 1 << 20, threads: bool = True) -> dict[str, Any]:
+    def options(self) -> dict[str, Any]:
         """The options of Arrow's readers."""
         from pyarrow import csv
 
-        # A line must fit into a block; as UTF-8, into which it is turned, it may grow by half.
-        block = max(block, 2 * self.line)
         convert = csv.ConvertOptions(
             decimal_point=self.decimal,
             null_values=[*csv.ConvertOptions().null_values, *MISSING, *self.na],
@@ -215,75 +179,57 @@ class Dialect:
             timestamp_parsers=[csv.ISO8601, "%d.%m.%Y"],  # days with dots are dates, as those of ISO are
         )
         return {
-            "read_options": csv.ReadOptions(block_size=block, use_threads=threads, encoding=self.encoding),
+            "read_options": csv.ReadOptions(block_size=BLOCK, use_threads=False, encoding=self.encoding),
             "parse_options": csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             "convert_options": convert,
         }
 
 
 def dialect_of(path: Path, request: Request) -> tuple[Dialect, tuple[str, ...]]:
-    """How a file is written, and what had to be guessed; a file that is not text is refused."""
-    encoding, longest, notes = _encoding(path, request.encoding)
-    with _opened(path) as file:
-        head = codecs.getincrementaldecoder(encoding)("replace").decode(file.read(longest))
-    lines = head.removeprefix("\ufeff").splitlines() or [""]
-    first = re.sub(r'"[^"]*"', "", lines[0])  # a mark inside a quoted name separates nothing
-    marks = ";\t|," if request.decimal == "," else ",;\t|"
-    delimiter = max(marks, key=lambda mark: (first.count(mark), mark == marks[0]))
-    if first.count(delimiter) == 0:
-        delimiter = ","
-    must_be_few(first.count(delimiter) + 1, str(path))
-    return Dialect(encoding, delimiter, request.decimal, tuple(request.na), longest), notes
+    """How a file is written, and a note of what was guessed; a file that is not text is refused.
 
-
-def _opened(path: Path) -> IO[bytes]:
-    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
-
-
-def unpacked(path: Path) -> Iterator[bytes]:
-    """The bytes of a file, unpacked, in blocks; more than is plausible is refused."""
-    read = 0
-    with _opened(path) as file:
-        while block := file.read(1 << 20):
-            read += len(block)
-            must_be_plausible(path, read)
-            yield block
-
-
-def _encoding(path: Path, named: str | None) -> tuple[str, int, tuple[str, ...]]:
-    """The encoding that was named, or UTF-8, UTF-16 with its mark, else cp1252, with a note of a guess.
-
-    Beside it stand the bytes of the longest line.
+    The encoding is the one that was named, or UTF-16 with its mark, UTF-8, else cp1252.
     """
-    with _opened(path) as file:
+    with _unpacked(path) as file:
         marked = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    encoding = named or ("utf-16" if marked else "utf-8")
-    if longest := _longest_line(path, encoding):
-        return encoding, longest, ()
-    if named is None and not marked and (longest := _longest_line(path, "cp1252")):
-        note = f"{path} is not UTF-8 and was read as cp1252; name another with --encoding"
-        return "cp1252", longest, (note,)
-    said = f"its bytes are no {encoding}" if named else "its bytes are neither UTF-8 nor cp1252"
-    raise Unusable(f"{path} cannot be read as text: {said}; name its encoding with encoding= (--encoding)")
+    tried = [request.encoding] if request.encoding else ["utf-16"] if marked else ["utf-8", "cp1252"]
+    encoding = next((one for one in tried if _is_text(path, one)), None)
+    if encoding is None:
+        raise Unusable(
+            f"{path} cannot be read as text: its bytes are no {' and no '.join(tried)}; name its encoding "
+            "with encoding= (--encoding)"
+        )
+    guess = f"{path} is not UTF-8 and was read as cp1252; name another with --encoding"
+    with io.TextIOWrapper(_unpacked(path), encoding) as file:
+        line = file.readline(BLOCK).removeprefix("\ufeff")
+    line = re.sub(r'"[^"]*"', "", line)  # a mark inside a quoted name separates nothing
+    marks = ";\t|," if request.decimal == "," else ",;\t|"
+    delimiter = max(marks, key=lambda mark: (line.count(mark), mark == marks[0])) if line else ","
+    delimiter = delimiter if delimiter in line else ","
+    must_be_few(line.count(delimiter) + 1, str(path))
+    dialect = Dialect(encoding, delimiter, request.decimal, tuple(request.na))
+    return dialect, (guess,) * (encoding == "cp1252" and request.encoding is None)
 
 
-def _longest_line(path: Path, encoding: str) -> int:
-    """Bytes of the longest line; 0 where the bytes are no text of this encoding."""
+def _unpacked(path: Path) -> Any:
+    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def _is_text(path: Path, encoding: str) -> bool:
+    """Whether all bytes of a file are text of this encoding; binary files and bombs are refused."""
     decoder = codecs.getincrementaldecoder(encoding)("strict")
-    longest = since = 0  # bytes after the last line break so far
-    try:
-        for block in unpacked(path):
-            if "\x00" in decoder.decode(block):
-                raise Unusable(
-                    f"{path} is a binary file, not text: expected CSV with a header line; "
-                    "save it as CSV, Parquet, Feather or npz"
-                )
-            ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
-            if len(ends):
-                longest = max(longest, since + int(ends[0]), int(np.diff(ends).max(initial=0)))
-                since = -int(ends[-1])
-            since += len(block)
-        decoder.decode(b"", final=True)
-    except UnicodeError:
-        return 0
-    return min(max(longest, since) + 1, 1 << 29)
+    size = 0
+    with _unpacked(path) as file:
+        try:
+            while block := file.read(1 << 20):
+                size += len(block)
+                must_be_plausible(path, size)
+                if "\x00" in decoder.decode(block):
+                    raise Unusable(
+                        f"{path} is a binary file, not text: expected CSV with a header line; "
+                        "save it as CSV, Parquet, Feather or npz"
+                    )
+            decoder.decode(b"", final=True)
+        except UnicodeError:
+            return False
+    return True

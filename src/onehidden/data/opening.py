@@ -12,20 +12,16 @@ import numpy as np
 
 from onehidden.data.arrays import flat_columns, placed, to_arrow
 from onehidden.data.columns import (
-    GAPS,
     ColumnKind,
     choose,
     constant_note,
-    flat_targets,
-    gap_of,
     kind_of,
     must_be_choosable,
     numbers,
     values_of,
 )
-from onehidden.data.faults import must_be_none
 from onehidden.data.parts import Contents, contents, is_dask, too_large
-from onehidden.data.source import Source, labels_of, open_source, select
+from onehidden.data.source import Source, open_source, select
 from onehidden.data.table import (
     EXTRAS,
     Name,
@@ -34,6 +30,7 @@ from onehidden.data.table import (
     Table,
     Targets,
     left_out,
+    must_be_none,
     named_targets,
     shorten,
 )
@@ -183,49 +180,34 @@ def _columns_of(table: Table) -> dict[str, Any]:
 
 def _table(found: Contents, request: Request) -> Table:
     """The whole of a source as numbers; each fault is one sentence."""
-    import pyarrow as pa
-
-    where = found.where
-    texts = labels_of(found, request)
-    selection, notes, problems = select(found, request, texts)
-    columns = selection.columns
-    table = pa.Table.from_batches([b for part in found.parts for b in part.tables(columns, found.rows)])
-    number = {name for name, kind in found.kinds.items() if kind is ColumnKind.NUMBER}
-    features = tuple(one for one in selection.features if one.level is not None or one.column in number)
-    X = replace(selection, features=features).inputs(table)
-    held = selection.held(table, [name for name in selection.others if name in number - texts.keys()])
-    held |= {name: codes for name, (codes, _) in texts.items()}
-    faults: dict[str, str] = {}
-    for name, values in [*zip((one.column for one in features), X.T, strict=True), *held.items()]:
-        gap = None if name in faults else gap_of(values, name, table.column(name).null_count == len(table))
-        faults |= {} if gap is None else {name: gap}
-    good = np.all([np.isfinite(X).all(axis=1), *map(np.isfinite, held.values())], axis=0)
-    gaps = list(faults.values())
-    if faults and not good.any():
-        emptiest = features[int(np.argmax((~np.isfinite(X)).sum(axis=0)))].column
-        problems.append(
-            f"{where} has no row without missing or infinite values: {', '.join(gaps[:5])}; leave out a "
-            f"column that is mostly empty with {left_out([emptiest])}"
+    selection, notes = select(found, request, stream=False)
+    X, held = selection.values(found.read(selection.columns))
+    gap, faults = selection.gaps(X, held)
+    if gap.all():
+        emptiest = max(faults, key=lambda name: faults[name])
+        raise ValueError(
+            f"{found.where} has no row without missing or infinite values; leave out a column that is mostly "
+            f"empty with {left_out([emptiest])}"
         )
-    elif faults and request.nulls == "refuse":
-        more = f"; {len(gaps) - 5} more columns too" if len(gaps) > 5 else ""
-        problems.append(f"{where} must hold finite numbers only, but {', '.join(gaps[:5])}{more}: {GAPS}")
-    problems += selection.negative_weights(held)
-    must_be_none(problems)
+    if faults and request.nulls == "refuse":
+        rows = f"{gap.sum()} of {found.rows} rows (the first is row {np.argmax(gap) + 1}) hold"
+        raise ValueError(selection.refusal(rows, faults))
     kept = None
     if faults:
-        X, held, kept = X[good], {name: values[good] for name, values in held.items()}, np.flatnonzero(good)
+        X, held, kept = X[~gap], {name: values[~gap] for name, values in held.items()}, np.flatnonzero(~gap)
         notes += (f"{found.rows - len(kept)} of {found.rows} rows with gaps were left out",)
     names = selection.names
     if request.constant == "drop" and (flat := [names[j] for j in flat_columns(X)]):
         notes += (constant_note(flat),)
         names = selection.without(flat).names
         X = np.ascontiguousarray(X[:, [name in names for name in selection.names]])
-    held |= {name: texts[name][1][held[name].astype(int)] for name in texts.keys() & held.keys()}
     y, extras = selection.together(held)
     selection.must_have_rows(len(X))
     if y is not None and y.ndim == 2:
-        must_be_none(flat_targets(y, selection.others))
+        must_be_none(
+            f"target {request.targets[j]!r} is constant ({y[0, j]:g}): nothing explains it, take it out"
+            for j in flat_columns(y)
+        )
     for array in (X, y, *extras.values()):
         if array is not None:
             array.setflags(write=False)

@@ -16,7 +16,7 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
@@ -25,12 +25,11 @@ import numpy as np
 from onehidden.data.arrays import varying
 from onehidden.data.parts import DelayedPart, Part
 from onehidden.data.source import BATCH_ROWS, Selection, Source, prefetched
-from onehidden.data.table import Batch, Table
+from onehidden.data.table import Batch, Table, left_out
 
 if TYPE_CHECKING:
     from distributed import Client
 
-WANTED = 64  # rows in which a column should leave its usual value: as many as units have weights on it
 Rows = tuple[np.ndarray, ...]  # their numbers, and columns of values that belong to them
 S = TypeVar("S")
 T = TypeVar("T")
@@ -197,17 +196,13 @@ def connected(client: object, source: Source | None = None) -> Iterator[Any]:
             raise ValueError(f"the Dask client is {client.status}: open a new one, or leave client out")
         yield client
         return
-    if not (isinstance(client, str) or hasattr(client, "scheduler_address")):
-        raise ValueError(
-            f"client must be a Dask client, a cluster or a scheduler address, got {type(client).__name__}"
-        )
     try:
         opened = Client(client, timeout="5s", set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
+    except (OSError, TypeError, ValueError) as error:
         line = " ".join(str(error).split())[:120]
         raise ValueError(
-            f"no Dask scheduler answers at {client} ({line}): start one with 'dask scheduler', or leave "
-            "client out"
+            "client must be a Dask client, a cluster or an address, and no Dask scheduler answers at "
+            f"{client} ({line}): start one with 'dask scheduler', or leave client out"
         ) from None
     with opened:
         yield opened
@@ -337,84 +332,22 @@ class Survey:
         return tuple(column[lowest] for column in rows)
 
 
-class RareRows:
-    """Accumulator of rows that leave the usual value of some column: indicators of rare events, mostly.
-
-    Of more than ``wanted`` rows per column, or ``most`` rows in all, ``seed`` chooses.
-    """
-
-    def __init__(
-        self, columns: np.ndarray, usual: np.ndarray, seed: int = 0, wanted: int = WANTED, most: int = 8192
-    ) -> None:
-        self.columns, self.usual, self.seed = columns, usual, seed
-        self.wanted = max(1, min(wanted, most // max(len(columns), 1)))
-        self._kept: list[Rows] = []
-
-    def update(self, batch: Batch) -> RareRows:
-        """Add the rows of a batch."""
-        assert batch.y is not None
-        return self._keep([(batch.row, batch.X, batch.y, weights_of(batch))])
-
-    def merge(self, other: RareRows) -> RareRows:
-        """Add what another accumulator holds."""
-        return self._keep(other._kept)
-
-    def result(self) -> Rows:
-        """X, y and weights of the rows, in the order of the data."""
-        row, *rest = self._kept[0]
-        return tuple(column[np.argsort(row)] for column in rest)
-
-    def _keep(self, rows: list[Rows]) -> RareRows:
-        """For each column the rows whose numbers hash lowest: batches and order do not matter."""
-        if rows:
-            row, X, *_ = found = _joined([*self._kept, *rows])
-            order, keep = np.argsort(hashed(row, self.seed), kind="stable"), np.zeros(len(row), bool)
-            for column, usual in zip(self.columns, self.usual, strict=True):
-                keep[order[X[order, column] != usual][: self.wanted]] = True
-            self._kept = [tuple(one[keep] for one in found)]
-        return self
-
-
-def rare_columns(summary: Summary) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Columns that leave their usual value in too few rows of a sample, those values, and those rows."""
-    usual = np.median(summary.X, axis=0)
-    count = np.sum(summary.X != usual, axis=0)
-    scarce = np.flatnonzero(count < min(WANTED, len(summary.X) / 2))
-    return scarce, usual[scarce], count[scarce]
-
-
-def rare_column_reasons(summary: Summary, names: tuple[str, ...]) -> list[str]:
-    """One clause for each column that leaves its usual value in few rows, all of which the sample holds."""
-    return [
-        f"column {names[j]!r} differs from {usual:g} in only {count} of {summary.n} rows"
-        for j, usual, count in zip(*rare_columns(summary), strict=True)
-    ]
-
-
-def with_rare_rows(summary: Summary, found: RareRows) -> Summary:
-    """The sample with all rare rows in place of those of them that it holds already.
-
-    The rows are chosen by their inputs alone: the noise in them is that of any other row.
-    """
-    X, y, weight = found.result()
-    common = np.all(summary.X[:, found.columns] == found.usual, axis=1)
-    held = np.ones(len(common)) if summary.w is None else summary.w
-    w = np.concatenate([held[common], weight])
-    plain = bool(np.all(w == 1.0))
-    X, y = np.concatenate([summary.X[common], X]), np.concatenate([summary.y[common], y])
-    return replace(summary, X=X, y=y, w=None if plain else w)
-
-
 def must_be_usable(summary: Summary, selection: Selection) -> None:
-    """Refuse gaps where they are not to be dropped, and constant columns, one sentence each."""
+    """Refuse gaps where they are not to be dropped, and columns that are constant, in the sample at least."""
     if summary.dropped and selection.request.nulls == "refuse":
-        raise ValueError(selection.refusal(summary.dropped, summary.n + summary.dropped, summary.faults))
-    flat = np.flatnonzero(~varying(summary.low, summary.high))
-    if flat.size:
-        name = selection.names[flat[0]]
+        rows = f"{summary.dropped} of {summary.n + summary.dropped} rows hold"
+        raise ValueError(selection.refusal(rows, summary.faults))
+    flat = ~varying(summary.low, summary.high)
+    rare = ~varying(summary.X.min(axis=0), summary.X.max(axis=0))
+    for j in np.flatnonzero(flat | rare):
+        name = selection.names[j]
+        where = "" if flat[j] else f" in the {len(summary.X)} rows of the sample"
+        cure = (
+            "constant='drop'" if flat[j] else f"{left_out([name])} or hold the table whole with stream=False"
+        )
         raise ValueError(
-            f"column {name!r} is constant ({summary.low[flat[0]]:g}): leave it out with constant='drop', and "
-            "use bias=True for constant terms"
+            f"column {name!r} is constant ({summary.X[0, j]:g}){where}: leave it out with {cure}, and use "
+            "bias=True for constant terms"
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,15 +12,15 @@ import numpy as np
 
 from onehidden.data.arrays import varying
 from onehidden.data.columns import (
-    GAPS,
     ColumnKind,
     Feature,
     Levels,
     choose,
-    coded,
     constant_note,
     has_comma,
+    is_gap,
     is_number,
+    labels,
     learnt_levels,
     level_notes,
     must_be_choosable,
@@ -29,9 +29,8 @@ from onehidden.data.columns import (
     values_of,
     wanted_columns,
 )
-from onehidden.data.faults import Unusable, must_be_none
-from onehidden.data.parts import Contents, Part
-from onehidden.data.table import Batch, Request, shorten, targets_in_words
+from onehidden.data.parts import PART_ROWS, Contents, Part
+from onehidden.data.table import Batch, Request, Unusable, must_be_none, shorten, targets_in_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +47,7 @@ class Selection:
     request: Request
     levels: Levels
     where: str
+    labelled: frozenset[str] = frozenset()  # columns that hold labels; those of a table only
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,28 +55,35 @@ class Selection:
         return tuple(feature.name for feature in self.features)
 
     @property
-    def others(self) -> list[str]:
-        """The columns that are no features: targets, then weight, offset, trials and groups."""
-        return [name for name, _ in self.request.roles]
-
-    @property
     def columns(self) -> list[str]:
-        """The columns to read, each once."""
-        return [*dict.fromkeys(feature.column for feature in self.features), *self.others]
+        """The columns to read, each once: those of the features, then targets, weight, offset and so on."""
+        held = [*(feature.column for feature in self.features), *(name for name, _ in self.request.roles)]
+        return list(dict.fromkeys(held))
 
-    def inputs(self, table: pa.RecordBatch | pa.Table) -> np.ndarray:
-        """(n, d) numbers of the features, NaN at gaps."""
+    def values(self, table: pa.RecordBatch | pa.Table) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """(n, d) numbers of the features, and (n,) numbers or labels of the other columns; NaN at gaps."""
         X = np.empty((table.num_rows, len(self.features)))
         for j, one in enumerate(self.features):
             X[:, j] = values_of(one, table.column(one.column), self.levels, self.where)
-        return X
+        others = {name: table.column(name) for name, _ in self.request.roles}
+        return X, {
+            name: labels(column) if name in self.labelled else numbers(column, name, self.where)
+            for name, column in others.items()
+        }
 
-    def held(self, table: pa.RecordBatch | pa.Table, names: Iterable[str]) -> dict[str, np.ndarray]:
-        """(n,) numbers of other columns, NaN at gaps."""
-        return {name: numbers(table.column(name), name, self.where) for name in names}
+    def gaps(self, X: np.ndarray, held: Mapping[str, np.ndarray]) -> tuple[np.ndarray, dict[str, int]]:
+        """Whether each row has a gap, and how many there are by column; negative weights are refused."""
+        gaps = np.column_stack([~np.isfinite(X), *map(is_gap, held.values())])
+        columns = [*(one.column for one in self.features), *held]
+        weight = self.request.weight
+        if weight is not None and np.any(held[weight] < 0):
+            raise ValueError(
+                f"{self.where} has negative weights in column {weight!r}: give numbers from 0 on"
+            )
+        return gaps.any(axis=1), {columns[j]: int(gaps[:, j].sum()) for j in np.flatnonzero(gaps.any(axis=0))}
 
     def together(self, held: Mapping[str, np.ndarray]) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
-        """The target (n,), of several (n, q), and the weight, offset and trials there are."""
+        """The target (n,), of several (n, q), and the weight, offset, trials and groups there are."""
         targets = [held[name] for name in self.request.targets]
         y = np.column_stack(targets) if len(targets) > 1 else next(iter(targets), None)
         return y, {role: held[name] for role, name in self.request.extras.items()}
@@ -87,27 +94,31 @@ class Selection:
         for table in part.tables(self.columns, rows):
             if table.num_rows == 0:
                 continue
-            batch = self._batch(table, first)
+            X, held = self.values(table)
+            gap, faults = self.gaps(X, held)
+            dropped = int(gap.sum())
+            if dropped and self.request.nulls == "refuse" and not counting:
+                raise ValueError(self.refusal(f"{dropped} rows hold", faults))
+            row = np.arange(first, first + len(X), dtype=np.int64)
+            good = ~gap
+            if self.request.weight is not None:
+                good &= held[self.request.weight] != 0  # such rows do not count at all
+            if not good.all():
+                X, row, held = X[good], row[good], {name: values[good] for name, values in held.items()}
+            y, extras = self.together(held)
+            weight, offset, trials = (extras.get(role) for role in ("weight", "offset", "trials"))
+            yield Batch(X, y, weight, row, dropped, faults, first, offset, trials)
             first += table.num_rows
-            if batch.dropped and self.request.nulls == "refuse" and not counting:
-                raise ValueError(self.refusal(batch.dropped, None, batch.faults))
-            yield batch
 
-    def refusal(self, dropped: int, total: int | None, faults: Mapping[str, int]) -> str:
-        """The sentence about rows with gaps."""
+    def refusal(self, rows: str, faults: Mapping[str, int]) -> str:
+        """The sentence about ``rows`` with gaps, as "3 of 50 rows hold", and their number by column."""
         held = [f"{name!r} ({count})" for name, count in faults.items() if count]
         more = f" and {len(held) - 5} more" if len(held) > 5 else ""
-        rows = f"{dropped} rows hold" if total is None else f"{dropped} of {total} rows hold"
         return (
             f"{self.where} must hold finite numbers only, but {rows} missing or infinite values in "
-            f"{', '.join(held[:5])}{more}: {GAPS}"
+            f"{', '.join(held[:5])}{more}: fill the gaps, or leave those rows out with nulls='drop' "
+            "(--nulls drop)"
         )
-
-    def negative_weights(self, held: Mapping[str, np.ndarray]) -> Iterator[str]:
-        """The sentence about weights below zero."""
-        name = self.request.weight
-        if name is not None and name in held and np.any(held[name] < 0):
-            yield f"{self.where} has negative weights in column {name!r}: give numbers from 0 on"
 
     def must_have_rows(self, rows: int) -> None:
         """Refuse as many targets as rows."""
@@ -124,57 +135,9 @@ class Selection:
             raise ValueError(f"{self.where} has no feature that varies: give a table with at least one")
         return replace(self, features=left)
 
-    def _batch(self, table: pa.RecordBatch | pa.Table, first: int) -> Batch:
-        X, held = self.inputs(table), self.held(table, self.others)
-        row = np.arange(first, first + len(X), dtype=np.int64)
-        gaps = np.column_stack([~np.isfinite(one) for one in (X, *held.values())])
-        good = ~gaps.any(axis=1)
-        dropped = len(X) - int(good.sum())
-        columns = [*(one.column for one in self.features), *held]
-        faults = {columns[j]: int(gaps[:, j].sum()) for j in np.flatnonzero(gaps.any(axis=0))}
-        for problem in self.negative_weights(held):
-            raise ValueError(problem)
-        if self.request.weight is not None:
-            good &= held[self.request.weight] != 0  # such rows do not count at all
-        if not good.all():
-            X, row, held = X[good], row[good], {name: values[good] for name, values in held.items()}
-        y, extras = self.together(held)
-        weight, offset, trials = (extras.get(role) for role in ("weight", "offset", "trials"))
-        return Batch(X, y, weight, row, dropped, faults, first, offset, trials)
 
-
-Labels = dict[str, tuple[np.ndarray, np.ndarray]]  # of a column the place of each row's label, and all labels
-
-
-def labels_of(found: Contents, request: Request, most: int = 50) -> Labels:
-    """The columns that hold labels: the groups of rows, and one target of few texts, no number among them."""
-    import pyarrow as pa
-
-    wanted = [request.groups] if request.groups is not None else []
-    wanted += request.targets if len(request.targets) == 1 else ()
-    kinds, labels = found.kinds, {}
-    for name in wanted:
-        kind = kinds.get(name)
-        if found.schema.names.count(name) != 1 or kind in (ColumnKind.NUMBER, ColumnKind.OTHER):
-            continue
-        try:
-            tables = [table for part in found.parts for table in part.tables([name], found.rows)]
-            codes, texts = coded(pa.Table.from_batches(tables).column(0))
-        except (Unusable, pa.ArrowException):  # not to be read as text: refused with the other columns
-            continue
-        few = kind is ColumnKind.TEXT and 0 < len(texts) <= most
-        if name == request.groups or (few and not any(is_number(one) or has_comma(one) for one in texts)):
-            labels[name] = codes, texts
-    return labels
-
-
-def select(
-    found: Contents, request: Request, labels: Iterable[str] = ()
-) -> tuple[Selection, tuple[str, ...], list[str]]:
-    """The selection that a request makes among the columns of a source, notes, and what is wrong with it.
-
-    Columns of ``labels`` need not hold numbers.
-    """
+def select(found: Contents, request: Request, stream: bool) -> tuple[Selection, tuple[str, ...]]:
+    """The selection that a request makes among the columns of a source, and notes."""
     names, where, kinds = found.schema.names, found.where, found.kinds
     must_be_choosable(names, request, where)
     if found.rows == 0:
@@ -188,17 +151,29 @@ def select(
         levels = learnt_levels(tables, text, where)
     features = choose(names, request, levels)
 
-    def some(name: str) -> pa.Array | None:
-        """Some values of a column, to show in a message; None where the file cannot be read so."""
+    def some(name: str) -> list[Any]:
+        """Values of a column, to show in a message; none where the file cannot be read so."""
         try:
-            table = next(found.parts[0].tables([name], 10_000), None)
-        except Unusable:
-            return None
-        return None if table is None else table.column(0)
+            return next(found.parts[0].tables([name], PART_ROWS)).column(0).drop_null().to_pylist()
+        except (Unusable, StopIteration, UnicodeDecodeError):
+            return []
 
-    problems = list(not_numeric(features, request, kinds, where, some, labels))
+    labelled = frozenset() if stream else _labelled(found, request)
+    must_be_none(not_numeric(features, request, kinds, where, some, labelled))
     notes = (*found.notes, *level_notes(features, levels))
-    return Selection(features, request, levels, where), notes, problems
+    return Selection(features, request, levels, where, labelled), notes
+
+
+def _labelled(found: Contents, request: Request, most: int = 50) -> frozenset[str]:
+    """The columns that hold labels: the groups of rows, and one target of few texts, no number among them."""
+    kinds, labelled = found.kinds, set()
+    if request.groups is not None and kinds[request.groups] in (ColumnKind.TEXT, ColumnKind.DATE):
+        labelled.add(request.groups)
+    if len(request.targets) == 1 and kinds[request.targets[0]] is ColumnKind.TEXT:
+        texts = set(labels(found.read([request.targets[0]]).column(0))) - {None}
+        if 0 < len(texts) <= most and not any(is_number(one) or has_comma(one) for one in texts):
+            labelled.add(request.targets[0])
+    return frozenset(labelled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,8 +258,7 @@ class Source:
 
 def open_source(found: Contents, request: Request) -> Source:
     """The source of whatever holds the samples."""
-    selection, notes, problems = select(found, request)
-    must_be_none(problems)
+    selection, notes = select(found, request, stream=True)
     selection.must_have_rows(found.rows)
     if request.constant == "drop" and (flat := _constant_features(found.parts, selection)):
         selection, notes = selection.without(flat), (*notes, constant_note(flat))

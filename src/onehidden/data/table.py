@@ -1,4 +1,4 @@
-"""Records: what is wanted of a source (Request), and what it becomes (Batch, Table)."""
+"""Records: what is wanted of a source (Request), what it becomes (Batch, Table), and its faults."""
 
 from __future__ import annotations
 
@@ -13,6 +13,27 @@ OneHot = bool | Mapping[str, Sequence[str]]
 Name = str | int  # of a column, or its place where columns have no names
 Targets = tuple[Name, ...]
 EXTRAS = ("weight", "offset", "trials", "groups")  # roles of columns that are neither feature nor target
+
+
+class Unusable(ValueError):
+    """A file cannot be used as it is; the text says why and what to do."""
+
+
+class Problems(ValueError):
+    """Several problems of one table; ``sentences`` has one each."""
+
+    def __init__(self, sentences: Iterable[str]) -> None:
+        self.sentences = tuple(sentences)
+        super().__init__("; ".join(f"({i}) {one}" for i, one in enumerate(self.sentences, start=1)))
+
+
+def must_be_none(problems: Iterable[str], limit: int = 6) -> None:
+    """Raise all problems together, so that they can be mended in one go; of very many the first few."""
+    found = list(problems)
+    if len(found) > limit:
+        found = [*found[:limit], f"{len(found) - limit} more problems of this kind"]
+    if found:
+        raise Problems(found) if len(found) > 1 else ValueError(found[0])
 
 
 @dataclass(frozen=True)
@@ -39,11 +60,8 @@ class Request:
                 object.__setattr__(self, name, _names(name, getattr(self, name)))
         for role, name in self.extras.items():
             object.__setattr__(self, role, str(name))
-        for name, words in {
-            "nulls": ("refuse", "drop"),
-            "constant": ("keep", "drop"),
-            "decimal": (".", ","),
-        }.items():
+        choices = {"nulls": ("refuse", "drop"), "constant": ("keep", "drop"), "decimal": (".", ",")}
+        for name, words in choices.items():
             if getattr(self, name) not in words:
                 said = " or ".join(map(repr, words))
                 raise ValueError(f"{name} must be {said}, got {getattr(self, name)!r}")
@@ -91,10 +109,8 @@ def named_targets(target: object) -> Targets:
 
 
 def _names(who: str, given: object) -> tuple[str, ...]:
-    if isinstance(given, str):
-        raise ValueError(f"{who} must be a list of names, got the text {given!r}: write [{given!r}]")
-    if not isinstance(given, Iterable):
-        raise ValueError(f"{who} must be a list of names, got {given!r}")
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ValueError(f"{who} must be a list of names, got {given!r}: write [{given!r}]")
     return tuple(map(str, given))
 
 
@@ -227,3 +243,12 @@ def left_out(names: Sequence[str]) -> str:
     """How columns are left out, in Python and on the command line."""
     typed = " ".join(f"--drop {shlex.quote(name)}" for name in names)
     return f"drop={list(names)!r} ({typed})"
+
+
+def must_be_few(columns: int, where: str, most: int = 20_000) -> None:
+    """Refuse more columns than a recovery can hold: its matrix of columns x columns takes 3 GB then."""
+    if columns > most:
+        raise Unusable(
+            f"{where} has {columns} columns, more than the {most} that can be used: list those to "
+            "use, or save them to a file of their own"
+        )

@@ -1,9 +1,8 @@
 """recover() on a source too large to hold: search on a sample of the rows, optimise and certify on all.
 
 The first pass yields means, covariance, gaps and the sample. It is repeated where so many rows had gaps that
-the sample fell short, and where a column leaves its usual value in few rows. Then each step of
-Levenberg–Marquardt is one pass; it starts at the answer of the sample and takes few. The certificate takes
-a few more.
+the sample fell short. Then each step of Levenberg–Marquardt is one pass; it starts at the answer of the
+sample and takes few. The certificate takes a few more.
 """
 
 from __future__ import annotations
@@ -18,19 +17,13 @@ from jaxtyping import Float
 
 from onehidden import __version__, machine
 from onehidden.certify.alternatives import with_comparisons_on_a_sample
-from onehidden.certify.certificate import Certificate
 from onehidden.certify.evaluate import certify
-from onehidden.certify.units import Cause
 from onehidden.data.reduction import (
-    RareRows,
     Summary,
     Survey,
     connected,
     must_be_usable,
-    rare_column_reasons,
-    rare_columns,
     reduce,
-    with_rare_rows,
 )
 from onehidden.data.source import Batch, Source
 from onehidden.fit.coordinates import Coordinates, from_moments, is_constant, must_be_moderate
@@ -92,7 +85,6 @@ def recover_source(
         problem = Problem(rows, form, around)
         network = optimise(network, problem, run.at("finish")).network
         own = certify(network, problem, run, options.errors)
-    own = _named_columns(own, rare_column_reasons(summary, source.feature_names))
     certificate = with_comparisons_on_a_sample(own, first.certificate, samples.n)
     run.report(f"certified {certificate.status}", 0, certificate.mean_square)
     more = held_against_ridge(certificate, sampled, options, run)
@@ -105,7 +97,7 @@ def sample_size(form: Parametrisation, rows: int) -> int:
 
 
 def survey(source: Source, sample: int, client: object, run: Run, outputs: int | None = None) -> Summary:
-    """The first pass, from the journal where it was made before; a second one for rare values of a column."""
+    """The first pass, from the journal where it was made before."""
     here = run.at("survey")
     kept = here.recall()
     if kept is not None:
@@ -123,11 +115,6 @@ def survey(source: Source, sample: int, client: object, run: Run, outputs: int |
     must_be_usable(summary, source.selection)
     if len(summary.X) < min(sample, summary.n):  # rows were left out: parts keep a share of those that count
         summary = surveyed(summary.n)
-    columns, usual, _ = rare_columns(summary)
-    if len(columns) and len(summary.X) < summary.n:  # else there are no other rows to find
-        progress = _twentieths(run, "pass for rare rows")
-        gather = partial(RareRows, columns, usual, seed)
-        summary = with_rare_rows(summary, reduce(source, gather, client=client, progress=progress))
     values = dict(vars(summary))
     faults = values.pop("faults")
     values["w"] = np.zeros(0) if summary.w is None else summary.w
@@ -173,17 +160,6 @@ def _of_the_sample(run: Run) -> Run:
         run.report(f"sample: {record.stage}", record.step, record.loss)
 
     return replace(run.at("sample"), listener=report, trace=[])
-
-
-def _named_columns(certificate: Certificate, columns: list[str]) -> Certificate:
-    """Name the columns that hardly leave their usual value for units with undetermined weights."""
-    if not columns:
-        return certificate
-    units = tuple(
-        replace(unit, reason="; ".join(columns)) if unit.cause is Cause.BLIND else unit
-        for unit in certificate.unit_verdicts
-    )
-    return replace(certificate, unit_verdicts=units)
 
 
 class InCoordinates(Generic[A]):
