@@ -18,9 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks._table import Table
+from onehidden.laws import Logistic
 from onehidden.machine import double
 from onehidden.run import stream
-from onehidden_papers.objectives import GaussianDesigned, ProductScore, ScoreDesigned
+from onehidden_papers.objectives import GaussianDesigned, ScoreDesigned
 from onehidden_papers.objectives.base import _value_and_grad
 
 # Pinned to one core, processor time is what a quiet machine would show; otherwise the wall clock.
@@ -38,10 +39,6 @@ def race(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
             call()
             best[name] = min(best[name], 1e3 * (_clock() - start))
     return best
-
-
-def logistic(t):
-    return -t - 2 * jnp.log1p(jnp.exp(-t))
 
 
 @jax.jit
@@ -116,7 +113,7 @@ def contenders(n: int, d: int, rng: np.random.Generator) -> dict[str, tuple[Call
     y = np.maximum(X, 0).sum(axis=1)
     Xj, Bj, yj = (jnp.asarray(part) for part in (X, B, y))
     G, L = GaussianDesigned(1.0, 1.0), ScoreDesigned(1.0, 1.0, None)
-    product = ScoreDesigned(1.0, 1.0, ProductScore(logistic))
+    product = ScoreDesigned(1.0, 1.0, Logistic(d))
     fresh = jax.jit(lambda B, X, y: G.value_and_grad(B, G.from_batch(X, y)))
     calls = {
         "two matrix products": (ready(two_products, Xj, Bj), 2),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.optimize import minimize
 
 from onehidden.fit.problem import Problem
 from onehidden.machine import in_double
@@ -20,12 +21,7 @@ from onehidden.refused import Refused
 from onehidden.run import Run, stream
 from onehidden.starts.candidate import Candidate, descent_work, refine
 from onehidden.starts.input_model import input_model, law_of, moment_work, one_output, span
-from onehidden_papers.lab.descents import saddle_free_newton
-from onehidden_papers.lab.stochastic import adam, descend
 from onehidden_papers.objectives import ScoreDesigned
-from onehidden_papers.objectives.sources import Tensors
-
-NEWTON_LIMIT = 160  # parameters up to which dense Hessians are the cheaper way
 
 
 @dataclass(frozen=True)
@@ -64,30 +60,8 @@ class Landscape:
             if attempt and run.expired():
                 return
             found = landscape_start(moments, problem.k, seed=run.seed_of("landscape", attempt))
-            rows = found.directions if basis is None else found.directions @ basis.T
+            rows = found if basis is None else found @ basis.T
             yield refine(problem, rows, np.zeros(problem.k), run.at(attempt), "landscape")
-
-
-@dataclass(frozen=True)
-class LandscapeStart:
-    """Directions found by descent on the designed objective.
-
-    Attributes
-    ----------
-    directions : ndarray of shape (k, r)
-        Unit rows, up to order and sign, in the coordinates of the moments.
-    value : float
-        The objective there; 0 is not its minimum (−μ Σ of the fourth-order weights is).
-    runs : ndarray
-        Values reached by all starts, best first.
-    agreement : float
-        The share of starts that reached the best value to 1e-3 relative; 1 if all is benign.
-    """
-
-    directions: np.ndarray
-    value: float
-    runs: np.ndarray
-    agreement: float
 
 
 @in_double
@@ -95,32 +69,33 @@ def landscape_start(
     moments: Mapping[int, np.ndarray] | ScoreMoments,
     k: int,
     *,
-    orthonormal: bool = False,
     mu: float = 0.3,
-    lam: float | None = None,
     starts: int = 8,
     steps: int = 2000,
     seed: int = 0,
-) -> LandscapeStart:
-    """Minimise L (rows known orthonormal) or F (any independent rows) on moments of order 2 and 4.
+) -> np.ndarray:
+    """Minimise F on moments of order 2 and 4, for any independent rows.
 
     Parameters
     ----------
     moments : mapping or ScoreMoments
-        Anything with ``moments[4]`` (r, r, r, r) and, unless ``orthonormal``, ``moments[2]`` (r, r).
+        Anything with ``moments[2]`` (r, r) and ``moments[4]`` (r, r, r, r).
     k : int
         Number of directions, at most r.
-    orthonormal : bool
-        The rows are orthonormal: T_4 alone is used (L); otherwise T_2 whitens first (F).
     mu : float
         Weight of the second term relative to the first, below 1: from there on two rows on one unit are a
         local minimum. Theory asks c/κ*; with noise a larger one, which pulls rows to single units, is robust.
-    lam : float or None
-        Weight of the norm penalty; four times the largest |T_4(u⁴)| seen when None.
     starts : int
         Random starts.
     steps : int
-        First-order steps where the problem is too large for dense Hessians.
+        Steps of each descent at most.
+    seed : int
+        Seed of the starts.
+
+    Returns
+    -------
+    ndarray of shape (k, r)
+        Unit rows, up to order and sign, in the coordinates of the moments.
     """
     T4 = np.asarray(moments[4], float)
     r = T4.shape[0]
@@ -128,52 +103,33 @@ def landscape_start(
         raise ValueError(f"the moment of order 4 must be an (r, r, r, r) tensor, got {T4.shape}")
     if not 1 <= k <= r:
         raise Refused(f"k must lie between 1 and {r}, the dimension of the moments, got {k}")
-    if not 0 < mu < 1:
-        raise ValueError(f"mu must lie between 0 and 1, where rows stay apart, got {mu}")
     if not np.all(np.isfinite(T4)):
         raise ValueError("the moments hold NaN or infinity")
-    W, V = (np.eye(r), np.eye(r)) if orthonormal else _whitening(np.asarray(moments[2], float), k)
+    W, V = _whitening(np.asarray(moments[2], float), k)
     T = np.einsum("abcd,ai,bj,ck,dl->ijkl", T4, W, W, W, W, optimize=True)
     sign = 1.0 if np.einsum("iijj->", T) >= 0 else -1.0  # of Σ w κ_4 |u|⁴, one for all units
     rng = stream(seed, "landscape start")
     # Random orthogonal starts: rows of unit norm that already differ from each other.
-    size = T.shape[0]
-    points = np.stack([np.linalg.qr(rng.standard_normal((size, k)))[0].T for _ in range(starts)])
+    points = np.stack([np.linalg.qr(rng.standard_normal((k, k)))[0].T for _ in range(starts)])
     fourth = np.einsum("ijkl,sai,saj,sak,sal->sa", T, points, points, points, points, optimize=True)
     scale = max(float(np.max(np.abs(fourth))), float(np.sqrt(np.mean(T**2))), np.finfo(float).tiny)
-    # The objective is homogeneous in T_4: bring its weights to order one.
-    objective = ScoreDesigned(mu, 4.0 * (1 + mu) if lam is None else lam / scale, None, sign=sign)
+    # The objective is homogeneous in T_4: its weights are brought to order one, and λ is four times them.
+    objective = ScoreDesigned(mu, 4.0 * (1 + mu), sign=sign)
     source = objective.prepare({4: T / scale})
-    found = _minimise(objective, source, points, steps, seed)
-    values = np.array([objective.value(B, source) for B in found])
-    order = np.argsort(values)
-    best = found[order[0]]
+
+    def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = objective.value_and_gradient(flat.reshape(k, k), source)
+        return value, gradient.ravel()
+
+    options = {"maxiter": steps, "ftol": 0.0, "gtol": 1e-9}
+    runs = [
+        minimize(value_and_gradient, point.ravel(), jac=True, method="L-BFGS-B", options=options)
+        for point in points
+    ]
+    best = min(runs, key=lambda run: run.fun).x.reshape(k, k)
     # In whitened coordinates the minima are rows o_i; √a*_i b*_i = W^{+T} o_i in those of the moments.
     directions = best @ V.T
-    directions /= np.linalg.norm(directions, axis=1)[:, None]
-    spread = np.abs(values - values[order[0]]) <= 1e-3 * np.abs(values[order[0]])
-    return LandscapeStart(
-        directions, float(values[order[0]] * scale), values[order] * scale, float(np.mean(spread))
-    )
-
-
-def _minimise(
-    objective: ScoreDesigned, source: Tensors, points: np.ndarray, steps: int, seed: int
-) -> np.ndarray:
-    if points[0].size <= NEWTON_LIMIT:
-        return saddle_free_newton(
-            objective.function, points, source, steps=150, tolerance=1e-9, seed=seed
-        ).params
-    for rate, taken in ((0.02, steps), (0.002, steps // 2)):
-        points = descend(
-            objective.value_and_grad,
-            points,
-            optimiser=adam(rate),
-            steps=taken,
-            data=source,
-            record_every=steps,
-        ).params
-    return points
+    return directions / np.linalg.norm(directions, axis=1)[:, None]
 
 
 def _whitening(T2: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

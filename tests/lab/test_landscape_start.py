@@ -23,21 +23,12 @@ def skew(k, d, seed=0):
     return rows / np.linalg.norm(rows, axis=1)[:, None]
 
 
-@pytest.mark.parametrize(("k", "r", "sign"), [pytest.param(5, 5, 1, marks=pytest.mark.slow), (3, 5, -1)])
+@pytest.mark.parametrize(("k", "r", "sign"), [(5, 5, 1), (3, 5, -1), (13, 13, 1)])
 def test_landscape_start_finds_skew_rows_from_exact_moments(k, r, sign):
     teacher = OneHiddenNet(skew(k, r, 2), sign * np.linspace(1, 3, k))
     out = landscape_start(exact_tensors(teacher), k, starts=4)
-    assert match(out.directions, teacher.weights).max_error < 1e-6
+    assert match(out, teacher.weights).max_error < 1e-6
     assert match(skew(k, r, 11), teacher.weights).max_error > 0.1
-    assert out.agreement == 1.0
-
-
-@pytest.mark.slow
-def test_landscape_start_first_order_route_agrees():
-    rows = np.linalg.qr(np.random.default_rng(0).standard_normal((13, 13)))[0]
-    teacher = OneHiddenNet(rows, np.ones(13))
-    out = landscape_start(exact_tensors(teacher), 13, orthonormal=True, starts=2)
-    assert match(out.directions, rows).honest_error < 1e-4
 
 
 def test_landscape_start_refuses_what_it_cannot_do():

@@ -150,7 +150,7 @@ def test_components_show_what_the_whole_law_hides():
     assert min(start.signals[0, 3], start.signals[1, 3]) > 30
     assert cosines(start.directions, np.eye(d)).min() > 0.99
     ordinary = landscape_start(whole, d, starts=4)  # has order 4 alone to tell the units apart
-    assert cosines(ordinary.directions, np.eye(d)).min() < 0.9
+    assert cosines(ordinary, np.eye(d)).min() < 0.9
     # w κ_3 = ∓φ(1) in the two components
     third = [start.weights[start.used.index((c, 3))] for c in (0, 1)]
     signs = np.sign(np.sum(start.directions, axis=1))

@@ -103,6 +103,6 @@ def test_span_and_landscape_see_what_weighted_moments_say():
     assert outside(weighted) < 0.1
     assert outside(score_moments(X, y, law, orders=(2, 4))) > 0.5
     inside = score_moments(X, y, law, orders=(2, 4), subspace=true, weight=weight)
-    found = landscape_start(inside, 2, starts=3).directions @ true.T
+    found = landscape_start(inside, 2, starts=3) @ true.T
     rows = teacher.weights / np.linalg.norm(teacher.weights, axis=1, keepdims=True)
     assert match(found, rows).max_error < 0.1

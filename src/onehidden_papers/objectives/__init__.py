@@ -8,7 +8,6 @@ from onehidden_papers.objectives.designed import (
     ScoreDesigned,
 )
 from onehidden_papers.objectives.losses import HermiteLoss, SquaredLoss
-from onehidden_papers.objectives.scoring import ProductScore
 from onehidden_papers.objectives.signal import kappa
 
 __all__ = [
@@ -17,7 +16,6 @@ __all__ = [
     "NonOrthogonal",
     "Objective",
     "PairwiseQuartic",
-    "ProductScore",
     "ScoreDesigned",
     "SquaredLoss",
     "kappa",

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
-from onehidden_papers.objectives.scoring import source_of
-from onehidden_papers.objectives.sources import SOURCES, RankOne, Tensors
+from onehidden_papers.objectives.sources import SOURCES, RankOne, Tensors, source_of
 
 
 class Objective:
@@ -80,10 +79,8 @@ class Objective:
         float
             The value.
         """
-        source = self.prepare(data)
-        return float(_value(self, _as_double(params), source))
+        return float(_value(self, _as_double(params), self.prepare(data)))
 
-    @in_double
     def gradient(self, params: Any, data: object) -> Any:
         """Compute the gradient on a batch or on moments.
 
@@ -99,9 +96,13 @@ class Objective:
         ndarray
             The gradient, of the shape of ``params``.
         """
-        source = self.prepare(data)
-        gradient = _value_and_grad(self, _as_double(params), source)[1]
-        return jax.tree.map(np.asarray, gradient)
+        return self.value_and_gradient(params, data)[1]
+
+    @in_double
+    def value_and_gradient(self, params: Any, data: object) -> tuple[float, Any]:
+        """Return both, as NumPy's numbers."""
+        value, gradient = _value_and_grad(self, _as_double(params), self.prepare(data))
+        return float(value), jax.tree.map(np.asarray, gradient)
 
     @in_double
     def population(self, params: Any, teacher: OneHiddenNet) -> float:

@@ -18,7 +18,13 @@ import numpy.typing as npt
 from onehidden import activations
 from onehidden_papers.objectives.base import Objective, unit_rows
 from onehidden_papers.objectives.signal import kappa, require_signal, symmetric_blind
-from onehidden_papers.objectives.sources import Quartics, RankOne, Tensors, quartic_value_and_grad
+from onehidden_papers.objectives.sources import (
+    GaussianBatch,
+    Quartics,
+    RankOne,
+    Tensors,
+    quartic_value_and_grad,
+)
 
 
 class _Quartic(Objective):
@@ -30,19 +36,19 @@ class _Quartic(Objective):
     mu: float
     lam: float
     activation: str
-    sign: float | None
+    sign: float | None = None
 
     def _settle(self, name: str) -> None:
-        """Refuse weights that are not positive; take the sign from the activation where none is given."""
+        """Refuse weights that are not positive, and an activation without a sign where none is given."""
         for weight, value in (("mu", self.mu), ("lam", self.lam)):
             if not (np.isfinite(value) and value > 0):
                 raise ValueError(f"{weight} must be a positive number, got {value}")
         if self.sign is None:
-            object.__setattr__(self, "sign", require_signal(self.activation, 4, name))
+            require_signal(self.activation, 4, name)
 
     def _weights(self) -> tuple[float, float]:
         """Weights of all pairs and of the fourth powers, sign included."""
-        sign = self.sign or 1.0
+        sign = float(np.sign(kappa(activations.get(self.activation), 4))) if self.sign is None else self.sign
         return sign * self.pair, sign * (self.pair + self.fourth * self.mu)
 
     def penalty(self, params: jax.Array, source: Quartics) -> jax.Array:
@@ -158,7 +164,7 @@ class ScoreDesigned(_OnNorms):
 
 @dataclass(frozen=True)
 class PairwiseQuartic(_Quartic):
-    """P'(B) = Σ_i a*_i Σ_{j≠l} ⟨b*_i,b_j⟩²⟨b*_i,b_l⟩² = Σ_{j≠l} H_jl / κ_4 on unit rows.
+    """P'(B) = Σ_i a*_i Σ_{j≠l} ⟨b*_i,b_j⟩²⟨b*_i,b_l⟩² = Σ_{j≠l} H_jl / κ_4 on unit rows, x ~ N(0, I).
 
     What G would be without its second term: spurious minima appear once max a* > 2 min a*.
 
@@ -166,12 +172,9 @@ class PairwiseQuartic(_Quartic):
     ----------
     activation : str
         The teacher's; one without a fourth Hermite coefficient is refused.
-    score : ScoreFunction or None
-        A law or an estimated score; None for x ~ N(0, I).
     """
 
     activation: str = "relu"
-    score: Any = None
 
     def __post_init__(self) -> None:
         require_signal(self.activation, 4, "P'")
@@ -186,11 +189,12 @@ class PairwiseQuartic(_Quartic):
 
 @dataclass(frozen=True)
 class NonOrthogonal(_Quartic):
-    """F_δ(B) = ε {½ Σ_{j≠l} H_jl − (μ/24) Σ_j H_jj} + λ Σ_j (N_2(b_j) − 1)² + (δ/2)|B|²_F.
+    """F_δ(B) = ε {½ Σ_{j≠l} H_jl − (μ/24) Σ_j H_jj} + λ Σ_j (N_2(b_j) − 1)² + (δ/2)|B|²_F, x ~ N(0, I).
 
     N_2(b) = T_2(b, b)/κ_2 replaces the norm, so the minima are those of G in coordinates where the rows
     √a*_i b*_i are orthonormal: B^{−ᵀ} = P D Γ B*, Γ = diag(√a*) (pseudo-inverse when k < d); ``rows``
-    reads them off. ((C.2) of the paper prints ((·−1)²−1)²; its proof uses the form above.)
+    reads them off. ((C.2) of the paper prints ((·−1)²−1)²; its proof uses the form above.) On a batch the
+    square is the mean over pairs of different samples, which has no bias.
 
     Parameters
     ----------
@@ -200,53 +204,28 @@ class NonOrthogonal(_Quartic):
         Weight of the ridge that removes components outside the span when k < d; 0 for k = d.
     activation : str
         The teacher's; one without a second or fourth Hermite coefficient is refused.
-    score : ScoreFunction or None
-        A law or an estimated score; None for x ~ N(0, I).
-    sign : float or None
-        ε, the sign of κ_4 times the outputs; from the activation when None.
-    scale : float or None
-        κ_2 of N_2; from the activation (Gaussian value) when None.
-    unbiased : bool
-        On a batch, square N_2 − 1 as the mean over pairs of *different* samples; False plugs in the batch
-        mean (biased by O(1/n), equal to the moment form).
     """
 
     mu: float
     lam: float
     delta: float = 0.0
     activation: str = "relu"
-    score: Any = None
-    sign: float | None = None
-    scale: float | None = None
-    unbiased: bool = True
     orders = (2, 4)
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.delta) and self.delta >= 0):
             raise ValueError(f"delta must be 0 or more, got {self.delta}")
         self._settle("F")
-        if self.scale is None:
-            require_signal(self.activation, 2, "F")
-            object.__setattr__(self, "scale", kappa(activations.get(self.activation), 2))
+        require_signal(self.activation, 2, "F")
 
-    def penalty(self, params: jax.Array, source: Quartics) -> jax.Array:
-        excess = jnp.sum(self._squared_excess(params, source))
-        return self.lam * excess + self.delta / 2 * jnp.sum(params**2)
+    def penalty(self, params: jax.Array, source: GaussianBatch | Tensors | RankOne) -> jax.Array:
+        excess = source.squared_excess(params, kappa(activations.get(self.activation), 2))
+        return self.lam * jnp.sum(excess) + self.delta / 2 * jnp.sum(params**2)
 
-    def _squared_excess(self, B: jax.Array, source: Quartics) -> jax.Array:
-        """(N_2 − 1)², (k,)."""
-        assert self.scale is not None
-        if not self.unbiased or isinstance(source, Tensors | RankOne):  # which hold no samples
-            return (source.quadratic(B) / self.scale - 1) ** 2
-        terms = source.quadratic_samples(B) / self.scale - 1
-        n = terms.shape[0]
-        # Mean over ordered pairs of different samples: E = (N_2 − 1)² exactly.
-        return (jnp.sum(terms, axis=0) ** 2 - jnp.sum(terms**2, axis=0)) / (n * (n - 1))
-
-    def from_batch(self, X: jax.Array, y: jax.Array) -> Any:
-        if self.unbiased and X.shape[0] < 2:
+    def from_batch(self, X: jax.Array, y: jax.Array) -> GaussianBatch:
+        if X.shape[0] < 2:
             raise ValueError("an unbiased square needs at least two samples")
-        return super().from_batch(X, y)
+        return GaussianBatch.of(X, y)
 
     @staticmethod
     def rows(params: Any) -> np.ndarray:

@@ -3,7 +3,7 @@
 A source answers, without ever building a d⁴ array from samples,
 
 - ``quartic(B, total, diagonal)``: total·Σ_jl T_4(b_j,b_j,b_l,b_l) − diagonal·Σ_j T_4(b_j⁴);
-- ``quadratic(B)``: the (k,) vector T_2(b_j, b_j).
+- ``squared_excess(B, scale)``: the (k,) vector (T_2(b_j, b_j)/scale − 1)², where x ~ N(0, I).
 
 The designed objectives need no more than these sums, and Σ_jl (b_jᵀx)²(b_lᵀx)² = (Σ_j (b_jᵀx)²)²: the pairs
 cost O(n k), so a gradient step costs the two products X Bᵀ and (·)ᵀX and little else.
@@ -20,7 +20,10 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
+from onehidden.laws import Gaussian
+from onehidden.laws.base import require_valid_orders
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
 from onehidden_papers.objectives.signal import unit_coefficients
@@ -73,12 +76,11 @@ class GaussianBatch(_Samples):
         along = jnp.sum((B @ self.second) * B, axis=1)
         return total * pairs - diagonal * jnp.sum(3 * self.mean * norms**2 - 6 * norms * along)
 
-    def quadratic_samples(self, B: jax.Array) -> jax.Array:
-        """(n, k) terms y S_2(b, b), for unbiased squares."""
-        return self.y[:, None] * ((self.X @ B.T) ** 2 - jnp.sum(B**2, axis=1))
-
-    def quadratic(self, B: jax.Array) -> jax.Array:
-        return jnp.sum((B @ self.second) * B, axis=1) - self.mean * jnp.sum(B**2, axis=1)
+    def squared_excess(self, B: jax.Array, scale: float) -> jax.Array:
+        """Mean over ordered pairs of different samples: its expectation is the square, without a bias."""
+        terms = self.y[:, None] * ((self.X @ B.T) ** 2 - jnp.sum(B**2, axis=1)) / scale - 1
+        n = terms.shape[0]
+        return (jnp.sum(terms, axis=0) ** 2 - jnp.sum(terms**2, axis=0)) / (n * (n - 1))
 
 
 @dataclass(frozen=True)
@@ -121,12 +123,6 @@ class ProductBatch(_Samples):
         own = 3 * jnp.sum((B2 @ self.G22) * B2) + 4 * jnp.sum((B2 * B) @ self.G31 * B)
         return total * pairs - diagonal * (own + jnp.sum(B2**2 @ self.G4_mean))
 
-    def quadratic_samples(self, B: jax.Array) -> jax.Array:
-        return self.y[:, None] * ((self.G1 @ B.T) ** 2 + self.G2 @ (B**2).T)
-
-    def quadratic(self, B: jax.Array) -> jax.Array:
-        return jnp.mean(self.quadratic_samples(B), axis=0)
-
 
 @dataclass(frozen=True)
 class Mixture:
@@ -135,18 +131,9 @@ class Mixture:
     parts: tuple[GaussianBatch, ...]
     maps: tuple[jax.Array, ...]  # rows b become b Wᵀ
 
-    def _sum(self, B: jax.Array, name: str, *args: float) -> jax.Array:
-        each = zip(self.parts, self.maps, strict=True)
-        return sum((getattr(part, name)(B @ W.T, *args) for part, W in each), jnp.zeros(()))
-
     def quartic(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
-        return self._sum(B, "quartic", total, diagonal)
-
-    def quadratic_samples(self, B: jax.Array) -> jax.Array:
-        return self._sum(B, "quadratic_samples")
-
-    def quadratic(self, B: jax.Array) -> jax.Array:
-        return self._sum(B, "quadratic")
+        each = zip(self.parts, self.maps, strict=True)
+        return sum((part.quartic(B @ W.T, total, diagonal) for part, W in each), jnp.zeros(()))
 
 
 @dataclass(frozen=True)
@@ -175,8 +162,8 @@ class Tensors:
         pairs = square @ self.T[4].reshape(square.shape[1], -1) @ square.T
         return total * jnp.sum(pairs) - diagonal * jnp.trace(pairs)
 
-    def quadratic(self, B: jax.Array) -> jax.Array:
-        return jnp.sum((B @ self.T[2]) * B, axis=1)
+    def squared_excess(self, B: jax.Array, scale: float) -> jax.Array:
+        return (self.along(B, 2) / scale - 1) ** 2
 
     def along(self, B: jax.Array, m: int) -> jax.Array:
         """Return T_m(b_j^m), (k,)."""
@@ -205,8 +192,8 @@ class RankOne:
         pairs, own = jnp.sum(square, axis=0) ** 2, jnp.sum(square**2, axis=0)
         return self.coefficients[4] @ (total * pairs - diagonal * own)
 
-    def quadratic(self, B: jax.Array) -> jax.Array:
-        return (B @ self.directions.T) ** 2 @ self.coefficients[2]
+    def squared_excess(self, B: jax.Array, scale: float) -> jax.Array:
+        return (self.along(B, 2) / scale - 1) ** 2
 
     def along(self, B: jax.Array, m: int) -> jax.Array:
         return (B @ self.directions.T) ** m @ self.coefficients[m]
@@ -236,6 +223,54 @@ Quartics = GaussianBatch | ProductBatch | Mixture | Tensors | RankOne  # what kn
 SOURCES = (GaussianBatch, ProductBatch, Mixture, Tensors, RankOne, PlainBatch)
 for _source in SOURCES:
     jax.tree_util.register_dataclass(_source, list(_source.__dataclass_fields__), [])
+
+
+def source_of(score: Any, X: jax.Array, y: jax.Array, orders: Sequence[int]) -> Any:
+    """Return the source behind samples (X, y): the best form that the score, known or estimated, offers.
+
+    Without a score Hermite forms of N(0, I); then ``log_derivatives(X)`` of a product law; then Hermite forms
+    in the whitened coordinates of each component of a Gaussian mixture; else the dense ``score(X, order)``.
+    """
+    if score is None:
+        return GaussianBatch.of(X, y)
+    require_valid_orders(score, orders)
+    if hasattr(score, "log_derivatives"):
+        return ProductBatch.of([jnp.asarray(part) for part in score.log_derivatives(X)], y)
+    if all(hasattr(score, name) for name in ("weights", "means", "covs")):
+        return _mixture(X, y, score.weights, score.means, score.covs)
+    if isinstance(score, Gaussian):
+        return _mixture(X, y, [1.0], [score.mean], [score.cov])
+    if hasattr(score, "score"):
+        return _dense(score, np.asarray(X), np.asarray(y), orders)
+    raise ValueError(
+        f"{type(score).__name__} is no score: it needs score(X, order) or, a product law, log_derivatives(X)"
+    )
+
+
+def _mixture(
+    X: jax.Array, y: jax.Array, weights: npt.ArrayLike, means: npt.ArrayLike, covs: npt.ArrayLike
+) -> Mixture:
+    maps = np.linalg.inv(np.linalg.cholesky(np.asarray(covs, float)))
+    white = [(X - mean) @ W.T for mean, W in zip(np.asarray(means, float), maps, strict=True)]
+    heights = np.log(np.asarray(weights, float)) + np.linalg.slogdet(maps)[1]
+    logs = [height - jnp.sum(Z**2, axis=1) / 2 for height, Z in zip(heights, white, strict=True)]
+    posterior = jax.nn.softmax(jnp.stack(logs), axis=0)
+    parts = [GaussianBatch.of(Z, y * p) for Z, p in zip(white, posterior, strict=True)]
+    return Mixture(tuple(parts), tuple(map(jnp.asarray, maps)))
+
+
+def _dense(
+    score: Any, X: np.ndarray, y: np.ndarray, orders: Sequence[int], limit: int = 12, block: int = 4096
+) -> Tensors:
+    n, d = X.shape
+    if d > limit:
+        raise ValueError(
+            f"{type(score).__name__} has no contracted form here, and {d} inputs are too many for "
+            f"dense scores (limit {limit}): project on the span of T_2 first, or use moments"
+        )
+    parts = [slice(i, i + block) for i in range(0, n, block)]
+    sums = {m: sum(np.tensordot(y[p], np.asarray(score.score(X[p], m)), 1) for p in parts) for m in orders}
+    return Tensors({m: jnp.asarray(total / n) for m, total in sums.items()})
 
 
 Sums = tuple[jax.Array, jax.Array]  # value and gradient

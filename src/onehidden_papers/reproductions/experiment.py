@@ -115,12 +115,6 @@ def mixture(d: int, shift: float = SHIFT) -> GaussianMixture:
     return GaussianMixture([0.5, 0.5], [np.full(d, shift), np.full(d, -shift)], np.eye(d))
 
 
-def unit_logistic(t: jax.Array) -> jax.Array:
-    """Log-density of the logistic law of unit variance, up to a constant."""
-    u = jnp.abs(t) / LOGISTIC_SCALE
-    return -u - 2 * jnp.log1p(jnp.exp(-u))
-
-
 # Minima
 
 

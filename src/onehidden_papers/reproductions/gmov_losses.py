@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onehidden.laws import GaussianMixture
+from onehidden.laws import GaussianMixture, Logistic
 from onehidden.matching import Match, match
 from onehidden.network import OneHiddenNet
 from onehidden.run import derived_seed, stream
 from onehidden_papers.lab.stochastic import adam, cosine_decay, descend, sgd
-from onehidden_papers.objectives import ProductScore, ScoreDesigned, SquaredLoss, unit_rows
+from onehidden_papers.objectives import ScoreDesigned, SquaredLoss, unit_rows
 from onehidden_papers.reproductions.experiment import (
     LOGISTIC_SCALE,
     REACHED,
@@ -25,7 +25,6 @@ from onehidden_papers.reproductions.experiment import (
     draw_errors,
     random_rows,
     rotation,
-    unit_logistic,
     without_degree_two,
 )
 from onehidden_papers.reproductions.record import (
@@ -158,7 +157,7 @@ def laplace(settings: LaplaceSettings, seed: int) -> Table:
     own = OneHiddenNet(rotation(d_own, seed_of("own teacher")), np.ones(d_own))
     X = stream(seed, "paper", "gmov-fig3", "own inputs").logistic(scale=LOGISTIC_SCALE, size=(n_own, d_own))
     y = without_degree_two(X, own.predict(X))
-    for label, score in ((OWN_L, ProductScore(unit_logistic)), (OWN_G, None)):
+    for label, score in ((OWN_L, Logistic(d_own, LOGISTIC_SCALE)), (OWN_G, None)):
         start = random_rows(1, d_own, d_own, seed_of("own start"))
         add(label, ScoreDesigned(settings.own_mu, lam, score), (X, y), own, "", start)
     return Table(
