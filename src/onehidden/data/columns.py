@@ -240,7 +240,9 @@ def labels(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
 
 def is_gap(values: np.ndarray) -> np.ndarray:
     """Where numbers are missing or infinite, or labels missing."""
-    return np.equal(values, None).astype(bool) if values.dtype == object else ~np.isfinite(values)
+    if values.dtype == object:
+        return np.array([one is None for one in values], dtype=bool)
+    return ~np.isfinite(values)
 
 
 def constant_note(flat: Sequence[str]) -> str:

@@ -80,7 +80,8 @@ class Selection:
             raise ValueError(
                 f"{self.where} has negative weights in column {weight!r}: give numbers from 0 on"
             )
-        return gaps.any(axis=1), {columns[j]: int(gaps[:, j].sum()) for j in np.flatnonzero(gaps.any(axis=0))}
+        counts = gaps.sum(axis=0)
+        return np.asarray(gaps.any(axis=1)), {columns[j]: int(counts[j]) for j in np.flatnonzero(counts)}
 
     def together(self, held: Mapping[str, np.ndarray]) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
         """The target (n,), of several (n, q), and the weight, offset, trials and groups there are."""

@@ -190,7 +190,7 @@ def _finish(figure: Figure, axes: Axes, limit: float | None, labels: dict[str, A
     if limit is not None:
         axes.axhline(limit, color="grey", linestyle=":")
     axes.set(**labels)
-    if any(line.get_label()[:1] not in ("", "_") for line in axes.lines):
+    if any(str(line.get_label())[:1] not in ("", "_") for line in axes.lines):
         figure.legend(loc="outside lower center", ncols=2, fontsize="xx-small")
 
 
@@ -206,4 +206,5 @@ def workers(jobs: int) -> AbstractContextManager[Any]:
 
 def map_cells(function: Callable[..., R], cells: Iterable[tuple[object, ...]]) -> list[R]:
     """[function(*cell) for each cell], in order; same answers whatever the number of processes."""
-    return list(joblib.Parallel()(joblib.delayed(function)(*cell) for cell in cells))
+    answers: Any = joblib.Parallel()(joblib.delayed(function)(*cell) for cell in cells)
+    return list(answers)
