@@ -65,7 +65,7 @@ def test_npz_goes_in_and_out(tmp_path, run, name):
     [
         (np.ones((400, 2)), (), "no feature that varies"),
         (X[:3], (), "at least 4 rows"),
-        (np.where(X == X[0, 0], np.nan, X), (), "missing value"),
+        (np.where(X == X[0, 0], np.nan, X), (), "missing or infinite values"),
         (X, ("--out", "x.txt"), "parquet"),
         (X, ("--drop", "z"), "no column to leave out called 'z'"),
     ],

@@ -74,7 +74,7 @@ def test_teacher_has_the_structure_of_its_name(structure):
         assert ("k < d" in problem.tags) == (problem.n_hidden < problem.n_inputs)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", [law for law in LAWS if law != "banana"])  # a log-density states no moments
 def test_laws_have_the_stated_moments(law):
     """Mean and covariance within five standard errors of each entry; doubled they must fail."""
     d, n = 6, 40_000
@@ -87,7 +87,7 @@ def test_laws_have_the_stated_moments(law):
     error = products.std(axis=0) / np.sqrt(n)
     assert np.all(gap < 5 * error)
     assert not np.all(np.abs(products.mean(axis=0) - 2 * known.cov) < 5 * error)
-    if law not in ("correlated", "mixture", "banana"):
+    if law not in ("correlated", "mixture"):
         assert np.allclose(known.cov, np.eye(d), atol=1e-12)
 
 

@@ -184,7 +184,7 @@ def test_a_unit_seen_from_one_side_is_never_exact():
     rng = np.random.default_rng(11)
     X = rng.standard_normal((400, 3))
     net = oh.OneHiddenNet([[1.0, 0.2, -0.3], [0.1, 1.0, 0.4]], [1.0, -0.7], [0.2, 12.0])
-    r = oh.recover(X, net.predict(X), 2, intercept=False, start="random")
+    r = oh.recover(X, net.predict(X), 2, intercept=False)
     assert r.status == "not identifiable"
     assert "beyond the kink" in r.message
     assert np.allclose(r.network.predict(X), net.predict(X), atol=1e-7)
@@ -195,7 +195,7 @@ def test_a_streamed_unit_seen_from_one_side_is_never_exact():
     X = rng.standard_normal((400, 3))
     net = oh.OneHiddenNet([[1.0, 0.2, -0.3], [0.1, 1.0, 0.4]], [1.0, -0.7], [0.2, 12.0])
     source = oh.data.open((X, net.predict(X)), stream=True)
-    r = oh.recover(source, hidden=2, intercept=False, start="random")
+    r = oh.recover(source, hidden=2, intercept=False)
     assert r.status == "not identifiable"
 
 
