@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from plain_scores import from_derivatives
 
 from onehidden import activations, laws
 from onehidden.machine import double, sent
@@ -185,12 +186,15 @@ def test_moments_of_a_teacher_agree_with_their_closed_form(name):
 def test_moments_do_not_depend_on_batch_size_and_merge():
     X, y = sample(999, 5, 3)
     law = laws.Gaussian(np.zeros(5), np.eye(5))
-    whole = score_moments(X, y, law)
+    whole = MomentPass(law).update((X, y)).result()
     for batch in (1, 10, 998):
-        parts = score_moments(X, y, law, batch_size=batch)
+        parts = MomentPass(law)
+        for at in range(0, 999, batch):
+            parts.update((X[at : at + batch], y[at : at + batch]))
         for m in whole.orders:
-            np.testing.assert_allclose(parts[m], whole[m], rtol=0, atol=1e-12)
-            np.testing.assert_allclose(parts.standard_error(m), whole.standard_error(m), rtol=1e-10)
+            np.testing.assert_allclose(parts.result()[m], whole[m], rtol=0, atol=1e-12)
+            errors = parts.result().standard_error(m)
+            np.testing.assert_allclose(errors, whole.standard_error(m), rtol=1e-10)
     halves = [MomentPass(law, (2, 4)) for _ in range(2)]
     for half, rows in zip(halves, (slice(0, 400), slice(400, None)), strict=True):
         half.update((X[rows], y[rows]))
@@ -230,6 +234,32 @@ def test_affine_gaussian_and_subspace_transform_as_tensors():
     white = (X - law.mean) @ inverse
     second = np.einsum("n,ni,nj->ij", y, white, white) / 500 - y.mean() * inverse
     np.testing.assert_allclose(full[2], second, rtol=1e-8, atol=1e-9 * np.abs(second).max())
+
+
+class PlainGaussian:
+    """N(0, I) of four inputs through the general interface."""
+
+    n_inputs = 4
+
+    def score(self, X, order, subspace=None):
+        B = np.eye(4) if subspace is None else subspace
+        r = B.shape[1]
+        zeros = [np.zeros((len(X), *[r] * m)) for m in (3, 4)]
+        return from_derivatives([-X @ B, -np.broadcast_to(B.T @ B, (len(X), r, r)), *zeros], order)
+
+
+@pytest.mark.parametrize(
+    "basis", [None, np.random.default_rng(6).standard_normal((4, 3))], ids=["all", "some"]
+)
+def test_a_score_that_is_asked_gives_the_moments_of_the_closed_form(basis):
+    X, y = sample(300, 4, 6)
+    y = y + X[:, 0] ** 2
+    asked, closed = (
+        score_moments(X, y, law, subspace=basis) for law in (PlainGaussian(), laws.standard_normal(4))
+    )
+    for m in (1, 2, 3, 4):
+        np.testing.assert_allclose(asked[m], closed[m], atol=1e-10 * np.abs(closed[m]).max())
+        assert not np.allclose(asked[m], score_moments(X, -y, PlainGaussian(), subspace=basis)[m], atol=1e-3)
 
 
 @pytest.mark.parametrize(

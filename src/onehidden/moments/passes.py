@@ -110,7 +110,7 @@ class ScoreMoments:
     _transform: np.ndarray | None = field(repr=False, default=None)
 
     def __getitem__(self, order: int) -> np.ndarray:
-        return self._dense(self._entry(self._mean, order), order, self._transform)
+        return self._dense(self._mean, order, self._transform)
 
     def standard_error(self, order: int) -> np.ndarray:
         """Return the standard error of each entry of T_m.
@@ -129,8 +129,7 @@ class ScoreMoments:
             The standard errors.
         """
         squared = None if self._transform is None else self._transform**2
-        variance = self._entry(self._variance, order) / self.n
-        return np.sqrt(self._dense(variance, order, squared))
+        return np.sqrt(self._dense(self._variance, order, squared) / self.n)
 
     def signal(self, order: int) -> float:
         """Compare |T_m|^2 with what noise alone gives.
@@ -145,16 +144,12 @@ class ScoreMoments:
         float
             The difference in standard deviations of the noise.
         """
-        error = self._entry(self._variance, order) / self.n
-        return z_of_norm(self._mean[order], error, self._r, order)
+        return z_of_norm(self._mean[order], self._variance[order] / self.n, self._r, order)
 
-    def _entry(self, table: dict[int, np.ndarray], order: int) -> np.ndarray:
-        if order not in table:
+    def _dense(self, packed: dict[int, np.ndarray], order: int, transform: np.ndarray | None) -> np.ndarray:
+        if order not in packed:
             raise ValueError(f"order {order} was not accumulated: the orders are {self.orders}")
-        return table[order]
-
-    def _dense(self, values: np.ndarray, order: int, transform: np.ndarray | None) -> np.ndarray:
-        full = unpack(values, self._r, order)
+        full = unpack(packed[order], self._r, order)
         if transform is not None:
             for _ in range(order):  # each contraction moves its axis to the end
                 full = np.tensordot(full, transform, axes=(0, 1))
@@ -167,7 +162,7 @@ P = TypeVar("P", bound="_Pass")
 class _Pass:
     """A sum over raw batches: ``update(batch)``, ``merge(other)``, ``result()``."""
 
-    def __init__(self, score: Score | None, subspace: npt.ArrayLike | None, accelerator: int | None) -> None:
+    def __init__(self, score: Score, subspace: npt.ArrayLike | None, accelerator: int | None) -> None:
         self._frame = frame_of(score, subspace, accelerator)
         self._counts = np.zeros(3)  # rows, sum v and sum v² of their weights v
         self._sums: list[ProductSums] = []
@@ -186,10 +181,15 @@ class _Pass:
         same class
             The pass itself.
         """
-        for X, y, weight in _pieces(batch, self._frame.step):
-            v = np.ones(len(y)) if weight is None else weight
-            self._counts += len(y), np.sum(v), np.sum(v**2)
-            self._add(X, y, weight)
+        X, y = (batch.X, batch.y) if isinstance(batch, Batch) else batch[:2]
+        weight = batch.weight if isinstance(batch, Batch) else batch[2] if len(batch) == 3 else None
+        if y is None:
+            raise ValueError("moments need the target: open the source with target=NAME, or give (X, y)")
+        v = np.ones(len(y)) if weight is None else weight
+        self._counts += len(y), np.sum(v), np.sum(v**2)
+        for at in range(0, len(y), self._frame.step):
+            rows = slice(at, at + self._frame.step)
+            self._add(X[rows], y[rows], of_rows(weight, rows))
         return self
 
     def merge(self: P, other: P) -> P:
@@ -225,7 +225,7 @@ class ControlPass(_Pass):
 
     def __init__(
         self,
-        score: Score | None,
+        score: Score,
         degree: int = 2,
         subspace: npt.ArrayLike | None = None,
         accelerator: int | None = None,
@@ -266,8 +266,8 @@ class MomentPass(_Pass):
 
     Parameters
     ----------
-    score : Score or None
-        The input law, known or estimated; None for N(0, I), which needs a subspace.
+    score : Score
+        The input law, known or estimated.
     orders : tuple of int
         Among 1, 2, 3, 4.
     control : Control or None
@@ -280,7 +280,7 @@ class MomentPass(_Pass):
 
     def __init__(
         self,
-        score: Score | None,
+        score: Score,
         orders: tuple[int, ...] = (1, 2, 3, 4),
         control: Control | None = None,
         subspace: npt.ArrayLike | None = None,
@@ -348,25 +348,11 @@ def rows_at_a_time(r: int, accelerator: int) -> int:
     return max(256, min(262_144, int(0.1 * accelerator) // (3 * 8 * (r * (r + 1) // 2))))
 
 
-def _pieces(batch: Rows, step: int) -> Iterator[_Arrays]:
-    X, y = (batch.X, batch.y) if isinstance(batch, Batch) else batch[:2]
-    weight = batch.weight if isinstance(batch, Batch) else batch[2] if len(batch) == 3 else None
-    if y is None:
-        raise ValueError("moments need the target: open the source with target=NAME, or give (X, y)")
-    for at in range(0, len(X), step):
-        rows = slice(at, at + step)
-        yield X[rows], y[rows], of_rows(weight, rows)
-
-
 def frame_of(
-    score: Score | None, subspace: npt.ArrayLike | None, accelerator: int | None = None
+    score: Score, subspace: npt.ArrayLike | None, accelerator: int | None = None
 ) -> _GaussianFrame | _ScoreFrame:
     """How scores are evaluated: in closed form for a Gaussian law, else by asking the score."""
     accelerator = accelerator_memory() if accelerator is None else accelerator
-    if score is None:
-        if subspace is None:
-            raise ValueError("give a law, or a subspace for the moments of N(0, I)")
-        return _GaussianFrame(None, np.asarray(subspace, float), accelerator)
     if not callable(getattr(score, "score", None)):
         raise ValueError(f"score must be a law or a fitted score, got {type(score).__name__}")
     basis = None if subspace is None else np.asarray(subspace, float)
@@ -380,21 +366,12 @@ def frame_of(
 class _GaussianFrame:
     """Whitened coordinates of a Gaussian law: independent, with Hermite polynomials as 1-D scores."""
 
-    def __init__(self, law: Gaussian | None, basis: np.ndarray | None, accelerator: int) -> None:
-        self.transform: np.ndarray | None = None
-        self._mean: np.ndarray | float = 0.0 if law is None else law.mean
-        if law is None or np.array_equal(law.cov, np.eye(law.n_inputs)):
-            whiten = None  # nothing of size d x d is formed for a basis
-        else:  # S_m(x) contracted with B is the standard S_m contracted with W B = Q R
-            whiten = np.linalg.inv(np.linalg.cholesky(law.cov))
-        if basis is None and whiten is None:
-            assert law is not None
-            self._to_u = np.eye(law.n_inputs)
-        else:
-            Q, R = np.linalg.qr(
-                np.asarray(whiten if basis is None else basis if whiten is None else whiten @ basis)
-            )
-            self._to_u, self.transform = Q if whiten is None else whiten.T @ Q, R.T
+    def __init__(self, law: Gaussian, basis: np.ndarray | None, accelerator: int) -> None:
+        whiten, eye = np.linalg.inv(np.linalg.cholesky(law.cov)), np.eye(law.n_inputs)
+        # S_m(x) contracted with B is the standard S_m contracted with W B = Q R.
+        Q, R = (eye, whiten) if basis is None else np.linalg.qr(whiten @ basis)
+        self._mean, self._to_u = law.mean, whiten.T @ Q
+        self.transform = None if basis is None and np.array_equal(whiten, eye) else R.T
         self.r, self._accelerator = self._to_u.shape[1], accelerator
         self.step = rows_at_a_time(self.r, accelerator)
 
@@ -416,10 +393,8 @@ class _GaussianFrame:
 class _ScoreFrame:
     """Any score, evaluated densely in the subspace."""
 
-    transform = None
-
     def __init__(self, score: Score, basis: np.ndarray | None, accelerator: int) -> None:
-        self.score, self.basis = score, basis
+        self.score, self.basis, self.transform = score, basis, None
         self.r = score.n_inputs if basis is None else basis.shape[1]
         self.step = rows_at_a_time(self.r, accelerator)
 
@@ -465,7 +440,6 @@ def score_moments(
     orders: tuple[int, ...] = (1, 2, 3, 4),
     control_degree: int = 2,
     subspace: npt.ArrayLike | None = None,
-    batch_size: int | None = None,
     client: object = None,
     weight: npt.ArrayLike | None = None,
 ) -> ScoreMoments:
@@ -486,8 +460,6 @@ def score_moments(
         quadratic would have too many columns for the sample, and below the highest order.
     subspace : array_like of shape (d, r) or None
         Moments contracted with its columns, with r^m rather than d^m entries.
-    batch_size : int or None
-        Rows read at a time (None: as many as suit the device); changes the result by rounding only.
     client : dask.distributed.Client or str or None
         A Dask client or scheduler address for the passes over a source.
     weight : array_like of shape (n,) or None
@@ -525,26 +497,15 @@ def score_moments(
     if score.n_inputs != d:
         raise ValueError(f"the score is one of {score.n_inputs} inputs, but X has {d} columns")
     r = frame.r
-    batch_size = batch_size or max(BATCH_ROWS, frame.step)
     # At order m a polynomial of degree m and more is of no use, and a quadratic needs rows for its columns.
     quadratic = 1 + r + r * (r + 1) // 2 <= min(2048, n / 4)
     degree = min(control_degree, max(orders) - 1, control_degree if quadratic else 1)
-    control = None
+
+    def over(make: Callable[[], Kind]) -> Kind:
+        if isinstance(data, Source):
+            return reduce(data, make, client=cluster, rows=max(BATCH_ROWS, frame.step))
+        return make().update(data)
+
     with connected(client, data if isinstance(data, Source) else None) as cluster:
-        if degree >= 0:
-            fit = partial(ControlPass, score, degree, subspace)
-            control = _over(data, fit, batch_size, cluster).result()
-        moments = partial(MomentPass, score, orders, control, subspace)
-        return _over(data, moments, batch_size, cluster).result()
-
-
-def _over(data: Source | _Arrays, make: Callable[[], Kind], rows: int, client: object) -> Kind:
-    """One pass over the samples in memory, or over the source."""
-    if isinstance(data, Source):
-        return reduce(data, make, client=client, rows=rows)
-    total = make()
-    X, y, weight = data
-    for at in range(0, len(X), rows):
-        part = slice(at, at + rows)
-        total.update((X[part], y[part], of_rows(weight, part)))
-    return total
+        control = over(partial(ControlPass, score, degree, subspace)).result() if degree >= 0 else None
+        return over(partial(MomentPass, score, orders, control, subspace)).result()

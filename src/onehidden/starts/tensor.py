@@ -27,7 +27,6 @@ from onehidden.laws import standard_normal
 from onehidden.laws.base import Score
 from onehidden.moments import ScoreMoments, score_moments
 from onehidden.moments.components import LARGEST_SIDE, SIGNAL, variance_of
-from onehidden.moments.in_subspace import cross
 from onehidden.moments.weights import Weight, checked_samples, of_rows, rooted
 from onehidden.network import OneHiddenNet
 from onehidden.refused import Refused
@@ -229,7 +228,7 @@ def leading_directions(
     """Return orthonormal columns along the k leading directions of T_2 or T_3.
 
     [ZSJBD] iterate on C I ± T_2, once for each sign; the eigenvectors of the largest |eigenvalues| are the
-    same directions. Order 3 is iterated on T_3(·, V, V), without a d × d × d array.
+    same directions. Order 3 is iterated on T_3(·, V, V), k coordinates beside V at a time.
     """
     if order == 2:
         value, vector = np.linalg.eigh(rows.moments((1, 2))[2])
@@ -239,7 +238,10 @@ def leading_directions(
     design = rooted(np.column_stack([rows.X, np.ones(len(rows.y))]), rows.weight)
     rest = rows.y - np.linalg.lstsq(design, rooted(rows.y, rows.weight), rcond=None)[0][:d] @ rows.X.T
     basis = np.linalg.qr(stream(seed, "span of the units").standard_normal((d, k)))[0]
+    axes = np.split(np.eye(d), range(k, d, k), axis=1)
     for _ in range(passes):
-        image = cross(rows.X, rest, basis, 3, rows.score, rows.weight)
+        beside = [np.column_stack([some, basis]) for some in axes]
+        inside = [score_moments(rows.X, rest, rows.score, (3,), -1, B, weight=rows.weight)[3] for B in beside]
+        image = np.concatenate([T[:-k, -k:, -k:].reshape(-1, k * k) for T in inside])
         basis = np.linalg.svd(image, full_matrices=False)[0][:, :k]
     return basis
