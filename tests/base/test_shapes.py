@@ -41,7 +41,6 @@ for law in law_list:
     Q = law.sample(7, 3)
     assert Q.shape == (7, 2) and law.mean.shape == (2,)
     assert law.log_density(Q).shape == law.log_density(Q.tolist()).shape == (7,)
-    assert law.formula(Q, [1.0, 0.0], V[:, 0]).shape == (7,)
     if law.valid_order < 2:
         continue
     assert law.score(Q, 2).shape == (7, 2, 2) and law.score(Q, 2, subspace=V).shape == (7, 1, 1)

@@ -59,7 +59,6 @@ def score_tensor(G: Sequence[Tensors | None]) -> Tensors:
     return total if order % 2 == 0 else -total
 
 
-MAX_ORDER = 8
 BLOCK = 2**21  # numbers of a table of derivatives, scores or products held at a time
 
 
@@ -102,7 +101,7 @@ class ScoreFunction:
         X : array_like of shape (n, d)
             Points.
         order : int
-            m.
+            m, at most 8.
         subspace : array_like of shape (d, r) or None
             Matrix V; the result is then S_m(V, …, V), (n, r, …, r), and d^m is never built.
 
@@ -111,15 +110,14 @@ class ScoreFunction:
         ndarray of shape (n, d, …, d) or (n, r, …, r)
             The tensor at each point.
         """
-        self._must_be_ready()
-        X = as_points(X, self.n_inputs)
-        _check_order(order)
-        require_valid_orders(self, [order])
-        V = np.eye(self.n_inputs) if subspace is None else _as_matrix(subspace, self.n_inputs)
-        r = V.shape[1]
-        if len(X) * r**order > 2**28:  # 2 GiB
+        X = self._checked(X, order)
+        V = np.eye(self.n_inputs) if subspace is None else np.asarray(subspace, dtype=float)
+        if V.ndim != 2 or len(V) != self.n_inputs or V.shape[1] < 1:
+            raise ValueError(f"subspace must be a ({self.n_inputs}, r) matrix, got shape {V.shape}")
+        size = len(X) * V.shape[1] ** order
+        if size > 2**28:  # 2 GiB
             raise ValueError(
-                f"S_{order} at {len(X)} points in {r} dimensions has {len(X) * r**order:.2g} entries: "
+                f"S_{order} at {len(X)} points in {V.shape[1]} dimensions has {size:.2g} entries: "
                 "pass a subspace with fewer columns, fewer points at a time, or use contract"
             )
         return self._in_blocks(X, order, V)
@@ -139,15 +137,7 @@ class ScoreFunction:
         ndarray of shape (n,)
             The value at each point.
         """
-        self._must_be_ready()
-        require_valid_orders(self, [len(directions)])
-        return self.formula(X, *directions)
-
-    def formula(self, X: npt.ArrayLike, *directions: npt.ArrayLike) -> Values:
-        """Return ``contract`` of the density as if it were smooth; ``scores.validity`` judges it."""
-        self._must_be_ready()
-        X = as_points(X, self.n_inputs)
-        _check_order(len(directions))
+        X = self._checked(X, len(directions))
         for u in directions:
             if np.shape(u) != (self.n_inputs,):
                 raise ValueError(
@@ -157,14 +147,19 @@ class ScoreFunction:
         columns, index = np.unique(np.asarray(directions, float), axis=0, return_inverse=True)
         return self._in_blocks(X, len(index), columns.T, index.ravel().tolist())
 
+    def _checked(self, X: npt.ArrayLike, order: int) -> Points:
+        """Return the points; refuse an estimator that was not fitted and an order that is no score."""
+        if not hasattr(self, "n_inputs"):
+            raise ValueError(f"this {type(self).__name__} has not been fitted: call .fit(X) first")
+        if order not in range(1, 9):
+            raise ValueError(f"the order of a score must be 1 … 8, got {order}")
+        require_valid_orders(self, [order])
+        return as_points(X, self.n_inputs)
+
     def _in_blocks(self, X: Points, order: int, V: Directions, entry: Iterable[int] = ()) -> Tensors:
         """(n, r, …, r) the tensors at the points, or one entry of each; some points at a time."""
         parts = (self._tensor(X[rows], order, V) for rows in _blocks(len(X), V.shape[1] ** order))
         return np.concatenate([part[(slice(None), *entry)] for part in parts])
-
-    def _must_be_ready(self) -> None:
-        if not hasattr(self, "n_inputs"):
-            raise ValueError(f"this {type(self).__name__} has not been fitted: call .fit(X) first")
 
     def _tensor(self, X: Points, order: int, V: Directions) -> Tensors:
         return score_tensor(self._log_derivatives(X, order, V))
@@ -175,12 +170,10 @@ class ScoreFunction:
 
     def laplacian(self, X: npt.ArrayLike) -> Values:
         """Divergence of ∇log f at the rows of X, (n,): tr S_2 - |S_1|²."""
-        self._must_be_ready()
-        X = as_points(X, self.n_inputs)
-        V, rows = np.eye(self.n_inputs), _blocks(len(X), self.n_inputs**2)
-        first = np.concatenate([self._tensor(X[part], 1, V) for part in rows])
-        trace = np.concatenate([np.trace(self._tensor(X[part], 2, V), axis1=1, axis2=2) for part in rows])
-        return trace - np.sum(first**2, axis=1)
+        X = np.asarray(X, float)
+        parts = [X[rows] for rows in _blocks(len(X), self.n_inputs**2)]
+        trace = np.concatenate([np.trace(self.score(part, 2), axis1=1, axis2=2) for part in parts])
+        return trace - np.sum(self.score(X, 1) ** 2, axis=1)
 
 
 class Law(ScoreFunction):
@@ -243,37 +236,6 @@ def as_points(X: npt.ArrayLike, d: int | None = None) -> Points:
         bad = np.flatnonzero(~np.isfinite(X).all(axis=0))
         raise ValueError(f"X must be finite: column {bad[0]} holds NaN or infinity; drop or fill those rows")
     return X
-
-
-def as_spd(
-    cov: npt.ArrayLike, d: int, name: str = "cov"
-) -> tuple[Float[np.ndarray, "d d"], Float[np.ndarray, "d d"]]:
-    """Return a symmetric positive definite (d, d) matrix and its Cholesky root."""
-    cov = np.array(cov, dtype=float)
-    if cov.shape != (d, d) or not np.all(np.isfinite(cov)) or not np.allclose(cov, cov.T, rtol=1e-10):
-        raise ValueError(f"{name} must be a finite symmetric ({d}, {d}) matrix, got shape {cov.shape}")
-    try:
-        return cov, np.linalg.cholesky(cov)
-    except np.linalg.LinAlgError:
-        raise ValueError(f"{name} must be positive definite: drop dependent columns") from None
-
-
-def as_dimension(d: float) -> int:
-    if int(d) != d or d < 1:
-        raise ValueError(f"the number of inputs must be a positive integer, got {d}")
-    return int(d)
-
-
-def _as_matrix(V: npt.ArrayLike, d: int) -> Directions:
-    V = np.asarray(V, dtype=float)
-    if V.ndim != 2 or V.shape[0] != d or V.shape[1] < 1:
-        raise ValueError(f"subspace must be a ({d}, r) matrix with r >= 1 columns, got shape {V.shape}")
-    return V
-
-
-def _check_order(order: int) -> None:
-    if order not in range(1, MAX_ORDER + 1):
-        raise ValueError(f"the order of a score must be 1 … {MAX_ORDER}, got {order}")
 
 
 def _blocks(n: int, width: int) -> list[slice]:

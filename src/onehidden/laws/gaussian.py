@@ -6,16 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden.laws.base import (
-    Derivatives,
-    Directions,
-    Law,
-    Points,
-    Tensors,
-    Values,
-    as_points,
-    as_spd,
-)
+from onehidden.laws.base import Derivatives, Directions, Law, Points, Tensors, Values, as_points
 from onehidden.run import stream
 
 
@@ -31,15 +22,17 @@ class Gaussian(Law):
     """
 
     def __init__(self, mean: npt.ArrayLike, cov: npt.ArrayLike = 1.0) -> None:
-        centre = np.atleast_1d(np.array(mean, dtype=float))
-        if centre.ndim != 1 or not np.all(np.isfinite(centre)):
-            raise ValueError(f"mean must be a finite vector, got shape {centre.shape}")
-        self.n_inputs = len(centre)
-        cov = np.asarray(cov, dtype=float)
-        if cov.ndim == 0:
-            cov = cov * np.eye(self.n_inputs)
-        self._mean = centre
-        self._cov, self._root = as_spd(cov, self.n_inputs)
+        self._mean = np.atleast_1d(np.array(mean, dtype=float))
+        if self._mean.ndim != 1 or not np.all(np.isfinite(self._mean)):
+            raise ValueError(f"mean must be a finite vector, got shape {self._mean.shape}")
+        self.n_inputs = d = len(self._mean)
+        self._cov = np.array(cov, dtype=float) * (np.eye(d) if np.ndim(cov) == 0 else 1.0)
+        if self._cov.shape != (d, d) or not np.allclose(self._cov, self._cov.T, rtol=1e-10):
+            raise ValueError(f"cov must be a finite symmetric ({d}, {d}) matrix, got shape {self._cov.shape}")
+        try:
+            self._root = np.linalg.cholesky(self._cov)
+        except np.linalg.LinAlgError:
+            raise ValueError("cov must be positive definite: drop dependent columns") from None
         inverse_root = np.linalg.inv(self._root)
         self._precision = inverse_root.T @ inverse_root
         self._log_norm = -0.5 * self.n_inputs * np.log(2 * np.pi) - np.log(np.diag(self._root)).sum()

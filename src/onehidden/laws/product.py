@@ -12,16 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden.laws.base import (
-    Derivatives,
-    Directions,
-    Law,
-    Points,
-    Values,
-    as_dimension,
-    as_points,
-    power_sum,
-)
+from onehidden.laws.base import Derivatives, Directions, Law, Points, Values, as_points, power_sum
 from onehidden.run import stream
 
 
@@ -43,7 +34,9 @@ class ProductLaw(Law):
     _parameters: Mapping[str, float] = MappingProxyType({})
 
     def __init__(self, d: int, scale: float = 1.0) -> None:
-        self.n_inputs = as_dimension(d)
+        if int(d) != d or d < 1:
+            raise ValueError(f"the number of inputs must be a positive integer, got {d}")
+        self.n_inputs = int(d)
         if not (np.isfinite(scale) and scale > 0):
             raise ValueError(f"scale must be a positive number, got {scale}")
         self.scale = float(scale)
@@ -66,12 +59,13 @@ class ProductLaw(Law):
 
     def log_derivatives(self, X: npt.ArrayLike) -> tuple[Points, ...]:
         """Return derivatives 1–4 of log f in each coordinate, four (n, d) arrays."""
-        t = as_points(X, self.n_inputs) / self.scale
-        return tuple(self._line_derivative(t, j) / self.scale**j for j in range(1, 5))
+        return tuple(self._line_derivatives(as_points(X, self.n_inputs), 4))
 
     def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
-        t = X / self.scale
-        return [power_sum(self._line_derivative(t, j) / self.scale**j, V, j) for j in range(1, order + 1)]
+        return [power_sum(L, V, j) for j, L in enumerate(self._line_derivatives(X, order), start=1)]
+
+    def _line_derivatives(self, X: Points, order: int) -> list[Points]:
+        return [self._line_derivative(X / self.scale, j) / self.scale**j for j in range(1, order + 1)]
 
     @cached_property
     def _line(self) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from typing import NamedTuple
 
 import jax
@@ -55,45 +54,30 @@ def kernel_sums(
     costs eps·|x|²/h², harmless in centred coordinates.
     """
     queries = np.column_stack([Q, -0.5 * np.sum(Q**2, axis=1), -np.ones(len(Q))]) / h[:, None] ** 2
-    if jax.default_backend() != "cpu":
-        return _on_device(queries, data)
-    n, d = int(data.terms[:, 0].sum()), Q.shape[1]
-    sample = data.places[:, :d].transpose(0, 2, 1).reshape(-1, d)[:n]
-    mutual = np.array_equal(sample, Q) and float(np.ptp(h)) == 0
-    return _on_cpu(queries, data, mutual)
+    return (_on_cpu if jax.default_backend() == "cpu" else _on_device)(queries, data)
 
 
-def _on_cpu(queries: np.ndarray, data: Tiles, mutual: bool) -> np.ndarray:
-    """By NumPy, whose exp and small products take half of XLA's time, on the threads of matrix products.
-
-    ``mutual``: the queries are the sample, w_ij = w_ji, and the first of two rows computes their weight.
-    """
+def _on_cpu(queries: np.ndarray, data: Tiles) -> np.ndarray:
+    """By NumPy, whose exp and small products take half of XLA's time, on the threads of matrix products."""
     factor = np.ascontiguousarray(queries.T) / np.log(2)  # exp2 takes a seventh less than exp
     (count, p, rows), q = data.terms.shape, len(queries)
-    tile = rows * max(_tile_sizes()[0] // rows, 1)
-    terms = data.terms.transpose(1, 0, 2).reshape(p, -1)
 
     def one(begin: int) -> np.ndarray:
-        """Sums at a tile of queries; at the sample from there on, with what the tile adds to later rows."""
-        mine = np.ascontiguousarray(factor[:, begin : begin + tile])
-        width, own = mine.shape[1], terms[:, begin : begin + mine.shape[1]]
-        weights, sums = np.empty((rows, width)), np.zeros((p, count * rows - begin if mutual else width))
-        for t in range(begin // rows if mutual else 0, count):
-            np.matmul(data.places[t].T, mine, out=weights)
+        mine = np.ascontiguousarray(factor[:, begin : begin + _tile_sizes()[0]])
+        weights, sums = np.empty((rows, mine.shape[1])), np.zeros((p, mine.shape[1]))
+        for places, terms in zip(data.places, data.terms, strict=True):
+            np.matmul(places.T, mine, out=weights)
             np.exp2(np.maximum(weights, _LOWEST, out=weights), out=weights)
-            sums[:, :width] += data.terms[t] @ weights
-            if mutual and t * rows >= begin + tile:
-                sums[:, t * rows - begin :][:, :rows] += own @ weights.T
+            sums += terms @ weights
         return sums
 
+    begins = range(0, q, _tile_sizes()[0])
     # Threads gain from some hundredths of a second on.
     workers = machine.granted() if q * count * rows > 1e7 else 1
-    total = np.zeros((p, count * rows if mutual else q))
-    begins = range(0, q, tile)
-    with machine.at_most(1) if workers > 1 else nullcontext(), ThreadPoolExecutor(workers) as threads:
-        for begin, sums in zip(begins, (threads.map if workers > 1 else map)(one, begins), strict=True):
-            total[:, begin : begin + sums.shape[1]] += sums
-    return total[:, :q].T
+    if workers == 1:
+        return np.concatenate([one(begin) for begin in begins], axis=1).T
+    with machine.at_most(1), ThreadPoolExecutor(workers) as threads:
+        return np.concatenate(list(threads.map(one, begins)), axis=1).T
 
 
 def _on_device(queries: np.ndarray, data: Tiles) -> np.ndarray:
