@@ -10,8 +10,6 @@ import warnings
 
 import click
 
-from onehidden.cli.options import as_typed, misread
-
 _COMMANDS = {
     "demo": "Recover a built-in hidden layer, compare it with the truth, write a page.",
     "recover": "Recover the hidden layer behind a table (CSV, Parquet, Feather, npz, a folder of Parquet).",
@@ -39,13 +37,6 @@ class _Lazy(click.Group):
         package = "onehidden_papers.commands" if name in _THEORY else "onehidden.cli"
         return importlib.import_module(f"{package}.{name}").command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _COMMANDS:
-            raise click.UsageError(misread("command", args[0], _COMMANDS), ctx)
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
@@ -53,6 +44,7 @@ class _Lazy(click.Group):
 
 @click.group(
     cls=_Lazy,
+    commands=dict.fromkeys(_COMMANDS),  # pyright: ignore[reportArgumentType]  # known by name alone
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog='Begin with: onehidden demo. Tab completion: eval "$(_ONEHIDDEN_COMPLETE=bash_source onehidden)" '
     "(zsh_source, fish_source).",
@@ -88,12 +80,6 @@ def main() -> None:
         output.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help() if error.ctx else str(error), err=True)
-        code = 2
-    except click.NoSuchOption as error:
-        there = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
-        known = [name for one in there for name in (*one.opts, *one.secondary_opts)]
-        sentence = misread("option", error.option_name, known)
-        click.echo(f"onehidden: {_shown(sentence)}{_where_to_look(error)}", err=True)
         code = 2
     except click.ClickException as error:
         click.echo(f"onehidden: {_one_line(error.format_message())}{_where_to_look(error)}", err=True)
@@ -131,7 +117,7 @@ def _one_line(error: object) -> str:
     if isinstance(error, OSError) and error.strerror:
         named = f"{error.filename}: " if error.filename is not None else ""
         return _shown(f"{named}{error.strerror}")
-    return _shown(as_typed(" ".join(str(error).split())))
+    return _shown(" ".join(str(error).split()))
 
 
 def _shown(text: str, most: int = 500) -> str:

@@ -1,12 +1,11 @@
-"""Options of the commands: those of a recovery, those by which a table is read, and sentences as typed."""
+"""Options of the commands: those of a recovery, and those by which a table is read."""
 
 from __future__ import annotations
 
 import csv
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, fields
-from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -90,6 +89,19 @@ def reading_options(*names: str) -> Callable[[F], F]:
     return add
 
 
+def samples_options(text: str) -> Callable[[F], F]:
+    """Decorate a command of a run with its table, --data and --target, and how that is read."""
+
+    def add(command: F) -> F:
+        command = reading_options("nulls", "na", "decimal", "encoding")(command)
+        command = click.option("--target", "targets", **TARGETS, help="Its targets [default: the run's].")(
+            command
+        )
+        return click.option("--data", "file", type=click.Path(path_type=Path), help=text)(command)
+
+    return add
+
+
 def given(**values: Any) -> dict[str, Any]:
     """What was typed, as keywords of ``data.open``."""
     held = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
@@ -116,35 +128,3 @@ def say_notes(table: Table | Source) -> None:
     """Say on stderr what was done to the columns on the way."""
     for note in table.notes:
         click.echo(f"note: {note}", err=True)
-
-
-_ROLES = ("weight", "offset", "trials", "groups")
-# Arguments of ``recover`` and ``data.open`` with the options that they are here.
-_TYPED = {
-    name: f"--{name.replace('_', '-')}"
-    for name in (*(one.name for one in fields(Options)), *_READING, "target", *_ROLES)
-} | {"sample_weight": "--weight"}
-_NAME = rf"\b({'|'.join(sorted(_TYPED, key=len, reverse=True))})"
-_VALUE = r"(?:'[^']*'|\"[^\"]*\"|\[.*?\]|True|NAME)"
-_BOTH = re.compile(rf"{_NAME}={_VALUE} \((--.+?)\)(?=$|[\s,;:.])")  # the option stands behind it already
-_TEXT = re.compile(rf"{_NAME}=(?:'([^']*)'|\"([^\"]*)\"|True|(NAME))")
-_FIRST = re.compile(rf"^{_NAME}(?= (?:must|has|is|names)\b)")
-# Objects of Python, which cannot be typed.
-_OBJECTS = ((", or of oh.starts", ""), (" a law or one of ", " one of "), (" or None,", ","))
-
-
-def as_typed(sentence: str) -> str:
-    """The sentence with --max-seconds for max_seconds, and --activation auto for activation='auto'."""
-    text = _BOTH.sub(lambda found: found[2], sentence)
-    text = _TEXT.sub(lambda found: " ".join(filter(None, (_TYPED[found[1]], *found.groups()[1:]))), text)
-    if text != (text := _FIRST.sub(lambda found: _TYPED[found[1]], text)):
-        for python, typed in _OBJECTS:
-            text = text.replace(python, typed)
-    return re.sub(r"\bsample_weight\b", "--weight", text)
-
-
-def misread(what: str, typed: str, known: Iterable[str]) -> str:
-    """Say that there is no such command or option, and name the nearest that there is."""
-    bare = {name.lstrip("-"): name for name in known}  # dashes are alike everywhere
-    near = get_close_matches(typed.lstrip("-"), bare, 1, 0.6)
-    return f"no such {what} {typed!r}" + (f": did you mean {bare[near[0]]!r}?" if near else ".")

@@ -1,10 +1,9 @@
-"""onehidden predict MODEL FILE: the network at the rows of a table, batch by batch."""
+"""onehidden predict MODEL FILE: the network at the rows of a table."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from onehidden.data import Batch, Source, Table
     from onehidden.network import OneHiddenNet
     from onehidden.recovery import Recovery
-
-FORMATS = (".csv", ".parquet", ".feather", ".npz", ".npy")
 
 
 @click.command(
@@ -45,9 +42,7 @@ FORMATS = (".csv", ".parquet", ".feather", ".npz", ".npy")
 )
 @click.option("--level", type=float, default=0.95, show_default=True, help="How sure each band is.")
 @options.reading_options("columns", "drop", "nulls", "na", "decimal", "encoding")
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Write .csv, .parquet, .feather, .npz or .npy here."
-)
+@click.option("--out", type=click.Path(path_type=Path), help="Write .csv, .parquet, .feather or .npz here.")
 @click.option("--force", is_flag=True, help="Replace the file that --out names.")
 @click.option("--json", "as_json", is_flag=True, help="Predictions as JSON on stdout.")
 def command(
@@ -65,34 +60,29 @@ def command(
 
     runs.must_differ(out, file, model)
     if out is not None:
-        runs.free_file(out, FORMATS, force)
+        runs.free_file(out, (".csv", ".parquet", ".feather", ".npz"), force)
     made_with, inputs, saved = _opened(model)
     if interval and not hasattr(made_with, "predict_interval"):
         raise ValueError("bands need the standard errors of a run: give its folder, not the model alone")
-    how = {**saved, **options.given(**typed, target=targets)}
-    table = data.open(file, **how)
+    table = data.open(file, **{**saved, **options.given(**typed, target=targets)})
     if table.n_inputs != inputs:
         raise ValueError(
             f"the model takes {inputs} features but {file} has {table.n_inputs}: name the target with "
             "--target, or the features with --columns"
         )
-    made = Predictions(made_with, table, interval, level)
+    made = predictions(made_with, table, interval, level)
     if out is not None:
-        count = write(made, out)
-        click.echo(f"{count} predictions in {out}", err=True)
+        made.write(out)
+        click.echo(f"{len(made.values)} predictions in {out}", err=True)
+    elif as_json:
+        click.echo(json.dumps(made.to_dict()))
     else:
-        rows = [row for block in made for row in block.tolist()]
-        if as_json:
-            plain = [[None if v != v else v for v in row] for row in rows]
-            single = len(made.names) == 1
-            shown: dict[str, Any] = {"predictions": [row[0] for row in plain] if single else plain}
-            click.echo(json.dumps(shown if single else {"columns": made.names, **shown}))
-        else:
-            click.echo("\n".join([",".join(made.names), *(",".join(map(repr, row)) for row in rows)]))
+        rows = (",".join(map(repr, row)) for row in made.values.tolist())
+        click.echo("\n".join([",".join(made.names), *rows]))
     if targets:
-        click.echo(made.error.sentence(), err=True)
-    if made.gaps:
-        click.echo(f"{made.gaps} rows with gaps have no prediction", err=True)
+        click.echo(made.compared(), err=True)
+    if gaps := int(np.isnan(made.values[:, 0]).sum()):
+        click.echo(f"{gaps} rows with gaps have no prediction", err=True)
     return 0
 
 
@@ -111,153 +101,100 @@ def _opened(model: Path) -> tuple[OneHiddenNet | Recovery, int, dict[str, Any]]:
     return recovery, recovery.network.n_inputs, options.as_recovered(recovery, {})
 
 
-class Error:
-    """Mean squared error and R² over batches, by sums about running means; one per output where named."""
-
-    def __init__(self, names: Sequence[str] = ()) -> None:
-        self.names = tuple(names)
-        zeros = np.zeros(max(len(self.names), 1))
-        self.n, self.squared, self._mean, self._scatter = 0, zeros, zeros, zeros
-
-    def update(self, y: np.ndarray, predicted: np.ndarray) -> None:
-        """Add rows with their predictions."""
-        if not len(y):
-            return
-        y, predicted = y.reshape(len(y), -1), predicted.reshape(len(y), -1)
-        total, mean = self.n + len(y), y.mean(axis=0)
-        step = mean - self._mean
-        self._scatter = self._scatter + np.sum((y - mean) ** 2, axis=0) + step**2 * self.n * len(y) / total
-        self._mean = self._mean + step * len(y) / total
-        self.squared = self.squared + np.sum((y - predicted) ** 2, axis=0)
-        self.n = total
-
-    def sentence(self) -> str:
-        """The figures for a person."""
-        if self.n == 0:
-            return "no row with a known outcome and no gaps"
-        parts = []
-        for name, one in zip(self.names or ("",), self._each(), strict=True):
-            share = "" if one["r_squared"] is None else f", R² {one['r_squared']:.4f}"
-            named = f"{name}: " if len(self.names) > 1 else ""
-            parts.append(f"{named}mean squared error {one['mean_squared_error']:.4g}{share}")
-        return f"{'; '.join(parts)} on {self.n} rows"
-
-    def figures(self) -> dict[str, Any]:
-        """The same as plain values; of several outputs one record each, by name."""
-        each = self._each()
-        if len(self.names) > 1 and self.n:
-            return {"rows": self.n, "outputs": dict(zip(self.names, each, strict=True))}
-        return {"rows": self.n, **each[0]}
-
-    def _each(self) -> list[dict[str, float | None]]:
-        """Of each output its mean squared error and 1 - sum (y - f)^2 / sum (y - mean)^2, if y varies."""
-        return [
-            {"mean_squared_error": squared / self.n if self.n else None,
-             "r_squared": 1 - squared / whole if whole > 0 else None}
-            for squared, whole in zip(self.squared.tolist(), self._scatter.tolist(), strict=True)
-        ]  # fmt: skip
-
-
+@dataclass(frozen=True)
 class Predictions:
-    """Blocks of predictions in the order of the rows, NaN at gaps; ``error`` fills on the way.
+    """Predictions in the order of the rows, NaN at gaps, and how far they are from outcomes.
 
-    A block has a row per row of the table and a column per name: each output, with ``interval`` ("mean" or
-    "observation") followed by the lower and the upper end of its band.
+    Each output has a column, and with bands two more, the lower and the upper end. ``errors`` has for each
+    outcome its mean squared error and R², where outcomes are known on ``compared_rows`` rows.
     """
 
-    def __init__(
-        self, net: OneHiddenNet | Recovery, table: Table | Source, interval: str | None = None,
-        level: float = 0.95,
-    ) -> None:  # fmt: skip
-        self.net, self.table, self.interval, self.level = net, table, interval, level
-        self.outputs = output_names(net)
-        ends = ("", "_lower", "_upper") if interval else ("",)
-        single = self.outputs == ("prediction",)
-        self.names = [f"{name}{end}" for name in self.outputs for end in ends]
-        if single:
-            self.names = [name.removeprefix("prediction_") for name in self.names]
-        self.classes: tuple[Any, ...] = getattr(net, "classes", ())
-        self.error, self.gaps = Error(self.outputs if self.classes else table.target_names), 0
+    names: list[str]
+    values: np.ndarray  # (n, columns)
+    compared_rows: int
+    errors: dict[str, dict[str, float | None]]
 
-    def __iter__(self) -> Iterator[np.ndarray]:
-        for batch in self.table.batches():
-            block = np.full((len(batch) + batch.dropped, len(self.names)), np.nan)
-            if len(batch):
-                block[batch.row - batch.first] = self._of(batch)
-            self.gaps += batch.dropped
-            yield block
+    def to_dict(self) -> dict[str, Any]:
+        """The predictions as plain values, None at gaps."""
+        plain = [[None if v != v else v for v in row] for row in self.values.tolist()]
+        if len(self.names) == 1:
+            return {"predictions": [row[0] for row in plain]}
+        return {"columns": self.names, "predictions": plain}
 
-    def _of(self, batch: Batch) -> np.ndarray:
-        """Predictions of a batch, each with the ends of its band."""
-        from onehidden.report.subject import as_indicators
+    def figures(self) -> dict[str, Any]:
+        """The errors as plain values; of several outputs one record each, by name."""
+        one = next(iter(self.errors.values()), {"mean_squared_error": None, "r_squared": None})
+        return {"rows": self.compared_rows, **(one if len(self.errors) < 2 else {"outputs": self.errors})}
 
-        run: Any = self.net
-        offset = {} if batch.offset is None else {"offset": batch.offset}
-        values: np.ndarray = run.predict(batch.X, **offset)
-        y = as_indicators(batch.y, self.classes)
+    def compared(self) -> str:
+        """The errors for a person."""
+        if not self.errors:
+            return "no row with a known outcome and no gaps"
+        parts = []
+        for name, error in self.errors.items():
+            share = "" if error["r_squared"] is None else f", R² {error['r_squared']:.4f}"
+            named = f"{name}: " if len(self.errors) > 1 else ""
+            parts.append(f"{named}mean squared error {error['mean_squared_error']:.4g}{share}")
+        return f"{'; '.join(parts)} on {self.compared_rows} rows"
+
+    def write(self, out: Path) -> None:
+        """Write a file whole or not at all; a gap in CSV is nan, since an empty line would be skipped."""
+        import pyarrow as pa
+        from pyarrow import csv, feather, parquet
+
+        from onehidden.atomic import atomic_file
+
+        suffix, columns = out.suffix.lower(), dict(zip(self.names, self.values.T, strict=True))
+        with atomic_file(out) as place:
+            if suffix == ".npz":
+                with place.open("wb") as file:  # to a name that ends in .NPZ NumPy would add another .npz
+                    np.savez(file, **columns)  # pyright: ignore[reportArgumentType]
+                return
+            gaps = suffix != ".csv"
+            table = pa.table({name: pa.array(one, from_pandas=gaps) for name, one in columns.items()})
+            form: Any = {".csv": csv.write_csv, ".parquet": parquet.write_table}
+            form.get(suffix, feather.write_feather)(table, str(place))
+
+
+def predictions(
+    net: OneHiddenNet | Recovery, table: Table | Source, interval: str | None = None, level: float = 0.95
+) -> Predictions:
+    """Predict at all rows of a table, with ends of bands where ``interval`` is "mean" or "observation"."""
+    from onehidden.report.subject import output_names
+
+    outputs = output_names(net)
+    ends = ("", "_lower", "_upper") if interval else ("",)
+    names = [f"{name}{end}" for name in outputs for end in ends]
+    if len(outputs) == 1:
+        names = ["prediction", "lower", "upper"][: len(ends)]
+    blocks, known, found = [np.zeros((0, len(names)))], [], []
+    for batch in table.batches():
+        block = np.full((len(batch) + batch.dropped, len(names)), np.nan)
+        y, values, bands = _of_batch(net, batch, interval, level)
+        parts = [part.reshape(len(batch), -1) for part in (values, *bands)]
+        block[batch.row - batch.first] = np.stack(parts, axis=2).reshape(len(batch), -1)
+        blocks.append(block)
         if y is not None and y.size == values.size:
-            self.error.update(y if batch.trials is None else (y.T / batch.trials).T, values)
-        parts = [values]
-        if self.interval:
-            parts += run.predict_interval(batch.X, self.level, self.interval, batch.offset)
-        return np.stack([part.reshape(len(batch), -1) for part in parts], axis=2).reshape(len(batch), -1)
+            known.append(y.reshape(len(batch), -1))
+            found.append(parts[0])
+    named = outputs if getattr(net, "classes", ()) else table.target_names or outputs
+    rows, errors = sum(map(len, known)), {}
+    if rows:
+        Y, off = np.concatenate(known), np.concatenate(known) - np.concatenate(found)
+        for name, missed, spread in zip(named, np.mean(off**2, axis=0), np.var(Y, axis=0), strict=True):
+            share = float(1 - missed / spread) if spread > 0 else None
+            errors[name] = {"mean_squared_error": float(missed), "r_squared": share}
+    return Predictions(names, np.concatenate(blocks), rows, errors)
 
 
-def output_names(net: OneHiddenNet | Recovery) -> tuple[str, ...]:
-    """What predictions are called: "prediction", or of several outputs the names of their columns."""
-    from onehidden.report.subject import named_outputs
+def _of_batch(
+    net: Any, batch: Batch, interval: str | None, level: float
+) -> tuple[np.ndarray | None, np.ndarray, tuple[np.ndarray, ...]]:
+    """The outcomes of a batch where known, its predictions, and the ends of their bands."""
+    from onehidden.report.subject import as_indicators
 
-    network: Any = getattr(net, "network", net)
-    if network.output.ndim == 1:
-        return ("prediction",)
-    return named_outputs(net, network.n_outputs) or tuple(f"y{j}" for j in range(network.n_outputs))
-
-
-def scored(net: OneHiddenNet | Recovery, table: Table | Source) -> Error:
-    """The error of the predictions on the rows of a table with known outcomes."""
-    made = Predictions(net, table)
-    for _ in made:
-        pass
-    return made.error
-
-
-def write(made: Predictions, out: Path) -> int:
-    """Write the predictions whole or not at all; how many they are."""
-    from onehidden.atomic import atomic_file
-
-    count = 0
-    with atomic_file(out) as place:
-        with _writer(out.suffix.lower(), place, made.names) as put:
-            for block in made:
-                count += len(block)
-                put(block)
-    return count
-
-
-@contextmanager
-def _writer(suffix: str, path: Path, names: Sequence[str]) -> Iterator[Any]:
-    """A function that takes the next block; arrays are held until the end, tables are not."""
-    if suffix in (".npz", ".npy"):
-        blocks: list[np.ndarray] = []
-        yield blocks.append
-        values = np.concatenate([np.zeros((0, len(names))), *blocks])
-        with path.open("wb") as file:  # to a name that ends in .NPZ NumPy would add another .npz
-            if suffix == ".npy":
-                np.save(file, values[:, 0] if len(names) == 1 else values)
-            else:
-                np.savez(file, **{name: values[:, j] for j, name in enumerate(names)})  # pyright: ignore[reportArgumentType]
-        return
-    import pyarrow as pa
-    from pyarrow import csv, parquet
-
-    schema = pa.schema([(name, pa.float64()) for name in names])
-    open_ = {
-        ".csv": lambda: csv.CSVWriter(path, schema),
-        ".parquet": lambda: parquet.ParquetWriter(path, schema),
-        ".feather": lambda: pa.ipc.new_file(str(path), schema),
-    }[suffix]
-    gaps = suffix != ".csv"  # there a gap would be an empty line, which readers skip: it stays nan
-    with open_() as writer:
-        yield lambda block: writer.write_table(
-            pa.table([pa.array(column.copy(), from_pandas=gaps) for column in block.T], schema=schema)
-        )
+    offset = {} if batch.offset is None else {"offset": batch.offset}
+    y = as_indicators(batch.y, getattr(net, "classes", ()))
+    y = y if y is None or batch.trials is None else (y.T / batch.trials).T
+    bands = net.predict_interval(batch.X, level, interval, batch.offset) if interval else ()
+    return y, net.predict(batch.X, **offset), bands

@@ -57,22 +57,15 @@ def _line(first: str, hint: str = "", every: float = 5.0) -> Iterator[Callable[[
             task = bar.add_task(first, total=None)
             yield lambda text: bar.update(task, description=text)
         return
-    began, latest, done = time.monotonic(), [first], threading.Event()
-
-    def work() -> None:
-        while not done.wait(every):
-            print(f"{time.monotonic() - began:7.0f} s  {latest[0]}", file=sys.stderr, flush=True)
+    began = said = time.monotonic()
 
     def say(text: str) -> None:
-        latest[0] = text
+        nonlocal said
+        if time.monotonic() - said >= every:
+            said = time.monotonic()
+            print(f"{said - began:7.0f} s  {text}", file=sys.stderr, flush=True)
 
-    clock = threading.Thread(target=work, daemon=True)
-    clock.start()
-    try:
-        yield say
-    finally:
-        done.set()
-        clock.join()
+    yield say
 
 
 @contextmanager

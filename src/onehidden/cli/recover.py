@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from onehidden.cli import examples, options
-from onehidden.cli.options import as_typed
 
 
 @click.command(
@@ -79,7 +78,7 @@ def command(
     held = table if isinstance(table, data.Table) else None
     y = None if held is None or is_text(held.y) else held.y
     if y is not None and asked.family is None and (noticed := notice(y)) is not None:
-        click.echo(f"note: {as_typed(noticed.sentence)}", err=True)
+        click.echo(f"note: {noticed.sentence}", err=True)
     # Of a stream the names of the columns, which ``recover`` refuses.
     extras = {
         name: typed[name] if held is None else getattr(held, name) for name in ("offset", "trials", "groups")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import tempfile
 import threading
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -58,13 +58,12 @@ def free_file(file: Path, suffixes: tuple[str, ...] = (), force: bool = True) ->
 
 def _must_be_writable(path: Path) -> None:
     """Refuse a place that cannot be written: files are written next to it and moved there."""
-    parent = resolved(path).parent
-    while not parent.exists():
-        parent = parent.parent
-    system = str(resolved(path)).startswith(("/proc/", "/sys/", "/dev/"))
-    closed = path.exists() and not os.access(path, os.W_OK)
-    if system or closed or not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise ValueError(f"cannot write to {path}: name another place with --out")
+    parent = next(folder for folder in resolved(path).parents if folder.exists())
+    try:
+        with tempfile.TemporaryFile(dir=parent):
+            pass
+    except OSError:
+        raise ValueError(f"cannot write to {path}: name another place with --out") from None
 
 
 def must_differ(out: Path | None, *inputs: Path) -> None:

@@ -11,7 +11,7 @@ from onehidden.network import OneHiddenNet
 if TYPE_CHECKING:
     from onehidden.report.subject import Recovered
 
-__all__ = ["drawn_with_samples", "render_html"]
+__all__ = ["render_html"]
 
 
 def render_html(
@@ -54,10 +54,5 @@ def render_html(
         chapters.alternatives, pictures.of_inputs, chapters.parameters, chapters.reproduce,
     )  # fmt: skip
     sections = tuple(section for chapter in made if (section := chapter(subject)) is not None)
-    write_atomically(path, blocks.to_html(blocks.Report(title(subject), sections)).encode())
+    write_atomically(path, blocks.to_html(title(subject), sections).encode())
     return path
-
-
-def drawn_with_samples(path: Path) -> bool:
-    """Whether a page on disk has pictures of rows."""
-    return path.is_file() and 'id="response"' in path.read_text(encoding="utf-8", errors="replace")

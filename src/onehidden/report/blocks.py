@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -98,15 +98,7 @@ class Section:
     detail: bool = False
 
 
-@dataclass(frozen=True)
-class Report:
-    """A page."""
-
-    title: str
-    sections: tuple[Section, ...]
-
-
-def to_html(report: Report) -> str:
+def to_html(title: str, sections: Sequence[Section]) -> str:
     """One page: template, style and pictures inside, nothing fetched."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -122,4 +114,4 @@ def to_html(report: Report) -> str:
     environment.filters["picture"] = lambda figure: Markup(to_svg(figure))
     environment.filters |= {"short": short, "mark": mark}
     environment.tests["of_kind"] = lambda block, kind: type(block).__name__ == kind
-    return environment.get_template("page.html.jinja").render(report=report)
+    return environment.get_template("page.html.jinja").render(title=title, sections=sections)

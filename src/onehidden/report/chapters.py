@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any
 
 import numpy as np
 
 from onehidden.checks import About
-from onehidden.data.table import Request
 from onehidden.network import OneHiddenNet
 from onehidden.options import Options
 from onehidden.report.blocks import Block, Checks, Code, Facts, Formula, Grid, Section, Verdict
 from onehidden.report.formula import left_hand
-from onehidden.report.screen import Screen, screen
+from onehidden.report.screen import screen
 from onehidden.report.subject import Subject, strongest
 from onehidden.report.text import numbers
-from onehidden.report.wording import Mark, by_urgency, capital, explained, more, seconds, short, tally
+from onehidden.report.wording import Mark, by_urgency, capital, more, short, tally
 
 
 def summary(subject: Subject) -> Section:
@@ -27,35 +25,29 @@ def summary(subject: Subject) -> Section:
         facts.append(("worst unit error", short(subject.match.max_error, 2)))
         facts.append(("worst output error", short(subject.match.output_error, 2)))
     if subject.get("seconds") is not None:
-        facts.append(("time", seconds(subject.get("seconds"))))
-    blocks: list[Block] = [
-        Verdict(question, answer.sentence, answer.mood) for question, answer in shown.answers
-    ]
+        facts.append(("time", f"{subject.get('seconds'):.1f} s"))
+    blocks: list[Block] = [Verdict(question, one.sentence, one.mood) for question, one in shown.answers]
     if shown.advice:
         blocks.append(f"Next: {shown.advice}.")
     blocks += [Formula(shown.formula), Facts(tuple(facts))]
     if shown.predictions:
         blocks.append(f"{capital(shown.predictions)}.")
+    units = tuple(
+        (f"unit {unit.index + 1}", unit.share or "–", unit.output, unit.inputs, unit.judged or "–")
+        for unit in shown.units
+    )
+    columns = ("unit", f"share of {shown.whole}", "output w", f"{shown.head}, strongest first", "verdict")
     failed = shown.named(Mark.FAILED)
     counted = f"Failed: {failed}; {shown.passed}." if failed else f"{capital(shown.passed)}."
-    blocks += [_units(shown), f"{capital(shown.sentence)}. {counted}"]
+    blocks += [
+        Grid(columns, units, shown.legend, frozenset({3, 4}), stacks=True),
+        f"{capital(shown.sentence)}. {counted}",
+    ]
     if shown.assumed:
         blocks.append(f"Taken as given, since no sample can show it: {shown.assumed}")
     if subject.n_outputs > 1:
         blocks.append(f"Effects and curves of single units are those on {left_hand(subject)}.")
     return Section("summary", "Summary", tuple(blocks))
-
-
-def _units(shown: Screen) -> Grid:
-    rows = tuple(
-        (f"unit {unit.index + 1}", unit.share or "–", unit.output, unit.named, unit.judged or "–")
-        for unit in shown.units
-    )
-    notes = list(shown.legend)
-    if shown.more_units:
-        notes.append(f"{shown.more_units} more units under the details.")
-    columns = ("unit", f"share of {shown.whole}", "output w", f"{shown.head}, strongest first", "verdict")
-    return Grid(columns, rows, " ".join(notes), frozenset({3, 4}), stacks=True)
 
 
 def checks(subject: Subject) -> Section | None:
@@ -80,29 +72,18 @@ def checks(subject: Subject) -> Section | None:
 
 
 def alternatives(subject: Subject) -> Section | None:
-    """Other answers that the data do not rule out: how far behind, R², distance of predictions."""
+    """Other answers that the data do not rule out, and how far behind they are."""
     found = [one for one in subject.get("alternatives", ()) if one.network is not None]
     if not found:
         return None
     answers = [("this one", 0.0, subject.net)]
     answers += [(one.label, one.behind, one.network.one_output()) for one in found]
-    columns: tuple[str, ...] = ("answer", "2 log likelihood behind", "units")
-    rows: list[tuple[str, ...]] = [
-        (label, short(behind, 2), _described(net, subject)) for label, behind, net in answers
-    ]
-    if subject.X is not None and subject.y is not None and subject.family is None:
-        columns = (*columns[:2], "R²", "apart, in sd of y", "units")
-        spread, own = float(np.std(subject.y)) or 1.0, subject.net.predict(subject.X)
-        for row, (_, _, net) in enumerate(answers):
-            predicted = net.predict(subject.X)
-            missed = float(np.mean((subject.y - predicted) ** 2)) / spread**2
-            apart = float(np.sqrt(np.mean((predicted - own) ** 2))) / spread
-            rows[row] = (*rows[row][:2], explained(1 - missed), short(apart, 2), rows[row][2])
+    rows = tuple((label, short(behind, 2), _described(net, subject)) for label, behind, net in answers)
     text = (
         "The data do not rule these out: a statement about a unit is safe only where they agree. Each has "
         f"the likelihood of a noise model of its own; {short(found[0].needed, 3)} behind would rule it out."
     )
-    grid = Grid(columns, tuple(rows), wordy=frozenset({len(columns) - 1}))
+    grid = Grid(("answer", "2 log likelihood behind", "units"), rows, wordy=frozenset({2}))
     return Section("alternatives", "Answers that are not ruled out", (text, grid), detail=True)
 
 
@@ -131,12 +112,16 @@ def parameters(subject: Subject, most_rows: int = 400) -> Section:
 
 
 def reproduce(subject: Subject) -> Section:
-    """The command and the call that give this answer, the seed and the versions."""
+    """The command or the call that gives this answer, the seed and the versions."""
     options, queries = subject.options, int(subject.get("queries", 0))
-    blocks: list[Block] = []
-    if command := options.get("command"):
-        blocks += ["On the command line:", Code(str(command))]
-    blocks += ["In Python:", Code(f"import onehidden as oh\n\n{_call(subject)}")]
+    chosen = {
+        one.name: options[one.name]
+        for one in fields(Options)
+        if one.metadata["flag"] and options.get(one.name, one.default) != one.default
+    }
+    call = f"oh.recover_oracle(fn, {subject.net.n_inputs}" if queries else "oh.recover(X, y"
+    call = ", ".join([call, *(f"{name}={value!r}" for name, value in chosen.items())])
+    blocks: list[Block] = [Code(str(options.get("command") or f"r = {call})"))]
     if queries:
         blocks.append(f"The black box was queried at {queries} rows.")
     if (seed := options.get("seed")) is not None:
@@ -144,28 +129,3 @@ def reproduce(subject: Subject) -> Section:
     if versions := dict(subject.get("versions", {})):
         blocks.append(f"Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}.")
     return Section("reproduce", "How to reproduce", tuple(blocks), detail=True)
-
-
-def _call(subject: Subject) -> str:
-    """The call with the options that differ from their defaults."""
-    options = subject.options
-    chosen = {
-        one.name: options[one.name]
-        for one in fields(Options)
-        if one.metadata["flag"] and options.get(one.name, one.default) != one.default
-    }
-    if subject.get("queries"):
-        chosen |= {} if options.get("reach") is None else {"reach": options["reach"]}
-        return f"r = oh.recover_oracle({', '.join(['fn', str(subject.net.n_inputs), *_keywords(chosen)])})"
-    if options.get("source") is None:
-        return f"r = oh.recover({', '.join(['X', 'y', *_keywords(chosen)])})"
-    reading = {one.name: options[one.name] for one in fields(Request) if one.name in options}
-    targets = {"target": options.get("target")}
-    opened = [repr(str(options["source"])), *_keywords(targets | reading)]
-    columns = [f"{name}=table.{name}" for name in ("offset", "trials", "groups") if options.get(name)]
-    call = ", ".join(["table", *_keywords(chosen), *columns])
-    return f"table = oh.data.open({', '.join(opened)})\nr = oh.recover({call})"
-
-
-def _keywords(values: dict[str, Any]) -> list[str]:
-    return [f"{name}={value!r}" for name, value in values.items()]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from onehidden.activations import Activation
 from onehidden.certify.units import Cause
 from onehidden.network import OneHiddenNet
 from onehidden.report.subject import Subject, label, strongest
@@ -30,26 +29,7 @@ class Effects:
 
     values: Float[np.ndarray, "k d"]
     errors: Float[np.ndarray, "k d"] | None  # infinite where the data leave a number open
-    standardised: bool  # whether the spread of the inputs is known; otherwise sd = 1
-    activation: Activation
-
-    @property
-    def head(self) -> str:
-        """The heading of a column of them: where the slope of a unit is one."""
-        if not self.standardised:
-            return "output × weight"
-        g = self.activation
-        if g.homogeneity == 1:
-            above, below = g.derivative([1.0, -1.0])
-            if above == below == 1:
-                return "effect on y of one sd"
-            if above == 1 and 0 <= below < 1:
-                return "effect on y of one sd where the unit is on"
-        if (
-            abs(np.max(np.abs(g.derivative(np.linspace(-40, 40, 801)))) - 1) <= 1e-9
-        ):  # tanh, erf, softplus, |t|
-            return "largest effect on y of one sd"
-        return "effect on y of one sd at slope one of the unit"  # sigmoid (1/4 at most), GELU, powers
+    head: str  # of a column of them
 
 
 def effects(subject: Subject) -> Effects:
@@ -66,7 +46,8 @@ def effects(subject: Subject) -> Effects:
         of_output = np.asarray(subject.errors.output)[:, None] * np.abs(net.weights)
         with np.errstate(invalid="ignore"):  # an open number times the spread zero of a constant input
             errors = np.nan_to_num(np.hypot(of_weight, of_output) * by, nan=np.inf, posinf=np.inf)
-    return Effects(net.output[:, None] * net.weights * by, errors, spread is not None, net.activation)
+    head = "output × weight" if spread is None else f"effect on {left_hand(subject)} of one sd at slope one"
+    return Effects(net.output[:, None] * net.weights * by, errors, head)
 
 
 def straight(subject: Subject) -> dict[int, float]:

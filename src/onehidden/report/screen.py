@@ -7,7 +7,7 @@ each unit by the effects of its inputs, the checks that failed, and the one thin
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,8 +15,8 @@ from onehidden.certify.certificate import Status
 from onehidden.certify.reasons import ORDER, decisive_first
 from onehidden.certify.units import Cause, UnitVerdict
 from onehidden.checks import About, Check
-from onehidden.report.formula import Effects, effects, formula, left_hand, straight
-from onehidden.report.headline import Answer, Mood, of_predictions, of_units
+from onehidden.report.formula import Effects, effects, formula, straight
+from onehidden.report.headline import Answer, of_predictions, of_units
 from onehidden.report.subject import Subject, strongest
 from onehidden.report.wording import (
     Mark,
@@ -24,6 +24,7 @@ from onehidden.report.wording import (
     explained,
     left_open,
     mark,
+    more,
     parameter,
     part,
     plural,
@@ -35,27 +36,14 @@ UNKNOWN = "?"  # stands for an undetermined number where words would crowd the l
 
 @dataclass(frozen=True)
 class UnitLine:
-    """A unit in words: its share, its output weight, its verdict, its strongest inputs with their effects."""
+    """A unit in words: its share, its output weight, its strongest inputs with their effects, its verdict."""
 
     index: int
     share: str
     output: str
-    verdict: str
-    reason: str
+    inputs: str
+    judged: str
     open: bool
-    inputs: tuple[tuple[str, str], ...]
-    more: int
-
-    @property
-    def judged(self) -> str:
-        """The verdict with its reason."""
-        return f"{self.verdict} ({self.reason})" if self.reason else self.verdict
-
-    @property
-    def named(self) -> str:
-        """The inputs with their effects in one line."""
-        text = ", ".join(f"{name} {value}" for name, value in self.inputs)
-        return f"{text}, and {self.more} more" if self.more else text
 
 
 @dataclass(frozen=True)
@@ -63,9 +51,7 @@ class Screen:
     """The first screen, before it is set as text, on a terminal or as a page."""
 
     title: str
-    status: str
-    message: str
-    good: bool  # the predictions may be used, and every unit may be interpreted
+    sentence: str  # the status and what it means
     answers: tuple[tuple[str, Answer], ...]  # to the two questions, each with what it is about
     formula: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
@@ -73,16 +59,11 @@ class Screen:
     head: str  # of the effects
     whole: str  # what the shares of the units are of
     units: tuple[UnitLine, ...]
-    more_units: int
-    legend: tuple[str, ...]
+    legend: str  # and how many units are not shown
     failed: tuple[Check, ...]  # and those that were not evaluated
     passed: str
     advice: str
     assumed: str  # what the verdict takes as given
-
-    @property
-    def sentence(self) -> str:
-        return f"{self.status}: {self.message}" if self.message else self.status
 
     def named(self, mark_: Mark) -> str:
         """The names of the checks with this outcome."""
@@ -95,25 +76,19 @@ def screen(subject: Subject, few: int = 6, many: int = 12) -> Screen:
     most_inputs = 6 if k <= few else 3
     chosen = _by_share(subject)[: k if k <= many else few]
     checks = by_urgency(subject.get("checks", ()))
-    guard = subject.get("prediction")
-    units = _reasons_once([_unit(subject, found, i, most_inputs) for i in chosen])
-    plain = subject.n_outputs == 1 and subject.family is None
-    answers = (("Predictions", of_predictions(subject)), ("Units", of_units(subject)))
-    noted = sum(mark(check) is Mark.NOTED for check in checks)
-    passed = sum(mark(check) is Mark.PASSED for check in checks)
+    guard, message = subject.get("prediction"), subject.get("message", "")
+    units = tuple(_unit(subject, found, i, most_inputs) for i in chosen)
+    noted, passed = (sum(mark(check) is one for check in checks) for one in (Mark.NOTED, Mark.PASSED))
     return Screen(
         title=title(subject),
-        status=str(subject.get("status", "no status")),
-        message=str(subject.get("message", "")),
-        good=all(answer.mood is Mood.GOOD for _, answer in answers),
-        answers=answers,
+        sentence=": ".join(filter(None, (str(subject.get("status", "no status")), str(message)))),
+        answers=(("Predictions", of_predictions(subject)), ("Units", of_units(subject))),
         formula=formula(subject, found, sorted(chosen), most_inputs),
         facts=facts(subject),
         predictions="" if guard is None or guard.alone else guard.message,
-        head=found.head if plain else found.head.replace("on y", f"on {left_hand(subject)}"),
+        head=found.head,
         whole="var(y)" if subject.family is None else "all units",
         units=units,
-        more_units=k - len(chosen),
         legend=_legend(subject, units),
         failed=tuple(check for check in checks if mark(check) in (Mark.FAILED, Mark.NOT_EVALUATED)),
         passed=f"{passed} {plural(passed, 'check')} passed" + (f", {noted} noted" if noted else ""),
@@ -178,27 +153,17 @@ def _unit(subject: Subject, found: Effects, i: int, most: int) -> UnitLine:
     named = []
     for j in strongest(found.values[i], most):
         error = None if found.errors is None else float(found.errors[i, j])
-        named.append((subject.names[j], _effect(float(found.values[i, j]), error, unit, largest)))
+        named.append(f"{subject.names[j]} {_effect(float(found.values[i, j]), error, unit, largest)}")
+    if net.n_inputs > most:
+        named.append(f"and {net.n_inputs - most} more")
+    reason = f" ({unit.reason})" if unit is not None and unit.reason else ""
     return UnitLine(
         index=i,
         share="" if unit is None else part(_share(subject, unit)),
         output=_effect(float(net.output[i]), subject.error("output", i), unit, largest_output),
-        verdict="" if unit is None else str(unit.status),
-        reason="" if unit is None else unit.reason,
+        inputs=", ".join(named),
+        judged="" if unit is None else f"{unit.status}{reason}",
         open=left_open(unit),
-        inputs=tuple(named),
-        more=net.n_inputs - len(named),
-    )
-
-
-def _reasons_once(units: list[UnitLine]) -> tuple[UnitLine, ...]:
-    """The units; a repeated reason refers to the first unit that has it."""
-    first = {unit.reason: unit.index for unit in reversed(units)}
-    return tuple(
-        replace(unit, reason=f"as unit {first[unit.reason] + 1}")
-        if unit.reason and first[unit.reason] != unit.index
-        else unit
-        for unit in units
     )
 
 
@@ -215,21 +180,21 @@ def _effect(value: float, error: float | None, unit: UnitVerdict | None, scale: 
     return parameter(value, error, unit)
 
 
-def _legend(subject: Subject, units: tuple[UnitLine, ...]) -> tuple[str, ...]:
-    """The meaning of the signs that stand next to the units."""
-    numbers = [text for unit in units for text in (unit.output, *(value for _, value in unit.inputs))]
-    made = ["± is one standard error."] if any("±" in text for text in numbers) else []
-    if UNKNOWN in numbers or any(unit.open for unit in units):
+def _legend(subject: Subject, units: tuple[UnitLine, ...]) -> str:
+    """The meaning of the signs that stand next to the units, and how many units are left out."""
+    shown = "".join(unit.output + unit.inputs for unit in units)
+    made = ["± is one standard error."] if "±" in shown else []
+    if any(unit.open for unit in units) or f" {UNKNOWN}" in shown:
         made.append("? is undetermined: the data leave it open; numbers of a unit marked (?) have no error.")
     if sum(_share(subject, unit) for unit in subject.get("units", ())) > 1 + 1e-9:
         made.append("Shares can pass 100 %, one or their sum: units overlap or cancel.")
-    return tuple(made)
+    if left := subject.net.n_hidden - len(units):
+        made.append(f"{more(left, 'weaker unit').capitalize()} under the details.")
+    return " ".join(made)
 
 
-_CHOOSE = "let the number of units be chosen: leave out hidden (--hidden)"
 _ROWS = "bring more rows"
-_TIME = "allow more time"
-_GROUPS = "add the column that orders or groups the rows (a date as a number), or keep one row of each group"
+_CHOOSE = "let the number of units be chosen: leave out hidden (--hidden)"
 
 
 def next_step(subject: Subject, checks: list[Check]) -> str:
@@ -238,48 +203,43 @@ def next_step(subject: Subject, checks: list[Check]) -> str:
     Every step leaves a choice to the data or asks for something that only a person can bring, so that
     following the steps comes to an end. More time is asked for only where the time was used up.
     """
-    if subject.get("status") in (Status.EXACT, Status.CONSISTENT):
+    status, options, unmet = subject.get("status"), subject.options, decisive_first(checks)
+    if status in (Status.EXACT, Status.CONSISTENT):
         return ""
-    options, unmet = subject.options, decisive_first(checks)
-    automatic, short_of_time = options.get("start", "auto") == "auto", _time_was_used(subject)
+    limit, guard = options.get("max_seconds"), subject.get("prediction")
+    short_of_time = limit is not None and 2 * subject.get("seconds", math.inf) > float(limit)
+    automatic, choose = options.get("start", "auto") == "auto", options.get("hidden") is not None
     kinds = [_concern(check, short_of_time) for check in unmet]
     if automatic and options.get("seed", 0) != 0 and not short_of_time:
         kinds = [one for one in kinds if one is not About.SEARCH]  # another seed was tried
     if not kinds:  # the verdict says it: something is missed, was not compared, or is undetermined
         about = {Status.APPROXIMATE: About.FIT, Status.DOUBTFUL: About.SEARCH}
-        kinds = [About.UNITS if unmet else about.get(subject.get("status"), About.UNITS)]
-    about = min(kinds, key=ORDER.index)
-    fixed, single = options.get("hidden") is not None, subject.net.n_hidden == 1
-    if about is About.COLUMNS:
-        return "leave out columns that others determine"
-    if about is About.DATA:
-        return _ROWS if single or not fixed else f"{_ROWS}, or ask for fewer units"
-    if about is About.SEARCH:
-        if short_of_time:
-            return _TIME
-        if subject.get("queries"):
-            return "allow more queries"
-        return "give another seed" if automatic else "let start='auto' race all starts"
-    if about is About.MEAN:
-        return "give y on the scale, or with the link, that the status below names"
-    if about is About.UNITS:
-        if _linear_serves(subject):
-            return f"use a linear model, or {_ROWS}"
-        if fixed and not single:
-            return _CHOOSE
-        guard = subject.get("prediction")
-        nothing = guard is not None and guard.r_squared <= 0
-        return f"{_ROWS}, or other columns: these do not explain y" if nothing else _ROWS
-    if about is About.ERRORS:
-        # Unequal noise counts against classical errors only; dependence counts against all.
-        if options.get("errors") == "classical":
-            return "ask for errors='robust'"
-        return _GROUPS
-    if fixed:
-        return _CHOOSE
-    if options.get("activation") != "auto":
-        return "let activation='auto' choose the activation"
-    return "use the predictions for what they are, or look for an input that is missing"
+        kinds = [About.UNITS if unmet else about.get(status, About.UNITS)]
+    several = choose and subject.net.n_hidden > 1
+    search = "give another seed" if automatic else "race all starts with start='auto' (--start auto)"
+    errors = (
+        "ask for errors='robust' (--errors robust)"
+        if options.get("errors") == "classical"  # which unequal noise alone makes wrong
+        else "add the column that orders or groups the rows (a date as a number), or keep one of each group"
+    )
+    fit = (
+        "let the activation be chosen: activation='auto' (--activation auto)"
+        if options.get("activation") != "auto"
+        else "use the predictions for what they are, or look for an input that is missing"
+    )
+    units = f"{_ROWS}, or other columns: these do not explain y"
+    units = units if guard is not None and guard.r_squared <= 0 else _ROWS
+    return {
+        About.COLUMNS: "leave out columns that others determine",
+        About.DATA: f"{_ROWS}, or ask for fewer units" if several else _ROWS,
+        About.SEARCH: "allow more time" if short_of_time else search,
+        About.MEAN: "give y on the scale, or with the link, that the status below names",
+        About.FIT: _CHOOSE if choose else fit,
+        About.UNITS: f"use a linear model, or {_ROWS}"
+        if _linear_serves(subject)
+        else (_CHOOSE if several else units),
+        About.ERRORS: errors,
+    }[min(kinds, key=ORDER.index)]
 
 
 def _concern(check: Check, short_of_time: bool) -> About:
@@ -287,12 +247,6 @@ def _concern(check: Check, short_of_time: bool) -> About:
     if check.evaluated or check.about not in (About.FIT, About.UNITS):
         return check.about
     return About.SEARCH if short_of_time else About.DATA
-
-
-def _time_was_used(subject: Subject) -> bool:
-    """Whether a time limit was given and most of the time is gone."""
-    limit = subject.options.get("max_seconds")
-    return limit is not None and 2 * subject.get("seconds", math.inf) > float(limit)
 
 
 def _linear_serves(subject: Subject) -> bool:

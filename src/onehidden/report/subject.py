@@ -26,7 +26,7 @@ class Recovered(Protocol):
 
 @dataclass(frozen=True)
 class Subject:
-    """A recovery, its network, and the samples and the true network where these are known."""
+    """A recovery, its network, and the samples where these are known, and how far it is from the truth."""
 
     recovery: Recovered
     net: OneHiddenNet  # of several outputs the first
@@ -37,7 +37,6 @@ class Subject:
     Y: np.ndarray | None  # (n, q)
     n_rows: int | None
     offset: np.ndarray | None  # (n,) added to the network's output at these rows
-    truth: OneHiddenNet | None
     match: Match | None
 
     def get(self, name: str, default: object = None) -> Any:
@@ -52,22 +51,6 @@ class Subject:
     def error(self, name: str, index: int | tuple[int, ...] = ()) -> float | None:
         """The standard error of one number."""
         return None if self.errors is None else float(np.asarray(getattr(self.errors, name))[index])
-
-    @property
-    def slopes(self) -> list[tuple[str, float, float]]:
-        """Name, value and standard error of a linear part and of the mean slopes, of the first output."""
-        errors, mean = getattr(self.errors, "linear", None), self.get("mean_slopes")
-        found = []
-        if errors is not None:
-            found += [("linear", self.net.linear, errors)]
-        if mean is not None:
-            shape = self.net.n_inputs, -1
-            found += [("mean slope", mean.estimate.reshape(shape)[:, 0], mean.error.reshape(shape)[:, 0])]
-        return [
-            (f"{label} {name}", float(value), float(error))
-            for label, values, its in found
-            for name, value, error in zip(self.names, values, its, strict=True)
-        ]
 
     def predictions(self) -> np.ndarray:
         """(n, q) predictions at the rows."""
@@ -88,10 +71,6 @@ class Subject:
     def y(self) -> np.ndarray | None:
         """(n,) the first output."""
         return None if self.Y is None else self.Y[:, 0]
-
-    @property
-    def units(self) -> list[str]:
-        return [f"unit {i + 1}" for i in range(self.net.n_hidden)]
 
     @property
     def n_outputs(self) -> int:
@@ -118,10 +97,6 @@ class Subject:
         if kept.shape == (self.net.n_inputs,):
             return kept
         return None if self.X is None else self.X.std(axis=0)
-
-    @property
-    def has_bias(self) -> bool:
-        return bool(np.any(self.net.bias != 0))
 
 
 def gather(
@@ -154,23 +129,20 @@ def gather(
         raise ValueError("y came without X: give both, or neither")
     return Subject(
         recovery, net, output_names(recovery), tuple(map(str, names)),
-        first_output(getattr(recovery, "standard_errors", None)), rows, values, n_rows, offset, truth,
+        first_output(getattr(recovery, "standard_errors", None)), rows, values, n_rows, offset,
         None if truth is None else match(recovery.network, truth),
     )  # fmt: skip
 
 
-def output_names(recovery: Recovered) -> tuple[str, ...]:
-    """The names of the outputs: their columns, the classes after the first, y, or numbers."""
-    q = recovery.network.n_outputs
-    return named_outputs(recovery, q) or (("y",) if q == 1 else tuple(f"y{j + 1}" for j in range(q)))
-
-
-def named_outputs(recovery: object, q: int) -> tuple[str, ...]:
-    """The names of q outputs, where the recovery has them."""
+def output_names(recovery: Any) -> tuple[str, ...]:
+    """The names of the outputs of a recovery or network: their columns, the classes after the first, or y."""
+    q = getattr(recovery, "network", recovery).n_outputs
     target = dict(getattr(recovery, "options", None) or {}).get("target")
     named = [*map(label, getattr(recovery, "classes", ())[1:])] or target
     named = [named] if isinstance(named, str) else named
-    return tuple(map(str, named)) if isinstance(named, (list, tuple)) and len(named) == q else ()
+    if isinstance(named, (list, tuple)) and len(named) == q:
+        return tuple(map(str, named))
+    return ("y",) if q == 1 else tuple(f"y{j}" for j in range(q))
 
 
 def label(one: Any) -> str:

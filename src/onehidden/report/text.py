@@ -16,7 +16,7 @@ from onehidden.report.formula import effects
 from onehidden.report.headline import Mood
 from onehidden.report.screen import Screen, screen
 from onehidden.report.subject import Subject, gather
-from onehidden.report.wording import OPEN, Mark, left_open, mark, short, with_error
+from onehidden.report.wording import OPEN, Mark, by_urgency, left_open, mark, short, with_error
 
 if TYPE_CHECKING:
     from onehidden.report.subject import Recovered
@@ -37,6 +37,10 @@ TONES = {
     Mood.CARE: Tone("bold yellow", "color: #a3700f; font-weight: bold"),
     Mood.DOUBT: Tone("bold red", "color: #d0453a; font-weight: bold"),
 }
+_MARKS = {
+    Mark.FAILED: TONES[Mood.DOUBT], Mark.NOT_EVALUATED: TONES[Mood.CARE], Mark.NOTED: PLAIN,
+    Mark.PASSED: TONES[Mood.GOOD],
+}  # fmt: skip
 Lines = list[tuple[Tone, str]]
 
 
@@ -88,10 +92,8 @@ def lines(shown: Screen, width: int = 100) -> Lines:
         share = f"{unit.share} of {shown.whole}" if unit.share else ""
         head = ", ".join(filter(None, (share, f"w {unit.output}", unit.judged)))
         add(head, PLAIN, f"{unit.index + 1:>4}   ", indent)
-        add(unit.named, PLAIN, indent, indent)
-    if shown.more_units:
-        made.append((QUIET, f"{indent}and {shown.more_units} more units"))
-    add(" ".join(shown.legend), QUIET, indent, indent)
+        add(unit.inputs, PLAIN, indent, indent)
+    add(shown.legend, QUIET, indent, indent)
     gap()
     add(shown.sentence)
     for outcome in (Mark.FAILED, Mark.NOT_EVALUATED):
@@ -103,14 +105,26 @@ def lines(shown: Screen, width: int = 100) -> Lines:
     return made
 
 
+def checks(recovery: Recovered, width: int = 100) -> Lines:
+    """The two answers and what to do next, a line a check with its advice below, and the verdict."""
+    shown, found = screen(gather(recovery)), by_urgency(getattr(recovery, "checks", None) or ())
+    made = [(TONES[answer.mood], f"{label}: {answer.sentence}") for label, answer in shown.answers]
+    made += [(PLAIN, f"next: {shown.advice}")] * bool(shown.advice)
+    made += [(PLAIN, ""), (TITLE, "checks" if found else "no checks were made")]
+    for check in found:
+        measured = f"  {short(check.value)}   bound {short(check.threshold)}" if check.evaluated else ""
+        made.append((_MARKS[mark(check)], f" {mark(check)}  {check.name}{measured}"))
+        indent = " " * 10
+        made += [(PLAIN, line) for line in _wrapped(check.advice, width, indent, indent)]
+    return [*made, (PLAIN, ""), (TITLE, shown.sentence)]
+
+
 def fragment(recovery: Recovered) -> str:
     """The first screen as HTML for notebooks, with the advice of failed checks; every name is escaped."""
     shown = screen(gather(recovery))
-    made = lines(shown)
-    for check in shown.failed:
-        made += [(PLAIN, line) for line in _wrapped(f"{check.name}: {check.advice}", 100)]
-    spans = (f"<span style='{tone.css}'>{escape(line)}</span>" for tone, line in made)
-    return "<pre>" + "\n".join(spans) + "</pre>"
+    advice = ((PLAIN, one_line(f"{check.name}: {check.advice}")) for check in shown.failed)
+    spans = (f"<span style='{tone.css}'>{escape(line)}</span>" for tone, line in (*lines(shown), *advice))
+    return "<pre style='white-space: pre-wrap'>" + "\n".join(spans) + "</pre>"
 
 
 def _wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
@@ -179,7 +193,7 @@ def numbers(subject: Subject) -> list[Row]:
     for i in range(net.n_hidden):
         for index, of in each:
             add("output", f"output{of}", (i, *index), i)
-        if subject.has_bias:
+        if np.any(net.bias != 0):
             add("bias", "bias", (i,), i)
         for j, name in enumerate(subject.names):
             error = math.nan if found.errors is None else float(found.errors[i, j])

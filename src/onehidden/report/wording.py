@@ -88,32 +88,12 @@ def with_error(value: float, error: float | None) -> str:
     return _minus(f"{value:.4g} ± {error:.2g}")
 
 
-def between(low: float, high: float) -> str:
-    """An interval, both ends to the digit that its width supports."""
-    width = high - low
-    if not 0 < width < math.inf or max(abs(low), abs(high)) >= 1e9:
-        return f"[{short(low)}, {short(high)}]"
-    places = min(max(1 - math.floor(math.log10(width)), 0), 10)
-    return _minus(f"[{low:.{places}f}, {high:.{places}f}]")
-
-
 def explained(value: float) -> str:
     """R² in three digits; near one, as 1 - R²."""
     left = 1 - value
     if left < 1e-15:
         return "1"
     return short(value, 3) if left >= 1e-3 else f"1 − {left:.0e}"
-
-
-def seconds(value: float | None) -> str:
-    if value is None:
-        return "–"
-    if value < 0.1:
-        return f"{1000 * value:.0f} ms"
-    if value < 60:
-        return f"{value:.1f} s"
-    minutes, rest = divmod(round(value), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def part(share: float) -> str:
