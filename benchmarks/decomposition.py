@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks._table import Table
 from onehidden.run import stream
-from onehidden.starts.joint_diagonalisation import joint_decompose
+from onehidden_papers.starts.joint_diagonalisation import joint_decompose
 
 CONDITION = 10.0
 EXACT_TRIALS = 50

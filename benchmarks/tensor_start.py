@@ -9,8 +9,8 @@ import numpy as np
 from benchmarks._table import Table
 from onehidden.matching import match
 from onehidden.run import stream
-from onehidden.starts.tensor import tensor_start
 from onehidden_papers.problems.problem import conditioned_teacher
+from onehidden_papers.starts.tensor import tensor_start
 
 REFERENCE = (100_000, 100, 10)
 SWEEPS = {

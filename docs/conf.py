@@ -41,11 +41,11 @@ def resolved(name: str) -> tuple[str, str, Any]:
     for package, cut in itertools.product(("onehidden", "onehidden_papers"), range(len(parts), 0, -1)):
         try:
             found: Any = importlib.import_module(".".join([package, *parts[:cut]]))
-        except ModuleNotFoundError:
+            module = found.__name__
+            for part in parts[cut:]:
+                found = getattr(found, part)
+        except (ModuleNotFoundError, AttributeError):
             continue
-        module = found.__name__
-        for part in parts[cut:]:
-            found = getattr(found, part)
         return module, ".".join(parts[cut:]), found
     raise ValueError(f"no such object: {name}")
 

@@ -6,6 +6,6 @@ This package imports ``onehidden``; ``onehidden`` never imports it but by name, 
 - ``lab``: their landscapes and convexity, and the descent methods to explore them.
 - ``problems``: the catalogue of teachers and input laws with known truth.
 - ``reproductions``: figures, tables and theorems, with their stored rows; ``onehidden.papers``.
-- ``landscape``: the start of ``recover`` that minimises a designed objective.
+- ``starts``: the starts of ``recover`` that decompose score moments or minimise a designed objective.
 - ``commands``: ``onehidden demo``, ``problems`` and ``reproduce``.
 """

@@ -31,7 +31,7 @@ ROOMS_OF_THEORY = {
     "objectives": [],
     "problems": [],
     "lab": ["objectives", "problems"],
-    "landscape": ["objectives"],
+    "starts": ["objectives"],
     "reproductions": ["objectives", "problems", "lab"],
     "commands": ["problems", "reproductions"],
 }

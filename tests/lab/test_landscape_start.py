@@ -7,8 +7,8 @@ import pytest
 
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
-from onehidden_papers.landscape import landscape_start
 from onehidden_papers.objectives.sources import RankOne
+from onehidden_papers.starts.landscape import landscape_start
 
 
 def exact_tensors(teacher):

@@ -11,7 +11,6 @@ from helpers import teacher as network
 import onehidden as oh
 from onehidden.certify.certificate import Alternative, AlternativeKind
 from onehidden.certify.units import ActivePatterns, pattern_sums
-from onehidden.starts.input_model import InputModel, looks_gaussian
 
 
 def teacher(d=4, k=2, seed=0, name="relu", bias=0.0):
@@ -197,33 +196,6 @@ def test_a_streamed_unit_seen_from_one_side_is_never_exact():
     source = oh.data.open((X, net.predict(X)), stream=True)
     r = oh.recover(source, hidden=2, intercept=False)
     assert r.status == "not identifiable"
-
-
-@pytest.mark.parametrize(
-    ("law", "kind"),
-    [
-        (oh.laws.Gaussian(np.zeros(3), np.eye(3)), "Gaussian"),
-        (oh.laws.Logistic(3), "IndependentScore"),
-        (
-            # no product of independent coordinates, whatever the axes
-            oh.laws.GaussianMixture(
-                [0.5, 0.5], [2 * np.ones(3), -2 * np.ones(3)], [np.eye(3), np.diag([0.2, 1.0, 3.0])]
-            ),
-            "MixtureScore",
-        ),
-    ],
-)
-def test_the_input_model_follows_the_sample(law, kind):
-    X = law.sample(6000, 1)
-    X = X - X.mean(axis=0)
-    Z = X @ np.linalg.inv(np.linalg.cholesky(np.cov(X.T))).T
-    model = InputModel(Z, "auto", 0)
-    assert model.name == "not needed"
-    score = model.score()
-    assert model.name.startswith(kind)
-    assert (score is None) == (kind == "Gaussian")
-    assert looks_gaussian(Z, 0) == (kind == "Gaussian")
-    assert bool(model.checks) == (kind != "Gaussian")
 
 
 @pytest.mark.slow

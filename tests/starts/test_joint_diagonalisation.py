@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from onehidden.starts.joint_diagonalisation import joint_decompose
+from onehidden_papers.starts.joint_diagonalisation import joint_decompose
 
 EXACT = 1e-8
 

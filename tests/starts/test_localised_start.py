@@ -8,14 +8,12 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import norm
 
 import onehidden as oh
-from onehidden.fit.samples import Samples
 from onehidden.laws import Gaussian, GaussianMixture, standard_normal
 from onehidden.moments import score_moments
-from onehidden.moments.components import as_mixture, component_moments, fit_mixture
 from onehidden.starts import Refused
-from onehidden.starts.input_model import InputModel
-from onehidden.starts.localised import localised_start
-from onehidden_papers.landscape import landscape_start
+from onehidden_papers.starts.components import as_mixture, component_moments, fit_mixture
+from onehidden_papers.starts.landscape import landscape_start
+from onehidden_papers.starts.localised import localised_start
 
 
 def two_clusters(d):
@@ -240,24 +238,6 @@ def test_mixture_is_fitted_with_the_weights_of_the_rows():
     one_side = fit_mixture(X, (X.sum(axis=1) > 0).astype(float), 0)
     np.testing.assert_allclose(one_side.mean, 1.0, atol=0.1)
     assert as_mixture(Gaussian([1.0, 2.0])).weights == [1.0]
-
-
-def _model(X, score="auto"):
-    around = Samples(X, X[:, 0]).coordinates(bias=True)
-    return InputModel(around.inputs(X), score, 0, around), around
-
-
-def test_clusters_are_seen_where_whitening_hides_them():
-    """Whitened, ½N(1, I) + ½N(-1, I) in 40 inputs departs from a Gaussian along one line only."""
-    X = two_clusters(40).sample(6000, 2)
-    model, around = _model(X)
-    assert model.gaussian
-    law = model.clusters()
-    assert law is not None
-    np.testing.assert_allclose(np.abs(law.means @ around.unwhiten), 1.0, atol=0.15)
-    assert "2 Gaussian clusters" in model.name
-    assert _model(standard_normal(40).sample(6000, 2))[0].clusters() is None
-    assert _model(X, "gaussian")[0].clusters() is None
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from onehidden.moments import score_moments
 from onehidden.run import Run
 from onehidden.starts import Random, Start, Wide
 from onehidden.starts.candidate import complete, orient, search_form
-from onehidden.starts.input_model import span_of_units
 from onehidden.starts.repair import eliminate, merge_parallel
 from onehidden.starts.wide import chunk_of, shuffled, slices, train
+from onehidden_papers.starts.input_law import span_of_units
 
 
 def task(name="relu", d=6, k=4, n=4000, bias=0.0, seed=0):
@@ -144,7 +144,7 @@ def test_units_that_begin_at_zero_stay_there():
 
 def span(problem):
     low = score_moments(problem.Z, problem.y, standard_law(problem.d), orders=(1, 2))
-    return span_of_units([low], problem.k)
+    return span_of_units(low, problem.k)
 
 
 def test_span_of_units_is_found_from_second_moments():

@@ -8,9 +8,9 @@ from plain_scores import GaussianMixture, LogisticProduct
 
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
-from onehidden.starts.magnitudes import fit_units, perturbed
-from onehidden.starts.tensor import tensor_start
 from onehidden_papers.problems.problem import conditioned_teacher
+from onehidden_papers.starts.magnitudes import fit_units, perturbed
+from onehidden_papers.starts.tensor import tensor_start
 
 # (j2, j3) under N(0, I): section 4 of the theory.
 ORDERS = {

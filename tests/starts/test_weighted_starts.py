@@ -8,11 +8,11 @@ import pytest
 from onehidden.laws import Gaussian
 from onehidden.matching import match
 from onehidden.moments import score_moments
-from onehidden.starts.input_model import span_of_units
-from onehidden.starts.magnitudes import fit_units
-from onehidden.starts.tensor import tensor_start
-from onehidden_papers.landscape import landscape_start
 from onehidden_papers.problems.problem import conditioned_teacher
+from onehidden_papers.starts.input_law import span_of_units
+from onehidden_papers.starts.landscape import landscape_start
+from onehidden_papers.starts.magnitudes import fit_units
+from onehidden_papers.starts.tensor import tensor_start
 
 
 def noisy(name, n=1080, d=6, k=2, seed=0):
@@ -96,7 +96,7 @@ def test_span_and_landscape_see_what_weighted_moments_say():
 
     def outside(moments):
         """Sine of the largest angle between the span found and the true one."""
-        basis = span_of_units([moments], 2)
+        basis = span_of_units(moments, 2)
         return 1.0 if basis is None else np.sqrt(1 - np.linalg.svd(true.T @ basis)[1].min() ** 2)
 
     weighted = score_moments(X, y, law, orders=(2, 4), weight=weight)

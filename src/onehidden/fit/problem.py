@@ -43,7 +43,6 @@ class Problem:
     form: Parametrisation  # the free parameters of the answer, in the coordinates ``fit_coordinates``
     whitening: Coordinates = field(repr=False)  # in which the rows are white
     input_model: Any = field(default=None, repr=False)  # what starts know about the law of the inputs
-    basis: Float[np.ndarray, "d r"] | None = field(default=None, repr=False)  # of a search, orthonormal
     family: Family | None = None  # of y, with rows in memory; None for normal noise
     offset: Float[np.ndarray, " n"] | None = field(default=None, repr=False)  # added to the network's output
     trials: Float[np.ndarray, " n"] | None = field(default=None, repr=False)  # weights hold them, too
@@ -69,10 +68,6 @@ class Problem:
             return np.flatnonzero(first), np.flatnonzero(~first)
         order = rng.permutation(self.n)
         return order[: self.n // 2], order[self.n // 2 :]
-
-    def within(self, basis: Float[np.ndarray, "d r"]) -> Problem:
-        """The same problem, its search confined to a subspace of Z."""
-        return replace(self, basis=basis if self.basis is None else self.basis @ basis)
 
     @property
     def samples(self) -> Samples:
@@ -110,7 +105,7 @@ class Problem:
     @property
     def d(self) -> int:
         """Coordinates of Z."""
-        return self.whitening.rank if self.basis is None else self.basis.shape[1]
+        return self.whitening.rank
 
     @property
     def bias(self) -> bool:
@@ -141,8 +136,7 @@ class Problem:
     @cached_property
     def Z(self) -> Float[np.ndarray, "n d"]:
         """Inputs of the search."""
-        Z = self.search_coordinates.inputs(self.samples.X)
-        return Z if self.basis is None else Z @ self.basis
+        return self.search_coordinates.inputs(self.samples.X)
 
     @cached_property
     def y(self) -> Float[np.ndarray, "n ..."]:
@@ -404,9 +398,7 @@ def with_best_outputs(network: OneHiddenNet, problem: Problem) -> OneHiddenNet:
         samples.coordinates(True), level=problem.whitening.level, scale=problem.whitening.scale
     )
     units = replace(form, d=whitening.rank, k=1)
-    fitted = linear_network(
-        replace(problem, rows=samples, form=units, whitening=whitening, basis=None, input_model=None)
-    )
+    fitted = linear_network(replace(problem, rows=samples, form=units, whitening=whitening, input_model=None))
     coefficients = np.concatenate([network.output, network.linear]) if form.skip else network.output.copy()
     coefficients[varying] = fitted.linear
     output, skip = coefficients[: form.k], coefficients[form.k :] if form.skip else None

@@ -33,8 +33,7 @@ from onehidden.recovery.search import Found, compared, search
 from onehidden.recovery.target import Target
 from onehidden.refused import Refused
 from onehidden.run import Run
-from onehidden.starts.candidate import search_form
-from onehidden.starts.input_model import InputModel, WhitenedScore
+from onehidden.starts.candidate import InputModel, search_form
 from onehidden.starts.repair import best_losses
 from onehidden.starts.schedule import proposals
 from onehidden.starts.wide import Wide, merged_units, train
@@ -61,14 +60,7 @@ def problem_of(
         level, scale = (0.0, 1.0) if outputs is None else (np.zeros(outputs), np.eye(outputs))
         around = replace(around, level=level, scale=scale)
         problem = replace(problem, whitening=around, family=family, offset=offset, trials=trials)
-    given = (
-        options.score
-        if isinstance(options.score, str)
-        else WhitenedScore(options.score, problem.search_coordinates)
-    )
-    return replace(
-        problem, input_model=InputModel(problem.Z, given, options.seed, problem.search_coordinates)
-    )
+    return replace(problem, input_model=InputModel(options.score, options.seed))
 
 
 def solve(problem: Problem, options: Options, run: Run) -> Found:

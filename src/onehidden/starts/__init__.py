@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 from onehidden.refused import Refused
 from onehidden.starts.candidate import Start
 from onehidden.starts.difference_map import DifferenceMap
-from onehidden.starts.localised import Localised, LocalisedStart, localised_start
 from onehidden.starts.restarts import Population, Random
 from onehidden.starts.schedule import theory_start
-from onehidden.starts.tensor import Tensor
 from onehidden.starts.wide import Thinned, Wide
 
 if TYPE_CHECKING:
-    from onehidden_papers.landscape import Landscape
+    from onehidden_papers.starts import Landscape, Localised, LocalisedStart, Tensor, localised_start
 
 __all__ = [
     "DifferenceMap",
@@ -46,7 +44,7 @@ def under_present_name(old: str, *values: Any, **settings: Any) -> Start:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Landscape":
+    if name in __all__:  # of the theory package
         return theory_start(name)
     if name in RENAMED:
         return partial(under_present_name, name)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
+from onehidden.checks import Check
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem, descend
@@ -16,6 +17,9 @@ from onehidden.machine import NOMINAL
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt
+
+if TYPE_CHECKING:
+    from onehidden.laws.base import Score
 
 Rows = Float[np.ndarray, "k d"]
 Vector = Float[np.ndarray, " k"]
@@ -70,6 +74,38 @@ class Start(Protocol):
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
         """Candidates in the search coordinates, lazily; ``Refused`` says that it cannot begin here."""
         ...
+
+
+@dataclass(eq=False)
+class InputModel:
+    """The law of the inputs: what the caller says of it, and what starts from score moments find.
+
+    Parameters
+    ----------
+    given : str or Score
+        "auto", "gaussian", or a law or score of x.
+    seed : int
+        Of whatever is drawn to estimate it.
+    name : str
+        What the law was taken for, with the reason; "not needed" until a start asks.
+    checks : list of Check
+        Stein's identity on rows that did not fit an estimated score.
+    signal : dict of int to float
+        The z-value of each score moment that was measured, by order; the largest of several.
+    known : dict
+        What such a start computed once for all searches of a run.
+    """
+
+    given: str | Score
+    seed: int
+    name: str = "not needed"
+    checks: list[Check] = field(default_factory=list)
+    signal: dict[int, float] = field(default_factory=dict)
+    known: dict[str, Any] = field(default_factory=dict)
+
+    def record_signal(self, order: int, z: float) -> None:
+        """Record the z-value of a moment; the largest of an order is kept."""
+        self.signal[order] = max(z, self.signal.get(order, z))
 
 
 def descent_work(problem: Problem, steps: int = 60) -> float:
@@ -140,15 +176,6 @@ def rows_to_choose(problem: Problem) -> Problem:
     """Return the problem on evenly spread rows, to choose among many hyperplanes in bounded memory."""
     every = max(1, problem.n // 20_000)  # no more than a descent needs
     return problem if every == 1 else problem.take(np.arange(0, problem.n, every))
-
-
-def lift(candidate: Candidate, basis: Float[np.ndarray, "d r"]) -> Candidate:
-    """Return a candidate of a subspace in the coordinates of the whole."""
-    net = candidate.network
-    lifted = OneHiddenNet(
-        net.weights @ basis.T, net.output, net.bias, net.intercept, net.activation, basis @ net.linear
-    )
-    return replace(candidate, network=lifted, weights=candidate.weights @ basis.T)
 
 
 def least_squares_columns(problem: Problem, weights: Rows, bias: Vector) -> Float[np.ndarray, "n m"]:

@@ -98,9 +98,8 @@ def weight_penalty(problem: Problem, form: Parametrisation, back: Square) -> Squ
     Units along directions in which the table hardly varies cost most. For uncorrelated columns it is the
     identity, the penalty on the mean of t^2.
     """
-    basis = np.eye(form.d) if problem.basis is None else problem.basis
     whiten, unwhiten = problem.search_coordinates.whiten, problem.search_coordinates.unwhiten
-    columns = np.linalg.norm(unwhiten, axis=0)[:, None] * (whiten @ basis)
+    columns = np.linalg.norm(unwhiten, axis=0)[:, None] * whiten
     weights = np.vstack([columns @ back[: form.d], back[form.d :]])
     return problem.n * weights.T @ weights
 

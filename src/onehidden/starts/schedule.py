@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from onehidden import machine
 from onehidden.fit.problem import Problem
@@ -22,13 +22,10 @@ from onehidden.fit.rounding import decimal_step
 from onehidden.machine import on_accelerator
 from onehidden.refused import Refused
 from onehidden.run import Run
-from onehidden.starts.candidate import Candidate, Start, cheap_descents, lift, search_form
+from onehidden.starts.candidate import Candidate, Start, cheap_descents, search_form
 from onehidden.starts.difference_map import DifferenceMap, kinked
-from onehidden.starts.input_model import InputModel, span
-from onehidden.starts.localised import Localised
 from onehidden.starts.repair import rounds
 from onehidden.starts.restarts import Population, Random
-from onehidden.starts.tensor import Tensor
 from onehidden.starts.wide import Thinned, Wide
 
 Choice = str | Start | Sequence["str | Start"]
@@ -36,7 +33,7 @@ Choice = str | Start | Sequence["str | Start"]
 
 @dataclass(frozen=True)
 class Case:
-    """Size and noise of a problem, in the subspace of the units if known."""
+    """Size and noise of a problem."""
 
     problem: Problem
 
@@ -147,8 +144,8 @@ SCHEDULE: tuple[Row, ...] = (
 # The row that a name stands for; ``options.STARTS`` lists the same names for ``--help``.
 NAMES: dict[str, Row] = {
     "random": Row(Random()),
-    "tensor": Row(Tensor(copies=40)),
-    "localised": Row(Localised(copies=40)),
+    "tensor": Row(lambda case: theory_start("Tensor")(copies=40)),
+    "localised": Row(lambda case: theory_start("Localised")(copies=40)),
     "landscape": Row(lambda case: theory_start("Landscape")()),
     "difference_map": Row(DifferenceMap()),
     "wide": Row(Wide()),
@@ -174,9 +171,9 @@ def planned(start: Choice, case: Case, schedule: tuple[Row, ...] = SCHEDULE) -> 
     return [(NAMES[name].made(case), NAMES[name])]
 
 
-def theory_start(name: str) -> type[Start]:
-    """Import the class of a start of the theory package, on which the tool does not depend."""
-    return getattr(import_module("onehidden_papers.landscape"), name)
+def theory_start(name: str) -> Any:
+    """Import a name of the starts of the theory package, on which the tool does not depend."""
+    return getattr(import_module("onehidden_papers.starts"), name)
 
 
 def proposals(
@@ -187,22 +184,20 @@ def proposals(
     A start of the schedule that cannot begin here is passed over; where nothing else began, its refusal is
     raised.
     """
-    basis = _span(problem) if start == "auto" else None
-    within = problem if basis is None else problem.within(basis)
     count, lowest, refusal = 0, np.inf, None
-    plan = list(enumerate(planned(start, Case(within), schedule)))
+    plan = list(enumerate(planned(start, Case(problem), schedule)))
     if start == "auto":
-        plan = _fitting_first(plan, within, run)
+        plan = _fitting_first(plan, problem, run)
     for number, (one, row) in plan:
         if count and run.expired():  # however short the time, something is tried
             return
         if lowest > row.max_loss:
             continue
         try:
-            for candidate in one.propose(within, run.at(f"{number}-{one.name}")):
+            for candidate in one.propose(problem, run.at(f"{number}-{one.name}")):
                 candidate, count = replace(candidate, number=count), count + 1
                 lowest = min(lowest, candidate.loss)
-                yield candidate if basis is None else lift(candidate, basis)
+                yield candidate
         except Refused as reason:  # no usable order, no clusters: the others may do
             refusal = reason
             run.report(f"{one.name} start refused", 0, float("nan"))
@@ -226,14 +221,3 @@ def _fitting_first(plan: Plan, problem: Problem, run: Run) -> Plan:
         start = Random(1, first=200)
         fits.append((len(plan), (start, Row(start))))
     return [*fits, *rest]
-
-
-def _span(problem: Problem) -> Float[np.ndarray, "d k"] | None:
-    """Return the span of the units where T_2 shows it and a step inside it costs a quarter at most.
-
-    No input model is fitted for it.
-    """
-    inputs = problem.input_model
-    if not isinstance(inputs, InputModel) or problem.d + 1 < 2 * (problem.k + 1):
-        return None
-    return span(problem) if inputs.gaussian or inputs.given else None

@@ -26,15 +26,15 @@ from onehidden.fit.problem import Problem
 from onehidden.laws import standard_normal
 from onehidden.laws.base import Score
 from onehidden.moments import ScoreMoments, score_moments
-from onehidden.moments.components import LARGEST_SIDE, SIGNAL, variance_of
 from onehidden.moments.weights import Weight, checked_samples, of_rows, rooted
 from onehidden.network import OneHiddenNet
 from onehidden.refused import Refused
 from onehidden.run import Run, stream
 from onehidden.starts.candidate import Candidate, descent_work
-from onehidden.starts.input_model import input_model, moment_work, one_output
-from onehidden.starts.joint_diagonalisation import joint_decompose
-from onehidden.starts.magnitudes import fit_units, refined_copies
+from onehidden_papers.starts.components import LARGEST_SIDE, SIGNAL, variance_of
+from onehidden_papers.starts.input_law import moment_work, one_output, score_of
+from onehidden_papers.starts.joint_diagonalisation import joint_decompose
+from onehidden_papers.starts.magnitudes import fit_units, refined_copies
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Tensor:
         one_output(problem, self.name)
         net = tensor_start(
             problem.Z, problem.y, problem.k, activation=problem.activation,
-            score=input_model(problem).score(), bias=problem.bias, seed=run.seed, weight=problem.weight,
+            score=score_of(problem), bias=problem.bias, seed=run.seed, weight=problem.weight,
         ).network  # fmt: skip
         yield from refined_copies(problem, net.weights, net.bias, self.copies - 1, run, self.name)
 

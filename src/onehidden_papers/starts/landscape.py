@@ -20,8 +20,8 @@ from onehidden.moments import ScoreMoments, score_moments
 from onehidden.refused import Refused
 from onehidden.run import Run, stream
 from onehidden.starts.candidate import Candidate, descent_work, refine
-from onehidden.starts.input_model import input_model, law_of, moment_work, one_output, span
 from onehidden_papers.objectives import ScoreDesigned
+from onehidden_papers.starts.input_law import law_of, moment_work, one_output, recorded, span
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,9 @@ class Landscape:
                 f"the landscape start forms T_4 in at most {self.largest} coordinates, got {problem.d} "
                 "and no clear span of the units: use start='tensor' or start='wide'"
             )
-        moments = input_model(problem).record(
-            score_moments(
-                problem.Z, problem.y, law_of(problem), orders=(2, 4), subspace=basis, weight=problem.weight
-            )
+        law, weight = law_of(problem), problem.weight
+        moments = recorded(
+            problem, score_moments(problem.Z, problem.y, law, orders=(2, 4), subspace=basis, weight=weight)
         )
         for attempt in range(self.attempts):
             if attempt and run.expired():

@@ -24,7 +24,11 @@ import numpy.typing as npt
 from onehidden.fit.problem import Problem
 from onehidden.laws import GaussianMixture
 from onehidden.machine import in_double
-from onehidden.moments.components import (
+from onehidden.moments.weights import checked_samples
+from onehidden.refused import Refused
+from onehidden.run import Run
+from onehidden.starts.candidate import Candidate, descent_work
+from onehidden_papers.starts.components import (
     LARGEST_SIDE,
     SIGNAL,
     as_mixture,
@@ -32,13 +36,9 @@ from onehidden.moments.components import (
     moments_in_reach,
     variance_of,
 )
-from onehidden.moments.weights import checked_samples
-from onehidden.refused import Refused
-from onehidden.run import Run
-from onehidden.starts.candidate import Candidate, descent_work
-from onehidden.starts.input_model import input_model, moment_work, one_output
-from onehidden.starts.joint_diagonalisation import joint_decompose
-from onehidden.starts.magnitudes import fit_units, refined_copies
+from onehidden_papers.starts.input_law import clusters_of, input_model, moment_work, one_output
+from onehidden_papers.starts.joint_diagonalisation import joint_decompose
+from onehidden_papers.starts.magnitudes import fit_units, refined_copies
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,7 @@ class Localised:
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
         """Yield the units along the directions found, refined, then perturbed copies."""
         one_output(problem, self.name)
-        inputs = input_model(problem)
-        law = inputs.clusters()
+        law = clusters_of(problem)
         if law is None:
             raise Refused(
                 "the inputs form one Gaussian component or no clear clusters: the localised start needs "
@@ -72,7 +71,7 @@ class Localised:
         Z, y, weight = problem.Z, problem.y, problem.weight
         found = localised_start(Z, y, problem.k, law=law, weight=weight, seed=run.seed)
         for (_, m), z in found.signals.items():
-            inputs.record_signal(m, z)
+            input_model(problem).record_signal(m, z)
         net = fit_units(Z, y, found.directions, problem.activation, bias=problem.bias, weight=weight)
         yield from refined_copies(problem, net.weights, net.bias, self.copies, run, self.name)
 

@@ -1,0 +1,208 @@
+"""The input law behind the score moments, and the span of the units in them.
+
+The law is given, Gaussian, or chosen from the sample when a start first asks for it. ``InputModel`` keeps it
+for the other searches of the same run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float
+
+from onehidden import scores
+from onehidden.fit.coordinates import Coordinates
+from onehidden.fit.problem import Problem
+from onehidden.laws import Gaussian, GaussianMixture, standard_normal
+from onehidden.laws.base import Score
+from onehidden.moments import ScoreMoments, score_moments
+from onehidden.refused import Refused
+from onehidden.run import derived_seed, stream
+from onehidden.starts.candidate import InputModel
+from onehidden_papers.starts.components import fit_mixture
+
+NORMAL = 5.0  # z-value of third and fourth moments up to which a sample may be Gaussian
+_ROWS = 4000  # rows that choose and fit an input model: a start needs no more
+
+
+@dataclass(frozen=True)
+class WhitenedScore:
+    """A score of x seen in z = W (x - shift): S^z(v, …) = S^x(W^-1 v, …)."""
+
+    score_of_x: Score
+    coordinates: Coordinates
+
+    @property
+    def n_inputs(self) -> int:
+        return self.coordinates.rank
+
+    @property
+    def valid_order(self) -> float:
+        return getattr(self.score_of_x, "valid_order", float("inf"))
+
+    def score(self, X: npt.ArrayLike, order: int, subspace: npt.ArrayLike | None = None) -> np.ndarray:
+        """S_m at rows z contracted with the columns of ``subspace``, (n, r, …, r)."""
+        X = np.asarray(X) @ self.coordinates.unwhiten + self.coordinates.shift
+        basis = self.coordinates.unwhiten.T
+        return self.score_of_x.score(
+            X, order, subspace=basis if subspace is None else basis @ np.asarray(subspace)
+        )
+
+
+def input_model(problem: Problem) -> InputModel:
+    """Return what is known of the law of the inputs of a problem."""
+    assert isinstance(problem.input_model, InputModel)
+    return problem.input_model
+
+
+def recorded(problem: Problem, moments: ScoreMoments) -> ScoreMoments:
+    """Return the same moments, their signal recorded."""
+    for order in moments.orders:
+        input_model(problem).record_signal(order, moments.signal(order))
+    return moments
+
+
+def score_of(problem: Problem) -> Score | None:
+    """Return the score of z that moments are taken with, None for whitened Gaussian inputs."""
+    inputs = input_model(problem)
+    if "score" not in inputs.known:
+        inputs.known["score"] = _chosen_score(problem, inputs)
+    return inputs.known["score"]
+
+
+def law_of(problem: Problem) -> Score:
+    """Return the score of z that moments are taken with."""
+    return score_of(problem) or standard_normal(problem.d)
+
+
+def _chosen_score(problem: Problem, inputs: InputModel) -> Score | None:
+    given, Z, seed = inputs.given, problem.Z, inputs.seed
+    if not isinstance(given, str):
+        inputs.name = f"given: {getattr(given, 'label', type(given).__name__)}"
+        return WhitenedScore(given, problem.search_coordinates)
+    if given == "gaussian":
+        inputs.name = "Gaussian: asked for"
+        return None
+    if looks_gaussian(Z, seed):
+        inputs.name = "Gaussian: no departure seen in third and fourth moments"
+        return None
+    order = stream(seed, "rows of the input model").permutation(len(Z))
+    fitted, fresh = Z[order[:_ROWS]], Z[order[_ROWS : 2 * _ROWS]]
+    names = ["gaussian", "mixture", "independent"]
+    if Z.shape[1] <= 3:  # local likelihood is not worth its time in more inputs
+        names.append("local likelihood")
+    try:
+        chosen = scores.select(fitted, candidates=names, seed=seed)
+    except Refused as reason:  # too few rows, or too many of them the same
+        inputs.name = f"Gaussian: no other model could be fitted ({reason})"
+        return None
+    kind = type(chosen).__name__
+    inputs.name = f"{kind}: {getattr(chosen, 'reason', '')}"
+    inputs.checks = scores.validity(chosen, fresh if len(fresh) > 20 * Z.shape[1] else fitted)
+    return None if kind == "GaussianScore" else chosen
+
+
+def clusters_of(problem: Problem) -> GaussianMixture | None:
+    """Return the law of z as a mixture of Gaussian clusters: given, or fitted where z is not Gaussian."""
+    inputs = input_model(problem)
+    if "clusters" not in inputs.known:
+        inputs.known["clusters"] = _mixture(problem, inputs)
+    law = inputs.known["clusters"]
+    if law is None or len(law.weights) < 2:
+        return None
+    if isinstance(inputs.given, str):
+        inputs.name = f"mixture of {len(law.weights)} Gaussian clusters"
+    else:
+        score_of(problem)  # names what was given
+    return law
+
+
+def _mixture(problem: Problem, inputs: InputModel) -> GaussianMixture | None:
+    around, Z, given = problem.search_coordinates, problem.Z, inputs.given
+    if not isinstance(given, str):
+        law = getattr(given, "law_", given)
+        # The caller knows the law, and it may be no mixture.
+        return _inward(law, around) if isinstance(law, Gaussian | GaussianMixture) else None
+    # The columns as they came: whitened, two clusters far apart lie no further than the spread of all other
+    # directions.
+    columns = Z @ around.unwhiten
+    spread = np.std(columns, axis=0)
+    axes = np.linalg.svd(around.unwhiten / spread, full_matrices=False)[0]
+    single = looks_gaussian(Z, inputs.seed) and departure(Z @ axes) < NORMAL
+    if given == "gaussian" or single:
+        return None
+    seed = derived_seed(inputs.seed, "mixture of the inputs")
+    if len(around.shift) != around.rank:
+        return fit_mixture(Z, None, seed)
+    there = fit_mixture(columns / spread, None, seed)
+    back = spread[:, None] * around.whiten
+    return GaussianMixture(there.weights, there.means @ back, back.T @ there.covs @ back)
+
+
+def _inward(law: Gaussian | GaussianMixture, coordinates: Coordinates) -> GaussianMixture:
+    """Return the law of z = (x - shift) W."""
+    whiten = coordinates.whiten
+    parts = (law,) if isinstance(law, Gaussian) else law.components
+    shares = [1.0] if isinstance(law, Gaussian) else law.weights
+    means = [(part.mean - coordinates.shift) @ whiten for part in parts]
+    return GaussianMixture(shares, means, [whiten.T @ part.cov @ whiten for part in parts])
+
+
+def looks_gaussian(Z: Float[np.ndarray, "n d"], seed: int, most: int = 50_000) -> bool:
+    """Whether no third or fourth moment of whitened inputs, along axes or random lines, betrays another law.
+
+    Mardia's mean |z|^4 has the variance 8 d (d + 2)/n around d (d + 2).
+    """
+    Z = Z[:: max(1, len(Z) // most)]  # a fourth moment is then known to .02 of the Gaussian one
+    n, d = Z.shape
+    lines = stream(seed, "lines through the inputs").standard_normal((d, 64))
+    lines /= np.linalg.norm(lines, axis=0)
+    radius = float(np.mean(np.sum(Z**2, axis=1) ** 2))
+    mardia = abs(radius - d * (d + 2)) / np.sqrt(8 * d * (d + 2) / n)
+    return max(departure(np.column_stack([Z, Z @ lines])), mardia) < NORMAL
+
+
+def departure(projections: Float[np.ndarray, "n m"]) -> float:
+    """Return the largest z-value of skewness and kurtosis of the columns, of variance 6/n and 24/n."""
+    n = len(projections)
+    projections = (projections - projections.mean(axis=0)) / projections.std(axis=0)
+    square = projections * projections
+    third = np.abs(np.mean(square * projections, axis=0)) / np.sqrt(6 / n)
+    fourth = np.abs(np.mean(square * square, axis=0) - 3) / np.sqrt(24 / n)
+    return max(float(third.max()), float(fourth.max()))
+
+
+def one_output(problem: Problem, name: str) -> None:
+    """Refuse a problem of several outputs."""
+    if problem.form.outputs is not None:
+        raise Refused(f"the {name} start reads one output: with several use start='auto'")
+
+
+def moment_work(problem: Problem) -> float:
+    """Operations of T_4 in the span of the units."""
+    return 2.0 * problem.n * min(problem.k, problem.d) ** 4
+
+
+def span(problem: Problem) -> Float[np.ndarray, "d k"] | None:
+    """Return the span of the units where the second moments show it, else None."""
+    law = law_of(problem)
+    moments = score_moments(problem.Z, problem.y, law, orders=(1, 2), weight=problem.weight)
+    return span_of_units(recorded(problem, moments), problem.k)
+
+
+def span_of_units(
+    moments: ScoreMoments, k: int, signal: float = 5.0, apart: float = 2.0
+) -> Float[np.ndarray, "d k"] | None:
+    """(d, k) orthonormal basis of the span of the a_i from T_2 = sum_i w_i kappa_i a_i a_i'.
+
+    None where T_2 does not stand ``signal`` standard errors above noise, or where the k leading eigenvalues
+    are not ``apart`` times the next one.
+    """
+    if k >= len(moments[2]) or moments.signal(2) < signal:
+        return None
+    value, vector = np.linalg.eigh(moments[2])
+    order = np.argsort(-np.abs(value))
+    size = np.abs(value)[order]
+    return vector[:, order[:k]] if size[k - 1] >= apart * size[k] else None
