@@ -1,16 +1,16 @@
-"""A network for others to use: ONNX, PyTorch, scikit-learn, plain Python source, LaTeX."""
+"""A network for others to use: ONNX, PyTorch, scikit-learn, plain Python source."""
 
 from __future__ import annotations
 
 import importlib
 import json
-import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,63 +20,74 @@ from onehidden.atomic import write_atomically
 if TYPE_CHECKING:
     from onehidden.network import OneHiddenNet
 
-__all__ = ["to_latex", "to_onnx", "to_python", "to_sklearn", "to_torch"]
-
-
-@runtime_checkable
-class MeanOfFamily(Protocol):
-    """What an export needs of a family: the mean of y at a linear predictor."""
-
-    coupled: ClassVar[bool]
-
-    @property
-    def text(self) -> str: ...
-
-    def export(self, o: Any, eta: Any) -> Any: ...
-
-
-@runtime_checkable
-class BoundedLine(Protocol):
-    """x -> <slope, x> + level between bounds; slope (d,) or (d, q), the others numbers or (q,)."""
-
-    @property
-    def slope(self) -> np.ndarray: ...
-
-    @property
-    def level(self) -> Any: ...
-
-    @property
-    def least(self) -> Any: ...
-
-    @property
-    def most(self) -> Any: ...
+__all__ = ["to_onnx", "to_python", "to_sklearn", "to_torch"]
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """What a recovery predicts: mean(l + share * clip(N - l, low, high)), l a linear function of x.
+    """What a recovery predicts: mean(l + share * clip(N - l, low, high)), l = clip(<slope, x> + level).
 
     Attributes
     ----------
-    line : BoundedLine
-        l, between bounds of its own.
+    slope, level, least, most : ndarray of shape (d,) or (d, q), and numbers or (q,)
+        The linear model l, and its bounds.
     share, low, high : float, and numbers or (q,)
         How much of the network N is added to it, and between which bounds; all of it where the share is 1 and
         the bounds are infinite.
-    family : MeanOfFamily or None
-        Its link leads from the linear predictor to the mean of y.
+    mean : callable, optional
+        (o, eta) -> the mean of y at a linear predictor, by operators of exports.
+    coupled : bool
+        Whether it is that of classes.
     """
 
-    line: BoundedLine
-    share: float
-    low: Any
-    high: Any
-    family: MeanOfFamily | None = None
+    slope: npt.ArrayLike = 0.0
+    level: npt.ArrayLike = 0.0
+    least: npt.ArrayLike = -np.inf
+    most: npt.ArrayLike = np.inf
+    share: float = 1.0
+    low: npt.ArrayLike = -np.inf
+    high: npt.ArrayLike = np.inf
+    mean: Callable[[Any, Any], Any] | None = None
+    coupled: bool = False
 
     @property
     def alone(self) -> bool:
         """Whether the linear predictor is the network."""
-        return self.share == 1 and bool(np.all(np.isinf([self.low, self.high])))
+        return self.share == 1 and not np.any(np.isfinite(self.low) | np.isfinite(self.high))
+
+
+class Operators(ABC):
+    """Operators of formulas by name, such as ``relu``, ``exp`` and ``maximum``, each a node of an export."""
+
+    @abstractmethod
+    def add(self, op: str, *inputs: Value | npt.ArrayLike) -> Value:
+        """A value by an operator."""
+
+    def __getattr__(self, name: str) -> Any:
+        return partial(self.add, name)
+
+
+def _binary(op: str, reverse: bool = False) -> Callable[[Value, Value | npt.ArrayLike], Value]:
+    """An operator of a value and another operand, which is the first one in reverse."""
+    return lambda one, other: one.of.add(op, *((other, one) if reverse else (one, other)))
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of an export, by its name or its text; arithmetic gives further ones."""
+
+    of: Operators
+    name: str
+    __array_ufunc__ = None  # numbers of NumPy leave arithmetic to this class
+
+    __add__ = __radd__ = _binary("add")
+    __mul__ = __rmul__ = _binary("mul")
+    __sub__, __rsub__ = _binary("sub"), _binary("sub", reverse=True)
+    __truediv__, __rtruediv__ = _binary("div"), _binary("div", reverse=True)
+    __matmul__ = _binary("matmul")
+
+    def __neg__(self) -> Value:
+        return 0.0 - self
 
 
 def to_onnx(
@@ -98,35 +109,28 @@ def to_onnx(
     feature_names : sequence of str, optional
         Names of the inputs, kept as the property ``feature_names`` of the model, a JSON list.
     """
-    try:
-        onnx = importlib.import_module("onnx")
-    except ImportError:
-        raise ValueError(
-            "writing ONNX needs the package onnx, which is not installed: pip install 'onehidden[onnx]'"
-        ) from None
+    onnx = _package("onnx", "writing ONNX", "'onehidden[onnx]'")
     helper, double = onnx.helper, onnx.TensorProto.DOUBLE
-    graph = Graph(onnx)
-    X = Tensor(graph, "X")
-    hidden = net.activation.export(graph, X @ net.weights.T + net.bias)
-    out = hidden @ net.output
+    o = OnnxGraph(onnx)
+    X = Value(o, "X")
+    out = net.activation.export(o, X @ net.weights.T + net.bias) @ net.output
     if net.has_linear:
         out = out + X @ net.linear
     out = out + net.intercept
-    if predictor is not None:
-        if not predictor.alone:
-            line = X @ predictor.line.slope + predictor.line.level
-            line = graph.minimum(graph.maximum(line, predictor.line.least), predictor.line.most)
-            added = graph.minimum(graph.maximum(out - line, predictor.low), predictor.high)
-            out = line + predictor.share * added
-        out = out if predictor.family is None else predictor.family.export(graph, out)
-    graph.add("Identity", out, name="y")
+    if predictor is not None and not predictor.alone:
+        line = X @ predictor.slope + predictor.level
+        line = o.minimum(o.maximum(line, predictor.least), predictor.most)
+        out = line + predictor.share * o.minimum(o.maximum(out - line, predictor.low), predictor.high)
+    if predictor is not None and predictor.mean is not None:
+        out = predictor.mean(o, out)
+    o.add("identity", out, name="y")
     model = helper.make_model(
         helper.make_graph(
-            graph.nodes,
+            o.nodes,
             "onehidden",
             [helper.make_tensor_value_info("X", double, ["n", net.n_inputs])],
             [helper.make_tensor_value_info("y", double, ["n", *net.output.shape[1:]])],
-            graph.constants,
+            o.constants,
         ),
         producer_name="onehidden",
         opset_imports=[helper.make_opsetid("", 17)],
@@ -140,25 +144,21 @@ def to_onnx(
     write_atomically(Path(path), model.SerializeToString())
 
 
-def _binary(op: str, reverse: bool = False) -> Callable[[Tensor, Tensor | npt.ArrayLike], Tensor]:
-    """An operator of a tensor and another operand, which is the first one in reverse."""
-    return lambda one, other: one.graph.add(op, *((other, one) if reverse else (one, other)))
-
-
-class Graph:
-    """An ONNX graph under construction, with the operators that ``Activation.export`` may use."""
+class OnnxGraph(Operators):
+    """An ONNX graph under construction; what ONNX Runtime lacks in double precision is composed."""
 
     def __init__(self, onnx: ModuleType) -> None:
         self._onnx = onnx
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def add(self, op: str, *inputs: Tensor | npt.ArrayLike, name: str | None = None) -> Tensor:
+    def add(self, op: str, *inputs: Value | npt.ArrayLike, name: str | None = None) -> Value:
         """A node; inputs that are numbers become constants."""
         name = name or f"t{len(self.nodes)}"
-        names = [one.name if isinstance(one, Tensor) else self._constant(one) for one in inputs]
-        self.nodes.append(self._onnx.helper.make_node(op, names, [name]))
-        return Tensor(self, name)
+        names = [one.name if isinstance(one, Value) else self._constant(one) for one in inputs]
+        kind = {"maximum": "Max", "minimum": "Min", "matmul": "MatMul"}.get(op, op.capitalize())
+        self.nodes.append(self._onnx.helper.make_node(kind, names, [name]))
+        return Value(self, name)
 
     def _constant(self, value: npt.ArrayLike) -> str:
         name = f"c{len(self.constants)}"
@@ -166,52 +166,36 @@ class Graph:
         self.constants.append(self._onnx.numpy_helper.from_array(array, name))
         return name
 
-    def __getattr__(self, name: str) -> Any:
-        """The operators that are one node, such as relu, exp, tanh, maximum and divide."""
-        operators = ("relu", "abs", "sign", "exp", "log", "tanh", "sigmoid", "sin")
-        names = {one: one.capitalize() for one in operators}
-        names |= {"maximum": "Max", "minimum": "Min", "divide": "Div"}
-        if name not in names:
-            raise AttributeError(f"an ONNX graph of this library has no operator {name}")
-        return partial(self.add, names[name])
+    def expm1(self, z: Value) -> Value:
+        return self.exp(z) - 1.0
 
-    def erf(self, z: Tensor) -> Tensor:
+    def softplus(self, z: Value) -> Value:
+        return self.relu(z) + self.log(1.0 + self.exp(-self.abs(z)))
+
+    def ndtr(self, z: Value) -> Value:
+        return 0.5 * (1.0 + self.erf(0.5**0.5 * z))
+
+    def erf(self, z: Value) -> Value:
         """sign(z) (1 - erfc|z|), erfc by its Chebyshev series, exact to a few 1e-16."""
         size = self.abs(z)
-        t = self.add("Div", 2.0, size + 2.0)
-        series = self._chebyshev(erfc_coefficients(), t)
-        return self.sign(z) * (1.0 - t * series * self.exp(-(size * size)))
+        t = 2.0 / (size + 2.0)
+        return self.sign(z) * (1.0 - t * _chebyshev(erfc_coefficients(), t) * self.exp(-(size * size)))
 
-    def atan(self, z: Tensor) -> Tensor:
-        """From the arc of min(|z|, 1/|z|) by a Chebyshev series: ONNX Runtime has none in double."""
+    def atan(self, z: Value) -> Value:
+        """From the arc of min(|z|, 1/|z|) by a Chebyshev series."""
         size = self.abs(z)
-        t = self.divide(self.minimum(size, 1.0), self.maximum(size, 1.0))
-        arc = t * self._chebyshev(atan_coefficients(), t * t)
+        t = self.minimum(size, 1.0) / self.maximum(size, 1.0)
+        arc = t * _chebyshev(atan_coefficients(), t * t)
         return self.sign(z) * (0.25 * np.pi + self.sign(size - 1.0) * (0.25 * np.pi - arc))
 
-    def _chebyshev(self, coefficients: np.ndarray, t: Tensor) -> Tensor:
-        """A Chebyshev series in 2t - 1, by Clenshaw: b_j = 2s b_{j+1} - b_{j+2} + c_j, s b_1 - b_2 + c_0."""
-        doubled = 4.0 * t - 2.0
-        last, before = 0.0 * t + coefficients[-1], 0.0 * t
-        for c in coefficients[-2:0:-1]:
-            last, before = doubled * last - before + c, last
-        return 0.5 * doubled * last - before + coefficients[0]
 
-
-@dataclass(frozen=True)
-class Tensor:
-    """A named value of a graph; arithmetic adds nodes to it."""
-
-    graph: Graph
-    name: str
-
-    __add__ = __radd__ = _binary("Add")
-    __mul__ = __rmul__ = _binary("Mul")
-    __sub__, __rsub__ = _binary("Sub"), _binary("Sub", reverse=True)
-    __matmul__ = _binary("MatMul")
-
-    def __neg__(self) -> Tensor:
-        return self.graph.add("Neg", self)
+def _chebyshev(coefficients: np.ndarray, t: Value) -> Value:
+    """A Chebyshev series in 2t - 1, by Clenshaw: b_j = 2s b_{j+1} - b_{j+2} + c_j, s b_1 - b_2 + c_0."""
+    doubled = 4.0 * t - 2.0
+    last, before = 0.0 * t + coefficients[-1], 0.0 * t
+    for c in coefficients[-2:0:-1]:
+        last, before = doubled * last - before + c, last
+    return 0.5 * doubled * last - before + coefficients[0]
 
 
 def erfc_coefficients(degree: int = 27) -> np.ndarray:
@@ -244,11 +228,27 @@ def to_torch(net: OneHiddenNet) -> Any:
     torch.nn.Module
         The same function, (n, d) -> (n,) or (n, q).
     """
-    try:
-        torch = importlib.import_module("torch")
-    except ImportError:
-        raise ValueError("to_torch needs PyTorch, which is not installed: pip install torch") from None
-    export = net.activation.export
+    torch = _package("torch", "to_torch", "torch")
+    named = (
+        "relu",
+        "abs",
+        "sign",
+        "exp",
+        "expm1",
+        "log",
+        "sqrt",
+        "tanh",
+        "sigmoid",
+        "erf",
+        "sin",
+        "atan",
+        "maximum",
+    )
+    operators = SimpleNamespace(
+        softplus=lambda z: torch.logaddexp(z, torch.zeros_like(z)),
+        ndtr=torch.special.ndtr,
+        **{name: getattr(torch, name) for name in named},
+    )
 
     class OneHiddenModule(torch.nn.Module):
         """y = c + <v, x> + sum_i w_i g(<a_i, x> + b_i)."""
@@ -261,7 +261,7 @@ def to_torch(net: OneHiddenNet) -> Any:
                 self.beside = torch.nn.Linear(net.n_inputs, net.n_outputs, bias=False, dtype=torch.float64)
 
         def forward(self, x: object) -> object:
-            out = self.readout(export(torch, self.hidden(x)))
+            out = self.readout(net.activation.export(operators, self.hidden(x)))
             out = out + self.beside(x) if net.has_linear else out
             return out.squeeze(-1) if net.output.ndim == 1 else out
 
@@ -292,37 +292,35 @@ def to_sklearn(net: OneHiddenNet) -> Any:
     Raises
     ------
     ValueError
-        For an activation that scikit-learn does not have, and for a linear part next to units that cannot
-        represent one exactly (ReLU can: v = relu(v) - relu(-v)).
+        For a linear part, and for an activation that scikit-learn does not have.
     """
     from sklearn.neural_network import MLPRegressor
 
     name = net.activation.name
     theirs = {"relu": "relu", "tanh": "tanh", "sigmoid": "logistic", "linear": "identity"}
-    if name not in theirs:
+    if name not in theirs or net.has_linear:
+        lacking = "linear part" if net.has_linear else f"{name} activation, only {', '.join(theirs)}"
         raise ValueError(
-            f"scikit-learn's MLPRegressor has no {name} activation, only {', '.join(theirs)}: use "
-            "OneHiddenNet.predict, to_onnx or to_torch instead"
+            f"scikit-learn's MLPRegressor has no {lacking}: use OneHiddenNet.predict, to_onnx or to_torch "
+            "instead"
         )
-    weights, bias, output = net.weights, net.bias, net.output.reshape(net.n_hidden, -1)
-    if net.has_linear:
-        signs = {"relu": (1.0, -1.0), "linear": (1.0,)}.get(name)  # of the units that make a linear function
-        if signs is None:
-            raise ValueError(
-                f"scikit-learn's MLPRegressor has no linear part beside {name} units: use "
-                "OneHiddenNet.predict, to_onnx or to_torch instead"
-            )
-        rows = net.linear.reshape(net.n_inputs, -1).T
-        for sign in signs:
-            weights, output = np.vstack([weights, sign * rows]), np.vstack([output, sign * np.eye(len(rows))])
-            bias = np.append(bias, np.zeros(len(rows)))
-    model = MLPRegressor(hidden_layer_sizes=(len(weights),), activation=theirs[name])
-    model.coefs_ = [weights.T.copy(), output.copy()]
-    model.intercepts_ = [bias.copy(), np.atleast_1d(net.intercept).astype(float)]
+    model = MLPRegressor(hidden_layer_sizes=(net.n_hidden,), activation=theirs[name])
+    model.coefs_ = [net.weights.T.copy(), net.output.reshape(net.n_hidden, -1).copy()]
+    model.intercepts_ = [net.bias.copy(), np.atleast_1d(net.intercept).astype(float)]
     model.n_features_in_ = net.n_inputs  # pyright: ignore[reportAttributeAccessIssue]
     model.n_layers_, model.n_outputs_, model.n_iter_, model.t_ = 3, net.n_outputs, 0, 0
     model.out_activation_ = "identity"
     return model
+
+
+class PythonSource(Operators):
+    """Formulas as expressions of Python, by the functions at the head of ``to_python``."""
+
+    def add(self, op: str, *inputs: Value | npt.ArrayLike) -> Value:
+        """A text; inputs that are numbers are written so that they read back the same."""
+        texts = [one.name if isinstance(one, Value) else repr(float(np.asarray(one))) for one in inputs]
+        sign = {"add": "+", "sub": "-", "mul": "*", "div": "/"}.get(op)
+        return Value(self, f"({texts[0]} {sign} {texts[1]})" if sign else f"{op}({', '.join(texts)})")
 
 
 def to_python(
@@ -346,176 +344,97 @@ def to_python(
     str
         The source of a module.
     """
-    names = _feature_names(net, feature_names)
-    rows = "\n".join(f"    {row!r}," for row in net.weights.tolist())
-    outputs, level = net.output.reshape(net.n_hidden, -1), np.atleast_1d(net.intercept)
+    o, single = PythonSource(), net.output.ndim == 1
     size = f"{net.n_hidden} units of {net.n_inputs} inputs"
-    size += "" if net.output.ndim == 1 else f", {net.n_outputs} outputs"
-    single = net.output.ndim == 1
-    guard = "" if predictor is None else _predictor_in_python(predictor, single)
-    last = "return y[0]" if single else "return y"
-    if predictor is not None:
-        last = "return mean(mixed(x, y))"
+    size += "" if single else f", {net.n_outputs} outputs"
+    predictor = Predictor() if predictor is None else predictor
+    mean = Value(o, "t") if predictor.mean is None or predictor.coupled else predictor.mean(o, Value(o, "t"))
+    last = f"[{mean.name} for t in y]"
+    if predictor.coupled:
+        last = "[exp(t) / (1.0 + sum(exp(u) for u in y)) for t in y]"
+    rows = "\n".join(f"    {row!r}," for row in net.weights.tolist())
     return f'''"""y = c + <v, x> + sum_i w_i g(<a_i, x> + b_i): {size}."""
 
 import math
+from math import atan, erf, expm1, inf, log, sin, sqrt, tanh
 
-FEATURES = {tuple(names)!r}
+FEATURES = {tuple(_feature_names(net, feature_names))!r}
 A = [
 {rows}
 ]
 B = {net.bias.tolist()!r}
-W = {outputs.tolist()!r}
-V = {net.linear.reshape(net.n_inputs, -1).tolist()!r}
-C = {level.tolist()!r}
+W = {net.output.reshape(net.n_hidden, -1).T.tolist()!r}
+V = {net.linear.reshape(net.n_inputs, -1).T.tolist()!r}
+C = {np.atleast_1d(net.intercept).tolist()!r}
+
+
+def exp(z):
+    return math.exp(z) if z < 709.0 else inf
+
+
+def relu(z):
+    return max(z, 0.0)
+
+
+def sigmoid(z):
+    return exp(min(z, 0.0)) / (1.0 + exp(-abs(z)))
+
+
+def softplus(z):
+    return max(z, 0.0) + math.log1p(exp(-abs(z)))
+
+
+def ndtr(z):
+    return 0.5 * math.erfc(-z / sqrt(2.0))
+
+
+def sign(z):
+    return (z > 0.0) - (z < 0.0)
+
+
+minimum, maximum = min, max
+
+
+def dot(a, x):
+    return sum(ai * xi for ai, xi in zip(a, x))
 
 
 def g(z):
     """{net.activation.name}."""
-    return {net.activation.written("text")}
+    return {net.activation.export(o, Value(o, "z")).name}
 
 
 def predict(x):
-    """The network at one row x, numbers in the order of FEATURES."""
-    y = list(C)
-    for v, xi in zip(V, x):
-        y = [yo + vo * xi for yo, vo in zip(y, v)]
-    for a, b, w in zip(A, B, W):
-        unit = g(sum(ai * xi for ai, xi in zip(a, x)) + b)
-        y = [yo + wo * unit for yo, wo in zip(y, w)]
-    {last}
-{guard}'''
+    """The prediction at one row x, numbers in the order of FEATURES."""
+    units = [g(dot(a, x) + b) for a, b in zip(A, B)]
+    y = [c + dot(v, x) + dot(w, units) for c, v, w in zip(C, V, W)]
+{_mixture_in_python(predictor, net.n_outputs)}    mean = {last}
+    return {"mean[0]" if single else "mean"}
+'''
 
 
-def _predictor_in_python(predictor: Predictor, single: bool) -> str:
-    """Source of ``mixed``, the linear predictor, and of ``mean``."""
-    line = predictor.line
-    slope = np.asarray(line.slope, float).reshape(len(line.slope), -1)
-    size = slope.shape[1]
-
-    def listed(values: Any) -> str:
-        found = np.broadcast_to(np.asarray(values, float), (size,)).tolist()
-        return "[" + ", ".join(f"float({str(v)!r})" if math.isinf(v) else repr(v) for v in found) + "]"
-
-    mixed = "    return y\n"
-    if not predictor.alone:
-        mixed = f"""    line = {listed(line.level)}
-    for v, xi in zip({slope.tolist()!r}, x):
-        line = [lo + vo * xi for lo, vo in zip(line, v)]
-    least, most = {listed(line.least)}, {listed(line.most)}
-    line = [min(max(l, a), b) for l, a, b in zip(line, least, most)]
-    low, high = {listed(predictor.low)}, {listed(predictor.high)}
-    return [l + {predictor.share!r} * min(max(o - l, a), b) for o, l, a, b in zip(y, line, low, high)]
+def _mixture_in_python(predictor: Predictor, outputs: int) -> str:
+    """Source of the linear predictor from the network's output y and a penalised linear model."""
+    if predictor.alone:
+        return ""
+    slope = np.asarray(predictor.slope, float).reshape(-1, outputs).T.tolist()
+    each = (predictor.level, predictor.least, predictor.most, predictor.low, predictor.high)
+    level, least, most, low, high = (np.broadcast_to(one, outputs).astype(float).tolist() for one in each)
+    share = float(predictor.share)
+    return f"""    line = [c + dot(v, x) for c, v in zip({level!r}, {slope!r})]
+    line = [min(max(l, a), b) for l, a, b in zip(line, {least!r}, {most!r})]
+    y = [l + {share!r} * min(max(o - l, a), b) for o, l, a, b in zip(y, line, {low!r}, {high!r})]
 """
-    family = predictor.family
-    if family is not None and family.coupled:
-        mean = "    odds = [math.exp(t) for t in eta]\n    return [o / (1 + sum(odds)) for o in odds]\n"
-    else:
-        text = "t" if family is None else family.text
-        each = f"[{text} for t in eta]"
-        mean = f"    return {each}{'[0]' if single else ''}\n"
-    return f'''
-
-def mixed(x, y):
-    """The linear predictor: the network's output y beside a penalised linear model."""
-{mixed}
-
-def mean(eta):
-    """The mean of the target at a linear predictor."""
-{mean}'''
 
 
-def to_latex(
-    net: OneHiddenNet, feature_names: Sequence[str] | None = None, digits: int = 4, most_weights: int = 60
-) -> str:
-    """The formula in LaTeX (amsmath).
-
-    Parameters
-    ----------
-    net : OneHiddenNet
-        The network.
-    feature_names : sequence of str, optional
-        Names of the inputs.
-    digits : int
-        Significant digits of the numbers.
-    most_weights : int
-        Number of weights above which the formula is written with matrices.
-
-    Returns
-    -------
-    str
-        The formula, unit by unit or as matrices.
-    """
-    if digits < 1:
-        raise ValueError(f"digits must be 1 or more, got {digits}")
-    if net.weights.size > most_weights:
-        body = _matrices(net, digits)
-    else:
-        symbols = [f"x_{{{j + 1}}}" for j in range(net.n_inputs)]
-        if feature_names is not None:
-            symbols = [rf"\text{{{_escaped(name)}}}" for name in _feature_names(net, feature_names)]
-        several = net.output.ndim == 2
-        body = " \\\\\n".join(
-            _written_out(rf"\hat y_{{{o + 1}}}" if several else r"\hat y", net.one_output(o), symbols, digits)
-            for o in range(net.n_outputs)
-        )
-    where = rf"\qquad g(t) = {net.activation.written('latex')}"
-    return f"\\[\n\\begin{{aligned}}\n{body} \\\\\n&{where}\n\\end{{aligned}}\n\\]\n"
-
-
-def _written_out(name: str, net: OneHiddenNet, symbols: list[str], digits: int) -> str:
-    first = _sum([net.intercept, *net.linear], ["", *symbols], digits)
-    lines = []
-    for a, b, w in zip(net.weights, net.bias, net.output, strict=True):
-        inside = _sum([*a, b], [*symbols, ""], digits) or "0"
-        sign = "-" if w < 0 else "+" if lines or first else ""
-        lines.append(rf"{sign} {_number(abs(w), digits)}\, g\bigl({inside}\bigr)".strip())
-    if first:
-        lines[0] = f"{first} {lines[0]}"
-    return name + " ={}& " + " \\\\\n& ".join(lines)
-
-
-def _matrices(net: OneHiddenNet, digits: int) -> str:
-    def matrix(values: np.ndarray) -> str:
-        columns = values[:, None] if values.ndim == 1 else values
-        rows = (" & ".join(_number(float(v), digits) for v in row) for row in columns)
-        return r"\begin{bmatrix}" + r" \\ ".join(rows) + r"\end{bmatrix}"
-
-    level = _number(net.intercept, digits) if net.output.ndim == 1 else matrix(net.intercept)
-    trend = r" + V^\top x" if net.has_linear else ""
-    beside = f",\\quad V = {matrix(net.linear)}" if net.has_linear else ""
-    return (
-        rf"\hat y ={{}}& {level}{trend} + w^\top g(A x + b) \\"
-        f"\n& A = {matrix(net.weights)} \\\\"
-        f"\n& b = {matrix(net.bias)},\\quad w = {matrix(net.output)}{beside}"
-    )
-
-
-def _sum(values: Sequence[float], symbols: Sequence[str], digits: int) -> str:
-    """A sum of numbers times symbols, zeros left out."""
-    text = ""
-    for value, symbol in zip(values, symbols, strict=True):
-        if value != 0:
-            sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
-            text += f"{sign}{_number(abs(value), digits)}" + (rf"\,{symbol}" if symbol else "")
-    return text
-
-
-def _number(value: float, digits: int) -> str:
-    if value == 0:
-        return "0"
-    text = f"{value:.{digits}g}"
-    mantissa, _, exponent = text.partition("e")
-    if not exponent and abs(math.log10(abs(value))) < 15:
-        return text
-    return rf"{mantissa} \times 10^{{{int(exponent or 0)}}}"
-
-
-def _escaped(text: str) -> str:
-    """A name as plain text: no command of LaTeX survives in it."""
-    named = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    escapes = named | {letter: f"\\{letter}" for letter in "&%$#_{}"}
-    return "".join(escapes.get(one, one if one.isprintable() else " ") for one in str(text))
+def _package(name: str, what: str, install: str) -> Any:
+    """An optional package, or one sentence that says how to install it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise ValueError(
+            f"{what} needs the package {name}, which is not installed: pip install {install}"
+        ) from None
 
 
 def _feature_names(net: OneHiddenNet, names: Sequence[str] | None) -> list[str]:

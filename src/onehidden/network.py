@@ -202,7 +202,7 @@ class OneHiddenNet:
             scale = np.where(norm > 0, norm, 1.0)
             A, b, w = A / scale[:, None], b / scale, (w.T * scale**g.homogeneity).T
         if g.multiplicative:
-            b, w = np.zeros_like(b), (w.T * np.exp(b)).T
+            b, w = np.zeros_like(b), (w.T * g(b)).T
         reversal, linear = g.reversal, self.has_linear if beside is None else beside
         if reversal is not None and (g.sign_free or (linear and reversal.degree == 1)):
             by = w.reshape(len(w), -1) if reversal.parity < 0 and not g.half_period else A
@@ -296,7 +296,7 @@ class OneHiddenNet:
             raise ValueError(f"{path} is damaged: {error}") from None
 
     to_onnx, to_torch, to_sklearn = exports.to_onnx, exports.to_torch, exports.to_sklearn
-    to_python, to_latex = exports.to_python, exports.to_latex
+    to_python = exports.to_python
 
 
 def facing(weights: Float[np.ndarray, "k d"]) -> Float[np.ndarray, " k"]:

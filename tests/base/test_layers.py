@@ -19,7 +19,7 @@ SOURCE = ROOT / "src" / "onehidden"
 THEORY = ROOT / "src" / "onehidden_papers"
 BASE = [
     "atomic", "run", "refused", "checks", "machine",
-    "activations", "activation_properties", "network", "matching", "exports",
+    "activations", "network", "matching", "exports",
 ]  # fmt: skip
 LINE = [
     "data", "laws", "scores", "moments", "solvers", "families", "fit", "starts", "certify", "options",
@@ -28,11 +28,12 @@ LINE = [
 ]  # fmt: skip
 # Rooms of the theory package, each with the rooms of that package that it may import.
 ROOMS_OF_THEORY = {
-    "objectives": [],
+    "activation_properties": [],
+    "objectives": ["activation_properties"],
     "problems": [],
     "lab": ["objectives", "problems"],
     "starts": ["objectives"],
-    "reproductions": ["objectives", "problems", "lab"],
+    "reproductions": ["activation_properties", "objectives", "problems", "lab"],
     "commands": ["problems", "reproductions"],
 }
 LAZY = {("recovery", "report")}  # Recovery.report draws through the report room when it is called

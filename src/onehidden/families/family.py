@@ -87,13 +87,8 @@ class Family(ABC):
         """Return mu at eta."""
 
     def export(self, o: Any, eta: Any) -> Any:
-        """Return mu at eta by the operators of an export, such as ``exports.Graph`` has; eta itself here."""
+        """Return mu at eta by the ``exports.Operators`` of an export; eta itself here."""
         return eta
-
-    @property
-    def text(self) -> str:
-        """The mean of one output as an expression of Python's ``math`` in t; eta itself here."""
-        return "t"
 
     @abstractmethod
     def slope(self, eta: Values) -> Blocks:
@@ -223,10 +218,6 @@ class Linked(Family):
 
     def export(self, o: Any, eta: Any) -> Any:
         return self._link.graph(o, eta)
-
-    @property
-    def text(self) -> str:
-        return self._link.text
 
     def _where_defined(self, d: Values, eta: Values) -> Values:
         return np.where(eta < 0, np.inf, d) if self._link.half_line else d

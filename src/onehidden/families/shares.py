@@ -113,7 +113,6 @@ class FlippedLabels(Bernoulli):
             lambda eta: width * plain.slope(eta) / mean(eta),
             lambda mu: plain.unlink(np.clip((mu - self.low) / width, 1e-6, 1 - 1e-6)),
             lambda o, t: self.low + width * plain.graph(o, t),
-            f"{self.low!r} + {width!r} * ({plain.text})",
             lambda eta: np.log1p(-mean(eta)),
             lambda eta: width * plain.slope(eta) / (1 - mean(eta)),
         )
@@ -211,11 +210,7 @@ class Softmax(Family):
 
     def export(self, o: Any, eta: Any) -> Any:
         odds = o.exp(eta)
-        return o.divide(odds, 1.0 + odds @ np.ones((self.outputs, self.outputs)))
-
-    @property
-    def text(self) -> str:
-        return ""  # the mean of an output depends on all outputs of its row
+        return odds / (1.0 + odds @ np.ones((self.outputs, self.outputs)))
 
     def slope(self, eta: Scores) -> Float[np.ndarray, "n m m"]:
         """Return d mu / d eta, which is the variance: the link is the natural one."""

@@ -18,7 +18,6 @@ from onehidden.data.table import Table
 from onehidden.exports import Predictor, to_onnx, to_python
 from onehidden.families import Family
 from onehidden.network import OneHiddenNet
-from onehidden.recovery.line import Affine
 from onehidden.recovery.prediction import (
     Derived,
     InputTest,
@@ -376,13 +375,14 @@ class Recovery:
 
     def _predictor(self) -> tuple[OneHiddenNet, Predictor]:
         """The network, weakly supported units replaced, and what predictions make of it."""
-        guard, net = self.prediction, self.network
+        guard, net, family = self.prediction, self.network, self.family
+        mean: dict[str, Any] = {} if family is None else {"mean": family.export, "coupled": family.coupled}
         if guard is None:
-            nothing = Affine(np.zeros_like(net.linear), np.zeros_like(net.intercept))
-            return net, Predictor(nothing, 1.0, -np.inf, np.inf, self.family)
+            return net, Predictor(**mean)
         if guard.share > 0:
             net = linearised(net, guard.linear, guard.instead)
-        return net, Predictor(guard.line, guard.share, guard.low, guard.high, self.family)
+        parts = {"share": guard.share, "low": guard.low, "high": guard.high}
+        return net, Predictor(**vars(guard.line), **parts, **mean)
 
     def summary(self) -> str:
         """Write the answer as a table: the verdict, the formula, the fit, and every unit with its errors.

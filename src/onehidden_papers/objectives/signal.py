@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from math import factorial
+from math import factorial, sqrt
 
 import jax
 import numpy as np
 
 from onehidden import activations
-from onehidden.activation_properties import hermite_normalised, standard_normal_nodes
 from onehidden.activations import Activation
 from onehidden.network import OneHiddenNet
+from onehidden_papers.activation_properties import standard_normal_nodes
 
 # Quadrature returns an exact zero as rounding of terms up to the size of h_m: far below any true coefficient.
 _BLIND = 1e-9
@@ -104,4 +104,5 @@ def _hermite_of_unit(g: Activation, norm: float, bias: float, order: int) -> flo
     shift = kink if abs(kink) < 8 else 0.0
     z = t + shift
     ratio = np.exp(-shift * t - shift**2 / 2)  # φ(z)/φ(t)
-    return float(np.sum(weight * ratio * g(norm * z + bias) * hermite_normalised(order, z)))
+    h = np.polynomial.hermite_e.hermeval(z, [0.0] * order + [1 / sqrt(factorial(order))])
+    return float(np.sum(weight * ratio * g(norm * z + bias) * h))

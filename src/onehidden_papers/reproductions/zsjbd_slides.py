@@ -12,6 +12,7 @@ from onehidden import activations
 from onehidden.laws import standard_normal
 from onehidden.network import OneHiddenNet
 from onehidden.run import stream
+from onehidden_papers.activation_properties import rho_terms
 from onehidden_papers.lab.convexity import empirical_hessian, population_hessian
 from onehidden_papers.lab.descents import descend, linear_rate
 from onehidden_papers.problems.problem import conditioned_teacher
@@ -62,7 +63,7 @@ def properties(settings: Settings, seed: int) -> Table:
         ("activation", "P1", "P2", "P3(a)", "P3(b)", "P1,2,3", "printed"),
         tuple(rows),
         (
-            "Decided numerically from g' alone; tolerances in onehidden.activation_properties.",
+            "Decided numerically from g' alone; tolerances in onehidden_papers.activation_properties.",
             "A dash: not in the printed table. Cubed ReLU has an unbounded g'' and fails P3; GELU is not "
             "monotone and fails P1; |t| is even and fails P1 and P2.",
         ),
@@ -97,7 +98,7 @@ def rho(settings: None, seed: int) -> Table:
         g = activations.get(name)
         for i, sigma in enumerate((0.1, 1.0, 10.0)):
             stands = known.get(name, ("–",) * 3)[i]
-            rows.append((name, sigma, stands, float(g.rho(sigma)), float(min(g.rho_terms(sigma)))))
+            rows.append((name, sigma, stands, float(g.rho(sigma)), min(rho_terms(g.derivative, sigma))))
     sigma = np.geomspace(0.01, 100, 41)
     curves = {
         name: (sigma, [activations.get(name).rho(s) for s in sigma])

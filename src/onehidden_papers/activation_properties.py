@@ -1,4 +1,4 @@
-"""P1, P2, P3 of [ZSJBD] decided from values of g' alone, and expectations under the normal law.
+"""P1, P2, P3 of [ZSJBD] decided from values of g' alone.
 
 P1  0 <= g'(z) <= L |z|^p for some p >= 0.
 P2  rho(sigma) > 0 for every sigma > 0.
@@ -13,10 +13,42 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
+from onehidden.activations import Activation
+
 Slope = Callable[[np.ndarray], np.ndarray]
+
+
+def rho(g: Activation, sigma: float) -> float:
+    """rho(sigma) of ``Activation.rho``: the least of the terms, a negative one counted as 0.
+
+    rho bounds an eigenvalue that is never negative, and the paper's table prints 0 for the quadratic, where
+    the printed definition gives -4 sigma² (``rho_terms`` shows it).
+    """
+    least = min(rho_terms(g.derivative, sigma))
+    # Rounding leaves 1e-32 where the exact value is 0 (linear, quadratic).
+    return least if least > 1e-24 else 0.0
+
+
+def properties(g: Activation) -> dict[str, Any]:
+    """The answers of ``Activation.properties``, decided from g' by the tolerances of this file."""
+    found = SlopeProperties.of(g.derivative)
+    return {
+        "homogeneity": g.homogeneity,
+        "parity": None if g.reversal is None else g.reversal.parity,
+        "reflection_degree": None if g.reversal is None else g.reversal.degree,
+        "P1": found.p1,
+        "P2": found.p2,
+        "P3": found.p3a or found.p3b,
+        "P3a": found.p3a,
+        "P3b": found.p3b,
+        "P1,2,3": found.p1 and found.p2 and (found.p3a or found.p3b),
+        "power": found.power,
+        "rho": {s: rho(g, s) for s in (0.1, 1.0, 10.0)},
+    }
 
 
 def rho_terms(slope: Slope, sigma: float) -> tuple[float, float, float]:
@@ -37,14 +69,13 @@ def rho_terms(slope: Slope, sigma: float) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class SlopeProperties:
-    """The verdicts; ``power`` is the smallest p of P1, ``kinks`` the number of cells where g' changes."""
+    """The verdicts; ``power`` is the smallest p of P1."""
 
     p1: bool
     p2: bool
     p3a: bool
     p3b: bool
     power: int | None
-    kinks: int | None
 
     @classmethod
     def of(cls, slope: Slope, smallest: float = 1e-6, largest: float = 1e6) -> SlopeProperties:
@@ -62,14 +93,12 @@ class SlopeProperties:
         above, below = slope(size), slope(-size)
         power = _smallest_power(size, np.maximum(np.abs(above), np.abs(below)))
         least = min(np.min(above), np.min(below), float(slope(np.zeros(1))[0]))
-        kinks = _cells_with_kinks(slope)
         return cls(
             p1=power is not None and bool(_at_most(-least, 0.0)),
             p2=all(_rho_is_positive(slope, sigma) for sigma in np.geomspace(0.1, 10, 9)),
             p3a=_bounded_curvature(slope, np.geomspace(8, largest, 2_000)),
-            p3b=kinks is not None,
+            p3b=_few_kinks(slope),
             power=power,
-            kinks=kinks,
         )
 
 
@@ -110,13 +139,13 @@ def _bounded_curvature(slope: Slope, far: np.ndarray) -> bool:
     return _at_most(fine, coarse) and _at_most(away, fine)
 
 
-def _cells_with_kinks(slope: Slope, rounding: float = 1e-12) -> int | None:
-    """Number of cells where g' changes, when a finer grid finds no more of them; None otherwise."""
+def _few_kinks(slope: Slope, rounding: float = 1e-12) -> bool:
+    """Whether a finer grid finds no more cells where g' changes."""
     counts = []
     for cells in (1_600, 160_000):
         value = slope(_grid(cells))
         counts.append(int(np.sum(np.abs(np.diff(value)) > rounding * np.max(np.abs(value)))))
-    return counts[1] if counts[1] <= counts[0] else None
+    return counts[1] <= counts[0]
 
 
 def _grid(cells: int) -> np.ndarray:
@@ -140,17 +169,3 @@ def standard_normal_nodes(
     z = (edges[:-1, None] + half * (t + 1)).ravel()
     weight = (half * w).ravel() * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
     return z, weight
-
-
-def normal_expectation(fn: Callable[[np.ndarray], np.ndarray]) -> float:
-    """E[fn(z)] for z ~ N(0, 1)."""
-    z, weight = standard_normal_nodes()
-    return float(np.sum(weight * fn(z)))
-
-
-def hermite_normalised(order: int, z: np.ndarray) -> np.ndarray:
-    """Normalised probabilists' Hermite polynomial h_m(z), E[h_m h_l] = 1{m = l}."""
-    previous, current = np.zeros_like(z), np.ones_like(z)
-    for m in range(order):
-        previous, current = current, (z * current - np.sqrt(m) * previous) / np.sqrt(m + 1)
-    return current

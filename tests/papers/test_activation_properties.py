@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 
 from onehidden import activations
-from onehidden.activation_properties import SlopeProperties, rho_terms
+from onehidden_papers.activation_properties import SlopeProperties, rho_terms
 from onehidden_papers.reproductions.record import printed
 from onehidden_papers.reproductions.zsjbd_slides import COLUMNS
 
@@ -65,6 +65,6 @@ def test_rho_agrees_with_adaptive_quadrature(name, sigma):
 def test_rho_of_degenerate_activations_is_zero_and_the_terms_say_why():
     for name in ("linear", "quadratic", "abs"):
         assert activations.get(name).rho(1.0) == 0.0
-    assert min(activations.get("quadratic").rho_terms(0.5)) == pytest.approx(-4 * 0.25, rel=1e-10)
+    assert min(rho_terms(activations.get("quadratic").derivative, 0.5)) == pytest.approx(-4 * 0.25, rel=1e-10)
     with pytest.raises(ValueError, match="sigma"):
         activations.get("relu").rho(0.0)
