@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
 
 from onehidden.network import OneHiddenNet
-from onehidden_papers.lab import angle_surface, landscape, perturbed_descent, slice_surface
+from onehidden_papers.lab import angle_surface, landscape, slice_surface
 from onehidden_papers.lab.descents import saddle_free_newton
-from onehidden_papers.lab.stochastic import descend, sgd
 from onehidden_papers.objectives import GaussianDesigned, PairwiseQuartic, kappa
 
 SPURIOUS = np.array([[1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, np.sqrt(0.5), np.sqrt(0.5)]], float)
@@ -64,20 +62,6 @@ def test_truth_is_certified_a_minimum_of_g():
     assert all(check.passed for check in record.checks)
     away = landscape(G, 1.3 * found.params[0], teacher, tau=0.0)
     assert away.verdict == "neither"
-
-
-def saddle(x, data):
-    return (x[0] ** 2 - 1) ** 2 / 4 + data * x[1] ** 2
-
-
-def test_perturbed_descent_leaves_the_saddle_where_plain_descent_stays():
-    start = np.array([[0.0, 1.0]])
-    vg = jax.value_and_grad(saddle)
-    out = perturbed_descent(vg, start, np.float64(0.5), rate=0.1, steps=2000)
-    assert abs(abs(out.params[0, 0]) - 1) < 1e-4
-    assert out.perturbations[0] >= 1
-    plain = descend(vg, start, optimiser=sgd(0.1), steps=2000, data=np.float64(0.5))
-    assert abs(plain.params[0, 0]) < 1e-12
 
 
 def test_angle_surface_marks_the_two_true_minima():

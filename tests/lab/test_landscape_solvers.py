@@ -10,7 +10,7 @@ import pytest
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden_papers.lab.descents import saddle_free_newton
-from onehidden_papers.lab.stochastic import adam, descend
+from onehidden_papers.lab.stochastic import adam, descend, sgd
 from onehidden_papers.objectives import GaussianDesigned, HermiteLoss, NonOrthogonal
 
 
@@ -52,6 +52,8 @@ def test_saddle_free_newton_leaves_an_exact_saddle():
     assert abs(abs(out.params[0, 0]) - 1) < 1e-9
     assert out.converged[0]
     assert out.lambda_min[0] > 0.5
+    plain = descend(jax.value_and_grad(saddle), np.zeros((1, 2)), optimiser=sgd(0.1), steps=200, data=0.5)
+    assert abs(plain.params[0, 0]) < 1e-12  # gradients alone stay
 
 
 def quadratic(x, data):

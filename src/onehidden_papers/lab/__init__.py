@@ -1,20 +1,19 @@
 """What the papers ask about loss surfaces: curvature, minima, pictures, plain descent."""
 
 from onehidden_papers.lab.convexity import empirical_hessian, population_hessian
-from onehidden_papers.lab.descents import Descent, descend
+from onehidden_papers.lab.descents import Descent, NewtonDescent, descend, saddle_free_newton
 from onehidden_papers.lab.landscape import LandscapeRecord, Surface, angle_surface, landscape, slice_surface
-from onehidden_papers.lab.stochastic import PerturbedDescent, perturbed_descent
 
 __all__ = [
     "Descent",
     "LandscapeRecord",
-    "PerturbedDescent",
+    "NewtonDescent",
     "Surface",
     "angle_surface",
     "descend",
     "empirical_hessian",
     "landscape",
-    "perturbed_descent",
     "population_hessian",
+    "saddle_free_newton",
     "slice_surface",
 ]

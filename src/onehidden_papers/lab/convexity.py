@@ -15,9 +15,7 @@ from jaxtyping import Float
 from onehidden.activations import Activation
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
-
-_REACH, _PANEL, _OUTER, _INNER = 9.0, 0.5, 8, 96
-_BATCH_ENTRIES = 1 << 22
+from onehidden_papers.objectives.signal import normal_nodes
 
 
 def population_hessian(network: OneHiddenNet) -> Float[np.ndarray, "kd kd"]:
@@ -50,7 +48,8 @@ def _plane(network: OneHiddenNet, i: int, j: int) -> tuple[float, np.ndarray, np
     a, b, g = network.weights, network.bias, network.activation
     length = np.linalg.norm(a, axis=1)
     first = a[i] / length[i] if length[i] > 0 else np.eye(a.shape[1])[0]
-    s, weight = _line(-b[i] / length[i] if length[i] > 0 else 0.0)
+    rule = {"panels": 64, "nodes": 8, "halvings": 0}
+    s, weight = normal_nodes(np.asarray(-b[i] / length[i] if length[i] > 0 else 0.0), **rule)
     slope_i = g.derivative(length[i] * s + b[i])
     along = float(a[j] @ first)
     across = a[j] - along * first
@@ -58,37 +57,11 @@ def _plane(network: OneHiddenNet, i: int, j: int) -> tuple[float, np.ndarray, np
     if width <= 1e-12 * max(length[j], np.finfo(float).tiny):  # one line carries both
         both = weight * slope_i * g.derivative(along * s + b[j])
         return float(np.sum(both)), np.array([[float(np.sum(both * s**2))]]), first[None]
-    t, inner = _split_line(-(along * s + b[j]) / width)
+    t, inner = normal_nodes(-(along * s + b[j]) / width, **rule)
     both = weight[:, None] * inner * slope_i[:, None] * g.derivative(along * s[:, None] + width * t + b[j])
     cross = float(np.sum(both * s[:, None] * t))
     second = np.array([[float(np.sum(both * s[:, None] ** 2)), cross], [cross, float(np.sum(both * t**2))]])
     return float(np.sum(both)), second, np.stack([first, across / width])
-
-
-def _line(kink: float) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes on [-9, 9] with normal weights; the kink and zero are panel edges."""
-    t, w = np.polynomial.legendre.leggauss(_OUTER)
-    edges = np.linspace(-_REACH, _REACH, round(2 * _REACH / _PANEL) + 1)
-    edges = np.unique(np.concatenate([edges, np.clip([kink], -_REACH, _REACH)]))
-    half = np.diff(edges)[:, None] / 2
-    s = (edges[:-1, None] + half * (t + 1)).ravel()
-    return s, (half * w).ravel() * _normal(s)
-
-
-def _split_line(kink: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(q, 2·_INNER) nodes for every outer node, split where the second unit has its kink."""
-    t, w = np.polynomial.legendre.leggauss(_INNER)
-    middle = np.clip(kink, -_REACH, _REACH)[:, None]
-    nodes, weights = [], []
-    for low, high in ((np.full_like(middle, -_REACH), middle), (middle, np.full_like(middle, _REACH))):
-        half = (high - low) / 2
-        nodes.append(low + half * (t + 1))
-        weights.append(half * w * _normal(nodes[-1]))
-    return np.concatenate(nodes, axis=1), np.concatenate(weights, axis=1)
-
-
-def _normal(s: np.ndarray) -> np.ndarray:
-    return np.exp(-(s**2) / 2) / np.sqrt(2 * np.pi)
 
 
 def empirical_hessian(
@@ -116,7 +89,7 @@ def empirical_hessian(
     n, d = X.shape
     k = network.n_hidden
     H = np.zeros((k * d, k * d))
-    step = max(1, _BATCH_ENTRIES // (k * d))
+    step = max(1, (1 << 22) // (k * d))
     for i in range(0, n, step):
         x, target = X[i : i + step], y[i : i + step]
         t = x @ network.weights.T + network.bias

@@ -39,20 +39,11 @@ class Descent:
         f(W) along the way, the start included.
     distances : ndarray of shape (steps + 1,)
         |W - W*|_F where a truth was given, else empty.
-    step : float
-        The step size 1/M_0.
-    rate : float
-        Factor of f a step, fitted over the straight part of log f; NaN when it never fell by 10.
-    converged : bool
-        Whether the loss ended below ``tolerance``.
     """
 
     weights: np.ndarray
     losses: np.ndarray
     distances: np.ndarray
-    step: float
-    rate: float
-    converged: bool
 
 
 @in_double
@@ -64,7 +55,6 @@ def descend(
     smoothness: float,
     truth: npt.ArrayLike | None = None,
     steps: int = 2000,
-    tolerance: float = 1e-20,
 ) -> Descent:
     """Gradient descent on the rows of a network with step 1/``smoothness``.
 
@@ -82,8 +72,6 @@ def descend(
         W* in the same order of units, to measure distances.
     steps : int
         Number of steps.
-    tolerance : float
-        Loss up to which the end counts as converged.
 
     Returns
     -------
@@ -105,8 +93,7 @@ def descend(
     distances = np.zeros(0)
     if truth is not None:
         distances = np.linalg.norm(np.stack([network.weights, *run.path[0]]) - truth, axis=(1, 2))
-    converged = bool(losses[-1] <= tolerance)
-    return Descent(end, losses, distances, 1.0 / smoothness, linear_rate(losses), converged)
+    return Descent(end, losses, distances)
 
 
 @cache
@@ -136,37 +123,61 @@ def linear_rate(values: np.ndarray) -> float:
     return float(np.exp(np.polyfit(t, np.log(values[start:end]), 1)[0]))
 
 
-Look = tuple[jax.Array, ...]  # value, gradient, eigenvalues, eigenvectors, |gradient|, whether it is the end
+Look = tuple[jax.Array, ...]  # value, gradient, eigenvalues, eigenvectors, whether it is the end
 Carry = tuple[jax.Array, jax.Array, jax.Array, jax.Array, Look]  # point, key, radius, steps, look
 
 
 @dataclass(frozen=True)
 class NewtonDescent:
-    """Where each run of ``saddle_free_newton`` stopped; leading axis of starts everywhere."""
+    """Where each run of ``saddle_free_newton`` stopped; leading axis of starts everywhere.
+
+    Attributes
+    ----------
+    params : ndarray of shape (s, …)
+        The points.
+    lambda_min : ndarray of shape (s,)
+        Smallest curvature there.
+    converged : ndarray of shape (s,)
+        Whether |∇| and −λ_min are within the tolerance, relative to 1 + λ_max.
+    """
 
     params: np.ndarray
-    values: np.ndarray
-    gradient_norms: np.ndarray
-    lambda_min: np.ndarray  # smallest curvature
-    steps: np.ndarray  # taken until gradient and curvature were within tolerance, or the limit
-    converged: np.ndarray  # |∇| ≤ tolerance·(1 + λ_max) and λ_min ≥ −tolerance·(1 + λ_max)
+    lambda_min: np.ndarray
+    converged: np.ndarray
 
 
 @in_double
 def saddle_free_newton(
-    function: Callable[[Any, Any], jax.Array],  # (params, data) -> value, traceable
-    starts: npt.ArrayLike,  # (s, ...)
+    function: Callable[[Any, Any], jax.Array],
+    starts: npt.ArrayLike,
     data: object,
     *,
     steps: int = 200,
-    tolerance: float = 1e-11,  # on |∇| and on −λ_min, relative to the largest curvature
-    radius: float = 0.5,  # of the first trust region
-    seed: int = 0,
+    radius: float = 0.5,
 ) -> NewtonDescent:
-    """Minimise from every start (leading axis) with dense Hessians: up to a few hundred parameters."""
+    """Minimise from every start with dense Hessians, past saddles: up to a few hundred parameters.
+
+    Parameters
+    ----------
+    function : callable
+        (params, data) -> value, traceable.
+    starts : array_like of shape (s, …)
+        Parameters, one run each.
+    data : object
+        Second argument of the function.
+    steps : int
+        Steps at most.
+    radius : float
+        Of the first trust region.
+
+    Returns
+    -------
+    NewtonDescent
+        The end of every run.
+    """
     points = jnp.asarray(np.asarray(starts, float))
-    keys = jax.random.split(jax.random.key(seed), len(points))
-    out = _run(function, int(steps), points, keys, data, tolerance, radius)
+    keys = jax.random.split(jax.random.key(0), len(points))
+    out = _run(function, int(steps), points, keys, data, radius)
     return NewtonDescent(*(np.asarray(part) for part in out))
 
 
@@ -177,8 +188,8 @@ def _run(
     starts: jax.Array,
     keys: jax.Array,
     data: object,
-    tolerance: float,
     radius: float,
+    tolerance: float = 1e-11,
 ) -> tuple[jax.Array, ...]:
     shape = starts.shape[1:]
     f = lambda x: function(x.reshape(shape), data)  # noqa: E731
@@ -191,10 +202,10 @@ def _run(
         norm = jnp.sqrt(jnp.sum(gradient**2))
         scale = tolerance * (1 + jnp.max(jnp.abs(eigenvalues)))
         done = (norm <= scale) & (eigenvalues[0] >= -scale)
-        return f(x), gradient, eigenvalues, vectors, norm, done
+        return f(x), gradient, eigenvalues, vectors, done
 
     def advance(carry: Carry) -> Carry:
-        x, key, delta, count, (value, gradient, eigenvalues, vectors, _, _) = carry
+        x, key, delta, count, (value, gradient, eigenvalues, vectors, _) = carry
         key, now = jax.random.split(key)
         step = _trust_step(
             vectors.T @ gradient, eigenvalues, delta, jax.random.rademacher(now, (), float), tolerance
@@ -210,14 +221,14 @@ def _run(
         return x, key, jnp.minimum(delta, 10.0), count + 1, look(x)
 
     def going(carry: Carry) -> jax.Array:
-        return (carry[3] < steps) & ~carry[4][5] & (carry[2] > 1e-15)
+        return (carry[3] < steps) & ~carry[4][4] & (carry[2] > 1e-15)
 
     def one(x: jax.Array, key: jax.Array) -> tuple[jax.Array, ...]:
         x = x.ravel()
-        x, _, _, count, (value, _, eigenvalues, _, norm, done) = jax.lax.while_loop(
+        x, _, _, _, (_, _, eigenvalues, _, done) = jax.lax.while_loop(
             going, advance, (x, key, jnp.asarray(radius), jnp.asarray(0), look(x))
         )
-        return x.reshape(shape), value, norm, eigenvalues[0], count, done
+        return x.reshape(shape), eigenvalues[0], done
 
     # One start after the other: batched loops would all wait for the slowest.
     return jax.lax.map(lambda pair: one(*pair), (starts, keys))

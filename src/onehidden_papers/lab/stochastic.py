@@ -1,8 +1,4 @@
-"""First-order descent as one compiled loop: fresh samples or full batch, and perturbed gradient descent.
-
-Perturbed descent leaves saddles by a small random push where the gradient vanishes: Jin, Ge, Netrapalli,
-Kakade, Jordan (2017), "How to escape saddle points efficiently", Algorithm 1.
-"""
+"""First-order descent as one compiled loop, on fresh samples or a full batch."""
 
 from __future__ import annotations
 
@@ -18,7 +14,6 @@ import numpy.typing as npt
 import optax
 
 from onehidden.machine import in_double
-from onehidden.run import derived_seed
 
 Params = optax.Params  # arrays, or a tree of them
 Carry = tuple[Params, optax.OptState, jax.Array]  # parameters, state of the optimiser, key
@@ -100,117 +95,5 @@ def _run(
         carry = (params, optimiser.init(params), key)
         (params, _, _), (values, path) = jax.lax.scan(block, carry, None, length=rounds)
         return params, values, path
-
-    return jax.vmap(one)(starts, keys)
-
-
-@dataclass(frozen=True)
-class PerturbedDescent:
-    """Outcome of perturbed gradient descent; leading axis of starts everywhere.
-
-    Attributes
-    ----------
-    params : ndarray
-        The point of smallest value seen among those where the gradient had died.
-    values, gradient_norms : ndarray
-        There.
-    perturbations : ndarray
-        How many pushes each run took.
-    """
-
-    params: np.ndarray
-    values: np.ndarray
-    gradient_norms: np.ndarray
-    perturbations: np.ndarray
-
-
-@in_double
-def perturbed_descent(
-    value_and_grad: Callable[..., tuple[jax.Array, jax.Array]],
-    starts: npt.ArrayLike,
-    data: object,
-    *,
-    rate: float,
-    steps: int,
-    threshold: float = 1e-6,
-    radius: float = 1e-2,
-    wait: int = 200,
-    seed: int = 0,
-) -> PerturbedDescent:
-    """Gradient descent that pushes itself off any point where |∇| ≤ threshold.
-
-    Parameters
-    ----------
-    value_and_grad : callable
-        (params, data) -> (value, gradient), traceable.
-    starts : array_like
-        (s, ...) arrays of parameters, one run each.
-    data : object
-        Second argument of ``value_and_grad``.
-    rate : float
-        Step size.
-    steps : int
-        Number of steps.
-    threshold : float
-        Gradient norm that counts as stationary.
-    radius : float
-        Radius of the ball from which the push is drawn.
-    wait : int
-        Steps between two pushes.
-    seed : int
-        Seed of the pushes.
-
-    Returns
-    -------
-    PerturbedDescent
-        The best point of every run.
-    """
-    if not (rate > 0 and threshold > 0 and radius > 0 and steps >= 1 and wait >= 1):
-        raise ValueError("rate, threshold, radius, steps and wait must be positive")
-    starts = jnp.asarray(np.asarray(starts, float))
-    keys = jax.random.split(jax.random.key(derived_seed(seed, "perturbed descent")), len(starts))
-    out = _perturbed_run(value_and_grad, int(steps), int(wait), starts, keys, data, rate, threshold, radius)
-    return PerturbedDescent(*(np.asarray(part) for part in out))
-
-
-Point = tuple[jax.Array, jax.Array, jax.Array]  # parameters, value, gradient norm
-
-
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _perturbed_run(
-    value_and_grad: Callable[..., tuple[jax.Array, jax.Array]],
-    steps: int,
-    wait: int,
-    starts: jax.Array,
-    keys: jax.Array,
-    data: object,
-    rate: float,
-    threshold: float,
-    radius: float,
-) -> tuple[jax.Array, ...]:
-    def choose(take: jax.Array, new: Point, old: Point) -> Point:
-        return jax.tree.map(lambda a, b: jnp.where(take, a, b), new, old)
-
-    def step(carry: tuple[Any, ...], _: None) -> tuple[tuple[Any, ...], None]:
-        x, key, since, pushes, best = carry
-        value, gradient = value_and_grad(x, data)
-        norm = jnp.sqrt(jnp.sum(gradient**2))
-        key, a, b = jax.random.split(key, 3)
-        calm = norm <= threshold
-        best = choose(calm & (value < best[1]), (x, value, norm), best)
-        push = calm & (since >= wait)
-        # Uniform in the ball: a direction, and a radius whose power of the dimension is uniform.
-        direction = jax.random.normal(a, x.shape)
-        direction *= radius * jax.random.uniform(b) ** (1 / x.size) / jnp.sqrt(jnp.sum(direction**2))
-        x = jnp.where(push, x + direction, x - rate * gradient)
-        return (x, key, jnp.where(push, 0, since + 1), jnp.where(push, pushes + 1, pushes), best), None
-
-    def one(x: jax.Array, key: jax.Array) -> tuple[jax.Array, ...]:
-        none = jnp.asarray(jnp.inf)
-        init = (x, key, jnp.asarray(wait), jnp.asarray(0), (x, none, none))
-        (x, _, _, pushes, best), _ = jax.lax.scan(step, init, None, length=steps)
-        value, gradient = value_and_grad(x, data)
-        last = (x, value, jnp.sqrt(jnp.sum(gradient**2)))
-        return (*choose(jnp.isfinite(best[1]), best, last), pushes)
 
     return jax.vmap(one)(starts, keys)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from onehidden import activations
 from onehidden_papers.objectives.base import Objective, unit_rows
-from onehidden_papers.objectives.signal import kappa, require_signal, symmetric_blind
+from onehidden_papers.objectives.signal import kappa, require_signal
 from onehidden_papers.objectives.sources import (
     GaussianBatch,
     Quartics,
@@ -138,7 +138,7 @@ class ScoreDesigned(_OnNorms):
     mu, lam : float
         μ < c / κ*, λ ≥ κ*_max / c.
     score : ScoreFunction or None
-        A law or an estimated score (see ``objectives.scoring`` for what it may offer); None for N(0, I).
+        A law or an estimated score (see ``objectives.sources`` for what it may offer); None for N(0, I).
     activation : str
         The teacher's.
     sign : float or None
@@ -155,10 +155,6 @@ class ScoreDesigned(_OnNorms):
     pair = fourth = 1.0
 
     def __post_init__(self) -> None:
-        g = activations.get(self.activation)
-        of_law = self.score is not None and not symmetric_blind(g, 4)
-        if self.sign is None and of_law and abs(kappa(g, 4)) < 1e-9:
-            raise ValueError(f"the sign of κ_4 of {g.name} depends on the law: pass sign=+1 or -1")
         self._settle("L")
 
 

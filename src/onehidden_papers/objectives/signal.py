@@ -16,7 +16,6 @@ from onehidden_papers.activation_properties import standard_normal_nodes
 
 # Quadrature returns an exact zero as rounding of terms up to the size of h_m: far below any true coefficient.
 _BLIND = 1e-9
-_HIGHEST = 6
 
 
 @cache
@@ -44,20 +43,19 @@ def kappa(activation: Activation, order: int) -> float:
     return float(np.sqrt(factorial(order)) * sigma(activation, order))
 
 
-def seeing_orders(activation: Activation, highest: int = _HIGHEST) -> list[int]:
-    """Return the orders 1..highest whose moment E[y S_m] does not vanish under N(0, I) with b = 0."""
-    return [m for m in range(1, highest + 1) if abs(sigma(activation, m)) > _BLIND]
+def seeing_orders(activation: Activation) -> list[int]:
+    """Return the orders 1 … 6 whose moment E[y S_m] does not vanish under N(0, I) with b = 0."""
+    return [m for m in range(1, 7) if abs(sigma(activation, m)) > _BLIND]
 
 
-def require_signal(activation: str | Activation, order: int, who: str) -> float:
-    """Return the sign of κ_m; refuse an order without signal, and name those that have it."""
+def require_signal(activation: str | Activation, order: int, who: str) -> None:
+    """Refuse an order without signal, and name those that have it."""
     g = activations.get(activation)
     if abs(sigma(g, order)) > _BLIND:
-        return float(np.sign(sigma(g, order)))
+        return
     working = [m for m in seeing_orders(g) if m >= 3]
     advice = (
-        f"order {working[0]} carries signal (κ_{working[0]} = {kappa(g, working[0]):.3g}): use a start built "
-        f"on the moment of order {working[0]}"
+        f"order {working[0]} carries signal: use a start built on the moment of order {working[0]}"
         if working
         else "no order from 3 to 6 does: only the span of the rows can be found from moments"
     )
@@ -65,14 +63,6 @@ def require_signal(activation: str | Activation, order: int, who: str) -> float:
         f"{who} reads order {order}, but E[g^({order})] = 0 for {g.name} under N(0, 1): "
         f"it would follow noise alone; {advice}"
     )
-
-
-def symmetric_blind(activation: Activation, order: int) -> bool:
-    """Whether κ_m = 0 under every law symmetric about 0 (no bias): g^{(m)} is odd."""
-    reversal = activation.reversal
-    if reversal is None or reversal.degree >= order:
-        return False
-    return reversal.parity * (-1) ** order < 0
 
 
 def unit_coefficients(
@@ -98,11 +88,14 @@ def unit_coefficients(
 
 def _hermite_of_unit(g: Activation, norm: float, bias: float, order: int) -> float:
     """E[g(norm·z + bias) h_m(z)], with the kink of g on a panel edge."""
-    t, weight = standard_normal_nodes()
-    kink = -bias / norm
-    # Beyond 8 standard deviations the kink weighs less than rounding, and the shifted window would miss mass.
-    shift = kink if abs(kink) < 8 else 0.0
-    z = t + shift
-    ratio = np.exp(-shift * t - shift**2 / 2)  # φ(z)/φ(t)
+    z, weight = normal_nodes(np.asarray(-bias / norm))
     h = np.polynomial.hermite_e.hermeval(z, [0.0] * order + [1 / sqrt(factorial(order))])
-    return float(np.sum(weight * ratio * g(norm * z + bias) * h))
+    return float(np.sum(weight * g(norm * z + bias) * h))
+
+
+def normal_nodes(kink: np.ndarray, **rule: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of N(0, 1), a last axis of them for every kink, which is a panel's edge."""
+    t, weight = standard_normal_nodes(**rule)
+    # Beyond 8 standard deviations the kink weighs less than rounding, and the shifted window would miss mass.
+    shift = np.where(np.abs(kink) < 8, kink, 0.0)[..., None]
+    return t + shift, weight * np.exp(-shift * t - shift**2 / 2)  # φ(z)/φ(t)

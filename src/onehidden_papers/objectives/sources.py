@@ -1,4 +1,4 @@
-"""Where moments come from: samples of a Gaussian, product or mixture law, tensors, or a known teacher.
+"""Where moments come from: samples of a Gaussian or product law, tensors, or a known teacher.
 
 A source answers, without ever building a d⁴ array from samples,
 
@@ -20,11 +20,10 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
-from onehidden.laws import Gaussian
 from onehidden.laws.base import require_valid_orders
 from onehidden.machine import in_double
+from onehidden.moments import score_moments
 from onehidden.network import OneHiddenNet
 from onehidden_papers.objectives.signal import unit_coefficients
 
@@ -125,18 +124,6 @@ class ProductBatch(_Samples):
 
 
 @dataclass(frozen=True)
-class Mixture:
-    """A sum of Gaussian sources, each in its own whitened coordinates x -> W(x − mean)."""
-
-    parts: tuple[GaussianBatch, ...]
-    maps: tuple[jax.Array, ...]  # rows b become b Wᵀ
-
-    def quartic(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
-        each = zip(self.parts, self.maps, strict=True)
-        return sum((part.quartic(B @ W.T, total, diagonal) for part, W in each), jnp.zeros(()))
-
-
-@dataclass(frozen=True)
 class Tensors:
     """Score moments as dense tensors in d, or in a subspace of fewer dimensions: T[m] of shape (r,)*m."""
 
@@ -219,58 +206,28 @@ def _powers(B: jax.Array, order: int) -> jax.Array:
     return out
 
 
-Quartics = GaussianBatch | ProductBatch | Mixture | Tensors | RankOne  # what knows score moments
-SOURCES = (GaussianBatch, ProductBatch, Mixture, Tensors, RankOne, PlainBatch)
+Quartics = GaussianBatch | ProductBatch | Tensors | RankOne  # what knows score moments
+SOURCES = (GaussianBatch, ProductBatch, Tensors, RankOne, PlainBatch)
 for _source in SOURCES:
     jax.tree_util.register_dataclass(_source, list(_source.__dataclass_fields__), [])
 
 
-def source_of(score: Any, X: jax.Array, y: jax.Array, orders: Sequence[int]) -> Any:
+def source_of(score: Any, X: jax.Array, y: jax.Array, orders: tuple[int, ...], largest: int = 32) -> Any:
     """Return the source behind samples (X, y): the best form that the score, known or estimated, offers.
 
-    Without a score Hermite forms of N(0, I); then ``log_derivatives(X)`` of a product law; then Hermite forms
-    in the whitened coordinates of each component of a Gaussian mixture; else the dense ``score(X, order)``.
+    Without a score Hermite forms of N(0, I); ``log_derivatives(X)`` of a product law; else score moments.
     """
     if score is None:
         return GaussianBatch.of(X, y)
-    require_valid_orders(score, orders)
     if hasattr(score, "log_derivatives"):
+        require_valid_orders(score, orders)
         return ProductBatch.of([jnp.asarray(part) for part in score.log_derivatives(X)], y)
-    if all(hasattr(score, name) for name in ("weights", "means", "covs")):
-        return _mixture(X, y, score.weights, score.means, score.covs)
-    if isinstance(score, Gaussian):
-        return _mixture(X, y, [1.0], [score.mean], [score.cov])
-    if hasattr(score, "score"):
-        return _dense(score, np.asarray(X), np.asarray(y), orders)
-    raise ValueError(
-        f"{type(score).__name__} is no score: it needs score(X, order) or, a product law, log_derivatives(X)"
-    )
-
-
-def _mixture(
-    X: jax.Array, y: jax.Array, weights: npt.ArrayLike, means: npt.ArrayLike, covs: npt.ArrayLike
-) -> Mixture:
-    maps = np.linalg.inv(np.linalg.cholesky(np.asarray(covs, float)))
-    white = [(X - mean) @ W.T for mean, W in zip(np.asarray(means, float), maps, strict=True)]
-    heights = np.log(np.asarray(weights, float)) + np.linalg.slogdet(maps)[1]
-    logs = [height - jnp.sum(Z**2, axis=1) / 2 for height, Z in zip(heights, white, strict=True)]
-    posterior = jax.nn.softmax(jnp.stack(logs), axis=0)
-    parts = [GaussianBatch.of(Z, y * p) for Z, p in zip(white, posterior, strict=True)]
-    return Mixture(tuple(parts), tuple(map(jnp.asarray, maps)))
-
-
-def _dense(
-    score: Any, X: np.ndarray, y: np.ndarray, orders: Sequence[int], limit: int = 12, block: int = 4096
-) -> Tensors:
-    n, d = X.shape
-    if d > limit:
+    if X.shape[1] > largest:
         raise ValueError(
-            f"{type(score).__name__} has no contracted form here, and {d} inputs are too many for "
-            f"dense scores (limit {limit}): project on the span of T_2 first, or use moments"
+            f"{type(score).__name__} has no contracted form here, and the moment of order 4 of {X.shape[1]} "
+            f"inputs is too large (limit {largest}): pass score moments in the span of T_2 instead"
         )
-    parts = [slice(i, i + block) for i in range(0, n, block)]
-    sums = {m: sum(np.tensordot(y[p], np.asarray(score.score(X[p], m)), 1) for p in parts) for m in orders}
-    return Tensors({m: jnp.asarray(total / n) for m, total in sums.items()})
+    return Tensors.of(score_moments(X, y, score, orders, control_degree=-1), orders)
 
 
 Sums = tuple[jax.Array, jax.Array]  # value and gradient
@@ -278,12 +235,6 @@ Sums = tuple[jax.Array, jax.Array]  # value and gradient
 
 def quartic_value_and_grad(source: Quartics, B: jax.Array, total: float, diagonal: float) -> Sums:
     """Value and gradient in B of ``quartic``; any source, blocked where it holds samples."""
-    if isinstance(source, Mixture):
-        value, gradient = jnp.zeros(()), jnp.zeros_like(B)
-        for part, W in zip(source.parts, source.maps, strict=True):
-            v, g = quartic_value_and_grad(part, B @ W.T, total, diagonal)
-            value, gradient = value + v, gradient + g @ W
-        return value, gradient
     if not isinstance(source, _Samples):
         return jax.value_and_grad(source.quartic)(B, total, diagonal)
     value, gradient = jax.value_and_grad(source.stored)(B, total, diagonal)

@@ -266,7 +266,7 @@ def linear(settings: Settings, seed: int) -> Table:
         low, high = float(spectrum[0]), float(spectrum[-1])
         path = descend(
             _moved(teacher, settings.radius, seeded["start"]), X, y, smoothness=high,
-            truth=teacher.weights, steps=settings.steps, tolerance=1e-28,
+            truth=teacher.weights, steps=settings.steps,
         )  # fmt: skip
         rate, end = linear_rate(path.distances**2), float(path.distances[-1] / path.distances[0])
         rows.append((name, low, high, 1 - low / high, float(rate), end))
