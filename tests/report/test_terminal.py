@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from fake_recovery import HOSTILE, fake, problem, saved_run
-from helpers import sketched
 
 from onehidden import data
 from onehidden.checks import About, at_least, not_evaluated

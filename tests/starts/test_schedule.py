@@ -64,11 +64,6 @@ def test_the_difference_map_is_for_units_with_one_kink(activation):
     assert "difference_map" not in names(20, 20, 600, activation=activation)
 
 
-def test_what_takes_too_long_is_left_out():
-    assert "thinned" in names(10, 10, 300)
-    assert "thinned" not in names(50, 50, 8192)
-
-
 def test_random_restarts_never_draw_the_same():
     drawn = [
         number

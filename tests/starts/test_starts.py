@@ -13,7 +13,7 @@ from onehidden.run import Run
 from onehidden.starts import Random, Start, Wide
 from onehidden.starts.candidate import complete, orient, search_form
 from onehidden.starts.repair import eliminate, merge_parallel
-from onehidden.starts.wide import chunk_of, shuffled, slices, train
+from onehidden.starts.wide import chunk_of, shuffled
 from onehidden_papers.starts.input_law import span_of_units
 
 
@@ -129,19 +129,6 @@ def test_every_start_is_a_choice_with_a_name_and_its_work():
     assert Random(8).work(problem) == 2 * Random(4).work(problem)
 
 
-def test_units_that_begin_at_zero_stay_there():
-    """For sigmoid an empty unit is a constant: its output would move, and its row after it."""
-    problem, net = task("sigmoid")
-    form, inner = Parametrisation(net.activation, problem.d, 6), problem.search_coordinates.inward(net)
-    rows = np.vstack([inner.weights + 0.1, np.zeros((2, problem.d))])
-    begin = form.pack(rows, np.append(inner.output, [0.0, 0.0]))
-    theta = train(form, Wide(6, steps=1000), problem, Run(), "student", begin)
-    weights, output, *_ = form.unpack(theta)
-    assert not np.any(weights[4:])
-    assert not np.any(output[4:])
-    assert np.all(output[:4] != inner.output)
-
-
 def span(problem):
     low = score_moments(problem.Z, problem.y, standard_law(problem.d), orders=(1, 2))
     return span_of_units(low, problem.k)
@@ -182,7 +169,7 @@ def test_every_row_is_drawn_as_often(batch):
     rng, steps = np.random.default_rng(0), 5000
     order = shuffled(50, batch, rng)
     drawn = np.zeros(50)
-    for at in slices(order, batch, steps, rng):
+    for at in rng.integers(0, len(order) - batch + 1, steps):
         np.add.at(drawn, order[at : at + batch], 1)
     mean = steps * batch / 50
     assert drawn.sum() == steps * batch

@@ -72,7 +72,7 @@ class Random:
 
 @dataclass(frozen=True)
 class Population:
-    """Generations of networks whose units are recombined.
+    """Generations of networks whose units are recombined; a quarter of each are parents of the next.
 
     Parameters
     ----------
@@ -82,15 +82,12 @@ class Population:
         Generations at most.
     steps : int
         Steps of a descent in each generation.
-    pool : float
-        Share of both parents' units that a child is chosen from, drawn anew for every child.
     """
 
     name: ClassVar[str] = "population"
     members: int = 64
     generations: int = 40
     steps: int = 20
-    pool: float = 0.8
 
     def __post_init__(self) -> None:
         if self.members < 8 or self.generations < 1:
@@ -104,49 +101,36 @@ class Population:
         return 15 * self.members * descent_work(problem, self.steps)
 
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
-        """Yield the best network of all generations, refined.
-
-        The generations end at a fit to rounding, where the parents have one loss, or where the best has not
-        improved by a thousandth in ten.
-        """
-        first = Random(self.members, steps=self.steps).propose(problem, run.at("members"))
-        alive, history = sorted(first, key=_loss), list[float]()
+        """Yield the best network of all generations, refined."""
+        alive = list(Random(self.members, steps=self.steps).propose(problem, run.at("members")))
         for generation in range(self.generations):
-            parents, best = distinct(alive, self.members // 4), alive[0].loss
-            run.report("population", generation, best)
-            history.append(best)
-            stalled = len(history) > 10 and best > (1 - 1e-3) * history[-11]
-            done = problem.rows.rounding.found(best) or len(parents) < 2
-            if done or stalled or run.expired():
+            parents = distinct(alive, self.members // 4)
+            run.report("population", generation, parents[0].loss)
+            done = problem.rows.rounding.found(parents[0].loss) or len(parents) < 2
+            if done or run.expired():
                 break
             here = run.at("generation", generation)
-            alive = sorted([*parents, *self._children(problem, parents, here)], key=_loss)
-        found = refine(problem, alive[0].weights, alive[0].bias, run.at("last"), "population")
+            alive = [*parents, *(self._child(problem, parents, here.at(i)) for i in range(self.members))]
+        best = distinct(alive, 1)[0]
+        found = refine(problem, best.weights, best.bias, run.at("last"), "population")
         yield replace(found, overparameterised=True)
 
-    def _children(self, problem: Problem, parents: list[Candidate], run: Run) -> Iterator[Candidate]:
-        rng = run.rng(*run.path)
-        for number in range(self.members):
-            if run.expired():
-                return
-            pair = [parents[i] for i in rng.choice(len(parents), 2, replace=False)]
-            count = max(problem.k + 1, round(self.pool * 2 * problem.k))
-            drawn = rng.permutation(2 * problem.k)[:count]
-            weights = np.vstack([one.weights for one in pair])[drawn]
-            bias = np.concatenate([one.bias for one in pair])[drawn]
-            kept = best_units(problem, weights, bias, problem.k)
-            here = run.at(number)
-            yield refine(problem, weights[kept], bias[kept], here, "population", max_steps=self.steps)
+    def _child(self, problem: Problem, parents: list[Candidate], run: Run) -> Candidate:
+        """Return the best k of four fifths of the units of two parents, drawn anew for every child."""
+        rng, k = run.rng(*run.path), problem.k
+        pair = [parents[i] for i in rng.choice(len(parents), 2, replace=False)]
+        drawn = rng.permutation(2 * k)[: max(k + 1, round(1.6 * k))]
+        weights = np.vstack([one.weights for one in pair])[drawn]
+        bias = np.concatenate([one.bias for one in pair])[drawn]
+        kept = best_units(problem, weights, bias, k)
+        return refine(problem, weights[kept], bias[kept], run, "population", max_steps=self.steps)
 
 
 def distinct(candidates: list[Candidate], count: int, apart: float = 1e-4) -> list[Candidate]:
-    """Return the first so many, best first, whose losses differ by this share."""
-    kept = candidates[:1]
-    for one in candidates[1:]:
+    """Return so many of the best, best first, whose losses differ by this share."""
+    ranked = sorted(candidates, key=lambda one: one.loss if np.isfinite(one.loss) else np.inf)
+    kept = ranked[:1]
+    for one in ranked[1:]:
         if len(kept) < count and one.loss > (1 + apart) * kept[-1].loss:
             kept.append(one)
     return kept
-
-
-def _loss(candidate: Candidate) -> float:
-    return candidate.loss if np.isfinite(candidate.loss) else np.inf

@@ -52,10 +52,6 @@ class Case:
         """Whether homogeneous units have under five target values per weight; smooth ones need no more."""
         return self.problem.activation.homogeneity is not None and self.samples_per_weight < 5
 
-    def many_samples(self) -> bool:
-        """Whether there are at least five target values per weight, or units are not homogeneous."""
-        return not self.few_samples()
-
     def small(self) -> bool:
         """At most 450 parameters (300 when samples are few): random restarts are fast and usually succeed."""
         scarce = self.few_samples() and self.problem.k >= 8  # restarts seldom succeed (d = k = 20, n = 1000)
@@ -82,21 +78,6 @@ class Case:
         """Steps of the difference map in fifty seconds."""
         start = DifferenceMap()
         return int(machine.worth(50) / (start.size(self.problem) * start.step_work(self.problem)))
-
-    @property
-    def thinned(self) -> Thinned:
-        """Iterative pruning, on batches where it would take long and samples are not too few.
-
-        Batches cost accuracy, for which the rounds compensate at four samples per weight, not at 3.3.
-        """
-        start = Thinned()
-        if start.work(self.problem) <= machine.worth(1500) or self.samples_per_weight < 3.75:
-            return start
-        return Thinned(2 * Wide().units(self.problem), batch=1024)
-
-    def thinned_applies(self) -> bool:
-        """Whether samples are few and iterative pruning takes less than 1500 seconds."""
-        return self.few_samples() and self.thinned.work(self.problem) <= machine.worth(1500)
 
 
 def always(case: Case) -> bool:
@@ -135,40 +116,39 @@ SCHEDULE: tuple[Row, ...] = (
         Case.longer_map_applies,
         max_loss=0.1,
     ),
-    Row(lambda case: case.thinned, Case.thinned_applies),
     Row(Wide()),
     Row(_restarts, Case.large),
     Row(_more_restarts, max_loss=0.1),
 )
 
-# The row that a name stands for; ``options.STARTS`` lists the same names for ``--help``.
-NAMES: dict[str, Row] = {
-    "random": Row(Random()),
-    "tensor": Row(lambda case: theory_start("Tensor")(copies=40)),
-    "localised": Row(lambda case: theory_start("Localised")(copies=40)),
-    "landscape": Row(lambda case: theory_start("Landscape")()),
-    "difference_map": Row(DifferenceMap()),
-    "wide": Row(Wide()),
-    "thinned": Row(Thinned()),
-    "population": Row(Population()),
+# The start that a name stands for; ``options.STARTS`` lists the same names for ``--help``.
+NAMES: dict[str, Callable[[], Start]] = {
+    "random": Random,
+    "tensor": lambda: theory_start("Tensor")(copies=40),
+    "localised": lambda: theory_start("Localised")(copies=40),
+    "landscape": lambda: theory_start("Landscape")(),
+    "difference_map": DifferenceMap,
+    "wide": Wide,
+    "thinned": Thinned,
+    "population": Population,
 }
 RENAMED = {"reflections": "difference_map"}
 ACCEPTED = ("auto", *NAMES, *RENAMED)
 
 
-def planned(start: Choice, case: Case, schedule: tuple[Row, ...] = SCHEDULE) -> list[tuple[Start, Row]]:
-    """Return the starts of a choice with their rows: a name, an object, or a list of either."""
+def planned(start: Choice, case: Case, schedule: tuple[Row, ...] = SCHEDULE) -> list[tuple[Start, float]]:
+    """Return the starts of a choice (a name, an object, or a list of either) with their largest loss."""
     if isinstance(start, list | tuple):
         return [one for some in start for one in planned(some, case, schedule)]
     if isinstance(start, Start):
-        return [(start, Row(start))]
+        return [(start, float("inf"))]
     if start == "auto":
-        return [(row.made(case), row) for row in schedule if row.when(case)]
+        return [(row.made(case), row.max_loss) for row in schedule if row.when(case)]
     name = str(start)
     if name in RENAMED:
         warnings.warn(f"start={name!r} is now start={RENAMED[name]!r}", DeprecationWarning, stacklevel=2)
         name = RENAMED[name]
-    return [(NAMES[name].made(case), NAMES[name])]
+    return [(NAMES[name](), float("inf"))]
 
 
 def theory_start(name: str) -> Any:
@@ -185,19 +165,18 @@ def proposals(
     raised.
     """
     count, lowest, refusal = 0, np.inf, None
-    plan = list(enumerate(planned(start, Case(problem), schedule)))
+    plan = [(number, *one) for number, one in enumerate(planned(start, Case(problem), schedule))]
     if start == "auto":
         plan = _fitting_first(plan, problem, run)
-    for number, (one, row) in plan:
+    for number, one, max_loss in plan:
         if count and run.expired():  # however short the time, something is tried
             return
-        if lowest > row.max_loss:
+        if lowest > max_loss:
             continue
         try:
             for candidate in one.propose(problem, run.at(f"{number}-{one.name}")):
-                candidate, count = replace(candidate, number=count), count + 1
-                lowest = min(lowest, candidate.loss)
-                yield candidate
+                yield replace(candidate, number=count)
+                count, lowest = count + 1, min(lowest, candidate.loss)
         except Refused as reason:  # no usable order, no clusters: the others may do
             refusal = reason
             run.report(f"{one.name} start refused", 0, float("nan"))
@@ -205,7 +184,7 @@ def proposals(
         raise refusal
 
 
-Plan = list[tuple[int, tuple[Start, Row]]]
+Plan = list[tuple[int, Start, float]]
 
 
 def _fitting_first(plan: Plan, problem: Problem, run: Run) -> Plan:
@@ -215,9 +194,8 @@ def _fitting_first(plan: Plan, problem: Problem, run: Run) -> Plan:
     """
     if run.max_seconds is None or on_accelerator():
         return plan
-    fits = [one for one in plan if run.within_whole_budget(one[1][0].work(problem))]
+    fits = [one for one in plan if run.within_whole_budget(one[1].work(problem))]
     rest = [one for one in plan if one not in fits]
-    if not any(isinstance(start, Random) for _, (start, _) in fits):  # the others may refuse
-        start = Random(1, first=200)
-        fits.append((len(plan), (start, Row(start))))
+    if not any(isinstance(start, Random) for _, start, _ in fits):  # the others may refuse
+        fits.append((len(plan), Random(1, first=200), float("inf")))
     return [*fits, *rest]
