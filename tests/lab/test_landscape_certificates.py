@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onehidden.network import OneHiddenNet
-from onehidden_papers.lab import angle_surface, landscape, slice_surface
+from onehidden_papers.lab import landscape, slice_surface
 from onehidden_papers.lab.descents import saddle_free_newton
 from onehidden_papers.objectives import GaussianDesigned, PairwiseQuartic, kappa
 
@@ -64,20 +64,27 @@ def test_truth_is_certified_a_minimum_of_g():
     assert away.verdict == "neither"
 
 
-def test_angle_surface_marks_the_two_true_minima():
-    G = GaussianDesigned(0.1, 100.0)
-    surface = angle_surface(G, OneHiddenNet(np.eye(2), [1.0, 1.0]), size=60)
-    found = {tuple(np.round(point, 6)) for point in surface.minima}
-    assert found == {(0.0, round(np.pi / 2, 6)), (round(np.pi / 2, 6), 0.0)}
-    assert len(surface.saddles) > 0
+def test_slice_through_both_permutations_has_its_minima_there():
+    turned = slice_surface(
+        GaussianDesigned(0.1, 1.0),
+        OneHiddenNet(np.eye(2), [1.0, 1.0]),
+        np.zeros((2, 2)),
+        np.eye(2),
+        np.eye(2)[::-1],
+    )
+    low = np.argwhere(turned.values <= turned.values.min() + 1e-9)
+    near = {tuple(turned.coordinates[place].round(1) + 0.0) for place in low}
+    assert near == {(1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)}
 
 
-def test_slice_through_a_saddle_shows_it():
+def test_slice_through_the_truth_rises_on_all_sides():
     teacher = OneHiddenNet(np.eye(3), np.ones(3))
     U, V = np.zeros((2, 3, 3))
     U[0, 0] = V[1, 1] = 1.0
     surface = slice_surface(GaussianDesigned(0.1, 1.0), teacher, np.eye(3), U, V, radius=0.5, size=21)
     assert surface.values.shape == (21, 21)
-    assert len(surface.minima) == 1
+    middle = surface.values[10, 10]
+    assert middle < surface.values[0, 10]
+    assert middle < surface.values[10, 0]
     with pytest.raises(ValueError, match="shape of params"):
         slice_surface(GaussianDesigned(0.1, 1.0), teacher, np.eye(3), U[0], V)

@@ -14,7 +14,6 @@ from fake_recovery import HOSTILE, fake, problem, saved_run
 from onehidden import data
 from onehidden.checks import About, at_least, not_evaluated
 from onehidden.cli import cli, tables
-from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.report.text import checks
 from onehidden.report.wording import Mark, tally
@@ -101,7 +100,7 @@ def test_found_against_true_pairs_units_in_one_gauge(activation):
             found.intercept,
             activation,
         )
-    lines = _printed(found_against_true(found, truth, match(found, truth)), 120).splitlines()
+    lines = _printed(found_against_true(found, truth), 120).splitlines()
     rows = [line.split() for line in lines if line.split()[:1] and line.split()[0].isdigit()]
     assert len(rows) == truth.n_hidden
     for row in rows:
@@ -113,7 +112,7 @@ def test_found_against_true_pairs_units_in_one_gauge(activation):
 def test_true_unit_without_partner_is_shown():
     *_, truth, found = problem()
     fewer = OneHiddenNet(found.weights[:3], found.output[:3], found.bias[:3])
-    assert "none" in _printed(found_against_true(fewer, truth, match(fewer, truth)))
+    assert "none" in _printed(found_against_true(fewer, truth))
 
 
 # --- predict

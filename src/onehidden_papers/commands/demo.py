@@ -11,11 +11,9 @@ import click
 from onehidden.cli import examples
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.table import Table
 
-    from onehidden.matching import Match
     from onehidden.network import OneHiddenNet
-    from onehidden.recovery import Recovery
 
 
 @click.command(
@@ -34,7 +32,9 @@ def command(problem: str, rows: int | None, seed: int, out: Path, force: bool, a
     """Recover a built-in hidden layer, compare it with the truth, write a page."""
     from dataclasses import replace
 
-    from onehidden.cli import progress, runs
+    from rich.console import Console
+
+    from onehidden.cli import progress, runs, tables
     from onehidden.matching import match
     from onehidden.recovery import recover
     from onehidden_papers import problems
@@ -60,69 +60,39 @@ def command(problem: str, rows: int | None, seed: int, out: Path, force: bool, a
         extra = {"max_error": errors.max_error, "output_error": errors.output_error}
         click.echo(json.dumps({**recovery.to_dict(), **extra}, allow_nan=False))
     else:
-        _show(recovery, truth.canonical(), errors)
+        console = Console()
+        console.print(found_against_true(recovery.network, truth))
+        tables.show(recovery, console)
     click.echo(f"{chosen.title}; {len(X)} samples", err=True)
     click.echo(f"open {folder / 'report.html'} in a browser", err=True)
     exact = max(errors.max_error, errors.output_error) <= 1e-8 or chosen.noise > 0
     return 0 if recovery.converged and exact else 1
 
 
-def _show(recovery: Recovery, truth: OneHiddenNet, errors: Match) -> None:
-    from rich.console import Console
-
-    from onehidden.cli import tables
-
-    console = Console()
-    console.print(found_against_true(recovery.network, truth, errors))
-    tables.show(recovery, console)
-
-
-def found_against_true(network: OneHiddenNet, truth: OneHiddenNet, match: Match, most: int = 60) -> Group:
+def found_against_true(found: OneHiddenNet, truth: OneHiddenNet, most: int = 60) -> Table:
     """One row a true unit: the unit paired with it, both outputs and biases, the error of its weights."""
+    import numpy as np
     from rich import box
-    from rich.console import Group
     from rich.table import Table
-    from rich.text import Text
 
-    from onehidden.matching import match as pair
+    from onehidden.matching import match
     from onehidden.report.wording import short
 
-    title = (
-        f"found against true: worst unit {short(match.max_error, 2)}, worst output "
-        f"{short(match.output_error, 2)}, worst bias {short(match.bias_error, 2)}"
+    found, truth = found.canonical(), truth.canonical()
+    pairs = match(found, truth)
+    worst = (short(error, 2) for error in (pairs.max_error, pairs.output_error, pairs.bias_error))
+    table = Table(
+        *("true", "found", "error of weights", "w true", "w found", "b true", "b found"),
+        title="found against true: worst unit {}, worst output {}, worst bias {}".format(*worst),
+        box=box.SIMPLE_HEAD,
     )
-    biased = bool(truth.bias.any() or network.bias.any())
-    heads = ["true", "found", "error of weights", "w true", "w found", *["b true", "b found"] * biased]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for head in heads:
-        table.add_column(Text(head), justify="right", no_wrap=True)
-    for i, j in enumerate(match.permutation[:most].tolist()):
-        error, found = "∞", ("–", "–")
-        if j >= 0:
-            error = short(pair(_unit(network, j), _unit(truth, i)).max_error, 2)
-            found = tuple(map(short, _output_and_bias(network, j, match.signs[i])))
-        true = tuple(map(short, _output_and_bias(truth, i)))
-        outputs_and_biases = [cell for pair_ in zip(true, found, strict=True) for cell in pair_]
-        row = [str(i + 1), str(j + 1) if j >= 0 else "none", error, *outputs_and_biases]
-        table.add_row(*(Text(cell) for cell in row[: len(heads)]))
-    if len(match.permutation) > most:
-        table.caption = f"{len(match.permutation) - most} more units"
-    return Group(Text(title, style="bold"), table)
-
-
-def _unit(net: OneHiddenNet, i: int) -> OneHiddenNet:
-    """Return a network of one of the units."""
-    from onehidden.network import OneHiddenNet
-
-    one = slice(i, i + 1)
-    return OneHiddenNet(net.weights[one], net.output[one], net.bias[one], 0.0, net.activation)
-
-
-def _output_and_bias(net: OneHiddenNet, i: int, sign: int = 1) -> tuple[float, float]:
-    """Output and bias of a unit, at unit length where g leaves that free, and with the sign of the match."""
-    import numpy as np
-
-    degree, reversal = net.activation.homogeneity, net.activation.reversal
-    length = 1.0 if degree is None else float(np.linalg.norm(net.weights[i])) or 1.0
-    output, bias = float(net.output[i]) * length ** (degree or 0), float(net.bias[i]) / length
-    return (output, bias) if sign > 0 or reversal is None else (reversal.parity * output, -bias)
+    for i, j in enumerate(pairs.permutation[:most].tolist()):
+        a, w, b = truth.weights[i], float(truth.output[i]), float(truth.bias[i])
+        if j < 0:
+            cells = ["none", "∞", short(w), "–", short(b), "–"]
+        else:
+            gap = float(np.linalg.norm(found.weights[j] - a) / np.linalg.norm(a))
+            outputs, biases = (w, float(found.output[j])), (b, float(found.bias[j]))
+            cells = [str(j + 1), short(gap, 2), *map(short, (*outputs, *biases))]
+        table.add_row(str(i + 1), *cells)
+    return table

@@ -2,14 +2,13 @@
 
 from onehidden_papers.lab.convexity import empirical_hessian, population_hessian
 from onehidden_papers.lab.descents import Descent, NewtonDescent, descend, saddle_free_newton
-from onehidden_papers.lab.landscape import LandscapeRecord, Surface, angle_surface, landscape, slice_surface
+from onehidden_papers.lab.landscape import LandscapeRecord, Surface, landscape, slice_surface
 
 __all__ = [
     "Descent",
     "LandscapeRecord",
     "NewtonDescent",
     "Surface",
-    "angle_surface",
     "descend",
     "empirical_hessian",
     "landscape",

@@ -111,62 +111,25 @@ def _on_sphere(fn: Callable, x: jax.Array, source: object) -> jax.Array:
 
 @dataclass(frozen=True)
 class Surface:
-    """An objective on a grid, with what its grid shows.
+    """An objective on a grid through the space of its parameters.
 
     Attributes
     ----------
-    first, second : ndarray of shape (p,) and (q,)
-        Coordinates.
-    values : ndarray of shape (p, q)
+    coordinates : ndarray of shape (p,)
+        Coordinates on both axes.
+    values : ndarray of shape (p, p)
         Objective at each pair of coordinates.
-    minima, saddles : ndarray of shape (·, 2)
-        Coordinates of grid points below all, or in turn above and below, their ring.
-    labels : tuple of str
-        Names of the two axes.
     """
 
-    first: np.ndarray
-    second: np.ndarray
+    coordinates: np.ndarray
     values: np.ndarray
-    minima: np.ndarray
-    saddles: np.ndarray
-    labels: tuple[str, str]
 
     def draw(self, axes: Axes) -> None:
-        """Draw filled contours with minima (circles) and saddles (crosses) on Matplotlib axes."""
-        mesh = axes.contourf(self.first, self.second, self.values.T, levels=30, cmap="viridis")
+        """Draw filled contours on Matplotlib axes."""
+        t = self.coordinates
+        mesh = axes.contourf(t, t, self.values.T, levels=30, cmap="viridis")
         axes.figure.colorbar(mesh, ax=axes)
-        for points, marker, name in ((self.minima, "o", "minimum"), (self.saddles, "x", "saddle")):
-            if len(points):
-                axes.scatter(points[:, 0], points[:, 1], marker=marker, color="white", label=name)
-        axes.set_xlabel(self.labels[0])
-        axes.set_ylabel(self.labels[1])
-        if len(self.minima) + len(self.saddles):
-            axes.legend(loc="upper right", facecolor="0.3", labelcolor="white")
-
-
-@in_double
-def angle_surface(objective: Objective, data: object, size: int = 121) -> Surface:
-    """Return the objective at rows (cos α, sin α), (cos β, sin β) for d = k = 2, both angles over [0, π).
-
-    Parameters
-    ----------
-    objective : Objective
-        The objective.
-    data : object
-        What the objective takes: a batch (X, y), score moments, or a prepared source.
-    size : int
-        Angles on each axis.
-
-    Returns
-    -------
-    Surface
-        The values, and the minima and saddles of the grid.
-    """
-    angles = np.linspace(0, np.pi, size, endpoint=False)
-    unit = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-    rows = np.stack(np.broadcast_arrays(unit[:, None], unit[None]), axis=2)
-    return _surface(objective, data, rows, angles, ("angle of row 1", "angle of row 2"), periodic=True)
+        axes.set(xlabel="along the first direction", ylabel="along the second direction")
 
 
 @in_double
@@ -200,46 +163,12 @@ def slice_surface(
     Returns
     -------
     Surface
-        The values, and the minima and saddles of the grid.
+        The values.
     """
-    P, U, V = (np.asarray(part, float) for part in (params, first, second))
+    P, U, V = (jnp.asarray(np.asarray(part, float)) for part in (params, first, second))
     if P.shape != U.shape or P.shape != V.shape:
         raise ValueError(f"the two directions must have the shape of params, {P.shape}")
-    t = np.linspace(-radius, radius, size)
-    points = P + t[:, None, None, None] * U + t[None, :, None, None] * V
-    labels = "along the first direction", "along the second direction"
-    return _surface(objective, data, points, t, labels, periodic=False)
-
-
-def _surface(
-    objective: Objective,
-    data: object,
-    points: np.ndarray,
-    t: np.ndarray,
-    labels: tuple[str, str],
-    *,
-    periodic: bool,
-) -> Surface:
-    """Evaluate at a grid of parameters (p, p, k, d) whose two coordinates both take the values t."""
-    flat = jnp.asarray(points.reshape(-1, *points.shape[2:]))
-    values = np.asarray(_many(objective, flat, objective.prepare(data))).reshape(len(t), len(t))
-    minima, saddles = _critical(values, periodic=periodic)
-    return Surface(t, t, values, t[minima], t[saddles], labels)
-
-
-@partial(jax.jit, static_argnums=0)
-def _many(objective: Objective, points: jax.Array, source: object) -> jax.Array:
-    return jax.lax.map(lambda p: objective.function(p, source), points)
-
-
-def _critical(values: np.ndarray, *, periodic: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Index pairs of strict grid minima and of saddles: four sign changes around the ring of neighbours."""
-    ring = [(-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1)]
-    differences = np.stack([np.roll(values, (-i, -j), axis=(0, 1)) - values for i, j in ring])
-    inside = np.ones(values.shape, bool)
-    if not periodic:
-        inside[[0, -1], :] = inside[:, [0, -1]] = False
-    above = differences > 0
-    changes = np.sum(above != np.roll(above, 1, axis=0), axis=0)
-    minima, saddles = inside & np.all(above, axis=0), inside & (changes >= 4)
-    return np.argwhere(minima), np.argwhere(saddles)
+    t, source = np.linspace(-radius, radius, size), objective.prepare(data)
+    row = jax.vmap(lambda s, t: objective.function(P + s * U + t * V, source), (None, 0))
+    values = jax.jit(lambda t: jax.lax.map(lambda s: row(s, t), t))(jnp.asarray(t))
+    return Surface(t, np.asarray(values))

@@ -14,7 +14,7 @@ from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.run import derived_seed, stream
 from onehidden_papers.lab.descents import saddle_free_newton
-from onehidden_papers.lab.landscape import LandscapeRecord, angle_surface, landscape, slice_surface
+from onehidden_papers.lab.landscape import LandscapeRecord, landscape, slice_surface
 from onehidden_papers.objectives import (
     GaussianDesigned,
     NonOrthogonal,
@@ -179,7 +179,9 @@ def _stationary_on_support(G: GaussianDesigned, teacher: OneHiddenNet) -> np.nda
 
 
 def _draw_surface(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
-    angle_surface(GaussianDesigned(0.12, 100.0), OneHiddenNet(np.eye(2), np.ones(2))).draw(figure.subplots())
+    eye = np.eye(2)  # and the other permutation, its rows exchanged
+    teacher, G = OneHiddenNet(eye, np.ones(2)), GaussianDesigned(0.3, 0.3)
+    slice_surface(G, teacher, np.zeros((2, 2)), eye, eye[::-1], radius=1.4).draw(figure.subplots())
 
 
 def _draw_slice(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
