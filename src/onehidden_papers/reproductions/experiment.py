@@ -18,7 +18,7 @@ from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.run import derived_seed, stream
 from onehidden_papers.objectives import Objective
-from onehidden_papers.reproductions.record import Curves, Draw, Row, one_of
+from onehidden_papers.reproductions.record import Curves, Draw, Row, of, one_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -160,16 +160,20 @@ def draw_columns(
     x: str,
     y: str | tuple[str, ...],
     by: str = "",
+    only: tuple[str, object] | None = None,
     plot: str = "plot",
     style: str = "o-",
     limit: float | None = None,
     **labels: Any,
 ) -> Draw:
-    """Return a drawing of columns against a column, one line for each value of the column ``by``."""
+    """Return a drawing of columns against a column, one line for each value of the column ``by``.
+
+    ``only`` names a column and the value that rows must have there.
+    """
     columns = (y,) if isinstance(y, str) else y
 
     def draw(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
-        axes = figure.subplots()
+        axes, rows = figure.subplots(), of(rows, *only) if only else rows
         for i, value in enumerate(dict.fromkeys(row[by] if by else "" for row in rows)):
             own = [row for row in rows if not by or row[by] == value]
             for j, column in enumerate(columns):

@@ -18,24 +18,9 @@ from onehidden.network import OneHiddenNet
 from onehidden.run import derived_seed, stream
 from onehidden_papers.lab.stochastic import adam, cosine_decay, descend, sgd
 from onehidden_papers.objectives import ScoreDesigned, SquaredLoss, unit_rows
-from onehidden_papers.reproductions.experiment import (
-    LOGISTIC_SCALE,
-    REACHED,
-    draw_columns,
-    draw_errors,
-    random_rows,
-    rotation,
-    without_degree_two,
-)
-from onehidden_papers.reproductions.record import (
-    EXPLAINED,
-    FAILED,
-    REPRODUCED,
-    Row,
-    Table,
-    item,
-    one_of,
-)
+from onehidden_papers.reproductions import experiment
+from onehidden_papers.reproductions.experiment import LOGISTIC_SCALE, REACHED, random_rows, rotation
+from onehidden_papers.reproductions.record import EXPLAINED, FAILED, REPRODUCED, Row, Table, item, one_of
 
 # Fig. 3: on Laplace inputs L found the input law, not the network
 
@@ -156,7 +141,7 @@ def laplace(settings: LaplaceSettings, seed: int) -> Table:
     d_own, n_own = settings.own_d, settings.own_n
     own = OneHiddenNet(rotation(d_own, seed_of("own teacher")), np.ones(d_own))
     X = stream(seed, "paper", "gmov-fig3", "own inputs").logistic(scale=LOGISTIC_SCALE, size=(n_own, d_own))
-    y = without_degree_two(X, own.predict(X))
+    y = experiment.without_degree_two(X, own.predict(X))
     for label, score in ((OWN_L, Logistic(d_own, LOGISTIC_SCALE)), (OWN_G, None)):
         start = random_rows(1, d_own, d_own, seed_of("own start"))
         add(label, ScoreDesigned(settings.own_mu, lam, score), (X, y), own, "", start)
@@ -299,13 +284,13 @@ FIG3 = item(
     "gmov-fig3",
     {"gmov-fig3-l": judge_l, "gmov-fig3-g": partial(judge_stuck, run=GAUSS),
      "gmov-fig3-l2": partial(judge_stuck, run=SQUARED), "gmov-fig3-fair": judge_fair_law},
-    laplace, draw_errors(), LaplaceSettings(d=8, steps=600, penalties=()), LaplaceSettings(),
+    laplace, experiment.draw_errors(), LaplaceSettings(d=8, steps=600, penalties=()), LaplaceSettings(),
 )  # fmt: skip
 FIG4 = item(
     "gmov-fig4",
     {"gmov-fig4-normal": judge_normal, "gmov-fig4-mixture": judge_mixture,
      "gmov-fig4-fair": judge_fair_estimate},
     plane,
-    draw_columns(HONEST, "inputs and truth", by="objective", style="o", ylabel=""),
+    experiment.draw_columns(HONEST, "inputs and truth", by="objective", style="o", ylabel=""),
     PlaneSettings(4096, 3), PlaneSettings(),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,22 +18,9 @@ from onehidden.laws.base import score_tensor
 from onehidden.machine import in_double
 from onehidden.run import derived_seed, stream
 from onehidden.scores.local_polynomial import polynomial_fit
-from onehidden_papers.reproductions.experiment import draw_curves
-from onehidden_papers.reproductions.record import (
-    FAILED,
-    OPEN,
-    REPRODUCED,
-    Curves,
-    Row,
-    Table,
-    item,
-    of,
-    one_of,
-    printed,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from onehidden_papers.reproductions import record
+from onehidden_papers.reproductions.experiment import draw_columns, draw_curves
+from onehidden_papers.reproductions.record import Row, Table, item, of, one_of
 
 SIZES = (128, 256, 512, 1024, 2048, 4096, 8192)
 PERCENTILES = (5, 25, 50, 75, 95)
@@ -102,8 +89,8 @@ def judge_slopes(rows: Sequence[Row], name: str) -> str:
         sizes, medians, errors = ([row[key] for row in own] for key in ("n", "50 %", "se of the median"))
         found, error = slope_and_error(sizes, medians, errors)
         if abs(found - PRINTED_SLOPES[name][order]) > SLOPE_TOLERANCE + 3 * error:
-            return FAILED
-    return REPRODUCED
+            return record.FAILED
+    return record.REPRODUCED
 
 
 def judge_medians(rows: Sequence[Row]) -> str:
@@ -115,7 +102,7 @@ def judge_medians(rows: Sequence[Row]) -> str:
             row["50 %"] <= READING * row["reported median"] + 3 * row["se of the median"] for row in own
         )
 
-    return REPRODUCED if reach(HINDSIGHT) else OPEN if reach(ORIGIN) else FAILED
+    return record.REPRODUCED if reach(HINDSIGHT) else record.OPEN if reach(ORIGIN) else record.FAILED
 
 
 def judge_consistent(rows: Sequence[Row]) -> str:
@@ -129,7 +116,7 @@ def measure(name: str, settings: Settings, seed: int) -> Table:
     trials, sizes = settings.trials, settings.sizes
     means = np.array(MEANS[name])
     rows: list[tuple[Any, ...]] = []
-    medians = printed(name)
+    medians = record.printed(name)
     for n in sizes:
         reported = [medians[order][SIZES.index(n)] for order in QUANTITIES]
         grid = (*BANDWIDTHS, n ** (-1 / 8))
@@ -262,21 +249,6 @@ def without_higher(means: np.ndarray, order: int, seed: int, count: int = 10_000
     return np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(seed), count)))
 
 
-def draw(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
-    for ax, quantity in zip(figure.subplots(1, 2), QUANTITIES.values(), strict=True):
-        for name, column, style in (
-            (HINDSIGHT, "reported median", "k--"), (HINDSIGHT, "50 %", "C0"), (REMARK, "50 %", "C1"),
-        ):  # fmt: skip
-            own = _of(rows, quantity, name)
-            label = column if column == "reported median" else name
-            ax.loglog([row["n"] for row in own], [row[column] for row in own], style, label=label)
-        own = _of(rows, quantity, HINDSIGHT)
-        band = ([row[key] for row in own] for key in ("n", "5 %", "95 %"))
-        ax.fill_between(*band, alpha=0.2, label="5 to 95 %")
-        ax.set(xlabel="n", title=quantity)
-        ax.legend(fontsize="x-small")
-
-
 # Theorem 1 and Remark 1: the rate of LLSFE of degree p for the score of order m ≤ p
 
 
@@ -343,12 +315,15 @@ FIG1, FIG2 = (
         name,
         {name: judge_falls, f"{name}-slopes": partial(judge_slopes, name=name),
          f"{name}-medians": judge_medians, f"{name}-consistent": judge_consistent},
-        partial(measure, name), draw, Settings((128, 512, 2048, 8192), {2: 500, 4: 500}), Settings(),
+        partial(measure, name),
+        draw_columns("n", ("50 %", "5 %", "95 %"), by="error", only=("estimator", HINDSIGHT), plot="loglog",
+                     ylabel="median error, 5 and 95 %"),
+        Settings((128, 512, 2048, 8192), {2: 500, 4: 500}), Settings(),
     )
     for name in MEANS
 )  # fmt: skip
 THEOREM_1 = item(
-    "gmov-theorem-1", {"gmov-theorem-1": judge_rate, "gmov-remark-2": lambda rows: OPEN}, rate,
+    "gmov-theorem-1", {"gmov-theorem-1": judge_rate, "gmov-remark-2": lambda rows: record.OPEN}, rate,
     draw_curves("loglog", xlabel="n", ylabel="median |Ŝ_m − S_m|"),
     RateSettings(60), RateSettings(),
 )  # fmt: skip

@@ -12,15 +12,8 @@ from onehidden.laws import GaussianMixture
 from onehidden.network import OneHiddenNet
 from onehidden.run import derived_seed, stream
 from onehidden_papers.objectives import GaussianDesigned, HermiteLoss, Objective, SquaredLoss
-from onehidden_papers.reproductions.experiment import (
-    SHIFT,
-    draw_columns,
-    kappa_4,
-    mixture,
-    random_rows,
-    rotation,
-    without_degree_two,
-)
+from onehidden_papers.reproductions import experiment
+from onehidden_papers.reproductions.experiment import SHIFT, random_rows, rotation
 from onehidden_papers.reproductions.record import Row, Table, item, of, one_of
 
 
@@ -177,7 +170,7 @@ EXAMPLE = "Examples 1 and 2: t_1, t_2 of a mixture"
 
 def stein(settings: Settings, seed: int) -> Table:
     """Third order with tanh, fourth with ReLU, x of a mixture; examples at random points."""
-    repeats, n, law = settings.repeats, settings.n, mixture(settings.d)
+    repeats, n, law = settings.repeats, settings.n, experiment.mixture(settings.d)
     A = rotation(settings.d, derived_seed(seed, "paper", "gmov-stein", "teacher"))
     w = np.array([1.0, 1.5, 2.0])
     rng = stream(seed, "paper", "gmov-stein", "directions")
@@ -190,11 +183,13 @@ def stein(settings: Settings, seed: int) -> Table:
     for i in range(repeats):
         X = law.sample(n, derived_seed(seed, "paper", "gmov-stein", "inputs", i))
         third.append(np.mean(smooth.predict(X) * law.contract(X, u, u, u)))
-        fourth.append(np.mean(without_degree_two(X, relu.predict(X)) * law.contract(X, v, v, z, z)))
+        fourth.append(
+            np.mean(experiment.without_degree_two(X, relu.predict(X)) * law.contract(X, v, v, z, z))
+        )
         t = np.tanh(X @ A.T)
         curve.append(np.mean((-2 * (1 - t**2) * (1 - 3 * t**2)) @ (w * (A @ u) ** 3)))  # tanh'''
     exact3 = float(np.mean(curve))
-    exact4 = float(kappa_4(SHIFT * A.sum(axis=1)) @ (w * (A @ v) ** 2 * (A @ z) ** 2))
+    exact4 = float(experiment.kappa_4(SHIFT * A.sum(axis=1)) @ (w * (A @ v) ** 2 * (A @ z) ** 2))
     error3 = float(np.std(np.array(third) - curve) / np.sqrt(repeats))
     error4 = float(np.std(fourth) / np.sqrt(repeats))
     mean3, mean4 = float(np.mean(third)), float(np.mean(fourth))
@@ -229,7 +224,7 @@ def _printed(X: np.ndarray, law: GaussianMixture, u: np.ndarray, v: np.ndarray) 
 
 
 DEFAULT = Settings(300, 10_000)
-DRAW = draw_columns(DEVIATION, "formula", style="o", xscale="symlog", ylabel="")
+DRAW = experiment.draw_columns(DEVIATION, "formula", style="o", xscale="symlog", ylabel="")
 THEOREM_2_1, THEOREM_2_2 = (
     item(name, {name: partial(agree, formula=formula)}, measure, DRAW, DEFAULT, Settings())
     for name, formula, measure in (

@@ -15,36 +15,12 @@ from onehidden.network import OneHiddenNet
 from onehidden.run import derived_seed, stream
 from onehidden_papers.lab.descents import saddle_free_newton
 from onehidden_papers.lab.landscape import LandscapeRecord, landscape, slice_surface
-from onehidden_papers.objectives import (
-    GaussianDesigned,
-    NonOrthogonal,
-    Objective,
-    PairwiseQuartic,
-    ScoreDesigned,
-    kappa,
-)
+from onehidden_papers.objectives import GaussianDesigned, NonOrthogonal, Objective, PairwiseQuartic, kappa
+from onehidden_papers.objectives.designed import ScoreDesigned
 from onehidden_papers.problems.problem import conditioned
-from onehidden_papers.reproductions.experiment import (
-    REACHED,
-    SHIFT,
-    draw_columns,
-    honest_errors,
-    kappa_4,
-    mixture,
-    random_rows,
-    rotation,
-)
-from onehidden_papers.reproductions.record import (
-    FAILED,
-    OPEN,
-    REPRODUCED,
-    Curves,
-    Row,
-    Table,
-    item,
-    of,
-    one_of,
-)
+from onehidden_papers.reproductions import experiment, record
+from onehidden_papers.reproductions.experiment import REACHED, SHIFT, honest_errors, random_rows, rotation
+from onehidden_papers.reproductions.record import Curves, Row, Table, item, of, one_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,8 +62,14 @@ def judge_by_size(rows: Sequence[Row], reached: str, tries: str) -> str:
     ordered = sorted(rows, key=lambda row: row["N"])
     first, last = ordered[0], ordered[-1]
     if last["worst honest error"] >= first["worst honest error"]:
-        return FAILED
-    return REPRODUCED if last[reached] == last[tries] else OPEN
+        return record.FAILED
+    return record.REPRODUCED if last[reached] == last[tries] else record.OPEN
+
+
+def judge_all(rows: Sequence[Row], setting: str, reached: str, tries: str) -> str:
+    """Ask that every start of that setting reaches the truth."""
+    own = of(rows, "setting", setting)
+    return one_of(bool(own) and all(row[reached] == row[tries] for row in own))
 
 
 # [GLM] Theorem 2.3 and Appendix F
@@ -226,11 +208,6 @@ def theorem_2_7(settings: Settings, seed: int) -> Table:
 SQUARE, NARROW = "F, k = d", "F_δ, k < d"
 
 
-def judge_independent(rows: Sequence[Row], setting: str) -> str:
-    own = of(rows, "setting", setting)
-    return one_of(bool(own) and all(row["reach the truth"] == row["starts"] for row in own))
-
-
 def theorem_c(settings: Settings, seed: int) -> Table:
     """Minima of F on exact moments from random starts, rows of condition number 2."""
     starts, c = settings.starts, settings.c
@@ -273,29 +250,16 @@ EXACT, SAMPLES, SIGNS = (
 )
 
 
-def judge_exact(rows: Sequence[Row]) -> str:
-    own = of(rows, "setting", EXACT)
-    return one_of(bool(own) and all(row["successes"] == row["tries"] for row in own))
-
-
-def judge_samples(rows: Sequence[Row]) -> str:
-    return judge_by_size(of(rows, "setting", SAMPLES), "successes", "tries")
-
-
-def judge_signs(rows: Sequence[Row]) -> str:
-    return one_of(any(row["successes"] > 0 for row in of(rows, "setting", SIGNS)))
-
-
 def gmov_theorem_2(settings: Settings, seed: int) -> Table:
     """Exact moments Σ κ_i a_i^⊗4, then moments of samples with the exact score; last the signs of κ."""
     size, starts, c = settings.d, settings.starts, settings.c
     A = rotation(size, derived_seed(seed, "paper", "gmov-theorem-2", "teacher"))
-    strength = kappa_4(SHIFT * A.sum(axis=1))
+    strength = experiment.kappa_4(SHIFT * A.sum(axis=1))
     spread = float(np.max(np.abs(strength)) / np.min(np.abs(strength)))
     L = ScoreDesigned(0.9 * c / spread, float(np.max(np.abs(strength))) / c, sign=-1.0)
     first = random_rows(starts, size, size, derived_seed(seed, "paper", "gmov-theorem-2", "starts"))
     teacher = OneHiddenNet(A, np.ones(size))
-    law = mixture(size)
+    law = experiment.mixture(size)
     exact = np.einsum("i,ij,ik,il,im->jklm", strength, A, A, A, A)
     rows = []
     for n in (0, *settings.sizes):
@@ -307,7 +271,9 @@ def gmov_theorem_2(settings: Settings, seed: int) -> Table:
     for d in (2, 3, 5, 50):
         same = 0
         for i in range(settings.draws):
-            one = kappa_4(rotation(d, derived_seed(seed, "paper", "gmov-assumption-2a", d, i)).sum(axis=1))
+            one = experiment.kappa_4(
+                rotation(d, derived_seed(seed, "paper", "gmov-assumption-2a", d, i)).sum(axis=1)
+            )
             same += bool(np.all(one > 0) or np.all(one < 0))
         rows.append((SIGNS, d, 0, settings.draws, same, "–"))
     return Table(
@@ -338,19 +304,21 @@ THEOREM_2_7 = item(
     "glm-theorem-2.7",
     {"glm-theorem-2.7": partial(judge_by_size, reached="starts near the truth", tries="starts")},
     theorem_2_7,
-    draw_columns("N", ("worst honest error", "median honest error"), plot="loglog", limit=REACHED),
+    experiment.draw_columns("N", ("worst honest error", "median honest error"), plot="loglog", limit=REACHED),
     Settings(4, 10, (1 << 13, 1 << 16, 1 << 19)),
     Settings(4, 50, (1 << 14, 1 << 17, 1 << 20, 1 << 23)),
 )  # fmt: skip
 THEOREM_C = item(
     "glm-theorem-c.4",
-    {"glm-theorem-c.4": partial(judge_independent, setting=SQUARE),
-     "glm-theorem-c.5": partial(judge_independent, setting=NARROW)},
+    {f"glm-theorem-c.{i}": partial(judge_all, setting=setting, reached="reach the truth", tries="starts")
+     for i, setting in ((4, SQUARE), (5, NARROW))},
     theorem_c, None, Settings(starts=10), Settings(),
 )  # fmt: skip
 THEOREM_2 = item(
     "gmov-theorem-2",
-    {"gmov-theorem-2": judge_exact, "gmov-theorem-3": judge_samples, "gmov-assumption-2a": judge_signs},
+    {"gmov-theorem-2": partial(judge_all, setting=EXACT, reached="successes", tries="tries"),
+     "gmov-theorem-3": lambda rows: judge_by_size(of(rows, "setting", SAMPLES), "successes", "tries"),
+     "gmov-assumption-2a": lambda rows: one_of(any(r["successes"] > 0 for r in of(rows, "setting", SIGNS)))},
     gmov_theorem_2, None, Settings(3, 10, (1 << 13, 1 << 16, 1 << 19), draws=200),
     Settings(3, 50, (1 << 15, 1 << 18, 1 << 21)),
 )  # fmt: skip
