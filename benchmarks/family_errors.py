@@ -65,7 +65,7 @@ def drawn(name: str, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, oh.O
     X = rng.standard_normal((9 * rows, 3))
     eta, told = net.predict(X), "poisson" if name == "over-dispersed" else name
     if name in ("negative_binomial", "over-dispersed"):
-        return X, oh.families.get("negative_binomial", alpha=0.4).simulate(eta, rng), net, {"family": told}
+        return X, oh.families.NegativeBinomial("log", 0.4).simulate(eta, rng), net, {"family": told}
     if name == "binomial":
         trials = rng.integers(3, 9, len(X)).astype(float)
         won = np.rint(trials * oh.families.get(name).simulate(eta, rng, 1.0, trials))

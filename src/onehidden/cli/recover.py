@@ -77,8 +77,8 @@ def command(
     options.say_notes(table)
     held = table if isinstance(table, data.Table) else None
     y = None if held is None or is_text(held.y) else held.y
-    if y is not None and asked.family is None and (noticed := notice(y)) is not None:
-        click.echo(f"note: {noticed.sentence}", err=True)
+    if y is not None and asked.family is None and (noticed := notice(y)):
+        click.echo(f"note: {noticed}", err=True)
     # Of a stream the names of the columns, which ``recover`` refuses.
     extras = {
         name: typed[name] if held is None else getattr(held, name) for name in ("offset", "trials", "groups")

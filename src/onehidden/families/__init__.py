@@ -38,9 +38,7 @@ def names() -> list[str]:
     return list(_BY_NAME)
 
 
-def get(
-    family: str | Family, link: str | None = None, *, classes: int | None = None, alpha: float | None = None
-) -> Family:
+def get(family: str | Family, link: str | None = None, **parameters: Any) -> Family:
     """Return the family of that name; a ``Family`` passes through.
 
     Parameters
@@ -49,10 +47,8 @@ def get(
         One of ``names()``.
     link : str, optional
         One of the family's links; its usual one by default.
-    classes : int, optional
-        Number of labels of a softmax.
-    alpha : float, optional
-        Parameter of the negative binomial, where it is known.
+    **parameters
+        Further fields of the family, such as ``classes`` of a softmax.
 
     Returns
     -------
@@ -62,7 +58,7 @@ def get(
     Raises
     ------
     ValueError
-        For an unknown name or link, or a parameter that the family does not have.
+        For an unknown name or link.
 
     Examples
     --------
@@ -81,18 +77,7 @@ def get(
     if not isinstance(family, str) or family not in _BY_NAME:
         raise ValueError(f"unknown family {family!r}: choose one of {', '.join(_BY_NAME)}")
     kind = _BY_NAME[family]
-    chosen = kind.links[0] if link is None else link
-    if classes is not None and kind is not Softmax:
-        raise ValueError(f"classes are for the softmax family, not for {family}")
-    if alpha is not None and kind is not NegativeBinomial:
-        raise ValueError(f"alpha is for the negative_binomial family, not for {family}")
-    if kind is Softmax:
-        if classes is None:
-            raise ValueError("the softmax family needs the number of classes")
-        return Softmax(chosen, classes)
-    if kind is NegativeBinomial and alpha is not None:
-        return NegativeBinomial(chosen, alpha, given=True)
-    return kind(chosen)
+    return kind(kind.links[0] if link is None else link, **parameters)
 
 
 def from_stored(record: Mapping[str, Any]) -> Family:

@@ -42,38 +42,29 @@ class Dispersion:
 
 
 def dispersion_test(
-    family: Family,
-    y: Values,
-    eta: Values,
-    freedom: float,
-    trials: PerRow = None,
-    leverage: Values | None = None,
-    level: float = 0.01,
+    family: Family, y: Values, eta: Values, freedom: float, trials: PerRow = None, level: float = 0.01
 ) -> Dispersion:
     """Test the spread of y about its mean; several outputs are taken together.
 
-    ``freedom`` counts rows (times outputs) less parameters. The ``leverage`` of the fit is by default in
-    proportion to the information of rows, which is exact for means that differ in one direction only and near
-    it otherwise. Below ``level`` the spread is called wrong and another family suggested.
+    ``freedom`` counts rows (times outputs) less parameters. Leverages are taken in proportion to the
+    information of rows, which is exact for means that differ in one direction only and near it otherwise.
+    Below ``level`` the spread is called wrong, and another family suggested where y spreads more.
     """
     if freedom < 25:
         return _not_evaluated(f"{freedom:g} rows beyond the parameters are too few, 25 are needed")
-    if family.coupled:
-        return _not_evaluated("one label per row has no spread beyond its probabilities")
     if isinstance(family, NegativeBinomial) and not family.given:
         return _not_evaluated("alpha is fitted to this very spread")
     m = beside(trials, y)
-    share = family.information(eta) * m
-    h = (y.size - freedom) * share / np.sum(share) if leverage is None else leverage
-    h = np.minimum(h, 0.99)
+    share = family.information(eta) * m if not family.coupled else np.ones_like(y)
+    h = np.minimum((y.size - freedom) * share / np.sum(share), 0.99)
     if family.scaled:
         found = _drift(family, y, family.mean(eta), h)
-    else:
-        assert isinstance(family, WholeNumbers)  # every law whose variance is fixed
+    elif isinstance(family, WholeNumbers):
         found = _spread(family, y, family.mean(eta), m, h)
-    if not found.p_value < level:
-        return found
-    return replace(found, suggestion=family.wider(y) if found.statistic > 0 else family.narrower(y))
+    else:
+        return _not_evaluated(f"the {family.name} family has no spread beyond its means")
+    more = found.p_value < level and found.statistic > 0
+    return replace(found, suggestion=family.wider(y)) if more else found
 
 
 def dispersion_check(found: Dispersion, family: Family, level: float = 0.01) -> Check:
@@ -81,7 +72,14 @@ def dispersion_check(found: Dispersion, family: Family, level: float = 0.01) -> 
     name = "spread of y"
     if found.reason:
         return not_evaluated(name, level, f"cannot be evaluated: {found.reason}", About.ERRORS)
-    return at_least(name, found.p_value, level, _advice(family, found, level), About.ERRORS)
+    how = "more" if found.statistic > 0 else "less"
+    how = f"{how} for larger means" if family.scaled else how
+    advice = f"y spreads {how} than the {family.name} family says: "
+    advice += f'try family="{found.suggestion}", or ' if found.suggestion else ""
+    advice += "trust the robust standard errors"
+    if found.p_value >= level:
+        advice = f"the spread of y about its mean is what the {family.name} family says"
+    return at_least(name, found.p_value, level, advice, About.ERRORS)
 
 
 def _spread(family: WholeNumbers, y: Values, mu: Values, trials: Values, h: Values) -> Dispersion:
@@ -122,20 +120,6 @@ def _drift(family: Family, y: Values, mu: Values, h: Values) -> Dispersion:
     z = float(np.sum(terms)) / size
     p_value = 2 * float(ndtr(-abs(z)))
     return Dispersion(z, p_value)
-
-
-def _advice(family: Family, found: Dispersion, level: float) -> str:
-    grows = "grows with the mean" if found.statistic > 0 else "falls with the mean"
-    if found.p_value >= level:
-        return f"the spread of y about its mean is what the {family.name} family says"
-    if family.scaled:
-        what = f"the noise {grows} beyond what the {family.name} family says"
-    else:
-        what = f"y spreads {'more' if found.statistic > 0 else 'less'} than the {family.name} family says"
-    if not found.suggestion:
-        return f"{what}: trust the robust standard errors"
-    ceiling = " if the counts have a ceiling" if found.suggestion == "binomial" else ""
-    return f'{what}: try family="{found.suggestion}"{ceiling}, or trust the robust standard errors'
 
 
 def _not_evaluated(reason: str) -> Dispersion:

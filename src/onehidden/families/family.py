@@ -4,7 +4,7 @@ The unit deviance d(y, eta) >= 0 stands where the squared residual stands for no
 two derivatives of d/2: its score u = -(y - mu) slope / variance and the expected second one, the information
 omega = slope^2 / variance. A step of Fisher scoring is then a step of least squares with weights
 
-    sum omega r J,  sum omega J J',  r = (mu - y) / slope,  so that omega r = u.
+    sum omega r J,  sum omega J J',  r = u / omega = (mu - y) / slope.
 
 The offset (log exposure) of a row is part of eta. A prior weight of a row multiplies d, u and omega; the
 trials of a binomial row are such a weight, its y the share of successes. Several outputs (n, q) are treated
@@ -17,14 +17,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from onehidden.families.links import Link
-from onehidden.families.noticing import notice
 
 # Where the information has underflowed (a probability of 10^-30 that came true) the weight is this and the
 # residual u / FLOOR: omega r = u to rounding and both are finite.
@@ -34,29 +33,6 @@ Level = float | Float[np.ndarray, " q"]
 Values = Float[np.ndarray, "*rows"]
 Blocks = Float[np.ndarray, "*blocks"]  # values, or a matrix a row where outputs are coupled
 PerRow = Float[np.ndarray, " n"] | None
-
-
-@dataclass(frozen=True)
-class Working:
-    """One step of Fisher scoring as weighted least squares.
-
-    With rows L'J and ``whitened`` it is plain least squares. ``whitened`` keeps more digits than a product of
-    ``residual`` and ``root`` where probabilities underflow.
-    """
-
-    score: Values = field(repr=False)  # u, (n,) or (n, m)
-    residual: Values = field(repr=False)  # r with Omega r = u, of the same shape
-    root: Blocks = field(repr=False)  # sqrt(omega); where outputs are coupled lower triangles, L L' = Omega
-    whitened: Values = field(repr=False)  # L'r, so that L whitened = u
-
-    @property
-    def coupled(self) -> bool:
-        return self.root.ndim > self.score.ndim
-
-    @property
-    def weight(self) -> Blocks:
-        """Omega: (n,), (n, q) or blocks (n, m, m)."""
-        return self.root @ np.swapaxes(self.root, -1, -2) if self.coupled else self.root**2
 
 
 @dataclass(frozen=True)
@@ -106,13 +82,14 @@ class Family(ABC):
     def deviance(self, y: Values, eta: Values) -> Blocks:
         """Return d = 2 phi (log-likelihood at mu = y less that at eta); infinite where eta has none."""
 
-    @abstractmethod
     def score(self, y: Values, eta: Values) -> Values:
         """Return u = -(y - mu) slope / variance, the derivative of d/2 in eta."""
+        mu = self.mean(eta)
+        return (mu - y) * self.slope(eta) / self.variance(mu)
 
-    @abstractmethod
     def information(self, eta: Values) -> Blocks:
         """Return omega = slope^2 / variance, the expected second derivative of d/2."""
+        return self.slope(eta) ** 2 / self.variance(self.mean(eta))
 
     def inside(self, level: Level, n: float) -> Level:
         """Return the mean of n rows, moved off the boundary of its range by half a row."""
@@ -121,11 +98,6 @@ class Family(ABC):
     def distribution(self, eta: Values, phi: Level = 1.0, trials: PerRow = None) -> Any:
         """Return the frozen SciPy distribution of y at eta; of a binomial that of the successes."""
         raise ValueError(f"the {self.name} family has no quantiles: its outputs are probabilities of classes")
-
-    def log_likelihood(self, y: Values, eta: Values, phi: Level = 1.0, trials: PerRow = None) -> Blocks:
-        """Return the logarithm of the density or probability of each row."""
-        law = self.distribution(eta, phi, trials)
-        return law.logpmf(np.rint(y * beside(trials, y))) if self.discrete else law.logpdf(y)
 
     def simulate(
         self, eta: Values, rng: np.random.Generator, phi: Level = 1.0, trials: PerRow = None
@@ -138,19 +110,13 @@ class Family(ABC):
         """Raise ``ValueError`` where finite y is outside the range of the family."""
 
     def wider(self, y: Values) -> str:
-        """Return the name of the family to try where y spreads more, or more for larger means."""
+        """Return the name of the family to try where y spreads more; empty where there is none."""
         return ""
 
-    def narrower(self, y: Values) -> str:
-        """Return the name of the family to try where y spreads less; empty where there is none."""
-        return ""
-
-    def working(self, y: Values, eta: Values) -> Working:
-        """Return a step of Fisher scoring as weighted least squares."""
-        score = self.score(y, eta)
+    def working(self, y: Values, eta: Values) -> tuple[Values, Blocks]:
+        """Return r and omega of a step of Fisher scoring, as residual and weight of least squares."""
         weight = np.maximum(self.information(eta), FLOOR)
-        root = np.sqrt(weight)
-        return Working(score, score / weight, root, score / root)
+        return self.score(y, eta) / weight, weight
 
     def start(self, y: Values, weight: PerRow = None) -> Level:
         """Return eta of the model without inputs, finite for every target."""
@@ -160,13 +126,6 @@ class Family(ABC):
     def estimated(self, y: Values, eta: Values, weight: PerRow = None) -> Family:
         """Return the family with its free parameters, if it has any, at their most likely values."""
         return self
-
-    def dispersion(self, y: Values, eta: Values, freedom: float, weight: PerRow = None) -> Level:
-        """Return Pearson's phi, the sum of (y - mu)^2 / V(mu) over rows less parameters; 1 where fixed."""
-        if not self.scaled:
-            return 1.0 if np.ndim(y) == 1 else np.ones(y.shape[1])
-        mu = self.mean(eta)
-        return weighted_sum((y - mu) ** 2 / self.variance(mu), weight) / freedom
 
     def check_target(self, y: np.ndarray, trials: np.ndarray | None = None) -> None:
         """Raise ``ValueError`` with one sentence where y, or its trials, cannot be of the family.
@@ -266,21 +225,14 @@ class Gaussian(Family):
     def deviance(self, y: Values, eta: Values) -> Values:
         return (y - eta) ** 2
 
-    def score(self, y: Values, eta: Values) -> Values:
-        return eta - y
-
-    def information(self, eta: Values) -> Values:
-        return np.ones_like(eta)
-
     def distribution(self, eta: Values, phi: Level = 1.0, trials: PerRow = None) -> Any:
         from scipy import stats
 
         return stats.norm(eta, np.sqrt(phi))
 
     def wider(self, y: Values) -> str:
-        noticed = notice(y)
-        if noticed is not None:
-            return noticed.family
+        if np.all((y == 0) | (y == 1)):
+            return "bernoulli"
         if np.all(y >= 0) and np.all(y == np.rint(y)):
             return "poisson"
         return "gamma" if np.all(y > 0) else ""

@@ -54,28 +54,27 @@ def exponential(t: Float[np.ndarray, "*rows"]) -> Float[np.ndarray, "*rows"]:
     return np.exp(np.clip(t, -LIMIT, LIMIT))
 
 
+def log_ratio(
+    y: Float[np.ndarray, "*rows"], mu: Float[np.ndarray, "*rows"], log_mu: Float[np.ndarray, "*rows"]
+) -> Float[np.ndarray, "*rows"]:
+    """log(y / mu) for y >= 0, exact where y is near mu; 0 where y = 0, for products with y.
+
+    ``log_mu`` may say more than mu does where mu has underflowed.
+    """
+    near = np.abs(y - mu) < 0.5 * mu
+    part = np.where(near, y - mu, 0.0) / np.where(near, mu, 1.0)
+    return np.where(near, np.log1p(part), np.where(y > 0, np.log(np.where(y > 0, y, 1.0)) - log_mu, 0.0))
+
+
 def divergence(
-    y: Float[np.ndarray, "*rows"],
-    mu: Float[np.ndarray, "*rows"],
-    log_mu: Float[np.ndarray, "*rows"],
-    near: float = 0.1,
+    y: Float[np.ndarray, "*rows"], mu: Float[np.ndarray, "*rows"], log_mu: Float[np.ndarray, "*rows"]
 ) -> Float[np.ndarray, "*rows"]:
     """D(y, mu) = y log(y/mu) - y + mu >= 0 for y >= 0; mu where y = 0.
 
-    Half a unit deviance is D(y, mu) of a Poisson count, D(y, mu) - D(y + 1/alpha, mu + 1/alpha) of a negative
-    binomial one, D(y, p) + D(1 - y, 1 - p) of a 0/1 response, the sum of D(y_c, p_c) over classes, and
-    D(1, y/mu) of the gamma law. D is a small difference of large numbers where y is near mu: a series takes
-    its place where |mu/y - 1| <= ``near``. ``log_mu`` may say more than mu does where mu has underflowed.
+    Half a unit deviance is D(y, mu) of a Poisson count, D(y, p) + D(1 - y, 1 - p) of a 0/1 response and the
+    sum of D(y_c, p_c) over classes.
     """
-    some = np.where(y > 0, y, 1.0)
-    t = (mu - some) / some
-    close = np.abs(t) <= near
-    t = np.where(close, t, 0.0)
-    # With s = t/(2 + t): t - log(1 + t) = 2 s^2/(1 - s) - 2 s^3 (1/3 + s^2/5 + s^4/7 + ...); s^14 < eps.
-    s = t / (2 + t)
-    series = 2 * s**2 / (1 - s) - 2 * s**3 * np.polyval(1 / np.arange(15.0, 2.0, -2.0), s**2)
-    plain = some * (np.log(some) - log_mu) - (some - mu)
-    return np.where(y > 0, np.where(close, some * series, plain), mu)
+    return np.maximum(y * log_ratio(y, mu, log_mu) - (y - mu), 0.0)
 
 
 def softplus(eta: np.ndarray) -> np.ndarray:

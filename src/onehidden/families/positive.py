@@ -17,7 +17,7 @@ from onehidden.families.family import (
     refuse,
     weighted_sum,
 )
-from onehidden.families.links import LIMIT, POSITIVE, divergence
+from onehidden.families.links import LIMIT, POSITIVE, divergence, log_ratio
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,7 @@ class Poisson(WholeNumbers):
             raise ValueError("every count is zero: nothing can be learned about their rate")
 
     def wider(self, y: Values) -> str:
-        return "negative_binomial"
-
-    def narrower(self, y: Values) -> str:
-        return "bernoulli" if np.all((y == 0) | (y == 1)) else "binomial"
+        return "negative_binomial" if self.bend == 0 else ""
 
 
 @dataclass(frozen=True)
@@ -106,20 +103,18 @@ class NegativeBinomial(Poisson):
         return self.alpha
 
     def _half_deviance(self, y: Values, mu: Values, log_mu: Values) -> Values:
-        half = divergence(y, mu, log_mu)
         if self.alpha == 0:
-            return half
+            return divergence(y, mu, log_mu)
         shape = 1 / self.alpha
-        shifted = divergence(y + shape, mu + shape, np.log(mu + shape))
-        # Far off, D(y, mu) and D(y + s, mu + s) both hold mu: y log(y/mu) - (y + s) log((y + s)/(mu + s)).
+        # log((y + s) / (mu + s)), without the rounding of y + s where y is near mu
         part = np.clip((y - mu) / (mu + shape), -0.5, None)
-        ratio = np.where(part > -0.5, np.log1p(part), np.log(y + shape) - np.log(mu + shape))
-        plain = np.where(y > 0, y * (np.log(np.maximum(y, 1.0)) - log_mu), 0.0) - (y + shape) * ratio
-        return np.where(np.abs(mu - y) <= 0.1 * y, np.maximum(half - shifted, 0.0), plain)
+        shifted = np.where(part > -0.5, np.log1p(part), np.log(y + shape) - np.log(mu + shape))
+        return np.maximum(y * log_ratio(y, mu, log_mu) - (y + shape) * shifted, 0.0)
 
-    def log_likelihood(self, y: Values, eta: Values, phi: Level = 1.0, trials: PerRow = None) -> Values:
+    def log_likelihood(self, y: Values, eta: Values) -> Values:
+        """Return the logarithm of the probability of each row."""
         if self.alpha == 0:
-            return super().log_likelihood(y, eta, phi, trials)
+            return self.distribution(eta).logpmf(y)
         y, shape, mu = np.asarray(y, float), 1 / self.alpha, self.mean(eta)
         # log Gamma(y + s) - log Gamma(s) - log y! by the beta function: no difference of large numbers.
         ways = -np.log(y + shape) - betaln(y + 1, shape)
@@ -159,9 +154,6 @@ class NegativeBinomial(Poisson):
         rows = self.estimated(y, eta, weight).log_likelihood(y, eta)
         return float(-2 * np.sum(weighted_sum(rows, weight)))
 
-    def narrower(self, y: Values) -> str:
-        return "poisson"
-
 
 @dataclass(frozen=True)
 class Gamma(Linked):
@@ -188,8 +180,8 @@ class Gamma(Linked):
         return np.minimum(np.log(y) - self._link.log_mean(eta), LIMIT)
 
     def deviance(self, y: Values, eta: Values) -> Values:
-        log_ratio = self._log_ratio(y, eta)
-        return self._where_defined(2 * divergence(np.ones_like(log_ratio), np.exp(log_ratio), log_ratio), eta)
+        ratio = self._log_ratio(y, eta)
+        return self._where_defined(np.maximum(2 * (np.expm1(ratio) - ratio), 0.0), eta)
 
     def score(self, y: Values, eta: Values) -> Values:
         return -np.expm1(self._log_ratio(y, eta)) * self._link.growth(eta)
@@ -204,6 +196,3 @@ class Gamma(Linked):
 
     def check_values(self, y: Values, trials: PerRow = None) -> None:
         refuse(y <= 0, y, "the gamma family is for amounts above zero")
-
-    def narrower(self, y: Values) -> str:
-        return "gaussian"

@@ -16,9 +16,7 @@ from onehidden.families.family import (
     PerRow,
     Values,
     WholeNumbers,
-    Working,
     beside,
-    kind_of,
     refuse,
 )
 from onehidden.families.links import SHARE, ShareLink, divergence
@@ -164,14 +162,8 @@ class Softmax(Family):
 
     p_c = e^{eta_c} / (1 + sum e^{eta}), where the first class has eta = 0. A target row is (m,): which of the
     classes after the first it is, zeros for the first; so y and eta have one shape, and two classes are the
-    Bernoulli family. The information of a row is the block diag(p) - p p'. Its triangular root is known in
-    closed form (Tanabe and Sagae, 1992): with q_j the probability of the classes after j, the first counted
-    last,
-
-        L_jj = sqrt(p_j q_j / q_{j-1}),    L_ij = -p_i sqrt(p_j / (q_{j-1} q_j)),  i > j,
-
-    and then the residual of Omega r = p - y is r_j = y_0/p_0 - y_j/p_j, and L'r is L_jj (t_j/q_j - y_j/p_j)
-    with t_j the target of the classes after j. Only sums of probabilities occur, no difference.
+    Bernoulli family. The information of a row is the block Omega = diag(p) - p p', and the residual of
+    Omega r = p - y is r_j = y_0/p_0 - y_j/p_j.
 
     Parameters
     ----------
@@ -196,10 +188,6 @@ class Softmax(Family):
     def outputs(self) -> int:
         """m: linear predictors per row."""
         return self.classes - 1
-
-    def log_probabilities(self, eta: Scores) -> Float[np.ndarray, "n classes"]:
-        """Return log p of every class, the first one first."""
-        return log_softmax(_with_first(eta, np.zeros((len(eta), 1))), axis=1)
 
     def probabilities(self, eta: Scores) -> Float[np.ndarray, "n classes"]:
         """Return p of every class; rows sum to one."""
@@ -226,14 +214,16 @@ class Softmax(Family):
         return (np.asarray(level) * n + 0.5) / (n + 0.5 * self.classes)
 
     def deviance(self, y: Scores, eta: Scores) -> Float[np.ndarray, " n"]:
-        log_p = self.log_probabilities(eta)
+        log_p = log_softmax(_with_first(eta, np.zeros((len(eta), 1))), axis=1)
         return 2 * np.sum(divergence(_full(y), np.exp(log_p), log_p), axis=1)
 
     def score(self, y: Scores, eta: Scores) -> Scores:
         return self.mean(eta) - y
 
     def information(self, eta: Scores) -> Float[np.ndarray, "n m m"]:
-        p = self.probabilities(eta)
+        return self._blocks(self.probabilities(eta))
+
+    def _blocks(self, p: Float[np.ndarray, "n classes"]) -> Float[np.ndarray, "n m m"]:
         blocks = -p[:, 1:, None] * p[:, None, 1:]
         # p_j (1 - p_j) with 1 - p_j as the sum of the others: nothing is lost where p_j is nearly one.
         rest = p @ (1 - np.eye(self.classes))
@@ -241,28 +231,10 @@ class Softmax(Family):
         blocks[:, at, at] = (p * rest)[:, 1:]
         return blocks
 
-    def working(self, y: Scores, eta: Scores) -> Working:
+    def working(self, y: Scores, eta: Scores) -> tuple[Scores, Float[np.ndarray, "n m m"]]:
         """A step of Fisher scoring as least squares; probabilities below FLOOR count as FLOOR."""
         p = np.maximum(self.probabilities(eta), FLOOR)
-        target = _full(y)
-        p_first, p_own = p[:, :1], p[:, 1:]
-        after = np.cumsum(p[:, ::-1], axis=1)[:, ::-1]  # sums over classes j .. m, the first not among them
-        q = np.concatenate([after[:, 2:], np.zeros_like(p_first)], axis=1) + p_first  # q_1 .. q_m
-        before = np.concatenate([np.ones_like(p_first), q[:, :-1]], axis=1)  # q_0 .. q_{m-1}
-        diagonal = np.sqrt(p_own * (q / before))
-        below = -np.sqrt(p_own / before / q)  # times p_i
-        root = np.tril(p_own[:, :, None] * below[:, None, :], -1)
-        at = np.arange(self.outputs)
-        root[:, at, at] = diagonal
-        left = np.cumsum(target[:, ::-1], axis=1)[:, ::-1]
-        t = np.concatenate([left[:, 2:], np.zeros_like(p_first)], axis=1) + target[:, :1]
-        residual = target[:, :1] / p_first - y / p_own
-        return Working(p_own - y, residual, root, diagonal * (t / q - y / p_own))
-
-    def log_likelihood(
-        self, y: Scores, eta: Scores, phi: Level = 1.0, trials: PerRow = None
-    ) -> Float[np.ndarray, " n"]:
-        return np.sum(_full(y) * self.log_probabilities(eta), axis=1)
+        return _full(y)[:, :1] / p[:, :1] - y / p[:, 1:], self._blocks(p)
 
     def simulate(
         self, eta: Scores, rng: np.random.Generator, phi: Level = 1.0, trials: PerRow = None
@@ -298,35 +270,19 @@ def _with_first(rows: Scores, first: Float[np.ndarray, "n 1"]) -> Float[np.ndarr
 def classes_of(labels: object) -> tuple[np.ndarray, Float[np.ndarray, "n m"]]:
     """The distinct labels in order, and the rows of ``Softmax.target``: numbers, text or True and False."""
     y = np.asarray(labels)
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1:
         raise ValueError(f"labels must be (n,), one per row, got shape {y.shape}")
-    if y.dtype.kind == "f":
-        refuse(~np.isfinite(y), y, "labels must be finite", "leave these rows out")
-    elif y.dtype.kind not in "biuUSO":
-        raise ValueError(f"labels must be numbers or text, and y holds {kind_of(y)}")
-    if y.dtype.kind == "O":
-        # None, NaN and pandas' NA are no labels, and text and numbers have no common order.
-        missing = np.array([label is None or not _equals_itself(label) for label in y])
-        if np.any(missing):
-            raise ValueError(f"{missing.sum()} labels are missing: leave these rows out")
-        kinds = {_sort(label) for label in y}
-        if len(kinds) > 1:
-            raise ValueError(f"labels must be of one kind, and y mixes {' and '.join(sorted(kinds))}")
-    found, code = np.unique(y, return_inverse=True)
+    try:
+        found, code = np.unique(y, return_inverse=True)
+        usable = y.dtype.kind in "biufUSO" and bool(np.all(found == found))  # NaN is not itself
+    except TypeError:  # None, pandas' NA, and text beside numbers have no order
+        usable = False
+    if not usable:
+        raise ValueError(
+            "labels must be all numbers or all text, and none may be missing: leave such rows out"
+        )
     if len(found) < 2:
         what = f"the one label {found[0]!s}" if len(found) else "no label"
         raise ValueError(f"a classifier needs two classes or more, and y holds {what}")
     return found, Softmax(classes=len(found)).target(code.reshape(-1))
-
-
-def _equals_itself(label: object) -> bool:
-    try:
-        return bool(label == label)
-    except TypeError:  # pandas' NA has no truth
-        return False
-
-
-def _sort(label: object) -> str:
-    return "text" if isinstance(label, str) else "numbers" if np.isscalar(label) else type(label).__name__

@@ -197,11 +197,10 @@ def working_rows(
     family: Family, y: Target, output: Target, offset: Target, weight: Float[np.ndarray, " n"] | None
 ) -> tuple[Target, Float[np.ndarray, "n ..."]]:
     """The target and the weights, (n,), (n, q) or (n, q, q), of a step of Fisher scoring at this output."""
-    step = family.working(y, output + offset)
-    information = step.weight
+    residual, information = family.working(y, output + offset)
     if weight is not None:
         information = information * weight.reshape(-1, *[1] * (information.ndim - 1))
-    return output - step.residual, information
+    return output - residual, information
 
 
 def by_pairs(form: Parametrisation, write: float = 60.0) -> bool:
