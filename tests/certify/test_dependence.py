@@ -10,7 +10,6 @@ import onehidden as oh
 from onehidden.certify import levels
 from onehidden.certify.dependence import RowsInOrder, dependence_p_value, is_sorted
 from onehidden.certify.local_fit import local_fit
-from onehidden.recovery.estimating import canonical_rows
 
 NAME = "independent rows"
 
@@ -76,16 +75,6 @@ def test_a_stream_keeps_runs_of_neighbours_in_their_order():
     assert np.allclose(residuals, local.residuals)
     assert np.allclose(target[:, 0], y)
     assert 1000 <= len(part.result()[0]) <= 2500
-
-
-@pytest.mark.parametrize("counts", [False, True])
-def test_joined_rows_know_their_place_in_the_table_of_the_caller(counts):
-    rng = np.random.default_rng(4)
-    X, y = rng.integers(0, 3, (50, 2)).astype(float), rng.integers(0, 2, 50).astype(float)
-    rows = canonical_rows(X, y, rng.integers(0, 3, 50).astype(float) if counts else np.ones(50))
-    assert np.array_equal(X[rows.place], rows.X)
-    assert np.array_equal(y[rows.place], rows.y)
-    assert counts or np.array_equal(np.sort(rows.place), np.arange(50))
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -355,7 +355,8 @@ def _band_freedom(local: LocalFit, grouped: GroupedCovariance, most: int = 50) -
 def _column_checks(problem: Problem) -> list[Check]:
     """Whether the columns of X are independent, evaluated where they are not."""
     coordinates, names = problem.fit_coordinates, problem.rows.names
-    if coordinates.null.shape[1] == 0:
+    rank, columns = coordinates.rank, int(np.sum(np.any(coordinates.unwhiten, axis=0)))
+    if rank == columns:  # a constant column has no weight, which is no doubt about the others
         return []
     size = np.abs(coordinates.null).max(axis=1) * coordinates.unwhiten.std(axis=0)
     involved = np.flatnonzero(size > 1e-6 * size.max())
@@ -363,8 +364,7 @@ def _column_checks(problem: Problem) -> list[Check]:
     advice = (
         f"the columns {some} are linearly dependent: their weights cannot be distinguished; leave one out"
     )
-    rank, columns = float(coordinates.rank), float(len(coordinates.shift))
-    return [at_least("independent columns", rank, columns, advice, About.COLUMNS)]
+    return [at_least("independent columns", float(rank), float(columns), advice, About.COLUMNS)]
 
 
 def _covariance_of_bands(

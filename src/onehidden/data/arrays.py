@@ -89,7 +89,7 @@ def flat_columns(values: np.ndarray) -> np.ndarray:
 
 
 def check_arrays(
-    X: object, y: object = None, feature_names: Sequence[str] | None = None
+    X: object, y: object = None, feature_names: Sequence[str] | None = None, constant: bool = False
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Check inputs and target, and return them as arrays.
 
@@ -101,6 +101,8 @@ def check_arrays(
         Target, or several outputs.
     feature_names : sequence of str, optional
         Names for messages; those of a table are found, columns are numbered otherwise.
+    constant : bool
+        Whether columns may be constant.
 
     Returns
     -------
@@ -135,11 +137,11 @@ def check_arrays(
             f"infinity in {_called(np.flatnonzero(bad.any(axis=0)), names)}: drop those rows or fill the "
             "gaps first"
         )
-    target = None if y is None else _target(y, n)
+    target = None if y is None else _target(y, n, constant)
     if n == 1:
         raise ValueError("X must have at least 2 rows, got 1: nothing can be learnt from a single sample")
     flat = flat_columns(matrix)
-    if flat.size:
+    if flat.size and not constant:
         are, first, them = ("is", "its value is", "it") if flat.size == 1 else ("are", "the first is", "them")
         value = matrix[:, flat[0]].min()
         raise ValueError(
@@ -149,7 +151,7 @@ def check_arrays(
     return matrix, target
 
 
-def _target(y: Any, n: int) -> np.ndarray:
+def _target(y: Any, n: int, constant: bool) -> np.ndarray:
     """The target as (n,) or, of several outputs, (n, q) finite numbers."""
     if is_frame(y):
         y = np.column_stack([np.asarray(column) for column in to_arrow(y, "y").columns])
@@ -172,7 +174,7 @@ def _target(y: Any, n: int) -> np.ndarray:
             f"y must hold finite numbers only, but {count} of {bad.size} values "
             f"{'is' if count == 1 else 'are'} NaN or infinite (first at index {first}): drop those rows first"
         )
-    if target.ndim == 2 and (flat := flat_columns(target)).size:
+    if target.ndim == 2 and not constant and (flat := flat_columns(target)).size:
         raise ValueError(f"{_called(flat, None)} of y is constant: leave it out, it shows no unit")
     return target
 

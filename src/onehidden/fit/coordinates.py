@@ -114,14 +114,15 @@ def whitened(
     """Coordinates in which the rows have mean zero and unit covariance, and y mean zero, variance one.
 
     ``share`` are weights of sum one. Directions in which the rows do not vary (columns that are sums of
-    others) are left out of z: a network in z has no weight along them. ``about_mean=False`` takes second
-    moments about the origin.
+    others, or constant) are left out of z: a network in z has no weight along them. ``about_mean=False``
+    takes second moments about the origin.
     """
     must_be_moderate(X, "X")
     must_be_moderate(y, "y")
     mean = share @ X if about_mean else np.zeros(X.shape[1])
     centred = X - mean
     spread = np.sqrt(share @ centred**2)  # columns of wildly different units first, or digits are lost
+    spread = np.where(is_constant(spread, np.max(np.abs(X), axis=0)), 1.0, spread)
     centred = centred / spread
     correlation = (centred * share[:, None]).T @ centred
     level = share @ y

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
 from types import MethodType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
-from onehidden.families import Gaussian
-from onehidden.network import OneHiddenNet
-from onehidden.options import Options, documented, hinting
-from onehidden.recovery.estimating import (
-    Estimating,
-    WeightedSample,
-    logistic_regression,
-    must_be_readable,
-    plain_fit,
-    recovered_on,
-    unit_of,
-    varying_columns,
-)
+from onehidden.options import documented, hinting
+from onehidden.recovery.estimating import Estimating
 from onehidden.recovery.prediction import linear_predictor
 from onehidden.recovery.record import Recovery
-from onehidden.recovery.recover import most_units
-from onehidden.refused import Refused
 
 
 class _ScoreParameterAndMethod:
@@ -126,7 +109,7 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
         """Recover the network; a doubtful answer is kept and announced by a ``RecoveryWarning``.
 
         There is always a model to predict with: constant columns get weight zero, units that the rows
-        cannot pay for are left out, and below one unit the fit is ridge regression or the mean.
+        cannot pay for are left out, and below one unit the fit is a penalised linear model.
 
         Parameters
         ----------
@@ -146,63 +129,8 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
         OneHiddenRegressor
             The estimator itself.
         """
-
-        def numbers(target: np.ndarray) -> np.ndarray:
-            try:
-                target = np.asarray(target, dtype=np.float64)
-            except ValueError:
-                must_be_readable(X, y, True)
-                raise
-            if target.ndim == 2 and target.shape[1] == 1:
-                warnings.warn("y is a column: its one output is taken", DataConversionWarning, stacklevel=4)
-                target = target[:, 0]
-            return target
-
-        known = {"groups": groups, "offset": offset}
-        rows = self._rows(X, y, sample_weight, numbers, known, y_numeric=True, multi_output=True)
-        found, trouble = self._recovered(rows, self._options())
-        self._keep(found, X, y)
-        self._note(trouble)
-        return self
-
-    def _recovered(self, rows: WeightedSample, options: Options) -> tuple[Recovery, list[str]]:
-        """The best that these rows allow, and what had to be given up for it."""
-        n, d = rows.X.shape
-        columns, hidden, trouble = varying_columns(rows.X), options.hidden, []
-        still = np.atleast_1d(np.ptp(rows.y, axis=0) <= 1e-13 * np.max(np.abs(rows.y), axis=0))
-        if np.any(still):
-            reason = "y is constant, and so is the model"
-            if not np.all(still):
-                reason = f"output {int(np.argmax(still))} of y is constant: every output has ridge regression"
-            return plain_fit(rows, columns, reason), trouble
-        if len(columns) == 0:
-            return plain_fit(rows, columns, "no column of X varies: the model is the mean of y"), trouble
-        form = unit_of(rows, columns, options, None if rows.y.ndim == 1 else rows.y.shape[1])
-        numbers = n * form.q
-        most = most_units(form, numbers)
-        if most < 1:
-            plain = options.family in (None, Gaussian.name)
-            instead = ", so ridge regression stands in" if plain else f" behind the {options.family} family"
-            reason = (
-                f"{n} rows cannot determine the {form.freedom} parameters of one unit of {len(columns)} "
-                f"inputs{instead}: bring at least {4 * form.freedom} rows"
-            )
-            if not plain:
-                raise ValueError(reason)
-            return plain_fit(rows, columns, reason), trouble
-        if len(columns) < d:
-            left_out = ", ".join(str(j) for j in sorted(set(range(d)) - set(columns.tolist()))[:8])
-            trouble.append(f"constant columns have weight zero: {left_out}")
-        if hidden is not None and hidden > most:
-            trouble.append(f"{n} rows pay for {most} of the {hidden} units asked for")
-            hidden = most
-        if hidden is None and numbers <= 4 * form.freedom:
-            hidden = 1  # what choosing the width would come to, at a higher price
-        if options.start == "auto" and numbers < 4 * form.freedom:
-            options = replace(options, start="random")  # so few rows certify nothing: no schedule is needed
-        if options.score == "auto" and (n < 300 or rows.repeated):
-            options = replace(options, score="gaussian")  # few or repeated rows estimate no other input model
-        return recovered_on(rows, columns, replace(options, hidden=hidden)), trouble
+        of_rows = {"groups": groups, "offset": offset}
+        return self._fit(X, y, sample_weight, of_rows, y_numeric=True, multi_output=True)
 
     def predict(self, X: npt.ArrayLike, offset: npt.ArrayLike | None = None) -> np.ndarray:
         """Predict y by the network, or by what did no worse than ridge regression on rows left out.
@@ -229,26 +157,10 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
         of: str = "mean",
         offset: npt.ArrayLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Intervals of the mean of y, or of a new observation, at each row.
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            Rows.
-        level : float
-            Coverage of each interval.
-        of : {"mean", "observation"}
-            "observation" adds the noise.
-        offset : array_like of shape (m,), optional
-            Added to the network's output.
-
-        Returns
-        -------
-        lower, upper : ndarray of shape (m,) or (m, q)
-            The ends of the intervals.
-        """
         matrix = self._inputs(X)
         return self.recovery_.predict_interval(matrix, level, of, offset)
+
+    predict_interval.__doc__ = Recovery.predict_interval.__doc__
 
 
 @documented
@@ -256,7 +168,7 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
     """Classification by recovering the one-hidden-layer network behind the log-odds of the labels.
 
     Two classes are a Bernoulli family, more a softmax over one hidden layer; the log-odds are against the
-    first label. Where the rows cannot pay for a unit, or separate the labels, logistic regression stands in.
+    first label. Where the rows cannot pay for a unit a penalised linear model stands in.
 
     Parameters
     ----------
@@ -266,15 +178,13 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels in order.
-    recovery_ : Recovery or None
-        The recovery; None where logistic regression stands in.
-    network_ : OneHiddenNet or None
-        Its network, whose outputs are log-odds; None likewise.
+        The labels in order, of rows that count.
+    recovery_ : Recovery
+        The recovery, with the log-odds for outputs.
+    network_ : OneHiddenNet
+        The recovered network; ``predict`` uses as much of it as held-out rows support.
     notes_ : tuple of str
-        Why the answer is not certified, or why there is none.
-    plain_ : estimator or None
-        The logistic regression of scikit-learn that stands in, of the numbers of the labels, else None.
+        Why the answer is not certified, and what was given up for it, a sentence each.
 
     Examples
     --------
@@ -330,42 +240,9 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
         OneHiddenClassifier
             The estimator itself.
         """
-
-        def codes(target: np.ndarray) -> np.ndarray:
-            check_classification_targets(target)
-            self.classes_, code = np.unique(target, return_inverse=True)
-            if len(self.classes_) < 2:
-                raise ValueError(
-                    f"a classifier needs two classes, got one class: every label is {self.classes_[0]!r}"
-                )
-            return code.astype(float)
-
-        rows = self._rows(X, y, sample_weight, codes, {"groups": groups})
-        self.recovery_: Recovery | None = None
-        self.network_: OneHiddenNet | None = None
-        self.plain_: Any = None
-        try:
-            self._keep(self._recovered(rows, self._options()), X, y, classes=tuple(self.classes_.tolist()))
-            self._note([])
-        except Refused as reason:
-            self.plain_ = logistic_regression(rows)
-            self._note([f"{reason}: logistic regression stands in"])
+        self._fit(X, y, sample_weight, {"groups": groups}, check_classification_targets, "softmax")
+        self.classes_ = np.array(self.recovery_.classes)
         return self
-
-    def _recovered(self, rows: WeightedSample, options: Options) -> Recovery:
-        """The network; ``Refused`` with the reason why there is none."""
-        columns, outputs = varying_columns(rows.X), len(self.classes_) - 1
-        if len(columns) == 0 or len(np.unique(rows.y)) <= outputs:
-            raise Refused("no column varies, or a class has no row")
-        form, hidden = unit_of(rows, columns, options, outputs), options.hidden
-        numbers = len(rows.y) * outputs
-        most = most_units(form, numbers)
-        if most < 1:
-            raise Refused(f"{len(rows.y)} rows cannot determine one unit")
-        if hidden is None and numbers < 20 * form.freedom:
-            hidden = 1  # fewer than ten rows per parameter of two units determine no width
-        hidden = hidden if hidden is None else min(hidden, most)
-        return recovered_on(rows, columns, replace(options, hidden=hidden, family="softmax"))
 
     def decision_function(self, X: npt.ArrayLike) -> np.ndarray:
         """Compute the log-odds of the labels.
@@ -380,12 +257,8 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
         ndarray of shape (m,) or (m, n_classes)
             Log-odds against the first label; of more than two labels a column each, up to a constant.
         """
-        check_is_fitted(self)
-        if self.recovery_ is None:
-            odds = np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
-            odds = odds - odds[:, :1]
-            return odds[:, 1] if len(self.classes_) == 2 else odds
-        eta = linear_predictor(self.recovery_, self._inputs(X))
+        matrix = self._inputs(X)
+        eta = linear_predictor(self.recovery_, matrix)
         return eta if eta.ndim == 1 else np.column_stack([np.zeros(len(eta)), eta])
 
     def predict_proba(self, X: npt.ArrayLike) -> np.ndarray:
@@ -402,10 +275,6 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
             Probabilities; rows sum to one.
         """
         matrix = self._inputs(X)
-        if self.recovery_ is None:
-            found = np.zeros((len(matrix), len(self.classes_)))  # zero for a class without rows
-            found[:, self.plain_.classes_.astype(int)] = self.plain_.predict_proba(matrix)
-            return found
         found = self.recovery_.predict(matrix).reshape(len(matrix), -1)
         return np.column_stack([1 - found.sum(axis=1), found])
 

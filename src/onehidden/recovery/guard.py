@@ -53,11 +53,6 @@ def guarded(
     if rows.constant or problem.activation.polynomial:
         return Prediction(1.0, rows.line, nothing)
 
-    def of_line(reason: str) -> Prediction:
-        message = f"predictions are those of {rows.name}: {reason}"
-        own = rows.explained(rows.line_outside)
-        return Prediction(0.0, rows.line, nothing, r_squared=own, linear_r_squared=own, message=message)
-
     def of_network(r_squared: float) -> Prediction:
         of_line_alone = rows.explained(rows.line_outside)
         return Prediction(1.0, rows.line, nothing, r_squared=r_squared, linear_r_squared=of_line_alone)
@@ -72,7 +67,7 @@ def guarded(
             return of_network(rows.explained(outside))
     samples, weak = problem.samples, _weak(network, problem)
     if len(weak[0]) == network.n_hidden:
-        return of_line("only a handful of rows tell the units from a linear function")
+        return rows.of_line("only a handful of rows tell the units from a linear function")
     kept = linearised(network, *weak).predict(samples.X)
     # With 50 rows per parameter the search has fitted no noise, and leverages tell as much as a new search.
     again = certificate.n_parameters * 50 > problem.n and descent_work(own) <= most_work and not run.expired()
@@ -86,7 +81,7 @@ def guarded(
         weak, outside, kept = ((), nothing), alone, network.predict(samples.X)
     chosen = _chosen(rows, outside, kept - rows.line(samples.X))
     if chosen.share == 0:
-        return of_line("on rows left out of the fit the network predicts no better")
+        return rows.of_line("on rows left out of the fit the network predicts no better")
     if chosen.whole and not weak[0]:
         return of_network(rows.explained(outside))
     mixed = rows.line_outside + chosen.share * np.clip(outside - rows.line_outside, chosen.low, chosen.high)
@@ -146,10 +141,17 @@ class LeftOut:
         samples, problem = self.problem.samples, self.problem
         if problem.family is None:
             spread = 1.0 if problem.form.outputs is None else np.std(samples.y, axis=0)
-            each = ((samples.y - eta) / spread) ** 2
+            each = ((samples.y - eta) / np.where(spread > 0, spread, 1.0)) ** 2
         else:
             each = self.family.deviance(samples.y, eta + problem.offsets)
         return samples.share * each.reshape(problem.n, -1).sum(axis=1)
+
+    def of_line(self, reason: str) -> Prediction:
+        """The penalised linear model alone predicts."""
+        nothing = Affine(np.zeros_like(self.line.slope), np.zeros_like(self.line.level)[()])
+        own = float("nan") if self.constant else self.explained(self.line_outside)
+        message = f"predictions are those of {self.name}: {reason}"
+        return Prediction(0.0, self.line, nothing, r_squared=own, linear_r_squared=own, message=message)
 
     def explained(self, eta: Values) -> float:
         """Share of the deviance of the model without inputs that this linear predictor explains."""

@@ -19,14 +19,15 @@ from onehidden import __version__, activations
 from onehidden.certify.alternatives import all_worse, fit_halves
 from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, Status, certificate_of
 from onehidden.certify.units import Cause
-from onehidden.checks import About, at_least, not_evaluated
+from onehidden.checks import About, Check, at_least, not_evaluated
 from onehidden.families import Family, NegativeBinomial
+from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.parametrisation import roots, weighed
 from onehidden.fit.problem import TO_COMPARE, Problem, linear_network, optimise, searched
 from onehidden.fit.samples import Rows, Samples
 from onehidden.network import OneHiddenNet
 from onehidden.options import Options
-from onehidden.recovery.guard import guarded
+from onehidden.recovery.guard import LeftOut, guarded
 from onehidden.recovery.line import measures
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import Found, compared, search
@@ -262,17 +263,46 @@ def constant_answer(problem: Problem) -> Found:
         "varying target", 0.0, 1e-14, "relative spread of y; a constant target shows no unit", About.UNITS
     )
     reason = f"y is constant ({level:g}): there is nothing to recover from it"
-    certificate = certificate_of(
+    return Found(_without_units(network, check, reason, problem, 0.0), "none")
+
+
+def _without_units(
+    network: OneHiddenNet, check: Check, reason: str, problem: Problem, loss: float
+) -> Certificate:
+    """The certificate of a network whose units are none of the data's, for this reason."""
+    return certificate_of(
         network,
         [check],
-        loss=0.0,
-        exact=True,
+        loss=loss,
+        exact=loss == 0,
         n=problem.n,
         n_parameters=problem.form.freedom,
-        undetermined=dict.fromkeys(range(k), (Cause.NOTHING, reason)),
+        undetermined=dict.fromkeys(range(network.n_hidden), (Cause.NOTHING, reason)),
         curvature=np.zeros(1),
     )
-    return Found(certificate, "none")
+
+
+def plain_fit(target: Target, options: Options, reason: str) -> Recovery:
+    """The record of a penalised linear model, beside a unit that adds nothing, for this reason."""
+    samples = target.samples
+    d, tail = samples.X.shape[1], samples.y.shape[1:]
+    form = options.form(d, tail[0] if tail else None)
+    around = Coordinates(np.eye(d), np.eye(d), np.zeros(d), 0.0, 1.0, np.zeros((d, 0)))
+    problem = Problem(samples, form, around, family=target.family, offset=target.offset)
+    rows = LeftOut(problem, Run(options.seed))
+    reason = f"{reason}, so {rows.name} stands in"
+    net = OneHiddenNet(np.eye(1, d), np.zeros((1, *tail)), None, rows.line.level, options.g, rows.line.slope)
+    found = measures(samples.X, samples.y, samples.row_weight)
+    prediction = replace(rows.of_line(reason), message=reason)
+    found |= {"family": target.family, "classes": target.classes, "prediction": prediction}
+    loss = float(np.sum(rows.losses(rows.line(samples.X))))
+    # Whatever the reason, no hidden unit was searched for.
+    check = not_evaluated("samples per parameter", len(samples) / (d + 2), reason, About.DATA)
+    certificate = _without_units(net, check, reason, problem, loss)
+    own = rows.explained(rows.line(samples.X))
+    return record(
+        certificate, "plain fit", samples, None, options.to_dict(), Run(), **found | {"r_squared": own}
+    )
 
 
 def recorded(found: Found, problem: Problem, target: Target, options: Options, run: Run) -> Recovery:

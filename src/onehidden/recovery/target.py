@@ -184,10 +184,12 @@ def read_target(
     offset: object,
     trials: object,
     groups: object = None,
+    constant: bool = False,
 ) -> Target:
     """The target of a family; text without a family is taken for labels.
 
     ``y`` has (n,) numbers, (n, q) of several outputs, or labels; of a binomial the number of successes.
+    ``constant`` says whether columns may be constant.
     """
     if isinstance(X, data.Table):
         y = X.y if y is None else y
@@ -210,10 +212,10 @@ def read_target(
         if family == Bernoulli.name and not two:
             raise ValueError(f"the bernoulli family has two labels, and y has {len(labels)}: use softmax")
         chosen = Bernoulli("logit") if two else Softmax("softmax", len(labels))
-        samples = checked_samples(X, target[:, 0] if two else target, sample_weight)
+        samples = checked_samples(X, target[:, 0] if two else target, sample_weight, constant)
     else:
         y = y if counts is None or y is None else _shares(y, counts)
-        samples = checked_samples(X, y, sample_weight)
+        samples = checked_samples(X, y, sample_weight, constant)
     counts = _of_weighted("trials", counts, sample_weight, samples.n)
     shift = _of_weighted("offset", shift, sample_weight, samples.n)
     if groups is not None:
@@ -286,7 +288,7 @@ def _of_weighted(name: str, own: np.ndarray | None, sample_weight: object, n: in
     return own
 
 
-def checked_samples(X: object, y: object, sample_weight: object) -> Samples:
+def checked_samples(X: object, y: object, sample_weight: object, constant: bool = False) -> Samples:
     """Samples from arrays or a table; ``ValueError`` with one sentence for anything else."""
     names: tuple[str, ...] = ()
     if isinstance(X, data.Table):
@@ -300,20 +302,13 @@ def checked_samples(X: object, y: object, sample_weight: object) -> Samples:
         names = () if columns is None else tuple(str(c) for c in columns)
     if y is None:
         raise ValueError("recover needs the target: recover(X, y, …), or of a frame recover(frame, 'column')")
-    weight = None
     if sample_weight is not None:
-        must_be_aligned(X, y)
         must_be_aligned(X, sample_weight, "sample_weight")
-        X, y, weight = _weighted_rows(X, y, sample_weight)
-    matrix, target = data.check_arrays(X, y, feature_names=names or None)
+    matrix, target = data.check_arrays(X, y, names or None, constant)
     assert target is not None
-    return Samples(matrix, target, weight, names or tuple(f"x{j}" for j in range(matrix.shape[1])))
-
-
-def _weighted_rows(X: object, y: object, sample_weight: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The rows of positive weight; weights are brought to mean one."""
-    matrix, target = data.check_arrays(X, y)
-    assert target is not None
+    names = names or tuple(f"x{j}" for j in range(matrix.shape[1]))
+    if sample_weight is None:
+        return Samples(matrix, target, None, names)
     weight = np.asarray(as_real(sample_weight, "sample_weight"), float)
     if weight.shape != target.shape[:1]:
         raise ValueError(
@@ -322,4 +317,6 @@ def _weighted_rows(X: object, y: object, sample_weight: object) -> tuple[np.ndar
     if not np.all(np.isfinite(weight)) or np.any(weight < 0) or not np.any(weight > 0):
         raise ValueError("sample_weight must be finite and not negative, with some weight above zero")
     kept = weight > 0
-    return matrix[kept], target[kept], weight[kept] / weight[kept].mean()
+    matrix, target = data.check_arrays(matrix[kept], target[kept], names, constant)
+    assert target is not None
+    return Samples(matrix, target, weight[kept] / weight[kept].mean(), names)
