@@ -183,7 +183,7 @@ def test_check_and_predict_tell_one_error(streamed, tmp_path, call):
     net, inputs, y = streamed
     line = Affine(np.array([1.0, -0.5, 0.2]), 1.0)
     recovery = saved_run(tmp_path / "run", net, "abc", {"target": "y", "nulls": "drop"})
-    guarded = replace(recovery, prediction=Prediction(0.0, line, Affine(np.zeros(3), 0.0)))
+    guarded = replace(recovery, prediction=Prediction(0.0, line))
     guarded.save(tmp_path / "guarded")
     kept = np.arange(5000) != 1234
     own, nets = (np.mean((y - f(inputs))[kept] ** 2) for f in (line, net.predict))

@@ -34,7 +34,7 @@ def public_names():
 METHODS = {
     "OneHiddenNet": "predict canonical one_output save load to_onnx to_torch to_sklearn",
     "Recovery": (
-        "predict predict_interval interval input_test marginal_effects summary to_frame to_dict save report"
+        "predict predict_interval interval input_test summary to_frame to_dict save report"
     ),
     "OneHiddenRegressor": "fit predict get_params",
     "OneHiddenClassifier": "fit predict predict_proba decision_function",

@@ -134,12 +134,9 @@ def test_an_idle_input_is_told_from_one_that_acts():
     net, X = oh.OneHiddenNet(weights, net.output, net.bias, net.intercept), inputs(600)
     y = net.predict(X) + 0.2 * stream(10, "test", "kinds of y").standard_normal(600)
     r = oh.recover(X, y, K, start="random", max_seconds=6)
-    tested, effects = r.input_test(), r.marginal_effects(X)
+    tested = r.input_test()
     assert tested.p_value[3] > 1e-3
     assert np.all(tested.p_value[:3] < 1e-6)
-    truth = np.mean((X @ weights.T + net.bias > 0) * net.output, axis=0) @ weights
-    assert np.all(np.abs(effects.effect - truth) < 5 * effects.error)
-    assert np.abs(truth).max() > 10 * effects.error.max()
 
 
 @pytest.mark.parametrize(

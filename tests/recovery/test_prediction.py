@@ -13,9 +13,8 @@ from onehidden.fit.problem import optimise
 from onehidden.machine import in_double
 from onehidden.network import facing
 from onehidden.options import Options
-from onehidden.recovery.guard import weakly_supported, without_each_row
+from onehidden.recovery.guard import without_each_row
 from onehidden.recovery.line import measures, ridge_line
-from onehidden.recovery.prediction import linearised
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import checked_samples
 from onehidden.run import Run, stream
@@ -77,20 +76,6 @@ def test_leverage_foresees_what_a_fit_without_the_row_predicts():
     assert abs(np.sum(hasty**2) / np.sum(foreseen**2) - 1) < 0.25 * (
         np.sum(foreseen**2) / np.sum(plain**2) - 1
     )
-
-
-def test_a_unit_that_three_rows_bend_predicts_as_a_linear_function():
-    X, _ = _rows()
-    edge = np.sort(X[:, 0])[-3] - 1e-3
-    net = oh.OneHiddenNet([[1.0, 0.0], [0.6, 0.8]], [50.0, 1.0], [-edge, 0.2], 0.5)
-    weak = weakly_supported(net, X)
-    assert weak[0] == (0,)
-    far = np.array([[10.0, 0.0]])
-    assert abs(linearised(net, *weak).predict(far)[0]) < 0.2 * abs(net.predict(far)[0])
-    sound = oh.OneHiddenNet(net.weights, net.output, [0.0, 0.2], 0.5)
-    weak = weakly_supported(sound, X)
-    assert weak[0] == ()
-    np.testing.assert_allclose(linearised(sound, *weak).predict(X), sound.predict(X), rtol=1e-12)
 
 
 def test_measures_hold_the_fit_of_a_linear_function():

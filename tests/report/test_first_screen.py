@@ -183,7 +183,7 @@ def test_shares_are_whole_numbers_and_beyond_a_hundred_said_why():
 def test_as_many_parameters_as_rows_say_nothing_of_rows_left_out(rows, shown):
     made = _recovery()
     nothing = Affine(np.zeros(3), 0.0)
-    guard = Prediction(1.0, nothing, nothing, r_squared=1.0, linear_r_squared=0.5)
+    guard = Prediction(1.0, nothing, r_squared=1.0, linear_r_squared=0.5)
     for name, value in (("prediction", guard), ("n_samples", rows), ("freedom", 9)):
         object.__setattr__(made, name, value)
     found = dict(facts(gather(made)))
@@ -193,7 +193,7 @@ def test_as_many_parameters_as_rows_say_nothing_of_rows_left_out(rows, shown):
 def test_the_figure_of_the_fit_shows_what_is_predicted():
     made = _recovery()
     line = Affine(np.array([1.0, 2.0, 3.0]), 4.0)
-    guard = Prediction(0.0, line, line)
+    guard = Prediction(0.0, line)
     object.__setattr__(made, "predict", lambda X: guard.predict(made.network, X))
     X = np.random.default_rng(0).standard_normal((20, 3))
     subject = gather(made, X, np.zeros(20))

@@ -94,7 +94,7 @@ def verdicts(*causes):
 
 def guard(share, own, line=0.5):
     nothing = Affine(np.zeros(3), 0.0)
-    return Prediction(share, nothing, nothing, r_squared=own, linear_r_squared=line)
+    return Prediction(share, nothing, r_squared=own, linear_r_squared=line)
 
 
 def failed(about, evaluated=True, name="some check"):

@@ -386,7 +386,7 @@ def with_best_outputs(network: OneHiddenNet, problem: Problem) -> OneHiddenNet:
     units the likelihood is that of a generalised linear model, concave for the canonical links.
     """
     form, X = problem.form, problem.samples.X
-    if problem.family is None or not form.intercept:
+    if not form.intercept:
         return network
     columns = network.activation(X @ network.weights.T + network.bias)
     columns = np.column_stack([columns, X]) if form.skip else columns

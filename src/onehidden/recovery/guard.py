@@ -23,14 +23,13 @@ from jaxtyping import Float, Int
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.evaluate import certificate_work
 from onehidden.certify.local_fit import Tangent
-from onehidden.certify.units import rows_needed
 from onehidden.families import Family, Gaussian
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import roots
 from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
-from onehidden.recovery.line import Affine, least_squares, penalised_line, ridge_line
-from onehidden.recovery.prediction import Prediction, linearised
+from onehidden.recovery.line import Affine, penalised_line, ridge_line
+from onehidden.recovery.prediction import Prediction
 from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import descent_work
@@ -49,13 +48,12 @@ def guarded(
     one descent takes more than ``most_work`` operations.
     """
     network, rows = certificate.network, LeftOut(problem, run)
-    nothing = Affine(np.zeros_like(rows.line.slope), np.zeros_like(rows.line.level)[()])
     if rows.constant or problem.activation.polynomial:
-        return Prediction(1.0, rows.line, nothing)
+        return Prediction(1.0, rows.line)
 
     def of_network(r_squared: float) -> Prediction:
         of_line_alone = rows.explained(rows.line_outside)
-        return Prediction(1.0, rows.line, nothing, r_squared=r_squared, linear_r_squared=of_line_alone)
+        return Prediction(1.0, rows.line, r_squared=r_squared, linear_r_squared=of_line_alone)
 
     if certificate.exact:
         # Rows left out of a fit to rounding are reproduced as well, if the parameters are determined at all.
@@ -65,29 +63,21 @@ def guarded(
         outside = without_each_row(network, own, run)
         if rows.explained(outside) >= rows.explained(rows.line_outside):
             return of_network(rows.explained(outside))
-    samples, weak = problem.samples, _weak(network, problem)
-    if len(weak[0]) == network.n_hidden:
-        return rows.of_line("only a handful of rows tell the units from a linear function")
-    kept = linearised(network, *weak).predict(samples.X)
+    fitted = network.predict(problem.samples.X)
     # With 50 rows per parameter the search has fitted no noise, and leverages tell as much as a new search.
     again = certificate.n_parameters * 50 > problem.n and descent_work(own) <= most_work and not run.expired()
-    refitted = refitted_without_each_fold(own, refit, rows, run) if again else None
-    if refitted is None:
-        alone = without_each_row(network, own, run)
-        refitted = alone, alone - network.predict(samples.X) + kept
-    alone, outside = refitted
-    if weak[0] and _squared_errors(rows.by_group(rows.losses(outside) - rows.losses(alone))) >= 1:
-        # Rows left out speak for such units as they stand, by an error or more.
-        weak, outside, kept = ((), nothing), alone, network.predict(samples.X)
-    chosen = _chosen(rows, outside, kept - rows.line(samples.X))
+    outside = refitted_without_each_fold(own, refit, rows, run) if again else None
+    if outside is None:
+        outside = without_each_row(network, own, run)
+    chosen = _chosen(rows, outside, fitted - rows.line(problem.samples.X))
     if chosen.share == 0:
         return rows.of_line("on rows left out of the fit the network predicts no better")
-    if chosen.whole and not weak[0]:
+    if chosen.whole:
         return of_network(rows.explained(outside))
     mixed = rows.line_outside + chosen.share * np.clip(outside - rows.line_outside, chosen.low, chosen.high)
     return Prediction(
-        chosen.share, rows.line, weak[1], weak[0], chosen.low, chosen.high, rows.explained(mixed),
-        rows.explained(rows.line_outside), _words(rows.name, chosen.share, weak[0]),
+        chosen.share, rows.line, chosen.low, chosen.high, rows.explained(mixed),
+        rows.explained(rows.line_outside), _words(rows.name, chosen.share),
     )  # fmt: skip
 
 
@@ -148,10 +138,9 @@ class LeftOut:
 
     def of_line(self, reason: str) -> Prediction:
         """The penalised linear model alone predicts."""
-        nothing = Affine(np.zeros_like(self.line.slope), np.zeros_like(self.line.level)[()])
         own = float("nan") if self.constant else self.explained(self.line_outside)
         message = f"predictions are those of {self.name}: {reason}"
-        return Prediction(0.0, self.line, nothing, r_squared=own, linear_r_squared=own, message=message)
+        return Prediction(0.0, self.line, r_squared=own, linear_r_squared=own, message=message)
 
     def explained(self, eta: Values) -> float:
         """Share of the deviance of the model without inputs that this linear predictor explains."""
@@ -234,41 +223,13 @@ def _squared_errors(gain: Float[np.ndarray, " n"]) -> float:
     return 0.0 if total <= 0 else total**2 / max(variance, np.finfo(float).tiny)
 
 
-def _words(name: str, share: float, linear: tuple[int, ...]) -> str:
+def _words(name: str, share: float) -> str:
     short = "ridge" if name == "ridge regression" else name
-    text = (
+    if share >= 0.995:
+        return f"predictions are those of the network, no further from {short} than on the rows fitted"
+    return (
         f"predictions = {short} + {share:.2f} × (network − {short}); {share:.2f} was chosen on rows left out"
     )
-    if share >= 0.995:
-        text = f"predictions are those of the network, no further from {short} than on the rows fitted"
-    if linear:
-        named = ", ".join(str(i + 1) for i in linear)
-        units = f"unit {named} predicts" if len(linear) == 1 else f"units {named} predict"
-        text += f"; {units} as a linear function, from which only a handful of rows tell"
-    return text
-
-
-def _weak(network: OneHiddenNet, problem: Problem) -> tuple[tuple[int, ...], Affine]:
-    """``weakly_supported`` units; none of several outputs."""
-    if problem.form.outputs is None:
-        return weakly_supported(network, problem.samples.X, problem.samples.row_weight)
-    return (), Affine(np.zeros_like(network.linear), np.zeros_like(network.intercept))
-
-
-def weakly_supported(
-    network: OneHiddenNet, X: Float[np.ndarray, "n d"], weight: Float[np.ndarray, " n"] | None = None
-) -> tuple[tuple[int, ...], Affine]:
-    """The units that too few rows tell from a linear function, and the sum of the nearest such functions.
-
-    With e what the nearest linear function misses of w g(<a, x> + b), (sum e²)² / sum e⁴ counts the rows that
-    it is spread over; they must be more than the parameters of a unit.
-    """
-    parts = network.activation(X @ network.weights.T + network.bias) * network.output
-    slopes, levels, missed = least_squares(X, parts, weight)
-    missed = missed if weight is None else missed * np.sqrt(weight)[:, None]
-    rows = (missed**2).sum(axis=0) ** 2 / np.maximum((missed**4).sum(axis=0), np.finfo(float).tiny)
-    linear = np.flatnonzero(rows < rows_needed(network.n_inputs))
-    return tuple(linear.tolist()), Affine(slopes[:, linear].sum(axis=1), float(levels[linear].sum()))
 
 
 def without_each_row(network: OneHiddenNet, problem: Problem, run: Run) -> Values:
@@ -298,25 +259,20 @@ def without_each_row(network: OneHiddenNet, problem: Problem, run: Run) -> Value
     return eta + seen.fit_coordinates.multiplied(change.reshape(eta.shape))
 
 
-def refitted_without_each_fold(
-    problem: Problem, refit: Refit, rows: LeftOut, run: Run
-) -> tuple[Values, Values] | None:
+def refitted_without_each_fold(problem: Problem, refit: Refit, rows: LeftOut, run: Run) -> Values | None:
     """The linear predictor of a network that was searched for without that row, fold by fold.
 
-    The second is that of the network with its weakly supported units as linear functions. None where the
-    time is over or a search finds nothing to begin from.
+    None where the time is over or a search finds nothing to begin from.
     """
     samples = problem.samples
-    alone, outside = np.zeros(samples.y.shape), np.zeros(samples.y.shape)
+    outside = np.zeros(samples.y.shape)
     for number, (kept, out) in enumerate(rows.parts()):
-        part = problem.take(kept)
         try:
-            network = refit(part, run.at("held out", number))
+            network = refit(problem.take(kept), run.at("held out", number))
         except Refused:
             return None
         if run.expired():
             return None
-        alone[out] = network.predict(samples.X[out])
-        outside[out] = linearised(network, *_weak(network, part)).predict(samples.X[out])
+        outside[out] = network.predict(samples.X[out])
         run.report("held-out rows", number + 1, 1 - rows.explained(outside))
-    return alone, outside
+    return outside

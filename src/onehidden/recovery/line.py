@@ -6,15 +6,14 @@ with this unit in the place of its weakest one, and outputs by least squares, fi
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from onehidden.families import Family
-from onehidden.fit.problem import Optimum, Problem, linear_network, optimise
+from onehidden.fit.problem import Optimum, Problem, linear_network, optimise, with_best_outputs
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 
@@ -31,11 +30,19 @@ class Affine:
     def __call__(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n ..."]:
         return np.clip(X @ self.slope + self.level, self.least, self.most)
 
-    def on(self, columns: Int[np.ndarray, " m"], d: int) -> Affine:
-        """Return the same function of d columns, among which ``columns`` are its own."""
-        slope = np.zeros((d, *self.slope.shape[1:]))
-        slope[columns] = self.slope
-        return replace(self, slope=slope)
+
+def standardised(
+    X: Float[np.ndarray, "n d"], share: Float[np.ndarray, " n"]
+) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
+    """Columns of mean zero and variance one, with the means and the standard deviations that they had.
+
+    ``share`` are weights of sum one. A column that does not vary but for rounding becomes zero.
+    """
+    centre = share @ X
+    spread = np.sqrt(share @ (X - centre) ** 2)
+    still = spread <= 1e-12 * np.maximum(np.abs(centre), np.finfo(float).tiny)
+    spread = np.where(still, 1.0, spread)
+    return np.where(still, 0.0, (X - centre) / spread), centre, spread
 
 
 def least_squares(
@@ -43,16 +50,18 @@ def least_squares(
 ) -> tuple[Float[np.ndarray, "d q"], Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]:
     """Slopes and levels of the linear functions nearest to the columns of Y, and what these miss.
 
-    Columns of X are standardised first; one that does not vary has no slope.
+    A column that does not vary has no slope.
     """
-    share = np.full(len(X), 1 / len(X)) if weight is None else weight / weight.sum()
-    centre, middle = share @ X, share @ Y
-    spread = np.sqrt(share @ (X - centre) ** 2)
-    spread, root = np.where(spread > 0, spread, 1.0), np.sqrt(share)[:, None]
-    Z = (X - centre) / spread
+    share = _shares(weight, len(X))
+    middle, root = share @ Y, np.sqrt(share)[:, None]
+    Z, centre, spread = standardised(X, share)
     fitted = np.linalg.lstsq(Z * root, (Y - middle) * root, rcond=None)[0]
     slopes = fitted / spread[:, None]
     return slopes, middle - centre @ slopes, Y - middle - Z @ fitted
+
+
+def _shares(weight: Float[np.ndarray, " n"] | None, n: int) -> Float[np.ndarray, " n"]:
+    return np.full(n, 1 / n) if weight is None else weight / weight.sum()
 
 
 def ridge_line(
@@ -69,14 +78,9 @@ def ridge_line(
         slope = np.column_stack([one.slope for one in lines])
         return Affine(slope, np.array([one.level for one in lines])), np.column_stack(missed)
     v = np.ones(len(y)) if weight is None else weight
-    centre, middle = np.average(X, axis=0, weights=v), float(np.average(y, weights=v))
-    spread = np.sqrt(np.average((X - centre) ** 2, axis=0, weights=v))
-    # A column that does not vary but for rounding has no slope.
-    still = spread <= 1e-12 * np.maximum(np.abs(centre), np.finfo(float).tiny)
-    spread = np.where(still, 1.0, spread)
-    root = np.sqrt(v)[:, None]
-    Z = np.where(still, 0.0, (X - centre) / spread) * root
-    target = (y - middle) * root[:, 0]
+    Z, centre, spread = standardised(X, _shares(weight, len(y)))
+    middle, root = float(np.average(y, weights=v)), np.sqrt(v)
+    Z, target = Z * root[:, None], (y - middle) * root
     U, s, Vt = np.linalg.svd(Z, full_matrices=False)
     projected = U.T @ target
     best, least = None, np.inf
@@ -87,7 +91,7 @@ def ridge_line(
         if float(outside @ outside) < least:
             slope = (Vt.T @ (s / (s**2 + strength) * projected)) / spread
             least = float(outside @ outside)
-            best = Affine(slope, middle - float(slope @ centre)), outside / root[:, 0]
+            best = Affine(slope, middle - float(slope @ centre)), outside / root
     assert best is not None
     return best
 
@@ -111,11 +115,8 @@ def penalised_line(
     ``most_rows`` rows.
     """
     v = np.ones(len(y)) if weight is None else weight
-    centre = np.average(X, axis=0, weights=v)
-    spread = np.sqrt(np.average((X - centre) ** 2, axis=0, weights=v))
-    still = spread <= 1e-12 * np.maximum(np.abs(centre), np.finfo(float).tiny)
-    spread = np.where(still, 1.0, spread)
-    Z = np.column_stack([np.where(still, 0.0, (X - centre) / spread), np.ones(len(X))])
+    Z, centre, spread = standardised(X, _shares(weight, len(y)))
+    Z = np.column_stack([Z, np.ones(len(X))])
     some = np.linspace(0, len(y) - 1, min(len(y), most_rows)).astype(int)  # more choose no better
     kept = [some[fold[some] != number] for number in np.unique(fold)]
 
@@ -158,6 +159,8 @@ def _scored(
 
     Of classes the slopes of all, the first among them, are penalised about their mean: no class is another.
     """
+    from scipy.optimize import minimize
+
     shape = (Z.shape[1], *y.shape[1:])
     outputs = int(np.prod(y.shape[1:]))
     metric = np.eye(outputs) - (1 / (outputs + 1) if family.coupled else 0)
@@ -175,43 +178,8 @@ def _scored(
         slope, pull = Z.T @ score, penalty * (at @ metric)
         return 0.5 * float(weight @ each) + 0.5 * float(np.sum(at * pull)), (slope + pull).ravel()
 
-    if family.coupled:
-        from scipy.optimize import minimize
-
-        found = minimize(value, theta.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200})
-        return found.x.reshape(shape)
-    return _by_scoring(value, family.information, theta, Z, weight, offset, penalty)
-
-
-def _by_scoring(
-    value: Callable[[np.ndarray], tuple[float, np.ndarray]],
-    information: Callable[[np.ndarray], np.ndarray],
-    theta: Float[np.ndarray, "p ..."],
-    Z: Float[np.ndarray, "n p"],
-    weight: Float[np.ndarray, " n"],
-    offset: Float[np.ndarray, "n ..."],
-    penalty: Float[np.ndarray, "p 1"],
-    most_steps: int = 30,
-) -> Float[np.ndarray, "p ..."]:
-    """Steps of Fisher scoring, output by output, halved until they lower the value."""
-    now, slope = value(theta.ravel())
-    for _ in range(most_steps):
-        omega = (weight * information(Z @ theta + offset).reshape(len(Z), -1).T).T
-        step = np.empty((len(penalty), omega.shape[1]))
-        for o, own in enumerate(omega.T):
-            H = (Z * own[:, None]).T @ Z + np.diag(penalty[:, 0])
-            H[np.diag_indices(len(H))] += 1e-12 * np.trace(H) / len(H)
-            step[:, o] = -np.linalg.solve(H, slope.reshape(step.shape)[:, o])
-        size, move = 1.0, step.reshape(theta.shape)
-        while not (then := value((theta + size * move).ravel()))[0] <= now and size > 1e-4:
-            size /= 2
-        if not then[0] <= now:
-            break
-        gain, theta = now - then[0], theta + size * move
-        now, slope = then
-        if gain <= 1e-8 * (abs(now) + 1e-8):
-            break
-    return theta
+    precise = {"maxiter": 1000, "ftol": 1e-12, "gtol": 1e-6}
+    return minimize(value, theta.ravel(), jac=True, method="L-BFGS-B", options=precise).x.reshape(shape)
 
 
 def measures(
@@ -221,7 +189,7 @@ def measures(
 
     They are named as the record names them. Variances of several outputs, y (n, q), are added up.
     """
-    share = np.full(len(y), 1 / len(y)) if weight is None else weight / weight.sum()
+    share = _shares(weight, len(y))
     mean, level = share @ X, share @ y
     spread, target = np.sqrt(share @ (X - mean) ** 2), np.sqrt(share @ (y - level) ** 2)
     found = {"input_mean": mean, "input_spread": spread, "target_spread": target[()]}
@@ -236,41 +204,28 @@ def no_worse_than_linear(answer: Optimum, problem: Problem, run: Run) -> Optimum
     line = linear_network(problem)
     if answer.mean_square <= float(np.sum(problem.row_losses(line))) / problem.n_values:
         return answer
-    other = optimise(with_linear_units(answer.network, line, problem.at(line)), problem, run)
+    other = optimise(with_linear_units(answer.network, line, problem), problem, run)
     return other if other.mean_square < answer.mean_square else answer
 
 
 def with_linear_units(
     network: OneHiddenNet, line: OneHiddenNet, problem: Problem, small: float = 1e-4
 ) -> OneHiddenNet:
-    """The network, in x, with a linear function in the place of units, outputs by least squares.
+    """The network, in x, with a linear function in the place of units, and the best outputs.
 
     The units that move y least are replaced, one for each output of the function where there are so many.
     Their arguments vary by ``small`` of the bias: the curved part is 1e-4 of the linear one, 1e-8 of its
     square. Without biases the new units bend at the origin, which limits the fit.
     """
-    tiny = np.finfo(float).tiny
-    samples, form = problem.samples, problem.form
-    root = problem.weighted(np.ones(problem.n))[:, None]
-    y = problem.weighted(samples.y).reshape(problem.n, -1)
-    centred = samples.X - problem.whitening.shift
+    X, shift, form = problem.samples.X, problem.whitening.shift, problem.form
     slopes = line.linear.reshape(network.n_inputs, -1)
     directions = np.linalg.svd(slopes, full_matrices=False)[0].T[: network.n_hidden]
-    rows = small * directions / np.maximum(np.abs(centred @ directions.T).max(axis=0), tiny)[:, None]
-    units = np.std(problem.activation(samples.X @ network.weights.T + network.bias), axis=0)
+    reach = np.abs((X - shift) @ directions.T).max(axis=0)
+    rows = small * directions / np.maximum(reach, np.finfo(float).tiny)[:, None]
+    units = np.std(problem.activation(X @ network.weights.T + network.bias), axis=0)
     moved = units * np.linalg.norm(network.output.reshape(network.n_hidden, -1), axis=1)
     weakest = np.argsort(moved)[: len(rows)]
-    weights, offsets = network.weights.copy(), network.bias.copy()
-    weights[weakest], offsets[weakest] = rows, 1.0 - rows @ problem.whitening.shift if form.bias else 0.0
-    columns = [root * problem.activation(samples.X @ weights.T + offsets)]
-    columns += [root] if form.intercept else []
-    columns += [root * samples.X] if form.skip else []
-    # Columns are brought to one length: that of a linear unit is nearly constant.
-    design = np.column_stack(columns)
-    length = np.maximum(np.linalg.norm(design, axis=0), tiny)
-    solved = np.linalg.lstsq(design / length, y, rcond=None)[0] / length[:, None]
-    parts = np.split(solved, np.cumsum([column.shape[1] for column in columns])[:-1])
-    output, rest = parts[0].reshape(network.output.shape), parts[1:]
-    level = rest.pop(0).reshape(np.shape(network.intercept)) if form.intercept else 0.0
-    linear = rest.pop(0).reshape(network.linear.shape) if form.skip else None
-    return OneHiddenNet(weights, output, offsets, level, network.activation, linear)
+    weights, bias = network.weights.copy(), network.bias.copy()
+    weights[weakest], bias[weakest] = rows, 1.0 - rows @ shift if form.bias else 0.0
+    net = OneHiddenNet(weights, network.output, bias, network.intercept, network.activation, network.linear)
+    return with_best_outputs(net, problem)

@@ -1,4 +1,4 @@
-"""What a recovery predicts: the network, ridge regression or a mixture, with intervals, tests and effects.
+"""What a recovery predicts: the network, ridge regression or a mixture, with intervals and tests.
 
 Intervals are those of the delta method: the network's output eta has variance J C J', with C the covariance
 of the parameters. Where y has a family, the interval of the mean is carried through the link; the interval
@@ -9,14 +9,12 @@ eta.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from onehidden.fit.parametrisation import Parametrisation, written_out
 from onehidden.machine import in_double
@@ -41,10 +39,6 @@ class Prediction:
         The share of what the network adds to the line: 1 for the network alone, 0 for the line alone.
     line : Affine
         The penalised linear model on the same rows.
-    instead : Affine
-        The sum of the linear functions that replace the units in ``linear``.
-    linear : tuple of int
-        Weakly supported units: too few rows tell them from a linear function.
     low, high : float
         Bounds of N - l, those on the rows fitted; infinite where they are not needed.
     r_squared, linear_r_squared : float
@@ -56,8 +50,6 @@ class Prediction:
 
     share: float
     line: Affine = field(repr=False)
-    instead: Affine = field(repr=False)
-    linear: tuple[int, ...] = ()
     low: Any = -np.inf  # a number, of several outputs (q,)
     high: Any = np.inf
     r_squared: float = float("nan")
@@ -67,7 +59,7 @@ class Prediction:
     @property
     def alone(self) -> bool:
         """Whether predictions are those of the network as it stands."""
-        return self.share == 1 and not self.linear and bool(np.all(np.isinf([self.low, self.high])))
+        return self.share == 1 and bool(np.all(np.isinf([self.low, self.high])))
 
     def predict(self, network: OneHiddenNet, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
         """The predictions, with the units of this network."""
@@ -76,47 +68,21 @@ class Prediction:
         line = self.line(X)
         if self.share == 0:
             return line
-        added = linearised(network, self.linear, self.instead).predict(X) - line
-        return line + self.share * np.clip(added, self.low, self.high)
-
-    def on(self, columns: Int[np.ndarray, " m"], d: int) -> Prediction:
-        """The same predictions from d columns, of which these are the ones used."""
-        return replace(self, line=self.line.on(columns, d), instead=self.instead.on(columns, d))
+        return line + self.share * np.clip(network.predict(X) - line, self.low, self.high)
 
     @classmethod
     def from_dict(cls, record: dict[str, Any], network: OneHiddenNet) -> Prediction:
         """Read plain values; one sentence where they do not fit the network."""
-        bounds = {"least": -np.inf, "most": np.inf}  # which older records lack
-        line, instead = (
-            Affine(
-                np.asarray(one["slope"], float),
-                *(np.asarray(one[key], float)[()] for key in ("level", "least", "most")),
-            )
-            for one in (bounds | record[name] for name in ("line", "instead"))
-        )
-        if any(one.slope.shape[:1] != (network.n_inputs,) for one in (line, instead)):
+
+        def numbers(one: dict[str, Any], *names: str) -> list[Any]:
+            return [np.asarray(one[name], float)[()] for name in names]
+
+        line = {"least": -np.inf, "most": np.inf} | record["line"]  # older records lack the bounds
+        found = Affine(*numbers(line, "slope", "level", "least", "most"))
+        if found.slope.shape[:1] != (network.n_inputs,):
             raise ValueError("its predictions are of other inputs than the network")
-        linear = tuple(int(i) for i in record["linear"])
-        if not all(0 <= i < network.n_hidden for i in linear):
-            raise ValueError("its predictions are of other units than the network's")
-        low, high = (np.asarray(record[name], float)[()] for name in ("low", "high"))
-        own, of_line = (float(record[name]) for name in ("r_squared", "linear_r_squared"))
-        share, message = float(record["share"]), str(record["message"])
-        return cls(share, line, instead, linear, low, high, own, of_line, message)
-
-
-def linearised(network: OneHiddenNet, linear: tuple[int, ...], instead: Affine) -> OneHiddenNet:
-    """The network with a linear function in the place of some units; one stays, without an output."""
-    if not linear:
-        return network
-    kept = np.setdiff1d(np.arange(network.n_hidden), linear)
-    output = network.output.copy()
-    output[list(linear)] = 0.0
-    kept = kept if len(kept) else np.array([0])
-    return OneHiddenNet(
-        network.weights[kept], output[kept], network.bias[kept], network.intercept + instead.level,
-        network.activation, network.linear + instead.slope,
-    )  # fmt: skip
+        share, *rest = numbers(record, "share", "low", "high", "r_squared", "linear_r_squared")
+        return cls(share, found, *rest, str(record["message"]))
 
 
 @dataclass(frozen=True)
@@ -136,20 +102,6 @@ class InputTest:
     statistic: Float[np.ndarray, " d"]
     freedom: Float[np.ndarray, " d"]
     p_value: Float[np.ndarray, " d"]
-
-
-@dataclass(frozen=True)
-class MarginalEffects:
-    """Average derivatives of the mean of y in each input, over given rows.
-
-    Attributes
-    ----------
-    effect, error : ndarray of shape (d,) or (d, q)
-        The derivatives and their standard errors.
-    """
-
-    effect: Float[np.ndarray, "d ..."]
-    error: Float[np.ndarray, "d ..."]
 
 
 @dataclass(frozen=True)
@@ -354,47 +306,10 @@ def input_test(record: Recovery) -> InputTest:
 def mean_slopes(record: Recovery, level: float = 0.95) -> Derived | None:
     """v + h_1 sum_i w_i a_i, h_1 the slope of g that a reversal changes; see ``Recovery.mean_slopes``."""
     part = record.network.activation.orientation_part
-    if record.standard_errors.linear is None or len(part) != 2:
+    if record.standard_errors.linear is None or record.covariance is None or len(part) != 2:
         return None
 
     def slopes(net: OneHiddenNet) -> Float[np.ndarray, "d ..."]:
         return net.linear + part[1] * net.weights.T @ net.output
 
-    if record.covariance is not None:
-        return derived(record, slopes, level)
-    found = slopes(record.network)
-    unknown = np.full(found.shape, np.inf)
-    return Derived(found, unknown, -unknown, unknown, level)
-
-
-@in_double
-def marginal_effects(record: Recovery, X: npt.ArrayLike, offset: npt.ArrayLike | None) -> MarginalEffects:
-    """The mean of m'(eta) d eta / d x over the rows of X, with its error.
-
-    m' is linearised around the fit. At kinks the slope of a unit jumps: that part of its derivative in the
-    parameters is left out.
-    """
-    fitted, family = Fitted.of(record), record.family
-    if family is not None and family.coupled:
-        raise ValueError("of labels the effect differs from class to class: see network for the log-odds")
-    X, form = np.asarray(X, float), fitted.form
-    eta = record.network.predict(X) + column_of(record, X, offset)
-    slope, bend, step = np.ones_like(eta), np.zeros_like(eta), 1e-4
-    if family is not None:
-        slope = family.slope(eta)
-        bend = (family.slope(eta + step) - family.slope(eta - step)) / (2 * step)
-
-    def average(theta: jax.Array) -> jax.Array:
-        weights, output, bias, linear, intercept = form.unpack(theta)
-        output, linear = output.reshape(form.k, form.q), linear.reshape(form.d, form.q)
-        t = jnp.asarray(X) @ weights.T + bias
-        moved = form.g(t) @ output + X @ linear + intercept.reshape(form.q)
-        moved = moved - jax.lax.stop_gradient(moved)  # zero here, with the derivative of eta
-        outer = slope.reshape(len(X), -1) + bend.reshape(len(X), -1) * moved
-        return (weights.T @ (form.slope(t).T @ outer * output) + linear * jnp.sum(outer, axis=0)) / len(X)
-
-    theta = jnp.asarray(fitted.theta)
-    J = np.asarray(jax.jacrev(average)(theta))
-    error = np.sqrt(np.sum((J @ fitted.factor) ** 2, axis=2))
-    shape = (form.d, *form.tail)
-    return MarginalEffects(np.asarray(average(theta)).reshape(shape), error.reshape(shape))
+    return derived(record, slopes, level)

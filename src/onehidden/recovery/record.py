@@ -21,12 +21,9 @@ from onehidden.network import OneHiddenNet
 from onehidden.recovery.prediction import (
     Derived,
     InputTest,
-    MarginalEffects,
     Prediction,
     derived,
     input_test,
-    linearised,
-    marginal_effects,
     mean_of,
     mean_slopes,
     prediction_interval,
@@ -193,7 +190,7 @@ class Recovery:
     def mean_slopes(self) -> Derived | None:
         """Slopes v + ½ Σ w_i a_i with standard errors, which no choice of orientations of the units changes.
 
-        None without a free linear part, or where the orientation of units is no convention beside it.
+        None without a free linear part and a covariance, or where the orientation of units is no convention.
         """
         return mean_slopes(self)
 
@@ -292,23 +289,6 @@ class Recovery:
         """
         return input_test(self)
 
-    def marginal_effects(self, X: npt.ArrayLike, offset: npt.ArrayLike | None = None) -> MarginalEffects:
-        """Average derivatives of the mean of y in each input over the rows of X, with standard errors.
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            Rows.
-        offset : array_like of shape (m,), optional
-            Added to the network's output.
-
-        Returns
-        -------
-        MarginalEffects
-            The effects with their standard errors.
-        """
-        return marginal_effects(self, inputs_of(self, X), offset)
-
     def derive(self, quantity: Callable[[OneHiddenNet], npt.ArrayLike], level: float = 0.95) -> Derived:
         """Compute a quantity of the network with a standard error and an interval, by the delta method.
 
@@ -347,8 +327,7 @@ class Recovery:
         path : str or Path
             The file to write. The package ``onnx`` is needed (``pip install 'onehidden[onnx]'``).
         """
-        net, predictor = self._predictor()
-        to_onnx(net, path, predictor, self.feature_names)
+        to_onnx(self.network, path, self._predictor(), self.feature_names)
 
     def to_python(self) -> str:
         """Write what ``predict`` computes as Python source that needs only the standard library.
@@ -358,8 +337,7 @@ class Recovery:
         str
             The source of a module with a function ``predict(x)`` of one row.
         """
-        net, predictor = self._predictor()
-        return to_python(net, self.feature_names, predictor)
+        return to_python(self.network, self.feature_names, self._predictor())
 
     def to_sklearn(self) -> Any:
         """Make a fitted scikit-learn estimator that predicts as ``predict`` does.
@@ -373,16 +351,13 @@ class Recovery:
 
         return fitted_estimator(self)
 
-    def _predictor(self) -> tuple[OneHiddenNet, Predictor]:
-        """The network, weakly supported units replaced, and what predictions make of it."""
-        guard, net, family = self.prediction, self.network, self.family
+    def _predictor(self) -> Predictor:
+        """What predictions make of the network."""
+        guard, family = self.prediction, self.family
         mean: dict[str, Any] = {} if family is None else {"mean": family.export, "coupled": family.coupled}
         if guard is None:
-            return net, Predictor(**mean)
-        if guard.share > 0:
-            net = linearised(net, guard.linear, guard.instead)
-        parts = {"share": guard.share, "low": guard.low, "high": guard.high}
-        return net, Predictor(**vars(guard.line), **parts, **mean)
+            return Predictor(**mean)
+        return Predictor(**vars(guard.line), share=guard.share, low=guard.low, high=guard.high, **mean)
 
     def summary(self) -> str:
         """Write the answer as a table: the verdict, the formula, the fit, and every unit with its errors.

@@ -89,7 +89,8 @@ def reoriented(answer: Optimum, candidate: Candidate, problem: Problem, run: Run
 
 def _optimised(network: OneHiddenNet, problem: Problem, run: Run, warm: bool = False) -> Optimum:
     """The final optimisation, of a family also from the best outputs for the units; the better of both."""
-    answer, other = optimise(network, problem, run, warm=warm), with_best_outputs(network, problem)
+    answer = optimise(network, problem, run, warm=warm)
+    other = network if problem.family is None else with_best_outputs(network, problem)
     if other is network or run.expired():
         return answer
     second = optimise(other, problem, run.at("best outputs"))
