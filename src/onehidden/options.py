@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, is_dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields
 from difflib import get_close_matches
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -58,10 +59,43 @@ def _scores() -> tuple[str, ...]:
     return ("auto", "gaussian")
 
 
+def _whole(value: Any, least: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
+def _is_limit(value: Any) -> bool:
+    """Whether a value is a positive number or None."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    return value is None or (number and 0 < float(value) < float("inf"))
+
+
+def check_positive(name: str, value: object) -> None:
+    """Refuse what is neither a positive number nor None."""
+    if not _is_limit(value):
+        raise ValueError(f"{name} must be a positive number or None, got {value!r}")
+
+
+def _is_start(value: object) -> bool:
+    from onehidden.starts.candidate import Start
+
+    if isinstance(value, list | tuple):
+        return len(value) > 0 and all(map(_is_start, value))
+    return isinstance(value, Start) or (isinstance(value, str) and value in _starts())
+
+
+def _is_score(value: object) -> bool:
+    return value in _scores() if isinstance(value, str) else callable(getattr(value, "score", None))
+
+
+Must = tuple[str | Callable[[], str], Callable[[Any], bool]]  # what a value must be, and whether it is
+_FLAG: Must = "True or False", lambda value: isinstance(value, bool)
+
+
 def option(
     default: Any,
     text: str,  # what it does, for the docstrings and for the help of the commands
     *,
+    must: Must | None = None,  # what a value must be; None where it is checked elsewhere
     python: str = "",  # what more there is to say in Python
     estimator: str | None = None,  # what the estimators call it, if not by its own name
     oracle: bool = False,  # whether ``recover_oracle`` and its command take it
@@ -69,8 +103,8 @@ def option(
     names: Callable[[], tuple[str, ...]] | None = None,  # the names that it takes, for tab completion
 ) -> Any:
     """Declare an option: a field with metadata."""
-    found = dict(text=text, python=python, estimator=estimator, oracle=oracle, flag=flag, names=names)
-    return field(default=default, repr=flag, metadata=found)
+    more = dict(text=text, must=must, python=python, estimator=estimator, oracle=oracle, flag=flag)
+    return field(default=default, repr=flag, metadata=more | {"names": names})
 
 
 @dataclass(frozen=True)
@@ -89,7 +123,11 @@ class Options:
     """
 
     hidden: int | None = option(
-        None, "Number of units k; chosen from the data if not given.", estimator="n_hidden", oracle=True
+        None,
+        "Number of units k; chosen from the data if not given.",
+        must=("a whole number of at least 1 or None", lambda value: value is None or _whole(value, 1)),
+        estimator="n_hidden",
+        oracle=True,
     )
     activation: str | Activation = option(
         "relu",
@@ -98,11 +136,12 @@ class Options:
         oracle=True,
         names=_activations,
     )
-    bias: bool = option(True, "Whether the hidden biases b_i are free, else zero.", oracle=True)
-    intercept: bool = option(True, "Whether the constant c is free, else zero.", oracle=True)
+    bias: bool = option(True, "Whether the hidden biases b_i are free, else zero.", must=_FLAG, oracle=True)
+    intercept: bool = option(True, "Whether the constant c is free, else zero.", must=_FLAG, oracle=True)
     score: str | Score = option(
         "auto",
         "Input model behind the score moments: auto or gaussian.",
+        must=(lambda: f"a law or one of {', '.join(_scores())}", _is_score),
         python='"auto" takes whitened inputs for Gaussian unless their third and fourth moments say '
         "otherwise, and then chooses by ``scores.select``. Or a law or an estimated score, with "
         "``score(X, order, subspace)``.",
@@ -111,22 +150,28 @@ class Options:
     start: str | Start | Sequence[str | Start] = option(
         "auto",
         f"Where the search begins: auto (all in turn), {', '.join(STARTS[:-1])} or {STARTS[-1]}.",
+        must=(lambda: f"one of {', '.join(_starts())}, or of oh.starts", _is_start),
         python="Or one of ``oh.starts``, such as ``Random(restarts=50)``, or a list of them.",
         names=_starts,
     )
     seed: int = option(
         0,
         "Seed of every random choice: same seed, same answer.",
+        must=("a whole number of at least 0", lambda value: _whole(value, 0)),
         python="With another number of threads the answer is the same to its last digits.",
         estimator="random_state",
         oracle=True,
     )
     max_seconds: float | None = option(
-        None, "Time budget in seconds; the best answer so far is returned when it runs out.", oracle=True
+        None,
+        "Time budget in seconds; the best answer so far is returned when it runs out.",
+        must=("a positive number or None", _is_limit),
+        oracle=True,
     )
     progress: bool | Progress = option(
         False,
         "Whether progress is printed to stderr.",
+        must=("True, False or a function", lambda value: isinstance(value, bool) or callable(value)),
         python="A callable gets each ``TraceRecord``.",
         estimator="verbose",
         oracle=True,
@@ -136,6 +181,7 @@ class Options:
         "auto",
         "Standard errors: classical (equal noise everywhere), robust (sandwich), or auto, which takes "
         "the robust ones where the residuals show unequal spread.",
+        must=(lambda: f"one of {', '.join(_errors())}", lambda value: value in _errors()),
         names=_errors,
     )
     family: str | Family | None = option(
@@ -151,6 +197,7 @@ class Options:
     linear: bool = option(
         False,
         "Whether a linear part of the inputs is free, in addition to the units.",
+        must=_FLAG,
         python="The side of a unit such as ReLU is then a convention, relu(t) = t + relu(-t): a "
         "fixed combination of its weights is positive.",
     )
@@ -158,6 +205,7 @@ class Options:
         False,
         "Whether each of the groups has an intercept of its own, drawn from a normal law whose variance is "
         "fitted by likelihood; rows in memory, one output, normal noise.",
+        must=_FLAG,
         python="Standard errors by group hold whatever rows of a group share; those of "
         "``errors='classical'`` are the ones that mixed models report.",
     )
@@ -166,24 +214,19 @@ class Options:
         """Check every value; numbers of NumPy become Python's own."""
         import numpy as np
 
-        if self.hidden is not None:
-            _check_whole("hidden", self.hidden, 1)
-            object.__setattr__(self, "hidden", int(self.hidden))
-        _check_whole("seed", self.seed, 0)
-        object.__setattr__(self, "seed", int(self.seed))
-        check_positive("max_seconds", self.max_seconds)
-        for name in ("bias", "intercept", "linear", "random_intercept"):
-            value = getattr(self, name)
-            if not isinstance(value, (bool, np.bool_)):
-                raise ValueError(f"{name} must be True or False, got {value!r}")
-            object.__setattr__(self, name, bool(value))
-        if not (isinstance(self.progress, bool) or callable(self.progress)):
-            raise ValueError(f"progress must be True, False or a function, got {self.progress!r}")
-        if self.errors not in _errors():
-            raise ValueError(f"errors must be one of {', '.join(_errors())}, got {self.errors!r}")
-        _check_family(self.family, self.link)
-        _check_start(self.start)
-        _check_score(self.score)
+        from onehidden import families
+
+        for one in fields(self):
+            value = getattr(self, one.name)
+            value = value.item() if isinstance(value, np.generic) else value
+            object.__setattr__(self, one.name, value)
+            must = one.metadata["must"]
+            if must is not None and not must[1](value):
+                wanted = must[0] if isinstance(must[0], str) else must[0]()
+                raise ValueError(f"{one.name} must be {wanted}, got {value!r}")
+        if self.family != families.Softmax.name and (self.family, self.link) != (None, None):
+            # Of a softmax the number of classes comes from y.
+            families.get("gaussian" if self.family is None else self.family, self.link)
         if self.activation != "auto":
             object.__setattr__(self, "bias", self.bias and not self.g.multiplicative)
 
@@ -208,7 +251,10 @@ class Options:
     @property
     def start_name(self) -> str:
         """The start in words."""
-        return _start_name(self.start)
+        several = self.start
+        if isinstance(several, str) or not isinstance(several, Sequence):
+            several = [several]
+        return ", ".join(one if isinstance(one, str) else one.name for one in several)
 
     def form(self, d: int, outputs: int | None = None) -> Parametrisation:
         """The free parameters for d coordinates; one unit where the width is to be chosen."""
@@ -245,14 +291,11 @@ class Options:
 
     def check_inputs(self, d: int) -> None:
         """Refuse a given score of another number of inputs than there are columns."""
-        if not isinstance(self.score, str) and self.score.n_inputs != d:
-            raise ValueError(f"the score is one of {self.score.n_inputs} inputs, but X has {d} columns")
-
-
-def of_estimator(estimator: object) -> dict[str, Any]:
-    """The options among the parameters of an estimator, by their own names."""
-    own = vars(estimator)
-    return {one.name: own[name] for one in fields(Options) if (name := estimator_name(one)) in own}
+        own = d if isinstance(self.score, str) else getattr(self.score, "n_inputs", None)
+        if own != d:
+            raise ValueError(
+                f"the score is one of {own or 'no'} inputs, but X has {d} columns: call .fit(X) of it first"
+            )
 
 
 def estimator_name(one: Field[Any]) -> str:
@@ -260,21 +303,20 @@ def estimator_name(one: Field[Any]) -> str:
     return one.metadata["estimator"] or one.name
 
 
-def parameters(function: Callable[..., Any]) -> Iterator[str]:
-    """Describe the options among the parameters of a function or class in numpydoc, a line each."""
+def documented(function: T) -> T:
+    """Write the options that a function or class takes where its docstring says ``**options``."""
+    above, _, below = inspect.cleandoc(function.__doc__ or "").partition("**options : Options\n")
     options = {name: one for one in fields(Options) for name in (one.name, estimator_name(one))}
+    lines = []
     for name in inspect.signature(function).parameters:
         if name in options:
             one = options[name]
             default = "optional" if one.default is None else f"default {one.default!r}"
-            yield f"{name} : {str(one.type).replace(' | None', '').replace(' | ', ' or ')}, {default}"
-            yield f"    {one.metadata['text']} {one.metadata['python']}".rstrip()
-
-
-def documented(function: T) -> T:
-    """Write the options that a function or class takes where its docstring says ``**options``."""
-    above, _, below = inspect.cleandoc(function.__doc__ or "").partition("**options : Options\n")
-    function.__doc__ = "\n".join([above + "\n".join(parameters(function)), *below.split("\n")[1:]])
+            lines += [
+                f"{name} : {str(one.type).replace(' | None', '').replace(' | ', ' or ')}, {default}",
+                f"    {one.metadata['text']} {one.metadata['python']}".rstrip(),
+            ]
+    function.__doc__ = "\n".join([above + "\n".join(lines), *below.split("\n")[1:]])
     return function
 
 
@@ -313,12 +355,6 @@ def _unknown(function: str, name: str, known: Sequence[str]) -> str:
     return f"{function}() has no argument {name!r}: {hint}"
 
 
-def _start_name(start: str | Start | Sequence[str | Start]) -> str:
-    if isinstance(start, str):
-        return start
-    return ", ".join(map(_start_name, start)) if isinstance(start, Sequence) else start.name
-
-
 def _identity(value: object) -> str:
     """Describe a value by its class and public fields, without the memory address that ``repr`` may show."""
     import numpy as np
@@ -327,71 +363,9 @@ def _identity(value: object) -> str:
 
     if isinstance(value, np.ndarray):
         return f"array {fingerprint(value)}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{_identity(key)}: {_identity(one)}" for key, one in value.items())
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_identity, value))}]"
-    if callable(value) and hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
-    if is_dataclass(value):
-        held = {one.name: getattr(value, one.name) for one in fields(value)}
-    elif hasattr(value, "__dict__"):
-        held = vars(value)
-    else:
+    if not hasattr(value, "__dict__"):
         return repr(value)
-    public = (f"{name}={_identity(one)}" for name, one in held.items() if not name.startswith("_"))
-    return f"{type(value).__qualname__}({', '.join(public)})"
-
-
-def check_positive(name: str, value: object) -> None:
-    """Refuse what is neither a positive number nor None."""
-    import numpy as np
-
-    if value is None:
-        return
-    number = float(value) if isinstance(value, (int, float, np.integer, np.floating)) else 0.0
-    if isinstance(value, bool) or not 0 < number < float("inf"):
-        raise ValueError(f"{name} must be a positive number or None, got {value!r}")
-
-
-def _check_whole(name: str, value: object, least: int) -> None:
-    import numpy as np
-
-    whole = f"a whole number from {least} on"
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        whole = "a whole number of units or None" if name == "hidden" else whole
-        raise ValueError(f"{name} must be {whole}, got {value!r}")
-    if value < least:
-        raise ValueError(f"{name} must be {f'at least {least}' if name == 'hidden' else whole}, got {value}")
-
-
-def _check_family(family: object, link: object) -> None:
-    from onehidden import families
-
-    if isinstance(family, str) and family == families.Softmax.name:
-        return  # the number of classes comes from y
-    if family is not None or link is not None:
-        families.get("gaussian" if family is None else family, link)  # type: ignore[arg-type]
-
-
-def _check_start(start: object) -> None:
-    from onehidden.starts.candidate import Start
-
-    if isinstance(start, Start) or (isinstance(start, str) and start in _starts()):
-        return
-    if isinstance(start, (list, tuple)) and start:
-        for one in start:
-            _check_start(one)
-        return
-    raise ValueError(f"start must be one of {', '.join(_starts())}, or of oh.starts, got {start!r}")
-
-
-def _check_score(score: object) -> None:
-    names = ", ".join(_scores())
-    if isinstance(score, str):
-        if score not in _scores():
-            raise ValueError(f"score must be a law or one of {names}, got {score!r}")
-    elif not callable(getattr(score, "score", None)):
-        raise ValueError(f"score must be a law or one of {names}, got {type(score).__name__}")
-    elif not hasattr(score, "n_inputs"):
-        raise ValueError(f"the {type(score).__name__} has not been fitted: call .fit(X) first")
+    public = (f"{name}={_identity(one)}" for name, one in vars(value).items() if not name.startswith("_"))
+    return f"{getattr(value, '__qualname__', type(value).__qualname__)}({', '.join(public)})"

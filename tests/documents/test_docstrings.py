@@ -33,9 +33,7 @@ def public_names():
 
 METHODS = {
     "OneHiddenNet": "predict canonical one_output save load to_onnx to_torch to_sklearn",
-    "Recovery": (
-        "predict predict_interval interval input_test summary to_frame to_dict save report"
-    ),
+    "Recovery": ("predict predict_interval interval input_test summary to_frame to_dict save report"),
     "OneHiddenRegressor": "fit predict get_params",
     "OneHiddenClassifier": "fit predict predict_proba decision_function",
     "laws.Law": "sample log_density score contract",

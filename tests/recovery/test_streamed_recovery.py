@@ -80,7 +80,7 @@ def test_rows_that_follow_another_law_are_not_called_exact(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"hidden": 0}, "hidden must be at least 1"),
+        ({"hidden": 0}, "hidden must be a whole number of at least 1"),
         ({"hidden": 2, "bias": "yes"}, "bias must be"),
         ({"hidden": 2, "seed": -1}, "seed must be"),
         ({"hidden": 2, "activation": "swish"}, "unknown activation"),

@@ -20,7 +20,7 @@ from onehidden.certify.units import Cause
 from onehidden.data.arrays import check_arrays, flat_columns, is_frame, is_text, must_be_aligned
 from onehidden.data.opening import must_be_numeric
 from onehidden.machine import in_double
-from onehidden.options import Options, estimator_name, of_estimator
+from onehidden.options import Options, estimator_name
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import most_units, recovered
 from onehidden.recovery.solve import plain_fit
@@ -149,7 +149,8 @@ class Estimating(BaseEstimator):
 
     def _options(self) -> Options:
         """The options, checked; the random state becomes a seed."""
-        asked = of_estimator(self)
+        own = {one.name: estimator_name(one) for one in fields(Options)}
+        asked = {name: vars(self)[theirs] for name, theirs in own.items() if theirs in vars(self)}
         seed = asked["seed"]
         if not isinstance(seed, (int, np.integer)):
             asked["seed"] = 0 if seed is None else check_random_state(seed).randint(2**31 - 1)

@@ -192,7 +192,7 @@ def measures(
     share = _shares(weight, len(y))
     mean, level = share @ X, share @ y
     spread, target = np.sqrt(share @ (X - mean) ** 2), np.sqrt(share @ (y - level) ** 2)
-    found = {"input_mean": mean, "input_spread": spread, "target_spread": target[()]}
+    found: dict[str, Any] = {"input_mean": mean, "input_spread": spread, "target_spread": target[()]}
     if np.all(target > 0):
         missed = least_squares(X, y.reshape(len(y), -1), weight)[2]
         found["linear_r_squared"] = 1 - float(np.sum(share @ missed**2)) / float(np.sum(target**2))

@@ -82,7 +82,7 @@ class Prediction:
         if found.slope.shape[:1] != (network.n_inputs,):
             raise ValueError("its predictions are of other inputs than the network")
         share, *rest = numbers(record, "share", "low", "high", "r_squared", "linear_r_squared")
-        return cls(share, found, *rest, str(record["message"]))
+        return cls(share, found, *rest, message=str(record["message"]))
 
 
 @dataclass(frozen=True)
