@@ -109,7 +109,6 @@ class Certificate:
     loss: float  # mean squared residual
     noise_variance: float  # the same over n - n_parameters
     standard_errors: ParameterRecord
-    curvature: Float[np.ndarray, " f"] = field(repr=False)  # spectrum of the Gauss–Newton matrix
     mean_square: float  # of the residuals, as a share of var(y)
     exact: bool  # whether that is rounding
     n: int
@@ -230,7 +229,6 @@ def certificate_of(
     shares: Float[np.ndarray, " k"] | None = None,
     undetermined: Undetermined | None = None,
     unit_status: UnitStatus = UnitStatus.DETERMINED,
-    curvature: Float[np.ndarray, " f"] | None = None,
     **more: object,
 ) -> Certificate:
     """The certificate of a network, in x and canonical: the only place that makes one.
@@ -249,7 +247,6 @@ def certificate_of(
         loss=loss,
         noise_variance=loss if noise_variance is None else noise_variance,
         standard_errors=errors,
-        curvature=np.zeros(0) if curvature is None else curvature,
         mean_square=loss if mean_square is None else mean_square,
         exact=exact,
         n=n,

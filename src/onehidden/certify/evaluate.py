@@ -142,7 +142,6 @@ def certify(
         errors=deviations,
         shares=patterns.spread**2,
         undetermined=undetermined,
-        curvature=local.bend.values,
         exact=exact,
         n=local.n,
         n_parameters=local.freedom,

@@ -185,17 +185,17 @@ def _scored(
 def measures(
     X: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n ..."], weight: Float[np.ndarray, " n"] | None = None
 ) -> dict[str, Any]:
-    """Means and spreads of the rows, and the share of var(y) that a linear function explains on them.
+    """Means and spreads of the inputs, and the share of var(y) that a linear function explains.
 
     They are named as the record names them. Variances of several outputs, y (n, q), are added up.
     """
     share = _shares(weight, len(y))
     mean, level = share @ X, share @ y
-    spread, target = np.sqrt(share @ (X - mean) ** 2), np.sqrt(share @ (y - level) ** 2)
-    found: dict[str, Any] = {"input_mean": mean, "input_spread": spread, "target_spread": target[()]}
-    if np.all(target > 0):
+    variance = share @ (y - level) ** 2
+    found: dict[str, Any] = {"input_mean": mean, "input_spread": np.sqrt(share @ (X - mean) ** 2)}
+    if np.all(variance > 0):
         missed = least_squares(X, y.reshape(len(y), -1), weight)[2]
-        found["linear_r_squared"] = 1 - float(np.sum(share @ missed**2)) / float(np.sum(target**2))
+        found["linear_r_squared"] = 1 - float(np.sum(share @ missed**2)) / float(np.sum(variance))
     return found
 
 

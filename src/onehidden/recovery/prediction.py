@@ -70,20 +70,6 @@ class Prediction:
             return line
         return line + self.share * np.clip(network.predict(X) - line, self.low, self.high)
 
-    @classmethod
-    def from_dict(cls, record: dict[str, Any], network: OneHiddenNet) -> Prediction:
-        """Read plain values; one sentence where they do not fit the network."""
-
-        def numbers(one: dict[str, Any], *names: str) -> list[Any]:
-            return [np.asarray(one[name], float)[()] for name in names]
-
-        line = {"least": -np.inf, "most": np.inf} | record["line"]  # older records lack the bounds
-        found = Affine(*numbers(line, "slope", "level", "least", "most"))
-        if found.slope.shape[:1] != (network.n_inputs,):
-            raise ValueError("its predictions are of other inputs than the network")
-        share, *rest = numbers(record, "share", "low", "high", "r_squared", "linear_r_squared")
-        return cls(share, found, *rest, message=str(record["message"]))
-
 
 @dataclass(frozen=True)
 class InputTest:
@@ -123,35 +109,23 @@ class Derived:
     level: float
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """The free parameters of a recovery as its covariance orders them."""
-
-    form: Parametrisation
-    theta: Float[np.ndarray, " p"]
-    covariance: Float[np.ndarray, "p p"]
-
-    @classmethod
-    def of(cls, record: Recovery) -> Fitted:
-        if record.covariance is None:
-            raise ValueError(
-                "the covariance of the parameters was not kept: there are too many of them, or none is known"
-            )
-        net, linear = record.network, record.standard_errors.linear is not None
-        outputs = net.n_outputs if net.output.ndim == 2 else None
-        free = [bool(record.options.get(name, True)) for name in ("bias", "intercept")]
-        bias, intercept = free
-        form = Parametrisation(
-            net.activation, net.n_inputs, net.n_hidden, bias, intercept, linear, outputs=outputs
+def fitted_parameters(
+    record: Recovery,
+) -> tuple[Parametrisation, Float[np.ndarray, " p"], Float[np.ndarray, "p p"]]:
+    """The free parameters as the covariance orders them, and F with F F' = C but for rounding."""
+    if record.covariance is None:
+        raise ValueError(
+            "the covariance of the parameters was not kept: there are too many of them, or none is known"
         )
-        theta = form.pack(net.weights, net.output, net.bias, net.linear, net.intercept)
-        return cls(form, theta, record.covariance)
-
-    @property
-    def factor(self) -> Float[np.ndarray, "p p"]:
-        """F with F F' = C, small negative eigenvalues of rounding left out."""
-        value, vector = np.linalg.eigh(self.covariance)
-        return vector * np.sqrt(np.maximum(value, 0))
+    net, linear = record.network, record.standard_errors.linear is not None
+    outputs = net.n_outputs if net.output.ndim == 2 else None
+    bias, intercept = (bool(record.options.get(name, True)) for name in ("bias", "intercept"))
+    form = Parametrisation(
+        net.activation, net.n_inputs, net.n_hidden, bias, intercept, linear, outputs=outputs
+    )
+    value, vector = np.linalg.eigh(record.covariance)
+    theta = form.pack(net.weights, net.output, net.bias, net.linear, net.intercept)
+    return form, theta, vector * np.sqrt(np.maximum(value, 0))
 
 
 def derived(record: Recovery, quantity: Callable[[OneHiddenNet], npt.ArrayLike], level: float) -> Derived:
@@ -159,14 +133,11 @@ def derived(record: Recovery, quantity: Callable[[OneHiddenNet], npt.ArrayLike],
 
     It is differentiated by central differences, each parameter moved by a thousandth of its error.
     """
-    from scipy.special import stdtrit
-
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}")
-    fitted = Fitted.of(record)
+    quantile = quantile_of(level, record.mean_freedom)
+    form, theta, factor = fitted_parameters(record)
 
     def at(theta: Float[np.ndarray, " p"]) -> Float[np.ndarray, " m"]:
-        weights, output, bias, linear, intercept = fitted.form.unpack(theta)
+        weights, output, bias, linear, intercept = form.unpack(theta)
         net = OneHiddenNet(weights, output, bias, intercept, record.network.activation, linear)
         found = np.asarray(quantity(net))
         if found.dtype.kind not in "biuf":
@@ -176,16 +147,25 @@ def derived(record: Recovery, quantity: Callable[[OneHiddenNet], npt.ArrayLike],
             raise ValueError("the quantity is not a finite number at the fit, or next to it")
         return found
 
-    estimate, errors = at(fitted.theta), np.sqrt(np.maximum(np.diag(fitted.covariance), 0))
+    estimate, errors = at(theta), np.linalg.norm(factor, axis=1)
     slopes = []
-    for j in range(len(fitted.theta)):
-        step = np.zeros(len(fitted.theta))
+    for j in range(len(theta)):
+        step = np.zeros(len(theta))
         step[j] = 1e-3 * errors[j]
-        both = at(fitted.theta + step) - at(fitted.theta - step)
+        both = at(theta + step) - at(theta - step)
         slopes.append(both / (2 * step[j]) if step[j] > 0 else np.zeros_like(both))
-    error = np.linalg.norm(np.tensordot(fitted.factor, np.array(slopes), axes=(0, 0)), axis=0)
-    reach = float(stdtrit(record.mean_freedom, 0.5 + level / 2)) * error
+    error = np.linalg.norm(np.tensordot(factor, np.array(slopes), axes=(0, 0)), axis=0)
+    reach = quantile * error
     return Derived(estimate, error, estimate - reach, estimate + reach, level)
+
+
+def quantile_of(level: float, freedom: Any) -> Any:
+    """The quantile of Student's t for an interval of this level."""
+    from scipy.special import stdtrit
+
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    return stdtrit(freedom, 0.5 + level / 2)
 
 
 def mean_of(record: Recovery, X: Float[np.ndarray, "m d"], offset: npt.ArrayLike | None) -> np.ndarray:
@@ -216,25 +196,21 @@ def output_errors(
     record: Recovery, X: Float[np.ndarray, "m d"], batch: int = 2048
 ) -> Float[np.ndarray, "m ..."]:
     """Standard errors of the network's output at the rows of X, by batches of the Jacobian."""
-    fitted = Fitted.of(record)
-    factor, tail = fitted.factor, fitted.form.tail
+    form, theta, factor = fitted_parameters(record)
     found = []
     for at in range(0, len(X), batch):
         part = X[at : at + batch]
-        target, root = np.zeros((len(part), *tail)), np.ones(len(part))
-        J = written_out(fitted.form, fitted.theta, part, target, root)[1]
+        target, root = np.zeros((len(part), *form.tail)), np.ones(len(part))
+        J = written_out(form, theta, part, target, root)[1]
         found.append(np.sqrt(np.sum((J @ factor) ** 2, axis=1)))
-    return np.concatenate(found).reshape(len(X), *tail)
+    return np.concatenate(found).reshape(len(X), *form.tail)
 
 
 def prediction_interval(
     record: Recovery, X: npt.ArrayLike, level: float, of: str, offset: npt.ArrayLike | None
 ) -> Ends:
     """Lower and upper ends, see ``Recovery.predict_interval``."""
-    from scipy.special import stdtrit
-
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    reach = quantile_of(level, record.mean_freedom)
     if of not in ("mean", "observation"):
         raise ValueError(f'of must be "mean" or "observation", got {of!r}')
     X, family = np.asarray(X, float), record.family
@@ -243,7 +219,6 @@ def prediction_interval(
     if record.options.get("hidden") is None:
         # What a missed unit adds differs from row to row, as another error of its standard deviation would.
         error = np.hypot(error, np.nan_to_num(record.undetected))
-    reach = float(stdtrit(record.mean_freedom, 0.5 + level / 2))
     if family is None:
         if of == "observation":
             several = record.noise_covariance
@@ -287,16 +262,16 @@ def input_test(record: Recovery) -> InputTest:
     """Wald tests that an input matters to no unit, nor to the linear part."""
     from scipy.special import fdtrc
 
-    fitted = Fitted.of(record)
-    form, linear = fitted.form, fitted.form.places()[3]
+    form, theta, factor = fitted_parameters(record)
+    linear = form.places()[3]
     found = []
     for j in range(form.d):
         own = np.arange(form.k) * form.d + j
         if linear is not None:
             own = np.append(own, linear.start + j * form.q + np.arange(form.q))
-        value, vector = np.linalg.eigh(fitted.covariance[np.ix_(own, own)])
+        value, vector = np.linalg.eigh(factor[own] @ factor[own].T)
         known = value > 1e-12 * max(float(value[-1]), np.finfo(float).tiny)
-        along = vector[:, known].T @ fitted.theta[own]
+        along = vector[:, known].T @ theta[own]
         statistic, freedom = float(np.sum(along**2 / value[known])), float(np.sum(known))
         p_value = float(fdtrc(freedom, record.mean_freedom, statistic / max(freedom, 1)))
         found.append((statistic, freedom, p_value))

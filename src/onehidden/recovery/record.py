@@ -27,6 +27,7 @@ from onehidden.recovery.prediction import (
     mean_of,
     mean_slopes,
     prediction_interval,
+    quantile_of,
 )
 from onehidden.recovery.target import inputs_of
 from onehidden.run import TraceRecord
@@ -61,8 +62,6 @@ class Recovery:
         Of every parameter, in canonical form; infinite where the data leave it open.
     trace : list of TraceRecord
         Stage, step, loss relative to var(y) and seconds of the run.
-    curvature : ndarray
-        Spectrum of the Gauss–Newton matrix along the free directions, with unit diagonal.
     signal : dict of int to float
         z-value of each score moment that was measured, by order; of several components the largest.
     origin : str
@@ -90,9 +89,9 @@ class Recovery:
         the rows fitted.
     prediction : Prediction or None
         How ``predict`` computes, and how it does on rows left out; None for the network itself.
-    input_mean, input_spread, target_spread : ndarray
-        Means and standard deviations of the inputs, (d,), and of y, the units of standardised effects. Empty
-        where they were not kept.
+    input_mean, input_spread : ndarray of shape (d,)
+        Means and standard deviations of the inputs, the units of standardised effects. Empty where they were
+        not kept.
     family : Family or None
         The distribution of y given the network's output; None for normal noise.
     classes : tuple
@@ -125,7 +124,6 @@ class Recovery:
     checks: list[Check]
     standard_errors: ParameterRecord
     trace: list[TraceRecord] = field(repr=False)
-    curvature: np.ndarray = field(repr=False)
     signal: dict[int, float]
     origin: str
     n_samples: int
@@ -144,7 +142,6 @@ class Recovery:
     prediction: Prediction | None = field(repr=False, default=None)
     input_mean: np.ndarray = field(repr=False, default_factory=lambda: np.zeros(0))
     input_spread: np.ndarray = field(repr=False, default_factory=lambda: np.zeros(0))
-    target_spread: Any = field(repr=False, default=float("nan"))
     family: Family | None = None
     classes: tuple[Any, ...] = ()
     noise_covariance: np.ndarray | None = field(repr=False, default=None)
@@ -410,22 +407,14 @@ class Recovery:
         lower, upper : ParameterRecord
             The ends of the intervals.
         """
-        from scipy.special import stdtrit
-
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level}")
-        ends = []
-        for sign in (-1, 1):
-            parts = {}
-            for one in fields(ParameterRecord):
-                error = getattr(self.standard_errors, one.name)
-                grouped = None if self.error_freedom is None else getattr(self.error_freedom, one.name)
-                reach = stdtrit(self.residual_freedom if grouped is None else grouped, 0.5 + level / 2)
-                parts[one.name] = (
-                    None if error is None else getattr(self.network, one.name) + sign * reach * error
-                )
-            ends.append(ParameterRecord(**parts))
-        return ends[0], ends[1]
+        lower, upper = {}, {}
+        for name in (one.name for one in fields(ParameterRecord)):
+            error, middle = getattr(self.standard_errors, name), getattr(self.network, name)
+            freedom = getattr(self.error_freedom, name, None)
+            reach = quantile_of(level, self.residual_freedom if freedom is None else freedom)
+            lower[name] = None if error is None else middle - reach * error
+            upper[name] = None if error is None else middle + reach * error
+        return ParameterRecord(**lower), ParameterRecord(**upper)
 
     def save(self, directory: str | Path) -> None:
         """Write ``model.safetensors``, ``recovery.json`` and what bands are made from into a folder.

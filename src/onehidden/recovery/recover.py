@@ -117,19 +117,13 @@ def _of_call(call: Given, options: Options, client: object, checkpoint: object) 
     X, known = call.X, call.of_rows
     if isinstance(X, data.Source):
         options.check_inputs(X.n_inputs)
-        if known["groups"] is not None:
+        others = [name for name in ("groups", "offset", "trials") if known[name] is not None]
+        others += ["a family"] if options.family not in (None, "gaussian") else []
+        others += ["random_intercept"] if options.random_intercept else []
+        if others:
             raise ValueError(
-                "groups are of rows in memory: read the table whole, with data.open(…, stream=False)"
-            )
-        others = known["offset"] is not None or known["trials"] is not None
-        if others or options.family not in (None, "gaussian"):
-            raise ValueError(
-                "a streamed source is fitted with normal noise: read the table whole (stream=False) for a "
-                "family, an offset or trials"
-            )
-        if options.random_intercept:
-            raise ValueError(
-                "random_intercept is of rows in memory: read the table whole, with data.open(…, stream=False)"
+                f"a streamed source has no {' and no '.join(others)}: read the table whole, with "
+                "data.open(…, stream=False)"
             )
         return recover_source(X, call.y, known["sample_weight"], options, run, client, checkpoint)
     if client is not None:

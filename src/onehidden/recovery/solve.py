@@ -278,7 +278,6 @@ def _without_units(
         n=problem.n,
         n_parameters=problem.form.freedom,
         undetermined=dict.fromkeys(range(network.n_hidden), (Cause.NOTHING, reason)),
-        curvature=np.zeros(1),
     )
 
 
@@ -362,7 +361,6 @@ def record(
         checks=certificate.checks,
         standard_errors=certificate.standard_errors,
         trace=run.trace,
-        curvature=certificate.curvature,
         signal={} if inputs is None else dict(sorted(inputs.signal.items())),
         origin=origin,
         n_samples=rows.n,
@@ -398,16 +396,17 @@ def measured_on(problem: Problem, certificate: Certificate) -> dict[str, Any]:
         found["r_squared"] = 1 - certificate.mean_square * problem.n_values / total
         found["linear_r_squared"] = 1 - float(np.sum(problem.row_losses(line))) / total
         return found | {"family": family}
+    variance = samples.share @ (samples.y - samples.share @ samples.y) ** 2
     if samples.ratio is not None:  # the certificate has what rows of a group do not share
         own, shared = certificate.noise_variance, certificate.noise_variance * samples.ratio
         loss = float(samples.share @ (certificate.network.predict(samples.X) - samples.y) ** 2)
-        found |= {"loss": loss, "r_squared": 1 - loss / found["target_spread"] ** 2}
+        found |= {"loss": loss, "r_squared": 1 - loss / variance}
         found |= {"noise_variance": own + shared, "group_variance": shared}
     if problem.form.outputs is not None:
         residual = certificate.network.predict(samples.X) - samples.y
         residual = weighed(roots(samples.weight, samples.n), residual)
         spare = max(samples.n - certificate.n_parameters / problem.form.q, 1)
-        found["r_squared"] = 1 - certificate.loss / float(np.mean(found["target_spread"] ** 2))
+        found["r_squared"] = 1 - certificate.loss / float(np.mean(variance))
         found["noise_covariance"] = residual.T @ residual / spare
     return found
 

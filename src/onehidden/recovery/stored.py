@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import enum
+import inspect
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -15,12 +17,12 @@ from onehidden import families
 from onehidden.certify.certificate import Alternative, AlternativeKind, Status
 from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.units import Cause, UnitStatus, UnitVerdict
-from onehidden.checks import About, Check
+from onehidden.checks import About
 from onehidden.families import Family
 from onehidden.network import OneHiddenNet
-from onehidden.recovery.prediction import Prediction
+from onehidden.recovery.line import Affine
 from onehidden.recovery.record import FORMAT_VERSION, Recovery
-from onehidden.run import TraceRecord, fingerprint
+from onehidden.run import fingerprint
 
 
 def save_recovery(record: Recovery, directory: str | Path) -> None:
@@ -115,28 +117,24 @@ def load_recovery(directory: str | Path) -> Recovery:
     digest = data.pop("digest", None)
     if version >= 3 and digest != _digest(data):
         raise ValueError(f"{path} is damaged: it does not say what was saved")
-    stored = data.get("family")
-    family = stored.get("name") if isinstance(stored, dict) else None
-    if family is not None and family not in families.names():
-        raise ValueError(
-            f"{path}: the family {family!r} is not part of this library: upgrade onehidden, or add the "
-            "family to it"
-        )
+    family = (data.get("family") or {}).get("name")
+    if family not in (None, *families.names()):
+        raise ValueError(f"{path}: the family {family!r} is not part of this library: upgrade onehidden")
     network = OneHiddenNet.load(folder / "model.safetensors")
     try:
         _must_be_sound(data, network)
-        # Older records lack the newer fields, which then have their defaults.
-        kept = {f.name: data[f.name] for f in fields(Recovery) if f.name in data}
-        values = {name: _READERS[name](value) if name in _READERS else value for name, value in kept.items()}
-        values["network"], errors = network, values["standard_errors"]
-        values["units"] = tuple(_unit(one, network, errors) for one in data.get("units", []))
-        values["covariance"] = _covariance(folder / "covariance.safetensors", data.get("covariance"))
-        others = [one.network for one in values.get("alternatives", ()) if one.network is not None]
+        covariance = _covariance(folder / "covariance.safetensors", data.pop("covariance", None))
+        units = data.pop("units", [])
+        found = replace(_read(Recovery, data | {"network": None}), network=network, covariance=covariance)
+        errors = found.standard_errors
+        found = replace(found, units=tuple(_unit(one, network, errors) for one in units))
+        others = [one.network for one in found.alternatives if one.network is not None]
         if any(other.n_inputs != network.n_inputs for other in others):
             raise ValueError("an alternative has other inputs than the network")
-        if (prediction := data.get("prediction")) is not None:
-            values["prediction"] = Prediction.from_dict(prediction, network)
-        return Recovery(**values)
+        guard = found.prediction
+        if guard is not None and guard.line.slope.shape[:1] != (network.n_inputs,):
+            raise ValueError("its predictions are of other inputs than the network")
+        return found
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{path} is damaged or does not belong to its model: {error}") from None
 
@@ -163,6 +161,13 @@ def _must_be_sound(data: dict[str, Any], network: OneHiddenNet) -> None:
 
 
 _NOT_FINITE = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}  # which JSON has as text
+# What versions up to 0.2 wrote otherwise: a field of checks, kinds of alternatives; bounds they did not have.
+_FORMER_FIELDS = {"asked": "evaluated"}
+_FORMER_KINDS = {"one unit more": "a larger model", "one unit fewer": "a smaller model"}
+_NOT_KEPT: dict[type, dict[str, Any]] = {
+    Alternative: {"needed": "inf"},  # only those that were not ruled out were kept
+    Affine: {"least": "-inf", "most": "inf"},
+}
 
 
 def _numbers(value: Any) -> Any:
@@ -172,20 +177,30 @@ def _numbers(value: Any) -> Any:
     return value if value is None else float(_NOT_FINITE[value] if isinstance(value, str) else value)
 
 
-def _errors(record: dict[str, Any]) -> ParameterRecord:
-    names = [one.name for one in fields(ParameterRecord)]
-    return ParameterRecord(**{name: _numbers(record.get(name)) for name in names})
-
-
-def _checks(records: list[dict[str, Any]]) -> list[Check]:
-    found = []
-    for one in records:
-        values = {**one, "value": _numbers(one["value"]), "threshold": _numbers(one["threshold"])}
-        values["about"] = About(one.get("about", About.NOTE))
-        if "asked" in values:  # its name up to format 3
-            values["evaluated"] = values.pop("asked")
-        found.append(Check(**values))
-    return found
+def _read(hint: Any, value: Any) -> Any:
+    """A value of JSON as an annotation says; fields that a record lacks have their defaults."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if value is None or hint in (int, str, bool) or hint == dict[str, Any]:
+        return value
+    if origin in (Union, UnionType):
+        return _read(parts[0], value)
+    if origin is dict:
+        return {parts[0](key): _read(parts[1], one) for key, one in value.items()}
+    if origin in (tuple, list):
+        return origin(value if parts[0] is Any else (_read(parts[0], one) for one in value))
+    if hint is AlternativeKind:
+        return AlternativeKind(_FORMER_KINDS.get(value, value))
+    if hint is OneHiddenNet:
+        return OneHiddenNet(**value)
+    if hint is Family:
+        return families.from_stored({name: _NOT_FINITE.get(one, one) for name, one in value.items()})
+    if inspect.isclass(hint) and issubclass(hint, enum.Enum):
+        return hint(value)
+    if not is_dataclass(hint):
+        return _numbers(value)
+    hints, given = get_type_hints(hint), {_FORMER_FIELDS.get(name, name): one for name, one in value.items()}
+    given = _NOT_KEPT.get(hint, {}) | given
+    return hint(**{name: _read(hints[name], one) for name, one in given.items() if name in hints})
 
 
 def _unit(record: dict[str, Any], network: OneHiddenNet, errors: ParameterRecord) -> UnitVerdict:
@@ -196,30 +211,6 @@ def _unit(record: dict[str, Any], network: OneHiddenNet, errors: ParameterRecord
         _numbers(record["share"]), UnitStatus(record["status"]), str(record["reason"]),
         None if record.get("cause") is None else Cause[record["cause"]], int(record.get("side", 0)),
     )  # fmt: skip
-
-
-# Kinds under the names that versions up to 0.2 wrote.
-_FORMER_KINDS = {"one unit more": "a larger model", "one unit fewer": "a smaller model"}
-
-
-def _alternative(record: dict[str, Any]) -> Alternative:
-    network = None if record["network"] is None else OneHiddenNet(**record["network"])
-    # Versions up to 0.3 kept no ``needed``, and only what they did not rule out.
-    return Alternative(
-        AlternativeKind(_FORMER_KINDS.get(record["kind"], record["kind"])),
-        str(record["label"]),
-        _numbers(record["behind"]),
-        network,
-        tuple(record.get("units", ())),
-        _numbers(record.get("needed", "inf")),
-    )
-
-
-def _family(record: dict[str, Any] | None) -> Family | None:
-    if record is None:
-        return None
-    alpha = record.get("alpha")
-    return families.from_stored(record | ({} if alpha is None else {"alpha": _numbers(alpha)}))
 
 
 def _covariance(path: Path, digest: str | None) -> np.ndarray | None:
@@ -235,21 +226,3 @@ def _covariance(path: Path, digest: str | None) -> np.ndarray | None:
     if fingerprint(found) != digest:
         raise ValueError(f"its {path.name} does not hold what was saved")
     return found
-
-
-# Fields that are not as they stand in JSON.
-_READERS: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("loss", "noise_variance", "group_variance", "left_over", "band_freedom"), _numbers),
-    **dict.fromkeys(("r_squared", "linear_r_squared", "curvature", "input_mean", "input_spread"), _numbers),
-    **dict.fromkeys(("target_spread", "noise_covariance", "undetected"), _numbers),
-    **dict.fromkeys(("feature_names", "classes"), tuple),
-    **dict.fromkeys(("checks", "score_checks"), _checks),
-    **dict.fromkeys(("queries", "freedom"), int),
-    "status": Status,
-    "standard_errors": _errors,
-    "trace": lambda records: [TraceRecord(**one | {"loss": _numbers(one["loss"])}) for one in records],
-    "signal": lambda signal: {int(order): _numbers(z) for order, z in signal.items()},
-    "alternatives": lambda records: tuple(map(_alternative, records)),
-    "family": _family,
-    "error_freedom": lambda record: None if record is None else _errors(record),
-}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from onehidden import data
 from onehidden.data.arrays import as_real, is_frame, is_text, must_be_aligned
@@ -192,34 +192,34 @@ def read_target(
     ``constant`` says whether columns may be constant.
     """
     if isinstance(X, data.Table):
-        y = X.y if y is None else y
-        offset, trials = (X.offset if offset is None else offset), (X.trials if trials is None else trials)
-        groups = X.groups if groups is None else groups
-        sample_weight = X.weight if sample_weight is None else sample_weight
-    counts = None if trials is None else _of_rows("trials", trials)
-    shift = None if offset is None else _of_rows("offset", offset)
+        held = (X.y, X.weight, X.offset, X.trials, X.groups)
+        asked = (y, sample_weight, offset, trials, groups)
+        y, sample_weight, offset, trials, groups = (
+            own if one is None else one for one, own in zip(asked, held, strict=True)
+        )
     labelled = family == Softmax.name or isinstance(family, Softmax)
     labelled |= (family is None or family == Bernoulli.name) and is_text(y)
     chosen = Softmax() if labelled else get_family("gaussian" if family is None else family, link)
-    if counts is not None and not chosen.counted:
+    if trials is not None and not chosen.counted:
         raise ValueError(f"trials are for the binomial family, not for {chosen.name}")
     classes: tuple[object, ...] = ()
     if labelled:
         if link not in (None, *Softmax.links, *(("logit",) if family == Bernoulli.name else ())):
             raise ValueError(f"classes have the link {Softmax.links[0]}, not {link!r}")
-        labels, target = classes_of(y)
+        labels, coded = classes_of(y)
         two, classes = len(labels) == 2, tuple(labels.tolist())
         if family == Bernoulli.name and not two:
             raise ValueError(f"the bernoulli family has two labels, and y has {len(labels)}: use softmax")
         chosen = Bernoulli("logit") if two else Softmax("softmax", len(labels))
-        samples = checked_samples(X, target[:, 0] if two else target, sample_weight, constant)
-    else:
-        y = y if counts is None or y is None else _shares(y, counts)
-        samples = checked_samples(X, y, sample_weight, constant)
-    counts = _of_weighted("trials", counts, sample_weight, samples.n)
-    shift = _of_weighted("offset", shift, sample_weight, samples.n)
+        y = coded[:, 0] if two else coded
+    elif trials is not None and y is not None:
+        y = _shares(y, _numbers("trials", trials))
+    samples = checked_samples(X, y, sample_weight, constant)
+    kept = np.ones(samples.n, bool) if sample_weight is None else np.asarray(sample_weight, float) > 0
+    shift = None if offset is None else _counting("offset", _numbers("offset", offset), kept)
+    counts = None if trials is None else _counting("trials", _numbers("trials", trials), kept)
     if groups is not None:
-        samples = replace(samples, groups=_codes(groups, sample_weight, samples.n))
+        samples = replace(samples, groups=_codes(_counting("groups", np.asarray(groups), kept)))
     if isinstance(chosen, Gaussian):
         if shift is not None:  # with normal noise it is a known part of y
             samples = replace(samples, y=samples.y - shift.reshape(-1, *[1] * (samples.y.ndim - 1)))
@@ -231,11 +231,24 @@ def read_target(
     return Target(replace(samples, noisy=True), chosen, shift, counts, classes)
 
 
-def _codes(groups: object, sample_weight: object, n: int) -> Int[np.ndarray, " n"]:
+def _numbers(name: str, values: object) -> Float[np.ndarray, " n"]:
+    found = np.asarray(as_real(values, name), float).reshape(-1)
+    if not np.all(np.isfinite(found)):
+        raise ValueError(f"{name} must hold finite numbers only")
+    return found
+
+
+def _counting(name: str, values: np.ndarray, kept: Bool[np.ndarray, " n"]) -> np.ndarray:
+    """What belongs to the rows that count."""
+    if values.shape != kept.shape:
+        raise ValueError(
+            f"{name} must have one entry for each of the {len(kept)} rows, got shape {values.shape}"
+        )
+    return values[kept]
+
+
+def _codes(labels: np.ndarray) -> Int[np.ndarray, " n"]:
     """The groups of the rows, numbered from 0 on."""
-    labels = np.asarray(groups)
-    if labels.ndim != 1:
-        raise ValueError(f"groups must hold one label for each row, got shape {labels.shape}")
     gap = np.array([one is None or one != one for one in labels.tolist()], bool)
     if gap.any():
         raise ValueError(
@@ -243,22 +256,11 @@ def _codes(groups: object, sample_weight: object, n: int) -> Int[np.ndarray, " n
             "one of its own where it belongs to none"
         )
     codes = np.unique(labels.astype(str) if labels.dtype.kind == "O" else labels, return_inverse=True)[1]
-    kept = _of_weighted("groups", codes, sample_weight, n)
-    assert kept is not None
-    codes = np.unique(kept, return_inverse=True)[1]
     count = int(codes.max()) + 1
-    if count == 1:
-        raise ValueError("groups names one group only, which leaves nothing to compare: leave it out")
-    if count == n:
-        raise ValueError("groups gives every row a group of its own, as without it: leave it out")
+    if count in (1, len(codes)):
+        what = "names one group only" if count == 1 else "gives every row a group of its own"
+        raise ValueError(f"groups {what}, which leaves nothing to compare: leave it out")
     return codes
-
-
-def _of_rows(name: str, values: object) -> Float[np.ndarray, " n"]:
-    found = np.asarray(as_real(values, name), float).reshape(-1)
-    if not np.all(np.isfinite(found)):
-        raise ValueError(f"{name} must hold finite numbers only")
-    return found
 
 
 def _shares(y: object, trials: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
@@ -276,30 +278,14 @@ def _shares(y: object, trials: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n
     return won / trials
 
 
-def _of_weighted(name: str, own: np.ndarray | None, sample_weight: object, n: int) -> np.ndarray | None:
-    """What belongs to rows, of those whose weight is not zero."""
-    if own is None:
-        return None
-    if sample_weight is not None:
-        weight = np.asarray(sample_weight, float)
-        own = own[weight > 0] if weight.shape == own.shape else own
-    if len(own) != n:
-        raise ValueError(f"{name} must have one entry for each of the {n} rows, got {len(own)}")
-    return own
-
-
 def checked_samples(X: object, y: object, sample_weight: object, constant: bool = False) -> Samples:
     """Samples from arrays or a table; ``ValueError`` with one sentence for anything else."""
-    names: tuple[str, ...] = ()
+    names = tuple(_column_names(X))
     if isinstance(X, data.Table):
         if y is None and X.y is None:
             raise ValueError("the table has no target: open it with target=NAME, or give y")
         sample_weight = X.weight if sample_weight is None else sample_weight
         X, y, names = X.X, X.y if y is None else y, X.feature_names
-    else:
-        columns = getattr(X, "column_names", None)
-        columns = getattr(X, "columns", None) if columns is None else columns
-        names = () if columns is None else tuple(str(c) for c in columns)
     if y is None:
         raise ValueError("recover needs the target: recover(X, y, …), or of a frame recover(frame, 'column')")
     if sample_weight is not None:
