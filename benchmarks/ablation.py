@@ -29,7 +29,7 @@ from benchmarks._table import Table
 from onehidden.fit.problem import Optimum, Problem, optimise
 from onehidden.machine import in_double
 from onehidden.options import Options
-from onehidden.recovery.search import PARTS, Parts, Step, finish, relinearised, reoriented, search
+from onehidden.recovery.search import PARTS, Parts, Step, finish, reoriented, search
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import read_target
 from onehidden.run import Clock, Run, stream
@@ -191,7 +191,6 @@ def schedule(entered: Entered, out: Mechanism | None) -> tuple[ScheduledRow, ...
 
 STEPS: dict[Mechanism, Step] = {
     "reorientation": reoriented,
-    "restart at working rows (families)": relinearised,
 }
 
 

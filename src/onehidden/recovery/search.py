@@ -24,7 +24,7 @@ from onehidden.options import Options
 from onehidden.recovery.line import no_worse_than_linear
 from onehidden.refused import Refused
 from onehidden.run import Run
-from onehidden.starts.candidate import Candidate, cheap_descents, refine
+from onehidden.starts.candidate import Candidate, cheap_descents
 from onehidden.starts.repair import repaired
 from onehidden.starts.schedule import Choice, proposals
 
@@ -50,23 +50,6 @@ class Attempt:
     answer: Optimum
     candidate: Candidate
     certificate: Certificate | None
-
-
-def relinearised(answer: Optimum, candidate: Candidate, problem: Problem, run: Run) -> Optimum:
-    """Return the better of an answer and a search from it on the working rows of its family there.
-
-    A search linearised at the linear model may fit the curvature of the link with units, and these may be
-    oriented wrongly. All starts of a negative binomial sample ended 10 of the deviance above the minimum.
-    """
-    if problem.family is None or run.expired():
-        return answer
-    there = problem.at(answer.network)
-    net = there.search_coordinates.inward(answer.network)
-    again = refine(there, net.weights, net.bias, run.at("working rows"), "working rows", max_steps=20)
-    other = _optimised(
-        there.search_coordinates.outward(again.network), problem, run.at("working rows", "finish")
-    )
-    return other if other.mean_square < answer.mean_square else answer
 
 
 def reoriented(answer: Optimum, candidate: Candidate, problem: Problem, run: Run) -> Optimum:
@@ -105,7 +88,7 @@ def finish(
     search_problem: Problem,
     problem: Problem,
     run: Run,
-    steps: tuple[Step, ...] = (relinearised, reoriented),
+    steps: tuple[Step, ...] = (reoriented,),
 ) -> Optimum:
     """Return a candidate on ``search_problem`` after the final optimisation on ``problem`` and its steps."""
     near = problem.rows.rounding.found(candidate.loss)
