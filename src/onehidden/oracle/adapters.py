@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import sqlite3
 import time
 import urllib.error
 import urllib.request
@@ -13,81 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from onehidden.atomic import locked, write_atomically
 from onehidden.options import check_positive
 from onehidden.oracle.domain import Outputs, Points
-
-_MARK = b"onehidden answers 2\n"
-
-
-class AnswerBook:
-    """Answers by query, in memory and, with a path, in a file that grows record by record.
-
-    The file is a line with its format, a line of JSON (the source, the numbers of inputs and outputs) and
-    records of that many float64 each, query and answer. A last record that a crash cut short is dropped. One
-    process at a time has the file.
-
-    Parameters
-    ----------
-    path : str, Path or None
-        The file; None keeps answers in memory only.
-    source : str
-        Who answers; a file with the answers of another source is refused.
-    """
-
-    def __init__(self, path: str | Path | None, source: str) -> None:
-        self.answers: dict[bytes, np.ndarray] = {}  # by the bytes of the query
-        self.sizes: tuple[int, int] | None = None  # numbers of a query and of an answer, once there is one
-        self._path, self._source = None if path is None else Path(path), source
-        if self._path is None:
-            return
-        try:
-            self._lock = locked(self._path.with_name(f"{self._path.name}.lock"), f"file of answers {path}")
-            content = self._path.read_bytes() if self._path.exists() else b""
-        except OSError as error:
-            raise ValueError(f"cannot use the file of answers {path}: {error.strerror or error}") from None
-        if content:
-            self._read(content)
-
-    def _read(self, content: bytes) -> None:
-        mark, *rest = content.split(b"\n", 2)
-        if mark + b"\n" != _MARK or len(rest) < 2:
-            raise ValueError(f"{self._path} is no file of answers of this version: name another one")
-        try:
-            card = json.loads(rest[0])
-            source, inputs, outputs = str(card["source"]), int(card["inputs"]), int(card["outputs"])
-        except (ValueError, KeyError, TypeError):
-            raise ValueError(f"the second line of {self._path} is damaged: name another file") from None
-        if source != self._source:
-            raise ValueError(
-                f"{self._path} holds the answers of {source}, not of {self._source}: name another"
-            )
-        self.sizes = inputs, outputs
-        size = 8 * (inputs + outputs)
-        body = rest[1][: len(rest[1]) // size * size]
-        for record in np.frombuffer(body).reshape(-1, inputs + outputs):
-            self.answers[record[:inputs].tobytes()] = record[inputs:]
-        if len(body) < len(rest[1]):
-            assert self._path is not None
-            write_atomically(self._path, _MARK + rest[0] + b"\n" + body)
-
-    def write(self, X: Points, answers: Outputs) -> None:
-        """Store answers, one per row of queries, on disk before they are used."""
-        sizes = X.shape[1], answers.shape[1]
-        if self.sizes is not None and sizes != self.sizes:
-            raise ValueError(
-                f"queries and answers of {sizes} numbers do not go with those before, of {self.sizes}"
-            )
-        X, answers = (np.ascontiguousarray(rows, dtype=np.float64) for rows in (X, answers))
-        if self._path is not None:
-            if self.sizes is None:
-                card = {"source": self._source, "inputs": sizes[0], "outputs": sizes[1]}
-                write_atomically(self._path, _MARK + json.dumps(card).encode() + b"\n")
-            with self._path.open("ab") as file:
-                file.write(np.column_stack([X, answers]).tobytes())
-        self.sizes = sizes
-        self.answers |= {row.tobytes(): answer for row, answer in zip(X, answers, strict=True)}
-
 
 Box = Callable[[np.ndarray], np.ndarray]
 
@@ -188,7 +117,7 @@ class Endpoint:
     url : str
         Where to post.
     book : str, Path or None
-        File of answers of this url; None keeps them for this run only.
+        SQLite file of answers of this url; None keeps them for this run only.
     batch : int
         Most rows of one request.
     rate : float, optional
@@ -221,18 +150,30 @@ class Endpoint:
         self.url, self.batch, self.retries, self.timeout = str(url), batch, retries, timeout
         self.headers = {"Content-Type": "application/json", **dict(headers)}
         self.asked, self._pause, self._last = 0, 0.0 if rate is None else 1.0 / rate, -np.inf
-        self.book = AnswerBook(book, self.url)
+        self._book = _book(book, self.url)
+        first = self._book.execute("SELECT answer FROM answers LIMIT 1").fetchone()
+        self._outputs = 0 if first is None else len(first[0]) // 8
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        keys = [row.tobytes() for row in np.ascontiguousarray(X, dtype=np.float64)]
-        known = self.book.answers
-        open_ = list(dict.fromkeys(key for key in keys if key not in known))
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        keys = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in X]
+        rows = {key: i for i, key in enumerate(keys)}
+        known = {key: self._stored(key) for key in rows}
+        open_ = [key for key in rows if known[key] is None]
         for begin in range(0, len(open_), self.batch):
-            part = np.array([np.frombuffer(key) for key in open_[begin : begin + self.batch]])
-            self.book.write(part, self._post(part))
+            part = open_[begin : begin + self.batch]
+            answers = dict(zip(part, self._post(X[[rows[key] for key in part]]), strict=True))
+            with self._book:  # on disk before they are used
+                values = ((key, answer.tobytes()) for key, answer in answers.items())
+                self._book.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", values)
+            known |= answers
         return np.array([known[key] for key in keys])
 
-    def _post(self, X: np.ndarray) -> np.ndarray:
+    def _stored(self, key: bytes) -> np.ndarray | None:
+        found = self._book.execute("SELECT answer FROM answers WHERE query = ?", (key,)).fetchone()
+        return None if found is None else np.frombuffer(found[0])
+
+    def _post(self, X: Points) -> Outputs:
         body = json.dumps({"inputs": X.tolist()}).encode()
         for attempt in range(self.retries + 1):
             time.sleep(max(0.0, self._last + self._pause - time.monotonic()))
@@ -250,22 +191,31 @@ class Endpoint:
                     raise ConnectionError(f"{self.url} did not answer: {error}") from None
                 time.sleep(0.5 * 2**attempt)
         self.asked += len(X)
-        return self._rows(answer, X)
-
-    def _rows(self, answer: object, X: np.ndarray) -> np.ndarray:
-        """The outputs of a reply, one row a query; a reply of another form is a failed connection."""
         outputs = answer.get("outputs") if isinstance(answer, dict) else answer
         try:
-            rows = np.asarray(outputs, dtype=float)
+            rows = np.asarray(outputs, dtype=float).reshape(len(X), -1)
+            if rows.size == 0 or rows.shape[1] != (self._outputs or rows.shape[1]):
+                raise ValueError
         except (TypeError, ValueError):
-            rows = np.zeros(())
-        if rows.ndim not in (1, 2) or len(rows) != len(X) or rows.size == 0:
             raise ConnectionError(
-                f'{self.url} must reply {{"outputs": rows}} with a row of numbers for each of {len(X)} '
-                f"queries, got {json.dumps(answer)[:80]}"
-            )
-        rows = rows.reshape(len(X), -1)
-        before, now = self.book.sizes, rows.shape[1]
-        if before is not None and before[1] != now:
-            raise ConnectionError(f"{self.url} returned {before[1]} outputs at first and {now} later")
+                f'{self.url} must reply {{"outputs": rows}} with a row of {self._outputs or "some"} numbers '
+                f"for each of {len(X)} queries, got {json.dumps(answer)[:80]}"
+            ) from None
+        self._outputs = rows.shape[1]
         return rows
+
+
+def _book(path: str | Path | None, source: str) -> sqlite3.Connection:
+    """Answers by the digest of their query; a last write that a crash cut short is undone."""
+    book = sqlite3.connect(":memory:" if path is None else path, check_same_thread=False)
+    try:
+        with book:
+            book.execute("CREATE TABLE IF NOT EXISTS source (url TEXT PRIMARY KEY)")
+            book.execute("CREATE TABLE IF NOT EXISTS answers (query BLOB PRIMARY KEY, answer BLOB)")
+            found = book.execute("SELECT url FROM source").fetchone() or (source,)
+            book.execute("INSERT OR IGNORE INTO source VALUES (?)", found)
+    except sqlite3.Error as error:
+        raise ValueError(f"cannot use the file of answers {path}: {error}; name another one") from None
+    if found[0] != source:
+        raise ValueError(f"{path} holds the answers of {found[0]}, not of {source}: name another")
+    return book
