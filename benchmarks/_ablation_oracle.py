@@ -24,8 +24,8 @@ from onehidden.oracle import (
     certificate,
     examine,
     final_fit,
-    kinked,
     pieces,
+    search,
 )  # fmt: skip
 from onehidden.run import stream
 
@@ -186,26 +186,23 @@ def _first(one: Any, *rest: Any) -> Any:
     return one
 
 
-_ZONES = pieces._kinked_zones
+_ZONES, _RADII = pieces._kinked_zones, search._radii
 STAGES: dict[str, Stage] = {
-    "kinked: weak units alone": Stage(
-        KINKED, {"kinked._weak_units_alone": lambda box, layer, errors, g: (layer, errors)}
+    "confirmation by typical answers": Stage(
+        [*LOW, *SMOOTH], {"search.confirmed": lambda layer, *rest: layer}
     ),
-    "kinked: confirmation by typical answers": Stage(
-        LOW, {"kinked.confirmed": lambda box, layer, *rest: layer}
-    ),
-    "kinked: further rounds": Stage(KINKED, {"kinked.kinked_layer": partial(kinked.kinked_layer, rounds=1)}),
-    "kinked: false kinks dropped": Stage(LOW, {"kinked.parameter_errors": _no_errors}),
+    "further rounds": Stage([*KINKED, *SMOOTH], {"search._radii": lambda tail, box: _RADII(tail, box)[:1]}),
+    "kinked: false kinks dropped": Stage(LOW, {"search.parameter_errors": _no_errors}),
     "kinked: queries near hyperplanes": Stage(
-        KINKED, {"kinked.kink_queries": partial(final_fit.kink_queries, near=0.0)}
+        KINKED, {"search.kink_queries": partial(final_fit.kink_queries, near=0.0)}
     ),
     "kinked: hyperplanes followed": Stage(
-        [*KINKED, *OTHER], {"kinked.continued": lambda box, kinks, *rest: np.full(len(kinks), np.nan)}
+        [*KINKED, *OTHER], {"search.continued": lambda box, kinks, *rest: np.full(len(kinks), np.nan)}
     ),
     "kinked: finer grids": Stage(
-        [*KINKED, *OTHER], {"kinked.straight_pieces": partial(pieces.straight_pieces, zooms=0)}
+        [*KINKED, *OTHER], {"search.straight_pieces": partial(pieces.straight_pieces, zooms=0)}
     ),
-    "kinked: biases placed": Stage(LOW, {"kinked.placed": lambda layer, *rest: layer}),
+    "kinked: biases placed": Stage(LOW, {"search.placed": lambda layer, *rest: layer}),
     "kinked: longer arms": Stage(
         KINKED, {"pieces._kinked_zones": lambda t, y, error, gaps, arms: _ZONES(t, y, error, gaps, (1,))}
     ),
@@ -215,15 +212,12 @@ STAGES: dict[str, Stage] = {
     "kinked: far queries for absolute errors": Stage(
         LOW, {"box.BlackBox.exact_far_away": property(lambda box: 1.0)}
     ),
-    "kinked: odd places looked at again": Stage([*KINKED, *OTHER], {"kinked._unexplained": _first}),
+    "kinked: odd places looked at again": Stage([*KINKED, *OTHER], {"line_answer._unexplained": _first}),
     "orientation: lattice": Stage(
         ["relu, k > d", "relu, one equation a sign", "softplus, k > d"],
         {"signs.relations": lambda *rest: None, "certificate.relations": lambda *rest: None},
     ),
     "smooth: finer grids": Stage(SMOOTH, {"transitions.straight_pieces": _coarse_pieces}),
-    "smooth: three distances": Stage(
-        SMOOTH, {"smooth._radii": lambda tail, box: [min(2.0 if tail.sharp else 1e5, box.reach / 3)]}
-    ),
     "precision: neighbouring queries": Stage(
         [*LOW, *SMOOTH, "softmax, single"], {"examine._error_of_neighbours": lambda *rest: 0.0}
     ),
@@ -232,7 +226,7 @@ STAGES: dict[str, Stage] = {
     ),
     "final: J'J where LSMR stops short": Stage(
         [*KINKED, *SMOOTH],
-        {f"{room}.fitted": partial(final_fit.fitted, short=np.inf) for room in ("kinked", "smooth")},
+        {"search.fitted": partial(final_fit.fitted, short=np.inf)},
     ),
 }
 

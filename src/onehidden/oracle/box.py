@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -144,7 +142,6 @@ class BlackBox:
         self.reading: LogOdds | None = None  # of probabilities
         # Subtracted from every answer, (n, d) -> (n, q), so that the remainder is searched alone.
         self.known: Callable[[np.ndarray], np.ndarray] | None = None
-        self._difference: tuple[Vector, int] | None = None  # step and order, see ``differenced``
         # Largest |u_j| that the domain allows in all directions, fixed inputs aside.
         self.reach = self._reach()
 
@@ -281,26 +278,7 @@ class BlackBox:
         for begin in range(0, n, self._batch):
             yield slice(begin, min(begin + self._batch, n))
 
-    @contextmanager
-    def differenced(self, step: Vector, order: int) -> Iterator[None]:
-        """Answers are central differences of this order along a step, over its length to that power."""
-        self._difference = step, order
-        try:
-            yield
-        finally:
-            self._difference = None
-
     def _values(self, U: Points) -> Outputs:
-        if self._difference is None or self._difference[1] == 0:
-            return self._answers(U)
-        step, order = self._difference
-        parts = [
-            (-1) ** j * math.comb(order, j) * self._answers(U + (0.5 * order - j) * step)
-            for j in range(order + 1)
-        ]
-        return np.sum(parts, axis=0) / np.linalg.norm(step) ** order
-
-    def _answers(self, U: Points) -> Outputs:
         y = self._inside(self.inputs(U))
         y = (y if self.reading is None else self.reading(y)) / self.units
         return y if self.known is None else y - self.known(U)

@@ -23,8 +23,9 @@ from onehidden.oracle.answers import finite
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.domain import EPS, Outputs, PerUnit, Points, UnitRows
 from onehidden.oracle.final_fit import DENSE, simulated_errors
-from onehidden.oracle.layer import Layer, Queries, WithSlope, with_slope
+from onehidden.oracle.layer import Layer, Queries
 from onehidden.oracle.signs import column_space, relations
+from onehidden.oracle.tails import WithSlope, with_slope
 
 UNKNOWN = 0.3  # relative error of a row or output from which a unit is undetermined
 
@@ -60,7 +61,7 @@ def parameter_errors(
 
     # Biases are one number each; rows have a mean over d.
     p = len(layer.pack())
-    draws = 16 if p <= DENSE else 3 if p <= 20_000 else 1
+    draws = 16 if p <= DENSE else 8 if p <= 20_000 else 1
     (rows, bias), largest = in_x(layer), np.maximum(np.max(np.abs(layer.output), axis=1), 1e-300)
     size = np.linalg.norm(rows, axis=1)
     reach = np.maximum(size, np.abs(bias))

@@ -20,8 +20,8 @@ from onehidden.fit.problem import descend
 from onehidden.oracle.answers import finite
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.domain import Outputs, Points
-from onehidden.oracle.layer import ROWS, Layer, Queries, WithSlope
-from onehidden.oracle.transitions import Tail
+from onehidden.oracle.layer import ROWS, Layer, Queries
+from onehidden.oracle.tails import WithSlope
 from onehidden.solvers import LevenbergMarquardt, damped_least_squares
 
 
@@ -64,7 +64,7 @@ def kink_queries(box: BlackBox, layer: Layer, near: float = 0.5) -> Queries:
     return answers_at(box, U)
 
 
-def transition_queries(box: BlackBox, layer: Layer, tail: Tail, each: int = 2) -> Queries:
+def transition_queries(box: BlackBox, layer: Layer, degree: int, each: int = 2) -> Queries:
     """Queries for smooth units, ``each`` times as many as parameters near the hyperplanes, near and far."""
     k, d = layer.weights.shape
     each = each if 1.5 * each * k * (d + 2) <= most_queries(layer) else 1
@@ -72,7 +72,7 @@ def transition_queries(box: BlackBox, layer: Layer, tail: Tail, each: int = 2) -
     around[: len(around) // 3] *= 2.0
     rows = [around[np.max(np.abs(around), axis=1) <= box.reach]]
     count = each * (d + 2)
-    farthest = 1e3 if tail.degree else 1e4  # 1/|a|
+    farthest = 1e3 if degree else 1e4  # 1/|a|
     if box.low_precision:  # distance costs digits that are not there
         farthest = min(farthest, 30.0)
     for a, b in zip(layer.weights, layer.bias, strict=True):
@@ -231,10 +231,11 @@ def fitted(
     solve_densely = len(theta) <= DENSE
     if not solve_densely:
         found = descend(solver, MatrixFreeLayer(layer, queries, g), theta, box.run, "final optimisation", n)
-        theta, solver = found.theta, replace(solver, rtol=0.2)
+        theta = found.theta
         # LSMR stops short where J is ill-conditioned; J'J of 1e12 operations takes about 30 s.
         solve_densely = found.loss > floor and n * float(len(theta)) ** 2 <= 1e12
     if solve_densely:
+        solver = replace(solver, rtol=min(solver.rtol, 0.1))
         theta = descend(solver, DenseLayer(layer, queries, g), theta, box.run, "final optimisation", n).theta
     layer = layer.moved(theta)
     return layer.unit_rows(degree) if degree else layer

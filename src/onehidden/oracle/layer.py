@@ -6,7 +6,6 @@ open.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -16,20 +15,9 @@ from onehidden.activations import Activation
 from onehidden.network import OneHiddenNet
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.domain import Outputs, PerPoint, PerUnit, Points, UnitRows
+from onehidden.oracle.tails import WithSlope
 
-# g with its slope, elementwise.
-WithSlope = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 ROWS = 8192  # rows of a block of the residual in double precision
-
-
-def half_absolute(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """|z| / 2 and its slope: what a kink adds whichever way its unit is oriented."""
-    return 0.5 * np.abs(z), 0.5 * np.sign(z)
-
-
-def with_slope(g: Activation) -> WithSlope:
-    """An activation with its slope."""
-    return lambda z: (g(z), g.derivative(z))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 from jaxtyping import Float
@@ -78,7 +78,6 @@ class Kinks:
     error: Float[np.ndarray, " r"]  # relative error of the row
     bias_error: Float[np.ndarray, " r"]  # error of bias / |a|
     point: Float[np.ndarray, "r d"]  # where the kink was found
-    lines: Float[np.ndarray, " r"]  # number of lines that show it
 
     def __len__(self) -> int:
         return len(self.bias)
@@ -86,7 +85,7 @@ class Kinks:
     @staticmethod
     def none(d: int, q: int) -> Kinks:
         rows, numbers = np.zeros((0, d)), np.zeros(0)
-        return Kinks(rows, numbers, np.zeros((0, q)), numbers, numbers, rows, numbers)
+        return Kinks(rows, numbers, np.zeros((0, q)), numbers, numbers, rows)
 
     def at(self, index: np.ndarray) -> Kinks:
         return Kinks(*(getattr(self, one.name)[index] for one in fields(self)))
@@ -99,7 +98,7 @@ class Kinks:
         parts = zip(*([getattr(one, f.name) for f in fields(one)] for one in (self, other)), strict=True)
         both = Kinks(*(np.concatenate(pair) for pair in parts))
         size = np.linalg.norm(both.weights, axis=1)
-        rows, offset, lines = both.weights / size[:, None], both.bias / size, both.lines.copy()
+        rows, offset = both.weights / size[:, None], both.bias / size
         kept: list[int] = []
         for i in np.argsort(both.error + both.bias_error):
             near = np.array(kept, int)
@@ -110,9 +109,6 @@ class Kinks:
             same &= shift <= closeness * (10 + np.abs(offset[i])) + errors * (
                 both.bias_error[near] + both.bias_error[i]
             )
-            if same.any():
-                lines[near[np.argmin(np.where(same, tilt, np.inf))]] += lines[i]
-            else:
+            if not same.any():
                 kept.append(int(i))
-        index = np.array(sorted(kept), int)
-        return replace(both, lines=lines).at(index)
+        return both.at(np.array(sorted(kept), int))

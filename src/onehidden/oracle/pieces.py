@@ -204,13 +204,16 @@ def _fitted_pieces(
 
 
 def kinks_of(
-    box: BlackBox, pieces: Pieces, wanted: Bool[np.ndarray, " b"], basis: Float[np.ndarray, "d d"]
+    box: BlackBox, pieces: Pieces, wanted: Bool[np.ndarray, " b"]
 ) -> tuple[Kinks, Int[np.ndarray, " r"]]:
     """The units behind the wanted kinks of a line, one each, and the numbers of their kinks."""
     at = np.flatnonzero(wanted & pieces.single)
     if len(at) == 0:
         return Kinks.none(box.d, box.q), at
-    which = np.unique(np.concatenate([at, at + 1]))
+    which, basis = (
+        np.unique(np.concatenate([at, at + 1])),
+        np.linalg.qr(box.rng.standard_normal((box.d, box.d)))[0],
+    )
     slope, error, found = _gradients(box, pieces, which, basis)
     before, after = np.searchsorted(which, at), np.searchsorted(which, at + 1)
     good = found[before] & found[after]
@@ -232,7 +235,7 @@ def kinks_of(
     bias_error = 2 * doubt * np.linalg.norm(point, axis=1) / np.sqrt(box.d)
     bias_error += place * np.abs(rows @ pieces.line.direction)
     bias = -np.sum(rows * point, axis=1)
-    return Kinks(rows, bias, output, doubt, bias_error, point, np.ones(len(bias))), at
+    return Kinks(rows, bias, output, doubt, bias_error, point), at
 
 
 def _gradients(

@@ -20,15 +20,13 @@ from onehidden.oracle.box import BlackBox, BudgetExceeded
 from onehidden.oracle.certificate import fresh_check
 from onehidden.oracle.domain import checked_domain, typical_region
 from onehidden.oracle.examine import measure_box
-from onehidden.oracle.kinked import expected_queries, kinked_answer
 from onehidden.oracle.labels import label_answer
+from onehidden.oracle.line_answer import expected_queries, line_answer
 from onehidden.oracle.lines import random_line
 from onehidden.oracle.pieces import straight_pieces
-from onehidden.oracle.smooth import orientable, smooth_answer
-from onehidden.oracle.transitions import tail_of
+from onehidden.oracle.tails import tail_of
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.solve import problem_of, record, solve
-from onehidden.refused import Refused
 from onehidden.run import Progress, Run
 
 
@@ -135,22 +133,13 @@ def _from_values(box: BlackBox, options: Options) -> tuple[Certificate, str, Sam
     """The certificate of the best answer, what led to it, and the samples if there are any."""
     if options.activation == "auto":
         options = replace(options, activation=_detected_activation(box))
-    g, checks = options.g, list[Check]()
-    tail = None if g.polynomial or box.domain.whole else tail_of(g)
-    if tail is not None and tail.sharp and tail.degree == 1:
-        found = kinked_answer(box, tail, options)
+    tail = None if options.g.polynomial or box.domain.whole else tail_of(options.g)
+    checks: list[Check] = []
+    if tail is not None and (tail.sharp or box.d > 1):
+        found = line_answer(box, tail, options)
         if isinstance(found, Certificate):
-            return found, "kinks along lines", None
+            return found, "kinks along lines" if tail.sharp else "transitions along lines", None
         checks = found
-    elif tail is not None and orientable(g, tail) and box.d > 1:
-        found = smooth_answer(box, tail, options)
-        if found is not None:
-            return found, "transitions along lines", None
-    if box.q > 1:
-        raise Refused(
-            f"no unit of a {g.name} network of {box.q} outputs was found along lines: name another "
-            "activation, or give a function of one output"
-        )
     certificate, origin, samples = _from_samples(box, options)
     return certificate.with_checks(*checks), origin, samples
 
@@ -162,7 +151,13 @@ def _from_samples(
     size = replace(options.form(box.d), k=options.hidden or 8).freedom
     U, Y = box.answered(int(min(max(4000, 20 * size), most, 0.6 * box.left)))
     names = tuple(f"x{j}" for j in range(box.d))
-    samples = Samples(box.inputs(U), Y @ box.mix, None, names, box.rounding)
+    samples = Samples(
+        box.inputs(U),
+        (Y * box.units).squeeze(axis=1) if box.q == 1 else Y * box.units,
+        None,
+        names,
+        box.rounding,
+    )
     run = box.run
     if run.max_seconds is None:
         run = replace(run, max_seconds=run.seconds() + seconds)

@@ -1,0 +1,257 @@
+"""Units from lines: each line shows some, all are fitted at once, and what they leave is searched again.
+
+The layer of the search is f(u) = c + L u + sum_i m_i e(<n_i, u> + o_i): e is the activation without the
+linear part that depends on the orientation of a unit. ReLU has e(z) = |z| / 2, and from far away every
+activation with linear tails looks like it. The linear part L of the whole gives the orientations at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from onehidden.fit.rounding import rounding_of
+from onehidden.oracle.box import BlackBox, BudgetExceeded
+from onehidden.oracle.certificate import parameter_errors
+from onehidden.oracle.domain import EPS, Outputs, PerUnit, Points
+from onehidden.oracle.final_fit import fitted, kink_queries, transition_queries
+from onehidden.oracle.layer import Layer, Queries
+from onehidden.oracle.lines import Kinks, Line, distant_line, random_line
+from onehidden.oracle.pieces import continued, kinks_of, straight_pieces
+from onehidden.oracle.tails import Tail, WithSlope
+from onehidden.oracle.transitions import units_along
+
+
+@dataclass(frozen=True, eq=False)
+class FoundLayer:
+    """A layer of units without their orientations, and what lines have shown of it."""
+
+    layer: Layer
+    kinks: Kinks  # units as lines have shown them
+    broken: Float[np.ndarray, "m d"]  # places of kinks whose hyperplane did not go on
+    crowded: Float[np.ndarray, "c d"]  # places of the last line that are no single kinks
+    lines: int
+    curved: int  # lines that are curved everywhere
+    quiet: int  # last lines in a row without anything new
+    left: float = np.inf  # share of the spread of the answers that the layer leaves
+    queries: Queries | None = None  # what the layer was fitted to
+    cut_short: str = ""  # why the search ended early, "" if it did not
+
+
+def found_layer(box: BlackBox, tail: Tail, hidden: int | None) -> FoundLayer | None:
+    """Every unit of the box that can be found within its budget; None if no line was queried.
+
+    Each round surveys what the fitted layer of the round before leaves of the box, and fits all parameters.
+    """
+    found: FoundLayer | None = None
+    base, kinks, g, low = None, Kinks.none(box.d, box.q), tail.unoriented, box.low_precision
+    try:
+        U, Y = box.answered(max(1000, 2 * box.d) if low else 1000)
+        for radius in _radii(tail, box):
+            left, idle = np.inf, 0
+            for more in _survey(box, tail, radius, base, kinks, hidden):
+                if tail.sharp and box.exact_far_away > 1:
+                    more = replace(more, layer=placed(more.layer, more.kinks.bias_error, U, Y))
+                elif low or not tail.sharp:
+                    more = replace(more, layer=confirmed(more.layer, U, Y, g))
+                now = _left_over(more.layer, U, Y, g)
+                box.run.report(f"{more.layer.k} units of lines", more.lines, now**2)
+                idle = 0 if now < 0.8 * left else idle + 1
+                if idle == 0 or (tail.sharp and not low):
+                    found, left = replace(more, left=now, queries=found.queries if found else None), now
+                # Least squares leads from a rough start of all units to the precision of the answers.
+                rough = low and ((left < 0.05 and idle > 1) or (left < 0.3 and idle > 3))
+                if rough or (
+                    left < 1e-2 if not tail.sharp else left < 1e-6 and box.domain.bounded and more.quiet
+                ):
+                    break
+            if found is None or found.layer.k == 0 or left > 0.3:
+                if tail.sharp or found is None:
+                    return found
+                kinks = found.kinks  # from another distance more are seen
+                continue
+            found = _optimised(box, tail, found)
+            found = replace(found, left=_left_over(found.layer, U, Y, g))
+            size = float(np.max(np.abs(Y) / np.maximum(Y.std(axis=0), 1e-300)))
+            exact = rounding_of(size, 1.0, box.rounding).exact
+            if found.left <= (exact if low and not tail.sharp else 0.1 * exact):
+                return found
+            base, kinks = found.layer, Kinks.none(box.d, box.q)
+    except BudgetExceeded as ended:
+        if found is None:
+            raise
+        found = replace(found, cut_short=str(ended))
+    finally:
+        box.known = None
+    return found
+
+
+def _radii(tail: Tail, box: BlackBox) -> list[float]:
+    """Distances of lines, in scales, round by round: from there a smooth unit looks like a point."""
+    if tail.sharp:  # far away absolute errors are small beside the answers
+        return [float(np.sqrt(box.d)) * box.exact_far_away] * 3
+    if box.low_precision:  # rounding of the argument, radius |a| eps, must stay small beside 1
+        first = 1e5 * min(1.0, (1e3 * EPS / box.rounding) ** 0.5)
+        wanted = [first, 2 * first, 4 * first]
+    else:
+        wanted = [1e5, 1e3, 1e7]
+    return list(dict.fromkeys(min(radius, box.reach / 3) for radius in wanted))
+
+
+def _survey(
+    box: BlackBox, tail: Tail, radius: float, base: Layer | None, kinks: Kinks, hidden: int | None
+) -> Iterator[FoundLayer]:
+    """The layer after every line of what the layer ``base`` leaves of the box, and the units beside it.
+
+    There are 16 lines at most, or 32 of a bounded domain, of which each meets some units only.
+    """
+    chords = box.domain.bounded and tail.sharp
+    curved, quiet, number = 0, 0, 0
+    broken = crowded = np.zeros((0, box.d))
+    for number in range(1, 33 if chords else 17):
+        if number > 1 and box.low_precision:
+            box.mix_anew()  # a unit that this mixture hides shows in another
+        box.known = None if base is None else (lambda U: base.predict(U, tail.unoriented))
+        before = len(kinks)
+        if tail.sharp:
+            line = random_line(box, radius)
+            seen = _kinks_along(box, line, kinks)
+            curved += seen is None
+            if seen is not None:
+                new, ended, crowded = seen
+                broken, kinks = np.concatenate([broken, ended]), kinks.merged(new)
+                news = len(new) or len(ended) or len(crowded)
+                quiet = 0 if news else quiet + 1
+        else:
+            line = distant_line(box, radius, 20.0)
+            kinks = kinks.merged(units_along(box, line, tail, kinks), 1e-6, 100.0)
+            quiet = 0 if len(kinks) > before else quiet + 1
+        box.known, every = None, kinks
+        if base is not None:
+            zero, none = np.zeros(base.k), np.zeros(base.weights.shape)
+            every = Kinks(base.weights, base.bias, base.output, zero, zero, none).merged(kinks)
+        box.run.report(f"line {number}, {len(every)} units", box.queries, float("nan"))
+        layer = _with_affine_part(box, tail, every)
+        yield FoundLayer(layer, every, broken, crowded, number, curved, quiet)
+        enough = hidden is None or len(every) >= hidden
+        if quiet >= (10 if chords else 1 if enough and tail.sharp else 6 if box.low_precision else 2):
+            break
+
+
+def _kinks_along(
+    box: BlackBox, line: Line, known: Kinks
+) -> tuple[Kinks, Float[np.ndarray, "m d"], Float[np.ndarray, "c d"]] | None:
+    """New kinks of a line, places of those that do not go on, and of what is no single kink.
+
+    None where the line is curved everywhere.
+    """
+    pieces = straight_pieces(box, line)
+    if pieces is None:
+        return None
+    explained = pieces.explained(known, box.mix)
+    crowded = line.at(pieces.place[~pieces.single & ~explained & ~pieces.unanswered])
+    new, _ = kinks_of(box, pieces, ~explained)
+    real = ~(continued(box, new, float(np.linalg.norm(line.start))) < 0.5)
+    return new.at(np.flatnonzero(real)), new.point[~real], crowded
+
+
+def _with_affine_part(box: BlackBox, tail: Tail, kinks: Kinks) -> Layer:
+    """The layer of the kinks, with L and c by least squares on 5/4 d queries.
+
+    Far away absolute errors are small, and biases of low precision matter little.
+    """
+    layer = Layer(kinks.weights, kinks.bias, kinks.output, np.zeros(box.q))
+    count, far = box.d + 8 + box.d // 4, box.exact_far_away if tail.sharp else 1.0
+    U, Y = box.answered(count, far)
+    if len(U) < count and far > 1:  # the box does not answer there
+        far = 1.0
+        U, Y = box.answered(count)
+    rest = Y - layer.predict(U, tail.unoriented)
+    if tail.degree == 0:
+        return replace(layer, constant=rest.mean(axis=0))
+    solved = np.linalg.lstsq(np.column_stack([U / far, np.ones(len(U))]), rest, rcond=None)[0]
+    return replace(layer, linear=solved[:-1] / far, constant=solved[-1])
+
+
+def confirmed(layer: Layer, U: Points, Y: Outputs, g: WithSlope, off: float = 0.5) -> Layer:
+    """The layer of those units whose outputs typical answers Y at U confirm.
+
+    Lines show a unit twice, or units that are none. With rows and biases held, outputs are a linear problem,
+    in which such a unit gets another output than it has shown; the worst is removed first.
+    """
+    affine = np.ones((len(U), 1))
+    affine = affine if layer.linear is None else np.column_stack([affine, U])
+    if len(U) < 1.5 * (affine.shape[1] + layer.k):
+        return layer
+    columns = g(U @ layer.weights.T + layer.bias)[0]
+    Q, R = np.linalg.qr(affine)
+    outside, target = columns - Q @ (Q.T @ columns), Y - Q @ (Q.T @ Y)
+    kept = np.arange(layer.k)
+    while len(kept):
+        output = np.linalg.lstsq(outside[:, kept], target, rcond=None)[0]
+        size = np.maximum(np.linalg.norm(layer.output[kept], axis=1), 1e-300)
+        away = np.linalg.norm(output - layer.output[kept], axis=1) / size
+        if np.max(away) <= off:
+            rest = np.linalg.solve(R, Q.T @ (Y - columns[:, kept] @ output))
+            linear = None if layer.linear is None else rest[1:]
+            return Layer(layer.weights[kept], layer.bias[kept], output, rest[0], linear)
+        kept = np.delete(kept, int(np.argmax(away)))
+    return layer
+
+
+def placed(
+    layer: Layer, bias_error: PerUnit, U: Points, Y: Outputs, grid: int = 81, sweeps: int = 4
+) -> Layer:
+    """The layer with the biases, and the constant, that fit the answers Y at typical queries U.
+
+    At a distance R an absolute error tilts a row by error / R, but shifts the place of its kink as much as
+    anywhere. The rows stand; k biases are searched one after the other on finer and finer grids.
+    """
+    assert layer.linear is not None
+    z, rest = U @ layer.weights.T, Y - U @ layer.linear
+    bias, output = layer.bias.copy(), layer.output
+    width = np.minimum(3 * bias_error, np.max(np.abs(z), axis=0))  # beyond all queries a kink is linear
+
+    def left(at: np.ndarray) -> np.ndarray:
+        off = rest - 0.5 * np.abs(z + at) @ output
+        return off - off.mean(axis=0)
+
+    for sweep in range(sweeps):
+        for i in np.argsort(-np.linalg.norm(output, axis=1)):
+            others = left(bias) + 0.5 * np.abs(z[:, [i]] + bias[i]) * output[i]
+            tried = np.append(bias[i] + width[i] * 0.25**sweep * np.linspace(-1, 1, grid), bias[i])
+            own = 0.5 * np.abs(z[:, [i]] + tried)  # (n, tried)
+            own -= own.mean(axis=0)
+            others -= others.mean(axis=0)
+            # |others - own m|², all outputs, up to what no choice changes
+            loss = np.sum(own**2, axis=0) * np.sum(output[i] ** 2) - 2 * (others @ output[i]) @ own
+            bias[i] = tried[int(np.argmin(loss))]
+    return replace(layer, bias=bias, constant=np.mean(rest - 0.5 * np.abs(z + bias) @ output, axis=0))
+
+
+def _left_over(layer: Layer, U: Points, Y: Outputs, g: WithSlope) -> float:
+    """Share of the spread of an output, the largest, that the layer leaves at typical queries."""
+    spread = Y.std(axis=0)
+    rest = np.sqrt(np.mean((layer.predict(U, g) - Y) ** 2, axis=0))
+    return float(np.max(rest[spread > 0] / spread[spread > 0], initial=0.0))
+
+
+def _optimised(box: BlackBox, tail: Tail, found: FoundLayer) -> FoundLayer:
+    """The layer after a fit in all parameters, without units that are none."""
+    g, degree = tail.unoriented, 1 if tail.sharp else None
+    queries = (
+        kink_queries(box, found.layer) if tail.sharp else transition_queries(box, found.layer, tail.degree)
+    )
+    if queries.Y.size < 1.2 * len(found.layer.pack()):
+        return found  # too few queries are left: the differences stand as they are
+    layer = fitted(box, found.layer, queries, g, degree)
+    if box.low_precision:
+        # A unit that is none has an output below its own error.
+        errors = parameter_errors(box, layer, queries, g, degree, in_u=True)
+        real = np.maximum(errors.output, errors.row) < 0.3
+        if not real.all() and real.any():
+            layer = fitted(box, layer.units(real), queries, g, degree)
+    return replace(found, layer=layer, queries=queries)
