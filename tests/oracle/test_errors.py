@@ -13,7 +13,7 @@ HONEST = 4.0
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
-@pytest.mark.parametrize("seed", [0, 2])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_told_errors_of_rows_biases_and_outputs_are_honest(kind, seed):
     rng = stream(seed, "told errors", D, K)
     A, w, b = (
