@@ -147,7 +147,7 @@ def test_classes_are_written_drawn_and_held_against_their_probabilities(folder):
         (("--target", "left,left"), "more than once"),
         (("--target", "left", "--offset", "nothing"), "no offset column 'nothing'"),
         (("--target", "hits", "--family", "binomial", "--trials", "hits"), "both the target and the trials"),
-        (("--target", "word,left"), "must be a number"),
+        (("--target", "word,left"), "must hold numbers"),
     ],
 )
 def test_what_the_library_refuses_is_one_sentence(folder, asked, words, tmp_path):

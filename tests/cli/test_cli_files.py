@@ -122,7 +122,7 @@ def test_a_gap_far_into_a_folder_leaves_no_part_of_a_file(streamed, tmp_path, ca
     before = sorted(p.name for p in tmp_path.iterdir())
     code, out, err = call("predict", "run", "rows", "--out", "p.csv")
     assert code == 2
-    assert "1 rows hold" in err
+    assert "1 of 250 rows" in err
     assert out == ""
     assert sorted(p.name for p in tmp_path.iterdir()) == before
 
@@ -176,7 +176,7 @@ def test_typed_nulls_come_before_those_of_the_run(streamed, tmp_path, call):
         assert call(*command)[0] == 0
         code, _, err = call(*command, "--nulls", "refuse")
         assert code == 2
-        assert "1 rows hold" in err
+        assert "1 of 250 rows" in err
 
 
 def test_check_and_predict_tell_one_error(streamed, tmp_path, call):

@@ -107,7 +107,7 @@ def test_text_is_labels_in_a_table_as_in_an_array(frame):
 
 @pytest.mark.parametrize(
     ("values", "reason"),
-    [(["a", "1.5"], "must be a number"), ([f"t{j}" for j in range(60)], "must be a number")],
+    [(["a", "1.5"], "must hold numbers"), ([f"t{j}" for j in range(60)], "must hold numbers")],
 )
 def test_text_that_is_no_label_is_refused(values, reason):
     table = {"x": np.arange(120.0), "y": np.resize(values, 120)}

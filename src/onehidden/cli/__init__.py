@@ -91,7 +91,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
         code = 0
     except (ValueError, OSError) as error:
-        code = _failed(*map(_one_line, getattr(error, "sentences", (error,))))
+        code = _failed(_one_line(error))
     except MemoryError:
         code = _failed("out of memory: give fewer rows or columns")
     except Exception as error:
@@ -102,14 +102,13 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _failed(*sentences: str) -> int:
-    """A line a problem, and the exit code."""
+def _failed(sentence: str) -> int:
+    """The sentence about what went wrong, and the exit code."""
     if os.environ.get("ONEHIDDEN_TRACEBACK"):
         import traceback
 
         traceback.print_exc()
-    for sentence in sentences:
-        click.echo(f"onehidden: {sentence}", err=True)
+    click.echo(f"onehidden: {sentence}", err=True)
     return 2
 
 

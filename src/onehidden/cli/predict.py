@@ -169,7 +169,7 @@ def predictions(
         names = ["prediction", "lower", "upper"][: len(ends)]
     blocks, known, found = [np.zeros((0, len(names)))], [], []
     for batch in table.batches():
-        block = np.full((len(batch) + batch.dropped, len(names)), np.nan)
+        block = np.full((batch.read, len(names)), np.nan)
         y, values, bands = _of_batch(net, batch, interval, level)
         parts = [part.reshape(len(batch), -1) for part in (values, *bands)]
         block[batch.row - batch.first] = np.stack(parts, axis=2).reshape(len(batch), -1)

@@ -44,31 +44,28 @@ def is_pandas(values: object) -> bool:
 
 
 def as_real(values: object, who: str) -> np.ndarray:
-    """The values as a real numeric array of any shape; structured arrays pass through."""
+    """The values as a real numeric array of any shape."""
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise ValueError(f"{who} must be a dense array, got a sparse matrix: use {who}.toarray()")
     if np.ma.is_masked(values):
-        raise ValueError(
-            f"{who} must hold finite numbers only, got {np.ma.count_masked(values)} masked values: drop "
-            "those rows or fill the gaps first"
-        )
+        raise ValueError(f"{who} must hold finite numbers only, got masked values: drop those rows first")
     try:
         array = np.asarray(values)
     except (ValueError, TypeError):
         raise ValueError(
             f"{who} must be an array of numbers, got rows of unequal length: pad or cut them"
         ) from None
-    if array.dtype.names:
-        return array
-    kind = array.dtype.kind
-    if kind == "c":
+    if array.dtype.kind not in "biuf":
+        kinds = {
+            "c": "complex numbers",
+            "O": "Python objects",
+            "M": "dates",
+            "m": "time spans",
+            "V": "raw bytes",
+        }
         raise ValueError(
-            f"{who} must hold real numbers, got complex ones: give real and imaginary parts as two columns"
-        )
-    if kind in "USTOMmV":
-        what = {"O": "Python objects", "M": "dates", "m": "time spans", "V": "raw bytes"}.get(kind, "text")
-        raise ValueError(
-            f"{who} must be an array of numbers, got {what}: convert it first, for example with astype(float)"
+            f"{who} must be an array of real numbers, got {kinds.get(array.dtype.kind, 'text')}: convert it "
+            "first, for example with astype(float)"
         )
     return array
 
@@ -130,23 +127,15 @@ def check_arrays(
         raise ValueError(f"X must have rows and columns, got shape {matrix.shape}: give a table with data")
     matrix = np.ascontiguousarray(matrix, dtype=float)
     names = None if feature_names is None else list(map(str, feature_names))
-    bad = ~np.isfinite(matrix)
-    if bad.any():
-        raise ValueError(
-            f"X must hold finite numbers only, but {int(bad.any(axis=1).sum())} of {n} rows hold NaN or "
-            f"infinity in {_called(np.flatnonzero(bad.any(axis=0)), names)}: drop those rows or fill the "
-            "gaps first"
-        )
+    _must_be_finite("X", matrix, names)
     target = None if y is None else _target(y, n, constant)
     if n == 1:
         raise ValueError("X must have at least 2 rows, got 1: nothing can be learnt from a single sample")
-    flat = flat_columns(matrix)
-    if flat.size and not constant:
-        are, first, them = ("is", "its value is", "it") if flat.size == 1 else ("are", "the first is", "them")
-        value = matrix[:, flat[0]].min()
+    if not constant and (flat := flat_columns(matrix)).size:
+        are, them = ("is", "it") if flat.size == 1 else ("are", "them")
         raise ValueError(
-            f"{_called(flat, names)} of X {are} constant ({first} {value:g}): leave {them} out, and "
-            "use bias=True for constant terms"
+            f"{_called(flat, names)} of X {are} constant (the first is {matrix[0, flat[0]]:g}): leave {them} "
+            "out, and use bias=True for constant terms"
         )
     return matrix, target
 
@@ -162,39 +151,33 @@ def _target(y: Any, n: int, constant: bool) -> np.ndarray:
         raise ValueError(f"y must have one number per row, or one for each output, got shape {target.shape}")
     if len(target) != n:
         raise ValueError(f"X has {n} rows but y has {len(target)} values: give both the same rows")
-    if target.ndim == 2 and target.shape[1] >= n:
-        raise ValueError(
-            f"y has {target.shape[1]} outputs but only {n} rows: bring more rows, or transpose it"
-        )
     target = np.ascontiguousarray(target, dtype=float)
-    bad = ~np.isfinite(target)
-    if bad.any():
-        count, first = int(bad.sum()), int(np.argmax(bad.reshape(n, -1).any(axis=1)))
-        raise ValueError(
-            f"y must hold finite numbers only, but {count} of {bad.size} values "
-            f"{'is' if count == 1 else 'are'} NaN or infinite (first at index {first}): drop those rows first"
-        )
-    if target.ndim == 2 and not constant and (flat := flat_columns(target)).size:
-        raise ValueError(f"{_called(flat, None)} of y is constant: leave it out, it shows no unit")
+    _must_be_finite("y", target, None)
+    if target.ndim == 2:
+        if target.shape[1] >= n:
+            raise ValueError(
+                f"y has {target.shape[1]} outputs but only {n} rows: bring more rows, or transpose it"
+            )
+        if not constant and (flat := flat_columns(target)).size:
+            raise ValueError(f"{_called(flat, None)} of y is constant: leave it out, it shows no unit")
     return target
+
+
+def _must_be_finite(who: str, values: np.ndarray, names: list[str] | None) -> None:
+    bad = ~np.isfinite(values.reshape(len(values), -1))
+    rows = np.asarray(bad.any(axis=1))
+    if rows.any():
+        where = "" if values.ndim == 1 else f" in {_called(np.flatnonzero(bad.any(axis=0)), names)}"
+        raise ValueError(
+            f"{who} must hold finite numbers only, but {int(rows.sum())} of {len(rows)} rows (the first at "
+            f"index {int(np.argmax(rows))}) hold NaN or infinity{where}: drop those rows or fill the gaps"
+        )
 
 
 def _called(columns: np.ndarray, names: list[str] | None) -> str:
     plural = "column" if len(columns) == 1 else "columns"
     shown = [str(j) if names is None else f"{names[j]!r} (index {j})" for j in columns[:5]]
     return f"{plural} {', '.join(shown)}" + ("" if len(columns) <= 5 else f" and {len(columns) - 5} more")
-
-
-def as_arrow(source: object, targets: Targets, where: str = "the table") -> tuple[pa.Table, Targets]:
-    """Whatever is held in memory as named columns, and the names of the targets among them."""
-    if isinstance(source, tuple) and len(source) == 2:
-        must_be_aligned(*source)
-        source = {"X": source[0], "y": source[1]}
-    if not isinstance(source, Mapping):
-        return _from_matrix(source, targets, where)
-    if "X" in source and (is_frame(source["X"]) or np.ndim(source["X"]) != 1):
-        return _from_pair(source, targets, where)
-    return _from_columns(source, where), targets
 
 
 def is_frame(source: object) -> bool:
@@ -216,28 +199,72 @@ def to_arrow(frame: Any, where: str = "the table") -> pa.Table:
     return pa.Table.from_arrays(columns, names=names)
 
 
-def _from_columns(source: Mapping[str, Any], where: str) -> pa.Table:
-    """A dict of columns."""
+def as_arrow(source: object, targets: Targets, where: str = "the table") -> tuple[pa.Table, Targets]:
+    """Whatever is held in memory as named columns, and the names of the targets among them."""
     import pyarrow as pa
 
-    if not source:
+    if isinstance(source, tuple) and len(source) == 2:
+        must_be_aligned(*source)
+        source = {"X": source[0], "y": source[1]}
+    held: Mapping[str, Any] = source if isinstance(source, Mapping) else {"X": source}
+    if not held:
         raise ValueError(f"{where} holds no arrays: give X (n, d) and y (n,), or one column a name")
-    arrays = {str(name): _column(values, f"column {str(name)!r}") for name, values in source.items()}
-    short, long = (pick(arrays, key=lambda name: len(arrays[name])) for pick in (min, max))
-    if len(arrays[short]) < len(arrays[long]):
+    if isinstance(source, Mapping) and not ("X" in held and (is_frame(held["X"]) or np.ndim(held["X"]) != 1)):
+        named = {str(name): _column(values, f"column {str(name)!r}") for name, values in held.items()}
+        lengths = {len(column) for column in named.values()}
+        if len(lengths) > 1 or len(named) < len(held):
+            raise ValueError(
+                f"columns of {where} must be of one length and of different names, got lengths "
+                f"{', '.join(f'{len(column)} of {name!r}' for name, column in list(named.items())[:5])}"
+            )
+        return pa.table(named), targets
+    table = _as_columns(held["X"], "x", where)
+    if "feature_names" in held:
+        names = [str(name) for name in np.ravel(held["feature_names"])]
+        if len(names) != table.num_columns:
+            raise ValueError(
+                f"{where} names {len(names)} features for {table.num_columns} columns: give one name a column"
+            )
+        table = table.rename_columns(names)
+    wanted, found = placed(targets or ("y",) * ("y" in held), table.column_names, where), []
+    for name in wanted:
+        if name in table.column_names or not isinstance(source, Mapping):
+            found.append(name)
+            continue
+        if name not in held:
+            others = [key for key in held if key not in ("X", "feature_names")]
+            raise ValueError(f"{where} has no target array {name!r}: it holds {others or 'only X'}")
+        y = _as_columns(held[name], name, f"target {name!r}")
+        if len(y) != len(table):
+            raise ValueError(
+                f"target {name!r} must have one value a row of X ({len(table)}), got {len(y)}: give both the "
+                "same rows"
+            )
+        y = y.rename_columns([name]) if y.num_columns == 1 else y
+        for column in y.column_names:
+            table = table.append_column(column, y[column])
+        found += y.column_names
+    return table, tuple(found)
+
+
+def _as_columns(values: Any, name: str, where: str) -> pa.Table:
+    """The columns of a frame by their own names, of a matrix or a target numbered behind the given one."""
+    import pyarrow as pa
+
+    if is_frame(values):
+        return to_arrow(values, where)
+    array = np.asarray(values, dtype=object) if name != "x" and is_text(values) else as_real(values, where)
+    if array.ndim != 2 and (name == "x" or array.ndim != 1):
         raise ValueError(
-            f"columns must be of one length, but {short!r} has {len(arrays[short])} rows and {long!r} "
-            f"{len(arrays[long])}: give them the same rows"
+            f"{where} must be a matrix of n rows and d columns, got shape {array.shape}: "
+            "use X.reshape(-1, 1) for a single feature"
         )
-    if len(arrays) < len(source):
-        raise ValueError(
-            f"{where} has more than one column called the same once written as text: rename them"
-        )
-    return pa.table(arrays)
+    columns = [_column(one, where) for one in array.reshape(len(array), -1).T]
+    return pa.Table.from_arrays(columns, names=[f"{name}{j}" for j in range(len(columns))])
 
 
 def _column(values: Any, who: str) -> pa.Array | pa.ChunkedArray:
-    """One column of a dict or of a pandas frame; text and gaps stay as they are."""
+    """One column of a dict, a matrix or a pandas frame; text and gaps stay as they are."""
     import pyarrow as pa
 
     plain = None if hasattr(values, "toarray") else np.asarray(values)
@@ -250,7 +277,7 @@ def _column(values: Any, who: str) -> pa.Array | pa.ChunkedArray:
                 "pandas.to_numeric, or leave it out"
             ) from None
     array = as_real(values, who)
-    if array.shape[1:] not in ((), (1,)) or array.ndim == 0:
+    if array.ndim not in (1, 2) or array.size != len(array):
         raise ValueError(
             f"{who} must be one-dimensional, got shape {array.shape}: give one array a column, or one matrix "
             "under the name X"
@@ -258,73 +285,13 @@ def _column(values: Any, who: str) -> pa.Array | pa.ChunkedArray:
     return pa.array(np.ascontiguousarray(array.ravel(), dtype=float))
 
 
-def _from_pair(source: Mapping[str, Any], targets: Targets, where: str) -> tuple[pa.Table, Targets]:
-    """The matrix X, with the target y or the arrays that ``targets`` name."""
-    given = source.get("feature_names")
-    names = None if given is None else np.asarray(given).ravel().tolist()
-    table, targets = _from_matrix(source["X"], targets, where, names)
-    found: list[str] = []
-    for name in map(str, targets or (("y",) if "y" in source else ())):
-        if name in table.column_names:
-            found.append(name)
-            continue
-        if name not in source:
-            others = [key for key in source if key not in ("X", "feature_names")]
-            held = f"it holds {', '.join(map(repr, others))}" if others else "it holds only X"
-            raise ValueError(f"{where} has no target array {name!r}: {held}")
-        for called, column in _outputs(source[name], name, table.num_rows):
-            table = table.append_column(called, column)
-            found.append(called)
-    return table, tuple(found)
-
-
-def _outputs(y: Any, name: str, n: int) -> list[tuple[str, pa.Array | pa.ChunkedArray]]:
-    """The columns of a target: one of (n,) or (n, 1), q of (n, q), by their own names if they have any."""
-    who = f"target {name!r}"
-    if is_frame(y):
-        frame = to_arrow(y, who)
-        columns, names, shape = list(frame.columns), frame.column_names, frame.shape
-    else:
-        values = np.asarray(y, dtype=object) if is_text(y) else as_real(y, who)
-        shape = values.shape
-        columns = (
-            [_column(one, who) for one in values.reshape(len(values), -1).T] if values.ndim in (1, 2) else []
-        )
-        names = [f"{name}{j}" for j in range(len(columns))]
-    if shape[:1] != (n,) or not columns:
-        raise ValueError(
-            f"{who} must have one value a row of X ({n}), got shape {shape}: give both the same rows"
-        )
-    return list(zip([name] if len(columns) == 1 else names, columns, strict=True))
-
-
-def _from_matrix(
-    source: object, targets: Targets, where: str, names: Sequence[str] | None = None
-) -> tuple[pa.Table, Targets]:
-    """A frame, a structured array, or a matrix with or without names."""
-    import pyarrow as pa
-
-    if is_frame(source):
-        return to_arrow(source, where), targets
-    array = as_real(source, where)
-    if array.dtype.names:
-        return _from_columns({name: array[name] for name in array.dtype.names}, where), targets
-    if array.ndim != 2:
-        raise ValueError(
-            f"{where} must be a matrix of n rows and d columns, got shape {array.shape}: "
-            "use X.reshape(-1, 1) for a single feature"
-        )
-    d = array.shape[1]
-    named = [f"x{j}" for j in range(d)] if names is None else list(map(str, names))
-    if len(named) != d:
-        raise ValueError(f"{where} names {len(named)} features for {d} columns: give one name a column")
-    columns = [pa.array(np.ascontiguousarray(array[:, j], dtype=float)) for j in range(d)]
-    return pa.Table.from_arrays(columns, names=named), placed(targets, named, where)
-
-
-def placed(targets: Targets, names: Sequence[str], where: str) -> Targets:
-    """Targets by name; places among the columns become the names there."""
+def placed(targets: Targets, names: Sequence[str], where: str) -> tuple[str, ...]:
+    """Targets by name; a number that is no name is a place among the columns."""
+    found = []
     for target in targets:
-        if isinstance(target, int) and not -len(names) <= target < len(names):
-            raise ValueError(f"{where} has no column {target}: it has {len(names)}, counted from 0")
-    return tuple(names[target] if isinstance(target, int) else target for target in targets)
+        if isinstance(target, int) and str(target) not in names:
+            if not -len(names) <= target < len(names):
+                raise ValueError(f"{where} has no column {target}: it has {len(names)}, counted from 0")
+            target = names[target]
+        found.append(str(target))
+    return tuple(found)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onehidden.data.table import Request, left_out, must_be_few, must_be_none, shorten
+from onehidden.data.table import Request, left_out, must_be_few, shorten
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Levels = Mapping[str, tuple[str, ...]]
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
-_COMMAS = "use decimal=',' (--decimal ,) to read decimal commas"
 
 
 class ColumnKind(enum.Enum):
@@ -96,65 +95,40 @@ def repeated(names: Sequence[str]) -> list[str]:
 
 
 def must_be_choosable(names: Sequence[str], request: Request, where: str) -> None:
-    """Refuse columns that are missing, nameless, named twice or given two roles, one sentence each."""
+    """Refuse columns that are missing, nameless, named twice or given two roles."""
     must_be_plain(names, where)
-    problems: list[str] = []
     if twice := repeated(names):
-        problems.append(
-            f"{where} has more than one column called {shorten(twice)}: rename them so that each name "
-            "is used once"
+        raise ValueError(f"{where} has more than one column called {shorten(twice)}: rename them")
+    given = request.one_hot if isinstance(request.one_hot, Mapping) else {}
+    known = {*names, *(f"{column}={level}" for column in given for level in given[column][1:])}
+    asked = [(name, f"{role} column") for name, role in request.roles]
+    asked += [(name, "column to leave out called") for name in request.drop]
+    for name, what in [*asked, *((name, "column") for name in request.columns or ())]:
+        if name not in (known if what == "column" else names):
+            raise ValueError(f"{where} has no {what} {name!r}: {_meant(name, names)}")
+    wanted = wanted_columns(names, request)
+    if not wanted:
+        raise ValueError(
+            f"{where} has no feature column left beside {shorten([*dict(asked)]) or 'nothing'}: at least one "
+            "feature column is needed"
         )
-    roles = [(name, f"{role} column") for name, role in request.roles]
-    roles += [(name, "column to leave out called") for name in request.drop]
-    problems += [_missing(name, names, where, role) for name, role in roles if name not in names]
-    problems += (_left_over if request.columns is None else _asked_for)(names, request, where)
-    must_be_none(problems)
-
-
-def _left_over(names: Sequence[str], request: Request, where: str) -> Iterator[str]:
-    """What is wrong with the columns that are left as features."""
-    left = wanted_columns(names, request)
-    if not left:
-        called = "target" if len(request.targets) == 1 else "targets"
-        held = f"only the {called} {shorten(request.targets)}" if request.targets else "no columns"
-        more = " beside what is left out" if request.drop else ""
-        yield f"{where} holds {held}{more}: at least one feature column is needed beside the target"
-    nameless = [i for i, name in enumerate(names) if name.strip() == "" and name in left]
-    if nameless:
-        yield (
+    if nameless := [i for i, name in enumerate(names) if name.strip() == "" and name in wanted]:
+        raise ValueError(
             f"{where} has no name for column {nameless[0] + 1}, which is how a saved row index looks: "
             "name it, save without the index, or list the feature columns to use"
         )
-
-
-def _asked_for(names: Sequence[str], request: Request, where: str) -> Iterator[str]:
-    """What is wrong with the features that are named."""
-    wanted = request.columns or ()
-    if not wanted:
-        yield "columns must name at least one feature column, got an empty list"
-    given = request.one_hot if isinstance(request.one_hot, Mapping) else {}
-    known = [*names, *(f"{column}={level}" for column in given for level in given[column][1:])]
-    unknown = [name for name in dict.fromkeys(wanted) if name not in set(known)]
-    if len(unknown) > 2:  # more than two are another table's
-        yield f"{where} has no columns {shorten(unknown)}: choose among {shorten(known, 8)}"
-    else:
-        yield from (_missing(name, known, where, "column") for name in unknown)
-    for name, role in request.roles:
+    for name, role in [*request.roles, *((name, "column to leave out") for name in request.drop)]:
         if name in wanted:
-            yield f"{name!r} cannot be both the {role} and a feature: take it out of columns"
-    if both := sorted(set(request.drop) & set(wanted)):
-        yield f"columns and drop both name {shorten(both)}: take it out of one of them"
+            raise ValueError(f"{name!r} cannot be both the {role} and a feature: take it out of columns")
     if twice := repeated(wanted):
-        yield f"columns names {shorten(twice)} more than once: list each feature once"
+        raise ValueError(f"columns names {shorten(twice)} more than once: list each feature once")
 
 
-def _missing(name: str, names: Sequence[str], where: str, role: str) -> str:
-    """The sentence about a missing column, with those it may have meant."""
+def _meant(name: str, names: Sequence[str]) -> str:
+    """The columns that a missing one may have meant."""
     folded = {other.strip().casefold(): other for other in reversed(names[:2000])}  # 10 µs a comparison
     near = [folded[k] for k in difflib.get_close_matches(name.strip().casefold(), folded, 3, 0.6)]
-    near += [other for other in names if "," in other and name in (w.strip() for w in other.split(","))][:1]
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose one of {shorten(names, 8)}"
-    return f"{where} has no {role} {name!r}: {hint}"
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose one of {shorten(names, 8)}"
 
 
 def must_be_plain(names: Sequence[str], where: str, what: str = "a column name") -> None:
@@ -245,70 +219,40 @@ def is_gap(values: np.ndarray) -> np.ndarray:
     return ~np.isfinite(values)
 
 
-def constant_note(flat: Sequence[str]) -> str:
-    """The note on features that were left out because they do not vary."""
-    if len(flat) == 1:
-        return f"column {shorten(flat)} is constant and was left out"
-    return f"columns {shorten(flat)} are constant and were left out"
-
-
-def not_numeric(
-    features: Sequence[Feature],
-    request: Request,
+def must_be_numbers(
+    columns: Iterable[str],
+    roles: Mapping[str, str],
     kinds: Mapping[str, ColumnKind],
     where: str,
     some: Callable[[str], list[Any]],
-    labelled: Iterable[str] = (),
-) -> Iterator[str]:
-    """A sentence each for text, dates and the rest, with what can be done; the targets before the features.
+) -> None:
+    """Refuse text, dates and the rest, with what can be done; columns that have a role come first.
 
-    ``some`` gives values of a column to show. Columns of ``labelled`` may hold text.
+    ``some`` gives values of a column: one of them is shown.
     """
-    for name, role in request.roles:
-        if kinds[name] is not ColumnKind.NUMBER and name not in labelled:
-            held = some(name)
-            comma = any(map(has_comma, held))
-            cure = _COMMAS if comma else "give numbers there, or name another column"
-            if role == "target" and not comma and kinds[name] is ColumnKind.TEXT:
-                cure += "; labels are at most 50 different texts, no number among them, and not streamed"
-            shown = _shown(kinds[name], held)
-            yield f"the {role} must be a number, but {name!r} of {where} is not ({shown}): {cure}"
-    wanted = [feature.column for feature in features if feature.level is None]
-    bad = [name for name in wanted if kinds[name] is not ColumnKind.NUMBER]
+    bad = [name for name in (*roles, *columns) if kinds[name] is not ColumnKind.NUMBER]
     if not bad:
         return
-    values = [some(name) for name in bad[:5]]
-    shown = [f"{name!r} ({_shown(kinds[name], held)})" for name, held in zip(bad, values, strict=False)]
-    more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
-    yield (
-        f"{where} must have numeric columns, but {', '.join(shown)}{more} "
-        f"{'is' if len(bad) == 1 else 'are'} not: {_cure(bad, kinds, values)}"
-    )
-
-
-def _cure(bad: list[str], kinds: Mapping[str, ColumnKind], values: list[list[Any]]) -> str:
-    """What to do about columns that are no numbers, of which the first few hold these values."""
-    out = f"leave {'it' if len(bad) == 1 else 'them'} out with {left_out(bad[:5])}"
-    if any(has_comma(value) for held in values for value in held):
-        return f"{_COMMAS}, or {out}"
-    if kinds[bad[0]] is ColumnKind.DATE:
-        return f"turn dates into numbers, such as days since the first, or {out}"
-    if kinds[bad[0]] is not ColumnKind.TEXT:
-        return out
-    words = [value for value in values[0] if not is_number(value)]
-    if words and 2 * len(words) < len(values[0]):  # most are numbers
-        return f"name what stands for a gap with na=[{words[0][:20]!r}] (--na {words[0][:20]!r}), or {out}"
-    return f"make columns of categories with one_hot=True (--one-hot), or {out}"
-
-
-def _shown(kind: ColumnKind, held: list[Any]) -> str:
-    """The first value that is no number, else the kind: what to look for in the file."""
-    odd = next((value for value in held if not is_number(value)), None)
-    if odd is None:
-        return kind.value
-    text = str(odd).removesuffix(" 00:00:00")  # of a day, which has no hours
-    text = text if len(text) <= 30 else text[:27] + "..."
-    return f"{'dates, ' if kind is ColumnKind.DATE else ''}for example {text!r}"
+    kind, held, role = kinds[bad[0]], some(bad[0]), roles.get(bad[0])
+    odd = str(next((value for value in held if not is_number(value)), kind.value))
+    if any(has_comma(value) for name in bad[:5] for value in some(name)):
+        cure = "use decimal=',' (--decimal ,) to read decimal commas"
+    elif role is not None:
+        cure = "give numbers there, or name another column"
+        if role == "target" and kind is ColumnKind.TEXT:
+            cure += "; labels are at most 50 different texts, no number among them, and not streamed"
+    elif kind is ColumnKind.DATE:
+        cure = "turn dates into numbers, such as days since the first"
+    elif 2 * sum(map(is_number, held)) > len(held):
+        cure = f"name what stands for a gap with na=[{odd[:20]!r}] (--na {odd[:20]!r})"
+    else:
+        cure = "make columns of categories with one_hot=True (--one-hot)"
+    if role is None:
+        cure += f", or leave {'it' if len(bad) == 1 else 'them'} out with {left_out(bad[:5])}"
+    what = "column" if len(bad) == 1 else "columns"
+    shown = f"the {role} {bad[0]!r}" if role else f"{what} {shorten(bad)}"
+    example = odd if len(odd) <= 30 else odd[:27] + "..."
+    raise ValueError(f"{where} must hold numbers in {shown}, got {kind.value}, as {example!r}: {cure}")
 
 
 def has_comma(value: Any) -> bool:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import codecs
 import csv
-import difflib
 import gzip
 import io
 import os
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,10 +53,8 @@ def first_bytes(path: Path) -> bytes:
     """The first bytes of a file that there is."""
     if path.is_dir():
         raise Unusable(f"{path} is a folder: give one CSV, Parquet, Feather, npz or npy file")
-    if not path.exists():
-        raise Unusable(f"no file at {path}: check the path{_neighbours(path)}")
     if not path.is_file():
-        raise Unusable(f"{path} is no regular file: save the table to a file and give that")
+        raise Unusable(f"no file at {path}: check the path")
     try:
         with path.open("rb") as file:
             head = file.read(8)
@@ -66,13 +63,6 @@ def first_bytes(path: Path) -> bytes:
     if not head:
         raise Unusable(f"{path} is empty: give a file with a header line and rows")
     return head
-
-
-def _neighbours(path: Path) -> str:
-    """Files of a similar name: most missing files are misspelt."""
-    names = sorted(p.name for p in path.parent.iterdir() if p.is_file()) if path.parent.is_dir() else []
-    near = difflib.get_close_matches(path.name, names[:1000], 2, 0.7)
-    return f" (there is {' and '.join(near)})" if near else ""
 
 
 @contextmanager
@@ -148,11 +138,12 @@ def read_sheet(path: Path, request: Request) -> pa.Table:
     _must_unpack_to_little(path)
     text = io.StringIO()
     width = 0  # the cells of the first row that is not empty: rows may have more or fewer
-    for row in load_workbook(path, read_only=True, data_only=True).worksheets[0].iter_rows(values_only=True):
-        if any(cell is not None for cell in row):
-            width = width or max(i for i, cell in enumerate(row, start=1) if cell is not None)
-            cells = [repr(c).replace(".", request.decimal) if isinstance(c, float) else c for c in row]
-            csv.writer(text).writerow((*cells, *[None] * width)[:width])
+    with closing(load_workbook(path, read_only=True, data_only=True)) as book:
+        for row in book.worksheets[0].iter_rows(values_only=True):
+            if any(cell is not None for cell in row):
+                width = width or max(i for i, cell in enumerate(row, start=1) if cell is not None)
+                cells = [repr(c).replace(".", request.decimal) if isinstance(c, float) else c for c in row]
+                csv.writer(text).writerow((*cells, *[None] * width)[:width])
     if not text.getvalue():
         raise Unusable(f"{path} has an empty first sheet: put the table there")
     dialect = Dialect("utf-8", ",", request.decimal, (*request.na, "#DIV/0!", "#VALUE!", "#REF!", "#NUM!"))
@@ -217,19 +208,17 @@ def _unpacked(path: Path) -> Any:
 
 def _is_text(path: Path, encoding: str) -> bool:
     """Whether all bytes of a file are text of this encoding; binary files and bombs are refused."""
-    decoder = codecs.getincrementaldecoder(encoding)("strict")
     size = 0
-    with _unpacked(path) as file:
+    with io.TextIOWrapper(_unpacked(path), encoding) as file:
         try:
             while block := file.read(1 << 20):
                 size += len(block)
                 must_be_plausible(path, size)
-                if "\x00" in decoder.decode(block):
+                if "\x00" in block:
                     raise Unusable(
                         f"{path} is a binary file, not text: expected CSV with a header line; "
                         "save it as CSV, Parquet, Feather or npz"
                     )
-            decoder.decode(b"", final=True)
         except UnicodeError:
             return False
     return True

@@ -10,30 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from onehidden.data.arrays import flat_columns, placed, to_arrow
-from onehidden.data.columns import (
-    ColumnKind,
-    choose,
-    constant_note,
-    kind_of,
-    must_be_choosable,
-    numbers,
-    values_of,
-)
-from onehidden.data.parts import Contents, contents, is_dask, too_large
-from onehidden.data.source import Source, open_source, select
-from onehidden.data.table import (
-    EXTRAS,
-    Name,
-    OneHot,
-    Request,
-    Table,
-    Targets,
-    left_out,
-    must_be_none,
-    named_targets,
-    shorten,
-)
+from onehidden.data.arrays import placed, to_arrow
+from onehidden.data.columns import ColumnKind, choose, kind_of, must_be_choosable, numbers, values_of
+from onehidden.data.parts import contents, is_dask, too_large
+from onehidden.data.source import Source, select
+from onehidden.data.table import Name, OneHot, Request, Table, named_targets, shorten
 
 
 def open(
@@ -60,9 +41,9 @@ def open(
     ----------
     source : path, data frame, array_like, mapping, tuple or Dask collection
         Path of a CSV, Parquet, Feather, Excel, npz or npy file, or of a folder of Parquet files; a pandas,
-        polars or pyarrow table; an array; a dict of columns; a pair (X, y); a Dask DataFrame or Array; a
-        ``Table`` or ``Source``. An npz file or a dict holds either one column a name, or the arrays ``X``
-        (n, d) and ``y`` (n,) or (n, q), with optional ``feature_names``.
+        polars or pyarrow table; an array; a dict of columns; a pair (X, y); a Dask DataFrame or Array. An npz
+        file or a dict holds either one column a name, or the arrays ``X`` (n, d) and ``y`` (n,) or (n, q),
+        with optional ``feature_names``.
     target : str, int or list, optional
         Name of the target column (for arrays without names also its index), or a list of several, of which
         ``y`` has one column each; the ``y`` of an npz file or of a pair is taken without it. A target of text
@@ -114,36 +95,26 @@ def open(
         tuple(map(str, targets)), columns, weight, offset, trials, groups, nulls, drop, one_hot, constant,
         encoding, decimal, na,
     )  # fmt: skip
-    return _opened(source, targets, request, stream)
-
-
-def _opened(source: Any, targets: Targets, request: Request, stream: bool | None) -> Table | Source:
-    """What a request selects of a source."""
-    if isinstance(source, Table | Source) and request == Request():
-        if isinstance(source, Source) or not stream:
+    if isinstance(source, Table | Source):
+        if request == Request() and not (stream and isinstance(source, Table)):
             return source
-    if isinstance(source, Source):
-        raise ValueError("a Source has chosen its columns already: open the data themselves once more")
-    if isinstance(source, Table):
-        targets = targets or source.target_names
-        kept = {role: getattr(request, role) or getattr(source, f"{role}_name") for role in EXTRAS}
-        request = replace(request, **kept)
-        source = _columns_of(source)
-    if isinstance(source, str | os.PathLike):
-        source = Path(source)
-    if is_dask(source) and stream is False:
+        raise ValueError("the columns of a table or source are chosen already: open the data once more")
+    held: Any = Path(source) if isinstance(source, str | os.PathLike) else source
+    if is_dask(held) and stream is False:
         raise ValueError("a Dask collection is streamed: call its compute() first to hold it whole")
     if stream is None:
-        large = isinstance(source, Path) and (source.is_dir() or (source.is_file() and too_large(source)))
-        stream = is_dask(source) or large
-    if stream and request.groups is not None:
+        large = isinstance(held, Path) and (held.is_dir() or (held.is_file() and too_large(held)))
+        stream = is_dask(held) or large
+    if stream and groups is not None:
         raise ValueError(
             "groups are of rows in memory: read the table whole, with data.open(…, stream=False)"
         )
-    found = contents(source, targets, request, stream)
-    targets = placed(found.targets, found.schema.names, found.where) if stream else found.targets
-    request = replace(request, targets=tuple(map(str, targets)))
-    return open_source(found, request) if stream else _table(found, request)
+    found = contents(held, targets, request, stream)
+    request = replace(request, targets=placed(found.targets, found.schema.names, found.where))
+    selection, notes = select(found, request, stream)
+    made = Source(tuple(found.parts), selection, found.rows, found.fingerprint, notes)
+    made = made.varying_only() if constant == "drop" else made
+    return made if stream else made.whole()
 
 
 def inputs_by_name(frame: Any, names: Sequence[str], levels: Mapping[str, Sequence[str]]) -> np.ndarray:
@@ -159,60 +130,12 @@ def inputs_by_name(frame: Any, names: Sequence[str], levels: Mapping[str, Sequen
 def must_be_numeric(frame: Any) -> tuple[list[str], np.ndarray]:
     """The names and numbers of a frame's columns, NaN at gaps; text is refused with what it may become."""
     table = to_arrow(frame, "X")
-    kinds = {one.name: kind_of(one.type) for one in table.schema}
-    other = [name for name, kind in kinds.items() if kind is not ColumnKind.NUMBER]
+    other = [one.name for one in table.schema if kind_of(one.type) is not ColumnKind.NUMBER]
     if other:
         raise ValueError(
             f"X must have numeric columns, but {shorten(other)} {'is' if len(other) == 1 else 'are'} not: "
             "make columns of categories with OneHotEncoder of scikit-learn, or leave them out"
         )
-    return table.column_names, np.column_stack([numbers(table[name], name, "X") for name in kinds])
-
-
-def _columns_of(table: Table) -> dict[str, Any]:
-    """A Table as named columns again, to choose among them anew."""
-    named: dict[str, Any] = {name: table.X[:, j] for j, name in enumerate(table.feature_names)}
-    if table.y is not None:
-        named |= zip(table.target_names, table.y.reshape(table.n_rows, -1).T, strict=True)
-    extras = {getattr(table, f"{role}_name"): getattr(table, role) for role in EXTRAS}
-    return named | {name: values for name, values in extras.items() if values is not None}
-
-
-def _table(found: Contents, request: Request) -> Table:
-    """The whole of a source as numbers; each fault is one sentence."""
-    selection, notes = select(found, request, stream=False)
-    X, held = selection.values(found.read(selection.columns))
-    gap, faults = selection.gaps(X, held)
-    if gap.all():
-        emptiest = max(faults, key=lambda name: faults[name])
-        raise ValueError(
-            f"{found.where} has no row without missing or infinite values; leave out a column that is mostly "
-            f"empty with {left_out([emptiest])}"
-        )
-    if faults and request.nulls == "refuse":
-        rows = f"{gap.sum()} of {found.rows} rows (the first is row {np.argmax(gap) + 1}) hold"
-        raise ValueError(selection.refusal(rows, faults))
-    kept = None
-    if faults:
-        X, held, kept = X[~gap], {name: values[~gap] for name, values in held.items()}, np.flatnonzero(~gap)
-        notes += (f"{found.rows - len(kept)} of {found.rows} rows with gaps were left out",)
-    names = selection.names
-    if request.constant == "drop" and (flat := [names[j] for j in flat_columns(X)]):
-        notes += (constant_note(flat),)
-        names = selection.without(flat).names
-        X = np.ascontiguousarray(X[:, [name in names for name in selection.names]])
-    y, extras = selection.together(held)
-    selection.must_have_rows(len(X))
-    if y is not None and y.ndim == 2:
-        must_be_none(
-            f"target {request.targets[j]!r} is constant ({y[0, j]:g}): nothing explains it, take it out"
-            for j in flat_columns(y)
-        )
-    for array in (X, y, *extras.values()):
-        if array is not None:
-            array.setflags(write=False)
-    named: dict[str, Any] = {f"{role}_name": name for role, name in request.extras.items()}
-    return Table(
-        X, y, names, request.targets, levels=selection.levels, notes=notes, row=kept,
-        n_read=found.rows, **extras, **named,
-    )  # fmt: skip
+    return table.column_names, np.column_stack(
+        [numbers(table[name], name, "X") for name in table.column_names]
+    )

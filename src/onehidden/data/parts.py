@@ -13,7 +13,7 @@ import numpy as np
 
 from onehidden.data import files
 from onehidden.data.arrays import as_arrow, to_arrow
-from onehidden.data.columns import ColumnKind, kind_of, labels, numbers
+from onehidden.data.columns import ColumnKind, kind_of
 from onehidden.data.files import dialect_of, must_be_plausible, unreadable
 from onehidden.data.table import Request, Targets, shorten
 
@@ -97,12 +97,6 @@ class Contents:
         """Kinds of the columns, by name."""
         return {one.name: kind_of(one.type) for one in self.schema}
 
-    def read(self, columns: list[str]) -> pa.Table:
-        """These columns of all rows."""
-        import pyarrow as pa
-
-        return pa.Table.from_batches([b for part in self.parts for b in part.tables(columns, self.rows)])
-
 
 def contents(source: object, targets: Targets, request: Request, stream: bool) -> Contents:
     """What a source holds; ``stream`` where it is not to be held whole."""
@@ -124,27 +118,16 @@ def _folder(path: Path, targets: Targets) -> Contents:
             f"{path} is a folder without Parquet files: give a file, or a folder of .parquet files"
         )
     each = [_scanned(file, "Parquet", targets) for file in found]
-    first = each[0]
     for file, other in zip(found, each, strict=True):
-        if other.kinds != first.kinds:
+        if other.kinds != each[0].kinds:
+            odd = sorted({name for name, _ in other.kinds.items() ^ each[0].kinds.items()})
             raise ValueError(
-                f"the files of {path} differ in their columns: "
-                f"{_difference(found[0].name, first.kinds, file.name, other.kinds)}"
+                f"the files of {path} differ in their columns, as {found[0].name} and {file.name} in "
+                f"{shorten(odd)}: give all files the same columns of the same types"
             )
     parts, rows = [part for one in each for part in one.parts], sum(one.rows for one in each)
     stamps = "|".join(one.fingerprint() for one in each)
-    return Contents(parts, first.schema, rows, lambda: stamps, targets, str(path))
-
-
-def _difference(one: str, kinds: dict[str, ColumnKind], other: str, here: dict[str, ColumnKind]) -> str:
-    lacking, extra = [n for n in kinds if n not in here], [n for n in here if n not in kinds]
-    if lacking:
-        return f"{other} lacks {shorten(lacking)}, which {one} has; give all files the same columns"
-    if extra:
-        return f"{other} has {shorten(extra)}, which {one} lacks; give all files the same columns"
-    name = next(n for n in kinds if kinds[n] != here[n])
-    held = f"{kinds[name].value} in {one} and {here[name].value} in {other}"
-    return f"{name!r} holds {held}; give it one type in all files"
+    return Contents(parts, each[0].schema, rows, lambda: stamps, targets, str(path))
 
 
 def _file(path: Path, targets: Targets, request: Request) -> Contents:
@@ -200,10 +183,10 @@ def _table(source: object, targets: Targets, where: str) -> Contents:
 
     def fingerprint() -> str:
         digest = hashlib.sha256()
-        for one, column in zip(table.schema, table.columns, strict=True):
-            number = kind_of(one.type) is ColumnKind.NUMBER
-            held = numbers(column, one.name, where) if number else labels(column).astype(str)
-            digest.update(np.ascontiguousarray(held).tobytes())
+        for chunk in (chunk for column in table.columns for chunk in column.chunks):
+            digest.update(f"{chunk.offset} {len(chunk)}".encode())
+            for buffer in filter(None, chunk.buffers()):
+                digest.update(buffer)
         return digest.hexdigest()
 
     parts = [TablePart(table.slice(at, PART_ROWS)) for at in range(0, table.num_rows, PART_ROWS)]
@@ -225,7 +208,6 @@ def _dask(source: Any, targets: Targets) -> Contents:
     if not hasattr(source, "columns"):
         source, targets = _frame_of_arrays(source, targets)
     known = list(source.columns)
-    targets = tuple(str(name) if name in known else name for name in targets)  # a name before a place
     kinds = {**dict.fromkeys("biuf", pa.float64()), **dict.fromkeys("mM", pa.timestamp("ns"))}
     types = [kinds.get(dtype.kind, pa.string()) for dtype in source.dtypes]
     schema = pa.schema(list(zip(map(str, known), types, strict=True)))
@@ -238,19 +220,15 @@ def _frame_of_arrays(source: Any, targets: Targets) -> tuple[Any, Targets]:
     import dask.array as da
     import dask.dataframe as dd
 
-    X, y = (da.asarray(one) for one in source) if isinstance(source, tuple) else (source, None)
-    X = X.compute_chunk_sizes() if X.ndim == 2 and np.isnan(X.shape[0]) else X
-    if X.ndim != 2 or (y is not None and (y.shape[:1] != X.shape[:1] or y.ndim > 2)):
-        shapes = f"{X.shape}" if y is None else f"{X.shape} and y {y.shape}"
-        raise ValueError(f"X must be a matrix of n rows and d columns, and y have n rows, got X {shapes}")
+    X, *y = map(da.asarray, source) if isinstance(source, tuple) else (source,)
+    X = X.compute_chunk_sizes() if np.isnan(X.shape[0]) else X
+    if X.ndim != 2 or any(one.shape[:1] != X.shape[:1] for one in y):
+        raise ValueError(f"X must be a matrix of n rows and d columns, and y have n rows, got X {X.shape}")
     names = [f"x{j}" for j in range(X.shape[1])]
-    if y is not None:
-        y = y.reshape(-1, 1) if y.ndim == 1 else y
-        q = y.shape[1]
-        if len(targets) not in (0, q):
-            raise ValueError(f"target names {len(targets)} columns for the {q} of y: give one name a column")
-        targets = tuple(map(str, targets)) or (("y",) if q == 1 else tuple(f"y{j}" for j in range(q)))
-        X, names = da.concatenate([X, y.rechunk((X.chunks[0], -1))], axis=1), [*names, *map(str, targets)]
+    for Y in y:
+        Y, q = Y.reshape(len(X), -1), Y.size // len(X)
+        targets = targets or (("y",) if q == 1 else tuple(f"y{j}" for j in range(q)))
+        X, names = da.concatenate([X, Y.rechunk((X.chunks[0], -1))], axis=1), [*names, *map(str, targets)]
     return dd.from_dask_array(X.rechunk((X.chunks[0], -1)), columns=names), targets
 
 

@@ -1,10 +1,9 @@
 """Passes over a source: ``reduce`` with any accumulator, and a survey with a sample of the rows.
 
 Every part is folded by itself, in this process or on the workers of a Dask cluster, and the results are
-merged along a tree that depends on the number of parts only, so that where the parts were read changes
-nothing in the answer.
+merged in the order of the parts, so that where the parts were read changes nothing in the answer.
 
-The survey gives means, covariance, ranges, gaps and a sample. Merging follows Chan, Golub and LeVeque: sums
+The survey gives means, covariance, ranges and a sample. Merging follows Chan, Golub and LeVeque: sums
 of squares are kept about their own means, so that neither the size of the means nor the number of batches
 costs digits. The sample is the rows whose numbers hash lowest: which rows those are depends on the seed
 alone, not on batches, order or workers.
@@ -13,12 +12,11 @@ alone, not on batches, order or workers.
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -27,12 +25,7 @@ from onehidden.data.parts import DelayedPart, Part
 from onehidden.data.source import BATCH_ROWS, Selection, Source, prefetched
 from onehidden.data.table import Batch, Table, left_out
 
-if TYPE_CHECKING:
-    from distributed import Client
-
-Rows = tuple[np.ndarray, ...]  # their numbers, and columns of values that belong to them
 S = TypeVar("S")
-T = TypeVar("T")
 
 
 @runtime_checkable
@@ -62,7 +55,6 @@ def reduce(
     *,
     client: Any = None,
     rows: int = BATCH_ROWS,
-    counting: bool = False,
     progress: Progress | None = None,
 ) -> A:
     """Accumulate all rows of a source.
@@ -77,8 +69,6 @@ def reduce(
         A Dask client; this process if not given.
     rows : int
         Rows a batch at most; changes the result by rounding only.
-    counting : bool
-        Leave rows with gaps out even when the source refuses them; the batches count them.
     progress : callable, optional
         Called with (parts done, parts).
 
@@ -87,82 +77,58 @@ def reduce(
     Accumulator
         The accumulator of all rows; call ``result()`` on it.
     """
-    fold = partial(_fold, source.selection, make, rows, counting)
+    fold, parts = partial(_fold, source.selection, make, rows), source.parts
     if client is not None:
-        return _on_cluster(source, fold, client, progress)
-
-    def leaf(number: int) -> A:
-        found = fold(number, source.parts[number])
+        return _on_cluster(parts, fold, client, progress)
+    total = None
+    for number, part in enumerate(parts):
+        found = fold(number, part)
+        if total is None:
+            total = found
+        else:
+            total.merge(found)
         if progress is not None:
-            progress(number + 1, len(source.parts))
-        return found
-
-    return _tree(leaf, _merged, len(source.parts)) if source.parts else make()
+            progress(number + 1, len(parts))
+    return make() if total is None else total
 
 
-def _fold(
-    selection: Selection, make: Callable[[], A], rows: int, counting: bool, number: int, part: Part
-) -> A:
+def _fold(selection: Selection, make: Callable[[], A], rows: int, number: int, part: Part) -> A:
     """The accumulator of one part."""
     total = make()
-    for batch in prefetched(selection.batches(number, part, rows, counting)):
-        if len(batch) or batch.dropped:
+    for batch in prefetched(selection.batches(number, part, rows)):
+        if len(batch):
             total.update(batch)
     return total
 
 
-def _merged(group: list[A]) -> A:
+def _merged(total: A, other: A) -> A:
     """One accumulator; the first is copied, since a worker may need it again."""
-    total = group[0] if len(group) == 1 else copy.deepcopy(group[0])
-    for other in group[1:]:
-        total.merge(other)
+    total = copy.deepcopy(total)
+    total.merge(other)
     return total
 
 
-def _tree(
-    leaf: Callable[[int], T], merge: Callable[[list[T]], T], count: int, start: int = 0, arity: int = 8
-) -> T:
-    """Merge ``count`` leaves along a tree, from the left, with few of them alive at once."""
-    if count == 1:
-        return leaf(start)
-    size = 1  # leaves below a branch
-    while size * arity < count:
-        size *= arity
-    places = range(0, count, size)
-    return merge([_tree(leaf, merge, min(size, count - at), start + at, arity) for at in places])
-
-
 def _on_cluster(
-    source: Source, fold: Callable[[int, Part], A], client: Client, progress: Progress | None
+    parts: tuple[Part, ...], fold: Callable[[int, Part], A], client: Any, progress: Progress | None
 ) -> A:
     from dask.delayed import delayed
-    from distributed import KilledWorker, as_completed
+    from distributed import as_completed
 
     leaves: list[Any] = []
-
-    def leaf(number: int) -> Any:
-        part = source.parts[number]
+    for number, part in enumerate(parts):
         # A partial travels whole; Dask would look for collections inside plain arguments.
         if isinstance(part, DelayedPart):  # its partition reaches the worker computed
             read: Any = delayed(partial(_fold_block, fold, number, part.names), pure=False)
-            found = client.compute(read(part.partition))
+            leaves.append(client.compute(read(part.partition)))
         else:
-            found = client.submit(partial(fold, number, part), pure=False)
-        if progress is not None:
-            leaves.append(found)
-        return found
-
-    top = _tree(leaf, lambda group: client.submit(_merged, group, pure=False), len(source.parts))
+            leaves.append(client.submit(partial(fold, number, part), pure=False))
+    total = leaves[0]
+    for leaf in leaves[1:]:
+        total = client.submit(_merged, total, leaf, pure=False)
     if progress is not None:
         for done, _ in enumerate(as_completed(leaves), start=1):
-            progress(done, len(source.parts))
-    try:
-        return top.result()
-    except KilledWorker as error:
-        line = " ".join(str(error).split())[:160]
-        raise ValueError(
-            f"the workers of the cluster kept dying on one part of the data ({line}): give them more memory"
-        ) from None
+            progress(done, len(parts))
+    return total.result()
 
 
 def _fold_block(fold: Callable[[int, Part], A], number: int, names: tuple[str, ...], block: object) -> A:
@@ -177,13 +143,12 @@ def connected(client: object, source: Source | None = None) -> Iterator[Any]:
     A Dask collection may live on the cluster of the session's own client, which is then taken.
     """
     if client is None:
-        own = None
         if source is not None and isinstance(source.parts[0], DelayedPart):
             with suppress(ImportError, ValueError):  # there is none
                 from distributed import default_client
 
-                own = default_client()
-        yield own
+                client = default_client()
+        yield client
         return
     try:
         from distributed import Client
@@ -192,8 +157,6 @@ def connected(client: object, source: Source | None = None) -> Iterator[Any]:
             "a cluster needs Dask: install it with pip install 'onehidden[cluster]', or leave client out"
         ) from None
     if isinstance(client, Client):
-        if client.status != "running":
-            raise ValueError(f"the Dask client is {client.status}: open a new one, or leave client out")
         yield client
         return
     try:
@@ -222,9 +185,7 @@ class Summary:
     variance: Any
     bottom: Any
     top: Any
-    dropped: int  # rows left out for gaps
-    faults: dict[str, int]  # gaps by column
-    # The sampled rows in the order of the data (rare ones come last), and their weights, if any.
+    # The sampled rows in the order of the data, and their weights, if any.
     X: np.ndarray = field(repr=False)
     y: np.ndarray = field(repr=False)
     w: np.ndarray | None = field(repr=False)
@@ -243,12 +204,12 @@ class Survey:
         # A margin of eight standard deviations over the share wanted: too few are not drawn in practice.
         share = 1.0 if not rows else (sample + 8 * np.sqrt(sample) + 8) / rows
         self._limit = np.uint64(min(share, 1.0) * float(2**64 - 2**11))
-        self.n, self.dropped, self.weight = 0, 0, 0.0
-        self.faults: Counter[str] = Counter()
+        self.n, self.weight = 0, 0.0
         p = d + (1 if outputs is None else outputs)
         self._mean, self._scatter = np.zeros(p), np.zeros((p, p))
         self._low, self._high = np.full(p, np.inf), np.full(p, -np.inf)
-        self._kept: list[Rows] = []
+        # Of the sample: numbers of the rows, and their values with the weight in the last column.
+        self._rows, self._values = np.zeros(0, np.int64), np.zeros((0, p + 1))
 
     def update(self, batch: Batch) -> Survey:
         """Add the rows of a batch."""
@@ -256,98 +217,78 @@ class Survey:
             raise ValueError("the source has no target: open it with target=NAME")
         if batch.y.ndim == 2 and self.outputs is None:
             raise ValueError("a streamed source is read for one target at a time: name one, or hold it whole")
-        self.dropped += batch.dropped
-        self.faults.update(batch.faults)
         if not len(batch):
             return self
         values, weight = np.column_stack([batch.X, batch.y]), weights_of(batch)
         total = float(weight.sum())
-        if total > 0:
-            mean = weight @ values / total
-            centred = values - mean
-            rest = weight @ centred / total  # what rounding left in the mean
-            scatter = (centred * weight[:, None]).T @ centred - total * np.outer(rest, rest)
-            self._combine(total, mean + rest, scatter)
-        self._widen(len(batch), values.min(axis=0), values.max(axis=0))
-        if self.sample:
-            low = hashed(batch.row, self.seed) < self._limit
-            self._keep([(batch.row[low], values[low], weight[low])])
+        mean = weight @ values / total
+        centred = values - mean
+        rest = weight @ centred / total  # what rounding left in the mean
+        scatter = (centred * weight[:, None]).T @ centred - total * np.outer(rest, rest)
+        low = hashed(batch.row, self.seed) < self._limit if self.sample else np.zeros(len(batch), bool)
+        kept = batch.row[low], np.column_stack([values, weight])[low]
+        self._add(len(batch), total, mean + rest, scatter, values.min(axis=0), values.max(axis=0), *kept)
         return self
 
     def merge(self, other: Survey) -> Survey:
         """Add what another survey of the same kind holds."""
         if (self.sample, self.seed, self._limit) != (other.sample, other.seed, other._limit):
             raise ValueError("only surveys of one sample size and seed merge")
-        self._combine(other.weight, other._mean, other._scatter)
-        self._widen(other.n, other._low, other._high)
-        self.dropped += other.dropped
-        self.faults.update(other.faults)
-        self._keep(other._kept)
+        self._add(
+            other.n, other.weight, other._mean, other._scatter, other._low, other._high, other._rows,
+            other._values,
+        )  # fmt: skip
         return self
 
     def result(self) -> Summary:
         """The summary of all rows."""
-        if self.n == 0 or not self.weight > 0:
-            raise ValueError(f"no usable rows: {self.dropped} were left out for missing values")
+        if self.n == 0:
+            raise ValueError("no row is without missing or infinite values: leave out columns with many")
         d, y = self.d, self.d if self.outputs is None else slice(self.d, None)
-        row, values, weight = self._sampled()
-        order = np.argsort(row)
+        rows, kept = self._sampled()
+        kept = kept[np.argsort(rows)]
         covariance = self._scatter / self.weight
         level, variance, bottom, top = (
             own[y].copy() if self.outputs else float(own[y])
             for own in (self._mean, np.diag(covariance), self._low, self._high)
         )
-        plain = bool(np.all(weight == 1.0))
         return Summary(
             self.n, self.weight, self._mean[:d], covariance[:d, :d], self._low[:d], self._high[:d],
             level, variance, bottom, top,
-            self.dropped, dict(self.faults), np.ascontiguousarray(values[order, :d]), values[order][:, y],
-            None if plain else weight[order],
+            np.ascontiguousarray(kept[:, :d]), kept[:, :-1][:, y],
+            None if np.all(kept[:, -1] == 1.0) else kept[:, -1],
         )  # fmt: skip
 
-    def _combine(self, weight: float, mean: np.ndarray, scatter: np.ndarray) -> None:
-        if weight == 0:
+    def _add(
+        self, n: int, weight: float, mean: np.ndarray, scatter: np.ndarray, low: np.ndarray, high: np.ndarray,
+        rows: np.ndarray, values: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Add sums over n rows; the sample is cut to size once it is twice as large."""
+        if n == 0:
             return
-        total = self.weight + weight
-        step = mean - self._mean
+        total, step = self.weight + weight, mean - self._mean
         self._scatter = self._scatter + scatter + np.outer(step, step) * (self.weight * weight / total)
         self._mean = self._mean + step * (weight / total)
-        self.weight = total
-
-    def _widen(self, n: int, low: np.ndarray, high: np.ndarray) -> None:
-        self.n += n
+        self.n, self.weight = self.n + n, total
         self._low, self._high = np.minimum(self._low, low), np.maximum(self._high, high)
+        self._rows = np.concatenate([self._rows, rows])
+        self._values = np.concatenate([self._values, values])
+        if len(self._rows) > 2 * self.sample:
+            self._rows, self._values = self._sampled()
 
-    def _keep(self, rows: list[Rows]) -> None:
-        """Add rows to the sample; it is cut to size once it is twice as large."""
-        self._kept += rows
-        if sum(len(row) for row, *_ in self._kept) > 2 * self.sample:
-            self._kept = [self._sampled()]
-
-    def _sampled(self) -> Rows:
-        if not self._kept:
-            return np.zeros(0, np.int64), np.zeros((0, len(self._mean))), np.zeros(0)
-        rows = _joined(self._kept)
-        lowest = np.argsort(hashed(rows[0], self.seed), kind="stable")[: self.sample]
-        return tuple(column[lowest] for column in rows)
+    def _sampled(self) -> tuple[np.ndarray, np.ndarray]:
+        lowest = np.argsort(hashed(self._rows, self.seed), kind="stable")[: self.sample]
+        return self._rows[lowest], self._values[lowest]
 
 
-def must_be_usable(summary: Summary, selection: Selection) -> None:
-    """Refuse gaps where they are not to be dropped, and columns that are constant, in the sample at least."""
-    if summary.dropped and selection.request.nulls == "refuse":
-        rows = f"{summary.dropped} of {summary.n + summary.dropped} rows hold"
-        raise ValueError(selection.refusal(rows, summary.faults))
-    flat = ~varying(summary.low, summary.high)
+def must_be_varied(summary: Summary, names: tuple[str, ...]) -> None:
+    """Refuse columns that are constant, in the sample at least."""
     rare = ~varying(summary.X.min(axis=0), summary.X.max(axis=0))
-    for j in np.flatnonzero(flat | rare):
-        name = selection.names[j]
-        where = "" if flat[j] else f" in the {len(summary.X)} rows of the sample"
-        cure = (
-            "constant='drop'" if flat[j] else f"{left_out([name])} or hold the table whole with stream=False"
-        )
+    for j in np.flatnonzero(rare):
+        where = f" in the {len(summary.X)} rows of the sample" if summary.low[j] < summary.high[j] else ""
         raise ValueError(
-            f"column {name!r} is constant ({summary.X[0, j]:g}){where}: leave it out with {cure}, and use "
-            "bias=True for constant terms"
+            f"column {names[j]!r} is constant ({summary.X[0, j]:g}){where}: {left_out([names[j]])} leaves it "
+            "out, or hold the table whole with stream=False"
         )
 
 
@@ -390,7 +331,3 @@ def hashed(row: np.ndarray, seed: int) -> np.ndarray:
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
         return z ^ (z >> np.uint64(31))
-
-
-def _joined(kept: list[Rows]) -> Rows:
-    return tuple(np.concatenate(column) for column in zip(*kept, strict=True))

@@ -1,22 +1,22 @@
-"""A streamed source of samples: parts, batches of checked rows, everything known before work starts."""
+"""A source of samples: parts, batches of checked rows, everything known before work starts."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from onehidden.data.arrays import varying
+from onehidden.data.arrays import flat_columns, varying
 from onehidden.data.columns import (
     ColumnKind,
     Feature,
     Levels,
     choose,
-    constant_note,
     has_comma,
     is_gap,
     is_number,
@@ -24,13 +24,13 @@ from onehidden.data.columns import (
     learnt_levels,
     level_notes,
     must_be_choosable,
-    not_numeric,
+    must_be_numbers,
     numbers,
     values_of,
     wanted_columns,
 )
 from onehidden.data.parts import PART_ROWS, Contents, Part
-from onehidden.data.table import Batch, Request, Unusable, must_be_none, shorten, targets_in_words
+from onehidden.data.table import Batch, Request, Table, Unusable, left_out, shorten, targets_in_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,81 +60,58 @@ class Selection:
         held = [*(feature.column for feature in self.features), *(name for name, _ in self.request.roles)]
         return list(dict.fromkeys(held))
 
-    def values(self, table: pa.RecordBatch | pa.Table) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """(n, d) numbers of the features, and (n,) numbers or labels of the other columns; NaN at gaps."""
-        X = np.empty((table.num_rows, len(self.features)))
+    def batches(self, number: int, part: Part, rows: int) -> Iterator[Batch]:
+        """The batches of one part; a row's number has its part above and its place in the part below."""
+        first = number << 40
+        for table in part.tables(self.columns, rows):
+            if table.num_rows:
+                yield self._batch(table, first)
+                first += table.num_rows
+
+    def _batch(self, table: pa.RecordBatch, first: int) -> Batch:
+        """The rows of some columns, those with gaps or without weight left out; gaps may be refused."""
+        X, request = np.empty((table.num_rows, len(self.features))), self.request
         for j, one in enumerate(self.features):
             X[:, j] = values_of(one, table.column(one.column), self.levels, self.where)
-        others = {name: table.column(name) for name, _ in self.request.roles}
-        return X, {
-            name: labels(column) if name in self.labelled else numbers(column, name, self.where)
-            for name, column in others.items()
+        held = {
+            name: labels(table.column(name))
+            if name in self.labelled
+            else numbers(table.column(name), name, self.where)
+            for name, _ in request.roles
         }
-
-    def gaps(self, X: np.ndarray, held: Mapping[str, np.ndarray]) -> tuple[np.ndarray, dict[str, int]]:
-        """Whether each row has a gap, and how many there are by column; negative weights are refused."""
         gaps = np.column_stack([~np.isfinite(X), *map(is_gap, held.values())])
-        columns = [*(one.column for one in self.features), *held]
-        weight = self.request.weight
-        if weight is not None and np.any(held[weight] < 0):
-            raise ValueError(
-                f"{self.where} has negative weights in column {weight!r}: give numbers from 0 on"
-            )
-        counts = gaps.sum(axis=0)
-        return np.asarray(gaps.any(axis=1)), {columns[j]: int(counts[j]) for j in np.flatnonzero(counts)}
-
-    def together(self, held: Mapping[str, np.ndarray]) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
-        """The target (n,), of several (n, q), and the weight, offset, trials and groups there are."""
-        targets = [held[name] for name in self.request.targets]
+        columns, counts = [*(one.column for one in self.features), *held], gaps.sum(axis=0)
+        faults = {columns[j]: int(counts[j]) for j in np.flatnonzero(counts)}
+        good = ~gaps.any(axis=1)
+        if faults and request.nulls == "refuse":
+            place = (first & (1 << 40) - 1) + int(np.argmin(good)) + 1
+            rows = f"{np.sum(~good)} of {len(X)} rows (the first is row {place})"
+            raise ValueError(self._refusal(rows, faults, len(X)))
+        if request.weight is not None:
+            if np.any(held[request.weight] < 0):
+                raise ValueError(
+                    f"{self.where} has negative weights in {request.weight!r}: give some from 0 on"
+                )
+            good &= held[request.weight] != 0  # such rows do not count at all
+        row = np.arange(first, first + len(X), dtype=np.int64)
+        if not good.all():
+            X, row, held = X[good], row[good], {name: values[good] for name, values in held.items()}
+        targets = [held[name] for name in request.targets]
         y = np.column_stack(targets) if len(targets) > 1 else next(iter(targets), None)
-        return y, {role: held[name] for role, name in self.request.extras.items()}
+        extras = {role: held[name] for role, name in request.extras.items()}
+        return Batch(X, y, row, first, table.num_rows, faults, **extras)
 
-    def batches(self, number: int, part: Part, rows: int, counting: bool = False) -> Iterator[Batch]:
-        """The batches of one part; with ``counting`` gaps are dropped and counted whatever ``nulls`` is."""
-        first = number << 40  # a row's number: its part above, its place in the part below
-        for table in part.tables(self.columns, rows):
-            if table.num_rows == 0:
-                continue
-            X, held = self.values(table)
-            gap, faults = self.gaps(X, held)
-            dropped = int(gap.sum())
-            if dropped and self.request.nulls == "refuse" and not counting:
-                raise ValueError(self.refusal(f"{dropped} rows hold", faults))
-            row = np.arange(first, first + len(X), dtype=np.int64)
-            good = ~gap
-            if self.request.weight is not None:
-                good &= held[self.request.weight] != 0  # such rows do not count at all
-            if not good.all():
-                X, row, held = X[good], row[good], {name: values[good] for name, values in held.items()}
-            y, extras = self.together(held)
-            weight, offset, trials = (extras.get(role) for role in ("weight", "offset", "trials"))
-            yield Batch(X, y, weight, row, dropped, faults, first, offset, trials)
-            first += table.num_rows
-
-    def refusal(self, rows: str, faults: Mapping[str, int]) -> str:
-        """The sentence about ``rows`` with gaps, as "3 of 50 rows hold", and their number by column."""
-        held = [f"{name!r} ({count})" for name, count in faults.items() if count]
+    def _refusal(self, rows: str, faults: Mapping[str, int], n: int) -> str:
+        """The sentence about gaps; a column of nothing else is to be left out, since no row would be left."""
+        empty = [name for name, count in faults.items() if count == n]
+        held = [f"{name!r} ({count})" for name, count in faults.items()]
         more = f" and {len(held) - 5} more" if len(held) > 5 else ""
+        cure = left_out(empty[:5]) if empty else "nulls='drop' (--nulls drop)"
         return (
-            f"{self.where} must hold finite numbers only, but {rows} missing or infinite values in "
-            f"{', '.join(held[:5])}{more}: fill the gaps, or leave those rows out with nulls='drop' "
-            "(--nulls drop)"
+            f"{self.where} must hold finite numbers only, but {rows} hold missing or infinite values in "
+            f"{', '.join(held[:5])}{more}: fill the gaps, or leave {'it' if empty else 'those rows'} out "
+            f"with {cure}"
         )
-
-    def must_have_rows(self, rows: int) -> None:
-        """Refuse as many targets as rows."""
-        targets = len(self.request.targets)
-        if targets > 1 and targets >= rows:
-            raise ValueError(
-                f"{self.where} has {rows} rows for {targets} targets: bring more rows, or name fewer targets"
-            )
-
-    def without(self, flat: Sequence[str]) -> Selection:
-        """The same selection without features that do not vary; some must be left."""
-        left = tuple(one for one in self.features if one.name not in flat)
-        if not left:
-            raise ValueError(f"{self.where} has no feature that varies: give a table with at least one")
-        return replace(self, features=left)
 
 
 def select(found: Contents, request: Request, stream: bool) -> tuple[Selection, tuple[str, ...]]:
@@ -143,6 +120,11 @@ def select(found: Contents, request: Request, stream: bool) -> tuple[Selection, 
     must_be_choosable(names, request, where)
     if found.rows == 0:
         raise ValueError(f"{where} has column names but no rows: give a table with data in it")
+    if 1 < len(request.targets) >= found.rows:
+        raise ValueError(
+            f"{where} has {found.rows} rows for {len(request.targets)} targets: bring more rows, or name "
+            "fewer targets"
+        )
     levels: Levels = {}
     if isinstance(request.one_hot, Mapping):
         levels = {column: tuple(map(str, held)) for column, held in request.one_hot.items()}
@@ -160,7 +142,9 @@ def select(found: Contents, request: Request, stream: bool) -> tuple[Selection, 
             return []
 
     labelled = frozenset() if stream else _labelled(found, request)
-    must_be_none(not_numeric(features, request, kinds, where, some, labelled))
+    roles = {name: role for name, role in request.roles if name not in labelled}
+    plain = [feature.column for feature in features if feature.level is None]
+    must_be_numbers(plain, roles, kinds, where, some)
     notes = (*found.notes, *level_notes(features, levels))
     return Selection(features, request, levels, where, labelled), notes
 
@@ -171,7 +155,8 @@ def _labelled(found: Contents, request: Request, most: int = 50) -> frozenset[st
     if request.groups is not None and kinds[request.groups] in (ColumnKind.TEXT, ColumnKind.DATE):
         labelled.add(request.groups)
     if len(request.targets) == 1 and kinds[request.targets[0]] is ColumnKind.TEXT:
-        texts = set(labels(found.read([request.targets[0]]).column(0))) - {None}
+        read = (table for part in found.parts for table in part.tables([request.targets[0]], PART_ROWS))
+        texts = {text for table in read for text in labels(table.column(0))} - {None}
         if 0 < len(texts) <= most and not any(is_number(one) or has_comma(one) for one in texts):
             labelled.add(request.targets[0])
     return frozenset(labelled)
@@ -189,8 +174,8 @@ class Source:
         Features, columns with another role and the rule for gaps.
     n_rows : int
         Rows before any are dropped.
-    fingerprint : str
-        Changes when the data change, as far as names, sizes and dates show.
+    stamp : callable
+        Text that changes when the data change, as far as names, sizes and dates show.
     notes : tuple of str
         What was done to the columns, a sentence each.
     """
@@ -198,8 +183,13 @@ class Source:
     parts: tuple[Part, ...] = field(repr=False)
     selection: Selection
     n_rows: int
-    fingerprint: str = field(repr=False)
+    stamp: Callable[[], str] = field(repr=False)
     notes: tuple[str, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when the data or the selection change."""
+        return hashlib.sha256(f"{self.stamp()}|{self.selection}".encode()).hexdigest()
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -256,31 +246,60 @@ class Source:
         for number, part in enumerate(self.parts):
             yield from prefetched(self.selection.batches(number, part, int(rows)))
 
+    def varying_only(self) -> Source:
+        """The source without features that never vary; those that seem so are followed until they do."""
+        left = replace(self.selection, request=replace(self.selection.request, nulls="drop"))
+        low, high = np.full(len(left.features), np.inf), np.full(len(left.features), -np.inf)
+        for number, part in enumerate(self.parts):
+            for batch in left.batches(number, part, BATCH_ROWS):
+                low = np.minimum(low, batch.X.min(axis=0, initial=np.inf))
+                high = np.maximum(high, batch.X.max(axis=0, initial=-np.inf))
+            flat = ~varying(low, high)
+            if not flat.any():
+                return self
+            features = tuple(one for one, still in zip(left.features, flat, strict=True) if still)
+            left, low, high = replace(left, features=features), low[flat], high[flat]
+        if (high < low).any():  # no row is without gaps
+            return self
+        kept = tuple(one for one in self.selection.features if one not in left.features)
+        if not kept:
+            raise ValueError(f"{left.where} has no feature that varies: give a table with at least one")
+        are = "column {} is" if len(left.names) == 1 else "columns {} are"
+        note = f"{are.format(shorten(left.names))} constant and left out"
+        return replace(self, selection=replace(self.selection, features=kept), notes=(*self.notes, note))
 
-def open_source(found: Contents, request: Request) -> Source:
-    """The source of whatever holds the samples."""
-    selection, notes = select(found, request, stream=True)
-    selection.must_have_rows(found.rows)
-    if request.constant == "drop" and (flat := _constant_features(found.parts, selection)):
-        selection, notes = selection.without(flat), (*notes, constant_note(flat))
-    mark = hashlib.sha256(f"{found.fingerprint()}|{selection}".encode()).hexdigest()
-    return Source(tuple(found.parts), selection, found.rows, mark, notes)
-
-
-def _constant_features(parts: Sequence[Part], selection: Selection) -> list[str]:
-    """Features that never vary: those that do not in the first rows are followed until they do."""
-    left = replace(selection, request=Request(nulls="drop"))
-    low, high = np.full(len(left.features), np.inf), np.full(len(left.features), -np.inf)
-    for number, part in enumerate(parts):
-        for batch in left.batches(number, part, BATCH_ROWS):
-            low = np.minimum(low, batch.X.min(axis=0, initial=np.inf))
-            high = np.maximum(high, batch.X.max(axis=0, initial=-np.inf))
-        flat = ~varying(low, high)
-        if not flat.any():
-            return []
-        features = tuple(one for one, still in zip(left.features, flat, strict=True) if still)
-        left, low, high = replace(left, features=features), low[flat], high[flat]
-    return list(left.names)
+    def whole(self) -> Table:
+        """All rows in memory; a target that does not vary is refused where there are several."""
+        selection, request, held, places, at = self.selection, self.selection.request, [], [], 0
+        for number, part in enumerate(self.parts):
+            for batch in selection.batches(number, part, PART_ROWS):
+                held.append(batch)
+                places.append(at + batch.row - batch.first)
+                at += batch.read
+        row, gaps = np.concatenate(places), sum((Counter(one.gaps) for one in held), Counter[str]())
+        if not len(row):
+            mostly = f" with {left_out([max(gaps, key=lambda name: gaps[name])])}" if gaps else ""
+            raise ValueError(
+                f"{selection.where} has no row without missing or infinite values; leave out a column that "
+                f"is mostly empty{mostly}"
+            )
+        names = ["X", *["y"] * bool(request.targets), *request.extras]
+        arrays: dict[str, Any] = {n: np.concatenate([getattr(one, n) for one in held]) for n in names}
+        y, notes = arrays.setdefault("y", None), self.notes
+        if y is not None and y.ndim == 2 and (flat := flat_columns(y)).size:
+            raise ValueError(
+                f"target {request.targets[flat[0]]!r} is constant ({y[0, flat[0]]:g}): nothing explains it, "
+                "take it out"
+            )
+        for array in arrays.values():
+            if array is not None:
+                array.setflags(write=False)
+        if len(row) < at:
+            notes += (f"{at - len(row)} of {at} rows with gaps or without weight were left out",)
+        return Table(
+            feature_names=selection.names, target_names=request.targets, levels=selection.levels, notes=notes,
+            row=row if len(row) < at else None, n_read=at, **arrays,
+        )  # fmt: skip
 
 
 def prefetched(items: Iterator[T]) -> Iterator[T]:

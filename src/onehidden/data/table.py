@@ -19,23 +19,6 @@ class Unusable(ValueError):
     """A file cannot be used as it is; the text says why and what to do."""
 
 
-class Problems(ValueError):
-    """Several problems of one table; ``sentences`` has one each."""
-
-    def __init__(self, sentences: Iterable[str]) -> None:
-        self.sentences = tuple(sentences)
-        super().__init__("; ".join(f"({i}) {one}" for i, one in enumerate(self.sentences, start=1)))
-
-
-def must_be_none(problems: Iterable[str], limit: int = 6) -> None:
-    """Raise all problems together, so that they can be mended in one go; of very many the first few."""
-    found = list(problems)
-    if len(found) > limit:
-        found = [*found[:limit], f"{len(found) - limit} more problems of this kind"]
-    if found:
-        raise Problems(found) if len(found) > 1 else ValueError(found[0])
-
-
 @dataclass(frozen=True)
 class Request:
     """What to take from a source: the keywords of ``data.open``, which describes them."""
@@ -67,8 +50,12 @@ class Request:
                 raise ValueError(f"{name} must be {said}, got {getattr(self, name)!r}")
         if not isinstance(self.one_hot, (bool, Mapping)):
             raise ValueError(f"one_hot must be True, False or a dict of categories, got {self.one_hot!r}")
-        if self.encoding is not None:
-            _check_encoding(self.encoding)
+        try:
+            "".encode(self.encoding or "utf-8")  # of a codec that is not one of text, as zlib, a LookupError
+        except (LookupError, TypeError, ValueError):
+            raise ValueError(
+                f"encoding must be one that Python knows, as 'utf-8' or 'cp1252', got {self.encoding!r}"
+            ) from None
         found: dict[str, str] = {}
         for name, role in self.roles:
             if found.get(name) == role:
@@ -114,15 +101,6 @@ def _names(who: str, given: object) -> tuple[str, ...]:
     return tuple(map(str, given))
 
 
-def _check_encoding(encoding: str) -> None:
-    try:
-        "".encode(encoding)  # of a codec that is not one of text, as zlib, a LookupError
-    except (LookupError, TypeError, ValueError):
-        raise ValueError(
-            f"encoding must be one that Python knows, as 'utf-8', 'cp1252' or 'utf-16', got {encoding!r}"
-        ) from None
-
-
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Some rows of a source, finite float64.
@@ -131,27 +109,27 @@ class Batch:
     ----------
     X, y : ndarray
         (n, d); (n,), of several targets (n, q), or None.
-    weight, offset, trials : ndarray or None
-        (n,) each.
     row : ndarray
         (n,) numbers of the rows, the same whatever the batches; they begin at ``first``.
-    first : int
-        Number of the first row that was read.
-    dropped : int
-        Rows left out for missing or infinite values.
-    faults : dict of str to int
+    first, read : int
+        Number of the first row that was read, and how many were: those with gaps or without weight are left
+        out.
+    gaps : dict of str to int
         Missing or infinite values by column.
+    weight, offset, trials, groups : ndarray or None
+        (n,) each; groups may be labels.
     """
 
     X: np.ndarray
     y: np.ndarray | None
-    weight: np.ndarray | None
     row: np.ndarray
-    dropped: int = 0
-    faults: dict[str, int] = field(default_factory=dict)
-    first: int = 0
+    first: int
+    read: int
+    gaps: dict[str, int] = field(default_factory=dict)
+    weight: np.ndarray | None = None
     offset: np.ndarray | None = None
     trials: np.ndarray | None = None
+    groups: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -167,38 +145,30 @@ class Table:
         (n, d) features.
     y : ndarray or None
         (n,) target, or (n, q) of several; labels where its column holds text.
-    feature_names : tuple of str
-        Names of X's columns.
-    target_names : tuple of str
-        Names of y's columns.
-    weight, offset, trials, groups : ndarray or None
-        (n,) weights from 0 on; what is added to the linear predictor; trials of each row; groups of rows.
-    weight_name, offset_name, trials_name, groups_name : str or None
-        Their columns.
+    feature_names, target_names : tuple of str
+        Names of the columns of X and y.
     levels : mapping
         Categories of each text column that became indicators, the base first.
     notes : tuple of str
         What was done to the columns, a sentence each.
     row, n_read : ndarray or None, int or None
         (n,) places of the rows among the ``n_read`` that were read; None where all were kept.
+    weight, offset, trials, groups : ndarray or None
+        (n,) weights above 0; what is added to the linear predictor; trials of each row; groups of rows.
     """
 
     X: np.ndarray
     y: np.ndarray | None
     feature_names: tuple[str, ...]
     target_names: tuple[str, ...] = ()
-    weight: np.ndarray | None = None
-    weight_name: str | None = None
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     row: np.ndarray | None = field(default=None, repr=False)
     n_read: int | None = None
+    weight: np.ndarray | None = None
     offset: np.ndarray | None = None
-    offset_name: str | None = None
     trials: np.ndarray | None = None
-    trials_name: str | None = None
     groups: np.ndarray | None = field(default=None, repr=False)
-    groups_name: str | None = None
 
     @property
     def target_name(self) -> str | None:
@@ -221,8 +191,8 @@ class Table:
     def batches(self) -> Iterator[Batch]:
         """All rows in one batch, where a streamed source gives several."""
         row = np.arange(self.n_rows) if self.row is None else self.row
-        dropped = 0 if self.n_read is None else self.n_read - self.n_rows
-        yield Batch(self.X, self.y, self.weight, row, dropped, offset=self.offset, trials=self.trials)
+        extras = {role: getattr(self, role) for role in EXTRAS}
+        yield Batch(self.X, self.y, row, 0, self.n_read or self.n_rows, **extras)
 
 
 def targets_in_words(names: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from onehidden.data.reduction import (
     Summary,
     Survey,
     connected,
-    must_be_usable,
+    must_be_varied,
     reduce,
 )
 from onehidden.data.source import Batch, Source
@@ -101,26 +101,20 @@ def survey(source: Source, sample: int, client: object, run: Run, outputs: int |
     here = run.at("survey")
     kept = here.recall()
     if kept is not None:
-        names, counts = kept.pop("fault_names").tolist(), kept.pop("fault_counts").tolist()
         w = kept.pop("w")
         plain: dict[str, Any] = {k: v if v.ndim else v.item() for k, v in kept.items()}
-        return Summary(**plain, faults=dict(zip(names, counts, strict=True)), w=w if len(w) else None)
+        return Summary(**plain, w=w if len(w) else None)
     seed, progress = run.seed_of("rows of the sample"), _twentieths(run, "first pass")
 
     def surveyed(rows: int) -> Summary:
         make = partial(Survey, source.n_inputs, sample, rows, seed, outputs)
-        return reduce(source, make, client=client, counting=True, progress=progress).result()
+        return reduce(source, make, client=client, progress=progress).result()
 
     summary = surveyed(source.n_rows)
-    must_be_usable(summary, source.selection)
+    must_be_varied(summary, source.feature_names)
     if len(summary.X) < min(sample, summary.n):  # rows were left out: parts keep a share of those that count
         summary = surveyed(summary.n)
-    values = dict(vars(summary))
-    faults = values.pop("faults")
-    values["w"] = np.zeros(0) if summary.w is None else summary.w
-    values["fault_names"] = np.array(list(faults), dtype=str)
-    values["fault_counts"] = np.array(list(faults.values()), dtype=int)
-    here.keep(values)
+    here.keep({**vars(summary), "w": np.zeros(0) if summary.w is None else summary.w})
     return summary
 
 
