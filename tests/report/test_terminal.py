@@ -170,7 +170,7 @@ def test_predict_compares_with_a_known_target(run):
         (["run", "missing.csv"], "no file at"),
         (["run", "run"], "is a folder"),
         (["run/model.safetensors", "rows.csv"], "takes 6 features but"),
-        (["run", "plain.csv"], "no columns 'f0'"),
+        (["run", "plain.csv"], "no column 'f0'"),
         (["run/model.safetensors", "plain.csv", "--out", "p.doc"], "must end in"),
         (["run/model.safetensors", "plain.csv", "--columns", "a,b,zz,d,e,f"], "no column 'zz'"),
     ],
