@@ -134,7 +134,7 @@ def saved_run(folder, network: OneHiddenNet, names, options: dict[str, Any] | No
     errors = ParameterRecord(np.ones((k, d)), np.ones(k), np.ones(k), 1.0)
     recovery = Recovery(
         network, Status.CONSISTENT, "fits", 0.1, 0.1, 1.0, [at_most("fit", 0.0, 1.0, "fine")], errors, [],
-        np.ones(3), {}, "test", n, tuple(names), options or {}, {},
+        {}, "test", n, tuple(names), options or {}, {},
     )  # fmt: skip
     recovery.save(folder)
     return recovery
