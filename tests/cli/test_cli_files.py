@@ -144,12 +144,6 @@ def test_report_draws_a_folder_from_a_sample(streamed, tmp_path, call, pictures)
     assert code == 2
     assert "--nulls drop" in err
     assert not (tmp_path / "other.html").exists()
-    inputs, y = oh.data.sampled(oh.data.open("rows", target="y", nulls="drop"), 1000)
-    assert inputs.shape == (1000, 3)
-    assert y is not None
-    assert len(np.unique(y)) == 1000
-    again = oh.data.sampled(oh.data.open("rows", target="y", nulls="drop"), 1000)[1]
-    np.testing.assert_array_equal(y, again)
 
 
 @pytest.mark.parametrize("suffix", ["CSV", "Parquet", "NPZ"])

@@ -10,6 +10,7 @@ from helpers import one_sentence, write_folder
 from pyarrow import parquet
 
 from onehidden import data
+from onehidden.data.reduction import Survey
 
 N = 300
 RNG = np.random.default_rng(0)
@@ -53,7 +54,8 @@ def test_targets_come_in_the_order_asked_for(kind, stream, tmp_path):
 
 def test_a_sample_of_a_stream_has_all_targets(tmp_path):
     source = data.open(stored("folder", tmp_path), target=["b", "a"], columns=["x0", "x1"])
-    some, y = data.sampled(source, 50)
+    found = data.reduce(source, lambda: Survey(2, 50, N, outputs=2)).result()
+    some, y = found.X, found.y
     assert (some.shape, y.shape) == ((50, 2), (50, 2))
     place = [int(np.flatnonzero(np.all(X == row, axis=1))[0]) for row in some]
     np.testing.assert_array_equal(y, Y[place])

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ def live(
     In a pipe there is a line ``every`` so many seconds.
     """
     limit = "" if max_seconds is None else f"of at most {max_seconds:g} s"
-    with _line(first, "; ".join(filter(None, (limit, hint))), every) as say:
+    with waiting(first, "; ".join(filter(None, (limit, hint))), every) as say:
 
         def listener(record: TraceRecord) -> None:
             # A start that was refused has no step and no loss.
@@ -37,14 +37,9 @@ def live(
         yield listener
 
 
-def waiting(what: str) -> AbstractContextManager[Callable[[str], None]]:
-    """A line that says what is being worked on and for how long; the text may be changed."""
-    return _line(what)
-
-
 @contextmanager
-def _line(first: str, hint: str = "", every: float = 5.0) -> Iterator[Callable[[str], None]]:
-    """One line that its text replaces; in a pipe the latest text every few seconds."""
+def waiting(first: str, hint: str = "", every: float = 5.0) -> Iterator[Callable[[str], None]]:
+    """A line that says what is being worked on; in a pipe its latest text every few seconds."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

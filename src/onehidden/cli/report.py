@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from onehidden.cli import examples, options
 
@@ -43,7 +44,12 @@ def command(
     if file is not None:
         runs.must_differ(path, file)
         table = data.open(file, **options.as_recovered(recovery, options.given(**typed), targets))
-        X, y = (table, None) if isinstance(table, data.Table) else data.sampled(table)
+        if isinstance(table, data.Table):
+            X = table
+        else:
+            every = max(1, table.n_rows // 20_000)  # more dots than these cover each other
+            blocks = [(one.X[::every], one.y[::every]) for one in table.batches() if one.y is not None]
+            X, y = (np.concatenate(part) for part in zip(*blocks, strict=True))
     render_html(recovery, path, X=X, y=y)
     click.echo(f"report written to {path}", err=True)
     return 0

@@ -57,8 +57,18 @@ def command(
     assert isinstance(table, data.Table)
     options.say_notes(table)
     X, names = data.check_arrays(table.X, feature_names=table.feature_names)[0], list(table.feature_names)
+    known: dict[str, Any] = {
+        "mixture": scores.MixtureScore, "independent": scores.IndependentScore,
+        "local": scores.LocalLikelihood, "kernel": scores.KernelDensityScore,
+    }  # fmt: skip
     with progress.waiting(f"{len(X)} rows, {len(names)} inputs: {estimator}"):
-        fitted = _fit(estimator, X, seed)
+        fitted: ScoreFunction
+        if estimator == "select":
+            fitted = scores.select(X, seed=seed)
+        elif estimator == "gaussian":
+            fitted = scores.GaussianScore().fit(X)
+        else:
+            fitted = known[estimator](seed=seed).fit(X)
         blocks = np.array_split(X, max(1, len(X) // 2000))  # dense scores of high orders are large
         orders = range(1, order + 1)
         values = {m: np.concatenate([fitted.score(block, m) for block in blocks]) for m in orders}
@@ -71,11 +81,10 @@ def command(
         "inputs": names,
         "estimator": type(fitted).__name__,
         "reason": getattr(fitted, "reason", "asked for"),
-        "compared": [plain(vars(line)) for line in getattr(fitted, "selection", ())],
         "checks": [plain(check.to_dict()) for check in checks],
     }
     if as_json:
-        click.echo(json.dumps(summary, indent=2, allow_nan=False))
+        click.echo(json.dumps(summary, allow_nan=False))
     else:
         click.echo(f"{out}: {summary['estimator']} ({summary['reason']})")
         for check in checks:
@@ -84,33 +93,20 @@ def command(
     return 0 if all(check.passed for check in checks) else 1
 
 
-def _fit(estimator: str, X: np.ndarray, seed: int) -> ScoreFunction:
-    from onehidden import scores
-
-    if estimator == "select":
-        return scores.select(X, seed=seed)
-    if estimator == "gaussian":
-        return scores.GaussianScore().fit(X)
-    made = {
-        "mixture": scores.MixtureScore, "independent": scores.IndependentScore,
-        "local": scores.LocalLikelihood, "kernel": scores.KernelDensityScore,
-    }  # fmt: skip
-    return made[estimator](seed=seed).fit(X)
-
-
-def _write(out: Path, values: dict, names: list[str]) -> None:
+def _write(out: Path, values: dict[int, np.ndarray], names: list[str]) -> None:
     """npz: arrays S1, S2, …; Parquet: one column an entry with sorted indices (scores are symmetric)."""
     from itertools import combinations_with_replacement
 
     if out.suffix.lower() == ".npz":
         with out.open("wb") as file:  # to a name that ends in .NPZ NumPy would add another .npz
-            np.savez(file, **{f"S{m}": value for m, value in values.items()})
+            np.savez(file, **{f"S{m}": value for m, value in values.items()})  # pyright: ignore[reportArgumentType]
         return
     import pyarrow as pa
     from pyarrow import parquet
 
-    columns = {}
-    for m, value in values.items():
-        for index in combinations_with_replacement(range(len(names)), m):
-            columns[f"S{m}[{','.join(names[i] for i in index)}]"] = value[(slice(None), *index)]
+    columns = {
+        f"S{m}[{','.join(names[i] for i in index)}]": value[(slice(None), *index)]
+        for m, value in values.items()
+        for index in combinations_with_replacement(range(len(names)), m)
+    }
     parquet.write_table(pa.table(columns), out)

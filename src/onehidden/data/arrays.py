@@ -19,12 +19,9 @@ def must_be_aligned(X: Any, y: Any, called: str = "y") -> None:
     one, other = (v.index if is_pandas(v) and hasattr(v, "iloc") else None for v in (X, y))
     if one is None or other is None or len(one) != len(other) or one.equals(other):
         return
-    place = int(np.argmax(np.asarray(one != other)))
-    same = "the same labels in another order" if set(one) == set(other) else "other labels"
     raise ValueError(
-        f"the index of {called} has {same} than that of X (first at row {place}: {other[place]!r} beside "
-        f"{one[place]!r}): align them, as {called}.loc[X.index], or give {called}.to_numpy() if they "
-        "are in order"
+        f"the index of {called} has other labels, or another order, than that of X: align them, as "
+        f"{called}.loc[X.index], or give {called}.to_numpy() if they are in order"
     )
 
 

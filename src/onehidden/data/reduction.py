@@ -23,7 +23,7 @@ import numpy as np
 from onehidden.data.arrays import varying
 from onehidden.data.parts import DelayedPart, Part
 from onehidden.data.source import BATCH_ROWS, Selection, Source, prefetched
-from onehidden.data.table import Batch, Table, left_out
+from onehidden.data.table import Batch, left_out
 
 S = TypeVar("S")
 
@@ -290,32 +290,6 @@ def must_be_varied(summary: Summary, names: tuple[str, ...]) -> None:
             f"column {names[j]!r} is constant ({summary.X[0, j]:g}){where}: {left_out([names[j]])} leaves it "
             "out, or hold the table whole with stream=False"
         )
-
-
-def sampled(
-    source: Table | Source, rows: int = 20_000, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Some rows of a source in memory, to draw pictures from.
-
-    Parameters
-    ----------
-    source : Table or Source
-        A source needs a target.
-    rows : int
-        About how many rows are drawn of a streamed source; more dots than these cover each other.
-    seed : int
-        Which rows those are depends on it alone.
-
-    Returns
-    -------
-    tuple of ndarray
-        X and y; of a table all of it.
-    """
-    if isinstance(source, Table):
-        return source.X, source.y
-    make = partial(Survey, source.n_inputs, min(rows, source.n_rows), source.n_rows, seed, source.n_outputs)
-    found = reduce(source, make).result()
-    return found.X, found.y
 
 
 def weights_of(batch: Batch) -> np.ndarray:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import numpy as np
 
-from onehidden.checks import About
 from onehidden.network import OneHiddenNet
 from onehidden.options import Options
 from onehidden.report.blocks import Block, Checks, Code, Facts, Formula, Grid, Section, Verdict
@@ -14,7 +13,7 @@ from onehidden.report.formula import left_hand
 from onehidden.report.screen import screen
 from onehidden.report.subject import Subject, strongest
 from onehidden.report.text import numbers
-from onehidden.report.wording import Mark, by_urgency, capital, more, short, tally
+from onehidden.report.wording import Mark, by_urgency, capital, more, short
 
 
 def summary(subject: Subject) -> Section:
@@ -55,20 +54,11 @@ def checks(subject: Subject) -> Section | None:
     made = by_urgency(subject.get("checks", ()))
     if not made:
         return None
-    blocks: list[Block] = [
-        f"{capital(tally(made))}. Each line has the value measured, its bound, and what to do. A check that "
-        "could not be evaluated has not passed; one noted decides nothing.",
-        Checks(tuple(made)),
-    ]
-    model = str(subject.get("input_model", "not needed"))
-    if model != "not needed" and (moments := subject.get("score_checks", ())):
-        noted = (replace(check, about=About.NOTE) for check in by_urgency(moments))
-        blocks += [
-            f"Input model of the score moments: {model}. The answer does not rest on it, but starts from "
-            "moments may mislead where its identities E[q Sₘ] = E[∇ᵐ q] do not hold.",
-            Checks(tuple(noted)),
-        ]
-    return Section("checks", "Checks", tuple(blocks), detail=True)
+    text = (
+        "Each line has the value measured, its bound, and what to do. A check that could not be evaluated "
+        "has not passed; one noted decides nothing."
+    )
+    return Section("checks", "Checks", (text, Checks(tuple(made))), detail=True)
 
 
 def alternatives(subject: Subject) -> Section | None:

@@ -66,11 +66,7 @@ def of_predictions(subject: Subject) -> Answer:
     if guard.share == 0:
         text = f"The network adds nothing to a linear model, which predicts instead and explains {outside}."
         return Answer(text, Mood.CARE)
-    mixed = guard.share < 0.995
-    if mixed and own == line:
-        text = f"The network adds hardly anything to a linear model: together they explain {outside}."
-        return Answer(text, Mood.CARE)
-    if mixed:
+    if guard.share < 0.995:
         text = f"Network and linear model together explain {outside}, the linear model alone {line}"
     else:
         text = f"The network explains {outside}, a linear model {line}"
@@ -143,7 +139,8 @@ def _not_identifiable(subject: Subject) -> Answer:
         return Answer(text, Mood.DOUBT)
     open_ = [unit for unit in units if unit.status == UnitStatus.UNDETERMINED]
     sound = [unit for unit in units if unit.status == UnitStatus.DETERMINED]
-    why = _most_common_cause(open_)
+    causes = [unit.cause for unit in open_]
+    why = max(causes, key=causes.count, default=None)  # of equally frequent ones that of the first unit
     if not (sound and open_):
         if k == 1 and why is Cause.SPARE:
             return Answer(
@@ -153,12 +150,6 @@ def _not_identifiable(subject: Subject) -> Answer:
     can, cannot = _named(sound, k), _named(open_, k)
     clause = why_undetermined(why, len(open_) > 1)
     return Answer(f"{can} may be interpreted, {cannot.lower()} may not: {clause}.", Mood.CARE)
-
-
-def _most_common_cause(units: Sequence[UnitVerdict]) -> Cause | None:
-    """Why most of these units are undetermined; of causes that are as frequent, that of the first unit."""
-    causes = [unit.cause for unit in units]
-    return max(causes, key=causes.count, default=None)
 
 
 def _named(units: Sequence[UnitVerdict], k: int, most: int = 3) -> str:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onehidden.report import figures
-from onehidden.report.blocks import Block, Figure, Gallery, Grid, Section
+from onehidden.report.blocks import Figure, Gallery, Section
 from onehidden.report.figures import Curve
 from onehidden.report.formula import effects, left_hand
 from onehidden.report.subject import Subject, gather, strongest, thin
-from onehidden.report.wording import explained, left_open, short
+from onehidden.report.wording import left_open, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -190,7 +190,7 @@ def of_inputs(subject: Subject, most: int = 8) -> Section | None:
 
 
 def of_fit(subject: Subject, panels: int = 6) -> Section | None:
-    """Observed against predicted, a panel an output; of several outputs the fit of each."""
+    """Observed against predicted, a panel an output."""
     if subject.X is None or subject.Y is None:
         return None
     predicted = subject.predictions()
@@ -205,12 +205,4 @@ def of_fit(subject: Subject, panels: int = 6) -> Section | None:
     keep = len(thin(len(subject.X)))
     text += f" {keep} rows of {subject.n_rows}." if keep < (subject.n_rows or 0) else ""
     text += "" if subject.family is None else " Points are means with 95 % intervals."
-    made: list[Block] = [text, Gallery(shown)]
-    if subject.n_outputs > 1:
-        missed, total = np.mean((subject.Y - predicted) ** 2, axis=0), np.var(subject.Y, axis=0)
-        rows = tuple(
-            (name, explained(1 - m / t) if t > 0 else "–", short(np.sqrt(m), 3), short(np.sqrt(t), 3))
-            for name, m, t in zip(subject.outputs, missed, total, strict=True)
-        )
-        made.append(Grid(("output", "R²", "sd of what is left", "sd"), rows, wordy=frozenset({0})))
-    return Section("observed", "Fit", tuple(made))
+    return Section("observed", "Fit", (text, Gallery(shown)))

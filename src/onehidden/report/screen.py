@@ -25,10 +25,10 @@ from onehidden.report.wording import (
     left_open,
     mark,
     more,
-    parameter,
     part,
     plural,
     short,
+    with_error,
 )
 
 UNKNOWN = "?"  # stands for an undetermined number where words would crowd the line
@@ -177,7 +177,7 @@ def _effect(value: float, error: float | None, unit: UnitVerdict | None, scale: 
         return UNKNOWN
     if error is not None and error <= 1e-9 * abs(value):
         return short(value)
-    return parameter(value, error, unit)
+    return short(value) if left_open(unit) else with_error(value, error)
 
 
 def _legend(subject: Subject, units: tuple[UnitLine, ...]) -> str:

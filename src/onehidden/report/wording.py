@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import SupportsFloat
 
 from onehidden.certify.units import UnitStatus, UnitVerdict
@@ -38,27 +37,9 @@ def by_urgency(checks: Iterable[Check]) -> list[Check]:
     return sorted(checks, key=lambda check: list(Mark).index(mark(check)))
 
 
-def tally(checks: Sequence[Check]) -> str:
-    """The outcomes counted: "all 9 checks passed", "of 9 checks 7 passed, 1 failed, 1 not evaluated"."""
-    if not checks:
-        return "no checks were made"
-    found = Counter(mark(check) for check in checks)
-    if found[Mark.PASSED] == len(checks):
-        return f"all {len(checks)} checks passed"
-    counts = [f"{found[one]} {one}" for one in reversed(Mark) if found[one]]
-    return f"of {len(checks)} checks {', '.join(counts)}"
-
-
 def left_open(unit: UnitVerdict | None) -> bool:
     """Whether the data do not determine this unit."""
     return unit is not None and unit.status == UnitStatus.UNDETERMINED
-
-
-def parameter(value: float, error: float | None, unit: UnitVerdict | None = None) -> str:
-    """A parameter ± its standard error; the value alone where its unit is undetermined."""
-    if error is not None and not math.isfinite(error):
-        return OPEN
-    return short(value) if left_open(unit) else with_error(value, error)
 
 
 def short(value: SupportsFloat | None, digits: int = 4) -> str:
@@ -78,14 +59,9 @@ def with_error(value: float, error: float | None) -> str:
     if error is None or not math.isfinite(error) or error <= 0:
         return short(value)
     places = 1 - math.floor(math.log10(error))
-    if 0 <= places <= 6 and abs(value) < 1e9:
-        return _minus(f"{value:.{places}f} ± {error:.{places}f}")
-    if places < 0 and abs(value) < 1e6:  # whole numbers read better than powers of ten
-        return _minus(f"{value:.0f} ± {round(error, places):.0f}")
-    if places > 6:
-        digits = f"{value:.6f}" if abs(value) >= 1e-6 else f"{value:.1g}"
-        return _minus(f"{digits} ± {error:.0e}")
-    return _minus(f"{value:.4g} ± {error:.2g}")
+    if abs(value) >= 1e6 or places > 6:
+        return _minus(f"{value:.7g} ± {error:.0e}")
+    return _minus(f"{value:.{max(places, 0)}f} ± {round(error, places):.{max(places, 0)}f}")
 
 
 def explained(value: float) -> str:
