@@ -141,5 +141,5 @@ def test_a_source_brings_its_own_weights(data):
         score_moments(X, y, law, orders=(2,), weight=w + 1.0)[2],
         atol=1e-12,
     )
-    with pytest.raises(ValueError, match="holds its weights"):
+    with pytest.raises(ValueError, match="holds its target and weights"):
         score_moments(source, None, law, weight=w)

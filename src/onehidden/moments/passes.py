@@ -6,7 +6,7 @@ moment keeps its expectation and loses most of its variance. The first pass fits
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -162,8 +162,10 @@ P = TypeVar("P", bound="_Pass")
 class _Pass:
     """A sum over raw batches: ``update(batch)``, ``merge(other)``, ``result()``."""
 
-    def __init__(self, score: Score, subspace: npt.ArrayLike | None, accelerator: int | None) -> None:
-        self._frame = frame_of(score, subspace, accelerator)
+    def __init__(
+        self, score: Score, subspace: npt.ArrayLike | None, accelerator: int | None, highest: int
+    ) -> None:
+        self._frame = frame_of(score, subspace, accelerator, highest)
         self._counts = np.zeros(3)  # rows, sum v and sum v² of their weights v
         self._sums: list[ProductSums] = []
 
@@ -232,7 +234,7 @@ class ControlPass(_Pass):
     ) -> None:
         if degree not in (0, 1, 2):
             raise ValueError(f"control_degree must be 0, 1 or 2, got {degree}")
-        super().__init__(score, subspace, accelerator)
+        super().__init__(score, subspace, accelerator, 2)
         self.degree = degree
         self._gram = [ProductSums(self._frame.r, m) for m in range(2 * degree + 1)]
         self._cross = [ProductSums(self._frame.r, m) for m in range(degree + 1)]
@@ -288,28 +290,27 @@ class MomentPass(_Pass):
     ) -> None:
         orders = checked_orders(orders)
         require_valid_orders(score, orders)
-        super().__init__(score, subspace, accelerator)
+        super().__init__(score, subspace, accelerator, max(orders))
         self._control = control
         self._mean = {m: ProductSums(self._frame.r, m) for m in orders}
-        self._square = {m: ProductSums(self._frame.r, m, roughly=True) for m in orders}
+        self._square = {m: ProductSums(self._frame.r, m) for m in orders}
         self._sums = [*self._mean.values(), *self._square.values()]
 
     def _add(self, X: Array, y: np.ndarray, weight: Weight) -> None:
-        for rows, u, scores in self._frame.scored(X, tuple(self._mean)):
-            target = beside(u, y[rows])
-            dense = isinstance(scores, dict)
-            squared = () if dense else tuple(s * s for s in scores)
-            for m, total in self._mean.items():
-                residual = target if self._control is None else self._control.residual(u, target, m)
-                if weight is not None:
-                    residual = beside(u, weight[rows]) * residual
-                if dense:
-                    entries, values = pack(scores[m]), np.asarray(residual)
-                    total.add(values @ entries)
-                    self._square[m].add(values**2 @ entries**2)
-                else:
-                    total.update(residual, scores)
-                    self._square[m].update(residual**2, squared)
+        u, scores = self._frame.scored(X, tuple(self._mean))
+        target, dense = beside(u, y), isinstance(scores, dict)
+        squared = () if dense else tuple(s * s for s in scores)
+        for m, total in self._mean.items():
+            residual = target if self._control is None else self._control.residual(u, target, m)
+            if weight is not None:
+                residual = beside(u, weight) * residual
+            if dense:
+                entries, values = pack(scores[m]), np.asarray(residual)
+                total.add(values @ entries)
+                self._square[m].add(values**2 @ entries**2)
+            else:
+                total.update(residual, scores)
+                self._square[m].update(residual**2, squared)
 
     def result(self) -> ScoreMoments:
         """Compute the moments of all rows added so far.
@@ -349,7 +350,7 @@ def rows_at_a_time(r: int, accelerator: int) -> int:
 
 
 def frame_of(
-    score: Score, subspace: npt.ArrayLike | None, accelerator: int | None = None
+    score: Score, subspace: npt.ArrayLike | None, accelerator: int | None = None, highest: int = 1
 ) -> _GaussianFrame | _ScoreFrame:
     """How scores are evaluated: in closed form for a Gaussian law, else by asking the score."""
     accelerator = accelerator_memory() if accelerator is None else accelerator
@@ -360,7 +361,7 @@ def frame_of(
         raise ValueError(f"subspace must be ({score.n_inputs}, r), got shape {basis.shape}")
     if isinstance(score, Gaussian):
         return _GaussianFrame(score, basis, accelerator)
-    return _ScoreFrame(score, basis, accelerator)
+    return _ScoreFrame(score, basis, highest)
 
 
 class _GaussianFrame:
@@ -384,19 +385,19 @@ class _GaussianFrame:
         """Return the inputs on the device that forms the sums, sent once if they fit."""
         return sent(np.asarray(X)) if self._accelerator and X.nbytes <= 1 << 30 else X
 
-    def scored(self, X: Array, orders: tuple[int, ...]) -> Iterator[tuple[slice, Array, Any]]:
-        """Rows, their coordinates, and s_1 … s_4 of these with one row a coordinate."""
+    def scored(self, X: Array, orders: tuple[int, ...]) -> tuple[Array, Any]:
+        """Coordinates, and s_1 … s_4 of these with one row a coordinate."""
         u = self.coordinates(X)
-        yield slice(None), u, hermite_scores(by_coordinate(u))
+        return u, hermite_scores(by_coordinate(u))
 
 
 class _ScoreFrame:
     """Any score, evaluated densely in the subspace."""
 
-    def __init__(self, score: Score, basis: np.ndarray | None, accelerator: int) -> None:
+    def __init__(self, score: Score, basis: np.ndarray | None, highest: int) -> None:
         self.score, self.basis, self.transform = score, basis, None
         self.r = score.n_inputs if basis is None else basis.shape[1]
-        self.step = rows_at_a_time(self.r, accelerator)
+        self.step = min(4096, max(1, (64 << 20) // (8 * self.r**highest)))
 
     def at_hand(self, X: Array) -> Array:
         return X
@@ -404,13 +405,10 @@ class _ScoreFrame:
     def coordinates(self, X: Array) -> Array:
         return X if self.basis is None else X @ self.basis
 
-    def scored(self, X: Array, orders: tuple[int, ...]) -> Iterator[tuple[slice, Array, Any]]:
-        """Rows, their coordinates, and their score tensors by order; some rows at a time."""
-        X, step = np.asarray(X), max(1, (64 << 20) // (8 * self.r ** max(orders)))
-        for at in range(0, len(X), step):
-            rows = slice(at, at + step)
-            tensors = {m: self.score.score(X[rows], m, subspace=self.basis) for m in orders}
-            yield rows, self.coordinates(X[rows]), tensors
+    def scored(self, X: Array, orders: tuple[int, ...]) -> tuple[Array, Any]:
+        """Coordinates, and score tensors by order."""
+        tensors = {m: self.score.score(np.asarray(X), m, subspace=self.basis) for m in orders}
+        return self.coordinates(X), tensors
 
 
 def by_coordinate(values: Array) -> Array:
@@ -484,10 +482,8 @@ def score_moments(
     """
     orders, frame = checked_orders(orders), frame_of(score, subspace)
     if isinstance(X, Source):
-        if y is not None or X.target_name is None:
-            raise ValueError("a source holds its target: open it with target=NAME and give None for y")
-        if weight is not None:
-            raise ValueError("a source holds its weights: open it with weight=NAME")
+        if y is not None or weight is not None or X.target_name is None:
+            raise ValueError("a source holds its target and weights: open it with target=NAME, weight=NAME")
         data, (n, d) = X, (X.n_rows, X.n_inputs)
     else:
         data = checked_samples(frame.at_hand(np.asarray(X, float)), y, weight)

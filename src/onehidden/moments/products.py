@@ -9,7 +9,7 @@ at it or later: a sixth of the full product of both tables of pairs, at the spee
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import permutations
 from math import factorial
 from typing import Any
@@ -72,12 +72,6 @@ def unpack(values: np.ndarray, r: int, order: int) -> np.ndarray:
 def pack(full: np.ndarray) -> np.ndarray:
     """Distinct entries of symmetric tensors stacked along axis 0: (n, r, …, r) -> (n, N)."""
     return full[(slice(None), *sorted_indices(full.shape[1], full.ndim - 1).T)]
-
-
-def symmetric_part(a: np.ndarray) -> np.ndarray:
-    """Mean of a tensor over all orders of its axes."""
-    orders = list(permutations(range(a.ndim)))
-    return sum((a.transpose(p) for p in orders), np.zeros_like(a)) / len(orders)
 
 
 def z_of_norm(mean: np.ndarray, variance: np.ndarray, r: int, order: int) -> float:
@@ -165,30 +159,18 @@ def _rows(indices: np.ndarray, first: Array, square: Array, second: Array) -> Ar
     return found
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _summed_there(order: int, roughly: bool, weight: jax.Array, scores: tuple[jax.Array, ...]) -> jax.Array:
-    """``_summed`` on the device.
-
-    Roughly is in single precision as the device multiplies it, ten bits of each factor at least, with the
-    weight in units of its largest.
-    """
-    if not roughly:
-        return _summed(order, weight, scores)
-    unit = jnp.maximum(jnp.max(jnp.abs(weight)), jnp.finfo(weight.dtype).tiny)
-    narrow = (weight / unit).astype(jnp.float32), tuple(s.astype(jnp.float32) for s in scores)
-    return unit * _summed(order, *narrow).astype(weight.dtype)
+_summed_there = jax.jit(_summed, static_argnums=0)
 
 
 class ProductSums:
     """Sum over samples of weight times each entry of S_m.
 
     ``update(weight, scores)`` takes scores s_1 … s_4 with one row a coordinate, (r, n); ``result()`` is the
-    vector of distinct entries. Raw moments are the case s_m = u^m. JAX arrays are summed where they are,
-    ``roughly`` to three digits at least, at three times the speed, if nothing is negative.
+    vector of distinct entries. Raw moments are the case s_m = u^m. JAX arrays are summed where they are.
     """
 
-    def __init__(self, r: int, order: int, roughly: bool = False) -> None:
-        self.r, self.order, self._roughly = r, order, roughly
+    def __init__(self, r: int, order: int) -> None:
+        self.r, self.order = r, order
         self._store: Any = 0.0
         self._packed: np.ndarray | float = 0.0
 
@@ -198,7 +180,7 @@ class ProductSums:
             more = (1 << (n - 1).bit_length()) - n  # rows of weight zero: few lengths, few compilations
             weight = jnp.pad(jnp.asarray(weight), (0, more))
             scores = tuple(jnp.pad(s, ((0, 0), (0, more))) for s in scores)
-            self._store = self._store + _summed_there(self.order, self._roughly, weight, scores)
+            self._store = self._store + _summed_there(self.order, weight, scores)
             return self
         self._store = np.asarray(self._store)
         # Tables of pairs that stay in the cache: 1 MiB.

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float, Int
 
+from onehidden.data.arrays import flat_columns
 from onehidden.laws.base import as_points
 from onehidden.refused import Refused
 from onehidden.run import stream
@@ -17,21 +18,16 @@ def check_sample(X: npt.ArrayLike) -> Float[np.ndarray, "n d"]:
     """X as an (n, d) matrix of samples of a continuous law, or one sentence on why it is not."""
     X = as_points(X)
     n, d = X.shape
-    if d == 0:
-        raise ValueError("X has no columns")
     if n < d + 2:
         raise Refused(f"a score of {d} inputs needs at least {d + 2} rows, got {n}")
-    spread = np.ptp(X, axis=0)
-    flat = np.flatnonzero(spread <= 1e-12 * np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny))
-    if len(flat):
+    if len(flat := flat_columns(X)):
         raise Refused(f"column {flat[0]} of X is constant: it has no density; drop it")
     distinct = len(np.unique(X, axis=0))
     if distinct < max(d + 2, n / 2):
         raise Refused(
             f"X has {n} rows but only {distinct} distinct: a score needs a continuous law; drop duplicates"
         )
-    standard = (X - X.mean(axis=0)) / X.std(axis=0)
-    if np.linalg.eigvalsh(standard.T @ standard / n)[0] < 1e-10:
+    if d == 0 or np.linalg.eigvalsh(np.atleast_2d(np.corrcoef(X.T)))[0] < 1e-10:
         raise Refused("the columns of X are linearly dependent: drop some or project first")
     return X
 

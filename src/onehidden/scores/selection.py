@@ -164,16 +164,14 @@ def validity(
     X: npt.ArrayLike,
     *,
     orders: Sequence[int] = (1, 2, 3, 4),
-    directions: int = 4,
-    seed: int = 0,
     limit: float = 4.0,
 ) -> list[Check]:
     """Check E[S_m] = 0 and E[q S_m] = E[∇^m q] on samples X, for powers q of linear forms.
 
     In whitened coordinates z = W(x - μ) take a unit u, v = W⁻¹u and q = ⟨u, z⟩^p; then
     E[q S_m(v, …, v)] = p!/(p-m)! E⟨u, z⟩^{p-m}. Each identity gets one number: the largest |z-value| over a
-    few directions (two axes, the rest random). A score estimated from few samples can pass at small n and
-    fail at large n: the advice names the size of the violation beside its significance.
+    four directions, at most two of them axes and the rest random. A score estimated from few samples can pass
+    at small n and fail at large n: the advice names the size of the violation beside its significance.
 
     Parameters
     ----------
@@ -183,10 +181,6 @@ def validity(
         Samples of the law, best not those the score was fitted on.
     orders : sequence of int
         The m to check.
-    directions : int
-        Number of directions u.
-    seed : int
-        Seed of the random directions.
     limit : float
         Largest |z-value| that passes.
 
@@ -204,7 +198,8 @@ def validity(
         root = np.linalg.cholesky(np.atleast_2d(np.cov(X.T)))
     except np.linalg.LinAlgError:
         raise ValueError("the columns of X are constant or linearly dependent: drop some") from None
-    units = _directions(d, directions, seed)
+    others = stream(0, "scores", "directions").standard_normal((4 - min(2, d), d))
+    units = np.vstack([np.eye(d)[:2], others / np.linalg.norm(others, axis=1, keepdims=True)])
     projections = np.linalg.solve(root, (X - mean).T).T @ units.T
     checks = []
     for m in orders:
@@ -237,10 +232,3 @@ def _z_value(difference: Float[np.ndarray, " n"]) -> tuple[float, float]:
     if error <= rounding:
         return (0.0 if centre <= rounding else float("inf")), centre
     return centre / error, centre
-
-
-def _directions(d: int, count: int, seed: int) -> Float[np.ndarray, "u d"]:
-    axes = np.eye(d)[: min(2, d)]
-    extra = stream(seed, "scores", "directions").standard_normal((max(0, count - len(axes)), d))
-    extra /= np.linalg.norm(extra, axis=1, keepdims=True)
-    return np.concatenate([axes, extra])

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
 from onehidden.fit.rounding import EPS
-from onehidden.moments.products import symmetric_part
 from onehidden.refused import Refused
 from onehidden.run import stream
 
@@ -209,3 +209,9 @@ def _least_squares_weights(arrays: list[np.ndarray], U: np.ndarray) -> Float[np.
             along = np.einsum("kp,kp...->k...", U, along)
         out.append(np.linalg.lstsq(gram**a.ndim, along, rcond=1e-10)[0])
     return np.stack(out)
+
+
+def symmetric_part(a: np.ndarray) -> np.ndarray:
+    """Mean of a tensor over all orders of its axes."""
+    orders = list(permutations(range(a.ndim)))
+    return sum((a.transpose(p) for p in orders), np.zeros_like(a)) / len(orders)
