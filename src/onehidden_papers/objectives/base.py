@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onehidden.machine import in_double
+from onehidden.moments.weights import checked_samples
 from onehidden.network import OneHiddenNet
 from onehidden_papers.objectives.sources import SOURCES, RankOne, Tensors, source_of
 
@@ -134,27 +135,21 @@ def _value_and_grad(objective: Objective, params: Any, source: Any) -> tuple[jax
 
 
 def _as_double(params: Any) -> Any:
-    if isinstance(params, tuple | list):
-        if len(params) != 2:
-            raise ValueError(f"parameters must be rows B or a pair (a, B), got {len(params)} things")
-        a, B = (jnp.asarray(np.asarray(p, float)) for p in params)
-        if B.ndim != 2 or a.shape != B.shape[:1]:
-            raise ValueError(f"expected a (k,) and B (k, d), got shapes {a.shape} and {B.shape}")
-        return a, B
-    B = jnp.asarray(np.asarray(params, float))
-    if B.ndim != 2:
-        raise ValueError(f"parameters must be a (k, d) matrix of rows, got shape {B.shape}")
-    return B
+    pair = isinstance(params, tuple | list)
+    if pair and len(params) != 2:
+        raise ValueError(f"parameters must be rows B or a pair (a, B), got {len(params)} things")
+    *outputs, B = (jnp.asarray(np.asarray(p, float)) for p in (params if pair else [params]))
+    if B.ndim != 2 or any(a.shape != B.shape[:1] for a in outputs):
+        raise ValueError(f"parameters must be a (k, d) matrix of rows, or a (k,) and such, got {B.shape}")
+    return (*outputs, B) if pair else B
 
 
 def _checked_batch(data: Sequence[npt.ArrayLike]) -> tuple[np.ndarray, np.ndarray]:
     if len(data) != 2:
         raise ValueError(f"a batch is a pair (X, y), got {len(data)} things")
-    X, y = (np.asarray(part, float) for part in data)
-    if X.ndim != 2 or y.shape != X.shape[:1] or len(y) == 0:
-        raise ValueError(f"a batch needs X (n, d) and y (n,), got shapes {X.shape} and {y.shape}")
-    if not (np.all(np.isfinite(X)) and np.all(np.isfinite(y))):
-        raise ValueError("the batch holds NaN or infinity: remove those rows first")
+    X, y, _ = checked_samples(data[0], data[1], None)
+    if len(y) == 0:
+        raise ValueError("a batch needs at least one row")
     return X, y
 
 

@@ -13,9 +13,10 @@ from scipy.special import gamma
 
 from onehidden import activations
 from onehidden.activations import Activation
+from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
 from onehidden_papers.objectives.base import Objective, unit_rows
-from onehidden_papers.objectives.signal import seeing_orders, sigma, unit_coefficients
+from onehidden_papers.objectives.signal import seeing_orders, sigma
 from onehidden_papers.objectives.sources import PlainBatch, RankOne, Tensors
 
 
@@ -177,6 +178,7 @@ class HermiteLoss(Objective):
             raise ValueError('orders="even" holds infinitely many orders: pass a batch (X, y) or name orders')
         return super().prepare(data)
 
+    @in_double
     def population(self, params: Any, teacher: OneHiddenNet) -> float:
         """E|y − ŷ|² for x ~ N(0, I) and unit rows (project first), constant included."""
         a, B = (np.asarray(part, float) for part in _split(_plain(params)))
@@ -187,12 +189,9 @@ class HermiteLoss(Objective):
         energy = w @ pair_kernel(t, teacher.weights, t, teacher.weights) @ w
         if self.orders == "even":
             return float(energy + self._even_part(a, B, teacher))
-        directions, coefficients = unit_coefficients(teacher, tuple(self._sigma()))
-        cosines, gram, value = B @ directions.T, B @ B.T, energy
-        for m, s in self._sigma().items():
-            cross = a @ cosines**m @ coefficients[m] / np.sqrt(factorial(m))
-            value += s**2 * (a @ gram**m @ a) - 2 * s * cross
-        return float(value)
+        source = self.from_teacher(teacher)
+        seen = sum(float(source.norm_squared(m)) / factorial(m) for m in self._sigma())
+        return float(energy - seen) + self.value(params, source)
 
     def _even_part(self, a: np.ndarray, B: np.ndarray, teacher: OneHiddenNet) -> float:
         g, t = activations.get(self.activation), teacher.activation

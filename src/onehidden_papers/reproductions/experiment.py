@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import joblib
 import numpy as np
 
-from onehidden.laws import GaussianMixture
+from onehidden.laws import GaussianMixture, standard_normal
 from onehidden.machine import in_double
 from onehidden.matching import match
+from onehidden.moments.passes import Control, ControlPass
 from onehidden.network import OneHiddenNet
 from onehidden.run import derived_seed, stream
 from onehidden_papers.objectives import Objective
@@ -55,48 +56,38 @@ class FreshSampler:
     teacher: OneHiddenNet
     n: int
     control: int | None = None
-    _polynomial: tuple[Any, ...] = field(init=False, repr=False)
+    _fitted: Control | None = field(init=False, repr=False)
 
     @in_double
     def __post_init__(self) -> None:
-        polynomial: tuple[Any, ...] = ()
+        fitted = None
         if self.control is not None:
             # The pilot batch has a stream of its own: no step ever sees its rows.
             key = jax.random.key(derived_seed(0, "paper", "pilot batch"))
             X = np.asarray(jax.random.normal(key, (self.n, self.teacher.n_inputs)))
-            polynomial = _fitted_polynomial(X, self.teacher.predict(X), self.control)
-        object.__setattr__(self, "_polynomial", polynomial)
+            fitted = _polynomial(X, self.teacher.predict(X), self.control)
+        object.__setattr__(self, "_fitted", fitted)
 
-    def batch(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def batch(self, key: jax.Array) -> tuple[jax.Array, Any]:
         """One batch (X, y), traceable."""
         net = self.teacher
         X = jax.random.normal(key, (self.n, net.n_inputs))
         hidden = net.activation.fn(X @ jnp.asarray(net.weights.T) + jnp.asarray(net.bias))
         y = hidden @ jnp.asarray(net.output) + net.intercept
-        return X, y - _polynomial(X, *map(jnp.asarray, self._polynomial)) if self._polynomial else y
+        return X, y if self._fitted is None else self._fitted.residual(X, y, 3)
 
     def __call__(self, key: jax.Array) -> Any:
         return self.objective.from_batch(*self.batch(key))
 
 
-def _polynomial(X: Any, constant: Any, linear: Any, quadratic: Any) -> Any:
-    return constant + X @ linear + ((X @ quadratic) * X).sum(axis=1)
-
-
-def _fitted_polynomial(X: np.ndarray, y: np.ndarray, degree: int = 2) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return constant, linear and quadratic part of the least-squares polynomial of degree 1 or 2."""
-    d = X.shape[1]
-    upper = np.triu_indices(d if degree == 2 else 0)
-    features = np.column_stack([np.ones(len(y)), X, X[:, upper[0]] * X[:, upper[1]]])
-    found = np.linalg.solve(features.T @ features, features.T @ y)
-    quadratic = np.zeros((d, d))
-    quadratic[upper] = found[d + 1 :]
-    return float(found[0]), found[1 : d + 1], quadratic
+def _polynomial(X: np.ndarray, y: np.ndarray, degree: int = 2) -> Control:
+    """Return the least-squares polynomial of that degree, in the coordinates of X."""
+    return ControlPass(standard_normal(X.shape[1]), degree, accelerator=0).update((X, y)).result()
 
 
 def without_degree_two(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Residual of y after least squares on all polynomials of degree ≤ 2."""
-    return y - _polynomial(X, *_fitted_polynomial(X, y))
+    return np.asarray(_polynomial(X, y).residual(X, y, 3))
 
 
 # Laws of the inputs that several reproductions share

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import optax
 
-from onehidden.matching import Match, match
+from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.run import derived_seed
 from onehidden_papers.lab.stochastic import adam, cosine_decay, descend, sgd
@@ -78,7 +78,7 @@ class End(NamedTuple):
     run: Run
     params: tuple[np.ndarray, np.ndarray]  # (a, B)
     teacher: OneHiddenNet
-    match: Match
+    errors: tuple[float, float]  # printed, honest
     curve: tuple[np.ndarray, np.ndarray]  # steps, honest errors
 
 
@@ -108,7 +108,9 @@ def ends(name: str, runs: Sequence[Run], settings: Settings, seed: int) -> Itera
             finite = [B if np.all(np.isfinite(B)) else np.full((d, d), d**-0.5) for B in path]
             label = f"{run.label}, run {i}" if run.starts else run.label
             curve = found.steps, experiment.honest_errors(finite, A)
-            yield End(label, run, (np.asarray(a)[-1], path[-1]), teacher, match(finite[-1], A), curve)
+            last = match(finite[-1], A)
+            errors = last.printed_error, last.honest_error
+            yield End(label, run, (np.asarray(a)[-1], path[-1]), teacher, errors, curve)
 
 
 NEAR = "control: started near the truth"
@@ -142,22 +144,18 @@ def squared_loss(name: str, activation: str, rule: Rule, settings: Settings, see
         run("control: B* rotated", rotated=True, starts=2),
         run(NEAR, starts=2, near=True),
     ]
-    rows, curves = [], {}
-    for end in ends(name, runs, settings, seed):
-        value = loss.population(end.params, end.teacher)
-        rows.append((end.label, value, end.match.printed_error, end.match.honest_error))
-        curves[end.label] = end.curve
+    found = list(ends(name, runs, settings, seed))
     return Table(
         f"Squared loss, {activation}, d = k = {settings.d}, batch {settings.batch}, {settings.steps} fresh "
         f"batches, {rule.__name__}",
         ("run", "population loss", "printed error", "honest error"),
-        tuple(rows),
+        tuple((end.label, loss.population(end.params, end.teacher), *end.errors) for end in found),
         (
             "Rate .01, divided by 4 twelve times as the text has it (its last 5000 steps below 1e-9); the "
             "first value is ours. Adam for sigmoid, whose curvatures are 100 times smaller.",
             "The control near the truth shows that rate and length suffice where the landscape allows.",
         ),
-        curves,
+        {end.label: end.curve for end in found},
     )
 
 
@@ -176,23 +174,24 @@ def hermite(settings: Settings, seed: int) -> Table:
         Run(EVEN, HermiteLoss("even"), steps, rate),
         Run(FOURTH, HermiteLoss((4,)), steps // 3, rate, control=2),
     ]
-    rows, curves = [], {}
-    for end in ends("glm-fig3", runs, settings, seed):
+
+    def row(end: End) -> tuple[object, ...]:
         loss, truth = end.run.objective, end.teacher
         excess = loss.population(end.params, truth) - loss.population((truth.output, truth.weights), truth)
-        rows.append((end.label, end.run.steps, excess, end.match.printed_error, end.match.honest_error))
-        curves[end.label] = end.curve
+        return end.label, end.run.steps, excess, *end.errors
+
+    found = list(ends("glm-fig3", runs, settings, seed))
     return Table(
         f"f' on fresh samples, d = k = {d}, batch {settings.batch}",
         ("run", "steps", "loss above the optimum", "printed error", "honest error"),
-        tuple(rows),
+        tuple(map(row, found)),
         (
             f"SGD from rate {rate:g} along half a cosine; the paper states no rate.",
             "Removing a polynomial of degree 1 from y changes f' by a constant only and takes away most of "
             "its noise.",
             "Order 4 alone stands beside: what order 2 adds can be read off.",
         ),
-        curves,
+        {end.label: end.curve for end in found},
     )
 
 
@@ -210,12 +209,12 @@ def designed(settings: DesignedSettings, seed: int) -> Table:
         Run(UNSIGNED_G, unsigned, short // 3, fast, control=2),
         Run(TURNED_G, signed, settings.steps, rate, rotated=True),
     ]
-    rows, curves, lost = [], {}, []
-    for end in ends("glm-fig4", runs, settings, seed):
-        lost += [] if np.all(np.isfinite(end.params[1])) else [end.label]
+    found = list(ends("glm-fig4", runs, settings, seed))
+    rows = []
+    for end in found:
         first = next((int(step) for step, e in zip(*end.curve, strict=True) if e <= REACHED), "never")
-        rows.append((end.label, end.run.steps, end.match.printed_error, end.match.honest_error, first))
-        curves[end.label] = end.curve
+        rows.append((end.label, end.run.steps, *end.errors, first))
+    lost = [end.label for end in found if not np.all(np.isfinite(end.params[1]))]
     gone = "its rows went to infinity, and count as rows that all point along the diagonal."
     return Table(
         f"G on fresh samples, d = k = {settings.d}, batch {settings.batch}",
@@ -228,7 +227,7 @@ def designed(settings: DesignedSettings, seed: int) -> Table:
             "takes away most of its noise.",
             *(f"{label}: {gone}" for label in lost),
         ),
-        curves,
+        {end.label: end.curve for end in found},
     )
 
 
