@@ -66,25 +66,18 @@ def _solved(gram: Array, cross: np.ndarray, sizes: tuple[int, ...]) -> tuple[np.
     diagonal = place.diag(gram)
     scale = 1 / place.sqrt(place.where(diagonal > 0, diagonal, 1.0))
     scaled, cross = gram * scale[:, None] * scale[None, :], scale * cross
-    fits, factor = [], None
-    for size in reversed(sizes):
-        part = slice(0, size)
-        factor = _factor(scaled[part, part]) if factor is None else factor[part, part]
-        if factor is None:
-            found = np.linalg.lstsq(np.asarray(scaled[part, part]), np.asarray(cross[part]), rcond=1e-12)[0]
-        else:
-            found = solve((factor, True), cross[part])
-        fits.append(np.asarray(scale[part] * found))
-    return tuple(reversed(fits))
-
-
-def _factor(gram: Array, independent: float = 1e-6) -> Any:
-    """Return the lower Cholesky factor; None where columns repeat each other: its diagonal shows that."""
     try:
-        lower = xp(gram).linalg.cholesky(gram)
+        lower = place.linalg.cholesky(scaled)
+        independent = bool(np.min(np.diag(lower)) > 1e-6)  # not a number is not above it
     except np.linalg.LinAlgError:
-        return None
-    return lower if np.min(np.diag(lower)) > independent else None  # not a number is not above it
+        independent = False
+
+    def fitted(size: int) -> Array:
+        if independent:
+            return solve((lower[:size, :size], True), cross[:size])
+        return np.linalg.lstsq(np.asarray(scaled[:size, :size]), np.asarray(cross[:size]), rcond=1e-12)[0]
+
+    return tuple(np.asarray(scale[:size] * fitted(size)) for size in sizes)
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,18 @@ v_i v_j E[g'(t_i) g'(t_j) x x'], which for x ~ N(0, I) are integrals over the pl
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden.activations import Activation
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
+from onehidden_papers.lab.descents import squared_loss
 from onehidden_papers.objectives.signal import normal_nodes
 
 
@@ -64,6 +67,7 @@ def _plane(network: OneHiddenNet, i: int, j: int) -> tuple[float, np.ndarray, np
     return float(np.sum(both)), second, np.stack([first, across / width])
 
 
+@in_double
 def empirical_hessian(
     network: OneHiddenNet, X: npt.ArrayLike, y: npt.ArrayLike
 ) -> Float[np.ndarray, "kd kd"]:
@@ -86,26 +90,12 @@ def empirical_hessian(
     X, y = np.asarray(X, float), np.asarray(y, float)
     if X.ndim != 2 or X.shape[1] != network.n_inputs or y.shape != (len(X),):
         raise ValueError(f"expected X (n, {network.n_inputs}) and y (n,), got {X.shape} and {y.shape}")
-    n, d = X.shape
-    k = network.n_hidden
-    H = np.zeros((k * d, k * d))
-    step = max(1, (1 << 22) // (k * d))
-    for i in range(0, n, step):
-        x, target = X[i : i + step], y[i : i + step]
-        t = x @ network.weights.T + network.bias
-        slope = network.activation.derivative(t) * network.output
-        J = (slope[:, :, None] * x[:, None, :]).reshape(len(x), k * d)
-        H += J.T @ J
-        remainder = network.activation(t) @ network.output + network.intercept - target
-        if np.any(np.abs(remainder) > 1e-12 * (1 + np.abs(target))):
-            curve = remainder[:, None] * _second_derivative(network.activation, t) * network.output
-            for u in range(k):
-                own = slice(u * d, (u + 1) * d)
-                H[own, own] += (curve[:, u, None] * x).T @ x
-    return H / n
+    data = tuple(jnp.asarray(part) for part in (X, y, network.output, network.bias, network.intercept))
+    return np.asarray(_hessian(squared_loss(network.activation), jnp.asarray(network.weights), data))
 
 
-@in_double
-def _second_derivative(activation: Activation, t: np.ndarray) -> np.ndarray:
-    flat = jnp.asarray(t).ravel()
-    return np.asarray(jax.vmap(jax.grad(lambda z: activation.slope(z)))(flat)).reshape(t.shape)
+@partial(jax.jit, static_argnums=0)
+def _hessian(loss: Callable[..., jax.Array], W: jax.Array, data: tuple[jax.Array, ...]) -> jax.Array:
+    curve = jax.linearize(jax.grad(lambda W: loss(W, data)), W)[1]
+    directions = jnp.eye(W.size).reshape(-1, *W.shape)
+    return jax.lax.map(lambda direction: curve(direction).ravel(), directions)

@@ -82,7 +82,7 @@ def descend(
         raise ValueError(f"smoothness M_0 must be positive and finite, got {smoothness}")
     parts = (X, y, network.output, network.bias, network.intercept)
     data = tuple(jnp.asarray(np.asarray(part, float)) for part in parts)
-    value_and_grad = _squared_loss(network.activation)
+    value_and_grad = _value_and_grad(squared_loss(network.activation))
     run = stochastic.descend(
         value_and_grad, network.weights[None], optimiser=sgd(1.0 / smoothness), steps=steps, data=data,
         record_every=1,
@@ -97,14 +97,17 @@ def descend(
 
 
 @cache
-def _squared_loss(activation: Activation) -> Callable[[jax.Array, Any], tuple[jax.Array, jax.Array]]:
-    """Value and gradient of ½ mean (prediction − y)² in W; kept, to share compilations."""
+def squared_loss(activation: Activation) -> Callable[[jax.Array, Any], jax.Array]:
+    """½ mean (prediction − y)² in W, data = (X, y, v, b, c); kept, to share compilations."""
 
     def loss(W: jax.Array, data: tuple[jax.Array, ...]) -> jax.Array:
         X, y, v, b, c = data
         return 0.5 * jnp.mean((activation.fn(X @ W.T + b) @ v + c - y) ** 2)
 
-    return jax.value_and_grad(loss)
+    return loss
+
+
+_value_and_grad = cache(jax.value_and_grad)
 
 
 def linear_rate(values: np.ndarray) -> float:

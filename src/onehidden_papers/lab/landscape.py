@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from onehidden.checks import Check, at_least, at_most
 from onehidden.machine import in_double
 from onehidden_papers.objectives.base import Objective
 
@@ -46,14 +45,6 @@ class LandscapeRecord:
     tau: float
     verdict: Literal["approximate local minimum", "saddle", "neither"]
     direction: np.ndarray
-
-    @property
-    def checks(self) -> list[Check]:
-        """The two conditions of the theorem as checks."""
-        return [
-            at_most("gradient norm", self.gradient_norm, self.epsilon, "stationary: descend further if not"),
-            at_least("smallest curvature", self.lambda_min, -self.tau, "no way down: push along it if not"),
-        ]
 
 
 @in_double
