@@ -1,24 +1,17 @@
 """Files and folders written whole or not at all: written aside, then renamed, with the user's own mode.
 
-A file on the way has the number of its process in its name; the next write removes what a killed one left.
-A lock keeps a file or folder for one process.
+What a killed process left aside is removed by the next write. A lock keeps a file or folder for one process.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import platform
-import re
 import shutil
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
 from pathlib import Path
-
-_NUMBERS = count()
-_HOST = re.sub(r"\W", "-", platform.node())  # folders may be shared between machines
 
 
 @contextmanager
@@ -27,10 +20,16 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
     Where ``path`` is a link, the file that it points to is replaced.
     """
-    with _aside(path) as (place, beside):
-        yield beside
-        _to_disk(beside)  # before it has the name
-        os.replace(beside, place)
+    place = resolved(path)
+    beside = place.with_name(f".{place.stem}.writing{path.suffix}")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with _named(path):
+        try:
+            yield beside
+            _to_disk(beside)  # before it has the name
+            os.replace(beside, place)
+        finally:
+            beside.unlink(missing_ok=True)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -45,16 +44,27 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 
     Where ``folder`` is a link, the folder that it points to is replaced.
     """
-    with _aside(folder) as (place, beside):
-        beside.mkdir()
-        yield beside
-        for file in beside.rglob("*"):
-            if file.is_file():
-                _to_disk(file)
-        if place.exists() and any(place.iterdir()):
-            _exchange(beside, place, _on_the_way(place, folder.suffix, "old"))
-        else:
-            os.rename(beside, place)  # onto an empty folder, too
+    place = resolved(folder)
+    beside, old = (place.with_name(f".{place.name}.{what}") for what in ("writing", "old"))
+    if old.exists() and not place.exists():  # a process ended between two renames
+        os.rename(old, place)
+    for left in (beside, old):
+        shutil.rmtree(left, ignore_errors=True)
+    with _named(folder):
+        try:
+            beside.mkdir(parents=True)
+            yield beside
+            for file in beside.rglob("*"):
+                if file.is_file():
+                    _to_disk(file)
+            if place.exists():
+                os.rename(place, old)
+            os.rename(beside, place)
+        finally:
+            with suppress(OSError):  # nothing to bring back, or the new one is there
+                os.rename(old, place)
+            for left in (beside, old):
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def resolved(path: Path) -> Path:
@@ -62,76 +72,18 @@ def resolved(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def alive(process: int) -> bool:
-    """Whether a process of this machine may still run; only POSIX has signal 0, which asks that."""
-    if os.name != "posix":
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
 @contextmanager
-def _aside(path: Path) -> Iterator[tuple[Path, Path]]:
-    """The place that a path means, and a name on the way to it, which a failure removes."""
-    place = resolved(path)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(place, path.suffix)
-    beside = _on_the_way(place, path.suffix, "writing")
+def _named(path: Path) -> Iterator[None]:
+    """Errors of the system are named by what was to be written."""
     try:
-        yield place, beside
-    except BaseException as error:
-        _remove(beside)
-        if isinstance(error, OSError):  # named by what was to be written
-            raise OSError(error.errno, error.strerror or str(error), str(path)) from None
-        raise
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
 
 
 def _to_disk(file: Path) -> None:
     with file.open("rb") as opened:
         os.fsync(opened.fileno())
-
-
-def _exchange(new: Path, place: Path, old: Path) -> None:
-    """Put a folder in the place of another, which is removed; if that fails, the other comes back."""
-    try:
-        os.rename(place, old)
-        os.rename(new, place)
-    except BaseException:
-        with suppress(OSError):  # nothing to bring back, or the new one is there after all
-            os.rename(old, place)
-        raise
-    _remove(old)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _on_the_way(path: Path, suffix: str, what: str) -> Path:
-    """A name of this process; a link may have another suffix than the file that it points to."""
-    return path.with_name(f".{path.stem}.{_HOST}.{os.getpid()}.{next(_NUMBERS)}.{what}{suffix}")
-
-
-def _sweep(path: Path, suffix: str) -> None:
-    """Remove what ended processes left; a folder whose process ended between two renames comes back."""
-    names = re.compile(rf"\.{re.escape(path.stem)}\.{_HOST}\.(\d+)\.\d+\.(writing|old){re.escape(suffix)}")
-    with suppress(OSError):
-        for other in path.parent.iterdir():
-            found = names.fullmatch(other.name)
-            if found is None or alive(int(found[1])):
-                continue
-            if found[2] == "old" and not path.exists():
-                os.rename(other, path)
-            else:
-                _remove(other)
 
 
 class Lock:

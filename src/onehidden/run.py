@@ -33,7 +33,7 @@ import numpy.typing as npt
 from onehidden.atomic import Lock, locked, write_atomically
 from onehidden.machine import rate
 
-FORMAT_VERSION = 5  # of journals
+FORMAT_VERSION = 6  # of journals
 
 Progress = Callable[["TraceRecord"], object]
 Seed = int | Sequence[int]
@@ -75,25 +75,7 @@ def fingerprint(*values: np.ndarray | str | int | float | None) -> str:
 
 
 class Journal:
-    """Named arrays by step. This one keeps nothing; ``Folder`` keeps them on disk."""
-
-    remembers = False
-
-    def recall(self, step: str) -> Values | None:
-        """The result of a step, None where none is kept."""
-        return None
-
-    def keep(self, step: str, values: Mapping[str, npt.ArrayLike], passing: bool = False) -> None:
-        """Keep the result of a step, or with ``passing`` a state on the way, one in two seconds at most."""
-
-
-FORGETFUL = Journal()
-
-
-class Folder(Journal):
-    """A folder of step results that belong to one set of samples and options."""
-
-    remembers = True
+    """A folder of step results, named arrays each, that belong to one set of samples and options."""
 
     def __init__(self, folder: Path, lock: Lock | None = None, pause: float = 2.0) -> None:
         self.folder, self.pause, self._written = folder, pause, 0.0
@@ -101,6 +83,7 @@ class Folder(Journal):
         self._lock = lock  # held as long as the journal lives
 
     def recall(self, step: str) -> Values | None:
+        """Return the result of a step, None where none is kept."""
         # Two steps of one name would read each other's results.
         assert step not in self._recalled, f"two steps are called {step}"
         self._recalled.add(step)
@@ -115,6 +98,7 @@ class Folder(Journal):
             return dict(values)
 
     def keep(self, step: str, values: Mapping[str, npt.ArrayLike], passing: bool = False) -> None:
+        """Keep the result of a step, or with ``passing`` a state on the way, one in ``pause`` seconds."""
         if passing and time.monotonic() - self._written < self.pause:
             return
         buffer = io.BytesIO()
@@ -127,21 +111,19 @@ class Folder(Journal):
         return self.folder / (re.sub(r"[^A-Za-z0-9_./-]", "-", step) + ".step")
 
 
-def open_journal(folder: object, samples: str, options: Mapping[str, object], version: str) -> Journal:
+def open_journal(folder: object, samples: str, options: Mapping[str, object], version: str) -> Journal | None:
     """The journal of these samples and options: a new one, or one that was kept for the same.
 
     ``samples`` is the fingerprint of the data, ``options`` everything else that the answer depends on, as
     plain values; a time budget is left out. Without a folder there is no journal.
     """
     if folder is None:
-        return FORGETFUL
+        return None
     if not isinstance(folder, (str, os.PathLike)):
         raise ValueError(f"checkpoint must be the path of a folder, got {type(folder).__name__}")
     path = Path(folder)
-    if path.exists() and not path.is_dir():
-        raise ValueError(f"checkpoint {path} is a file: name a folder")
-    kept = {name: value for name, value in options.items() if name != "max_seconds"}
-    card = {"format_version": FORMAT_VERSION, "version": version, "samples": samples, "options": kept}
+    own = {name: value for name, value in options.items() if name != "max_seconds"}
+    card = json.loads(json.dumps({"version": [FORMAT_VERSION, version], "data": samples, **own}))
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = locked(path / "lock", f"checkpoint {path}")
@@ -150,33 +132,22 @@ def open_journal(folder: object, samples: str, options: Mapping[str, object], ve
             if any(path.glob("**/*.step")):
                 raise ValueError(f"{path} holds results but no checkpoint.json: name an empty folder")
             write_atomically(file, json.dumps(card, indent=1).encode())
-            return Folder(path, lock)
-        kept = json.loads(file.read_text())
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        kept = dict(json.loads(file.read_text()))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, TypeError) as error:
         why = error.strerror or error if isinstance(error, OSError) else error
         raise ValueError(f"cannot use the checkpoint {path}: {why}") from None
-    _must_match(path, kept if isinstance(kept, dict) else {}, card)
-    return Folder(path, lock)
-
-
-def _must_match(path: Path, kept: Mapping[str, object], card: Mapping[str, object]) -> None:
-    """Refuse a folder that belongs to another version, other data or other options."""
-    if any(kept.get(name) != card[name] for name in ("format_version", "version")):
-        raise ValueError(f"{path} was written by another version: delete it or name another folder")
-    if kept.get("samples") != card["samples"]:
-        raise ValueError(f"the checkpoint {path} belongs to other data: delete it or name another folder")
-    before, now = (one if isinstance(one, dict) else {} for one in (kept.get("options"), card["options"]))
-    changed = sorted(name for name in now if before.get(name) != now[name])
+    changed = [name for name in card | kept if kept.get(name) != card.get(name)]
     if changed:
         raise ValueError(
             f"the checkpoint {path} was made with another {' and '.join(changed)}: use the same, delete it "
             "or name another folder"
         )
+    return Journal(path, lock)
 
 
 @dataclass(frozen=True)
 class TraceRecord:
-    """One line of the story: which stage, which step, what loss (relative to var y), after how long."""
+    """Which stage, which step, what loss (relative to var y), after how long."""
 
     stage: str
     step: int
@@ -202,7 +173,7 @@ class Run:
     seed: int = 0  # of all its random streams
     max_seconds: float | None = None  # time budget
     listener: bool | Progress = False  # called with every ``TraceRecord``; True prints lines to stderr
-    journal: Journal = field(default=FORGETFUL, repr=False)  # what it remembers if it is killed
+    journal: Journal | None = field(default=None, repr=False)  # what it remembers if it is killed
     path: tuple[str | int, ...] = ()  # names of the steps that lead here
     trace: list[TraceRecord] = field(default_factory=list, repr=False)  # all so far, of the whole run
     clock: Clock = field(default_factory=Clock, repr=False)  # a benchmark hands in one of processor time
@@ -242,14 +213,13 @@ class Run:
         """Return the same run with a share of its time."""
         if self.max_seconds is None:
             return self
-        whole = self.max_seconds if self.whole is None else self.whole
-        return replace(self, max_seconds=share * self.max_seconds, whole=whole)
+        return replace(self, max_seconds=share * self.max_seconds, whole=self.whole or self.max_seconds)
 
     def last(self) -> Run:
         """Return the same run with the rest of the whole budget and a second, for the end of an answer."""
         if self.max_seconds is None:
             return self
-        whole = self.max_seconds if self.whole is None else self.whole
+        whole = self.whole or self.max_seconds
         return replace(self, max_seconds=whole + 1.0, whole=whole)
 
     def within_budget(self, operations: float) -> bool:
@@ -266,26 +236,19 @@ class Run:
         record = TraceRecord(stage, step, float(loss), self.seconds())
         self.trace.append(record)
         if self.listener is True:
-            print_line(record)
+            where = f"{record.seconds:7.1f} s  {stage:<18} step {step:<6} loss {record.loss:.3e}"
+            print(where, file=sys.stderr)
         elif callable(self.listener):
             self.listener(record)
 
     def recall(self) -> Values | None:
         """Return what the journal has of the present step."""
-        return self.journal.recall(self._step)
+        return None if self.journal is None else self.journal.recall(self._step)
 
     def keep(self, values: Mapping[str, npt.ArrayLike], passing: bool = False) -> None:
         """Remember the present step, or with ``passing`` a state on the way through it."""
-        self.journal.keep(self._step, values, passing)
-
-    def remembered(self, compute: Callable[[], Mapping[str, npt.ArrayLike]]) -> Values:
-        """Return the result of the present step: from the journal, or computed and kept if completed."""
-        kept = self.recall()
-        if kept is None:
-            kept = {name: np.asarray(value) for name, value in compute().items()}
-            if not self.expired():
-                self.keep(kept)
-        return kept
+        if self.journal is not None:
+            self.journal.keep(self._step, values, passing)
 
     @property
     def _step(self) -> str:
@@ -307,9 +270,3 @@ def stoppable() -> Iterator[threading.Event]:
         yield stop
     finally:
         _STOPS.remove(stop)
-
-
-def print_line(record: TraceRecord) -> None:
-    """Print a record as a line on stderr."""
-    line = f"{record.seconds:7.1f} s  {record.stage:<18} step {record.step:<6} loss {record.loss:.3e}"
-    print(line, file=sys.stderr)

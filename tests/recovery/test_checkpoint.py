@@ -14,7 +14,7 @@ import pytest
 from helpers import normal, one_sentence, planted, teacher
 
 import onehidden as oh
-from onehidden.run import Folder, Run
+from onehidden.run import Journal, Run
 from onehidden.starts import Wide
 from onehidden.starts.candidate import search_form
 from onehidden.starts.wide import train
@@ -46,7 +46,7 @@ class Cut(Exception):
 
 def cut_after(monkeypatch, writes):
     """Let ``writes`` results reach the disk, then cut the run off in the middle of the next one."""
-    count, keep = [0], Folder.keep
+    count, keep = [0], Journal.keep
 
     def counting(self, step, values, passing=False):
         count[0] += 1
@@ -54,7 +54,7 @@ def cut_after(monkeypatch, writes):
             raise Cut
         keep(self, step, values)  # every state on the way, too
 
-    monkeypatch.setattr(Folder, "keep", counting)
+    monkeypatch.setattr(Journal, "keep", counting)
     return count
 
 
@@ -100,14 +100,14 @@ def test_the_wide_network_goes_on_between_chunks(tmp_path, monkeypatch):
             raise Cut
 
     with pytest.raises(Cut):
-        trained(Run(journal=Folder(tmp_path), listener=cut))
+        trained(Run(journal=Journal(tmp_path), listener=cut))
     steps = []
-    again = trained(Run(journal=Folder(tmp_path), listener=lambda record: steps.append(record.step)))
+    again = trained(Run(journal=Journal(tmp_path), listener=lambda record: steps.append(record.step)))
     assert heard == [500, 1000]
     assert steps == [1500, 2000]
     np.testing.assert_array_equal(again, plain)
     # another step of the same run, or one that begins elsewhere, is another result
-    run = Run(journal=Folder(tmp_path))
+    run = Run(journal=Journal(tmp_path))
     share = np.full(16, 9.0)
     assert not np.array_equal(trained(run, "round 2", begin=plain), plain)
     assert not np.array_equal(trained(run, "round 3", share=share), plain)
@@ -119,7 +119,7 @@ def test_a_checkpoint_belongs_to_its_data_and_options(tmp_path):
     y = np.maximum(X[:, 0], 0)
     oh.recover(X, y, 1, checkpoint=tmp_path / "c")
     for words, samples, options in (
-        ("other data", (X, -y), {"hidden": 1}),
+        ("another data", (X, -y), {"hidden": 1}),
         ("another hidden", (X, y), {"hidden": 2}),
         ("another bias and seed", (X, y), {"hidden": 1, "bias": False, "seed": 3}),
         ("another start", (X, y), {"hidden": 1, "start": oh.starts.Random(50)}),
@@ -200,6 +200,6 @@ def test_a_network_cut_off_after_a_trial_stops_where_it_would_have(tmp_path, mon
             raise Cut
 
     with pytest.raises(Cut):
-        proposed(Run(journal=Folder(tmp_path), listener=cut))
-    assert proposed(Run(journal=Folder(tmp_path), listener=rest.append)) == expected
+        proposed(Run(journal=Journal(tmp_path), listener=cut))
+    assert proposed(Run(journal=Journal(tmp_path), listener=rest.append)) == expected
     assert trials(heard) + trials(rest) == trials(plain)

@@ -338,7 +338,7 @@ def descend(
         before, state = state.steps, solver.step(fit, state)
         if state.steps > before:
             run.report(stage, state.steps, state.loss / n)
-            if run.journal.remembers:
+            if run.journal is not None:
                 run.keep(state.to_arrays(), passing=True)
     return solution(state)
 

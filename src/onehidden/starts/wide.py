@@ -244,7 +244,7 @@ def train(
             each_step = starts.astype(np.int32), rate.astype(np.float32)
             theta, state, last = _run_chunk(form, batch, theta, state, decay, rows, each_step)
             loss = float(last)
-            if run.journal.remembers:
+            if run.journal is not None:
                 values = {f"leaf{i}": leaf for i, leaf in enumerate(jax.tree.leaves((theta, state)))}
                 run.keep(values | {"done": done + chunk, "loss": loss}, passing=done + chunk < steps)
             run.report(stage, done + chunk, loss)
