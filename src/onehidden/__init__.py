@@ -2,15 +2,12 @@
 
 This page names the whole public interface; every name is imported at its first use. The modules
 ``objectives``, ``lab``, ``problems`` and ``papers`` live in the package ``onehidden_papers``, which imports
-this one; they answer under both names.
+this one.
 """
 
 from __future__ import annotations
 
 import importlib
-import sys
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0"
@@ -90,7 +87,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(importlib.import_module(_HOME[name]), name)
     elif name in __all__:
-        value = importlib.import_module(f"onehidden.{name}")
+        value = importlib.import_module(_THEORY.get(name, f"onehidden.{name}"))
     else:
         raise AttributeError(f"module 'onehidden' has no attribute {name!r}")
     globals()[name] = value
@@ -99,29 +96,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
-
-
-class _TheoryModule:
-    """Finder and loader: ``import onehidden.lab`` gives the module ``onehidden_papers.lab`` itself."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        package, _, inside = name.partition(".")
-        room, dot, rest = inside.partition(".")
-        if package != __name__ or room not in _THEORY:
-            return None
-        return ModuleSpec(name, _TheoryModule(_THEORY[room] + dot + rest))  # type: ignore[arg-type]
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        module = importlib.import_module(self.name)
-        self.spec = module.__spec__
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.spec  # the import system put the spec of the second name in its place
-
-
-sys.meta_path.insert(0, _TheoryModule)  # type: ignore[arg-type]

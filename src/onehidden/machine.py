@@ -152,25 +152,21 @@ def in_double(fn: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-@contextmanager
-def threads_for(parameters: int, small: int = 1500) -> Iterator[None]:
+def threads_for(parameters: int, small: int = 1500) -> AbstractContextManager[object]:
     """A scope in which the products of a problem of this size use as many threads as they gain from.
 
     Below ``small`` parameters that is one: threads of a small product wait for one another longer than they
     work, and spin where a core has other work. Alone on two cores, 900 parameters took 5.5 s with one thread
     and 5.9 s with two, 2600 took 22.3 and 18.2 s.
     """
-    with at_most(1 if parameters < small or granted() == 1 else free_cores()):
-        yield
+    return at_most(1 if parameters < small or granted() == 1 else free_cores())
 
 
-@contextmanager
-def at_most(count: int) -> Iterator[None]:
+def at_most(count: int) -> AbstractContextManager[object]:
     """A scope in which matrix products use at most so many threads."""
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(min(count, granted()), "blas"):
-        yield
+    return threadpool_limits(min(count, granted()), "blas")
 
 
 def granted() -> int:
@@ -188,27 +184,23 @@ def free_cores(seconds: float = 0.1) -> int:
     see each other.
     """
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
-    before, own, began = _busy(cores), time.process_time(), time.perf_counter()
+    before, own, began = _idle(cores), time.process_time(), time.perf_counter()
     if before is None or len(cores) == 1:
         return len(cores)
     time.sleep(seconds)
-    others = (_busy(cores) or before) - before - (time.process_time() - own)
-    free = len(cores) - others / (time.perf_counter() - began)
+    mine = time.process_time() - own
+    free = ((_idle(cores) or before) - before + mine) / (time.perf_counter() - began)
     return max(1, min(len(cores), round(free)))
 
 
-def _busy(cores: set[int]) -> float | None:
-    """Seconds that these cores have worked since the system began; None where it does not tell."""
+def _idle(cores: set[int]) -> float | None:
+    """Seconds that these cores have waited since the system began; None where it does not tell."""
     try:
-        lines = Path("/proc/stat").read_text().splitlines()
+        lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
     except OSError:
         return None
-    ticks = 0
-    for name, *fields in (line.split() for line in lines if line[:3] == "cpu" and line[3].isdigit()):
-        if int(name[3:]) in cores:
-            user, nice, system, _, _, *interrupts = (int(value) for value in fields[:8])
-            ticks += user + nice + system + sum(interrupts)
-    return ticks / os.sysconf("SC_CLK_TCK")
+    waited = [int(line[4]) + int(line[5]) for line in lines if line[0] in {f"cpu{core}" for core in cores}]
+    return sum(waited) / os.sysconf("SC_CLK_TCK")
 
 
 def on_accelerator() -> bool:

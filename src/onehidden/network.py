@@ -64,41 +64,38 @@ class OneHiddenNet:
         activation: str | Activation = "relu",
         linear: npt.ArrayLike | None = None,
     ) -> None:
-        weights = _numbers("weights", weights)
+        weights, output, g = (
+            _numbers("weights", weights),
+            _numbers("output", output),
+            activations.get(activation),
+        )
         if weights.ndim != 2 or 0 in weights.shape:
             raise ValueError(f"weights must be a (k, d) matrix, got shape {weights.shape}")
         k, d = weights.shape
-        output = _numbers("output", output)
-        bias = np.zeros(k) if bias is None else _numbers("bias", bias)
+        if output.ndim not in (1, 2) or len(output) != k or 0 in output.shape:
+            raise ValueError(f"output must have one entry a row of weights ({k}), got {output.shape}")
+        tail = output.shape[1:]
         intercept = _numbers("intercept", intercept)
-        several = output.ndim == 2 and len(output) == k and output.shape[1] > 0
-        if several and intercept.shape in ((), (1,), output.shape[1:]):
-            intercept = np.array(np.broadcast_to(intercept, output.shape[1:]))
-        elif several:
-            q = output.shape[1]
-            raise ValueError(
-                f"intercept must be one number or {q}, one per output, got shape {intercept.shape}"
-            )
-        elif intercept.shape not in ((), (1,)):
-            raise ValueError(f"intercept must be one number, got shape {intercept.shape}")
-        for name, vector in (("output", output), ("bias", bias)):
-            if vector.shape != (k,) and not (several and vector is output):
-                raise ValueError(f"{name} must have one entry a row of weights ({k}), got {vector.shape}")
-        shape = (d, *output.shape[1:])
-        linear = np.zeros(shape) if linear is None else _numbers("linear", linear)
-        if linear.shape != shape:
-            raise ValueError(f"linear must have the shape {shape}, got {linear.shape}")
-        parts = {"weights": weights, "output": output, "bias": bias, "intercept": intercept, "linear": linear}
+        if intercept.shape not in ((), (1,), tail):
+            raise ValueError(f"intercept must be one number, or one per output, got shape {intercept.shape}")
+        parts = {
+            "weights": weights,
+            "output": output,
+            "bias": np.zeros(k) if bias is None else _numbers("bias", bias),
+            "linear": np.zeros((d, *tail)) if linear is None else _numbers("linear", linear),
+            "intercept": np.array(np.broadcast_to(intercept.reshape(intercept.shape if tail else ()), tail)),
+        }
+        for name, shape in (("bias", (k,)), ("linear", (d, *tail))):
+            if parts[name].shape != shape:
+                raise ValueError(f"{name} must have the shape {shape}, got {parts[name].shape}")
         for name, values in parts.items():
             if not np.all(np.isfinite(values)):
                 raise ValueError(f"{name} must be finite: it holds NaN or infinity")
             values.setflags(write=False)
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "bias", bias)
-        object.__setattr__(self, "output", output)
-        object.__setattr__(self, "intercept", intercept if several else float(intercept.reshape(())))
-        object.__setattr__(self, "activation", activations.get(activation))
-        object.__setattr__(self, "linear", linear)
+            object.__setattr__(self, name, values)
+        if not tail:
+            object.__setattr__(self, "intercept", float(parts["intercept"]))
+        object.__setattr__(self, "activation", g)
 
     @property
     def n_hidden(self) -> int:
@@ -147,9 +144,7 @@ class OneHiddenNet:
         )
 
     def __hash__(self) -> int:
-        level = self.intercept.tobytes() if isinstance(self.intercept, np.ndarray) else self.intercept
-        arrays = (self.weights, self.output, self.bias, self.linear)
-        return hash((*(array.tobytes() for array in arrays), level))
+        return hash(tuple(np.asarray(part).tobytes() for part in self._fields()))
 
     def _fields(self) -> tuple[Any, ...]:
         return self.weights, self.bias, self.output, self.intercept, self.activation.name, self.linear
@@ -244,7 +239,7 @@ class OneHiddenNet:
         header = {
             "format_version": FORMAT_VERSION,
             "activation": self.activation.name,
-            "digest": fingerprint(self.activation.name, *(tensors[name] for name in sorted(tensors))),
+            "digest": _digest(self.activation.name, tensors),
         }
         save_file(tensors, str(path), metadata={_MARK: json.dumps(header)})
 
@@ -274,25 +269,18 @@ class OneHiddenNet:
             raise ValueError(f"{path} is not a onehidden model file: {error}") from None
         if not isinstance(header, dict) or not {"weights", "bias", "output", "intercept"} <= tensors.keys():
             raise ValueError(f"{path} is a safetensors file, but not of a onehidden model")
-        version = header.get("format_version")
-        if type(version) is not int or version > FORMAT_VERSION:
+        version, activation = header.get("format_version"), str(header.get("activation"))
+        if type(version) is not int or version > FORMAT_VERSION or activation not in activations.names():
             raise ValueError(
-                f"{path} has model format {version}, this version reads up to {FORMAT_VERSION}: upgrade "
-                "onehidden"
+                f"{path} has model format {version} and the activation {activation!r}, which is not part of "
+                "this library: upgrade onehidden, or add the activation to it"
             )
-        activation = str(header.get("activation"))
-        digest = fingerprint(activation, *(tensors[name] for name in sorted(tensors)))
-        if header.get("digest", digest if version < 2 else None) != digest:
-            raise ValueError(f"{path} is damaged: its numbers are not those that were saved")
-        if activation not in activations.names():
-            raise ValueError(
-                f"{path}: the activation {activation!r} is not part of this library: upgrade onehidden, or "
-                "add the activation to it"
-            )
+        digest = _digest(activation, tensors)
         try:
-            A, w, b, c = (tensors[name] for name in ("weights", "output", "bias", "intercept"))
-            return cls(A, w, b, c, activation, tensors.get("linear"))
-        except ValueError as error:
+            if header.get("digest", digest if version < 2 else None) != digest:
+                raise ValueError("its numbers are not those that were saved")
+            return cls(**tensors, activation=activation)
+        except (TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged: {error}") from None
 
     to_onnx, to_torch, to_sklearn = exports.to_onnx, exports.to_torch, exports.to_sklearn
@@ -307,6 +295,10 @@ def facing(weights: Float[np.ndarray, "k d"]) -> Float[np.ndarray, " k"]:
     """
     j = np.arange(1, weights.shape[1] + 1)
     return weights @ 10.0 ** (np.sqrt(13) * j % 1)
+
+
+def _digest(activation: str, tensors: dict[str, np.ndarray]) -> str:
+    return fingerprint(activation, *(tensors[name] for name in sorted(tensors)))
 
 
 def _numbers(name: str, values: npt.ArrayLike) -> np.ndarray:

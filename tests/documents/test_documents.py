@@ -133,7 +133,9 @@ def test_the_demo_in_the_readme_is_what_the_demo_prints(desk):
     assert code == 0
     # An error of rounding may also be exactly zero.
     printed, shown = (re.sub(r"(?<![\d.])0(?![\d.])", "ε", masked(text)) for text in (printed, shown))
-    assert printed.startswith(shown.rstrip())  # the README shows the first table
+    # Digits decide how wide the table is.
+    printed, shown = (" ".join(re.sub("─+", "─", text).split()) for text in (printed, shown))
+    assert printed.startswith(shown)  # the README shows the first table
     assert not printed.startswith(shown.replace("0.1606", "0.1706"))
     assert page.index("make demo") < page.index("found against true")
 
@@ -201,13 +203,13 @@ def test_the_reference_lists_public_names_alone():
     for name in alone:
         room, _, last = name.rpartition(".")
         assert hasattr(importlib.import_module(f"onehidden.{room}" if room else "onehidden"), last), name
-    rooms = {name.removeprefix("onehidden.") for name, members in entries if not members}
+    rooms = {name for name, members in entries if not members}
     for room in rooms:  # what the room exports is what the page shows
-        assert importlib.import_module(f"onehidden.{room}").__all__
+        assert importlib.import_module(room).__all__
     for name, members in entries:
         assert not any(part.startswith("_") for part in (*name.split("."), *members))
     shown = {one for _, members in entries for one in members} | alone
-    shown |= {one for room in rooms for one in importlib.import_module(f"onehidden.{room}").__all__}
+    shown |= {one for room in rooms for one in importlib.import_module(room).__all__}
     at_the_top = {name for name in oh.__all__ if not inspect.ismodule(getattr(oh, name))}
     assert at_the_top <= shown
     assert "polish" not in shown  # a step of the library, not a promise to its users
