@@ -162,7 +162,7 @@ class Problem:
         At a minimum of the deviance its residuals are Pearson's, its J'J the information, and its noise has
         the variance phi of the family. Normal noise is such a problem already.
         """
-        return self.at_outputs(network.predict(self.samples.X))
+        return self if self.family is None else self.at_outputs(network.predict(self.samples.X))
 
     def at_outputs(self, outputs: Float[np.ndarray, "n ..."]) -> Problem:
         """The same at values of the network, one row a sample."""
