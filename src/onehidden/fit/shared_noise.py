@@ -93,12 +93,6 @@ class SharedNoiseLeastSquares(InMemoryLeastSquares):
         J, r = self.jacobian(theta, slice(0, self.n)), self.residuals(theta)
         return J.T @ J, J.T @ r, float(r @ r)
 
-    def triangle(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """R and Q'r of the whitened Jacobian."""
-        beside = np.column_stack([self.jacobian(theta, slice(0, self.n)), self.residuals(theta)])
-        R = np.asarray(np.linalg.qr(beside, mode="r"))[: self.form.size]
-        return R[:, :-1], R[:, -1]
-
 
 def likely_ratio(
     fit: InMemoryLeastSquares,

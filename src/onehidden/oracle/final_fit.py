@@ -15,7 +15,6 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from onehidden.fit.least_squares import stacked_triangle
 from onehidden.fit.problem import descend
 from onehidden.oracle.answers import finite
 from onehidden.oracle.box import BlackBox
@@ -168,7 +167,7 @@ class LinearisedLayer:
 
 
 class DenseLayer(LayerLeastSquares):
-    """J'J and QR in double precision.
+    """J'J, and R of J = QR, in double precision.
 
     In single precision a direction that changes nothing, the length of a row, would seem to change it.
     """
@@ -182,13 +181,12 @@ class DenseLayer(LayerLeastSquares):
             hessian, gradient, loss = hessian + J.T @ J, gradient + J.T @ r, loss + float(r @ r)
         return hessian, gradient, loss
 
-    def triangle(
-        self, theta: Float[np.ndarray, " p"]
-    ) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, " p"]]:
-        upper, projected = np.zeros((0, len(theta))), np.zeros(0)
-        for r, J in self._blocks(theta):
-            upper, projected = stacked_triangle(upper, projected, J, r)
-        return upper, projected
+    def triangle(self, theta: Float[np.ndarray, " p"]) -> Float[np.ndarray, "p p"]:
+        """R of J = QR."""
+        upper = np.zeros((0, len(theta)))
+        for _, J in self._blocks(theta):
+            upper = np.asarray(np.linalg.qr(np.vstack([upper, J]), mode="r"))
+        return upper
 
     def _blocks(self, theta: Float[np.ndarray, " p"]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Residuals and rows of J, 64 MiB at a time; row n q + j is output j of query n."""
@@ -253,7 +251,7 @@ def simulated_errors(
         noise = (queries.least * rng.standard_normal(queries.Y.size) for _ in range(draws))
         return [layer.moved(damped_least_squares(at, one, forcing=0.03)) for one in noise]
     # With J = QR the steps R^-1 z of normal z are errors of the least-squares solution.
-    upper = DenseLayer(layer, queries, g).triangle(theta)[0]
+    upper = DenseLayer(layer, queries, g).triangle(theta)
     size = np.linalg.norm(upper, axis=0)
     scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 1e-6 * size.max())
     z = queries.least * rng.standard_normal((len(upper), draws))

@@ -27,7 +27,7 @@ from onehidden.data.reduction import (
 )
 from onehidden.data.source import Batch, Source
 from onehidden.fit.coordinates import Coordinates, from_moments, is_constant, must_be_moderate
-from onehidden.fit.least_squares import NormalEquations, Triangle
+from onehidden.fit.normal_equations import NormalEquations
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem, optimise
 from onehidden.fit.rounding import Rounding, rounding_of
@@ -226,12 +226,6 @@ class StreamedLeastSquares:
     def loss(self, theta: Float[np.ndarray, " p"]) -> float:
         """r'r; the normal equations of the same pass are kept for the step that accepts it."""
         return self.normal_equations(theta)[2]
-
-    def triangle(
-        self, theta: Float[np.ndarray, " p"]
-    ) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, " p"]]:
-        """R and Q'r of the Jacobian of all rows."""
-        return self._pass(Triangle, theta).result()
 
     def _pass(self, kind: Callable[[Parametrisation, np.ndarray], A], theta: np.ndarray) -> A:
         self.passes += 1

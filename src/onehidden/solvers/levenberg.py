@@ -2,8 +2,8 @@
 
 A problem offers ``loss(theta)`` and one of two linearisations r + J s of its residuals:
 
-- ``normal_equations(theta)`` and ``triangle(theta)`` (``Dense``): J'J is factored by Cholesky, and J by QR
-  where J'J is too ill-conditioned;
+- ``normal_equations(theta)`` (``Dense``): J'J is factored by Cholesky, with more damping where it is too
+  ill-conditioned;
 - ``linearise(theta)`` (``MatrixFree``): products with J and J' only; a step is damped LSMR.
 
 ``init`` makes a state, ``step`` the next one, ``done`` says whether a state is the last. The caller drives
@@ -13,15 +13,15 @@ the loop, so that it can watch a clock and store states. The module knows nothin
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from onehidden.solvers.linearised import (
+    SINGLE,
     TINY,
-    Factor,
     MatrixFree,
     Model,
     NormalModel,
@@ -50,9 +50,6 @@ class Status(enum.Enum):
         return self in (Status.EXACT, Status.STATIONARY, Status.NO_PROGRESS)
 
 
-_COUNTED = ("growth", "steps", "crawling", "idle", "beyond")  # fields of a ``State`` that are kept
-
-
 @dataclass(frozen=True)
 class Solution:
     """Where a solver ended, and how."""
@@ -68,32 +65,39 @@ class Solution:
 class State:
     """A point of the descent: parameters, the quadratic model there, and the damping.
 
-    ``status`` is None until the descent has ended. ``steps`` counts accepted steps, ``trace`` their losses.
-    ``crawling`` and ``idle`` count steps in a row that gain little. ``beyond`` says that the loss was at the
-    floor before the last step already.
+    ``status`` is None until the descent has ended. ``trace`` has the losses of the first point and of all
+    accepted steps. ``crawling`` and ``idle`` count steps in a row that gain little.
     """
 
     theta: Vector = field(repr=False)
     model: Model = field(repr=False)
-    loss: float
     damping: float
+    trace: tuple[float, ...] = field(repr=False)
     growth: float = 2.0
-    steps: int = 0
     crawling: int = 0
     idle: int = 0
-    beyond: bool = False
-    trace: tuple[float, ...] = field(default=(), repr=False)
     status: Status | None = None
+
+    @property
+    def loss(self) -> float:
+        return self.trace[-1]
+
+    @property
+    def steps(self) -> int:
+        """Accepted steps."""
+        return len(self.trace) - 1
 
     def to_arrays(self) -> dict[str, npt.ArrayLike]:
         """All but what the problem computes again at ``theta``."""
-        names = ("theta", "damping", *_COUNTED, "trace")
         formed = np.zeros(0) if self.model.formed is None else self.model.formed
-        return {name: getattr(self, name) for name in names} | {
+        return {name: getattr(self, name) for name in ("theta", "trace", *_COUNTED)} | {
             "status": "" if self.status is None else self.status.name,
             "rough": self.model.rough,
             "formed": formed,
         }
+
+
+_COUNTED = ("damping", "growth", "crawling", "idle")  # numbers of a ``State`` that are kept
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ class LevenbergMarquardt:
         Whether one more step is taken from the floor: convergence is quadratic.
     damping, least : float
         The first damping, relative to the diagonal of J'J, and the smallest. Above 1e-14 a direction without
-        curvature, such as the scale of a homogeneous unit, never needs QR.
+        curvature, such as the scale of a homogeneous unit, leaves J'J well enough conditioned.
     patience : int
         Stop after this many steps in a row that each lower the loss by less than ``slow`` (relative); 0
         switches the rule off.
@@ -155,15 +159,15 @@ class LevenbergMarquardt:
         if kept is None:
             theta = np.array(theta, dtype=float)
             model = self._model(problem, theta, self.exact or single_suffices(self.damping))
-            return self._ended(State(theta, model, model.loss, self.damping, trace=(model.loss,)))
+            return self._ended(State(theta, model, self.damping, (model.loss,)))
         theta, formed = kept["theta"], kept["formed"]
         found = problem.gradient(theta) if len(formed) and isinstance(problem, WithGradient) else None
         model = self._model(problem, theta if found is None else formed, bool(kept["rough"]))
         if found is not None:
             assert isinstance(model, NormalModel)
             model = replace(model, gradient=found[0], loss=found[1], formed=formed)
-        numbers = {name: kept[name].item() for name in ("damping", *_COUNTED)}
-        state = State(theta, model, model.loss, trace=tuple(kept["trace"].tolist()), **numbers)
+        numbers = {name: kept[name].item() for name in _COUNTED}
+        state = State(theta, model, trace=tuple(kept["trace"].tolist()), **numbers)
         if str(kept["status"]):
             return replace(state, status=Status[str(kept["status"])])
         return self._ended(state)
@@ -174,26 +178,29 @@ class LevenbergMarquardt:
 
     def step(self, problem: Problem, state: State) -> State:
         """The next state: a step taken, or refused with more damping or with J'J formed again."""
-        model, loss, beyond = state.model, state.loss, state.loss <= self.floor
-        damping = model.least_damping(state.damping)
-        factor, step = _step(problem, state, damping)
+        model, loss = state.model, state.loss
+        # Scale directions of a rough J'J are zero to 1e-7 only.
+        damping = max(state.damping, 1e2 * SINGLE) if model.rough else state.damping
+        approximate = model.formed is not None or model.rough
+        step, factor = model.step(damping)
         if step is None:
-            return self._formed_again(problem, state)
+            if approximate:
+                return self._formed_again(problem, state)
+            return self._more_damping(state, max(damping, self.least))
         predicted = model.decrease(step)
         if loss > self.floor and damping < 1e-4 and 0 <= predicted < self.predicted_rtol * loss:
-            if model.approximate:
+            if approximate:
                 return self._formed_again(problem, state)
             return replace(state, status=Status.STATIONARY)
         trial = problem.loss(state.theta + step)
         if not (np.isfinite(trial) and trial < loss):
-            if beyond:
+            if loss <= self.floor:
                 return replace(state, status=Status.EXACT)
             if model.formed is not None or (model.rough and not single_suffices(damping)):
                 return self._formed_again(problem, state)
-            stuck = np.all(np.abs(step) <= 1e-16 * (1 + np.abs(state.theta)))
-            damping *= state.growth
-            status = Status.NO_PROGRESS if damping > 1e12 or stuck else None
-            return replace(state, damping=damping, growth=2 * state.growth, beyond=beyond, status=status)
+            if np.all(np.abs(step) <= 1e-16 * (1 + np.abs(state.theta))):
+                return replace(state, status=Status.NO_PROGRESS)
+            return self._more_damping(state, damping)
         gain = (loss - trial) / predicted if predicted > 0 else -1.0
         drop = (loss - trial) / max(loss, TINY)
         after = float(max(damping * max(1 / 9, 1 - (2 * gain - 1) ** 3), self.least))
@@ -201,41 +208,28 @@ class LevenbergMarquardt:
         taken = replace(
             state,
             theta=state.theta + step,
-            loss=trial,
+            trace=(*state.trace, trial),
             damping=after,
             growth=2.0,
-            steps=state.steps + 1,
             crawling=0 if loss - trial >= self.slow * loss else state.crawling + own,
             idle=0 if drop >= self.rtol else state.idle + own,
-            beyond=beyond,
-            trace=(*state.trace, trial),
         )
-        if self._at_the_end(trial, beyond):  # nothing will read a model at the new point
+        if self._at_the_end(taken):  # nothing will read a model at the new point
             return replace(taken, status=Status.EXACT)
         moved = self._moved(problem, state, taken, drop)
         if isinstance(moved, NormalModel) and moved.formed is not None:
             # With so little damping a smaller one makes no difference: the factor serves again.
             moved = replace(moved, factor=None if single_suffices(damping) else factor)
             taken = replace(taken, damping=after if moved.factor is None else damping)
-        taken = replace(taken, model=moved, loss=moved.loss, trace=(*state.trace, moved.loss))
+        taken = replace(taken, model=moved, trace=(*state.trace, moved.loss))
         return self._ended(taken, drop if own else np.inf)
 
-    def states(self, problem: Problem, state: State) -> Iterator[State]:
-        """The states that follow, one for each step taken, the last one with its status."""
+    def solve(self, problem: Problem, theta: Vector) -> Solution:
+        """Minimise from theta to the end."""
+        state = self.init(problem, theta)
         while not self.done(state):
-            before, state = state.steps, self.step(problem, state)
-            if state.steps > before or self.done(state):
-                yield state
-
-    def solve(
-        self, problem: Problem, theta: Vector, report: Callable[[int, float], object] | None = None
-    ) -> Solution:
-        """Minimise from theta to the end; ``report(step, loss)`` is called after each step."""
-        last = self.init(problem, theta)
-        for last in self.states(problem, last):  # noqa: B020
-            if report is not None:
-                report(last.steps, last.loss)
-        return solution(last)
+            state = self.step(problem, state)
+        return solution(state)
 
     def _model(self, problem: Problem, theta: Vector, rough: bool) -> Model:
         if isinstance(problem, MatrixFree):
@@ -257,42 +251,39 @@ class LevenbergMarquardt:
     def _formed_again(self, problem: Problem, state: State) -> State:
         """The same point with J'J of its own, and with all digits where it was its own before."""
         model = self._model(problem, state.theta, state.model.rough and state.model.formed is not None)
-        return replace(state, model=model, loss=model.loss)
+        return replace(state, model=model, trace=(*state.trace[:-1], model.loss))
 
-    def _at_the_end(self, loss: float, beyond: bool) -> bool:
-        return loss <= self.floor and (beyond or not self.beyond)
+    def _more_damping(self, state: State, damping: float) -> State:
+        damping *= state.growth
+        status = Status.NO_PROGRESS if damping > 1e12 else None
+        return replace(state, damping=damping, growth=2 * state.growth, status=status)
+
+    def _at_the_end(self, state: State) -> bool:
+        """Whether the loss is at the floor and, where that is asked for, was there a step before."""
+        if not self.beyond:
+            return state.loss <= self.floor
+        return state.steps > 0 and max(state.trace[-2:]) <= self.floor
 
     def _ended(self, state: State, drop: float = 1.0) -> State:
         """The state with its status, if it is the last; ``drop`` is the share by which the loss just fell."""
+        status = None
         if not np.isfinite(state.loss):
-            return replace(state, status=Status.NOT_FINITE)
-        if self._at_the_end(state.loss, state.beyond):
-            return replace(state, status=Status.EXACT)
-        if state.idle > 1 or (self.patience and state.crawling >= self.patience):
-            return replace(state, status=Status.STALLED)
-        if state.steps and (_largest_cosine(state.model) < 1e-13 or drop < 1e-15):
-            return replace(state, status=Status.STATIONARY)
-        if state.steps >= self.max_steps:
-            return replace(state, status=Status.STEP_LIMIT)
-        return state
+            status = Status.NOT_FINITE
+        elif self._at_the_end(state):
+            status = Status.EXACT
+        elif state.idle > 1 or (self.patience and state.crawling >= self.patience):
+            status = Status.STALLED
+        elif state.steps and (_largest_cosine(state.model) < 1e-13 or drop < 1e-15):
+            status = Status.STATIONARY
+        elif state.steps >= self.max_steps:
+            status = Status.STEP_LIMIT
+        return replace(state, status=status)
 
 
 def solution(state: State) -> Solution:
     """The end of a descent; one that was left before its end ran out of time."""
     status = Status.OUT_OF_TIME if state.status is None else state.status
     return Solution(state.theta, state.loss, status, state.steps, state.trace)
-
-
-def _step(problem: Problem, state: State, damping: float) -> tuple[Factor | None, Vector | None]:
-    """The step with the factor that it used; no step where an approximate J'J is too ill-conditioned."""
-    model = state.model
-    if isinstance(model, OperatorModel):
-        return None, model.step(damping)
-    factor = model.factor or Factor.of(model.hessian, damping, model.rough)
-    if factor is not None:
-        return factor, -factor.solve(model.gradient)
-    assert not isinstance(problem, MatrixFree)
-    return None, None if model.approximate else model.by_triangle(problem, state.theta, state.damping)
 
 
 def _largest_cosine(model: Model) -> float:

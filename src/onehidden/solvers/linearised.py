@@ -1,4 +1,4 @@
-"""Linearisations of least squares and their damped steps: by normal equations, QR or products with J."""
+"""Linearisations of least squares and their damped steps: by normal equations or products with J."""
 
 from __future__ import annotations
 
@@ -29,10 +29,6 @@ class Dense(LeastSquares, Protocol):
 
     def normal_equations(self, theta: Vector, rough: bool = False) -> tuple[Matrix, Vector, float]:
         """J'J (p, p), J'r (p,) and r'r; ``rough`` says that six digits of J'J are enough."""
-        ...
-
-    def triangle(self, theta: Vector) -> tuple[Matrix, Vector]:
-        """R (p, p) and Q'r (p,) of the QR factors of J."""
         ...
 
 
@@ -139,34 +135,18 @@ class NormalModel:
     factor: Factor | None = None
 
     @property
-    def approximate(self) -> bool:
-        """Whether J'J is that of another point, or rough."""
-        return self.formed is not None or self.rough
-
-    @property
     def squares(self) -> Vector:
         """(p,) squared lengths of the columns of J."""
         return _diagonal(self.hessian)
-
-    def least_damping(self, damping: float) -> float:
-        """The damping that this precision of J'J allows: rough scale directions are zero to 1e-7 only."""
-        return max(damping, 1e2 * SINGLE) if self.rough else damping
 
     def decrease(self, step: Vector) -> float:
         """Predicted decrease of the loss."""
         return float(-(2 * self.gradient @ step + (step.astype(self.hessian.dtype) @ self.hessian) @ step))
 
-    def by_triangle(self, problem: Dense, theta: Vector, damping: float) -> Vector:
-        """The step by QR of [J; sqrt(damping D)]."""
-        from scipy.linalg import lstsq
-
-        scale = 1 / np.sqrt(self.squares)
-        upper, projected = problem.triangle(theta)
-        stacked = np.vstack([upper * scale[None, :], np.sqrt(damping) * np.eye(len(scale))])
-        target = np.concatenate([-projected, np.zeros(len(scale))])
-        solved = lstsq(stacked, target, check_finite=False, lapack_driver="gelsy")
-        assert solved is not None
-        return scale * solved[0]
+    def step(self, damping: float) -> tuple[Vector | None, Factor | None]:
+        """The damped step and its factor; no step where J'J is too ill-conditioned for this damping."""
+        factor = self.factor or Factor.of(self.hessian, damping, self.rough)
+        return (None if factor is None else -factor.solve(self.gradient)), factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,10 +156,8 @@ class OperatorModel:
     linearisation: Linearisation
     inner: int
     forcing: float
-    approximate = False
     rough = False
     formed = None
-    factor = None
 
     @cached_property
     def gradient(self) -> Vector:
@@ -195,19 +173,15 @@ class OperatorModel:
         """(p,) squared lengths of the columns of J."""
         return np.maximum(np.asarray(self.linearisation.lengths, float) ** 2, TINY)
 
-    def least_damping(self, damping: float) -> float:
-        return damping
-
     def decrease(self, step: Vector) -> float:
         """Predicted decrease of the loss."""
         moved = self.linearisation.jvp(step)
         return float(-(2 * self.linearisation.residual @ moved + moved @ moved))
 
-    def step(self, damping: float) -> Vector:
+    def step(self, damping: float) -> tuple[Vector, None]:
         """The damped step: an inexact solution, which the next linearisation corrects."""
-        return damped_least_squares(
-            self.linearisation, self.linearisation.residual, damping, self.inner, self.forcing
-        )
+        at = self.linearisation
+        return damped_least_squares(at, at.residual, damping, self.inner, self.forcing), None
 
 
 def damped_least_squares(
