@@ -171,7 +171,7 @@ def test_tables_of_every_kind_carry_their_names():
 def test_laws_without_a_score_are_refused():
     X = np.random.default_rng(20).standard_normal((400, 3))
     with pytest.raises(ValueError, match="Laplace has no score of order 2"):
-        oh.recover(X, np.maximum(X[:, 0], 0), 1, score=oh.laws.Laplace(3))
+        oh.recover(X, np.maximum(X[:, 0], 0), 1, start="tensor", score=oh.laws.Laplace(3))
 
 
 def test_same_seed_gives_the_same_answer():
