@@ -11,7 +11,7 @@ from benchmarks._table import Table
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.run import stream
-from onehidden_papers.lab.descents import saddle_free_newton
+from onehidden_papers.lab.descents import newton_descent
 from onehidden_papers.objectives import GaussianDesigned, NonOrthogonal
 
 D, C = 10, 0.01
@@ -84,7 +84,7 @@ def main(quick: bool) -> list[str]:
             points = drawn["start"].standard_normal((starts, k, D))
             points /= np.linalg.norm(points, axis=2, keepdims=True)
             clock = time.perf_counter()
-            run = saddle_free_newton(
+            run = newton_descent(
                 objective.function, points, objective.prepare(teacher), steps=1000, radius=0.2
             )
             seconds = time.perf_counter() - clock

@@ -7,7 +7,7 @@ import pytest
 
 from onehidden.network import OneHiddenNet
 from onehidden_papers.lab import landscape, slice_surface
-from onehidden_papers.lab.descents import saddle_free_newton
+from onehidden_papers.lab.descents import newton_descent
 from onehidden_papers.objectives import GaussianDesigned, PairwiseQuartic, kappa
 
 SPURIOUS = np.array([[1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, np.sqrt(0.5), np.sqrt(0.5)]], float)
@@ -56,7 +56,7 @@ def test_small_multiples_of_two_keep_the_point_a_minimum_and_equal_outputs_do_no
 def test_truth_is_certified_a_minimum_of_g():
     teacher = OneHiddenNet(np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0], np.ones(5))
     G = GaussianDesigned(*theorem_weights(teacher))
-    found = saddle_free_newton(G.function, teacher.weights[None], G.prepare(teacher))
+    found = newton_descent(G.function, teacher.weights[None], G.prepare(teacher))
     record = landscape(G, found.params[0], teacher, tau=G.tau(np.full(5, 0.399), 5))
     assert record.verdict == "approximate local minimum"
     assert record.gradient_norm <= record.epsilon

@@ -1,4 +1,4 @@
-"""Saddle-free Newton and first-order descent on the designed objectives."""
+"""Trust-region Newton and first-order descent on the designed objectives."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
-from onehidden_papers.lab.descents import saddle_free_newton
+from onehidden_papers.lab.descents import newton_descent
 from onehidden_papers.lab.stochastic import adam, descend, sgd
 from onehidden_papers.objectives import GaussianDesigned, HermiteLoss, NonOrthogonal
 
@@ -36,7 +36,7 @@ def test_every_start_reaches_the_truth_at_the_weights_of_the_theorem(kind, k):
         GaussianDesigned(mu, lam) if kind == "G" else NonOrthogonal(mu, 100.0, 0.0 if k == d else 1e-6)
     )
     starts = rng.standard_normal((8, k, d)) / np.sqrt(d)
-    run = saddle_free_newton(objective.function, starts, objective.prepare(teacher), steps=600)
+    run = newton_descent(objective.function, starts, objective.prepare(teacher), steps=600)
     for B, start in zip(run.params, starts, strict=True):
         found = B if kind == "G" else NonOrthogonal.rows(B)
         assert match(found, teacher.weights).honest_error < 1e-6
@@ -47,8 +47,8 @@ def saddle(x, data):
     return (x[0] ** 2 - 1) ** 2 / 4 + data * x[1] ** 2
 
 
-def test_saddle_free_newton_leaves_an_exact_saddle():
-    out = saddle_free_newton(saddle, np.zeros((1, 2)), np.float64(0.5))
+def test_newton_descent_leaves_an_exact_saddle():
+    out = newton_descent(saddle, np.zeros((1, 2)), np.float64(0.5))
     assert abs(abs(out.params[0, 0]) - 1) < 1e-9
     assert out.converged[0]
     assert out.lambda_min[0] > 0.5

@@ -1,7 +1,7 @@
 """What the papers ask about loss surfaces: curvature, minima, pictures, plain descent."""
 
 from onehidden_papers.lab.convexity import empirical_hessian, population_hessian
-from onehidden_papers.lab.descents import Descent, NewtonDescent, descend, saddle_free_newton
+from onehidden_papers.lab.descents import Descent, NewtonDescent, descend, newton_descent
 from onehidden_papers.lab.landscape import LandscapeRecord, Surface, landscape, slice_surface
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "descend",
     "empirical_hessian",
     "landscape",
+    "newton_descent",
     "population_hessian",
-    "saddle_free_newton",
     "slice_surface",
 ]

@@ -1,11 +1,10 @@
-"""Full-batch descents: gradient steps 1/M_0 with their linear rate, and Newton steps on |∇²f|.
+"""Full-batch descents: gradient steps 1/M_0 with their linear rate, and trust-region Newton steps.
 
 f(W) = 1/(2n) Σ (Σ_i v_i g(<w_i, x> + b_i) + c - y)², over W alone: v, b, c are held, as in the corollary
 |W⁺ - W*|² <= (1 - m_0/M_0) |W - W*|² of [ZSJBD].
 
 Designed objectives at the weights of their theorems have curvatures 10⁸ apart, the saddles' being the small
-ones: first-order methods see a plateau where the eigenvectors of the Hessian, inside a trust region, see the
-way out.
+ones: first-order methods see a plateau where the Hessian, inside a trust region, shows the way out.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import minimize
 
 from onehidden.activations import Activation
 from onehidden.machine import in_double
@@ -126,13 +126,9 @@ def linear_rate(values: np.ndarray) -> float:
     return float(np.exp(np.polyfit(t, np.log(values[start:end]), 1)[0]))
 
 
-Look = tuple[jax.Array, ...]  # value, gradient, eigenvalues, eigenvectors, whether it is the end
-Carry = tuple[jax.Array, jax.Array, jax.Array, jax.Array, Look]  # point, key, radius, steps, look
-
-
 @dataclass(frozen=True)
 class NewtonDescent:
-    """Where each run of ``saddle_free_newton`` stopped; leading axis of starts everywhere.
+    """Where each run of ``newton_descent`` stopped; leading axis of starts everywhere.
 
     Attributes
     ----------
@@ -150,20 +146,21 @@ class NewtonDescent:
 
 
 @in_double
-def saddle_free_newton(
+def newton_descent(
     function: Callable[[Any, Any], jax.Array],
     starts: npt.ArrayLike,
     data: object,
     *,
     steps: int = 200,
     radius: float = 0.5,
+    tolerance: float = 1e-11,
 ) -> NewtonDescent:
-    """Minimise from every start with dense Hessians, past saddles: up to a few hundred parameters.
+    """Minimise from every start by trust-region Newton steps, past saddles: up to a few hundred parameters.
 
     Parameters
     ----------
     function : callable
-        (params, data) -> value, traceable.
+        (params, data) -> value, traceable; a kept function shares compilations.
     starts : array_like of shape (s, …)
         Parameters, one run each.
     data : object
@@ -171,91 +168,53 @@ def saddle_free_newton(
     steps : int
         Steps at most.
     radius : float
-        Of the first trust region.
+        Of the first trust region, and of the step off an exact saddle.
+    tolerance : float
+        Of gradient and negative curvature, relative to 1 + λ_max.
 
     Returns
     -------
     NewtonDescent
         The end of every run.
     """
-    points = jnp.asarray(np.asarray(starts, float))
-    keys = jax.random.split(jax.random.key(0), len(points))
-    out = _run(function, int(steps), points, keys, data, radius)
-    return NewtonDescent(*(np.asarray(part) for part in out))
+    starts = np.asarray(starts, float)
+    look = partial(_derivatives, function, starts.shape[1:], data)
+    ends = [_newton(look, start.ravel(), steps, radius, tolerance) for start in starts]
+    points, lowest, converged = (np.array(part) for part in zip(*ends, strict=True))
+    return NewtonDescent(points.reshape(starts.shape), lowest, converged)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _run(
-    function: Callable[[Any, Any], jax.Array],
-    steps: int,
-    starts: jax.Array,
-    keys: jax.Array,
-    data: object,
-    radius: float,
-    tolerance: float = 1e-11,
-) -> tuple[jax.Array, ...]:
-    shape = starts.shape[1:]
-    f = lambda x: function(x.reshape(shape), data)  # noqa: E731
-    eye = jnp.eye(int(np.prod(shape)))
-
-    def look(x: jax.Array) -> Look:
-        gradient, curve = jax.linearize(jax.grad(f), x)
-        H = jax.vmap(curve)(eye)
-        eigenvalues, vectors = jnp.linalg.eigh((H + H.T) / 2)
-        norm = jnp.sqrt(jnp.sum(gradient**2))
-        scale = tolerance * (1 + jnp.max(jnp.abs(eigenvalues)))
-        done = (norm <= scale) & (eigenvalues[0] >= -scale)
-        return f(x), gradient, eigenvalues, vectors, done
-
-    def advance(carry: Carry) -> Carry:
-        x, key, delta, count, (value, gradient, eigenvalues, vectors, _) = carry
-        key, now = jax.random.split(key)
-        step = _trust_step(
-            vectors.T @ gradient, eigenvalues, delta, jax.random.rademacher(now, (), float), tolerance
-        )
-        predicted = step @ (vectors.T @ gradient) + 0.5 * jnp.sum(eigenvalues * step**2)
-        new = x + vectors @ step
-        actual = f(new) - value
-        # At rounding level the ratio is noise: a Newton step that does not climb is then as good as any.
-        rounding = 1e-14 * (1 + jnp.abs(value))
-        good = (actual <= 0.1 * predicted) | (jnp.abs(actual) <= rounding) & (predicted >= -rounding)
-        delta = jnp.where(good, jnp.where(actual <= 0.5 * predicted, 2 * delta, delta), delta / 4)
-        x = jnp.where(good, new, x)
-        return x, key, jnp.minimum(delta, 10.0), count + 1, look(x)
-
-    def going(carry: Carry) -> jax.Array:
-        return (carry[3] < steps) & ~carry[4][4] & (carry[2] > 1e-15)
-
-    def one(x: jax.Array, key: jax.Array) -> tuple[jax.Array, ...]:
-        x = x.ravel()
-        x, _, _, _, (_, _, eigenvalues, _, done) = jax.lax.while_loop(
-            going, advance, (x, key, jnp.asarray(radius), jnp.asarray(0), look(x))
-        )
-        return x.reshape(shape), eigenvalues[0], done
-
-    # One start after the other: batched loops would all wait for the slowest.
-    return jax.lax.map(lambda pair: one(*pair), (starts, keys))
+def _newton(
+    look: Callable[..., Any], x: np.ndarray, steps: int, radius: float, tolerance: float
+) -> tuple[np.ndarray, float, bool]:
+    """One run: SciPy's steps to a stationary point, and one along the way down while there is any."""
+    largest = np.abs(np.linalg.eigvalsh(look(x, 2))).max()
+    while True:
+        run = minimize(
+            partial(look, order=1), x, jac=True, hess=partial(look, order=2), method="trust-exact",
+            options={"initial_trust_radius": radius, "max_trust_radius": 10.0, "maxiter": steps,
+                     "gtol": tolerance * (1 + largest)},
+        )  # fmt: skip
+        x, steps = run.x, steps - max(run.nit, 1)
+        curvatures, directions = np.linalg.eigh(look(x, 2))
+        largest = np.abs(curvatures).max()
+        if curvatures[0] >= -tolerance * (1 + largest) or steps <= 0:
+            small = np.linalg.norm(run.jac) <= tolerance * (1 + largest)
+            return x, float(curvatures[0]), bool(small and steps > 0)
+        x = x + radius * directions[:, 0]
 
 
-def _trust_step(
-    g: jax.Array, eigenvalues: jax.Array, delta: jax.Array, sign: jax.Array, tolerance: float
-) -> jax.Array:
-    """−g_i/(|λ_i| + ν), ν ≥ 0 such that |step| ≤ delta, and a push along the way down where g has none."""
-    size = jnp.max(jnp.abs(eigenvalues))
-    floor = tolerance * (1 + size)
-    absolute = jnp.maximum(jnp.abs(eigenvalues), floor)
-    length = lambda nu: jnp.sqrt(jnp.sum((g / (absolute + nu)) ** 2))  # noqa: E731
+def _derivatives(
+    function: Callable[[Any, Any], jax.Array], shape: tuple[int, ...], data: object, x: np.ndarray, order: int
+) -> Any:
+    """Value and gradient, or the Hessian, at a flat point, in NumPy's numbers."""
+    found = jax.device_get(_traced(function, shape, order, data, jnp.asarray(x)))
+    return np.asarray(found) if order == 2 else (float(found[0]), np.asarray(found[1]))
 
-    def bisect(_: int, bounds: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        low, high = bounds
-        middle = jnp.sqrt(low * high)
-        return jnp.where(length(middle) > delta, middle, low), jnp.where(length(middle) > delta, high, middle)
 
-    top = jnp.sqrt(jnp.sum(g**2)) / delta + floor
-    _, nu = jax.lax.fori_loop(0, 40, bisect, (floor * 1e-6, top))
-    nu = jnp.where(length(0.0) <= delta, 0.0, nu)
-    step = -g / (absolute + nu)
-    # On a saddle the gradient along the most negative curvature can be zero: take what is left of the radius.
-    left = jnp.sqrt(jnp.maximum(delta**2 - jnp.sum(step**2), 0.0))
-    towards = jnp.where(step[0] == 0, sign, jnp.sign(step[0]))
-    return step.at[0].add(jnp.where(eigenvalues[0] < -floor, towards * left, 0.0))
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _traced(
+    function: Callable[[Any, Any], jax.Array], shape: tuple[int, ...], order: int, data: object, x: jax.Array
+) -> Any:
+    make = jax.hessian if order == 2 else jax.value_and_grad
+    return make(lambda x: function(x.reshape(shape), data))(x)

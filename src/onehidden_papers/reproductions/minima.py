@@ -13,7 +13,7 @@ from onehidden.laws import Law, standard_normal
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.run import derived_seed, stream
-from onehidden_papers.lab.descents import saddle_free_newton
+from onehidden_papers.lab.descents import newton_descent
 from onehidden_papers.lab.landscape import LandscapeRecord, landscape, slice_surface
 from onehidden_papers.objectives import GaussianDesigned, NonOrthogonal, Objective, PairwiseQuartic, kappa
 from onehidden_papers.objectives.designed import ScoreDesigned
@@ -42,7 +42,7 @@ class Settings:
 def minima(objective: Objective, first: np.ndarray, data: object, steps: int = 1000) -> np.ndarray:
     """Where second-order steps end that leave saddles: one minimum for each start."""
     source = objective.prepare(data)
-    return saddle_free_newton(objective.function, first, source, steps=steps, radius=0.2).params
+    return newton_descent(objective.function, first, source, steps=steps, radius=0.2).params
 
 
 def fourth_moment(law: Law, teacher: OneHiddenNet, n: int, seed: int) -> np.ndarray:
@@ -108,7 +108,7 @@ def theorem_2_3(settings: Settings, seed: int) -> Table:
         f"{starts} random starts of G on exact moments, d = {d}",
         ("setting", "starts", "reach the truth", "worst honest error", "certified minima", "τ"),
         tuple(rows),
-        (f"c = {c}, λ = a*_max/c; saddle-free Newton steps, since curvatures differ by eight orders.",),
+        (f"c = {c}, λ = a*_max/c; trust-region Newton steps, since curvatures differ by eight orders.",),
     )
 
 
