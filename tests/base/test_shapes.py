@@ -47,7 +47,7 @@ for law in law_list:
     assert law.contract(Q, [1.0, 0.0], V[:, 0]).shape == (7,)
 for estimator in (
     scores.GaussianScore("auto"), scores.MixtureScore(max_components=2), scores.KernelDensityScore(),
-    scores.LocalLikelihood(bandwidth=1.0), scores.IndependentScore(degree=2),
+    scores.LocalLikelihood(bandwidth=1.0), scores.IndependentScore(),
 ):
     fitted = estimator.fit(X)
     assert fitted.score(X[:5], 2).shape == (5, 2, 2) and fitted.contract(X[:5], [1.0, 0.0]).shape == (5,)

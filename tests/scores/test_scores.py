@@ -101,7 +101,6 @@ def test_bad_choices_get_one_sentence():
         (lambda: scores.MixtureScore(components=0), "components"),
         (lambda: scores.MixtureScore(covariance="round"), "covariance"),
         (lambda: scores.KernelDensityScore(bandwidth=-1.0), "positive"),
-        (lambda: scores.IndependentScore(degree=1), "degree"),
         (lambda: scores.select(X[:4]), "rows"),
     ]:
         with pytest.raises(ValueError, match=sentence):

@@ -86,17 +86,14 @@ class ScoreMoments:
 
     Attributes
     ----------
-    n : int or float
+    n : float
         Samples behind the means; with weights v the number (sum v)^2 / sum(v^2) of equal ones.
     orders : tuple of int
         Which m are there.
-    control_degree : int
-        Degree of the control variate used (at order m never m or more).
     """
 
-    n: int | float
+    n: float
     orders: tuple[int, ...]
-    control_degree: int
     _mean: dict[int, np.ndarray] = field(repr=False)
     _variance: dict[int, np.ndarray] = field(repr=False)
     _r: int = field(repr=False)
@@ -321,10 +318,8 @@ class MomentPass(_Pass):
         mean = {m: total.result() / weight for m, total in self._mean.items()}
         square = {m: total.result() / squared_weight for m, total in self._square.items()}
         variance = {m: np.maximum(square[m] - mean[m] ** 2, 0.0) for m in mean}
-        count = weight**2 / squared_weight
-        n = int(count) if count == int(count) else count
-        degree = -1 if self._control is None else len(self._control.coefficients) - 1
-        return ScoreMoments(n, tuple(mean), degree, mean, variance, self._frame.r, self._frame.transform)
+        n = weight**2 / squared_weight
+        return ScoreMoments(n, tuple(mean), mean, variance, self._frame.r, self._frame.transform)
 
 
 def checked_orders(orders: Iterable[int]) -> tuple[int, ...]:

@@ -128,10 +128,8 @@ def polynomial_fit(Z: np.ndarray, Q: np.ndarray, h: np.ndarray, degree: int, ker
     data = np.pad(Z, ((0, -n % tile_n), (0, 0))).reshape(-1, tile_n, d)
     weight = np.pad(np.ones(n), (0, -n % tile_n)).reshape(-1, tile_n)
     Phi, node_weight = _quadrature(d, degree, kernel)
-    rows, width = (
-        np.pad(Q, ((0, -q % tile_q), (0, 0)), mode="edge"),
-        np.pad(reach, (0, -q % tile_q), mode="edge"),
-    )
+    rows = np.pad(Q, ((0, -q % tile_q), (0, 0)), mode="edge")
+    width = np.pad(reach, (0, -q % tile_q), mode="edge")
     parts = []
     for at in range(0, len(rows), tile_q):
         tile = slice(at, at + tile_q)

@@ -49,11 +49,7 @@ class MixtureScore(LawScore):
     _SHAPES = ("spherical", "diag", "tied", "full")
 
     def __init__(
-        self,
-        components: int | str = "auto",
-        covariance: str = "auto",
-        max_components: int = 6,
-        seed: int = 0,
+        self, components: int | str = "auto", covariance: str = "auto", max_components: int = 6, seed: int = 0
     ) -> None:
         if components != "auto" and (isinstance(components, str) or components < 1):
             raise ValueError(f"components must be 'auto' or a positive number, got {components!r}")
@@ -82,11 +78,8 @@ class MixtureScore(LawScore):
                     break
         if best is None:
             raise Refused(f"{self.components} components need more than {len(X)} rows")
-        self.covariance_, self.components_, self.n_inputs = (
-            best.covariance_type,
-            best.n_components,
-            X.shape[1],
-        )
+        self.covariance_, self.components_ = best.covariance_type, best.n_components
+        self.n_inputs = X.shape[1]
         self.law_ = GaussianMixture(best.weights_, best.means_, _full(best))
         return self
 
@@ -175,37 +168,31 @@ class Line:
     Outside the middle 99.8 % of the sample the log-density continues as a parabola.
     """
 
-    def __init__(
-        self,
-        t: Values,
-        degree: int,
-        seed: int,
-        reaches: tuple[float, ...] = (0.8, 1.1, 1.5, 2.0, 2.8, 4.0),
-    ) -> None:
+    def __init__(self, t: Values, seed: int) -> None:
         from scipy.interpolate import CubicSpline
 
         self._low, self._high = np.quantile(t, [0.001, 0.999])
         self._grid = np.linspace(self._low, self._high, 200)
         some = stream(seed, "scores", "folds of a line").permutation(t)[:4000]
-        reach = max((self._likelihood(some, degree, reach), reach) for reach in reaches)[1]
-        fit = self._fit(t, degree, reach)
+        reach = max((self._likelihood(some, reach), reach) for reach in (0.8, 1.1, 1.5, 2.0, 2.8, 4.0))[1]
+        fit = self._fit(t, reach)
         self._splines = [CubicSpline(self._grid, part.reshape(len(self._grid))) for part in fit.derivatives]
 
-    def _fit(self, t: np.ndarray, degree: int, reach: float) -> LocalFit:
-        """Local likelihood on the grid; the kernel reaches farther where data is thin."""
+    def _fit(self, t: np.ndarray, reach: float) -> LocalFit:
+        """Local likelihood of degree 4 on the grid; the kernel reaches farther where data is thin."""
         ordered = np.sort(t)
         # At least 30 neighbours (or all): distance to the 30th nearest sample of each grid point.
         k = min(30, len(t) - 1)
         place = np.searchsorted(ordered, self._grid)
         lower, upper = ordered[np.maximum(place - k, 0)], ordered[np.minimum(place + k, len(t) - 1)]
         width = np.maximum(reach, np.maximum(self._grid - lower, upper - self._grid))
-        return polynomial_fit(t[:, None], self._grid[:, None], width, degree, "tricube")
+        return polynomial_fit(t[:, None], self._grid[:, None], width, 4, "tricube")
 
-    def _likelihood(self, t: np.ndarray, degree: int, reach: float) -> float:
+    def _likelihood(self, t: np.ndarray, reach: float) -> float:
         """Two-fold log-likelihood, the estimate normalised on the grid."""
         value = 0.0
         for own, other in ((t[::2], t[1::2]), (t[1::2], t[::2])):
-            fit = self._fit(own, degree, reach)
+            fit = self._fit(own, reach)
             log_f = np.where(fit.ok, fit.constant, -50.0)
             mass = np.trapezoid(np.exp(np.minimum(log_f, 50.0)), self._grid)
             inside = other[(other > self._low) & (other < self._high)]
@@ -228,16 +215,12 @@ class IndependentScore(ScoreFunction):
 
     Parameters
     ----------
-    degree : int
-        Degree of the one-dimensional local likelihood, 4 for scores up to order 4.
     seed : int
         Seed of FastICA and the folds.
     """
 
-    def __init__(self, degree: int = 4, seed: int = 0) -> None:
-        if degree not in (2, 3, 4, 5, 6):
-            raise ValueError(f"degree must be 2 … 6, got {degree}")
-        self.degree, self.seed = degree, seed
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
 
     def fit(self, X: npt.ArrayLike) -> IndependentScore:
         X = check_sample(X)
@@ -246,7 +229,7 @@ class IndependentScore(ScoreFunction):
         rotation = np.eye(1) if self.n_inputs == 1 else self._ica(whitened.points(X))
         self._components = Coordinates(whitened.centre, whitened.matrix @ rotation)
         S = self._components.points(X)
-        self._lines = [Line(component, self.degree, self.seed) for component in S.T]
+        self._lines = [Line(component, self.seed) for component in S.T]
         return self
 
     def _ica(self, Z: Points) -> Float[np.ndarray, "d d"]:

@@ -74,7 +74,7 @@ def judge_l(rows: Sequence[Row]) -> str:
 
 
 def judge_stuck(rows: Sequence[Row], run: str) -> str:
-    return one_of(next(row["honest error"] for row in rows if row["run"] == run) > REACHED)
+    return one_of(experiment.reached(rows, run) == FAILED)
 
 
 def judge_fair_law(rows: Sequence[Row]) -> str:
