@@ -84,7 +84,7 @@ SUFFIXES = (".csv", ".csv.gz", ".parquet", ".feather", ".npz", ".npy", ".xlsx")
 READERS: tuple[Callable[[str], tuple[str, ...]], ...] = (
     lambda file: ("recover", file, "--hidden", "1", "--out", "new"),
     lambda file: ("predict", "run", file, "--out", "new.csv"),
-    lambda file: ("check", "run", "--data", file),
+    lambda file: ("report", "run", "--data", file, "--out", "page.html"),
     lambda file: ("report", "run", "--data", file, "--out", "new.html"),
     lambda file: ("score", file, "--estimator", "gaussian", "--out", "new.npz"),
     lambda file: ("predict", "m.safetensors", file, "--columns", "a,b,c"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -85,19 +84,6 @@ def reading_options(*names: str) -> Callable[[F], F]:
         for name in reversed(names or tuple(_READING)):
             command = click.option(f"--{name.replace('_', '-')}", **_READING[name])(command)
         return command
-
-    return add
-
-
-def samples_options(text: str) -> Callable[[F], F]:
-    """Decorate a command of a run with its table, --data and --target, and how that is read."""
-
-    def add(command: F) -> F:
-        command = reading_options("nulls", "na", "decimal", "encoding")(command)
-        command = click.option("--target", "targets", **TARGETS, help="Its targets [default: the run's].")(
-            command
-        )
-        return click.option("--data", "file", type=click.Path(path_type=Path), help=text)(command)
 
     return add
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,7 +62,7 @@ def command(
     runs.must_differ(out, file, model)
     if out is not None:
         runs.free_file(out, (".csv", ".parquet", ".feather", ".npz"), force)
-    made_with, inputs, saved = _opened(model)
+    made_with, inputs, saved = _opened(model, targets)
     if interval and not hasattr(made_with, "predict_interval"):
         raise ValueError("bands need the standard errors of a run: give its folder, not the model alone")
     table = data.open(file, **{**saved, **options.given(**typed, target=targets)})
@@ -80,13 +81,13 @@ def command(
         rows = (",".join(map(repr, row)) for row in made.values.tolist())
         click.echo("\n".join([",".join(made.names), *rows]))
     if targets:
-        click.echo(made.compared(), err=True)
+        click.echo(made.compared, err=True)
     if gaps := int(np.isnan(made.values[:, 0]).sum()):
         click.echo(f"{gaps} rows with gaps have no prediction", err=True)
     return 0
 
 
-def _opened(model: Path) -> tuple[OneHiddenNet | Recovery, int, dict[str, Any]]:
+def _opened(model: Path, targets: list[str]) -> tuple[OneHiddenNet | Recovery, int, dict[str, Any]]:
     """What predicts, from how many inputs, and how a run folder says that a table is to be read for it."""
     from onehidden.network import OneHiddenNet
     from onehidden.recovery import load_recovery
@@ -98,21 +99,19 @@ def _opened(model: Path) -> tuple[OneHiddenNet | Recovery, int, dict[str, Any]]:
         net = OneHiddenNet.load(weights)
         return net, net.n_inputs, {}
     recovery = load_recovery(model)
-    return recovery, recovery.network.n_inputs, options.as_recovered(recovery, {})
+    return recovery, recovery.network.n_inputs, options.as_recovered(recovery, {}, targets or None)
 
 
 @dataclass(frozen=True)
 class Predictions:
     """Predictions in the order of the rows, NaN at gaps, and how far they are from outcomes.
 
-    Each output has a column, and with bands two more, the lower and the upper end. ``errors`` has for each
-    outcome its mean squared error and R², where outcomes are known on ``compared_rows`` rows.
+    Each output has a column, and with bands two more, the lower and the upper end.
     """
 
     names: list[str]
     values: np.ndarray  # (n, columns)
-    compared_rows: int
-    errors: dict[str, dict[str, float | None]]
+    compared: str  # mean squared error and R² of each output where outcomes are known
 
     def to_dict(self) -> dict[str, Any]:
         """The predictions as plain values, None at gaps."""
@@ -120,22 +119,6 @@ class Predictions:
         if len(self.names) == 1:
             return {"predictions": [row[0] for row in plain]}
         return {"columns": self.names, "predictions": plain}
-
-    def figures(self) -> dict[str, Any]:
-        """The errors as plain values; of several outputs one record each, by name."""
-        one = next(iter(self.errors.values()), {"mean_squared_error": None, "r_squared": None})
-        return {"rows": self.compared_rows, **(one if len(self.errors) < 2 else {"outputs": self.errors})}
-
-    def compared(self) -> str:
-        """The errors for a person."""
-        if not self.errors:
-            return "no row with a known outcome and no gaps"
-        parts = []
-        for name, error in self.errors.items():
-            share = "" if error["r_squared"] is None else f", R² {error['r_squared']:.4f}"
-            named = f"{name}: " if len(self.errors) > 1 else ""
-            parts.append(f"{named}mean squared error {error['mean_squared_error']:.4g}{share}")
-        return f"{'; '.join(parts)} on {self.compared_rows} rows"
 
     def write(self, out: Path) -> None:
         """Write a file whole or not at all; a gap in CSV is nan, since an empty line would be skipped."""
@@ -177,14 +160,19 @@ def predictions(
         if y is not None and y.size == values.size:
             known.append(y.reshape(len(batch), -1))
             found.append(parts[0])
-    named = outputs if getattr(net, "classes", ()) else table.target_names or outputs
-    rows, errors = sum(map(len, known)), {}
-    if rows:
-        Y, off = np.concatenate(known), np.concatenate(known) - np.concatenate(found)
-        for name, missed, spread in zip(named, np.mean(off**2, axis=0), np.var(Y, axis=0), strict=True):
-            share = float(1 - missed / spread) if spread > 0 else None
-            errors[name] = {"mean_squared_error": float(missed), "r_squared": share}
-    return Predictions(names, np.concatenate(blocks), rows, errors)
+    return Predictions(names, np.concatenate(blocks), _compared(outputs, known, found))
+
+
+def _compared(names: Sequence[str], known: list[np.ndarray], found: list[np.ndarray]) -> str:
+    """How far predictions are from known outcomes, each a list of blocks with a column an output."""
+    if not sum(map(len, known)):
+        return "no row with a known outcome and no gaps"
+    y, parts = np.concatenate(known), []
+    missed, spread = np.mean((y - np.concatenate(found)) ** 2, axis=0), np.var(y, axis=0)
+    for name, error, variance in zip(names, missed, spread, strict=True):
+        share = f", R² {1 - error / variance:.4f}" if variance > 0 else ""
+        parts.append(f"{f'{name}: ' * (len(names) > 1)}mean squared error {error:.4g}{share}")
+    return f"{'; '.join(parts)} on {len(y)} rows"
 
 
 def _of_batch(

@@ -115,6 +115,7 @@ def _on_cluster(
     from distributed import as_completed
 
     leaves: list[Any] = []
+    total: Any = None
     for number, part in enumerate(parts):
         # A partial travels whole; Dask would look for collections inside plain arguments.
         if isinstance(part, DelayedPart):  # its partition reaches the worker computed
@@ -122,9 +123,8 @@ def _on_cluster(
             leaves.append(client.compute(read(part.partition)))
         else:
             leaves.append(client.submit(partial(fold, number, part), pure=False))
-    total = leaves[0]
-    for leaf in leaves[1:]:
-        total = client.submit(_merged, total, leaf, pure=False)
+        # Merged where it is made, so that few accumulators are alive at once.
+        total = leaves[-1] if total is None else client.submit(_merged, total, leaves[-1], pure=False)
     if progress is not None:
         for done, _ in enumerate(as_completed(leaves), start=1):
             progress(done, len(parts))
