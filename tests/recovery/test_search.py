@@ -45,7 +45,7 @@ class Staged:
         for number, (origin, loss, *_) in enumerate(self.answers):
             self.looked += 1
             wide = origin in (WIDE, THINNED)
-            yield Candidate(NET, loss, origin, NET.weights, NET.bias, wide, number)
+            yield Candidate(NET, loss, origin, wide, number)
 
     def repair(self, problem, candidate, run):
         _, _, *better = self.answers[self.looked - 1]

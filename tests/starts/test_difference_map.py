@@ -220,17 +220,6 @@ def test_the_best_of_all_restarts_is_what_comes_back():
     assert max(losses[1:]) < 3 * losses[0]
 
 
-def test_an_answer_does_not_depend_on_the_cores():
-    net, X = teacher("relu", 5, 5, bias=0.5, seed=2), normal(54, 5, seed=8)
-    found = []
-    for cores in (1, 3):
-        start = DifferenceMap(2000, runs=6, cores=cores)
-        r = oh.recover(X, net.predict(X), 5, start=start, seed=1)
-        found.append([record.loss for record in r.trace if record.stage == "difference map"])
-    assert found[0] == found[1]
-    assert len(found[0]) > 1
-
-
 def test_the_clock_ends_the_difference_map():
     net, X = teacher("relu", 10, 10, bias=0.5), normal(123, 10)  # one row a parameter: nothing to find
     r = oh.recover(X, net.predict(X), 10, start=DifferenceMap(10**9), seed=1, max_seconds=2.0)

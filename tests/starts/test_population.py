@@ -24,7 +24,7 @@ def test_the_best_units_of_both_parents_are_the_true_ones():
 def test_parents_have_losses_of_their_own():
     net = teacher(d=3, k=2)
     losses = [1.0, 1.0 + 1e-6, 2.0, 3.0]
-    candidates = [Candidate(net, loss, "staged", net.weights, net.bias) for loss in losses]
+    candidates = [Candidate(net, loss, "staged") for loss in losses]
     assert [one.loss for one in distinct(candidates, 2)] == [1.0, 2.0]
 
 

@@ -7,7 +7,7 @@ import pytest
 from helpers import normal, planted, teacher
 
 from onehidden.starts.candidate import least_squares_columns
-from onehidden.starts.repair import best_addition
+from onehidden.starts.repair import with_best_addition
 
 
 def left(problem, weights, bias):
@@ -25,12 +25,11 @@ def test_the_unit_added_does_not_depend_on_how_many_are_tried_at_a_time(activati
     found = []
     for entries in (1, 3000, 1 << 30):  # one unit, six, all
         rng = np.random.default_rng(2)
-        found.append(best_addition(problem, kept, np.zeros(2), rng, entries=entries))
-    for row, offset in found[1:]:
-        np.testing.assert_array_equal(row, found[0][0])
-        assert offset == found[0][1]
-    row, offset = found[0]
-    with_it = left(problem, np.vstack([kept, row]), np.append(np.zeros(2), offset))
+        found.append(with_best_addition(problem, kept, np.zeros(2), rng, entries=entries))
+    for weights, bias in found[1:]:
+        np.testing.assert_array_equal(weights, found[0][0])
+        np.testing.assert_array_equal(bias, found[0][1])
+    with_it = left(problem, *found[0])
     rng = np.random.default_rng(3)
     others = [left(problem, np.vstack([kept, rng.standard_normal(4)]), np.zeros(3)) for _ in range(20)]
     assert with_it < min(others)  # what must fail: any other unit
@@ -40,7 +39,7 @@ def test_proposals_are_tried_in_little_memory():
     problem = planted(teacher(d=2, k=1), normal(20_000, 2), noise=0.2)
     problem.Z, problem.y  # noqa: B018 - held by the problem
     tracemalloc.start()
-    best_addition(problem, np.zeros((0, 2)), np.zeros(0), np.random.default_rng(0))
+    with_best_addition(problem, np.zeros((0, 2)), np.zeros(0), np.random.default_rng(0))
     peak = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
     assert 1 < peak < 30  # the columns of all proposals alone are 38 MiB, and there were four copies

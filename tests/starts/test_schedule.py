@@ -107,7 +107,7 @@ class Staged:
             raise Refused(f"{self.name} cannot begin here: use another")
         net = teacher(d=3, k=2)
         for loss in self.losses:
-            yield Candidate(net, loss, self.name, net.weights, net.bias)
+            yield Candidate(net, loss, self.name)
 
 
 def proposed(*rows, run=None, start="auto"):

@@ -21,7 +21,6 @@ from onehidden.fit.parametrisation import roots, weighed
 from onehidden.fit.problem import TO_COMPARE, Problem, linear_network, optimise
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
-from onehidden.starts.candidate import Candidate
 from onehidden.starts.repair import units_by_cost, with_one_fewer, with_one_more
 
 
@@ -43,7 +42,7 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
         )
     if problem.k == 1:
         return certificate.with_comparisons([linear])
-    seen, start = _as_candidate(certificate, problem)
+    seen, start = _searched(certificate, problem)
     dropped = int(units_by_cost(seen, start.weights, start.bias)[0])
     fewer = problem.with_width(problem.k - 1)
     found = with_one_fewer(seen, start, run.at("fewer"))
@@ -85,7 +84,7 @@ def compare_larger(certificate: Certificate, problem: Problem, run: Run) -> Cert
         "have been detected)",
         About.FIT,
     )
-    seen, start = _as_candidate(certificate, problem)
+    seen, start = _searched(certificate, problem)
     wider = problem.with_width(problem.k + 1)
     grown = with_one_more(seen, start, run.at("more"))
     # The search form is the richer one: what gains too little there does so after the final optimisation.
@@ -109,11 +108,10 @@ def compare_larger(certificate: Certificate, problem: Problem, run: Run) -> Cert
     return certificate.with_comparisons([check]).with_remark(remark)
 
 
-def _as_candidate(certificate: Certificate, problem: Problem) -> tuple[Problem, Candidate]:
+def _searched(certificate: Certificate, problem: Problem) -> tuple[Problem, OneHiddenNet]:
     """The problem at an answer, and the answer in its search coordinates."""
     seen = problem.at(certificate.network)
-    net = seen.search_coordinates.inward(certificate.network)
-    return seen, Candidate(net, certificate.mean_square, "answer", net.weights, net.bias)
+    return seen, seen.search_coordinates.inward(certificate.network)
 
 
 def _needs_every_unit(found: ScoreTest, kind: AlternativeKind, smaller: str) -> Check:

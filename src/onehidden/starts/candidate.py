@@ -37,8 +37,6 @@ class Candidate:
         Mean squared residual in the search form, before orientations are rounded to signs.
     origin : str
         The start.
-    weights, bias : arrays of shape (k, d) and (k,)
-        Hyperplanes of the search form.
     overparameterised : bool
         Whether it comes from an overparameterised network or a population: what those miss, random restarts
         hardly find.
@@ -49,8 +47,6 @@ class Candidate:
     network: OneHiddenNet
     loss: float
     origin: str
-    weights: Rows = field(repr=False)
-    bias: Vector = field(repr=False)
     overparameterised: bool = False
     number: int = 0
 
@@ -160,16 +156,7 @@ def refine(
         max_steps, floor, beyond=False, patience=patience, slow=slow, rtol=1e-2 / n, least=1e-13
     )
     solution = descend(solver, search_fit(problem, form), theta, run.at("descent"), origin, n)
-    weights, _, bias, _, _ = form.unpack(solution.theta)
-    network = orient(form, solution.theta, problem.form.skip)
-    return Candidate(network, solution.loss / n, origin, weights, bias)
-
-
-def some_rows(problem: Problem, most: int, rng: np.random.Generator) -> Problem:
-    """Return the problem on so many of its rows at most, in their order."""
-    if problem.n <= most:
-        return problem
-    return problem.take(np.sort(rng.choice(problem.n, most, replace=False)))
+    return Candidate(orient(form, solution.theta, problem.form.skip), solution.loss / n, origin)
 
 
 def rows_to_choose(problem: Problem) -> Problem:

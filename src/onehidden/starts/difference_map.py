@@ -37,7 +37,7 @@ from onehidden.fit.problem import Problem
 from onehidden.machine import free_cores, jitted, on_accelerator
 from onehidden.refused import Refused
 from onehidden.run import Run
-from onehidden.starts.candidate import Candidate, refine, search_form, some_rows
+from onehidden.starts.candidate import Candidate, refine, search_form
 from onehidden.starts.wide import single_precision
 
 Values = Float[jax.Array, "P k+1 n"]
@@ -45,6 +45,7 @@ Signs = Float[jax.Array, "P k"]
 Planes = Float[np.ndarray, "P k e"]
 Square = Float[np.ndarray, "e e"]
 Strategy = tuple[float, float]
+TYPICAL_STEPS = 5000  # to an answer where there is one soon, for estimates of work
 
 
 class Sets(NamedTuple):
@@ -214,10 +215,6 @@ class DifferenceMap:
         Share of var(y) at which a network is refined by least squares.
     rows : int
         Rows per parameter that are used; 500 steps find all units with four.
-    expected_steps : int
-        Steps to an answer where there is one soon, for estimates of work.
-    cores : int or None
-        Cores that work on the runs; None for all free ones where the work takes seconds.
 
     References
     ----------
@@ -243,8 +240,6 @@ class DifferenceMap:
     flip: float = 1e-4
     refine_below: float = 1e-4
     rows: int = 4
-    expected_steps: int = 5000
-    cores: int | None = None
 
     def __post_init__(self) -> None:
         if self.steps < 1 or self.first_run < 0 or (self.runs is not None and self.runs < 1):
@@ -255,7 +250,7 @@ class DifferenceMap:
 
     def work(self, problem: Problem) -> float:
         """Operations until an answer typically comes; later runs take all their steps."""
-        typical = self.steps if self.first_run else min(self.steps, self.expected_steps)
+        typical = self.steps if self.first_run else min(self.steps, TYPICAL_STEPS)
         return self.size(problem) * typical * self.step_work(problem)
 
     def step_work(self, problem: Problem) -> float:
@@ -270,63 +265,52 @@ class DifferenceMap:
         if on_accelerator():
             values = (problem.k + 1) * min(problem.n, self.rows * search_form(problem).freedom)
             return int(np.clip((1 << 24) // values, 16, 1024))
-        return 2 if 16 * self.expected_steps * self.step_work(problem) > machine.worth(15) else 16
+        return 2 if 16 * TYPICAL_STEPS * self.step_work(problem) > machine.worth(15) else 16
 
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
         """Yield the best network of all runs, refined; a fit to rounding ends the search."""
-        form = search_form(problem)
+        form, count = search_form(problem), self.size(problem)
         if not kinked(form):
             raise Refused(
                 f"the difference map looks for units |t| with one output, not {form.q} of "
                 f"{form.activation.name}: use start='auto'"
             )
-        few = some_rows(problem, self.rows * form.freedom, run.rng("rows of the difference map"))
-        with single_precision():
-            sets = sets_of(few, form)
-        penalty = weight_penalty(few, form, np.asarray(sets.back, float))
-        # The last penalty is on the mean of t^2: which of the two finds more depends on the problem.
-        variants = [(penalty, one) for one in self.strategies]
-        variants += [(np.eye(len(penalty)), one) for one in reversed(self.strategies)]
-        alone = on_accelerator() or self.work(problem) < machine.worth(5)
-        cores = self.cores or (1 if alone else free_cores())
-        runs = _Runs(form, sets, variants, self.size(problem), cores)
-        yield self._found(problem, runs, run.at("difference map", self.first_run))
-
-    def _found(self, problem: Problem, runs: _Runs, run: Run) -> Candidate:
-        rng, form = run.rng(*run.path), runs.form
+        few, most = problem, self.rows * form.freedom
+        if problem.n > most:
+            drawn = run.rng("rows of the difference map").choice(problem.n, most, replace=False)
+            few = problem.take(np.sort(drawn))
+        runs = _Runs(
+            self, few, count, parallel=not on_accelerator() and self.work(problem) > machine.worth(5)
+        )
+        here = run.at("difference map", self.first_run)
+        rng, done, best = here.rng(*here.path), 0, (np.inf, np.zeros((form.k, form.d + form.bias)))
 
         def refined(plane: Float[np.ndarray, "k e"], here: Run) -> Candidate:
             bias = plane[:, form.d] if form.bias else np.zeros(form.k)
             return refine(problem, plane[:, : form.d], bias, here, self.name)
 
         # Steps between two looks at the clock: a quarter of a second.
-        call = int(np.clip(machine.worth(0.25) / (runs.batch * self.step_work(problem)), 1, 250))
-        done, best = 0, list[tuple[float, np.ndarray]]()
+        call = int(np.clip(machine.worth(0.25) / (count * self.step_work(problem)), 1, 250))
         for number, length in enumerate(restarts(self.steps)):
-            if number and run.expired():
+            if number and here.expired():
                 break
             runs.restart(rng, number)
             tried = np.inf  # loss of the last network refined in vain
             for age in range(0, length, call):
                 ridge = self.ridge * max(0.0, 1 - age / (0.8 * length))
-                planes, losses = runs.advanced(call, ridge, self.flip, rng, run)
-                lowest, done = float(losses.min()), done + call
-                best += zip(losses.tolist(), planes, strict=True)
-                best = sorted(best, key=lambda one: one[0])[:3]
+                loss, plane = runs.advanced(call, ridge, rng)
+                best, done = min(best, (loss, plane), key=lambda one: one[0]), done + call
                 if age % max(length // 8, call) < call:
-                    run.report("difference map", done, lowest)
-                if lowest <= min(self.refine_below, 0.3 * tried):
-                    found = refined(planes[np.argmin(losses)], run.at("step", done))
+                    here.report("difference map", done, loss)
+                if loss <= min(self.refine_below, 0.3 * tried):
+                    found = refined(plane, here.at("step", done))
                     if problem.rows.rounding.found(found.loss):
-                        return found
-                    tried = lowest
-                if run.expired():
+                        yield found
+                        return
+                    tried = loss
+                if here.expired():
                     break
-        last = [refined(best[0][1], run.at("last", 0))]
-        for place, (loss, plane) in enumerate(best[1:], start=1):
-            if np.isfinite(loss) and not run.expired():
-                last.append(refined(plane, run.at("last", place)))
-        return min(last, key=lambda one: one.loss)
+        yield refined(best[1], here.at("last"))
 
 
 class _Runs:
@@ -335,20 +319,18 @@ class _Runs:
     Their number depends on the problem alone, not on the cores that work on them: the answer is the same.
     """
 
-    def __init__(
-        self,
-        form: Parametrisation,
-        sets: Sets,
-        variants: list[tuple[np.ndarray, Strategy]],
-        count: int,
-        cores: int,
-    ) -> None:
-        self.form, self.sets, self.variants, self.cores = form, sets, variants, cores
-        each = 5 * 4 * (form.k + 1) * len(sets.basis)  # bytes: five arrays per run
+    def __init__(self, settings: DifferenceMap, problem: Problem, count: int, parallel: bool) -> None:
+        self.form, self.flip = search_form(problem), settings.flip
+        with single_precision():
+            self.sets = sets_of(problem, self.form)
+        penalty = weight_penalty(problem, self.form, np.asarray(self.sets.back, float))
+        # The last penalty is on the mean of t^2: which of the two finds more depends on the problem.
+        self.variants = [(penalty, one) for one in settings.strategies]
+        self.variants += [(np.eye(len(penalty)), one) for one in reversed(settings.strategies)]
+        each = 5 * 4 * (problem.k + 1) * problem.n  # bytes: five arrays per run
         together = 1024 if on_accelerator() else max(1, (4 << 20) // each)  # what a cache holds
-        number = min(max(-(-count // together), len(variants)), count)
-        self.batch, self.number, self.turn = -(-count // number), number, 0
-        self.batches: list[tuple[jax.Array, jax.Array]] = []
+        self.number = min(max(-(-count // together), len(self.variants)), count)
+        self.batch, self.cores = -(-count // self.number), free_cores() if parallel else 1
 
     def restart(self, rng: np.random.Generator, turn: int) -> None:
         """Draw new initial values of all runs, each batch with another variant than before."""
@@ -358,46 +340,27 @@ class _Runs:
         self.turn = turn
 
     def advanced(
-        self, steps: int, ridge: float, flip: float, rng: np.random.Generator, run: Run
-    ) -> tuple[Planes, Float[np.ndarray, " P"]]:
-        """Return the networks after so many steps more, of the batches that the clock leaves time for.
-
-        A loss that is not finite is infinite, and a run whose values overflowed gets new ones.
-        """
-        flipped = rng.random((len(self.batches), self.batch)) < flip * steps
-        variants = [
-            (jnp.asarray(shrinkage(penalty, ridge), jnp.float32), jnp.asarray(strategy, jnp.float32))
-            for penalty, strategy in self.variants
-        ]
+        self, steps: int, ridge: float, rng: np.random.Generator
+    ) -> tuple[float, Float[np.ndarray, "k e"]]:
+        """Return the best loss and its network after so many steps more; infinity where none is finite."""
+        flipped = rng.random((self.number, self.batch)) < self.flip * steps
+        shrunk = [shrinkage(penalty, ridge) for penalty, _ in self.variants]
 
         def one(number: int) -> State:
-            own = variants[(number + self.turn) % len(variants)]
-            state = self.batches[number]
+            own = (number + self.turn) % len(self.variants)
             with single_precision():  # the thread waits for its own result
-                result = iterate(self.form, self.sets, *own, *state, jnp.asarray(flipped[number]), steps)
+                variant = (jnp.asarray(part, jnp.float32) for part in (shrunk[own], self.variants[own][1]))
+                state = self.batches[number]
+                result = iterate(self.form, self.sets, *variant, *state, jnp.asarray(flipped[number]), steps)
                 return jax.block_until_ready(result)
 
-        found: list[State] = []
         with ThreadPoolExecutor(self.cores) as threads:
-            for at in range(0, len(self.batches), self.cores):
-                if at and run.expired():
-                    break
-                some = range(at, min(at + self.cores, len(self.batches)))
-                found += threads.map(one, some) if self.cores > 1 else map(one, some)
-        for number, state in enumerate(found):
-            self.batches[number] = self._without_overflow(state, rng)
+            found = list(threads.map(one, range(self.number)))
+        self.batches = [(state.values, state.signs) for state in found]
         planes = np.concatenate([np.nan_to_num(np.asarray(state.planes)) for state in found])
         loss = np.concatenate([np.asarray(state.loss) for state in found])
-        return planes, np.where(np.isfinite(loss), loss, np.inf)
-
-    def _without_overflow(self, state: State, rng: np.random.Generator) -> tuple[jax.Array, jax.Array]:
-        lost = ~np.all(np.isfinite(np.asarray(state.values)), axis=(1, 2))
-        if not np.any(lost):
-            return state.values, state.signs
-        values, signs = np.array(state.values), np.array(state.signs)
-        values[lost], signs[lost] = initial(self.sets, self.form.k, rng, int(np.sum(lost)))
-        with single_precision():
-            return jnp.asarray(values), jnp.asarray(signs)
+        loss = np.where(np.isfinite(loss), loss, np.inf)
+        return float(loss.min()), planes[np.argmin(loss)]
 
 
 def restarts(steps: int, shortest: int = 2000, longest: int = 32_000) -> Iterator[int]:

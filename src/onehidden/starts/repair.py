@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from onehidden import machine
-from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem
+from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.starts.candidate import (
     Candidate,
@@ -39,9 +39,9 @@ def repaired(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
     for number in range(rounds(problem)):
         if problem.rows.rounding.found(best.loss) or run.expired():
             break
-        weights, bias = best.weights, best.bias
+        weights, bias = best.network.weights, best.network.bias
         kept = np.delete(np.arange(problem.k), units_by_cost(problem, weights, bias)[rank % problem.k])
-        planes = _with_addition(problem, weights[kept], bias[kept], run.rng("repair", number))
+        planes = with_best_addition(problem, weights[kept], bias[kept], run.rng("repair", number))
         tried = refine(problem, *planes, run.at("repair", number), candidate.origin)
         best, rank = (tried, 0) if tried.loss < (1 - 1e-3) * best.loss else (best, rank + 1)
     if best is candidate:
@@ -49,35 +49,27 @@ def repaired(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
     return replace(best, overparameterised=candidate.overparameterised, number=candidate.number)
 
 
-def with_one_more(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
-    """Return the candidate with the unit added that explains most of its residual, refined: k + 1 units."""
+def with_one_more(problem: Problem, net: OneHiddenNet, run: Run) -> Candidate:
+    """Return a network with the unit added that explains most of its residual, refined: k + 1 units."""
     rng = run.rng("one unit more", problem.k)
-    planes = _with_addition(problem, candidate.weights, candidate.bias, rng)
-    return refine(problem, *planes, run, "one unit more")
+    return refine(problem, *with_best_addition(problem, net.weights, net.bias, rng), run, "one unit more")
 
 
-def with_one_fewer(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
-    """Return the candidate without its least useful unit, refined: k - 1 units."""
-    kept = np.sort(units_by_cost(problem, candidate.weights, candidate.bias)[1:])
-    return refine(problem, candidate.weights[kept], candidate.bias[kept], run, "one unit fewer")
+def with_one_fewer(problem: Problem, net: OneHiddenNet, run: Run) -> Candidate:
+    """Return a network without its least useful unit, refined: k - 1 units."""
+    kept = np.sort(units_by_cost(problem, net.weights, net.bias)[1:])
+    return refine(problem, net.weights[kept], net.bias[kept], run, "one unit fewer")
 
 
-def _with_addition(
-    problem: Problem, weights: Rows, bias: Vector, rng: np.random.Generator
-) -> tuple[Rows, Vector]:
-    row, offset = best_addition(problem, weights, bias, rng)
-    return np.vstack([weights, row]), np.append(bias, offset)
-
-
-def best_addition(
+def with_best_addition(
     problem: Problem,
     weights: Rows,
     bias: Vector,
     rng: np.random.Generator,
     count: int = 200,
     entries: int = 1 << 18,
-) -> tuple[Float[np.ndarray, " d"], float]:
-    """Return the proposed unit whose addition lowers the residual sum of squares most.
+) -> tuple[Rows, Vector]:
+    """Return the hyperplanes with the proposed one more that lowers the residual sum of squares most.
 
     ``count`` of the proposals are random directions; columns of ``entries`` numbers are held at a time.
     """
@@ -93,26 +85,15 @@ def best_addition(
     offsets = 0.7 * rng.standard_normal(len(proposals)) * problem.bias
     if not (form.symmetrised or problem.activation.sign_free):  # orientation matters: try both
         proposals, offsets = np.vstack([proposals, -proposals]), np.append(offsets, -offsets)
-    block = max(1, entries // problem.n)
-    parts = [slice(at, at + block) for at in range(0, len(proposals), block)]
-    gain = [_gains(problem, form, proposals[some], offsets[some], basis, residual) for some in parts]
-    best = int(np.argmax(np.concatenate(gain)))
-    return proposals[best], float(offsets[best])
-
-
-def _gains(
-    problem: Problem,
-    form: Parametrisation,
-    weights: Rows,
-    bias: Vector,
-    basis: Float[np.ndarray, "n l"],
-    residual: Float[np.ndarray, "n ..."],
-) -> Float[np.ndarray, " m"]:
-    """By how much each unit, added to the orthonormal columns of a basis, lowers the sum of squares."""
-    columns = problem.weighted(form.g(problem.Z @ weights.T + bias))
-    columns = columns - basis @ (basis.T @ columns)
-    along = np.sum((columns.T @ residual).reshape(columns.shape[1], -1) ** 2, axis=1)
-    return along / np.maximum(np.sum(columns**2, axis=0), 1e-12 * len(residual))
+    gains, block = list[np.ndarray](), max(1, entries // problem.n)
+    for at in range(0, len(proposals), block):
+        some = slice(at, at + block)
+        columns = problem.weighted(form.g(problem.Z @ proposals[some].T + offsets[some]))
+        columns = columns - basis @ (basis.T @ columns)
+        along = np.sum((columns.T @ residual).reshape(columns.shape[1], -1) ** 2, axis=1)
+        gains.append(along / np.maximum(np.sum(columns**2, axis=0), 1e-12 * len(residual)))
+    best = int(np.argmax(np.concatenate(gains)))
+    return np.vstack([weights, proposals[best]]), np.append(bias, offsets[best])
 
 
 def leading_second(

@@ -111,14 +111,14 @@ class Population:
                 break
             here = run.at("generation", generation)
             alive = [*parents, *(self._child(problem, parents, here.at(i)) for i in range(self.members))]
-        best = distinct(alive, 1)[0]
+        best = distinct(alive, 1)[0].network
         found = refine(problem, best.weights, best.bias, run.at("last"), "population")
         yield replace(found, overparameterised=True)
 
     def _child(self, problem: Problem, parents: list[Candidate], run: Run) -> Candidate:
         """Return the best k of four fifths of the units of two parents, drawn anew for every child."""
         rng, k = run.rng(*run.path), problem.k
-        pair = [parents[i] for i in rng.choice(len(parents), 2, replace=False)]
+        pair = [parents[i].network for i in rng.choice(len(parents), 2, replace=False)]
         drawn = rng.permutation(2 * k)[: max(k + 1, round(1.6 * k))]
         weights = np.vstack([one.weights for one in pair])[drawn]
         bias = np.concatenate([one.bias for one in pair])[drawn]
