@@ -11,7 +11,6 @@ import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,11 +54,8 @@ def first_bytes(path: Path) -> bytes:
         raise Unusable(f"{path} is a folder: give one CSV, Parquet, Feather, npz or npy file")
     if not path.is_file():
         raise Unusable(f"no file at {path}: check the path")
-    try:
-        with path.open("rb") as file:
-            head = file.read(8)
-    except OSError as error:
-        raise Unusable(f"cannot read {path}: {error.strerror or error}; check its permissions") from None
+    with path.open("rb") as file:
+        head = file.read(8)
     if not head:
         raise Unusable(f"{path} is empty: give a file with a header line and rows")
     return head
@@ -146,40 +142,32 @@ def read_sheet(path: Path, request: Request) -> pa.Table:
                 csv.writer(text).writerow((*cells, *[None] * width)[:width])
     if not text.getvalue():
         raise Unusable(f"{path} has an empty first sheet: put the table there")
-    dialect = Dialect("utf-8", ",", request.decimal, (*request.na, "#DIV/0!", "#VALUE!", "#REF!", "#NUM!"))
-    return read_csv(pa.BufferReader(text.getvalue().encode()), **dialect.options())
+    how = _csv_options("utf-8", ",", request.decimal, (*request.na, "#DIV/0!", "#VALUE!", "#REF!", "#NUM!"))
+    return read_csv(pa.BufferReader(text.getvalue().encode()), **how)
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """How a text file is written."""
+def _csv_options(encoding: str, delimiter: str, decimal: str, na: Sequence[str]) -> dict[str, Any]:
+    """The options of Arrow's readers for a text file."""
+    from pyarrow import csv
 
-    encoding: str
-    delimiter: str
-    decimal: str
-    na: tuple[str, ...]
-
-    def options(self) -> dict[str, Any]:
-        """The options of Arrow's readers."""
-        from pyarrow import csv
-
-        convert = csv.ConvertOptions(
-            decimal_point=self.decimal,
-            null_values=[*csv.ConvertOptions().null_values, *MISSING, *self.na],
-            strings_can_be_null=True,
-            timestamp_parsers=[csv.ISO8601, "%d.%m.%Y"],  # days with dots are dates, as those of ISO are
-        )
-        return {
-            "read_options": csv.ReadOptions(block_size=BLOCK, use_threads=False, encoding=self.encoding),
-            "parse_options": csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-            "convert_options": convert,
-        }
+    convert = csv.ConvertOptions(
+        decimal_point=decimal,
+        null_values=[*csv.ConvertOptions().null_values, *MISSING, *na],
+        strings_can_be_null=True,
+        timestamp_parsers=[csv.ISO8601, "%d.%m.%Y"],  # days with dots are dates, as those of ISO are
+    )
+    return {
+        "read_options": csv.ReadOptions(block_size=BLOCK, use_threads=False, encoding=encoding),
+        "parse_options": csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        "convert_options": convert,
+    }
 
 
-def dialect_of(path: Path, request: Request) -> tuple[Dialect, tuple[str, ...]]:
-    """How a file is written, and a note of what was guessed; a file that is not text is refused.
+def dialect_of(path: Path, request: Request) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """How a file is written, as options of Arrow's readers, and a note of what was guessed.
 
-    The encoding is the one that was named, or UTF-16 with its mark, UTF-8, else cp1252.
+    A file that is not text is refused. The encoding is the one that was named, or UTF-16 with its mark,
+    UTF-8, else cp1252.
     """
     with _unpacked(path) as file:
         marked = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -198,8 +186,8 @@ def dialect_of(path: Path, request: Request) -> tuple[Dialect, tuple[str, ...]]:
     delimiter = max(marks, key=lambda mark: (line.count(mark), mark == marks[0])) if line else ","
     delimiter = delimiter if delimiter in line else ","
     must_be_few(line.count(delimiter) + 1, str(path))
-    dialect = Dialect(encoding, delimiter, request.decimal, tuple(request.na))
-    return dialect, (guess,) * (encoding == "cp1252" and request.encoding is None)
+    how = _csv_options(encoding, delimiter, request.decimal, request.na)
+    return how, (guess,) * (encoding == "cp1252" and request.encoding is None)
 
 
 def _unpacked(path: Path) -> Any:

@@ -147,8 +147,8 @@ def _scanned(path: Path, kind: str, targets: Targets, request: Request | None = 
     notes: tuple[str, ...] = ()
     form: Any = {"Parquet": dataset.ParquetFileFormat, "Feather": dataset.IpcFileFormat}.get(kind)
     if kind == "CSV":
-        dialect, notes = dialect_of(path, request or Request())
-        form = dataset.CsvFileFormat(**dialect.options())
+        how, notes = dialect_of(path, request or Request())
+        form = dataset.CsvFileFormat(**how)
     else:
         form = form()
     with unreadable(path, kind):

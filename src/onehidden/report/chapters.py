@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-import numpy as np
-
-from onehidden.network import OneHiddenNet
 from onehidden.options import Options
 from onehidden.report.blocks import Block, Checks, Code, Facts, Formula, Grid, Section, Verdict
 from onehidden.report.formula import left_hand
 from onehidden.report.screen import screen
-from onehidden.report.subject import Subject, strongest
+from onehidden.report.subject import Subject
 from onehidden.report.text import numbers
 from onehidden.report.wording import Mark, by_urgency, capital, more, short
 
@@ -66,27 +63,14 @@ def alternatives(subject: Subject) -> Section | None:
     found = [one for one in subject.get("alternatives", ()) if one.network is not None]
     if not found:
         return None
-    answers = [("this one", 0.0, subject.net)]
-    answers += [(one.label, one.behind, one.network.one_output()) for one in found]
-    rows = tuple((label, short(behind, 2), _described(net, subject)) for label, behind, net in answers)
     text = (
         "The data do not rule these out: a statement about a unit is safe only where they agree. Each has "
-        f"the likelihood of a noise model of its own; {short(found[0].needed, 3)} behind would rule it out."
+        f"the likelihood of a noise model of its own; {short(found[0].needed, 3)} behind would rule it out. "
+        "Their networks are in Recovery.alternatives."
     )
-    grid = Grid(("answer", "2 log likelihood behind", "units"), rows, wordy=frozenset({2}))
+    rows = tuple((one.label, short(one.behind, 2)) for one in found)
+    grid = Grid(("answer", "2 log likelihood behind"), rows)
     return Section("alternatives", "Answers that are not ruled out", (text, grid), detail=True)
-
-
-def _described(net: OneHiddenNet, subject: Subject, most_units: int = 4, most_inputs: int = 3) -> str:
-    """The strongest inputs of the units, in words."""
-    by = np.ones(net.n_inputs) if subject.spread is None else subject.spread
-    shown = [
-        ", ".join(f"{subject.names[j]} {short(w * a[j], 2)}" for j in strongest(a, most_inputs))
-        for a, w in zip(net.weights[:most_units] * by, net.output, strict=False)
-    ]
-    if net.n_hidden > most_units:
-        shown.append(more(net.n_hidden - most_units, "unit"))
-    return f"{net.n_hidden} {net.activation.name}: " + "; ".join(shown)
 
 
 def parameters(subject: Subject, most_rows: int = 400) -> Section:
