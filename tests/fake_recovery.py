@@ -36,7 +36,6 @@ class FakeRecovery:
     checks: tuple[Check, ...] = ()
     standard_errors: Any = None
     trace: tuple[Step, ...] = ()
-    curvature: Any = None
     signal: dict[int, float] = field(default_factory=dict)
     feature_names: tuple[str, ...] | None = None
     options: dict[str, Any] = field(default_factory=dict)
@@ -109,7 +108,6 @@ def fake(found: OneHiddenNet, names: tuple[str, ...] | None = None, good: bool =
         checks=checks,
         standard_errors=errors,
         trace=tuple(trace),
-        curvature=np.exp(rng.uniform(-4, 3, k * (d + 2) + 1)),
         signal={1: 41.0, 2: 87.3, 3: 0.8, 4: -12.5},
         feature_names=names,
         options={

@@ -7,7 +7,6 @@ and decided by tests.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice, pairwise
 from typing import Any
@@ -39,8 +38,6 @@ from onehidden.starts.repair import best_losses
 from onehidden.starts.schedule import proposals
 from onehidden.starts.wide import Wide, merged_units, train
 
-Find = Callable[[Problem, Run, int | None], Found]
-
 
 def problem_of(
     samples: Samples,
@@ -66,32 +63,31 @@ def problem_of(
 
 def solve(problem: Problem, options: Options, run: Run) -> Found:
     """Return the answer to a problem whose rows are in memory."""
-
-    def find(problem: Problem, run: Run, tries: int | None) -> Found:
-        if options.hidden is None:
-            return choose_width(problem, options, run, tries)
-        return search(problem, options, run, tries)
-
     if problem.whitening.constant:
         return constant_answer(problem)
     if options.activation == "auto":
-        return choose_activation(problem, options, run, find)
-    found = find(problem, run, None)
+        return choose_activation(problem, options, run)
+    found = _searched(problem, options, run)
     return found if options.hidden is None else compared(found, problem, options, run)
 
 
+def _searched(problem: Problem, options: Options, run: Run, tries: int | None = None) -> Found:
+    """The answer of a search at the width that is given, or chosen."""
+    return (choose_width if options.hidden is None else search)(problem, options, run, tries)
+
+
 def choose_activation(
-    problem: Problem, options: Options, run: Run, find: Find, candidates: int = 2, finalists: int = 3
+    problem: Problem, options: Options, run: Run, candidates: int = 2, finalists: int = 3
 ) -> Found:
     """Return the answer under the activation with the largest held-out likelihood.
 
     A search of a few candidates under each activation, then a full one under the finalists; a certified
-    exact answer ends the choice at once. ``find(problem, run, tries)`` searches, at given or chosen width.
+    exact answer ends the choice at once.
     """
     tried: dict[str, Found] = {}
     for name in rivals(problem.form.intercept):
         rival = problem.with_activation(activations.get(name))
-        tried[name] = find(rival, run.at("activation", name, "short"), candidates)
+        tried[name] = _searched(rival, options, run.at("activation", name, "short"), candidates)
         run.report(f"activation {name}", 0, tried[name].certificate.mean_square)
         if tried[name].certificate.status == Status.EXACT:
             return tried[name]
@@ -103,7 +99,7 @@ def choose_activation(
         if run.expired() or any(tried[other].certificate.search_done for other in best):
             break
         rival = problem.with_activation(activations.get(name))
-        tried[name] = find(rival, run.at("activation", name, "full"), None)
+        tried[name] = _searched(rival, options, run.at("activation", name, "full"))
     outside = {name: _held_out(problem, tried[name], run.at("held out", name)) for name in best}
     chosen = min(outside, key=lambda name: outside[name])
     found = tried[chosen]
@@ -133,30 +129,18 @@ def _with_rivals(chosen: str, found: Found, outside: dict[str, float], problem: 
     certificate = found.certificate
     if certificate.exact:
         return found
-    others = [name for name in outside if name != chosen]
-    rivals_ = [
-        Alternative(
-            AlternativeKind.SELECTED_ACTIVATION, name, problem.excess_deviance(outside[chosen], outside[name])
-        )
-        for name in others
-    ]
+    behind = {name: problem.excess_deviance(outside[chosen], loss) for name, loss in outside.items()}
+    kind = AlternativeKind.SELECTED_ACTIVATION
+    rivals_ = [Alternative(kind, name, gap) for name, gap in behind.items() if name != chosen]
     if not rivals_:
         why = f"could not be evaluated: only {chosen} was tried: allow more time"
-        check = not_evaluated(AlternativeKind.SELECTED_ACTIVATION.value, float("nan"), why, About.FIT)
+        check = not_evaluated(kind.value, float("nan"), why, About.FIT)
         return replace(found, certificate=certificate.with_comparisons([check]))
     ties = [one.label for one in rivals_ if one.close]
     if ties:
         certificate = certificate.with_remark(f"held-out rows do not tell {chosen} from {' or '.join(ties)}")
-    if chosen == "tanh":
-        certificate = certificate.with_remark(
-            "sigmoid units are the same family as tanh: g(t) = (1 + tanh(t/2))/2"
-        )
-    return replace(
-        found,
-        certificate=certificate.with_comparisons(
-            [all_worse(rivals_, AlternativeKind.SELECTED_ACTIVATION)], rivals_
-        ),
-    )
+    certificate = certificate.with_comparisons([all_worse(rivals_, kind)], rivals_)
+    return replace(found, certificate=certificate)
 
 
 def choose_width(
@@ -353,37 +337,34 @@ def record(
 
     ``more`` are fields that it has from elsewhere, as those of ``held_against_ridge``.
     """
-    return Recovery(
-        network=certificate.network,
-        status=certificate.status,
-        message=certificate.message,
-        seconds=run.seconds(),
-        checks=certificate.checks,
-        standard_errors=certificate.standard_errors,
-        trace=run.trace,
-        signal={} if inputs is None else dict(sorted(inputs.signal.items())),
-        origin=origin,
-        n_samples=rows.n,
-        feature_names=rows.names,
-        options=options,
-        versions=versions(),
-        input_model="not needed" if inputs is None else inputs.name,
-        score_checks=[] if inputs is None else inputs.checks,
-        units=certificate.units,
-        alternatives=tuple(one for one in certificate.alternatives if one.close and one.network is not None),
-        freedom=certificate.n_parameters,
-        covariance=certificate.covariance,
-        undetected=certificate.undetected,
-        error_freedom=certificate.freedom,
-        band_freedom=certificate.band_freedom,
-        left_over=certificate.missed_share,
-        **{
-            "r_squared": 1 - certificate.mean_square,
-            "loss": certificate.loss,
-            "noise_variance": certificate.noise_variance,
-            **more,
-        },
-    )
+    found: dict[str, Any] = {name: getattr(certificate, name) for name in _SHARED}
+    found |= {
+        "seconds": run.seconds(),
+        "trace": run.trace,
+        "signal": {} if inputs is None else dict(sorted(inputs.signal.items())),
+        "input_model": "not needed" if inputs is None else inputs.name,
+        "score_checks": [] if inputs is None else inputs.checks,
+        "origin": origin,
+        "n_samples": rows.n,
+        "feature_names": rows.names,
+        "options": options,
+        "versions": versions(),
+        "alternatives": tuple(
+            one for one in certificate.alternatives if one.close and one.network is not None
+        ),
+        "freedom": certificate.n_parameters,
+        "error_freedom": certificate.freedom,
+        "left_over": certificate.missed_share,
+        "r_squared": 1 - certificate.mean_square,
+    }
+    return Recovery(**(found | more))
+
+
+# What a record has from the certificate under the same name.
+_SHARED = (
+    "network", "status", "message", "checks", "standard_errors", "units", "covariance", "undetected",
+    "band_freedom", "loss", "noise_variance",
+)  # fmt: skip
 
 
 def measured_on(problem: Problem, certificate: Certificate) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """recover() on a source too large to hold: search on a sample of the rows, optimise and certify on all.
 
-The first pass yields means, covariance, gaps and the sample. It is repeated where so many rows had gaps that
-the sample fell short. Then each step of Levenberg–Marquardt is one pass; it starts at the answer of the
-sample and takes few. The certificate takes a few more.
+The first pass yields means, covariance, gaps and the sample. Then each step of Levenberg–Marquardt is one
+pass; it starts at the answer of the sample and takes few. The certificate takes a few more.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Generic
+from typing import Generic
 
 import numpy as np
 from jaxtyping import Float
@@ -18,13 +17,7 @@ from jaxtyping import Float
 from onehidden import __version__, machine
 from onehidden.certify.alternatives import with_comparisons_on_a_sample
 from onehidden.certify.evaluate import certify
-from onehidden.data.reduction import (
-    Summary,
-    Survey,
-    connected,
-    must_be_varied,
-    reduce,
-)
+from onehidden.data.reduction import Summary, Survey, connected, must_be_varied, reduce
 from onehidden.data.source import Batch, Source
 from onehidden.fit.coordinates import Coordinates, from_moments, is_constant, must_be_moderate
 from onehidden.fit.normal_equations import NormalEquations
@@ -37,7 +30,7 @@ from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import Found
 from onehidden.recovery.solve import held_against_ridge, problem_of, record, solve
 from onehidden.recovery.target import checked_samples
-from onehidden.run import Run, TraceRecord, open_journal
+from onehidden.run import Run, open_journal
 
 
 def recover_source(
@@ -68,7 +61,7 @@ def recover_source(
         samples = replace(checked_samples(summary.X, summary.y, summary.w), names=source.feature_names)
         sampled = problem_of(samples, options)
         with machine.threads_for(sampled.with_width(options.hidden or 8).form.size):
-            first = search(sampled, options, _of_the_sample(run))
+            first = search(sampled, options, run.at("sample"))
         sampled = first.noise_known or sampled
         around = coordinates_of(summary, options.bias)
         if first.noise_known is not None:  # covariance of the noise between outputs
@@ -97,13 +90,7 @@ def sample_size(form: Parametrisation, rows: int) -> int:
 
 
 def survey(source: Source, sample: int, client: object, run: Run, outputs: int | None = None) -> Summary:
-    """The first pass, from the journal where it was made before."""
-    here = run.at("survey")
-    kept = here.recall()
-    if kept is not None:
-        w = kept.pop("w")
-        plain: dict[str, Any] = {k: v if v.ndim else v.item() for k, v in kept.items()}
-        return Summary(**plain, w=w if len(w) else None)
+    """The first pass; again where so many rows had gaps that the sample fell short."""
     seed, progress = run.seed_of("rows of the sample"), _twentieths(run, "first pass")
 
     def surveyed(rows: int) -> Summary:
@@ -112,10 +99,8 @@ def survey(source: Source, sample: int, client: object, run: Run, outputs: int |
 
     summary = surveyed(source.n_rows)
     must_be_varied(summary, source.feature_names)
-    if len(summary.X) < min(sample, summary.n):  # rows were left out: parts keep a share of those that count
-        summary = surveyed(summary.n)
-    here.keep({**vars(summary), "w": np.zeros(0) if summary.w is None else summary.w})
-    return summary
+    # Parts keep a share of the rows that count.
+    return surveyed(summary.n) if len(summary.X) < min(sample, summary.n) else summary
 
 
 def _twentieths(run: Run, stage: str) -> Callable[[int, int], None]:
@@ -145,15 +130,6 @@ def coordinates_of(summary: Summary, bias: bool) -> Coordinates:
         if bias or found[0].null.shape[1] == 0:
             return found[0]
     return found[1] if found[1].rank > found[0].rank else found[0]
-
-
-def _of_the_sample(run: Run) -> Run:
-    """The run of the search in the sample, whose reports name the sample."""
-
-    def report(record: TraceRecord) -> None:
-        run.report(f"sample: {record.stage}", record.step, record.loss)
-
-    return replace(run.at("sample"), listener=report, trace=[])
 
 
 class InCoordinates(Generic[A]):
