@@ -283,7 +283,7 @@ class Options:
         from onehidden.run import fingerprint, stream
 
         at = stream(0, "points that tell laws apart").standard_normal((16, d))
-        key = self.to_dict() | {"start": _identity(self.start), "family": _identity(self.family)}
+        key = self.to_dict() | {"start": repr(self.start), "family": repr(self.family)}
         key["activation"] = f"{key['activation']} {fingerprint(self.g(at))}"
         if not isinstance(self.score, str):
             key["score"] = f"{key['score']} {fingerprint(np.asarray(self.score.score(at, 1), float))}"
@@ -353,19 +353,3 @@ def _unknown(function: str, name: str, known: Sequence[str]) -> str:
         f"did you mean {near[0]}?" if near else f"it takes {', '.join(one for one in known if one != 'self')}"
     )
     return f"{function}() has no argument {name!r}: {hint}"
-
-
-def _identity(value: object) -> str:
-    """Describe a value by its class and public fields, without the memory address that ``repr`` may show."""
-    import numpy as np
-
-    from onehidden.run import fingerprint
-
-    if isinstance(value, np.ndarray):
-        return f"array {fingerprint(value)}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_identity, value))}]"
-    if not hasattr(value, "__dict__"):
-        return repr(value)
-    public = (f"{name}={_identity(one)}" for name, one in vars(value).items() if not name.startswith("_"))
-    return f"{getattr(value, '__qualname__', type(value).__qualname__)}({', '.join(public)})"

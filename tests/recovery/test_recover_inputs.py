@@ -264,7 +264,7 @@ def test_bad_groups_are_refused_in_a_sentence():
         (np.zeros(360), "one group only"),
         (np.arange(360), "a group of its own"),
         (np.where(groups == 3, np.nan, groups), "12 gaps"),
-        (groups.reshape(-1, 2), "one label for each row"),
+        (groups.reshape(-1, 2), "one entry for each of the"),
     ):
         with pytest.raises(ValueError, match=words):
             oh.recover(X, y, 2, groups=bad)

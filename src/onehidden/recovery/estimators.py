@@ -133,22 +133,10 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
         return self._fit(X, y, sample_weight, of_rows, y_numeric=True, multi_output=True)
 
     def predict(self, X: npt.ArrayLike, offset: npt.ArrayLike | None = None) -> np.ndarray:
-        """Predict y by the network, or by what did no worse than ridge regression on rows left out.
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            Rows.
-        offset : array_like of shape (m,), optional
-            Added to the network's output.
-
-        Returns
-        -------
-        ndarray of shape (m,) or (m, q)
-            The mean of y at each row.
-        """
         matrix = self._inputs(X)
         return self.recovery_.predict(matrix, offset)
+
+    predict.__doc__ = Recovery.predict.__doc__
 
     def predict_interval(
         self,

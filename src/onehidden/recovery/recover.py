@@ -157,9 +157,8 @@ def most_units(form: Parametrisation, n: int) -> int:
 
 def _enough_samples(form: Parametrisation, n: int) -> None:
     if n <= form.freedom:
-        most = most_units(form, n)
-        cure = f"ask for at most {most} units or bring more samples" if most > 0 else "bring more samples"
+        most = max(most_units(form, n), 1)
         raise ValueError(
             f"{form.k} units of {form.d} inputs have {form.freedom} free parameters, but there are only {n} "
-            f"samples: {cure}"
+            f"samples: ask for at most {most} unit{'s' * (most > 1)} or bring more samples"
         )

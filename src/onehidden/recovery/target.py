@@ -159,12 +159,10 @@ class Target:
     def with_random_intercepts(self) -> Target:
         """The target with an intercept for each group, whose variance is to be estimated."""
         samples = self.samples
-        if samples.groups is None:
-            raise ValueError("random_intercept is one for each group: give groups, a label for each row")
-        if self.family is not None or samples.y.ndim > 1:
+        if samples.groups is None or self.family is not None or samples.y.ndim > 1:
             raise ValueError(
-                "random_intercept is for one output with normal noise: leave it out, errors by group "
-                "hold for every y"
+                "random_intercept is one for each group, of one output with normal noise: give groups, or "
+                "leave it out, errors by group hold for every y"
             )
         return replace(self, samples=replace(samples, ratio=0.0))
 
