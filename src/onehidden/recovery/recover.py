@@ -108,13 +108,13 @@ def recover(
     of_rows = {"sample_weight": sample_weight, "offset": offset, "trials": trials, "groups": groups}
     call = given(X, y, target, of_rows, {"nulls": nulls, "drop": drop, "one_hot": one_hot})
     found = _of_call(call, options, client, checkpoint)
-    return replace(found, options={**found.options, **call.names}) if call.names else found
+    return replace(found, options=found.options | call[3])
 
 
 def _of_call(call: Given, options: Options, client: object, checkpoint: object) -> Recovery:
     """The recovery from a stream or from rows in memory."""
     run = Run(options.seed, options.max_seconds, options.progress)
-    X, known = call.X, call.of_rows
+    X, y, known, _ = call
     if isinstance(X, data.Source):
         options.check_inputs(X.n_inputs)
         others = [name for name in ("groups", "offset", "trials") if known[name] is not None]
@@ -125,10 +125,10 @@ def _of_call(call: Given, options: Options, client: object, checkpoint: object) 
                 f"a streamed source has no {' and no '.join(others)}: read the table whole, with "
                 "data.open(…, stream=False)"
             )
-        return recover_source(X, call.y, known["sample_weight"], options, run, client, checkpoint)
+        return recover_source(X, y, known["sample_weight"], options, run, client, checkpoint)
     if client is not None:
         raise ValueError("a client reads a streamed source: open the data with data.open(…, stream=True)")
-    target = read_target(X, call.y, family=options.family, link=options.link, **known)
+    target = read_target(X, y, family=options.family, link=options.link, **known)
     return recovered(target, options, run, checkpoint)
 
 

@@ -28,14 +28,8 @@ if TYPE_CHECKING:
 _ROLES = {"sample_weight": "weight", "offset": "offset", "trials": "trials", "groups": "groups"}
 
 
-@dataclass(frozen=True)
-class Given:
-    """The samples of a call, with what belongs to their rows."""
-
-    X: Any
-    y: Any
-    of_rows: dict[str, Any]  # sample_weight, offset, trials and groups
-    names: dict[str, Any] = field(default_factory=dict)  # of the columns, as the record keeps them
+# X and y of a call, what belongs to the rows, and names of columns as the record keeps them.
+Given = tuple[Any, Any, dict[str, Any], dict[str, Any]]
 
 
 def given(X: Any, y: Any, target: Any, of_rows: dict[str, Any], reading: Mapping[str, Any]) -> Given:
@@ -57,9 +51,9 @@ def given(X: Any, y: Any, target: Any, of_rows: dict[str, Any], reading: Mapping
     if isinstance(X, data.Source):
         if asked:
             raise ValueError(f"a source is open already: give {', '.join(asked)} to data.open")
-        return Given(X, y, of_rows, {} if y is not None else _target_name(X.target_names))
+        return X, y, of_rows, {} if y is not None else _target_name(X.target_names)
     if not (named or columns or asked):
-        return Given(X, y, of_rows, names_of(X, y))
+        return X, y, of_rows, names_of(X, y)
     for role, values in of_rows.items():
         must_be_aligned(X, values, role)
     source = X if named or y is None else (X, y)
@@ -67,11 +61,9 @@ def given(X: Any, y: Any, target: Any, of_rows: dict[str, Any], reading: Mapping
     names = (_target_name(table.target_names) if named else names_of(X, y)) | columns | asked
     names |= {"one_hot": {name: list(found) for name, found in table.levels.items()}} if table.levels else {}
     if isinstance(table, data.Source):
-        weight = of_rows["sample_weight"]
-        own = {"sample_weight": None if isinstance(weight, str) else weight}
-        return Given(table, None, of_rows | own, names)
-    kept = {role: _kept(values, table, role) for role, values in of_rows.items()}
-    return Given(table, None, kept, names)
+        weight = None if isinstance(of_rows["sample_weight"], str) else of_rows["sample_weight"]
+        return table, None, of_rows | {"sample_weight": weight}, names
+    return table, None, {role: _kept(values, table, role) for role, values in of_rows.items()}, names
 
 
 def inputs_of(record: Recovery, X: Any) -> np.ndarray:
