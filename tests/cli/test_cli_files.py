@@ -118,6 +118,16 @@ def test_predictions_of_a_folder_are_streamed_in_order(streamed, suffix, tmp_pat
     assert call("predict", "run", "rows", "--nulls", "drop", "--out", f"p.{suffix}")[0] == 2  # there already
 
 
+def test_a_part_without_a_whole_row_keeps_its_place(streamed, tmp_path, call):
+    gaps = {name: np.full(7, np.nan) for name in "abcy"}
+    parquet.write_table(pa.table(gaps), tmp_path / "rows" / "9.parquet")
+    code, out, err = call("predict", "run", "rows", "--nulls", "drop", "--json")
+    assert code == 0, err
+    values = json.loads(out)["predictions"]
+    assert (len(values), values[-7:]) == (5007, [None] * 7)
+    assert "8 rows with gaps" in err
+
+
 def test_a_gap_far_into_a_folder_leaves_no_part_of_a_file(streamed, tmp_path, call):
     before = sorted(p.name for p in tmp_path.iterdir())
     code, out, err = call("predict", "run", "rows", "--out", "p.csv")

@@ -14,7 +14,7 @@ import numpy as np
 from onehidden.cli import examples, options
 
 if TYPE_CHECKING:
-    from onehidden.data import Batch, Source, Table
+    from onehidden.data import Source, Table
     from onehidden.network import OneHiddenNet
     from onehidden.recovery import Recovery
 
@@ -143,8 +143,9 @@ def predictions(
     net: OneHiddenNet | Recovery, table: Table | Source, interval: str | None = None, level: float = 0.95
 ) -> Predictions:
     """Predict at all rows of a table, with ends of bands where ``interval`` is "mean" or "observation"."""
-    from onehidden.report.subject import output_names
+    from onehidden.report.subject import as_indicators, output_names
 
+    made_with: Any = net  # of a network alone no bands are asked for
     outputs = output_names(net)
     ends = ("", "_lower", "_upper") if interval else ("",)
     names = [f"{name}{end}" for name in outputs for end in ends]
@@ -152,12 +153,17 @@ def predictions(
         names = ["prediction", "lower", "upper"][: len(ends)]
     blocks, known, found = [np.zeros((0, len(names)))], [], []
     for batch in table.batches():
-        block = np.full((batch.read, len(names)), np.nan)
-        y, values, bands = _of_batch(net, batch, interval, level)
+        blocks.append(np.full((batch.read, len(names)), np.nan))
+        if not len(batch):
+            continue
+        offset = {} if batch.offset is None else {"offset": batch.offset}
+        values = made_with.predict(batch.X, **offset)
+        bands = made_with.predict_interval(batch.X, level, interval, batch.offset) if interval else ()
         parts = [part.reshape(len(batch), -1) for part in (values, *bands)]
-        block[batch.row - batch.first] = np.stack(parts, axis=2).reshape(len(batch), -1)
-        blocks.append(block)
+        blocks[-1][batch.row - batch.first] = np.stack(parts, axis=2).reshape(len(batch), -1)
+        y = as_indicators(batch.y, getattr(net, "classes", ()))
         if y is not None and y.size == values.size:
+            y = y if batch.trials is None else (y.T / batch.trials).T
             known.append(y.reshape(len(batch), -1))
             found.append(parts[0])
     return Predictions(names, np.concatenate(blocks), _compared(outputs, known, found))
@@ -173,16 +179,3 @@ def _compared(names: Sequence[str], known: list[np.ndarray], found: list[np.ndar
         share = f", R² {1 - error / variance:.4f}" if variance > 0 else ""
         parts.append(f"{f'{name}: ' * (len(names) > 1)}mean squared error {error:.4g}{share}")
     return f"{'; '.join(parts)} on {len(y)} rows"
-
-
-def _of_batch(
-    net: Any, batch: Batch, interval: str | None, level: float
-) -> tuple[np.ndarray | None, np.ndarray, tuple[np.ndarray, ...]]:
-    """The outcomes of a batch where known, its predictions, and the ends of their bands."""
-    from onehidden.report.subject import as_indicators
-
-    offset = {} if batch.offset is None else {"offset": batch.offset}
-    y = as_indicators(batch.y, getattr(net, "classes", ()))
-    y = y if y is None or batch.trials is None else (y.T / batch.trials).T
-    bands = net.predict_interval(batch.X, level, interval, batch.offset) if interval else ()
-    return y, net.predict(batch.X, **offset), bands
