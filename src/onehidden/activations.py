@@ -202,12 +202,7 @@ class Activation:
         float
             The coefficient.
         """
-        if order < 0:
-            raise ValueError(f"Hermite order must be 0 or more, got {order}")
-        t, w = np.polynomial.legendre.leggauss(300)  # on both sides of a kink at zero
-        z, w = np.concatenate([-8 * (t + 1), 8 * (t + 1)]), 8 * np.concatenate([w, w])
-        h = np.polynomial.hermite_e.hermeval(z, [0.0] * order + [1 / math.sqrt(math.factorial(order))])
-        return float(np.sum(w * np.exp(-(z**2) / 2) * h * self(z))) / math.sqrt(2 * math.pi)
+        return importlib.import_module(_THEORY).hermite(self, order)
 
     @property
     def smooth_relative(self) -> str | None:
@@ -282,13 +277,13 @@ def _operators(xp: Any, special: Any) -> SimpleNamespace:
 _ON_HOST, _TRACED = _operators(np, scipy.special), _operators(jnp, jax.scipy.special)
 
 
-def _from_formula(name: str, graph: Formula, slope: Formula, **more: Any) -> Activation:
+def _formula(name: str, graph: Formula, slope: Formula, relatives: str = "", **more: Any) -> Activation:
     """An activation of the library, whose formulas serve NumPy, JAX and exports."""
 
     def of_array(formula: Formula) -> Callable[[Any], Any]:
         return lambda t: formula(_ON_HOST if xp(t) is np else _TRACED, t)
 
-    return Activation(name, of_array(graph), of_array(slope), graph=graph, **more)
+    return Activation(name, of_array(graph), of_array(slope), tuple(relatives.split()), graph=graph, **more)
 
 
 def _step(o: Any, z: Any) -> Any:
@@ -301,117 +296,80 @@ def _sech_squared(o: Any, z: Any) -> Any:
     return 4.0 * decay / (1.0 + decay) ** 2
 
 
+def _gelu_slope(o: Any, z: Any) -> Any:
+    return o.ndtr(z) + z * o.exp(-0.5 * (z * z)) / math.sqrt(2 * math.pi)
+
+
 def _mish_slope(o: Any, z: Any) -> Any:
     risen = o.tanh(o.softplus(z))
     return risen + z * (1.0 - risen**2) * o.sigmoid(z)
 
 
-def _exponential_unit(name: str, scale: float, alpha: float, relatives: tuple[str, ...]) -> Activation:
+def _exponential_unit(name: str, scale: float, alpha: float, relatives: str) -> Activation:
     """scale t for t > 0, scale alpha (exp(t) - 1) else."""
-    return _from_formula(
-        name,
+
+    def graph(o: Any, z: Any) -> Any:
         # The sum comes last: ONNX Runtime would fuse a factor next to a MatMul as a float32.
-        lambda o, z: scale * o.relu(z) + scale * alpha * o.expm1(-o.relu(-z)),
-        lambda o, z: scale * (_step(o, z) + alpha * _step(o, -z) * o.exp(-o.relu(-z))),
-        relatives=relatives,
-    )
+        return scale * o.relu(z) + scale * alpha * o.expm1(-o.relu(-z))
+
+    def slope(o: Any, z: Any) -> Any:
+        return scale * (_step(o, z) + alpha * _step(o, -z) * o.exp(-o.relu(-z)))
+
+    return _formula(name, graph, slope, relatives)
 
 
-# Those that ``activation="auto"`` tries; one unit of another activation is compared with all of them.
+def _papers_erf(o: Any, z: Any) -> Any:
+    """The integral of exp(-s^2) from 0 to t, that is sqrt(pi)/2 times the usual one."""
+    # The sign comes last: ONNX Runtime would fuse a factor next to a MatMul as a float32.
+    return o.sign(z) * (0.5 * math.sqrt(math.pi) * o.erf(o.abs(z)))
+
+
+def _leaky_slope(o: Any, z: Any) -> Any:
+    return 0.01 + 0.99 * _step(o, z)
+
+
+def _silu_slope(o: Any, z: Any) -> Any:
+    return o.sigmoid(z) * (1.0 + z * o.sigmoid(-z))
+
+
+# Name, g, g' and relatives. These are tried by ``activation="auto"``, and one unit of another activation is
+# compared with all of them.
 _COMMON = (
-    _from_formula(
-        "relu",
-        lambda o, z: o.relu(z),
-        _step,
-        relatives=("leaky_relu", "softplus", "gelu"),
-        formula="max(0, {})",
+    _formula("relu", lambda o, z: o.relu(z), _step, "leaky_relu softplus gelu", formula="max(0, {})"),
+    _formula("leaky_relu", lambda o, z: o.maximum(z, 0.01 * z), _leaky_slope, "relu softplus gelu"),
+    _formula(
+        "squared_relu", lambda o, z: o.relu(z) * z, lambda o, z: 2.0 * o.relu(z), "cubed_relu gelu softplus"
     ),
-    _from_formula(
-        "leaky_relu",
-        lambda o, z: o.maximum(z, 0.01 * z),
-        lambda o, z: 0.01 + 0.99 * _step(o, z),
-        relatives=("relu", "softplus", "gelu"),
-    ),
-    _from_formula(
-        "squared_relu",
-        lambda o, z: o.relu(z) * o.relu(z),
-        lambda o, z: 2.0 * o.relu(z),
-        relatives=("cubed_relu", "gelu", "softplus"),
-    ),
-    _from_formula(
-        "cubed_relu",
-        lambda o, z: o.relu(z) * o.relu(z) * o.relu(z),
-        lambda o, z: 3.0 * o.relu(z) ** 2,
-        relatives=("squared_relu",),
-    ),
-    _from_formula(
+    _formula("cubed_relu", lambda o, z: o.relu(z) * z * z, lambda o, z: 3.0 * o.relu(z) * z, "squared_relu"),
+    _formula(
         "sigmoid",
         lambda o, z: o.sigmoid(z),
         lambda o, z: o.sigmoid(z) * o.sigmoid(-z),
-        relatives=("erf", "softplus"),
+        "erf softplus",
         equivalent="tanh",
     ),
-    _from_formula(
-        "tanh", lambda o, z: o.tanh(z), _sech_squared, relatives=("erf", "softplus"), equivalent="sigmoid"
-    ),
-    # The papers' erf: the integral of exp(-s^2) from 0 to t, that is sqrt(pi)/2 times the usual one.
-    _from_formula(
-        "erf",
-        # The sign comes last: ONNX Runtime would fuse a factor next to a MatMul as a float32.
-        lambda o, z: o.sign(z) * (0.5 * math.sqrt(math.pi) * o.erf(o.abs(z))),
-        lambda o, z: o.exp(-z * z),
-        relatives=("tanh", "softplus"),
-    ),
-    _from_formula(
-        "softplus",
-        lambda o, z: o.softplus(z),
-        lambda o, z: o.sigmoid(z),
-        relatives=("gelu", "relu", "squared_relu"),
-    ),
-    _from_formula(
-        "gelu",
-        lambda o, z: z * o.ndtr(z),
-        lambda o, z: o.ndtr(z) + z * o.exp(-0.5 * (z * z)) / math.sqrt(2 * math.pi),
-        relatives=("softplus", "relu", "squared_relu"),
-    ),
-    _from_formula("abs", lambda o, z: o.abs(z), lambda o, z: o.sign(z), formula="|{}|"),
-    _from_formula("quadratic", lambda o, z: z * z, lambda o, z: 2.0 * z, formula="({})²"),
-    _from_formula("linear", lambda o, z: z, lambda o, z: 0.0 * z + 1.0, formula="({})"),
+    _formula("tanh", lambda o, z: o.tanh(z), _sech_squared, "erf softplus", equivalent="sigmoid"),
+    _formula("erf", _papers_erf, lambda o, z: o.exp(-z * z), "tanh softplus"),
+    _formula("softplus", lambda o, z: o.softplus(z), lambda o, z: o.sigmoid(z), "gelu relu squared_relu"),
+    _formula("gelu", lambda o, z: z * o.ndtr(z), _gelu_slope, "softplus relu squared_relu"),
+    _formula("abs", lambda o, z: o.abs(z), lambda o, z: o.sign(z), formula="|{}|"),
+    _formula("quadratic", lambda o, z: z * z, lambda o, z: 2.0 * z, formula="({})²"),
+    _formula("linear", lambda o, z: z, lambda o, z: 0.0 * z + 1.0, formula="({})"),
 )
 _FURTHER = (
-    _from_formula("exp", lambda o, z: o.exp(z), lambda o, z: o.exp(z), formula="exp({})"),
-    _from_formula("gaussian", lambda o, z: o.exp(-0.5 * (z * z)), lambda o, z: -z * o.exp(-0.5 * (z * z))),
-    _from_formula(
-        "silu",
-        lambda o, z: z * o.sigmoid(z),
-        lambda o, z: o.sigmoid(z) * (1.0 + z * o.sigmoid(-z)),
-        relatives=("gelu", "softplus", "mish"),
-    ),
-    _exponential_unit("elu", 1.0, 1.0, ("softplus", "silu", "gelu")),
+    _formula("exp", lambda o, z: o.exp(z), lambda o, z: o.exp(z), formula="exp({})"),
+    _formula("gaussian", lambda o, z: o.exp(-0.5 * (z * z)), lambda o, z: -z * o.exp(-0.5 * (z * z))),
+    _formula("silu", lambda o, z: z * o.sigmoid(z), _silu_slope, "gelu softplus mish"),
+    _exponential_unit("elu", 1.0, 1.0, "softplus silu gelu"),
     # The numbers of self-normalising networks, arXiv:1706.02515.
-    _exponential_unit("selu", 1.0507009873554805, 1.6732632423543772, ("elu", "leaky_relu", "softplus")),
-    _from_formula(
-        "mish",
-        lambda o, z: z * o.tanh(o.softplus(z)),
-        _mish_slope,
-        relatives=("silu", "gelu", "softplus"),
+    _exponential_unit("selu", 1.0507009873554805, 1.6732632423543772, "elu leaky_relu softplus"),
+    _formula("mish", lambda o, z: z * o.tanh(o.softplus(z)), _mish_slope, "silu gelu softplus"),
+    _formula(
+        "softsign", lambda o, z: z / (1.0 + o.abs(z)), lambda o, z: 1.0 / (1.0 + o.abs(z)) ** 2, "arctan tanh"
     ),
-    _from_formula(
-        "softsign",
-        lambda o, z: z / (1.0 + o.abs(z)),
-        lambda o, z: 1.0 / (1.0 + o.abs(z)) ** 2,
-        relatives=("arctan", "tanh"),
-    ),
-    _from_formula(
-        "arctan", lambda o, z: o.atan(z), lambda o, z: 1.0 / (1.0 + z * z), relatives=("softsign", "tanh")
-    ),
-    _from_formula("sin", lambda o, z: o.sin(z), lambda o, z: o.cos(z), half_period=math.pi),
-    _from_formula(
-        "cloglog",
-        lambda o, z: -o.expm1(-o.exp(z)),
-        lambda o, z: o.exp(z - o.exp(z)),
-        relatives=("sigmoid", "erf"),
-    ),
+    _formula("arctan", lambda o, z: o.atan(z), lambda o, z: 1.0 / (1.0 + z * z), "softsign tanh"),
+    _formula("sin", lambda o, z: o.sin(z), lambda o, z: o.cos(z), half_period=math.pi),
+    _formula("cloglog", lambda o, z: -o.expm1(-o.exp(z)), lambda o, z: o.exp(z - o.exp(z)), "sigmoid erf"),
 )
 _BY_NAME = {one.name: one for one in (*_COMMON, *_FURTHER)}
 

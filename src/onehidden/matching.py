@@ -76,46 +76,40 @@ def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLi
 
     if isinstance(found, OneHiddenNet) != isinstance(truth, OneHiddenNet):
         raise ValueError("match two networks or two arrays of rows, not one of each")
-    found, truth = _as_network(found, "found"), _as_network(truth, "true")
-    g = found.activation
-    if g.name != truth.activation.name:
-        raise ValueError(f"cannot match a {g.name} network with a {truth.activation.name} network")
-    if found.n_outputs != truth.n_outputs:
-        raise ValueError(f"networks of {found.n_outputs} and {truth.n_outputs} outputs cannot be matched")
-    if found.n_inputs != truth.n_inputs:
-        raise ValueError(f"rows of different length: found {found.n_inputs}, true {truth.n_inputs}")
+    found, truth = _as_network(found), _as_network(truth)
+    g, kinds = found.activation, [(n.activation.name, n.n_inputs, n.n_outputs) for n in (found, truth)]
+    if kinds[0] != kinds[1]:
+        raise ValueError(
+            f"cannot match {found} with {truth}: activation, inputs and outputs must be the same"
+        )
     ramp = not g.sign_free and g.reversal is not None and g.reversal.degree == 1
     by_convention = ramp and (found.has_linear or truth.has_linear)  # which side a unit has
     if by_convention or g.multiplicative or g.half_period:
         found, truth = (
             one.canonical(beside=True if by_convention else None, ordered=False) for one in (found, truth)
         )
-    A, b, w, c = ours = _parts(found)
+    A, b, w, c = _parts(found)
     A0, b0, w0, c0 = theirs = _parts(truth)
-    parity, shift = -1, 0.0
-    if g.sign_free and g.reversal is not None:
-        parity, shift = g.reversal.parity, float(sum(g.reversal.polynomial[:1]))
-
+    parity, shift = (g.reversal.parity, sum(g.reversal.polynomial[:1])) if g.reversal is not None else (1, 0)
     scale = np.maximum(np.linalg.norm(A0, axis=1), np.finfo(float).tiny)
-    distance = np.stack([_distance(s, ours, theirs, scale, parity) for s in (1, -1)])
-    if not g.sign_free:
-        distance[1] = np.inf
+    sides = [(A, b, w, c), (-A, -b, parity * w, c)][: 1 + g.sign_free]
+    distance = np.stack([_distance(side, theirs, scale) for side in sides])
     cost = distance.min(axis=0)
     # Assign on the square root: the sum is then dominated by how many pairs fit, not by one stray unit.
     true_index, found_index = linear_sum_assignment(np.sqrt(cost))
     permutation = np.full(len(A0), -1)
     permutation[true_index] = found_index
     signs = np.ones(len(A0), dtype=int)
-    signs[true_index] = np.where(distance.argmin(axis=0)[true_index, found_index] == 0, 1, -1)
+    signs[true_index] = 1 - 2 * distance.argmin(axis=0)[true_index, found_index]
     printed, honest = _papers_errors(A, A0)
     if np.any(permutation < 0):
         inf = float("inf")
         return Match(permutation, signs, inf, inf, inf, inf, printed, honest, inf)
 
-    turned = signs < 0
+    turned = (signs < 0)[:, None]
     P, Pb, Pw = A[permutation] * signs[:, None], b[permutation] * signs, w[permutation]
-    c = c + shift * np.sum(Pw[turned], axis=0)
-    Pw = np.where(turned[:, None], parity * Pw, Pw)
+    c = c + shift * np.sum(np.where(turned, Pw, 0.0), axis=0)
+    Pw = np.where(turned, parity * Pw, Pw)
     largest = max(float(np.max(np.abs(w0))), np.finfo(float).tiny)
     own = np.max(np.abs(w0), axis=1)
     return Match(
@@ -133,17 +127,11 @@ def match(found: OneHiddenNet | npt.ArrayLike, truth: OneHiddenNet | npt.ArrayLi
     )
 
 
-def _as_network(given: OneHiddenNet | npt.ArrayLike, who: str) -> OneHiddenNet:
+def _as_network(given: OneHiddenNet | npt.ArrayLike) -> OneHiddenNet:
     """The network; rows become units of an odd activation, which have a sign, and no outputs."""
     if isinstance(given, OneHiddenNet):
         return given
     rows = np.asarray(given, dtype=float)
-    if rows.ndim != 2:
-        raise ValueError(f"expected a (k, d) matrix of rows, got shape {rows.shape}")
-    if len(rows) == 0:
-        raise ValueError(f"no {who} units to match")
-    if not np.all(np.isfinite(rows)):
-        raise ValueError("the rows to match must be finite: they hold NaN or infinity")
     return OneHiddenNet(rows, np.zeros(len(rows)), activation="tanh")
 
 
@@ -157,17 +145,14 @@ def _parts(net: OneHiddenNet) -> Parts:
     return A, b, w, np.array(net.intercept).reshape(-1)
 
 
-def _distance(
-    sign: int, found: Parts, truth: Parts, scale: Float[np.ndarray, " K"], parity: int
-) -> Float[np.ndarray, "K k"]:
-    """(k*, k) distance of every found unit, times sign, from every true one."""
+def _distance(found: Parts, truth: Parts, scale: Float[np.ndarray, " K"]) -> Float[np.ndarray, "K k"]:
+    """(k*, k) distance of every found unit from every true one."""
     (A, b, w, _), (A0, b0, w0, _) = found, truth
     # One true unit at a time: all differences at once would be K k d numbers.
-    rows = np.stack([np.linalg.norm(sign * A - one, axis=1) for one in A0]) / scale[:, None]
-    bias = np.abs(sign * b[None] - b0[:, None]) / np.maximum(scale, np.abs(b0))[:, None]
-    turned = w if sign > 0 else parity * w
+    rows = np.stack([np.linalg.norm(A - one, axis=1) for one in A0]) / scale[:, None]
+    bias = np.abs(b[None] - b0[:, None]) / np.maximum(scale, np.abs(b0))[:, None]
     largest = max(float(np.max(np.abs(w0))), np.finfo(float).tiny)
-    return rows + bias + np.max(np.abs(turned[None] - w0[:, None]), axis=2) / largest
+    return rows + bias + np.max(np.abs(w[None] - w0[:, None]), axis=2) / largest
 
 
 def _papers_errors(A: Float[np.ndarray, "k d"], A0: Float[np.ndarray, "K d"]) -> tuple[float, float]:

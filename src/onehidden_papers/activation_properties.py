@@ -1,4 +1,4 @@
-"""P1, P2, P3 of [ZSJBD] decided from values of g' alone.
+"""P1, P2, P3 of [ZSJBD] decided from values of g' alone, and Hermite coefficients.
 
 P1  0 <= g'(z) <= L |z|^p for some p >= 0.
 P2  rho(sigma) > 0 for every sigma > 0.
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from math import factorial, sqrt
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,15 @@ def rho(g: Activation, sigma: float) -> float:
     least = min(rho_terms(g.derivative, sigma))
     # Rounding leaves 1e-32 where the exact value is 0 (linear, quadratic).
     return least if least > 1e-24 else 0.0
+
+
+def hermite(g: Callable[[np.ndarray], np.ndarray], order: int) -> float:
+    """sigma_m = E[g(z) h_m(z)], h_m the normalised Hermite polynomial."""
+    if order < 0:
+        raise ValueError(f"Hermite order must be 0 or more, got {order}")
+    z, weight = standard_normal_nodes()
+    h = np.polynomial.hermite_e.hermeval(z, [0.0] * order + [1 / sqrt(factorial(order))])
+    return float(np.sum(weight * h * g(z)))
 
 
 def properties(g: Activation) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Links and the divergence that deviances are made of, in forms that neither overflow nor cancel.
+"""Links, in forms that neither overflow nor cancel.
 
 A mean above zero is known by its logarithm and its growth d log(mu) / d eta; a share p also by log(1 - p) and
 the slope of that. Means, slopes and variances follow without underflow: slope = mu growth, and for shares
@@ -52,29 +52,6 @@ class ShareLink(Link):
 def exponential(t: Float[np.ndarray, "*rows"]) -> Float[np.ndarray, "*rows"]:
     """e^t, with t held to [-700, 700]."""
     return np.exp(np.clip(t, -LIMIT, LIMIT))
-
-
-def log_ratio(
-    y: Float[np.ndarray, "*rows"], mu: Float[np.ndarray, "*rows"], log_mu: Float[np.ndarray, "*rows"]
-) -> Float[np.ndarray, "*rows"]:
-    """log(y / mu) for y >= 0, exact where y is near mu; 0 where y = 0, for products with y.
-
-    ``log_mu`` may say more than mu does where mu has underflowed.
-    """
-    near = np.abs(y - mu) < 0.5 * mu
-    part = np.where(near, y - mu, 0.0) / np.where(near, mu, 1.0)
-    return np.where(near, np.log1p(part), np.where(y > 0, np.log(np.where(y > 0, y, 1.0)) - log_mu, 0.0))
-
-
-def divergence(
-    y: Float[np.ndarray, "*rows"], mu: Float[np.ndarray, "*rows"], log_mu: Float[np.ndarray, "*rows"]
-) -> Float[np.ndarray, "*rows"]:
-    """D(y, mu) = y log(y/mu) - y + mu >= 0 for y >= 0; mu where y = 0.
-
-    Half a unit deviance is D(y, mu) of a Poisson count, D(y, p) + D(1 - y, 1 - p) of a 0/1 response and the
-    sum of D(y_c, p_c) over classes.
-    """
-    return np.maximum(y * log_ratio(y, mu, log_mu) - (y - mu), 0.0)
 
 
 def softplus(eta: np.ndarray) -> np.ndarray:

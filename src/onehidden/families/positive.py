@@ -17,7 +17,7 @@ from onehidden.families.family import (
     refuse,
     weighted_sum,
 )
-from onehidden.families.links import LIMIT, POSITIVE, divergence, log_ratio
+from onehidden.families.links import LIMIT, POSITIVE
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,13 @@ class Poisson(WholeNumbers):
         return np.maximum(level, 0.5 / n)
 
     def deviance(self, y: Values, eta: Values) -> Values:
-        half = self._half_deviance(y, self.mean(eta), self._link.log_mean(eta))
-        return self._where_defined(2 * half, eta)
+        mu = self.mean(eta)
+        half = y * _log_ratio(y, mu, self._link.log_mean(eta)) - self._other_part(y, mu)
+        return self._where_defined(2 * np.maximum(half, 0.0), eta)
 
-    def _half_deviance(self, y: Values, mu: Values, log_mu: Values) -> Values:
-        return divergence(y, mu, log_mu)
+    def _other_part(self, y: Values, mu: Values) -> Values:
+        """y log(y/mu) less half the deviance."""
+        return y - mu
 
     def score(self, y: Values, eta: Values) -> Values:
         mu = self.mean(eta)
@@ -102,14 +104,14 @@ class NegativeBinomial(Poisson):
     def bend(self) -> float:
         return self.alpha
 
-    def _half_deviance(self, y: Values, mu: Values, log_mu: Values) -> Values:
+    def _other_part(self, y: Values, mu: Values) -> Values:
+        """(y + s) log((y + s) / (mu + s)), s = 1/alpha, without the rounding of y + s where y is near mu."""
         if self.alpha == 0:
-            return divergence(y, mu, log_mu)
+            return y - mu
         shape = 1 / self.alpha
-        # log((y + s) / (mu + s)), without the rounding of y + s where y is near mu
         part = np.clip((y - mu) / (mu + shape), -0.5, None)
-        shifted = np.where(part > -0.5, np.log1p(part), np.log(y + shape) - np.log(mu + shape))
-        return np.maximum(y * log_ratio(y, mu, log_mu) - (y + shape) * shifted, 0.0)
+        plain = np.log(y + shape) - np.log(mu + shape)
+        return (y + shape) * np.where(part > -0.5, np.log1p(part), plain)
 
     def log_likelihood(self, y: Values, eta: Values) -> Values:
         """Return the logarithm of the probability of each row."""
@@ -196,3 +198,13 @@ class Gamma(Linked):
 
     def check_values(self, y: Values, trials: PerRow = None) -> None:
         refuse(y <= 0, y, "the gamma family is for amounts above zero")
+
+
+def _log_ratio(y: Values, mu: Values, log_mu: Values) -> Values:
+    """log(y / mu) for y >= 0, exact where y is near mu; 0 where y = 0, for products with y.
+
+    ``log_mu`` may say more than mu does where mu has underflowed.
+    """
+    near = np.abs(y - mu) < 0.5 * mu
+    part = np.where(near, y - mu, 0.0) / np.where(near, mu, 1.0)
+    return np.where(near, np.log1p(part), np.where(y > 0, np.log(np.where(y > 0, y, 1.0)) - log_mu, 0.0))

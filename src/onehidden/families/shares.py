@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import log_softmax, softmax
+from scipy.special import entr, log_softmax, softmax
 
 from onehidden.families.family import (
     FLOOR,
@@ -19,7 +19,7 @@ from onehidden.families.family import (
     beside,
     refuse,
 )
-from onehidden.families.links import SHARE, ShareLink, divergence
+from onehidden.families.links import SHARE, ShareLink
 
 Scores = Float[np.ndarray, "n m"]
 
@@ -47,20 +47,14 @@ class Bernoulli(WholeNumbers):
         return (level * n + 0.5) / (n + 1)
 
     def deviance(self, y: Values, eta: Values) -> Values:
-        link = self._link
-        log_share, log_rest = link.log_mean(eta), link.log_rest(eta)
-        # p and 1 - p enter as -p and -(1 - p) + 1 of the two divergences, and cancel.
-        won = divergence(y, np.exp(log_share), log_share)
-        lost = divergence(1 - y, np.exp(log_rest), log_rest)
-        return 2 * (won + lost)
+        cost = y * self._link.log_mean(eta) + (1 - y) * self._link.log_rest(eta)
+        return 2 * np.maximum(-cost - entr(y) - entr(1 - y), 0.0)
 
     def score(self, y: Values, eta: Values) -> Values:
-        link = self._link
-        return (1 - y) * link.fall(eta) - y * link.growth(eta)
+        return (1 - y) * self._link.fall(eta) - y * self._link.growth(eta)
 
     def information(self, eta: Values) -> Values:
-        link = self._link
-        return link.growth(eta) * link.fall(eta)
+        return self._link.growth(eta) * self._link.fall(eta)
 
     def distribution(self, eta: Values, phi: Level = 1.0, trials: PerRow = None) -> Any:
         from scipy import stats
@@ -215,7 +209,8 @@ class Softmax(Family):
 
     def deviance(self, y: Scores, eta: Scores) -> Float[np.ndarray, " n"]:
         log_p = log_softmax(_with_first(eta, np.zeros((len(eta), 1))), axis=1)
-        return 2 * np.sum(divergence(_full(y), np.exp(log_p), log_p), axis=1)
+        full = _full(y)
+        return 2 * np.maximum(np.sum(-full * log_p - entr(full), axis=1), 0.0)
 
     def score(self, y: Scores, eta: Scores) -> Scores:
         return self.mean(eta) - y
