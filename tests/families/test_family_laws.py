@@ -213,7 +213,7 @@ def test_draws_have_the_mean_and_variance_of_the_family(name):
         assert abs(y.mean() - mu) < 4 * np.sqrt(variance / n)
         fourth = np.mean((y - y.mean()) ** 4)
         assert abs(np.var(y) - variance) < 4 * np.sqrt((fourth - variance**2) / n)
-        family.check_target(y, trials)
+        family.check_values(y, trials)
 
 
 def test_null_start_is_where_the_summed_score_vanishes():

@@ -107,7 +107,10 @@ class Family(ABC):
         return drawn / beside(trials, eta)
 
     def check_values(self, y: Values, trials: PerRow = None) -> None:  # noqa: B027
-        """Raise ``ValueError`` where finite y is outside the range of the family."""
+        """Raise ``ValueError`` with one sentence where finite y is outside the range of the family.
+
+        Of a binomial y is the share of successes, of a softmax it has the rows of ``Softmax.target``.
+        """
 
     def wider(self, y: Values) -> str:
         """Return the name of the family to try where y spreads more; empty where there is none."""
@@ -120,37 +123,12 @@ class Family(ABC):
 
     def start(self, y: Values, weight: PerRow = None) -> Level:
         """Return eta of the model without inputs, finite for every target."""
-        level = self.inside(weighted_mean(y, weight), len(y))
+        level = self.inside(np.average(y, axis=0, weights=weight), len(y))
         return self.unlink(np.asarray(level, float)[None])[0]
 
     def estimated(self, y: Values, eta: Values, weight: PerRow = None) -> Family:
         """Return the family with its free parameters, if it has any, at their most likely values."""
         return self
-
-    def check_target(self, y: np.ndarray, trials: np.ndarray | None = None) -> None:
-        """Raise ``ValueError`` with one sentence where y, or its trials, cannot be of the family.
-
-        Of a binomial y is the share of successes, of a softmax it has the rows of ``Softmax.target``.
-        """
-        y = np.asarray(y)
-        if y.dtype.kind not in "biuf":
-            raise ValueError(
-                f"the {self.name} family needs numbers, and y holds {kind_of(y)}: "
-                "labels are for OneHiddenClassifier"
-            )
-        y = y.astype(float)
-        refuse(~np.isfinite(y), y, "y must be finite", "leave these rows out")
-        if trials is not None:
-            trials = np.asarray(trials, float)
-            if not self.counted:
-                raise ValueError(f"trials are for the binomial family, not for {self.name}")
-            if trials.shape != y.shape[:1]:
-                raise ValueError(
-                    f"trials must have one entry for each of the {len(y)} rows, got {trials.shape}"
-                )
-            wrong = ~np.isfinite(trials) | (trials < 1) | (trials != np.rint(trials))
-            refuse(wrong, trials, "trials must be whole numbers from one on")
-        self.check_values(y, trials)
 
     def stored(self) -> dict[str, Any]:
         """Return name, link and own parameters, as a record keeps them."""
@@ -238,26 +216,11 @@ class Gaussian(Family):
         return "gamma" if np.all(y > 0) else ""
 
 
-def weighted_sum(values: Float[np.ndarray, "n ..."], weight: PerRow) -> Level:
-    """The sum over rows, one number an output."""
-    return np.sum(values, axis=0) if weight is None else np.tensordot(weight, values, axes=1)[()]
-
-
-def weighted_mean(values: Float[np.ndarray, "n ..."], weight: PerRow) -> Level:
-    """The mean over rows, one number an output."""
-    return weighted_sum(values, weight) / (len(values) if weight is None else np.sum(weight))
-
-
 def beside(trials: PerRow, y: Values) -> Values:
     """The trials of rows in the shape of y; one where None."""
     if trials is None:
         return np.ones_like(y)
     return np.broadcast_to(trials.reshape(-1, *[1] * (y.ndim - 1)), y.shape)
-
-
-def kind_of(y: np.ndarray) -> str:
-    """What an array holds, in words."""
-    return "text" if y.dtype.kind in "US" or any(isinstance(v, str) for v in y.flat) else f"{y.dtype} values"
 
 
 def refuse(wrong: Bool[np.ndarray, "*rows"], y: np.ndarray, rule: str, advice: str = "") -> None:

@@ -15,7 +15,6 @@ from onehidden.families.family import (
     Values,
     WholeNumbers,
     refuse,
-    weighted_sum,
 )
 from onehidden.families.links import LIMIT, POSITIVE
 
@@ -141,20 +140,18 @@ class NegativeBinomial(Poisson):
             return self
         mu = self.mean(eta)
         # The derivative of the log-likelihood in alpha at 0, where Poisson is.
-        if not np.sum(weighted_sum((y - mu) ** 2 - y, weight)) > 0:
+        if not _total((y - mu) ** 2 - y, weight) > 0:
             return replace(self, alpha=0.0)
 
         def cost(log_alpha: float) -> float:
-            rows = replace(self, alpha=float(np.exp(log_alpha))).log_likelihood(y, eta)
-            return -float(np.sum(weighted_sum(rows, weight)))
+            return -_total(replace(self, alpha=float(np.exp(log_alpha))).log_likelihood(y, eta), weight)
 
         best = minimize_scalar(cost, bounds=np.log(bounds), method="bounded", options={"xatol": 1e-6})
         return replace(self, alpha=float(np.exp(best.x)))
 
     def misfit(self, y: Values, eta: Values, weight: PerRow = None) -> float:
         """Return -2 log-likelihood at the best alpha, which compares fits of different alphas."""
-        rows = self.estimated(y, eta, weight).log_likelihood(y, eta)
-        return float(-2 * np.sum(weighted_sum(rows, weight)))
+        return -2 * _total(self.estimated(y, eta, weight).log_likelihood(y, eta), weight)
 
 
 @dataclass(frozen=True)
@@ -198,6 +195,11 @@ class Gamma(Linked):
 
     def check_values(self, y: Values, trials: PerRow = None) -> None:
         refuse(y <= 0, y, "the gamma family is for amounts above zero")
+
+
+def _total(rows: Values, weight: PerRow) -> float:
+    """The sum over rows and outputs."""
+    return float(np.sum(rows if weight is None else rows.T * weight))
 
 
 def _log_ratio(y: Values, mu: Values, log_mu: Values) -> Values:

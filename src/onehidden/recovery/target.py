@@ -215,7 +215,7 @@ def read_target(
             samples = replace(samples, y=samples.y - shift.reshape(-1, *[1] * (samples.y.ndim - 1)))
         return Target(samples, offset=shift)
     if not labelled:
-        chosen.check_target(samples.y, counts)
+        chosen.check_values(samples.y, counts)
     if counts is not None:
         samples = replace(samples, weight=counts if samples.weight is None else samples.weight * counts)
     return Target(replace(samples, noisy=True), chosen, shift, counts, classes)
@@ -258,7 +258,7 @@ def _shares(y: object, trials: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n
     won = np.asarray(as_real(y, "y"), float).reshape(-1)
     if won.shape != trials.shape:
         raise ValueError(f"trials must have one entry for each of the {len(won)} rows, got {len(trials)}")
-    wrong = (won < 0) | (won > trials) | (won != np.rint(won)) | (trials < 1)
+    wrong = (won < 0) | (won > trials) | (won != np.rint(won)) | (trials < 1) | (trials % 1 != 0)
     if np.any(wrong):
         row = int(np.argmax(wrong))
         raise ValueError(
