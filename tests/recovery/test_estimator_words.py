@@ -23,8 +23,8 @@ HOLES = pd.DataFrame(np.where(np.arange(60)[:, None] == 3, np.nan, X), columns=[
 @pytest.mark.parametrize(
     ("kind", "inputs", "target", "words"),
     [
-        ("Regressor", HOLES, Y, "1 of 60 rows hold NaN or infinity in columns 'a'"),
-        ("Classifier", HOLES, LABELS, "1 of 60 rows hold NaN or infinity in columns 'a'"),
+        ("Regressor", HOLES, Y, "1 of 60 rows .* hold NaN or infinity in columns 'a'"),
+        ("Classifier", HOLES, LABELS, "1 of 60 rows .* hold NaN or infinity in columns 'a'"),
         ("Regressor", FRAME.assign(kind="u"), Y, "'kind' is not: make columns of categories"),
         ("Regressor", X, LABELS, "labels are for OneHiddenClassifier"),
         ("Regressor", X, np.where(Y > 1, np.nan, Y), "y must hold finite numbers only"),
@@ -49,7 +49,7 @@ def test_rows_to_predict_are_refused_so_too():
     model = oh.OneHiddenRegressor(n_hidden=1, start="random").fit(
         pd.DataFrame(X, columns=["a", "b"]), X[:, 0]
     )
-    with pytest.raises(ValueError, match="1 of 60 rows hold NaN"):
+    with pytest.raises(ValueError, match="1 of 60 rows"):
         model.predict(HOLES)
 
 
