@@ -48,7 +48,7 @@ def test_a_search_is_never_handed_the_teacher_of_its_own_seed(name, seed):
     X, y, net = oh.problems.get(name).sample(None if name.startswith("iris") else 500, seed)
     problem = problem_of(X, y, net.activation, net.n_hidden, bool(np.any(net.bias)))
     truth = problem.search_coordinates.inward(net).weights
-    drawn = [one.weights for one in Random(8, steps=0).propose(problem, Run(seed))]
+    drawn = [one.network.weights for one in Random(8, steps=0).propose(problem, Run(seed))]
     assert len(drawn) == 8
     for rows in drawn:
         assert closest_angle(rows, truth) > 1e-3
