@@ -3,33 +3,33 @@
 With g(-t) = parity g(t) + p(t) a reversed unit, (a, b, w) -> (-a, -b, parity w), leaves the polynomial
 w p(-<a, x> - b). Reversing a set S changes the function by sum_S w_i p(-<a_i, x> - b_i): where that is zero
 (up to the intercept, where it is free) a different network computes the same function, whatever the data, and
-no Jacobian shows it. The sets are the 0/1 vectors in the null space of a matrix of polynomial coefficients.
+no Jacobian shows it. The sets are the 0/1 vectors in the null space of a matrix of values of polynomials.
 With noise, and more units than inputs, many other orientations are not excluded: ``other_orientations``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations, combinations_with_replacement, product
-from math import comb, factorial
+from itertools import combinations
+from math import comb
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import chdtrc
 
-from onehidden.activations import Activation
+from onehidden.activations import Activation, ReversalIdentity
 from onehidden.certify import levels
-from onehidden.certify.local_fit import LocalFit
 from onehidden.certify.subset_sums import zero_subset_sums
+from onehidden.checks import About, Check, at_most, not_evaluated
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem, descend
 from onehidden.network import OneHiddenNet
-from onehidden.run import Run
+from onehidden.run import Run, stream
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.starts.candidate import (
     all_orientations,
     complete,
+    completed_loss,
     oriented,
     search_fit,
     search_form,
@@ -42,22 +42,13 @@ from onehidden.starts.candidate import (
 EXACT = 1e-8
 
 
-@dataclass(frozen=True)
-class EquivalentSets:
+class EquivalentSets(NamedTuple):
     """The reversals that leave a function unchanged."""
 
     complete: bool  # every set was searched, or none has to be
-    sets: tuple[tuple[int, ...], ...]  # units that can be reversed together; none inside another
-    networks: tuple[
-        OneHiddenNet, ...
-    ]  # with each set reversed, canonical, without the change of a linear part
-    convention: bool  # orientations are free altogether: a linear part absorbs every reversal
     reason: str
-
-    @property
-    def proved(self) -> bool:
-        """Whether no other choice of orientations computes the same function."""
-        return self.complete and not self.sets and not self.convention
+    sets: tuple[tuple[int, ...], ...] = ()  # units that can be reversed together; none inside another
+    networks: tuple[OneHiddenNet, ...] = ()  # with each reversed, canonical, a linear part left as it is
 
 
 def equivalent_sets(
@@ -78,19 +69,16 @@ def equivalent_sets(
     coefficients as a share of the strongest unit's; at most ``most`` sets are reported.
     """
     g = network.activation
-    if g.reversal is None:
-        if _may_reverse(g):
-            return EquivalentSets(False, (), (), False, f"no law for the reversal of {g.name} is known")
-        return EquivalentSets(True, (), (), False, "a reversed unit is no unit of the same activation")
-    if g.sign_free:
-        reason = "a reversal changes nothing that canonical form does not fix"
-        return EquivalentSets(True, (), (), False, reason)
+    if g.reversal is None and _may_reverse(g):
+        return EquivalentSets(False, f"no law for the reversal of {g.name} is known")
+    if g.reversal is None or g.sign_free:
+        return EquivalentSets(True, "a reversal changes nothing that canonical form does not fix")
     if linear and g.reversal.degree <= 1:
-        reason = "a free linear part absorbs every reversal: orientations are a convention"
-        return EquivalentSets(True, (), (), True, reason)
+        return EquivalentSets(
+            True, "a free linear part absorbs every reversal: orientations are a convention"
+        )
     white = _whitened(network, centre, spread)
-    lowest = 2 if linear else 1 if intercept else 0
-    columns = reversal_polynomials(white, lowest)
+    columns = reversal_columns(white, 1 if linear else 0 if intercept else -1)
     found = zero_subset_sums(columns, tolerance, _opposite_pairs(white, tolerance), most)
     at = None if centre is None else np.asarray(centre, float)
     networks = tuple(reversed_units(network, chosen, at, intercept).canonical() for chosen in found.sets)
@@ -100,7 +88,15 @@ def equivalent_sets(
         reason = f"no set of units can be reversed: {found.reason}"
     else:
         reason = f"whether units can be reversed was not settled: {found.reason}"
-    return EquivalentSets(found.complete, found.sets, networks, False, reason)
+    return EquivalentSets(found.complete, reason, found.sets, networks)
+
+
+def orientation_check(found: EquivalentSets, name: str) -> Check:
+    """The check that no units can be reversed together."""
+    if not found.complete and not found.sets:
+        return not_evaluated(name, 0.0, found.reason, About.UNITS)
+    advice = "sets of units that can be reversed together without changing the function"
+    return at_most(name, float(len(found.sets)), 0.0, f"{advice}: {found.reason}", About.UNITS)
 
 
 def _may_reverse(g: Activation, degree: int = 3, reach: float = 3.0) -> bool:
@@ -121,75 +117,42 @@ def reversed_units(
     intercept: bool = True,
 ) -> OneHiddenNet:
     """The network with these units reversed and the intercept moved by what they leave at ``centre``."""
-    g = network.activation
-    assert g.reversal is not None
     chosen = list(units)
     sign = np.ones(network.n_hidden)
     sign[chosen] = -1.0
     output = network.output.copy()
-    output[chosen] *= g.reversal.parity
+    output[chosen] *= _reversal(network).parity
     t = network.bias if centre is None else network.bias + network.weights @ centre
-    left = _binomial(g, 0, t)[chosen] @ network.output[chosen] if intercept else 0.0
+    left = _left(network, t)[chosen] @ network.output[chosen] if intercept else 0.0
     weights, bias = network.weights * sign[:, None], network.bias * sign
-    return OneHiddenNet(weights, output, bias, network.intercept + left, g, network.linear)
+    return OneHiddenNet(weights, output, bias, network.intercept + left, network.activation, network.linear)
 
 
-def reversal_polynomials(network: OneHiddenNet, lowest: int = 1) -> Float[np.ndarray, "m k"]:
-    """Coefficients of w_i p(-<a_i, x> - b_i), one column for each unit: what its reversal leaves behind.
+def reversal_columns(network: OneHiddenNet, absorbed: int = 0) -> Float[np.ndarray, "m k"]:
+    """w_i p(-<a_i, x> - b_i), one column for each unit: what its reversal leaves, at normal points.
 
-    Monomials come by rising degree from ``lowest`` on, each scaled by the root of its multinomial coefficient
-    (a rotation of x then leaves lengths as they are); for degree 1 a column is w_i a_i, up to the slope of p.
-    Of several outputs those of one come after another.
+    They are twice as many as such a polynomial has coefficients. Polynomials of degree ``absorbed`` are taken
+    out, none for -1. Of several outputs those of one come after another.
     """
-    g, output = network.activation, network.output.reshape(network.n_hidden, -1)
-    assert g.reversal is not None
-    blocks = [np.zeros((0, network.n_hidden))]
-    for degree in range(lowest, g.reversal.degree + 1):
-        index, root = _monomials(network.n_inputs, degree)
-        power = root[:, None] * network.weights[:, index].prod(axis=2).T
-        blocks += [power * w * _binomial(g, degree, network.bias) for w in output.T]
-    return np.concatenate(blocks)
+    degree, d = _reversal(network).degree, network.n_inputs
+    m = 2 * comb(d + degree, degree) + 10
+    Z = stream(0, "points of reversals").standard_normal((m, d))
+    left = _left(network, Z @ network.weights.T + network.bias)
+    if absorbed >= 0:
+        design = np.column_stack([np.ones(m), Z])[:, : 1 + d * absorbed]
+        left = left - design @ np.linalg.lstsq(design, left, rcond=None)[0]
+    output = network.output.reshape(network.n_hidden, -1)
+    return np.concatenate([left * w for w in output.T]) / np.sqrt(m)
 
 
-def reversal_jacobian(network: OneHiddenNet, lowest: int = 1) -> Float[np.ndarray, "m p"]:
-    """Derivatives of ``reversal_polynomials``, each of its own unit: weights by rows, output, bias."""
-    g, (k, d), q = network.activation, network.weights.shape, network.n_outputs
-    assert g.reversal is not None
-    output, units = network.output.reshape(k, q), np.arange(k)
-    blocks = [np.zeros((0, k * (d + q + 1)))]
-    for degree, o in product(range(lowest, g.reversal.degree + 1), range(q)):
-        index, root = _monomials(d, degree)
-        slope, rows = np.zeros((len(index), k * (d + q + 1))), np.arange(len(index))
-        parts, factor = network.weights[:, index], _binomial(g, degree, network.bias)  # parts: (k, m, degree)
-        for i, slot in product(range(k), range(degree)):
-            others = root * np.delete(parts[i], slot, axis=1).prod(axis=1)
-            np.add.at(slope, (rows, i * d + index[:, slot]), output[i, o] * factor[i] * others)
-        power = root[:, None] * parts.prod(axis=2).T
-        slope[:, k * d + units * q + o] = power * factor
-        change = _binomial(g, degree, network.bias, derivative=True)
-        slope[:, k * (d + q) + units] = power * output[:, o] * change
-        blocks.append(slope)
-    return np.concatenate(blocks)
+def _left(network: OneHiddenNet, t: Float[np.ndarray, "... k"]) -> Float[np.ndarray, "... k"]:
+    """p(-t), what reversed units leave at these arguments for an output of one."""
+    return np.polynomial.polynomial.polyval(-t, _reversal(network).polynomial)
 
 
-def _monomials(d: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
-    """(m, degree) which inputs each monomial multiplies, and the root of its multinomial coefficient."""
-    every = list(combinations_with_replacement(range(d), degree))
-    index = np.array(every, int).reshape(len(every), degree)
-    repeats = [np.prod([factorial(c) for c in np.bincount(row)], initial=1.0) for row in index]
-    return index, np.sqrt(factorial(degree) / np.array(repeats))
-
-
-def _binomial(g: Activation, degree: int, b: np.ndarray, derivative: bool = False) -> np.ndarray:
-    """The coefficient of s^degree in p(-s - b), or its derivative in b."""
-    assert g.reversal is not None
-    total = np.zeros_like(b)
-    for q, c in enumerate(g.reversal.polynomial):
-        power = q - degree
-        if power >= derivative:
-            term = power * b ** (power - 1) if derivative else b**power
-            total = total + (-1) ** q * c * comb(q, degree) * term
-    return total
+def _reversal(network: OneHiddenNet) -> ReversalIdentity:
+    assert network.activation.reversal is not None
+    return network.activation.reversal
 
 
 def _whitened(network: OneHiddenNet, centre: np.ndarray | None, spread: np.ndarray | None) -> OneHiddenNet:
@@ -207,8 +170,7 @@ def _opposite_pairs(network: OneHiddenNet, tolerance: float) -> list[tuple[int, 
     Reversing both gives the same network. Without such a pair inside, no reversed unit of a set is again in
     the set: the network is another.
     """
-    g = network.activation
-    assert g.reversal is not None
+    g, parity = network.activation, _reversal(network).parity
     A, b, w = network.weights, network.bias, network.output.reshape(network.n_hidden, -1)
     size = np.linalg.norm(np.column_stack([A, b]), axis=1)
     size = np.where(size > 0, size, 1.0)
@@ -218,23 +180,49 @@ def _opposite_pairs(network: OneHiddenNet, tolerance: float) -> list[tuple[int, 
     units, error, pairs = np.column_stack([A, b]), 100 * tolerance, []
     for i in range(len(w)):
         opposite = np.linalg.norm(units + units[i], axis=1) <= error * np.maximum(size, size[i])
-        gap = np.max(np.abs(w - g.reversal.parity * w[i]), axis=1)
+        gap = np.max(np.abs(w - parity * w[i]), axis=1)
         alike = gap <= error * np.max(np.abs(w), initial=0.0)
         pairs += [(i, int(j)) for j in np.flatnonzero(opposite & alike) if j >= i]
     return pairs
 
 
 def other_orientations(problem: Problem, network: OneHiddenNet, most: int, run: Run) -> list[OneHiddenNet]:
-    """Networks in x with some units of ``network`` reversed that explain the linear part almost as well.
+    """Networks in x with some units of ``network`` reversed that may explain the rows almost as well.
 
-    In the orientation-free form the skip beta is free and the orientations s must reproduce it: beta = B s,
-    B = h_1 (w_1 a_1, …, w_k a_k). Each pattern is judged by (beta - B s)' V^-1 (beta - B s), V the covariance
-    of that difference at the fit. Reversals that leave a polynomial of higher degree are those of
-    ``undetected_reversals``; beside a linear part orientations are a convention.
+    Beside a linear part orientations are a convention, unless reversals leave a polynomial of higher degree.
     """
-    reversal, form = problem.activation.reversal, search_form(problem)
-    if reversal is None or reversal.degree != 1 or problem.form.skip or not form.symmetrised:
+    reversal = problem.activation.reversal
+    if reversal is None or reversal.degree < 1 or (reversal.degree == 1 and problem.form.skip):
         return []
+    if reversal.degree > 1:
+        return _by_completed_loss(problem, network, most)
+    return _by_linear_part(problem, network, most, run)
+
+
+def _by_completed_loss(
+    problem: Problem, network: OneHiddenNet, most: int, rows: int = 2000
+) -> list[OneHiddenNet]:
+    """Those of the least loss with outputs by least squares, on at most so many rows."""
+    net, some = problem.search_coordinates.inward(network), problem
+    if problem.n > rows:
+        some = problem.take(np.linspace(0, problem.n - 1, rows).astype(int))
+    patterns = _patterns(problem.k)
+    losses = np.array([completed_loss(some, one[:, None] * net.weights, one * net.bias) for one in patterns])
+    own = completed_loss(some, net.weights, net.bias)
+    bound = levels.ORIENTATION_SEARCH.value
+    likely = [i for i in np.argsort(losses) if problem.excess_deviance(own, float(losses[i])) <= bound]
+    centre = problem.search_coordinates.shift
+    found = [reversed_units(network, np.flatnonzero(patterns[i] < 0).tolist(), centre) for i in likely[:most]]
+    return found
+
+
+def _by_linear_part(problem: Problem, network: OneHiddenNet, most: int, run: Run) -> list[OneHiddenNet]:
+    """Those that reproduce the linear part of the orientation-free form, where reversals leave no more.
+
+    There the skip beta is free and the orientations s must reproduce it: beta = B s, B = h_1 (w_1 a_1, …,
+    w_k a_k). Each pattern is judged by (beta - B s)' V^-1 (beta - B s), V the covariance of that difference.
+    """
+    form = search_form(problem)
     fit, net = search_fit(problem, form), problem.search_coordinates.inward(network)
     start = complete(problem, net.weights, net.bias)
     solver = LevenbergMarquardt(max_steps=60, patience=6)
@@ -260,44 +248,6 @@ def other_orientations(problem: Problem, network: OneHiddenNet, most: int, run: 
     return [
         problem.search_coordinates.outward(oriented(form, theta, patterns[order[i]])) for i in likely[:most]
     ]
-
-
-def undetected_reversals(
-    local: LocalFit, covariance: Float[np.ndarray, "p p"], most_parameters: int = 300
-) -> list[tuple[tuple[int, ...], OneHiddenNet]] | None:
-    """Sets of units whose reversal leaves a polynomial that the data do not tell from zero; powers of ReLU.
-
-    Reversing a set S changes the function by a polynomial of the degree of g. Its coefficients v(theta) have
-    the covariance V = J C J', C that of the parameters, and v' V^-1 v is at most chi-square with len(v)
-    degrees of freedom where the reversal changes nothing. Returns the sets that are not excluded and the
-    networks with them reversed; None for too many parameters.
-    """
-    form, inner = local.problem.form, local.inner
-    if form.size > most_parameters:
-        return None
-    k, d, q = form.k, form.d, form.q
-    lowest = 2 if form.skip else 1 if form.intercept else 0
-    # In the order of ``form.pack``; a reversal moves no other parameters.
-    unit = np.concatenate([np.repeat(np.arange(k), d), np.repeat(np.arange(k), q), np.arange(k)])
-    unit = unit[: k * (d + q + form.bias)]
-    shown = slice(0, len(unit))
-    covariance, each = covariance[shown, shown], reversal_polynomials(inner, lowest)
-    jacobian = reversal_jacobian(inner, lowest)[:, shown]
-    # V lacks the squares of the errors of rows: parallel units have little else.
-    traces = np.diag(covariance)[: k * d].reshape(k, d).sum(axis=1)
-    lacking = np.linalg.norm(inner.output.reshape(k, q), axis=1) * traces
-    found = []
-    for signs in _patterns(k):
-        chosen = signs < 0
-        v, J = each[:, chosen].sum(axis=1), jacobian * chosen[unit]
-        V = J @ covariance @ J.T + np.sum(lacking[chosen]) ** 2 * np.eye(len(v))
-        if chdtrc(len(v), float(v @ np.linalg.solve(V, v))) > levels.ORIENTATION.value:
-            units = tuple(int(i) for i in np.flatnonzero(chosen))
-            net = local.problem.fit_coordinates.outward(
-                reversed_units(inner, units, np.zeros(d), form.intercept)
-            )
-            found.append((units, net.canonical()))
-    return found
 
 
 def _patterns(k: int, all_up_to: int = 10, triples_up_to: int = 24) -> Float[np.ndarray, "m k"]:

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from onehidden.activations import Activation
 from onehidden.certify import levels
 from onehidden.certify.certificate import AlternativeKind, Certificate, certificate_of
-from onehidden.certify.equivalent import EXACT, equivalent_sets
+from onehidden.certify.equivalent import EXACT, equivalent_sets, orientation_check
 from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.units import Cause, Undetermined
 from onehidden.checks import About, Check, at_most, not_evaluated
@@ -232,15 +232,11 @@ def _tolerance(layer: Layer, errors: Errors | None) -> float:
 
 def _orientation(network: OneHiddenNet, box: BlackBox, tolerance: float) -> Check:
     """Whether units could be reoriented together without changing any output."""
-    name = AlternativeKind.ORIENTATION.value
     found = equivalent_sets(network, centre=box.center, spread=box.scale, tolerance=tolerance)
-    reason = found.reason
-    if not (found.complete or found.sets):
-        if not _no_relation(network, box, tolerance):
-            return not_evaluated(name, 0.0, reason, About.UNITS)
+    if not (found.complete or found.sets) and _no_relation(network, box, tolerance):
         reason = "the shortest relation of a reduced basis is longer than any set"
-    advice = f"sets of units that can be reversed together without changing the function: {reason}"
-    return at_most(name, float(len(found.sets)), 0.0, advice, About.UNITS)
+        found = found._replace(complete=True, reason=reason)
+    return orientation_check(found, AlternativeKind.ORIENTATION.value)
 
 
 def _no_relation(network: OneHiddenNet, box: BlackBox, tolerance: float) -> bool:
