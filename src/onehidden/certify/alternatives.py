@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -12,14 +13,14 @@ from scipy.optimize import linear_sum_assignment
 from onehidden import activations
 from onehidden.certify import levels
 from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, Status
-from onehidden.certify.equivalent import other_orientations, undetected_reversals
-from onehidden.certify.evaluate import certify
+from onehidden.certify.equivalent import other_orientations
+from onehidden.certify.evaluate import certificate_work, certify
 from onehidden.certify.local_fit import local_fit
-from onehidden.certify.mean_law import compare_mean_laws
+from onehidden.certify.mean_law import compare_mean_laws, fitted_from
 from onehidden.certify.moves import Moves
 from onehidden.certify.noise_model import OwnLikelihood
 from onehidden.certify.units import Cause, named
-from onehidden.certify.widths import compare_larger, compare_smaller, score_test_cost
+from onehidden.certify.widths import compare_larger, compare_smaller
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
 from onehidden.fit.parametrisation import roots, weighed
 from onehidden.fit.problem import TO_COMPARE, Optimum, Problem, optimise
@@ -48,7 +49,7 @@ def compare_with_alternatives(
         minima, compare_smaller, compare_larger, compare_activations, compare_mean_laws, compare_halves,
     )  # fmt: skip
     for number, stage in enumerate(stages):
-        if not _worth_comparing(certificate) or not run.within_budget(score_test_cost(problem)):
+        if not _worth_comparing(certificate) or not run.within_budget(certificate_work(problem)):
             return certificate
         compared = stage(certificate, problem, run.unseeded().at("comparison", number))
         if run.expired():  # a comparison that is cut short says nothing
@@ -152,82 +153,59 @@ def compare_minima(
     run: Run,
     other_minima: Sequence[Optimum],
     errors: str,
+    met: Sequence[tuple[AlternativeKind, Optimum]] = (),
     rounds: int = 3,
 ) -> Certificate:
     """Compare an answer with minima that its moves lead to, and with others; the most likely is the answer.
 
-    ``other_minima`` are added to the set, which does not depend on them. Where a move leads to a better
-    minimum the moves of that one are made, too, at most ``rounds`` times. A lower loss alone decides
-    nothing: overfits have it, too.
+    ``other_minima`` of starts are added to the set, which does not depend on them. Where a move leads to a
+    better minimum the moves of that one are made, too, besides those ``met`` before, in at most so many
+    ``rounds``. A lower loss alone decides nothing: overfits have it, too.
     """
     own = Optimum(certificate.network, certificate.mean_square)
-    others = [(AlternativeKind.MINIMUM, one) for one in (own, *other_minima)]
-    known: list[_Minimum] = []
-    best, reached = own, others[:0]
-    for number in range(rounds):
-        reached = _reached(best.network, problem, run.at("round", number))
-        if run.expired():
-            return certificate
-        others += reached
-        known = _distinct(others, problem, known, run)
-        before, best = best, _most_likely(known, problem).optimum
-        if best is before or not differing_units(best.network, before.network, problem, best.mean_square):
-            break
-    likelihood = _most_likely(known, problem).likelihood
-    if best is not own:  # what others came to may still be on its way
-        best = optimise(best.network, problem, run.at("best"), warm=True)
+    reached = _reached(own.network, problem, run)
+    if run.expired():
+        return certificate
+    starts = [(AlternativeKind.MINIMUM, one) for one in (own, *other_minima)]
+    known = _distinct([*starts, *met, *reached], problem, run)
+    best = _most_likely(known, problem)
 
-    def differing(network: OneHiddenNet) -> tuple[int, ...]:
-        return differing_units(best.network, network, problem, best.mean_square)
+    def differing(network: OneHiddenNet, other: OneHiddenNet) -> tuple[int, ...]:
+        return differing_units(network, other, problem, best.optimum.mean_square)
 
+    if best.optimum is not own:  # what others came to may still be on its way
+        better = optimise(best.optimum.network, problem, run.at("best"), warm=True).network
+        moved, kept = bool(differing(better, own.network)), certificate.comparisons
+        if moved:  # starts that came to the old answer say nothing of another one
+            kept = (agreement(1 + sum(not differing(better, one.network) for one in other_minima)),)
+        certificate = replace(certify(better, problem, run, errors), comparisons=kept)
+        if moved and rounds > 1:
+            others, here = [*starts[:1], *met, *reached], run.at("better")
+            return compare_minima(certificate, problem, here, other_minima, errors, others, rounds - 1)
     # Units that were taken away and came back are a start that came to this answer.
-    minima = [one for kind, one in reached if kind is AlternativeKind.MINIMUM]
-    returned = any(not differing(one.network) for one in minima)
-    if best is not own:
-        # Starts that came to the old answer say nothing of another one.
-        same = [one for one in other_minima if not differing(one.network)]
-        kept = (agreement(1 + len(same)),) if differing(own.network) else certificate.comparisons
-        certificate = replace(certify(best.network, problem, run, errors), comparisons=kept)
-    if returned:
+    minima = [one.network for kind, one in reached if kind is AlternativeKind.MINIMUM]
+    if any(not differing(certificate.network, one) for one in minima):
         certificate = replace(certificate, comparisons=tuple(map(_once_more, certificate.comparisons)))
-    found: list[Alternative] = []
+    found, likelihood = list[Alternative](), best.likelihood
     for one in known:
-        units = differing_units(certificate.network, one.optimum.network, problem, best.mean_square)
+        units = differing(certificate.network, one.optimum.network)
         # With the weights of their own noise both may be one network.
         mine, its = likelihood.network or certificate.network, one.likelihood.network or one.optimum.network
-        if units and differing_units(mine, its, problem, best.mean_square):
+        if units and differing(mine, its):
             where = "reversed" if one.kind is AlternativeKind.ORIENTATION else "elsewhere"
             behind, label = likelihood.ahead(one.likelihood), f"{named(units)} {where}"
             found.append(Alternative(one.kind, label, behind, one.optimum.network, units, likelihood.needed))
     checks = [all_worse(found, AlternativeKind.MINIMUM, likelihood.needed)]
     reversal = problem.activation.reversal
-    reversals: list[tuple[tuple[int, ...], OneHiddenNet]] | None = []
-    if reversal is not None and reversal.degree > 1:  # those of degree one are fitted above
-        local = local_fit(certificate.network, problem.at(certificate.network))
-        reversals = undetected_reversals(local, local.covariance(True))
-    for units, net in reversals or []:
-        if differing(net):
-            label = f"{named(units)} reversed"
-            found.append(Alternative(AlternativeKind.ORIENTATION, label, 0.0, net, units, likelihood.needed))
-    if reversals is None:
-        reason = "could not be evaluated: too many parameters for all orientations of powers of ReLU"
-        checks.append(not_evaluated(AlternativeKind.ORIENTATION.value, np.nan, reason, About.UNITS))
-    elif reversal is not None and reversal.degree > 0:
+    if reversal is not None and reversal.degree > 0:
         checks.append(all_worse(found, AlternativeKind.ORIENTATION, likelihood.needed))
-    reasons = {
-        i: (
-            Cause.RIVAL,
-            f"the data do not rule out another network with {one.label} ({one.distance})",
-        )
-        for one in found
-        if one.close
-        for i in one.units
-    }
+    why = "the data do not rule out another network with {} ({})"
+    close = [(i, why.format(one.label, one.distance)) for one in found if one.close for i in one.units]
+    reasons = {i: (Cause.RIVAL, reason) for i, reason in close}
     return certificate.with_comparisons(checks, found).with_undetermined(reasons)
 
 
-@dataclass(frozen=True)
-class _Minimum:
+class _Minimum(NamedTuple):
     """A minimum that differs from the others by some unit."""
 
     kind: AlternativeKind
@@ -241,69 +219,37 @@ def _most_likely(known: Sequence[_Minimum], problem: Problem) -> _Minimum:
     A spike through two rows leaves no residual there, and a likelihood with tails forgives it all others.
     """
     lowest = min(one.optimum.mean_square for one in known)
-    near = [
-        one
-        for one in known
-        if problem.excess_deviance(lowest, one.optimum.mean_square) <= one.likelihood.needed
-    ]
-    return max(near, key=lambda one: one.likelihood.twice)
+
+    def near(one: _Minimum) -> bool:
+        return problem.excess_deviance(lowest, one.optimum.mean_square) <= one.likelihood.needed
+
+    return max(filter(near, known), key=lambda one: one.likelihood.twice)
 
 
 def _distinct(
-    minima: Sequence[tuple[AlternativeKind, Optimum]], problem: Problem, known: Sequence[_Minimum], run: Run
+    minima: Sequence[tuple[AlternativeKind, Optimum]], problem: Problem, run: Run
 ) -> list[_Minimum]:
-    """The most likely of the minima that share their units; the likelihoods of those ``known`` are kept.
+    """The lowest of the minima that share their units.
 
     Kinked units have many small minima next to each other: with the same units they are one answer.
     """
-    found, before = list(known), [one.optimum for one in known]
+    found = list[_Minimum]()
     lowest = min(one.mean_square for _, one in minima)
     for kind, one in sorted(minima, key=lambda one: one[1].mean_square):
-        near = [
-            old for old in before if abs(problem.excess_deviance(one.mean_square, old.mean_square)) < 0.01
-        ]
-        if any(not differing_units(old.network, one.network, problem, lowest) for old in near):
-            continue
-        before.append(one)
-        new = _Minimum(kind, one, OwnLikelihood.of(problem, one.network, run))
-        same = [
-            number
-            for number, old in enumerate(found)
-            if not differing_units(old.optimum.network, one.network, problem, lowest)
-        ]
-        if not same:
-            found.append(new)
-        elif new.likelihood.twice > found[same[0]].likelihood.twice:
-            found[same[0]] = new
+        if all(differing_units(old.optimum.network, one.network, problem, lowest) for old in found):
+            found.append(_Minimum(kind, one, OwnLikelihood.of(problem, one.network, run)))
     return found
 
 
 def _reached(
     network: OneHiddenNet, problem: Problem, run: Run, most_orientations: int = 8
 ) -> list[tuple[AlternativeKind, Optimum]]:
-    """Minima that moves of a network lead to: of its units, through a smooth relative, of orientations."""
-    minima = [*Moves().minima(network, problem, run), *_by_continuation(network, problem, run)]
-    found = [(AlternativeKind.MINIMUM, one) for one in minima]
+    """Minima that moves of a network lead to: of its units, and of their orientations."""
+    found = [(AlternativeKind.MINIMUM, one) for one in Moves().minima(network, problem, run)]
     for number, net in enumerate(other_orientations(problem.at(network), network, most_orientations, run)):
         if run.expired():
             break
         found.append((AlternativeKind.ORIENTATION, optimise(net, problem, run.at("turn", number))))
-    return found
-
-
-def _by_continuation(network: OneHiddenNet, problem: Problem, run: Run) -> list[Optimum]:
-    """Minima reached by continuation through a smooth relative of the activation: it has fewer minima.
-
-    Measured where two starts agreed on a wrong minimum (ReLU, ten rows per parameter, noise of half the
-    signal): continuation through softplus or GELU found the better one in three of four.
-    """
-    smooth, found = problem.activation.smooth_relative, []
-    for name in [smooth] if smooth and refit_worth_its_time(problem) else []:
-        if run.expired():
-            break
-        relative, here = problem.with_activation(activations.get(name)), run.at("relative", name)
-        away = optimise(with_other_units(network, relative), relative, here, tolerance=TO_COMPARE).network
-        found.append(optimise(with_other_units(away, problem), problem, run.at("back", name)))
     return found
 
 
@@ -377,23 +323,18 @@ def _contributions(net: OneHiddenNet, X: np.ndarray, problem: Problem) -> Float[
     return (values[:, None, :] * output.reshape(net.n_hidden, -1).T).reshape(-1, net.n_hidden)
 
 
-def refit_worth_its_time(problem: Problem, operations: float = 2e10) -> bool:
-    """Whether a descent under another activation is worth its time.
-
-    n = 10 000 and 110 parameters take 1.5e10 operations, a few seconds.
-    """
-    return descent_work(problem) <= operations
-
-
-def compare_activations(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
+def compare_activations(
+    certificate: Certificate, problem: Problem, run: Run, operations: float = 2e10
+) -> Certificate:
     """Compare with other activations, each fitted from the units found; ties are reported.
 
-    One is better where it would rule the assumed activation out.
+    One is better where it would rule the assumed activation out. A descent of more ``operations`` is not
+    worth its time: n = 10 000 and 110 parameters take 1.5e10, a few seconds.
     """
     if certificate.status_if_comparisons_pass is Status.APPROXIMATE:
         return certificate
     name, g = AlternativeKind.SIMILAR_ACTIVATION.value, problem.activation
-    if not refit_worth_its_time(problem):
+    if descent_work(problem) > operations:
         reason = "other activations were not fitted: each would take as long as the answer itself"
         return certificate.with_comparisons([not_evaluated(name, 0.0, reason)])
     every = [name for name in activations.names(compared=True) if not activations.get(name).polynomial]
@@ -402,15 +343,14 @@ def compare_activations(certificate: Certificate, problem: Problem, run: Run) ->
         reason = f"no relatives of {g.name} are known that noise could hide behind it"
         return certificate.with_comparisons([not_evaluated(name, 0.0, reason)])
     own = OwnLikelihood.of(problem, certificate.network, run)
-    ties, found, ahead = [], [], []
+    mean, ties, found, ahead = certificate.network.predict(problem.samples.X) + problem.offsets, [], [], []
     for other in names:
         if other in (g.name, g.equivalent) or (other == "sigmoid" and "tanh" in names):
             continue
         if run.expired():
             return certificate
         rival = problem.with_activation(activations.get(other))
-        start = with_other_units(certificate.network, rival)
-        fitted = optimise(start, rival, run.at(other), tolerance=TO_COMPARE)
+        fitted = fitted_from(certificate.network, rival, mean, run.at(other))
         its = OwnLikelihood.of(rival, fitted.network, run)
         one = Alternative(
             AlternativeKind.SIMILAR_ACTIVATION,
@@ -430,15 +370,3 @@ def compare_activations(certificate: Certificate, problem: Problem, run: Run) ->
     )
     remark = f"they do not tell {g.name} from {' or '.join(ties)}"
     return certificate.with_remark(remark) if ties else certificate
-
-
-def with_other_units(network: OneHiddenNet, rival: Problem) -> OneHiddenNet:
-    """The units of a network under another activation, outputs by least squares."""
-    seen = rival.at(network)
-    columns = [rival.activation(seen.samples.X @ network.weights.T + network.bias)]
-    if rival.form.skip:
-        columns.append(seen.samples.X)
-    design = seen.weighted(np.column_stack([*columns, np.ones(seen.n)]))
-    solved, k = np.linalg.lstsq(design, seen.weighted(seen.samples.y), rcond=1e-10)[0], network.n_hidden
-    linear = solved[k:-1] if rival.form.skip else None
-    return OneHiddenNet(network.weights, solved[:k], network.bias, solved[-1], rival.activation, linear)

@@ -20,6 +20,7 @@ from scipy.special import bdtrc, chdtrc, stdtr
 from onehidden.certify import levels
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.local_fit import LocalFit
+from onehidden.certify.noise_model import fit_noise
 from onehidden.checks import About, Check, at_least, not_evaluated
 from onehidden.families import Bernoulli, Family
 from onehidden.families.shares import FlippedLabels
@@ -122,13 +123,13 @@ def _links(certificate: Certificate, problem: Problem, run: Run) -> Iterator[Law
         if link != family.link:
             law = replace(family, link=link)
             start = law.unlink(np.asarray(law.inside(mean, problem.n)))
-            yield compared(link, law, _fitted(network, replace(problem, family=law), start, run.at(link)))
+            yield compared(link, law, fitted_from(network, replace(problem, family=law), start, run.at(link)))
     if type(family) is not Bernoulli:
         return
     law, fitted = FlippedLabels(family.link), None
     for number in range(3):
         law, eta = law.with_rates(y, eta, problem.samples.weight)
-        fitted = _fitted(network, replace(problem, family=law), eta, run.at("labels that flip", number))
+        fitted = fitted_from(network, replace(problem, family=law), eta, run.at("labels that flip", number))
         network = fitted.network
         eta = network.predict(problem.samples.X) + problem.offsets
     assert fitted is not None
@@ -156,49 +157,35 @@ def _scales_of_y(certificate: Certificate, problem: Problem, run: Run) -> Iterat
         return
     root = roots(samples.weight, len(y))
     fitted = network.predict(samples.X)
-    own, spread = _spread_likelihood(root * (y - fitted), fitted)
-    loss = float(np.sum((root * (y - fitted) / spread) ** 2))
+    own = fit_noise(root * (y - fitted), fitted[:, None])
+    loss = own.weight @ (root * (y - fitted)) ** 2
     for label, (scale, log_slope, mean) in _SCALES.items():
         there = replace(samples, y=scale(y))
         around = there.coordinates(problem.form.bias)
         whitening = replace(problem.whitening, level=around.level, scale=around.scale)
         rival = replace(problem, rows=there, whitening=whitening)
-        f = _fitted(network, rival, there.y, run.at(label)).network.predict(samples.X)
-        likelihood, _ = _spread_likelihood(root * (there.y - f), f)
+        f = fitted_from(network, rival, there.y, run.at(label)).network.predict(samples.X)
+        likelihood = fit_noise(root * (there.y - f), f[:, None]).value
         middle = mean(f, there.y - f)
-        by_mean = len(y) * np.log(loss / np.sum((root * (y - middle) / spread) ** 2))
-        by_likelihood = 2 * (likelihood + float(np.sum(log_slope(y))) - own)
+        by_mean = len(y) * np.log(loss / (own.weight @ (root * (y - middle)) ** 2))
+        by_likelihood = 2 * (likelihood + float(np.sum(log_slope(y))) - own.value)
         yield Law(label, float(min(by_likelihood, by_mean)), middle, levels.OTHER_LAW.value)
 
 
-def _spread_likelihood(
-    residual: Float[np.ndarray, " n"], fitted: Float[np.ndarray, " n"]
-) -> tuple[float, Float[np.ndarray, " n"]]:
-    """The log likelihood of normal noise whose spread is exponential in the fitted value, and that spread."""
-    deviation = float(np.std(fitted))
-    f = (fitted - fitted.mean()) / (deviation if deviation > 0 else 1.0)
-    spread = _deviations(residual, f)
-    mean_square = float(np.mean((residual / spread) ** 2))
-    return -float(np.sum(np.log(spread))) - 0.5 * len(residual) * np.log(mean_square), spread
-
-
-def _fitted(network: OneHiddenNet, rival: Problem, eta: Float[np.ndarray, "n ..."], run: Run) -> Optimum:
-    """The network under another law, from the outputs nearest to these predictors by least squares."""
-    samples = rival.samples
-    columns = [network.activation(samples.X @ network.weights.T + network.bias), np.ones((len(samples), 1))]
-    design = np.hstack([*columns, samples.X] if rival.form.skip else columns)
-    solved = np.linalg.lstsq(design, eta - rival.offsets, rcond=1e-10)[0]
-    k = network.n_hidden
-    linear = solved[k + 1 :] if rival.form.skip else None
-    start = OneHiddenNet(network.weights, solved[:k], network.bias, solved[k], network.activation, linear)
+def fitted_from(network: OneHiddenNet, rival: Problem, eta: Float[np.ndarray, "n ..."], run: Run) -> Optimum:
+    """The units of a network under another law, from the outputs nearest to these predictors."""
+    samples, k = rival.samples, network.n_hidden
+    units = rival.activation(samples.X @ network.weights.T + network.bias)
+    design = np.column_stack([units, np.ones(len(samples)), *([samples.X] if rival.form.skip else [])])
     level = np.mean(eta - rival.offsets, axis=0)
-    for _ in range(50):  # a link of a half-line has no likelihood beyond it: towards the constant
+    solved = np.linalg.lstsq(design, eta - rival.offsets, rcond=1e-10)[0]
+    for _ in range(50):
+        linear = solved[k + 1 :] if rival.form.skip else None
+        start = OneHiddenNet(network.weights, solved[:k], network.bias, solved[k], rival.activation, linear)
         if np.isfinite(rival.least_squares.loss(rival.theta(start))):
             break
-        start = OneHiddenNet(
-            start.weights, 0.8 * start.output, start.bias, 0.8 * start.intercept + 0.2 * level,
-            start.activation, None if linear is None else 0.8 * start.linear,
-        )  # fmt: skip
+        solved *= 0.8  # a link of a half-line has no likelihood beyond it: towards the constant
+        solved[k] += 0.2 * level
     return optimise(start, rival, run, tolerance=TO_COMPARE)
 
 
