@@ -37,7 +37,7 @@ from benchmarks import _lanes
 from benchmarks._table import Table
 from onehidden.certify.alternatives import differing_units
 from onehidden.certify.local_fit import Tangent
-from onehidden.certify.noise_model import OwnLikelihood, log_likelihood
+from onehidden.certify.noise_model import OwnLikelihood, fit_noise
 from onehidden.fit.problem import Optimum, Problem, linear_network, optimise
 from onehidden.machine import in_double
 from onehidden.options import Options
@@ -237,7 +237,7 @@ def likelihoods(problem: Problem, one: Optimum) -> list[float]:
     spreads = (f[:, None], np.column_stack([f, Z]))
     root = np.sqrt(left)
     forms = ((residual / left, 0.0), (residual / root, 0.0), (residual / root, float(np.sum(np.log(root)))))
-    return [log_likelihood(e, columns) + more for e, more in forms for columns in spreads]
+    return [fit_noise(e, columns).value + more for e, more in forms for columns in spreads]
 
 
 def vuong(problem: Problem, one: Optimum, other: Optimum) -> float:

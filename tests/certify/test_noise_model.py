@@ -7,7 +7,7 @@ from scipy.stats import norm, t
 
 from onehidden.certify.alternatives import compare_minima
 from onehidden.certify.evaluate import certify
-from onehidden.certify.noise_model import OwnLikelihood, log_likelihood
+from onehidden.certify.noise_model import OwnLikelihood, fit_noise
 from onehidden.fit.problem import optimise
 from onehidden.machine import double
 from onehidden.network import OneHiddenNet
@@ -26,17 +26,17 @@ def spread_along(n=4000, d=3):
 def test_the_model_has_the_likelihood_of_the_law_that_made_the_residuals():
     X, log_sd, e = spread_along()
     true = np.sum(t.logpdf(e * np.exp(-log_sd), 4) - log_sd)
-    gained = log_likelihood(e, X) - true  # half a chi-square of five degrees of freedom
+    gained = fit_noise(e, X).value - true  # half a chi-square of five degrees of freedom
     assert 0 < gained < 10
-    assert log_likelihood(e, X[:, :0]) < true - 100
-    assert log_likelihood(e, X) > np.sum(norm.logpdf(e, scale=e.std())) + 100
+    assert fit_noise(e, X[:, :0]).value < true - 100
+    assert fit_noise(e, X).value > np.sum(norm.logpdf(e, scale=e.std())) + 100
 
 
 def test_units_of_measurement_and_rotations_change_nothing():
     X, _, e = spread_along(400)
     turned = X @ np.random.default_rng(3).standard_normal((3, 3)) + 5
-    scaled = log_likelihood(1e4 * e, turned) + len(e) * np.log(1e4)
-    assert scaled == pytest.approx(log_likelihood(e, X), rel=1e-9)
+    scaled = fit_noise(1e4 * e, turned).value + len(e) * np.log(1e4)
+    assert scaled == pytest.approx(fit_noise(e, X).value, rel=1e-9)
 
 
 def test_a_few_rows_far_off_tell_what_losses_row_by_row_do_not():
@@ -45,7 +45,7 @@ def test_a_few_rows_far_off_tell_what_losses_row_by_row_do_not():
     wrong = r + np.where(np.arange(300) < 2, 10.0, 0.0)
     losses = wrong**2 / np.mean(wrong**2) - r**2 / np.mean(r**2)
     assert 150 * np.log(np.mean(wrong**2) / np.mean(r**2)) < 2.33 * np.std(losses / 2) * np.sqrt(300)
-    assert 2 * (log_likelihood(r, X) - log_likelihood(wrong, X)) > 20
+    assert 2 * (fit_noise(r, X).value - fit_noise(wrong, X).value) > 20
 
 
 def test_a_right_answer_under_unequal_noise_is_not_held_up_by_a_hopeless_rival():

@@ -201,11 +201,6 @@ class Certificate:
         """Add a clause to a message of success."""
         return replace(self, remarks=(*self.remarks, clause))
 
-    def with_sides(self, side: Int[np.ndarray, " k"]) -> Certificate:
-        """Keep on which side of its kink each unit has all rows."""
-        found = (replace(unit, side=int(side[unit.index])) for unit in self.unit_verdicts)
-        return replace(self, unit_verdicts=tuple(found))
-
     def with_undetermined(self, units: Undetermined) -> Certificate:
         """Mark these units as undetermined."""
         found = tuple(
@@ -227,6 +222,7 @@ def certificate_of(
     mean_square: float | None = None,
     errors: ParameterRecord | None = None,
     shares: Float[np.ndarray, " k"] | None = None,
+    sides: Int[np.ndarray, " k"] | None = None,
     undetermined: Undetermined | None = None,
     unit_status: UnitStatus = UnitStatus.DETERMINED,
     **more: object,
@@ -235,15 +231,16 @@ def certificate_of(
 
     Samples in memory, streams and black boxes give it what they found. ``checks`` are those of the network
     itself; ``noise_variance`` and ``mean_square`` are the loss if not given, ``errors`` infinite, ``shares``
-    of the units zero. Units are undetermined as said, the others have ``unit_status``; ``more`` are further
-    fields.
+    and ``sides`` of the units zero. Units are undetermined as said, the others have ``unit_status``; ``more``
+    are further fields.
     """
     errors = ParameterRecord.unknown(network) if errors is None else errors
     shares = np.zeros(network.n_hidden) if shares is None else shares
+    sides = np.zeros(network.n_hidden, int) if sides is None else sides
     return Certificate(
         network,
         tuple(checks),
-        unit_verdicts(network, errors, shares, undetermined or {}, unit_status),
+        unit_verdicts(network, errors, shares, sides, undetermined or {}, unit_status),
         loss=loss,
         noise_variance=loss if noise_variance is None else noise_variance,
         standard_errors=errors,

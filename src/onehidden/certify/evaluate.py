@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import fdtri, ncfdtrinc
 
 from onehidden.certify import levels
 from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, certificate_of
 from onehidden.certify.dependence import order_checks
-from onehidden.certify.equivalent import EXACT, equivalent_sets
+from onehidden.certify.equivalent import EXACT, equivalent_sets, orientation_check
 from onehidden.certify.errors import ParameterRecord, covariance_in_x, freedom_of_errors
 from onehidden.certify.groups import (
     GroupedCovariance,
@@ -20,7 +19,7 @@ from onehidden.certify.groups import (
     independent_rows,
     residual_correlation,
 )
-from onehidden.certify.local_fit import LocalFit, local_fit
+from onehidden.certify.local_fit import LocalFit, detectable_share, local_fit
 from onehidden.certify.mean_law import mean_law_checks
 from onehidden.certify.replicates import (
     count_distinct,
@@ -31,8 +30,7 @@ from onehidden.certify.replicates import (
 )
 from onehidden.certify.residuals import (
     Adequacy,
-    adequacy,
-    adequacy_work,
+    adequacy_at,
     equal_spread,
     family_checks,
     spread_check,
@@ -43,7 +41,6 @@ from onehidden.certify.units import (
     Cause,
     Undetermined,
     UnitStatus,
-    in_errors,
     lattice_check,
     named,
     pattern_sums,
@@ -62,7 +59,6 @@ def certify(
     problem: Problem,
     run: Run,
     errors: str = "auto",
-    noun: str = "sample",
     nothing: float = 1e-7,
     most_parameters: int = 1000,
 ) -> Certificate:
@@ -80,8 +76,6 @@ def certify(
         The run, whose time is kept.
     errors : str
         "classical", "robust", or "auto": robust where the spread of the residuals is unequal.
-    noun : str
-        What a row is called.
     nothing : float
         Share of std(y) below which a unit of an exact fit adds nothing.
     most_parameters : int
@@ -94,69 +88,63 @@ def certify(
         Checks, standard errors and units; not yet compared with alternatives.
     """
     if not run.last().within_budget(certificate_work(problem)):
-        return _not_evaluated(network, problem, noun)
+        return _not_evaluated(network, problem)
     given, problem = problem, problem.at(network)
-    local = local_fit(network, problem)
+    local, normal = local_fit(network, problem), given.family is None
     exact, few = local.exact, problem.form.size <= most_parameters
     sums = problem.sums(_row_sums, local.inner)
     patterns = ActivePatterns.of(local.inner, *sums[:4])
-    equal_p = 1.0 if exact or given.family is not None else equal_spread(*sums[4:])
+    equal_p = 1.0 if exact or not normal else equal_spread(*sums[4:])
     of_family = [] if exact else family_checks(local, given, errors)
-    missed = None if exact else _adequacy(local, run)
-    uneven = equal_p < levels.EQUAL_VARIANCE.value or any(
-        check.evaluated and not check.passed for check in of_family
+    off = [one for one in of_family if one.evaluated and not one.passed]
+    missed = None if exact else adequacy_at(problem, local.theta, run, local.hessian)
+    robust = not exact and (
+        errors == "robust" or (errors == "auto" and (equal_p < levels.EQUAL_VARIANCE.value or bool(off)))
     )
-    robust = not exact and (errors == "robust" or (errors == "auto" and uneven))
     grouped = None if exact or errors == "classical" else local.grouped
     covariance = local.covariance(robust) if grouped is None else grouped.covariance
     deviations = local.errors(covariance)
     # A family says what its spread is, and the test of it found nothing: the larger of both would cover 97 %.
-    if errors == "auto" and not (robust or exact) and few and grouped is None and given.family is None:
+    if errors == "auto" and not (robust or exact) and few and grouped is None and normal:
         deviations = deviations.at_least(local.errors(local.covariance(True)))
-    with_groups = _group_checks(local) if not exact else []
     bands = _covariance_of_bands(covariance, local, deviations) if few else None
-    of_replicates = None if exact or given.family is not None else lack_of_fit(local)
-    checks = [*_fit_checks(local, missed, of_replicates), *with_groups]
-    checks += _local_checks(local, patterns, deviations, nothing)
-    if bands is not None and not exact:
-        deviations, of_side = _with_orientations(local, bands, deviations)
-        checks += of_side
+    checks = [*_fit_checks(local, missed, normal), *_local_checks(local), *_column_checks(problem)]
     if not exact:
-        sandwich = robust or grouped is not None
-        of_spread = [] if given.family is not None else [spread_check(equal_p, errors, sandwich)]
-        checks += [*repeated_rows(local, given), *of_spread, *of_family, *order_checks(local, given)]
-        checks += mean_law_checks(local, given)
+        if bands is not None:
+            deviations, of_side = _with_orientations(local, bands, deviations)
+            checks += of_side
+        of_spread = [spread_check(equal_p, errors, robust or grouped is not None)] if normal else []
+        checks += [*_group_checks(local), *repeated_rows(local, given), *of_spread, *of_family]
+        checks += [*order_checks(local, given), *mean_law_checks(local, given)]
     rows, rounding = problem.rows, problem.rows.rounding
     theta = local.theta if given is problem else given.theta(local.network)
     loss = given.least_squares.loss(theta) / given.n_values
-    noise_variance = local.residual_variance * problem.fit_coordinates.variance
+    unit = rows.unit if isinstance(rows, Samples) else 1.0
     undetermined = undetermined_units(
-        local.network, local.inner, patterns, deviations, local.undetermined, exact, noun, nothing
+        local.network, local.inner, patterns, deviations, local.bend.undetermined, exact, nothing
     )
     certificate = certificate_of(
         local.network,
-        [*checks, *_column_checks(problem)],
+        checks,
         loss=loss * given.fit_coordinates.variance,
-        noise_variance=noise_variance / rows.unit if isinstance(rows, Samples) else noise_variance,
+        noise_variance=local.residual_variance * problem.fit_coordinates.variance / unit,
         mean_square=loss,
         errors=deviations,
         shares=patterns.spread**2,
+        sides=patterns.side,
         undetermined=undetermined,
         exact=exact,
         n=local.n,
         n_parameters=local.freedom,
-        noun=noun,
         output_precision=rounding.precision if rounding.below_double else 0.0,
         missed_share=0.0 if missed is None else missed.missed_share,
         covariance=bands,
-        freedom=None
-        if grouped is None
-        else freedom_of_errors(grouped, problem.form, problem.fit_coordinates),
+        freedom=grouped and freedom_of_errors(grouped, problem.form, problem.fit_coordinates),
         band_freedom=float("nan") if grouped is None else _band_freedom(local, grouped),
-    ).with_sides(patterns.side)
+        remarks=() if normal else tuple(one.advice for one in off[:1]),
+    )
     if not exact:
-        spread = [one for one in of_family if given.family is not None and one.evaluated and not one.passed]
-        return certificate.with_remark(spread[0].advice) if spread else certificate
+        return certificate
     certificate = certificate.with_undetermined(_steps(local)).with_checks(*_lattice_checks(local))
     return with_equivalent_sets(certificate, problem)
 
@@ -170,14 +158,10 @@ def certificate_work(problem: Problem) -> float:
     return p**2 * (problem.n + 10.0 * p)
 
 
-def _not_evaluated(network: OneHiddenNet, problem: Problem, noun: str) -> Certificate:
-    """What is known of a network, in x, without its Jacobian: loss and shares. Errors are infinite."""
-    network, form = network.canonical(), problem.form
-    numbers = problem.n_values
+def _not_evaluated(network: OneHiddenNet, problem: Problem) -> Certificate:
+    """What is known of a network, in x, without its Jacobian. Errors are infinite."""
+    network, form, numbers = network.canonical(), problem.form, problem.n_values
     mean_square = problem.least_squares.loss(problem.theta(network)) / numbers
-    seen = problem.at(network)
-    inner = seen.fit_coordinates.inward(network)
-    patterns = ActivePatterns.of(inner, *seen.sums(pattern_sums, inner))
     loss = mean_square * problem.fit_coordinates.variance
     why = "the time was up before any check of the answer could be evaluated: allow more time"
     return certificate_of(
@@ -186,12 +170,10 @@ def _not_evaluated(network: OneHiddenNet, problem: Problem, noun: str) -> Certif
         loss=loss,
         noise_variance=loss * numbers / max(numbers - form.freedom, 1),
         mean_square=mean_square,
-        shares=patterns.spread**2,
         unit_status=UnitStatus.DOUBTFUL,
         exact=problem.rows.rounding.reproduces(mean_square),
         n=problem.n,
         n_parameters=form.freedom,
-        noun=noun,
     )
 
 
@@ -199,124 +181,68 @@ def _row_sums(inner: OneHiddenNet, *rows: Any) -> list[np.ndarray]:
     return [*pattern_sums(inner, *rows), *spread_sums(inner, *rows)]
 
 
-def _adequacy(local: LocalFit, run: Run) -> Adequacy:
-    problem = local.problem
-    if not run.within_budget(adequacy_work(local.n_values, problem.form.size)):
-        return Adequacy(False, reason="the time was up: allow more")
-    mean = (problem.whitening.shift - problem.fit_coordinates.shift) @ problem.fit_coordinates.whiten
-    seed = run.unseeded().seed_of("looks at the residuals")
-    groups = problem.rows.groups if isinstance(problem.rows, Samples) else None
-    each, hessian = problem.marginal, local.hessian  # features are those of single rows
-    if each is not problem:
-        hessian = each.least_squares.normal_equations(local.theta)[0]
-    return adequacy(problem.fold, problem.form, local.theta, hessian, local.n_values, seed, mean, groups)
-
-
-def _fit_checks(local: LocalFit, missed: Adequacy | None, of_replicates: float | None) -> list[Check]:
+def _fit_checks(local: LocalFit, missed: Adequacy | None, normal: bool) -> list[Check]:
     """Whether something is missed: by further functions of the inputs, and by rows with equal inputs.
 
     Few rows leave no room for further functions; where some repeat, these answer the question.
     """
-    by_rows = [] if of_replicates is None else [lack_of_fit_check(of_replicates)]
-    if by_rows and missed is not None and not missed.evaluated:
-        return by_rows
-    return [_fit_check(local, missed), *by_rows]
-
-
-def _fit_check(local: LocalFit, missed: Adequacy | None) -> Check:
     level = levels.RESIDUALS.value
     if missed is None:
         bound, rms = local.problem.rows.rounding.exact, float(np.sqrt(local.mean_square))
-        return at_most("fit", rms, bound, "the network reproduces y to rounding", About.FIT)
+        return [at_most("fit", rms, bound, "the network reproduces y to rounding", About.FIT)]
+    of_replicates = lack_of_fit(local) if normal else None
+    by_rows = [] if of_replicates is None else [lack_of_fit_check(of_replicates)]
     if not missed.evaluated:
         reason = f"whether something is missed could not be evaluated: {missed.reason}"
-        return not_evaluated("fit", level, reason, About.FIT)
+        return by_rows or [not_evaluated("fit", level, reason, About.FIT)]
     advice = (
         "p-value of noise as the only thing left in the residuals; below the bound the network misses "
         "something: more units, another activation, biases, or another start"
     )
-    return at_least("fit", missed.p_value, level, advice, About.FIT)
+    return [at_least("fit", missed.p_value, level, advice, About.FIT), *by_rows]
 
 
-def _local_checks(
-    local: LocalFit, patterns: ActivePatterns, errors: ParameterRecord, nothing: float
-) -> list[Check]:
-    """Checks of the optimum, its curvature, its units and the number of samples."""
-    bend, exact, form = local.bend, local.exact, local.problem.form
+def _local_checks(local: LocalFit) -> list[Check]:
+    """Checks of the optimum, its curvature and the number of samples."""
+    bend, form = local.bend, local.problem.form
     # A share of a standard error; at a kink the gradient jumps by whole rows, about 1/n each, and those of
     # heavy tails count for more: of over-dispersed counts 7 % of the right answers had larger gradients.
     gradient = levels.GRADIENT.value / np.sqrt(local.n)
     if form.activation.kinked:
-        gradient = max(gradient, 20 / local.n * max(1.0, local.largest_residual / 3))
-    if exact:
-        clear, least = patterns.spread, nothing
-    else:
-        clear, least = in_errors(local.network.output, errors.output), levels.OUTPUT.value
-    found = [
-        at_most(
-            "gradient",
-            local.cosine,
-            gradient,
-            "largest cosine between the residuals and a column of the Jacobian, against "
-            f"{levels.GRADIENT.value:g} of a standard error; if above, the descent has not ended",
-            About.SEARCH,
-        ),
-        at_least(
-            "identifiability",
-            float(np.sum(bend.values > 1e-10 * bend.values[-1])),
-            float(bend.freedom),
-            "directions in which the loss is curved, 1e-10 of the steepest or more, against the number of "
-            "free parameters; a gap means that different networks fit these rows equally well",
-            About.UNITS,
-        ),
-        at_least(
-            "weakest unit",
-            float(np.min(clear)),
-            least,
-            "a unit that adds nothing to y has no direction to speak of",
-            About.UNITS,
-        ),
-    ]
-    if form.activation.homogeneity is not None:
-        found.append(
-            at_least(
-                "switched units",
-                float(np.min(patterns.beyond)),
-                1.0,
-                "fewest rows on the lesser side of a unit; with none it acts as a polynomial and could be "
-                "another unit, or none",
-                About.UNITS,
-            )
-        )
-    numbers = count_distinct(local.problem) * form.q if exact else local.effective_numbers
-    found.append(
-        at_least(
-            "samples per parameter",
-            numbers / bend.freedom,
-            1.0 + 1 / bend.freedom
-            if exact
-            else levels.SAMPLES.value,  # as many as parameters fit noise to rounding
-            "no more samples than parameters cannot tell networks apart, and copies of a row are one; with "
-            f"noise, fewer than {levels.SAMPLES.value:g} each cannot tell noise from a wrong network",
-            About.DATA,
-        )
+        in_memory = isinstance(local.problem.rows, Samples) and not local.exact
+        largest = np.max(np.abs(local.residuals)) / np.sqrt(local.mean_square) if in_memory else 0.0
+        gradient = max(gradient, 20 / local.n * max(1.0, float(largest) / 3))
+    of_gradient = (
+        "largest cosine between the residuals and a column of the Jacobian, against "
+        f"{levels.GRADIENT.value:g} of a standard error; if above, the descent has not ended"
     )
-    if not exact:
-        found[-1] = replace(found[-1], clause=_power_in_words(local))
-    return found
+    of_curvature = (
+        "directions in which the loss is curved, 1e-10 of the steepest or more, against the number of free "
+        "parameters; a gap means that different networks fit these rows equally well"
+    )
+    of_numbers = (
+        "no more samples than parameters cannot tell networks apart, and copies of a row are one; with "
+        f"noise, fewer than {levels.SAMPLES.value:g} each cannot tell noise from a wrong network"
+    )
+    if local.exact:  # as many as parameters fit noise to rounding
+        numbers, least, clause = count_distinct(local.problem) * form.q, 1.0 + 1 / bend.freedom, ""
+    else:
+        numbers, least, clause = local.effective_numbers, levels.SAMPLES.value, _power_in_words(local)
+    curved = float(np.sum(bend.values > 1e-10 * bend.values[-1]))
+    enough = at_least("samples per parameter", numbers / bend.freedom, least, of_numbers, About.DATA)
+    return [
+        at_most("gradient", local.cosine, gradient, of_gradient, About.SEARCH),
+        at_least("identifiability", curved, float(bend.freedom), of_curvature, About.UNITS),
+        replace(enough, clause=clause),
+    ]
 
 
 def _power_in_words(local: LocalFit) -> str:
     """What so many rows can show, by the power of the F test of one more unit."""
-    form, coordinates = local.problem.form, local.problem.fit_coordinates
-    unit = form.freedom - replace(form, k=form.k - 1).freedom
-    spare = local.n_values - local.freedom - unit
-    what = f"{local.n} rows for {local.freedom} parameters"
-    if spare < 2:
+    what, share = f"{local.n} rows for {local.freedom} parameters", detectable_share(local)
+    if share is None:
         return f"{what} cannot show a further unit, however strong"
-    bound = fdtri(unit, spare, 1 - levels.LARGER_MODEL.value)
-    shift = ncfdtrinc(unit, spare, 1 - levels.LARGER_MODEL_POWER.value, bound) / local.n_values
-    moved = float(np.sqrt(shift * local.variance * coordinates.variance))
+    moved = float(np.sqrt(share * local.problem.fit_coordinates.variance))
     return f"{what} show a further unit only if it moves the fit by {moved:.2g} (standard deviation)"
 
 
@@ -449,24 +375,20 @@ def with_equivalent_sets(certificate: Certificate, problem: Problem) -> Certific
 
     No Jacobian shows them; an exact fit is unique only if there are none.
     """
-    network, around, form = certificate.network, problem.whitening, problem.form
-    name = AlternativeKind.ORIENTATION
+    around, form, name = problem.whitening, problem.form, AlternativeKind.ORIENTATION
     found = equivalent_sets(
-        network,
+        certificate.network,
         centre=around.shift,
         spread=around.unwhiten.T,
         intercept=form.intercept,
         linear=form.skip,
         tolerance=100 * problem.rows.rounding.exact if certificate.output_precision else EXACT,
     )
-    if not found.complete and not found.sets:
-        return certificate.with_comparisons([not_evaluated(name.value, 0.0, found.reason, About.UNITS)])
     alternatives, undetermined = [], {}
     for units, other in zip(found.sets, found.networks, strict=True):
         label = f"{named(units)} reversed"
         alternatives.append(Alternative(name, label, 0.0, other, units))
         reason = Cause.EQUIVALENT, f"the network with {label} computes the same function"
         undetermined |= dict.fromkeys(units, reason)
-    advice = "sets of units that can be reversed together without changing the function"
-    check = at_most(name.value, float(len(found.sets)), 0.0, f"{advice}: {found.reason}", About.UNITS)
+    check = orientation_check(found, name.value)
     return certificate.with_comparisons([check], alternatives).with_undetermined(undetermined)

@@ -5,14 +5,16 @@ The tangent space of a fit is an orthonormal basis of its Jacobian, read in bloc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from scipy.linalg import solve_triangular
+from scipy.special import fdtri, ncfdtrinc
 
+from onehidden.certify import levels
 from onehidden.certify.errors import ParameterRecord, kink_scatter, leverage_scatter, standard_errors
 from onehidden.certify.groups import GroupedCovariance, independent_rows, residual_correlation
 from onehidden.fit.least_squares import InMemoryLeastSquares
@@ -185,19 +187,6 @@ class LocalFit:
         assert isinstance(fit, InMemoryLeastSquares)
         return fit.residuals(self.theta).reshape(self.n, -1)
 
-    @property
-    def largest_residual(self) -> float:
-        """The largest in units of their root mean square; 0 for rows that are not in memory, or exact."""
-        if self.exact or not isinstance(self.problem.rows, Samples):
-            return 0.0
-        return float(np.max(np.abs(self.residuals)) / np.sqrt(self.mean_square))
-
-    @property
-    def undetermined(self) -> Bool[np.ndarray, "k d"]:
-        """(k, d) whether a weight is undetermined."""
-        k, d = self.problem.form.k, self.problem.form.d
-        return self.bend.undetermined[: k * d].reshape(k, d)
-
     def covariance(self, robust: bool) -> Float[np.ndarray, "p p"]:
         """Covariance of the parameters in z: classical, or by the HC3 sandwich; kinks add to either.
 
@@ -269,9 +258,6 @@ def _equal(network: OneHiddenNet, other: OneHiddenNet) -> bool:
     return all(np.allclose(a, b, rtol=1e-14, atol=1e-15) for a, b in pairs)
 
 
-RowsOfJacobian = Callable[[slice | np.ndarray], Float[np.ndarray, "m p"]]
-
-
 @dataclass(frozen=True)
 class Tangent:
     """The tangent space of a model at its fit, read in blocks of rows.
@@ -281,7 +267,7 @@ class Tangent:
     of the chosen ones are left out.
     """
 
-    jacobian: RowsOfJacobian  # gives the derivatives of some rows, a slice or an index array
+    jacobian: Callable[[slice], Float[np.ndarray, "m p"]]  # derivatives of some rows
     n: int
     columns: Int[np.ndarray, " r"]  # those chosen
     lengths: Float[np.ndarray, " r"]  # of their columns
@@ -289,29 +275,17 @@ class Tangent:
 
     @classmethod
     def of(
-        cls,
-        jacobian: Float[np.ndarray, "n p"] | RowsOfJacobian,
-        n: int,
-        gram: Float[np.ndarray, "p p"] | None = None,
+        cls, jacobian: Callable[[slice], Float[np.ndarray, "m p"]], n: int, gram: Float[np.ndarray, "p p"]
     ) -> Tangent:
-        """The tangent space of a Jacobian given whole or by rows; ``gram`` is J'J where it is known."""
+        """The tangent space of a Jacobian J of n rows, with J'J."""
         from scipy.linalg.lapack import dpstrf  # pyright: ignore[reportAttributeAccessIssue]
 
-        of_rows = jacobian if callable(jacobian) else lambda rows: jacobian[rows]
-        if gram is None:
-            p = of_rows(slice(0, 1)).shape[1]
-            gram = np.zeros((p, p))
-            for block in blocks(n, p):
-                J = np.asarray(of_rows(block), float)
-                gram += J.T @ J
         length = np.sqrt(np.diag(gram))
         length = np.where(length > 0, length, 1)
-        if not len(gram):
-            return cls(of_rows, n, np.zeros(0, int), length, gram)
         # 1e-10 of a column's square must be left of it beyond the columns chosen before.
         factor, order, rank, _ = dpstrf((gram / np.outer(length, length)).T, tol=1e-10, lower=1)
         kept = order[:rank] - 1
-        return cls(of_rows, n, kept, length[kept], np.tril(factor[:rank, :rank]))
+        return cls(jacobian, n, kept, length[kept], np.tril(factor[:rank, :rank]))
 
     @classmethod
     def of_network(cls, fit: InMemoryLeastSquares, theta: Float[np.ndarray, " p"]) -> Tangent:
@@ -322,37 +296,41 @@ class Tangent:
     def rank(self) -> int:
         return len(self.columns)
 
-    def basis(self, rows: slice | np.ndarray) -> Float[np.ndarray, "m r"]:
+    def basis(self, rows: slice) -> Float[np.ndarray, "m r"]:
         """Q of some rows."""
         J = np.asarray(self.jacobian(rows), float)[:, self.columns] / self.lengths
         return solve_triangular(self.factor, J.T, lower=True, check_finite=False, overwrite_b=True).T
 
     def leverages(self) -> Float[np.ndarray, " n"]:
-        """The diagonal of the projection QQ'."""
-        found = [leverages(self.basis(block)) for block in blocks(self.n, max(self.rank, 1))]
-        return np.concatenate(found) if found else np.zeros(0)
+        """The diagonal of the projection QQ', in blocks of a million numbers.
+
+        It is at most .99, since 1 leaves no residual.
+        """
+        step = max(256, (1 << 20) // max(self.rank, 1))
+        blocks = (self.basis(slice(at, min(at + step, self.n))) for at in range(0, self.n, step))
+        return np.minimum(np.concatenate([np.sum(Q**2, axis=1) for Q in blocks]), 0.99)
 
 
-def leverages(Q: Float[np.ndarray, "m r"]) -> Float[np.ndarray, " m"]:
-    """|Q_i|^2 of each row of an orthonormal basis; at most .99, since 1 leaves no residual."""
-    return np.minimum(np.sum(Q**2, axis=1), 0.99)
+def linear_problem(problem: Problem) -> tuple[Problem, Float[np.ndarray, " p"]]:
+    """The problem without units, at the best linear function, and its parameters."""
+    network = linear_network(problem)
+    form = replace(problem.form, k=0, bias=True, intercept=True, skip=True)
+    seen = replace(problem.at(network), form=form)
+    inner = seen.fit_coordinates.inward(network)
+    nothing = np.zeros((0, form.d)), np.zeros((0, form.q))
+    return seen, form.pack(*nothing, beta=inner.linear, intercept=inner.intercept)
 
 
-def blocks(n: int, columns: int) -> Iterator[slice]:
-    """Slices of n rows with about a million numbers each."""
-    rows = max(256, (1 << 20) // max(columns, 1))
-    return (slice(i, min(i + rows, n)) for i in range(0, n, rows))
+def detectable_share(local: LocalFit) -> float | None:
+    """The share of var(y) below which a further unit may be overlooked, by the power of the F test of one.
 
-
-def linear_fit(problem: Problem) -> tuple[Float[np.ndarray, "n m"], Float[np.ndarray, "n q"]]:
-    """The weighted columns of a linear function, and the residuals of its fit of each output.
-
-    Weights that differ from output to output are taken at their mean.
+    None where the rows leave less than twice the parameters of a unit.
     """
-    seen = problem.at(linear_network(problem))
-    Z, y = seen.search_coordinates.inputs(seen.samples.X), seen.search_coordinates.target(seen.samples.y)
-    design, target = seen.weighted(np.column_stack([np.ones(len(Z)), Z])), seen.weighted(y)
-    if (shared := seen.samples.shared) is not None:
-        design, target = shared.whitened(design), shared.whitened(target)
-    left = design @ np.linalg.lstsq(design, target, rcond=None)[0] - target
-    return design, left.reshape(len(left), -1)
+    form = local.problem.form
+    unit = form.freedom - replace(form, k=form.k - 1).freedom
+    spare, numbers = local.n_values - local.freedom - unit, local.effective_numbers
+    if spare < unit:
+        return None
+    bound = fdtri(unit, spare, 1 - levels.LARGER_MODEL.value)
+    shift = ncfdtrinc(unit, spare, 1 - levels.LARGER_MODEL_POWER.value, bound)
+    return min(1.0, float(shift / numbers * local.variance))

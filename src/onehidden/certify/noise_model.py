@@ -13,7 +13,9 @@ for lying nearer to the truth by chance. One descent with the weights of the noi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -23,7 +25,7 @@ from scipy.stats import chi2
 
 from onehidden.certify import levels
 from onehidden.certify.groups import independent_rows, residual_correlation
-from onehidden.certify.local_fit import Tangent, linear_fit
+from onehidden.certify.local_fit import Tangent, linear_problem
 from onehidden.families import Bernoulli
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.problem import TO_COMPARE, Problem, linear_network, optimise
@@ -58,46 +60,49 @@ class OwnLikelihood:
     @classmethod
     def of(cls, problem: Problem, network: OneHiddenNet, run: Run) -> OwnLikelihood:
         """That of a network, in x, at its minimum."""
-        seen = problem.at(network)
-        tangent, residual = _tangent(seen, network), _residuals(seen, network)
-        if problem.family is not None:
-            return cls._of_family(problem, network, residual, tangent.rank)
-        noise, likely = _noise(problem, network, residual, tangent.leverages()), None
-        if noise.uneven and residual.shape[1] == 1:
-            there = _weighted(problem, noise.weight)
+
+        def refitted(weight: Float[np.ndarray, " n"]) -> _Fit:
+            own = weight if problem.samples.weight is None else weight * problem.samples.weight
+            there = replace(problem, rows=replace(problem.samples, weight=own / own.mean()))
             moved = optimise(network, there, run.at("own noise"), tolerance=TO_COMPARE).network
-            own = _noise(problem, moved, _residuals(problem, moved), _tangent(there, moved).leverages())
-            if own.value > noise.value:
-                noise, likely = own, moved
-        return cls(2 * noise.value, tangent.rank, share=_share(problem, residual), network=likely)
+            return _Fit(moved, _of_network(problem, moved).residual, _of_network(there, moved).tangent)
+
+        return cls._of(problem, _of_network(problem.at(network), network), refitted)
 
     @classmethod
     def linear(cls, problem: Problem) -> OwnLikelihood:
         """That of the best linear function."""
-        design, left = linear_fit(problem)
-        network, tangent = linear_network(problem), Tangent.of(design, len(left))
-        rank = tangent.rank * left.shape[1]
-        if problem.family is not None:
-            return cls._of_family(problem, network, left, rank)
-        noise = _noise(problem, network, left, tangent.leverages())
-        if noise.uneven and left.shape[1] == 1:
-            there = np.sqrt(noise.weight)[:, None]
-            moved = left - design @ np.linalg.lstsq(there * design, there * left, rcond=None)[0]
-            h = Tangent.of(there * design, len(left)).leverages()
-            noise = max(noise, _noise(problem, network, moved, h), key=lambda one: one.value)
-        return cls(2 * noise.value, rank, share=_share(problem, left))
+        network, (there, theta) = linear_network(problem), linear_problem(problem)
+        own = _of_parameters(there, theta, network)
+
+        def refitted(weight: Float[np.ndarray, " n"]) -> _Fit:
+            root, design = np.sqrt(weight)[:, None], own.tangent.jacobian(slice(0, problem.n))
+            J = root * design
+            left = own.residual - design @ np.linalg.lstsq(J, root * own.residual, rcond=None)[0]
+            return _Fit(network, left, Tangent.of(lambda rows: J[rows], problem.n, J.T @ J))
+
+        return cls._of(problem, own, refitted)
 
     @classmethod
-    def _of_family(
-        cls, problem: Problem, network: OneHiddenNet, residual: Float[np.ndarray, "n q"], rank: int
-    ) -> OwnLikelihood:
-        family, seen = problem.family, problem.at(network)
-        assert family is not None
-        unit = seen.fit_coordinates.variance / seen.samples.unit
-        phi = float(np.sum(residual**2)) * unit / max(problem.n_values - rank, 1)
-        if not family.scaled:  # counts may spread more than their family says, 0/1 cannot
-            phi = 1.0 if family.coupled or isinstance(family, Bernoulli) else max(phi, 1.0)
-        return cls(-float(np.sum(problem.row_losses(network))), rank, phi, _share(problem, residual))
+    def _of(cls, problem: Problem, fit: _Fit, refitted: Callable[[np.ndarray], _Fit]) -> OwnLikelihood:
+        residual, groups = fit.residual, problem.samples.groups
+        rank, share = fit.tangent.rank, 1.0
+        if groups is not None:
+            share = independent_rows(problem.n, *residual_correlation(residual, groups)) / problem.n
+        if problem.family is not None:
+            family, seen = problem.family, problem.at(fit.network)
+            unit = seen.fit_coordinates.variance / seen.samples.unit
+            phi = float(np.sum(residual**2)) * unit / max(problem.n_values - rank, 1)
+            if not family.scaled:  # counts may spread more than their family says, 0/1 cannot
+                phi = 1.0 if family.coupled or isinstance(family, Bernoulli) else max(phi, 1.0)
+            return cls(-float(np.sum(problem.row_losses(fit.network))), rank, phi, share)
+        noise, likely = _noise(problem, fit), None
+        if noise.uneven and residual.shape[1] == 1:
+            moved = refitted(noise.weight)
+            own = _noise(problem, moved)
+            if own.value > noise.value:
+                noise, likely = own, moved.network
+        return cls(2 * noise.value, rank, share=share, network=likely)
 
     def ahead(self, other: OwnLikelihood) -> float:
         """Twice the log likelihood by which this fit is better, the deviance over the dispersion here."""
@@ -115,29 +120,22 @@ class OwnLikelihood:
         return float(chi2.isf(level, max(self.parameters, 1)))
 
 
-def _tangent(problem: Problem, network: OneHiddenNet) -> Tangent:
+class _Fit(NamedTuple):
+    """A fit to be judged, at the problem or at its working rows there."""
+
+    network: OneHiddenNet  # in x
+    residual: Float[np.ndarray, "n q"]  # weighted
+    tangent: Tangent
+
+
+def _of_network(problem: Problem, network: OneHiddenNet) -> _Fit:
+    return _of_parameters(problem, problem.theta(network), network)
+
+
+def _of_parameters(problem: Problem, theta: Float[np.ndarray, " p"], network: OneHiddenNet) -> _Fit:
     fit = problem.least_squares
     assert isinstance(fit, InMemoryLeastSquares)
-    return Tangent.of_network(fit, problem.theta(network))
-
-
-def _residuals(problem: Problem, network: OneHiddenNet) -> Float[np.ndarray, "n q"]:
-    fit = problem.least_squares
-    assert isinstance(fit, InMemoryLeastSquares)
-    return fit.residuals(problem.theta(network)).reshape(problem.n, -1)
-
-
-def _weighted(problem: Problem, weight: Float[np.ndarray, " n"]) -> Problem:
-    """The problem whose rows have these weights besides their own."""
-    own = weight if problem.samples.weight is None else weight * problem.samples.weight
-    return replace(problem, rows=replace(problem.samples, weight=own / own.mean()))
-
-
-def _share(problem: Problem, residual: Float[np.ndarray, "n q"]) -> float:
-    groups = problem.samples.groups
-    if groups is None:
-        return 1.0
-    return independent_rows(problem.n, *residual_correlation(residual, groups)) / problem.n
+    return _Fit(network, fit.residuals(theta).reshape(problem.n, -1), Tangent.of_network(fit, theta))
 
 
 @dataclass(frozen=True)
@@ -159,20 +157,13 @@ class Noise:
     uneven: bool
 
 
-def _noise(
-    problem: Problem, network: OneHiddenNet, residual: Float[np.ndarray, "n q"], leverage: np.ndarray
-) -> Noise:
-    """The noise of a network with these residuals; several outputs have their own, and no weights."""
-    fitted = problem.fit_coordinates.target(network.predict(problem.samples.X)).reshape(problem.n, -1)
+def _noise(problem: Problem, fit: _Fit) -> Noise:
+    """The noise that a fit leaves; several outputs have their own, and no weights."""
+    fitted = problem.fit_coordinates.target(fit.network.predict(problem.samples.X)).reshape(problem.n, -1)
     Z = problem.search_coordinates.inputs(problem.samples.X)
-    left = residual / np.sqrt(1 - leverage.reshape(problem.n, -1))
+    left = fit.residual / np.sqrt(1 - fit.tangent.leverages().reshape(problem.n, -1))
     found = [fit_noise(e, np.column_stack([f, Z])) for e, f in zip(left.T, fitted.T, strict=True)]
     return replace(found[0], value=sum(one.value for one in found))
-
-
-def log_likelihood(residual: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n m"]) -> float:
-    """The largest log likelihood of residuals under the noise model of ``fit_noise``."""
-    return fit_noise(residual, columns).value
 
 
 def fit_noise(residual: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n m"], steps: int = 60) -> Noise:

@@ -10,10 +10,9 @@ the statistic under random signs of the residuals; see ``residuals`` for the mat
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -164,9 +163,8 @@ class FitAndFeatures:
             r, J = written_out(self.form, self.theta, z, target, root)
             each = root if root.ndim > 1 else np.repeat(root[:, None], q, axis=1)
             F = [weighed(each, one.by_output(z, q)).reshape(len(r), -1) for one in self.families]
-            mass = (
-                each**2 if each.ndim == 2 else (each**2).sum(axis=1)
-            )  # the diagonal of information matrices
+            # Of information matrices the diagonal.
+            mass = each**2 if each.ndim == 2 else (each**2).sum(axis=1)
             yield Block(r, J, F, target.ravel(), mass.ravel())
 
 
@@ -174,17 +172,15 @@ def cross_moments(
     fit: FitAndFeatures, Z: Inputs, y: Target, weight: Weight, row: Numbers
 ) -> list[np.ndarray]:
     """First pass: moments of y and r, J'r, and F'F, J'F, F'r of every family."""
-
-    def of_block(block: Block) -> list[np.ndarray]:
-        r, J, F, y, weight = block
+    total: list[Any] = [0.0] * (2 + 3 * len(fit.families))
+    for r, J, F, target, mass in fit.blocks(Z, y, weight):
+        moments = np.array([mass.sum(), mass @ target, mass @ target**2, r @ r])
         each = [term for f in F for term in (f.T @ f, J.T @ f, f.T @ r)]
-        return [np.array([weight.sum(), weight @ y, weight @ y**2, r @ r]), J.T @ r, *each]
+        total = [a + b for a, b in zip(total, [moments, J.T @ r, *each], strict=True)]
+    return total
 
-    return _summed(of_block(block) for block in fit.blocks(Z, y, weight))
 
-
-@dataclass(frozen=True, eq=False)
-class Projections:
+class Projections(NamedTuple):
     """What the second pass needs of the first: C with h_i = |J_i C|², and V = (F - J coefficients) root."""
 
     leverages: Float[np.ndarray, "p p"]
@@ -204,13 +200,13 @@ def sign_moments(
     U = diag(u), u_i = r_i / sqrt(1 - h_i) and D_i = u_i^2 |V_i|^2. A row that the fit passes through says
     nothing about its noise: 1 - h is at least 1e-3.
     """
-
-    def of_block(block: Block) -> list[np.ndarray]:
+    total: list[Any] = [0.0] * 3 * len(fit.families)
+    for block in fit.blocks(Z, y, weight):
         h = np.sum((block.J @ known.leverages) ** 2, axis=1)
         u = block.r / np.sqrt(np.maximum(1 - h, 1e-3))
-        return [term for V in known.of(block) for term in moments_of(V * u[:, None])]
-
-    return _summed(of_block(block) for block in fit.blocks(Z, y, weight))
+        terms = [term for V in known.of(block) for term in moments_of(V * u[:, None])]
+        total = [a + b for a, b in zip(total, terms, strict=True)]
+    return total
 
 
 def moments_of(rows: Float[np.ndarray, "N M"]) -> list[np.ndarray]:
@@ -229,41 +225,33 @@ def group_sums(
     weight: Weight,
     row: Numbers,
 ) -> list[np.ndarray]:
-    """R_g' R_g, R_g' r_g, and V_g' (r_g, R_g) of every family, for each group g; R_g = J_g C.
+    """(r_g, R_g, V_g)' (r_g, R_g) for each group g, V of all families and R_g = J_g C.
 
     ``group_moments`` makes of them what ``sign_moments`` gives where all rows of a group have one sign.
     """
     assert row is not None
-    count, p, at = int(groups.max()) + 1, fit.form.size, 0
-    own = np.repeat(groups[row], fit.form.q)
-    square, score = np.zeros((count, p, p)), np.zeros((count, p))
-    sums = [np.zeros((count, root.shape[1], p + 1)) for _, root in known.maps]
+    p, at, own = fit.form.size, 0, np.repeat(groups[row], fit.form.q)
+    width = 1 + p + sum(root.shape[1] for _, root in known.maps)
+    total = np.zeros((int(groups.max()) + 1, width, 1 + p))
     for block in fit.blocks(Z, y, weight):
-        R, every = block.J @ known.leverages, known.of(block)
-        beside = np.column_stack([block.r, R])
-        for group, part in parts_of(own[at : at + len(block.r)]):
-            square[group] += R[part].T @ R[part]
-            score[group] += R[part].T @ block.r[part]
-            for total, V in zip(sums, every, strict=True):
-                total[group] += V[part].T @ beside[part]
-        at += len(block.r)
-    return [square, score, *sums]
+        every = np.column_stack([block.r, block.J @ known.leverages, *known.of(block)])
+        for group, part in parts_of(own[at : at + len(every)]):
+            total[group] += every[part].T @ every[part, : 1 + p]
+        at += len(every)
+    return [total]
 
 
-def group_moments(
-    square: Float[np.ndarray, "G p p"], score: Float[np.ndarray, "G p"], *sums: Float[np.ndarray, "G M P"]
-) -> list[np.ndarray]:
+def group_moments(known: Projections, sums: Float[np.ndarray, "G s P"]) -> list[np.ndarray]:
     """What ``sign_moments`` gives, with V_g' (I - H_g)^(-1/2) r_g in the place of a row's u V.
 
     With K_g = R_g' R_g it is V_g' r_g + V_g' R_g phi(K_g) R_g' r_g, phi(k) = ((1 - k)^(-1/2) - 1) / k.
     """
-    value, vector = np.linalg.eigh(square)
+    p = sums.shape[2] - 1
+    score, V = sums[:, 1 : 1 + p, 0], sums[:, 1 + p :]
+    value, vector = np.linalg.eigh(sums[:, 1 : 1 + p, 1:])
     value = np.clip(value, 1e-9, 1 - 1e-3)
     phi = (1 / np.sqrt(1 - value) - 1) / value
     along = np.einsum("gsk,gk,gtk,gt->gs", vector, phi, vector, score, optimize=True)
-    rows = [one[:, :, 0] + np.einsum("gms,gs->gm", one[:, :, 1:], along) for one in sums]
-    return [term for one in rows for term in moments_of(one)]
-
-
-def _summed(parts: Iterable[list[np.ndarray]]) -> list[np.ndarray]:
-    return reduce(lambda total, new: [a + b for a, b in zip(total, new, strict=True)], parts)
+    rows = V[:, :, 0] + np.einsum("gms,gs->gm", V[:, :, 1:], along)
+    ends = np.cumsum([root.shape[1] for _, root in known.maps])
+    return [term for one in np.split(rows, ends[:-1], axis=1) for term in moments_of(one)]

@@ -57,6 +57,7 @@ from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Inputs, Numbers, RowSum, Samples, Target, Weight
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
+from onehidden.run import Run
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,6 @@ class FamilyResult:
     """What one family of features shows."""
 
     kind: FeatureKind
-    excess: float  # (t - k1) / sqrt(k2)
     p_value: float
     share: float  # of var(y) that it shows to be missed
 
@@ -139,7 +139,7 @@ def adequacy(
     drawn = random_features(form.activation, middle, feature_count(n, free), seed, form.outputs)
     fit = FitAndFeatures(form, at, (*drawn, FittedCurves(form, at)))
     (mass, mean, square, loss), gradient, *first = sums(cross_moments, fit)
-    C = root_of_inverse(hessian)
+    C, variation = root_of_inverse(hessian), float(square - mean**2 / mass)
     projected = [
         ProjectedFeatures.of(family.kind, C, gradient, *first[3 * i : 3 * i + 3])
         for i, family in enumerate(fit.families)
@@ -148,20 +148,35 @@ def adequacy(
     if groups is None:
         second = sums(sign_moments, fit, known)
     else:
-        second = group_moments(*sums(group_sums, fit, known, groups))
-    variation = float(square - mean**2 / mass)
-    results = [
-        one.result(second[3 * i : 3 * i + 3], float(loss), variation) for i, one in enumerate(projected)
-    ]
+        second = group_moments(known, *sums(group_sums, fit, known, groups))
+    results = [one.result(second[3 * i : 3 * i + 3], loss, variation) for i, one in enumerate(projected)]
     found = tuple(result for result in results if result is not None)
     if not found:
         reason = "the fit leaves no residuals, or no further function differs from it"
         return Adequacy(False, reason=reason)
-    best = min(found, key=lambda result: (result.p_value, -result.excess))
+    best = min(found, key=lambda result: (result.p_value, -result.share))
     # The smallest of nearly independent p-values; exact for independent ones, cautious for dependent ones.
     p_value = float(-np.expm1(len(found) * np.log1p(-min(best.p_value, 1 - np.finfo(float).epsneg))))
     missed_share = best.share if p_value < levels.LEFT_OVER.value else 0.0
     return Adequacy(True, p_value, missed_share, found)
+
+
+def adequacy_at(
+    problem: Problem,
+    theta: Float[np.ndarray, " p"],
+    run: Run,
+    hessian: Float[np.ndarray, "p p"] | None = None,
+) -> Adequacy:
+    """The test at the best parameters of a problem, where the time allows it."""
+    if not run.within_budget(adequacy_work(problem.n_values, problem.form.size)):
+        return Adequacy(False, reason="the time was up: allow more")
+    mean = (problem.whitening.shift - problem.fit_coordinates.shift) @ problem.fit_coordinates.whiten
+    seed = run.unseeded().seed_of("looks at the residuals")
+    groups = problem.rows.groups if isinstance(problem.rows, Samples) else None
+    each = problem.marginal  # features are those of single rows
+    if hessian is None or each is not problem:
+        hessian = each.least_squares.normal_equations(theta)[0].astype(float)
+    return adequacy(problem.fold, problem.form, theta, hessian, problem.n_values, seed, mean, groups)
 
 
 def adequacy_work(n: int, p: int) -> float:
@@ -193,13 +208,13 @@ def root_of_inverse(hessian: Float[np.ndarray, "p p"]) -> Float[np.ndarray, "p p
 
 @dataclass(frozen=True, eq=False)
 class ProjectedFeatures:
-    """One family after the first pass: F~ = (F - J coefficients) scale and V = F~ root."""
+    """One family after the first pass: F~ = (F - J coefficients) scale and V = F~ (factor')^-1."""
 
     kind: FeatureKind
     coefficients: Float[np.ndarray, "p M"]  # of the projection of F on J
     scale: Float[np.ndarray, " M"]
     gram: Float[np.ndarray, "M M"]  # F~'F~, of unit diagonal
-    factor: Float[np.ndarray, "M M"]  # lower triangle of gram + ridge; root is the inverse of its transpose
+    factor: Float[np.ndarray, "M M"]  # lower triangle of gram + ridge
     cross: Float[np.ndarray, " M"]  # F~'r
 
     @classmethod
@@ -238,20 +253,17 @@ class ProjectedFeatures:
         # Where one row outweighs all others, k2 is a difference of equal numbers: only that row is seen.
         if not (k2 > 1e-10 * sums[2][1] and variation > 0):
             return None
-        t = self.statistic
-        explained, by_chance = self._without_ridge(sums[0])
-        # u^2 holds what is missed, too: by_chance / loss of it is taken for noise, as in an adjusted R^2.
-        missed = (explained - by_chance) / max(1 - by_chance / loss, 0.1)
-        share = min(max(missed, t - k1, 0.0) / variation, 1.0)
-        return FamilyResult(self.kind, float((t - k1) / np.sqrt(k2)), tail(k1, k2, k3, t), share)
-
-    def _without_ridge(self, second: np.ndarray) -> tuple[float, float]:
-        """|V'r|^2 and k1 for rho = 0: what all features explain of r, and of signs at random."""
+        # What all features explain of r, and of signs at random: |V'r|^2 and k1 for a ridge of zero.
         value, vector = np.linalg.eigh(self.gram)
         kept = value > 1e-6 * value[-1]
         flat = vector[:, kept] / np.sqrt(value[kept])
-        scatter = self.factor @ second @ self.factor.T  # F~'U^2 F~
-        return float(np.sum((flat.T @ self.cross) ** 2)), float(np.sum((flat.T @ scatter) * flat.T))
+        scatter = self.factor @ sums[0] @ self.factor.T  # F~'U^2 F~
+        explained, by_chance = np.sum((flat.T @ self.cross) ** 2), np.sum((flat.T @ scatter) * flat.T)
+        # u^2 holds what is missed, too: by_chance / loss of it is taken for noise, as in an adjusted R^2.
+        missed = float(explained - by_chance) / max(1 - float(by_chance) / loss, 0.1)
+        t = self.statistic
+        share = min(max(missed, t - k1, 0.0) / variation, 1.0)
+        return FamilyResult(self.kind, tail(k1, k2, k3, t), share)
 
 
 def spread_sums(

@@ -91,15 +91,17 @@ def unit_verdicts(
     network: OneHiddenNet,
     errors: ParameterRecord,
     shares: Float[np.ndarray, " k"],
+    sides: Int[np.ndarray, " k"],
     undetermined: Undetermined,
     status: UnitStatus = UnitStatus.DETERMINED,
 ) -> tuple[UnitVerdict, ...]:
     """One verdict for each unit of a network; ``status`` is that of the units that are not undetermined."""
     several, found = network.output.ndim == 2, []
-    for i, share in enumerate(shares):
+    for i, share in enumerate(shares.tolist()):
         output, error = (one[i] if several else float(one[i]) for one in (network.output, errors.output))
-        own = errors.weights[i], float(errors.bias[i]), error
-        unit = UnitVerdict(i, network.weights[i], float(network.bias[i]), output, own, float(share), status)
+        own, side = (errors.weights[i], float(errors.bias[i]), error), int(sides[i])
+        bias = float(network.bias[i])
+        unit = UnitVerdict(i, network.weights[i], bias, output, own, share, status, side=side)
         found.append(unit.undetermined(*undetermined[i]) if i in undetermined else unit)
     return tuple(found)
 
@@ -172,18 +174,18 @@ def undetermined_units(
     inner: OneHiddenNet,
     patterns: ActivePatterns,
     errors: ParameterRecord,
-    weights_undetermined: Bool[np.ndarray, "k d"],
+    open_parameters: Bool[np.ndarray, " p"],
     exact: bool,
-    noun: str,
     least: float,
 ) -> Undetermined:
     """The units that the rows leave undetermined.
 
-    ``inner`` is the network in whitened coordinates for a target of unit variance. Undetermined weights
+    ``inner`` is the network in whitened coordinates for a target of unit variance. Open parameters
     change no residual; ``least`` is the share of std(y) below which a unit of an exact fit adds nothing.
     """
     parallel = _same_units(inner)
-    kinked, needed = network.activation.homogeneity is not None, rows_needed(inner.n_inputs)
+    kinked, d = network.activation.homogeneity is not None, inner.n_inputs
+    needed = rows_needed(d)
     found: Undetermined = {}
     clear = in_errors(network.output, errors.output)
     for i in range(network.n_hidden):
@@ -194,9 +196,9 @@ def undetermined_units(
             found[i] = Cause.PARALLEL, f"units {twins[0] + 1} and {i + 1} are parallel"
         elif kinked and patterns.beyond[i] < needed:
             verb = "lies" if patterns.beyond[i] < 2 else "lie"
-            reason = f"{counted(int(patterns.beyond[i]), noun)} {verb} beyond the kink of unit {i + 1}"
+            reason = f"{counted(int(patterns.beyond[i]))} {verb} beyond the kink of unit {i + 1}"
             found[i] = Cause.KINK, reason
-        elif weights_undetermined[i].any():
+        elif open_parameters[i * d : (i + 1) * d].any():
             found[i] = Cause.BLIND, f"the weights of unit {i + 1} are not determined"
         elif not exact and clear[i] < levels.OUTPUT.value:
             # Its share may be large: w is not clear of zero while all other parameters are free.
@@ -205,7 +207,7 @@ def undetermined_units(
             found[i] = Cause.NOTHING, reason if network.n_hidden > 1 else alone
     fewest, pair = patterns.closest() if kinked else (needed, None)
     if fewest < needed and pair is not None and not parallel[pair]:
-        tell = f"{counted(fewest, noun)} {'tells' if fewest < 2 else 'tell'}"
+        tell = f"{counted(fewest)} {'tells' if fewest < 2 else 'tell'}"
         reason = f"{tell} units {pair[0] + 1} and {pair[1] + 1} apart"
         found = {i: (Cause.APART, reason) for i in pair} | found
     return found
@@ -231,9 +233,9 @@ def in_errors(output: Float[np.ndarray, "k ..."], errors: Float[np.ndarray, "k .
     return np.sqrt(np.maximum(np.sum(z**2, axis=1) - (z.shape[1] - 1), 0))
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int) -> str:
     """A few rows in words."""
-    return f"no {noun}" if number == 0 else f"only {number} {noun if number == 1 else plural(noun)}"
+    return "no sample" if number == 0 else f"only {number} sample{'s' if number > 1 else ''}"
 
 
 def plural(noun: str) -> str:
@@ -272,7 +274,14 @@ def lattice_check(
     t = rows @ network.weights.T + network.bias
     clear = np.abs(t) > on_kink(t)
     beside = np.all(clear, axis=1)
-    free = _free_directions(network.activation.derivative(t[beside]), Z[beside], bias, intercept)
+    inputs = np.column_stack([Z, np.ones(len(Z))]) if bias else Z
+    slope = network.activation.derivative(t[beside])
+    parts = [one[:, None] * inputs[beside] for one in slope.T] + [np.ones((beside.sum(), 1))] * intercept
+    columns = np.column_stack([*parts, Z[beside]])
+    length = np.linalg.norm(columns, axis=0)
+    triangle = np.linalg.qr(columns / np.where(length > 0, length, 1.0), mode="r")
+    rank = int(np.linalg.matrix_rank(triangle, rtol=1e-10)) if len(triangle) else 0
+    free = columns.shape[1] - rank
     return at_least(
         "kinks held by distinct rows",
         -free if free else _rows_apart(np.where(clear, np.sign(t), 0.0)),
@@ -281,30 +290,6 @@ def lattice_check(
         "linear function; below the bound kinks can lie elsewhere in the gaps of a lattice",
         About.UNITS,
     )
-
-
-def _free_directions(slope: np.ndarray, Z: np.ndarray, bias: bool, intercept: bool) -> int:
-    """The columns of the network and Z less their rank: directions that change no row, or imitate <v, x>."""
-    n, d = Z.shape
-    if n <= d:
-        return d
-    inputs = np.column_stack([Z, np.ones(n)]) if bias else Z
-    size = slope.shape[1] * inputs.shape[1] + intercept + d
-    free = size
-    for count in (min(n, 4 * size), n):  # full rank on some rows is full rank on all
-        # Evenly spread over the rows: a block of neighbours on a lattice lies in a facet.
-        some = np.linspace(0, n - 1, count).astype(int)
-        parts = [slope[some, i, None] * inputs[some] for i in range(slope.shape[1])]
-        parts += [np.ones((count, 1))] if intercept else []
-        free = size - _rank(np.column_stack([*parts, Z[some]]))
-        if free == 0 or count == n:
-            break
-    return free
-
-
-def _rank(columns: np.ndarray) -> int:
-    length = np.linalg.norm(columns, axis=0)
-    return int(np.linalg.matrix_rank(columns / np.where(length > 0, length, 1.0), rtol=1e-10))
 
 
 def _rows_apart(side: Float[np.ndarray, "n k"]) -> int:

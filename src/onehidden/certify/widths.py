@@ -5,20 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from onehidden.certify import levels
 from onehidden.certify.certificate import AlternativeKind, Certificate, Status
-from onehidden.certify.local_fit import RowsOfJacobian, linear_fit, local_fit
+from onehidden.certify.local_fit import detectable_share, linear_problem, local_fit
 from onehidden.certify.noise_model import OwnLikelihood
 from onehidden.certify.replicates import lack_of_fit
-from onehidden.certify.score_test import ScoreTest, score_test, score_test_work
+from onehidden.certify.residuals import Adequacy, adequacy_at
 from onehidden.certify.units import Cause, Undetermined, plural
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
 from onehidden.families import Bernoulli
-from onehidden.fit.least_squares import InMemoryLeastSquares
-from onehidden.fit.parametrisation import roots, weighed
-from onehidden.fit.problem import TO_COMPARE, Problem, linear_network, optimise
+from onehidden.fit.problem import TO_COMPARE, Problem, optimise
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.starts.repair import units_by_cost, with_one_fewer, with_one_more
@@ -27,14 +24,13 @@ from onehidden.starts.repair import units_by_cost, with_one_fewer, with_one_more
 def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
     """Compare with a linear function and with the network without one of its units.
 
-    Either the answer is clearly better, by a likelihood test; or the smaller model leaves something that a
-    unit explains, by a score test with random signs. That takes longer, and where a model is far off, its
-    residuals are no noise and random signs have little power.
+    Either the answer is clearly better, by its likelihood; or the smaller model leaves something, by the test
+    of adequacy. Where a model is far off, its residuals are no noise and that test has little power.
     """
     own = OwnLikelihood.of(problem, certificate.network, run)
     linear = _clearly_better(own, OwnLikelihood.linear(problem), problem, problem.k, AlternativeKind.LINEAR)
     if linear is None:
-        linear = _needs_every_unit(beyond_linear(problem, run), AlternativeKind.LINEAR, "a linear function")
+        linear = _needs_units(beyond_linear(problem, run), AlternativeKind.LINEAR, "a linear function")
     if not linear.passed:
         reason = Cause.SPARE, "these rows do not exclude a linear function"
         return certificate.with_comparisons([linear]).with_undetermined(
@@ -52,8 +48,8 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
     ).network
     check = _clearly_better(own, OwnLikelihood.of(fewer, rest, run), problem, 1, AlternativeKind.FEWER)
     if check is None:
-        smaller = f"the network without unit {dropped + 1}"
-        check = _needs_every_unit(_score_test_at(fewer, rest, run), AlternativeKind.FEWER, smaller)
+        there, smaller = fewer.at(rest), f"the network without unit {dropped + 1}"
+        check = _needs_units(adequacy_at(there, there.theta(rest), run), AlternativeKind.FEWER, smaller)
     spare: Undetermined = {}
     if not check.passed:
         spare = {dropped: (Cause.SPARE, f"the data do not ask for unit {dropped + 1}")}
@@ -61,51 +57,45 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
 
 
 def compare_larger(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
-    """Compare with one unit more, unless the answer is known to miss something.
-
-    As for smaller models, either the score test or the fitted larger network shows that a unit is missing.
-    """
+    """Compare with one unit more, unless the answer is known to miss something."""
     if certificate.status_if_comparisons_pass is Status.APPROXIMATE:
         return certificate
-    found = _score_test_at(problem, certificate.network, run)
-    name = AlternativeKind.MORE.value
-    if not found.evaluated:
+    local, name = local_fit(certificate.network, problem.at(certificate.network)), AlternativeKind.MORE.value
+    share = detectable_share(local)
+    if share is None:
         # Rows that repeat have answered by their spread whether something is missed.
-        answered = lack_of_fit(local_fit(certificate.network, problem.at(certificate.network))) is not None
-        about = About.NOTE if answered and problem.family is None else About.FIT
-        reason = f"could not be evaluated: {found.reason}"
+        answered = problem.family is None and lack_of_fit(local) is not None
+        reason = "could not be evaluated: the rows leave too few numbers beyond the parameters"
+        about = About.NOTE if answered else About.FIT
         return certificate.with_comparisons([not_evaluated(name, np.nan, reason, about)])
-    check = at_least(
-        name,
-        found.p_value,
-        levels.LARGER_MODEL.value,
-        "p-value of an additional unit that explains so much of the residuals by chance; below the bound the "
-        f"data ask for more units (one weaker than {found.detectable:.2g} of the variance of y would not "
-        "have been detected)",
-        About.FIT,
-    )
     seen, start = _searched(certificate, problem)
     wider = problem.with_width(problem.k + 1)
     grown = with_one_more(seen, start, run.at("more"))
     # The search form is the richer one: what gains too little there does so after the final optimisation.
     gain = problem.excess_deviance(grown.loss, certificate.mean_square)
-    if check.passed and (problem.family is not None or gain > _charge(problem, 1, more=True)):
+    needed = _charge(problem, 1, more=True)
+    if problem.family is not None or gain > needed:
         begin = seen.search_coordinates.outward(grown.network)
         more = optimise(begin, wider, run.at("more", "finish"), tolerance=TO_COMPARE).network
         larger, here = (
             OwnLikelihood.of(*one, run) for one in ((wider, more), (problem, certificate.network))
         )
-        check = _clearly_better(larger, here, problem, 1, AlternativeKind.MORE) or check
+        gain, needed = larger.ahead(here), max(needed, larger.needed)
+    advice = (
+        "twice the log likelihood by which a network with one unit more is ahead, against what rules this "
+        f"one out: above, ask for more units (one weaker than {share:.2g} of the variance of y may have been "
+        "overlooked)"
+    )
     units = "unit" if problem.k == 1 else "units"
     spread = seen.fit_coordinates.scale
     spread = np.sqrt(np.sum(spread**2, axis=0)) if seen.fit_coordinates.several else spread
-    undetected = float(np.sqrt(found.remaining)) * spread
+    undetected = float(np.sqrt(share)) * spread
     remark = (
         f"at least {problem.k} {units}: {problem.n} {plural(certificate.noun)} show a further one only if it "
         f"moves the fit by {float(np.max(undetected)):.2g} (standard deviation)"
     )
-    certificate = replace(certificate, undetected=undetected)
-    return certificate.with_comparisons([check]).with_remark(remark)
+    check = at_most(name, gain, needed, advice, About.FIT)
+    return replace(certificate, undetected=undetected).with_comparisons([check]).with_remark(remark)
 
 
 def _searched(certificate: Certificate, problem: Problem) -> tuple[Problem, OneHiddenNet]:
@@ -114,20 +104,17 @@ def _searched(certificate: Certificate, problem: Problem) -> tuple[Problem, OneH
     return seen, seen.search_coordinates.inward(certificate.network)
 
 
-def _needs_every_unit(found: ScoreTest, kind: AlternativeKind, smaller: str) -> Check:
-    """The check that a smaller model leaves something that a unit explains."""
+def _needs_units(found: Adequacy, kind: AlternativeKind, smaller: str) -> Check:
+    """The check that a smaller model leaves something."""
     if not found.evaluated:
         reason = f"could not be evaluated: {found.reason}"
         return not_evaluated(kind.value, np.nan, reason, About.UNITS)
     level = levels.LINEAR if kind is AlternativeKind.LINEAR else levels.SMALLER_MODEL
-    return at_most(
-        kind.value,
-        found.p_value,
-        level.value,
-        f"p-value of what {smaller}, fitted again, leaves for a unit to explain; above the bound these rows "
-        f"do not exclude {smaller}",
-        About.UNITS,
+    advice = (
+        f"p-value of what {smaller}, fitted again, leaves unexplained; above the bound these rows "
+        f"do not exclude {smaller}"
     )
+    return at_most(kind.value, found.p_value, level.value, advice, About.UNITS)
 
 
 def _clearly_better(
@@ -136,21 +123,20 @@ def _clearly_better(
     """The likelihood test of a network with so many units more; None where it is not clearly better.
 
     The smaller one is ruled out as any rival is, and by log(n) for each parameter of the additional units. A
-    linear function of 0/1 labels, of which the score test sees little where they are rare, is ruled out by
-    the chi-square law of all parameters at ``levels.LINEAR``: a unit holds it as a case, its kink beyond the
-    rows. Where it has a slope, one parameter is more; without one the direction is chosen, too.
+    linear function of 0/1 labels, of which the test of adequacy sees little where they are rare, is ruled out
+    by the chi-square law of all parameters at ``levels.LINEAR``: a unit holds it as a case, its kink beyond
+    the rows. Where it has a slope, one parameter is more; without one the direction is chosen, too.
     """
-    more = kind is AlternativeKind.MORE
-    gain, charge = larger.ahead(smaller), max(_charge(problem, units, more), larger.needed)
+    gain, charge = larger.ahead(smaller), max(_charge(problem, units, more=False), larger.needed)
     if kind is AlternativeKind.LINEAR and isinstance(problem.family, Bernoulli):
         charge = larger.ruled_out_at(levels.LINEAR.value)
     if gain < charge:
         return None
     advice = (
         "twice the log likelihood by which the larger network is ahead, each under its own noise model, "
-        "against what rules the smaller one out" + (": ask for more units" if more else "")
+        "against what rules the smaller one out"
     )
-    return Check(kind.value, gain, charge, not more, advice, About.FIT if more else About.UNITS)
+    return at_least(kind.value, gain, charge, advice, About.UNITS)
 
 
 def _charge(problem: Problem, units: int, more: bool) -> float:
@@ -176,103 +162,6 @@ def _worth(problem: Problem, own: float, smaller: float) -> float:
     return max(TO_COMPARE, 0.01 * (problem.excess_deviance(own, smaller) - _charge(problem, 1, more=False)))
 
 
-def score_test_cost(problem: Problem) -> float:
-    """Operations of testing for one unit more than a network, or than a linear function, has."""
-    return score_test_work(problem.n_values, problem.form.size, problem.d)
-
-
-def _score_test_at(problem: Problem, network: OneHiddenNet, run: Run) -> ScoreTest:
-    """The score test for one unit more than a network at its minimum."""
-    seen = problem.marginal.at(network)
-    fit, theta = seen.least_squares, seen.theta(network)
-    assert isinstance(fit, InMemoryLeastSquares)
-    jacobian = _each_output(lambda rows: fit.jacobian(theta, rows), seen.form.q)
-    Z, root = seen.fit_coordinates.inputs(seen.samples.X), roots(seen.samples.weight, seen.n)
-    seed = run.seed_of("further unit")
-    return _within_groups(jacobian, fit.residuals(theta), Z, root, problem, seed) or _over_outputs(
-        jacobian, fit.residuals(theta), Z, root, seen, seed
-    )
-
-
-def beyond_linear(problem: Problem, run: Run) -> ScoreTest:
-    """The score test for one unit beyond a linear function."""
-    each = problem.marginal
-    design, left = linear_fit(each)
-    seen, q = each.at(linear_network(each)), problem.form.q
-    Z, seed = seen.search_coordinates.inputs(seen.samples.X), run.seed_of("instead of a linear function")
-    jacobian = _each_output(lambda rows: np.kron(design[rows], np.eye(q)), q)
-    root = seen.weighted(np.ones(seen.n))
-    return _within_groups(jacobian, left.ravel(), Z, root, problem, seed) or _over_outputs(
-        jacobian, left.ravel(), Z, root, seen, seed
-    )
-
-
-def _within_groups(
-    jacobian: RowsOfJacobian,
-    residual: Float[np.ndarray, " n"],
-    Z: Float[np.ndarray, "n d"],
-    root: Float[np.ndarray, " n"],
-    problem: Problem,
-    seed: int,
-    most: int = 1 << 24,
-) -> ScoreTest | None:
-    """The score test beside an intercept for each group, where these were estimated: rows are independent.
-
-    None where there are none, where units differ between groups only, or beyond ``most`` numbers.
-    """
-    shared = problem.samples.shared
-    if shared is None or problem.n * (len(shared.mass) + problem.form.size) > most:
-        return None
-    of_groups = root[:, None] * (shared.groups[:, None] == np.arange(len(shared.mass)))
-    beside = np.column_stack([jacobian(slice(0, problem.n)), of_groups])
-    rest = residual - beside @ np.linalg.lstsq(beside, residual, rcond=None)[0]
-    found = score_test(beside, rest, Z, problem.activation, problem.form.bias, seed, root=root, variance=1.0)
-    return found if found.evaluated else None
-
-
-def _over_outputs(
-    jacobian: RowsOfJacobian,
-    residual: Float[np.ndarray, " N"],
-    Z: Float[np.ndarray, "n d"],
-    root: Float[np.ndarray, "n ..."],
-    problem: Problem,
-    seed: int,
-) -> ScoreTest:
-    """Score tests for a unit in each output: the clearest, charged for their number (Bonferroni)."""
-    q, found = problem.form.q, []
-    groups = None if problem.samples.groups is None else np.repeat(problem.samples.groups, q)
-    for o in range(q):
-        own = weighed(root, np.repeat(np.eye(q)[o][None], problem.n, axis=0)).ravel()
-        found.append(
-            score_test(
-                jacobian,
-                residual,
-                np.repeat(Z, q, axis=0),
-                problem.activation,
-                problem.form.bias,
-                (seed, o) if q > 1 else seed,
-                root=own,
-                groups=groups,
-                variance=1.0,
-                effort=1e11 / q,
-            )
-        )
-    # Evaluated in all outputs or in none: a unit missed in one may be in another.
-    best = min(found, key=lambda one: one.p_value if one.evaluated else -np.inf)
-    return best if q == 1 or not best.evaluated else replace(best, p_value=min(1.0, q * best.p_value))
-
-
-def _each_output(jacobian: RowsOfJacobian, q: int) -> RowsOfJacobian:
-    """Derivatives by numbers of the target, where ``jacobian`` gives the q of each row next to each other."""
-    if q == 1:
-        return jacobian
-
-    def of_numbers(numbers: slice | np.ndarray) -> Float[np.ndarray, "m p"]:
-        if isinstance(numbers, slice):
-            first, last = numbers.start or 0, numbers.stop
-            found = jacobian(slice(first // q, -(-last // q)))
-            return found[first - q * (first // q) :][: last - first]
-        rows, place = np.unique(numbers // q, return_inverse=True)
-        return jacobian(rows)[place * q + numbers % q]
-
-    return of_numbers
+def beyond_linear(problem: Problem, run: Run) -> Adequacy:
+    """The test of adequacy of the best linear function."""
+    return adequacy_at(*linear_problem(problem), run)

@@ -16,7 +16,7 @@ from onehidden.certify.alternatives import agreement, compare_with_alternatives,
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.equivalent import other_orientations
 from onehidden.certify.evaluate import certificate_work, certify
-from onehidden.certify.widths import beyond_linear, score_test_cost
+from onehidden.certify.widths import beyond_linear
 from onehidden.checks import About
 from onehidden.fit.problem import Optimum, Problem, optimise, searched, with_best_outputs
 from onehidden.network import OneHiddenNet
@@ -200,9 +200,7 @@ def compared(found: Found, problem: Problem, options: Options, run: Run) -> Foun
 
 
 def _nothing_beyond_linear(problem: Problem, run: Run) -> bool:
-    """Whether no one unit explains more than a linear function does."""
-    if not run.within_budget(10 * score_test_cost(problem)):
-        return False
+    """Whether nothing shows more than a linear function."""
     test = beyond_linear(problem, run)
     return test.evaluated and test.p_value > levels.NO_UNIT.value
 
