@@ -18,7 +18,7 @@ from benchmarks._table import Table
 from benchmarks.families import descended, near
 from benchmarks.family_errors import NAMES, drawn
 from onehidden.certify.evaluate import certify
-from onehidden.certify.mean_law import compare_mean_laws
+from onehidden.certify.rival_laws import compare_mean_laws
 from onehidden.checks import About
 from onehidden.machine import in_double
 from onehidden.options import Options

@@ -204,11 +204,6 @@ class Activation:
         """
         return importlib.import_module(_THEORY).hermite(self, order)
 
-    @property
-    def smooth_relative(self) -> str | None:
-        """The relative without a kink that fits its data best."""
-        return next((name for name in self.relatives if not get(name).kinked), None)
-
     def rho(self, sigma: float) -> float:
         """Compute rho(sigma) of [ZSJBD], Property 3.2: positive where the Hessian at the truth is definite.
 

@@ -10,24 +10,22 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import linear_sum_assignment
 
-from onehidden import activations
 from onehidden.certify import levels
 from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, Status
 from onehidden.certify.equivalent import other_orientations
 from onehidden.certify.evaluate import certificate_work, certify
 from onehidden.certify.local_fit import local_fit
-from onehidden.certify.mean_law import compare_mean_laws, fitted_from
 from onehidden.certify.moves import Moves
 from onehidden.certify.noise_model import OwnLikelihood
+from onehidden.certify.rival_laws import compare_activations, compare_mean_laws
 from onehidden.certify.units import Cause, named
 from onehidden.certify.widths import compare_larger, compare_smaller
-from onehidden.checks import About, Check, at_least, at_most, not_evaluated
+from onehidden.checks import About, Check, at_least, at_most
 from onehidden.fit.parametrisation import roots, weighed
 from onehidden.fit.problem import TO_COMPARE, Optimum, Problem, optimise
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
-from onehidden.starts.candidate import descent_work
 
 Comparison = Callable[[Certificate, Problem, Run], Certificate]
 
@@ -185,7 +183,8 @@ def compare_minima(
     # Units that were taken away and came back are a start that came to this answer.
     minima = [one.network for kind, one in reached if kind is AlternativeKind.MINIMUM]
     if any(not differing(certificate.network, one) for one in minima):
-        certificate = replace(certificate, comparisons=tuple(map(_once_more, certificate.comparisons)))
+        starts = (int(check.value) for check in certificate.comparisons if check.about is About.SEARCH)
+        certificate = replace(certificate, comparisons=tuple(agreement(1 + one) for one in starts))
     found, likelihood = list[Alternative](), best.likelihood
     for one in known:
         units = differing(certificate.network, one.optimum.network)
@@ -284,11 +283,6 @@ def agreement(starts: int) -> Check:
     )
 
 
-def _once_more(check: Check) -> Check:
-    """The check of agreement, the one about the search, with one start more; any other check as it is."""
-    return agreement(int(check.value) + 1) if check.about is About.SEARCH else check
-
-
 def differing_units(
     network: OneHiddenNet, other: OneHiddenNet, problem: Problem, mean_square: float, rows: int = 4000
 ) -> tuple[int, ...]:
@@ -321,52 +315,3 @@ def _contributions(net: OneHiddenNet, X: np.ndarray, problem: Problem) -> Float[
         values = values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
     output = problem.fit_coordinates.divided(net.output)
     return (values[:, None, :] * output.reshape(net.n_hidden, -1).T).reshape(-1, net.n_hidden)
-
-
-def compare_activations(
-    certificate: Certificate, problem: Problem, run: Run, operations: float = 2e10
-) -> Certificate:
-    """Compare with other activations, each fitted from the units found; ties are reported.
-
-    One is better where it would rule the assumed activation out. A descent of more ``operations`` is not
-    worth its time: n = 10 000 and 110 parameters take 1.5e10, a few seconds.
-    """
-    if certificate.status_if_comparisons_pass is Status.APPROXIMATE:
-        return certificate
-    name, g = AlternativeKind.SIMILAR_ACTIVATION.value, problem.activation
-    if descent_work(problem) > operations:
-        reason = "other activations were not fitted: each would take as long as the answer itself"
-        return certificate.with_comparisons([not_evaluated(name, 0.0, reason)])
-    every = [name for name in activations.names(compared=True) if not activations.get(name).polynomial]
-    names = every if problem.k == 1 else g.relatives  # one unit is easily taken for another
-    if not names:
-        reason = f"no relatives of {g.name} are known that noise could hide behind it"
-        return certificate.with_comparisons([not_evaluated(name, 0.0, reason)])
-    own = OwnLikelihood.of(problem, certificate.network, run)
-    mean, ties, found, ahead = certificate.network.predict(problem.samples.X) + problem.offsets, [], [], []
-    for other in names:
-        if other in (g.name, g.equivalent) or (other == "sigmoid" and "tanh" in names):
-            continue
-        if run.expired():
-            return certificate
-        rival = problem.with_activation(activations.get(other))
-        fitted = fitted_from(certificate.network, rival, mean, run.at(other))
-        its = OwnLikelihood.of(rival, fitted.network, run)
-        one = Alternative(
-            AlternativeKind.SIMILAR_ACTIVATION,
-            other,
-            own.ahead(its),
-            fitted.network,
-            tuple(range(problem.k)),
-            own.needed,
-        )
-        if one.close:
-            found.append(one)
-            (ahead if its.ahead(own) >= its.needed else ties).append(other)
-    advice = "activations that would rule the assumed one out on these rows"
-    advice += f": {', '.join(ahead)}" if ahead else ""
-    certificate = certificate.with_comparisons(
-        [at_most(name, float(len(ahead)), 0.0, advice, About.FIT)], found
-    )
-    remark = f"they do not tell {g.name} from {' or '.join(ties)}"
-    return certificate.with_remark(remark) if ties else certificate

@@ -25,7 +25,6 @@ from onehidden.certify.replicates import (
     count_distinct,
     different,
     lack_of_fit,
-    lack_of_fit_check,
     repeated_rows,
 )
 from onehidden.certify.residuals import (
@@ -191,7 +190,13 @@ def _fit_checks(local: LocalFit, missed: Adequacy | None, normal: bool) -> list[
         bound, rms = local.problem.rows.rounding.exact, float(np.sqrt(local.mean_square))
         return [at_most("fit", rms, bound, "the network reproduces y to rounding", About.FIT)]
     of_replicates = lack_of_fit(local) if normal else None
-    by_rows = [] if of_replicates is None else [lack_of_fit_check(of_replicates)]
+    of_rows = (
+        "p-value of a network that goes through the means of rows with equal inputs, whose spread is pure "
+        "error; below the bound it misses something: more units, another activation, or another start"
+    )
+    by_rows = []
+    if of_replicates is not None:
+        by_rows = [at_least("lack of fit", of_replicates, level, of_rows, About.FIT)]
     if not missed.evaluated:
         reason = f"whether something is missed could not be evaluated: {missed.reason}"
         return by_rows or [not_evaluated("fit", level, reason, About.FIT)]

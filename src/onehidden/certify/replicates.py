@@ -17,7 +17,7 @@ from scipy.stats import poisson
 
 from onehidden.certify import levels
 from onehidden.certify.local_fit import LocalFit
-from onehidden.checks import About, Check, at_least, at_most
+from onehidden.checks import About, Check, at_most
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.problem import Problem
 from onehidden.fit.rounding import decimal_step
@@ -63,15 +63,6 @@ def lack_of_fit(local: LocalFit, fewest: int = 4) -> float | None:
     # The degrees of freedom of the numerator, by its variance for normal noise.
     above = float(expected.sum()) ** 2 / max(float(expected @ expected), np.finfo(float).tiny)
     return float(fdtrc(min(above, spare), freedom, ratio))
-
-
-def lack_of_fit_check(p_value: float) -> Check:
-    """The check of a network at rows that repeat."""
-    advice = (
-        "p-value of a network that goes through the means of rows with equal inputs, whose spread is pure "
-        "error; below the bound it misses something: more units, another activation, or another start"
-    )
-    return at_least("lack of fit", p_value, levels.RESIDUALS.value, advice, About.FIT)
 
 
 def repeated_rows(local: LocalFit, given: Problem) -> list[Check]:

@@ -1,0 +1,231 @@
+"""Other laws that an answer could follow, each fitted from its units: activations, links, scales of y.
+
+A law is better where it explains the rows better by what its number of parameters asks for, or is as likely
+with a mean of y outside the answer's bands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from onehidden import activations
+from onehidden.certify import levels
+from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, Status
+from onehidden.certify.noise_model import OwnLikelihood, fit_noise
+from onehidden.checks import About, Check, not_evaluated
+from onehidden.families import Bernoulli, Family
+from onehidden.families.shares import FlippedLabels
+from onehidden.fit.parametrisation import jacobian_pieces, roots
+from onehidden.fit.problem import TO_COMPARE, Optimum, Problem, optimise
+from onehidden.network import OneHiddenNet
+from onehidden.run import Run
+from onehidden.starts.candidate import descent_work
+
+
+class Law(NamedTuple):
+    """Another law, fitted."""
+
+    name: str
+    gain: float  # twice the log likelihood, or the deviance, by which it is better than the answer
+    needed: float  # gain from which it is the better law
+    tie: bool  # whether the rows do not tell it from the assumed one
+    mean: Float[np.ndarray, "n ..."] | None = None  # of y at the rows, where the answer's bands must hold it
+    network: OneHiddenNet | None = None  # with other units than the answer's, where it is an alternative
+
+
+def compare_activations(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
+    """Compare with other activations, each fitted from the units found."""
+    if certificate.status_if_comparisons_pass is Status.APPROXIMATE:
+        return certificate
+    g, kind = problem.activation, AlternativeKind.SIMILAR_ACTIVATION.value
+    every = [name for name in activations.names(compared=True) if not activations.get(name).polynomial]
+    names = every if problem.k == 1 else g.relatives  # one unit is easily taken for another
+    names = [name for name in names if name not in (g.name, g.equivalent)]
+    if "tanh" in names and "sigmoid" in names:
+        names.remove("sigmoid")
+    if not names:
+        reason = f"no relatives of {g.name} are known that noise could hide behind it"
+        return certificate.with_comparisons([not_evaluated(kind, 0.0, reason)])
+
+    def laws() -> Iterator[Law]:
+        own = OwnLikelihood.of(problem, certificate.network, run)
+        mean = certificate.network.predict(problem.samples.X) + problem.offsets
+        for name in names:
+            rival = problem.with_activation(activations.get(name))
+            network = fitted_from(certificate.network, rival, mean, run.at(name)).network
+            its = OwnLikelihood.of(rival, network, run)
+            gain, needed = its.ahead(own), its.needed
+            yield Law(name, gain, needed, own.ahead(its) < own.needed, network=network)
+
+    return _held_against(certificate, problem, laws(), kind, g.name, About.FIT, run)
+
+
+def compare_mean_laws(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
+    """Compare the assumed link, or the scale of y, with others, and 0/1 labels with labels that flip.
+
+    Each is fitted with as many units, from the answer's mean.
+    """
+    family = problem.family
+    if family is not None and family.coupled:
+        return certificate
+    if family is None:
+        laws, name, assumed = _scales_of_y(certificate, problem, run), "scale of y", "y"
+    else:
+        laws, name, assumed = _links(certificate, problem, run), "link", f"the {family.link} link"
+    return _held_against(certificate, problem, laws, name, assumed, About.MEAN, run)
+
+
+def _held_against(
+    certificate: Certificate,
+    problem: Problem,
+    laws: Iterator[Law],
+    name: str,
+    assumed: str,
+    about: About,
+    run: Run,
+    operations: float = 2e10,
+) -> Certificate:
+    """The certificate with the check of other laws; those that the rows do not tell apart are reported.
+
+    A descent of more ``operations`` is not worth its time: n = 10 000 and 110 parameters take 1.5e10, a few
+    seconds.
+    """
+    if descent_work(problem) > operations:
+        reason = "other laws were not fitted: each would take as long as the answer itself"
+        return certificate.with_comparisons([not_evaluated(name, 0.0, reason)])
+    found, ahead, close = list[Law](), list[str](), list[Alternative]()
+    for law in laws:
+        if run.expired():
+            return certificate
+        found.append(law)
+        outside = 0.0 if law.mean is None else _outside_bands(certificate, problem, law.mean)
+        if law.gain >= law.needed:
+            ahead.append(f"{law.name} by {law.gain:.3g}")
+        elif law.gain >= 0 and outside > levels.OTHER_MEAN.value:
+            share = f"{100 * outside:.2g} % of the rows"
+            ahead.append(f"{law.name} by {law.gain:.2g}, with a mean outside the 95 % band at {share}")
+        if law.network is not None and (law.tie or law.gain >= law.needed):
+            kind, units = AlternativeKind.SIMILAR_ACTIVATION, tuple(range(problem.k))
+            close.append(Alternative(kind, law.name, -law.gain, law.network, units, law.needed))
+    if not found:
+        return certificate
+    advice = f"twice the log likelihood by which another law than {assumed} explains these rows better"
+    if ahead:
+        advice = f"another law than {assumed} explains these rows better: {', '.join(ahead)}"
+    best = max(found, key=lambda law: law.gain - law.needed)
+    check = Check(name, best.gain, best.needed, not ahead, advice, about)
+    certificate = certificate.with_comparisons([check], close)
+    ties = [law.name for law in found if law.tie and law.gain < law.needed]
+    remark = f"they do not tell {assumed} from {' or '.join(ties)}"
+    return certificate.with_remark(remark) if ties and not ahead else certificate
+
+
+def _outside_bands(certificate: Certificate, problem: Problem, mean: Float[np.ndarray, "n ..."]) -> float:
+    """The share of the rows where this mean of y lies outside the answer's 95 % band; 0 without bands."""
+    net, form, X = certificate.network, problem.form, problem.samples.X
+    if certificate.covariance is None or not np.all(np.isfinite(certificate.covariance)):
+        return 0.0
+    value, vector = np.linalg.eigh(certificate.covariance)
+    factor, there = vector * np.sqrt(np.maximum(value, 0)), replace(form, d=X.shape[1])
+    theta = there.pack(net.weights, net.output, net.bias, net.linear, net.intercept)
+    pieces = jacobian_pieces(there, theta, X, np.zeros_like(problem.samples.y), None)
+    error = np.concatenate([np.sqrt(np.sum((J @ factor) ** 2, axis=1)) for _, J in pieces])
+    eta, reach = net.predict(X) + problem.offsets, 1.96 * error.reshape(mean.shape)
+    low, high = eta - reach, eta + reach
+    if problem.family is not None:
+        low, high = (problem.family.mean(end) for end in (low, high))
+    return float(np.mean((mean < np.minimum(low, high)) | (mean > np.maximum(low, high))))
+
+
+def _links(certificate: Certificate, problem: Problem, run: Run) -> Iterator[Law]:
+    """How much better the other links of the family are, and where y is 0/1 labels that flip."""
+    family, y, network = problem.family, problem.samples.y, certificate.network
+    assert family is not None
+    seen = problem.at(network)
+    # Counts may spread more than their family says; 0/1 cannot, and a free phi is in the deviance.
+    square = seen.least_squares.loss(seen.theta(network)) * seen.fit_coordinates.variance / seen.samples.unit
+    phi = max(square / max(problem.n_values - problem.form.freedom, 1), 1.0)
+    phi = 1.0 if family.scaled or type(family) is Bernoulli else phi
+
+    def compared(label: str, law: Family, fitted: Optimum) -> Law:
+        gain = problem.excess_deviance(fitted.mean_square, certificate.mean_square) / phi
+        mean = law.mean(fitted.network.predict(problem.samples.X) + problem.offsets)
+        return Law(label, gain, levels.LINK.value, abs(gain) < levels.LINK.value, mean)
+
+    eta = network.predict(problem.samples.X) + problem.offsets
+    mean = family.mean(eta)
+    for link in family.links:
+        if link != family.link:
+            law = replace(family, link=link)
+            start = law.unlink(np.asarray(law.inside(mean, problem.n)))
+            yield compared(link, law, fitted_from(network, replace(problem, family=law), start, run.at(link)))
+    if type(family) is not Bernoulli:
+        return
+    law, fitted = FlippedLabels(family.link), None
+    for number in range(3):
+        law, eta = law.with_rates(y, eta, problem.samples.weight)
+        fitted = fitted_from(network, replace(problem, family=law), eta, run.at("labels that flip", number))
+        network = fitted.network
+        eta = network.predict(problem.samples.X) + problem.offsets
+    assert fitted is not None
+    flipped = compared(f"{law.name} (probabilities from {law.low:.2g} to {law.high:.2g})", law, fitted)
+    # It holds the assumed law as a case, and so is never told from it.
+    yield flipped._replace(needed=levels.OTHER_LAW.value, tie=False)
+
+
+# Scales on which an amount may follow a network: y there, log of the slope, the mean of y of fit and noise.
+_SCALES = {
+    "log(y)": (np.log, lambda y: -np.log(y), lambda f, r: np.exp(f) * np.mean(np.exp(r))),
+    "sqrt(y)": (np.sqrt, lambda y: -0.5 * np.log(4 * y), lambda f, r: f**2 + np.mean(r**2)),
+}
+
+
+def _scales_of_y(certificate: Certificate, problem: Problem, run: Run) -> Iterator[Law]:
+    """How much better other scales of one output are, all of whose values are above zero.
+
+    Both by the likelihood of y, each scale with a spread of its own that follows its fit, and by the squared
+    error of the mean of y it implies, relative to the answer's spread: the shape of the noise alone does not
+    make a scale right.
+    """
+    samples, network = problem.samples, certificate.network
+    y = samples.y
+    if y.ndim > 1 or problem.offset is not None or not np.min(y) > 0:
+        return
+    root = roots(samples.weight, len(y))
+    fitted = network.predict(samples.X)
+    own = fit_noise(root * (y - fitted), fitted[:, None])
+    loss = own.weight @ (root * (y - fitted)) ** 2
+    for label, (scale, log_slope, mean) in _SCALES.items():
+        there = replace(samples, y=scale(y))
+        around = there.coordinates(problem.form.bias)
+        whitening = replace(problem.whitening, level=around.level, scale=around.scale)
+        rival = replace(problem, rows=there, whitening=whitening)
+        f = fitted_from(network, rival, there.y, run.at(label)).network.predict(samples.X)
+        likelihood = fit_noise(root * (there.y - f), f[:, None]).value
+        middle = mean(f, there.y - f)
+        by_mean = len(y) * np.log(loss / (own.weight @ (root * (y - middle)) ** 2))
+        by_likelihood = 2 * (likelihood + float(np.sum(log_slope(y))) - own.value)
+        gain, needed = float(min(by_likelihood, by_mean)), levels.OTHER_LAW.value
+        yield Law(label, gain, needed, abs(gain) < needed, middle)
+
+
+def fitted_from(network: OneHiddenNet, rival: Problem, eta: Float[np.ndarray, "n ..."], run: Run) -> Optimum:
+    """The units of a network under another law, from the outputs nearest to these predictors."""
+    samples, k = rival.samples, network.n_hidden
+    units = rival.activation(samples.X @ network.weights.T + network.bias)
+    design = np.column_stack([units, np.ones(len(samples)), *([samples.X] if rival.form.skip else [])])
+    level = np.mean(eta - rival.offsets, axis=0)
+    solved = np.linalg.lstsq(design, eta - rival.offsets, rcond=1e-10)[0]
+    for _ in range(50):
+        linear = solved[k + 1 :] if rival.form.skip else None
+        start = OneHiddenNet(network.weights, solved[:k], network.bias, solved[k], rival.activation, linear)
+        if np.isfinite(rival.least_squares.loss(rival.theta(start))):
+            break
+        solved *= 0.8  # a link of a half-line has no likelihood beyond it: towards the constant
+        solved[k] += 0.2 * level
+    return optimise(start, rival, run, tolerance=TO_COMPARE)
