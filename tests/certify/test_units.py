@@ -9,7 +9,6 @@ from helpers import normal, planted
 import onehidden as oh
 from onehidden import OneHiddenNet
 from onehidden.activations import Activation
-from onehidden.certify.alternatives import half_sample_check
 from onehidden.certify.evaluate import certify
 from onehidden.certify.units import ActivePatterns, pattern_sums, rows_needed
 from onehidden.fit.samples import RowSum
@@ -68,11 +67,6 @@ def test_a_unit_that_is_always_on_is_told_from_none():
     assert found.beyond[1] == 0
     assert found.closest() == (0, None)
     assert rows_needed(4) > 5
-
-
-def test_half_samples_disagree_where_a_fit_follows_noise():
-    assert half_sample_check(0.05, variance=1.0, freedom=20, n=1000).passed
-    assert not half_sample_check(1.5, variance=1.0, freedom=20, n=1000).passed
 
 
 def test_multiples_of_one_direction_are_units_of_their_own():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -39,10 +40,7 @@ def compare_with_alternatives(
 
     ``other_minima`` are networks of the same form that other starts came to.
     """
-
-    def minima(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
-        return compare_minima(certificate, problem, run, other_minima, errors)
-
+    minima = partial(compare_minima, other_minima=other_minima, errors=errors)
     stages: tuple[Comparison, ...] = (
         minima, compare_smaller, compare_larger, compare_activations, compare_mean_laws, compare_halves,
     )  # fmt: skip
@@ -85,27 +83,21 @@ def fit_halves(network: OneHiddenNet, problem: Problem, run: Run) -> tuple[float
     return float(np.mean((values[0] - values[1]) ** 2)), held_out
 
 
-def half_sample_check(half_distance: float, variance: float, freedom: int, n: int) -> Check:
-    """Whether two halves agree, against what p parameters cost.
-
-    Half-sample fits differ by 4 p/n of the noise, to first order; with s samples per parameter in a half it
-    grows by about s/(s - 1).
-    """
-    share = 2 * freedom / n
-    return at_most(
-        "half-sample agreement",
-        half_distance / (2 * variance * share / max(1 - share, 0.1)),
-        levels.HALVES.value,
-        "squared distance between the fits of two halves of the sample, against what noise explains; "
-        "above, the answer depends on few samples",
-    )
-
-
 def compare_halves(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
-    """Fit each half of the sample again: an approximation must come out the same."""
+    """Fit each half of the sample again: an approximation must come out the same.
+
+    Fits of p parameters to halves differ by 4 p/n of the noise, to first order; with s samples per parameter
+    in a half it grows by about s/(s - 1).
+    """
     half_distance, _ = fit_halves(certificate.network, problem, run)
     variance = local_fit(certificate.network, problem.at(certificate.network)).residual_variance
-    check = half_sample_check(half_distance, variance, certificate.n_parameters, problem.n_values)
+    share = 2 * certificate.n_parameters / problem.n_values
+    distance = half_distance / (2 * variance * share / max(1 - share, 0.1))
+    advice = (
+        "squared distance between the fits of two halves of the sample, against what noise explains; above, "
+        "the answer depends on few samples"
+    )
+    check = at_most("half-sample agreement", distance, levels.HALVES.value, advice)
     return replace(certificate.with_comparisons([check]), halves_agree=check.passed)
 
 
@@ -228,15 +220,25 @@ def _most_likely(known: Sequence[_Minimum], problem: Problem) -> _Minimum:
 def _distinct(
     minima: Sequence[tuple[AlternativeKind, Optimum]], problem: Problem, run: Run
 ) -> list[_Minimum]:
-    """The lowest of the minima that share their units.
+    """The most likely of the minima that share their units.
 
     Kinked units have many small minima next to each other: with the same units they are one answer.
     """
-    found = list[_Minimum]()
-    lowest = min(one.mean_square for _, one in minima)
+    found, lowest = list[_Minimum](), min(one.mean_square for _, one in minima)
     for kind, one in sorted(minima, key=lambda one: one[1].mean_square):
-        if all(differing_units(old.optimum.network, one.network, problem, lowest) for old in found):
-            found.append(_Minimum(kind, one, OwnLikelihood.of(problem, one.network, run)))
+        same = [
+            number
+            for number, old in enumerate(found)
+            if not differing_units(old.optimum.network, one.network, problem, lowest)
+        ]
+        near = [found[number].optimum.mean_square for number in same[:1]]
+        if near and abs(problem.excess_deviance(one.mean_square, near[0])) < 0.01:
+            continue
+        new = _Minimum(kind, one, OwnLikelihood.of(problem, one.network, run))
+        if not same:
+            found.append(new)
+        elif new.likelihood.twice > found[same[0]].likelihood.twice:
+            found[same[0]] = new
     return found
 
 

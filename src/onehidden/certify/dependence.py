@@ -78,7 +78,8 @@ def dependence_p_value(
     ``most_draws`` are made. They have a stream of their own: no seed and no value of the data moves them.
     Of more than ``most_rows`` rows runs of 1000, evenly spread, are compared.
     """
-    r = _runs(residual, most_rows)
+    n = len(residual)
+    r = residual[_in_runs(np.arange(n), n, most_rows)]
     n = len(r)
     lags = max(1, min(lags, n // 4))
     own, draw = _alike(r[None], lags)[0], stream(0, "rows in random order")
@@ -110,11 +111,6 @@ def is_sorted(y: Float[np.ndarray, " n"], enough: float = 0.98) -> bool:
     if up[0] == up[-1]:
         return True
     return bool(max(np.corrcoef(rank, up)[0, 1], np.corrcoef(rank, up[::-1])[0, 1]) > enough)
-
-
-def _runs(values: np.ndarray, most: int, run: int = 1000) -> np.ndarray:
-    """All rows, or of more than ``most`` every so many-th run of neighbours."""
-    return values[_in_runs(np.arange(len(values)), len(values), most, run)] if len(values) > most else values
 
 
 def _in_runs(row: np.ndarray, n: int, most: int, run: int = 1000) -> np.ndarray:
