@@ -195,7 +195,6 @@ def outcomes(rows: list[dict]) -> list[str]:
 
 def minima(problem: Problem, truth: oh.OneHiddenNet, run: Run) -> tuple[Optimum, list[Optimum]]:
     """The minimum reached from the truth, and distinct others."""
-    from onehidden.certify.alternatives import _by_continuation
     from onehidden.certify.equivalent import other_orientations
 
     true = optimise(truth, problem, run.at("truth"))
@@ -204,7 +203,6 @@ def minima(problem: Problem, truth: oh.OneHiddenNet, run: Run) -> tuple[Optimum,
         finish(one, searched, problem, run.at("start", i))
         for i, one in enumerate(Random(restarts=6, steps=60).propose(searched, run))
     ]
-    found += _by_continuation(true.network, problem, run)
     turned = other_orientations(problem.at(true.network), true.network, 6, run)
     found += [optimise(one, problem, run.at("turn", i)) for i, one in enumerate(turned)]
     distinct: list[Optimum] = []
