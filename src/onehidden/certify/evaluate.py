@@ -158,8 +158,10 @@ def certificate_work(problem: Problem) -> float:
 
 
 def _not_evaluated(network: OneHiddenNet, problem: Problem) -> Certificate:
-    """What is known of a network, in x, without its Jacobian. Errors are infinite."""
+    """What is known of a network, in x, without its Jacobian: loss and shares. Errors are infinite."""
     network, form, numbers = network.canonical(), problem.form, problem.n_values
+    seen = problem.at(network)
+    inner = seen.fit_coordinates.inward(network)
     mean_square = problem.least_squares.loss(problem.theta(network)) / numbers
     loss = mean_square * problem.fit_coordinates.variance
     why = "the time was up before any check of the answer could be evaluated: allow more time"
@@ -169,6 +171,7 @@ def _not_evaluated(network: OneHiddenNet, problem: Problem) -> Certificate:
         loss=loss,
         noise_variance=loss * numbers / max(numbers - form.freedom, 1),
         mean_square=mean_square,
+        shares=ActivePatterns.of(inner, *seen.sums(pattern_sums, inner)).spread ** 2,
         unit_status=UnitStatus.DOUBTFUL,
         exact=problem.rows.rounding.reproduces(mean_square),
         n=problem.n,
