@@ -170,10 +170,8 @@ class Stage:
     patches: dict[str, Any]
 
 
-def _no_errors(box: Any, layer: Any, *rest: Any, in_u: bool = False) -> certificate.Errors:
+def _no_errors(box: Any, layer: Any, *rest: Any) -> certificate.Errors:
     """No errors while kinks are searched for."""
-    if not in_u:
-        return certificate.parameter_errors(box, layer, *rest)
     zero = np.zeros(layer.k)
     return certificate.Errors(zero, zero, zero, np.zeros(layer.output.shape[1]))
 

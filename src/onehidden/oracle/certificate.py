@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,19 +44,16 @@ class Errors:
 
 
 def parameter_errors(
-    box: BlackBox, layer: Layer, queries: Queries, g: WithSlope, degree: int | None, in_u: bool = False
+    box: BlackBox, layer: Layer, queries: Queries, g: WithSlope, homogeneous: bool
 ) -> Errors:
-    """Errors of the parameters of a fitted layer in u, from a few draws of the errors of the answers.
+    """Errors in x of the parameters of a fitted layer in u, from a few draws of the errors of the answers.
 
-    Where g is homogeneous of some ``degree``, the length of a row and the outputs of its unit are one number.
-    They are errors in x, where an input of little spread has a large share, or ``in_u``.
+    Where g is ``homogeneous``, the length of a row and the outputs of its unit are one number.
     """
-    d = layer.weights.shape[1]
-    scale, center = (np.ones(d), np.zeros(d)) if in_u else (box.scale, box.center)
 
     def in_x(one: Layer) -> tuple[UnitRows, PerUnit]:
-        rows = one.weights / scale
-        return rows, one.bias - rows @ center
+        rows = one.weights / box.scale
+        return rows, one.bias - rows @ box.center
 
     # Biases are one number each; rows have a mean over d.
     p = len(layer.pack())
@@ -68,10 +64,10 @@ def parameter_errors(
     squares, constant = np.zeros((3, layer.k)), np.zeros(layer.output.shape[1])
     for move in simulated_errors(layer, queries, g, draws, box.rng):
         tilted, shifted = in_x(move)
-        along = np.sum(tilted * rows, axis=1) / size**2 if degree else np.zeros(layer.k)
+        along = np.sum(tilted * rows, axis=1) / size**2 * homogeneous
         squares[0] += np.sum((tilted - along[:, None] * rows) ** 2, axis=1) / size**2
         squares[1] += ((shifted - along * bias) / reach) ** 2
-        output = move.output + (degree or 0) * along[:, None] * layer.output
+        output = move.output + along[:, None] * layer.output
         squares[2] += np.max(np.abs(output), axis=1) ** 2 / largest**2
         constant += move.constant**2
     row, shift, output = np.sqrt(squares / draws + (2 * EPS) ** 2)
@@ -119,23 +115,18 @@ def layer_certificate(
     box: BlackBox,
     hidden: int | None,
     checks: list[Check],
-    left_out: Sequence[str] = (),
 ) -> Certificate:
     """The certificate of a layer in u without a linear part, as of samples, with queries for rows.
 
     ``queries`` are what it was fitted to and ``errors`` those of the fit, None where there was no fit;
-    ``checks`` are those of the search, ``left_out`` units without a trace.
+    ``checks`` are those of the search.
     """
-    g, counted = with_slope(activation), count_checks(layer.k, hidden, left_out)
+    g, counted = with_slope(activation), count_checks(layer.k, hidden)
     network = layer.network(box, activation)
-    if queries is None:
-        U, Y = box.answered(int(min(400, 0.3 * box.left)))
-    else:
-        U, Y = queries.U[:6000], queries.Y[:6000]
-        size = np.linalg.norm(U, axis=1)
-        near = size <= max(3 * np.sqrt(box.d), float(np.quantile(size, 0.3)))
-        U, Y = U[near], Y[near]
+    U, Y = box.answered(int(min(400, 0.3 * box.left)))
     rest, spread = layer.predict(U, g) - Y, _spread(Y)
+    level = g(U @ layer.weights.T + layer.bias)[0]
+    shares = level.var(axis=0) * np.sum(layer.output**2, axis=1) / max(float(np.sum(Y.var(axis=0))), 1e-300)
     rms = float(np.max(np.sqrt(np.mean(rest**2, axis=0)) / spread))
     bound = rounding_of(float(np.max(np.max(np.abs(Y), axis=0) / spread)), 1.0, box.rounding).exact
     advice = "share of std(y) left: the network gives the answers to rounding"
@@ -151,7 +142,7 @@ def layer_certificate(
         *checks,
         fit,
         fresh,
-        _orientation(canonical, box, _tolerance(layer, errors)),
+        _orientation(canonical, box, layer, errors),
         attainable_check(errors, box.low_precision),
     ]
     return certificate_of(
@@ -163,7 +154,7 @@ def layer_certificate(
         n=len(U) if queries is None else len(queries.U),
         n_parameters=len(layer.pack()) - (layer.k if activation.homogeneity is not None else 0),
         errors=standard_errors(canonical, errors, order, box),
-        shares=_shares(layer, g, U, Y)[order],
+        shares=shares[order],
         undetermined=imprecise_units(errors, order),
         noun="query",
         remarks=tuple(remarks),
@@ -221,48 +212,33 @@ def _argument_error(network: OneHiddenNet, X: Points, box: BlackBox) -> Outputs:
     return box.precision.relative * away * ((slope * size) @ outputs)
 
 
-def _tolerance(layer: Layer, errors: Errors | None) -> float:
-    """The share of the strongest unit by which a change of the linear part is seen: 100 times its error."""
-    if errors is None:
-        return EXACT
-    strength = np.linalg.norm(layer.weights, axis=1) * np.linalg.norm(layer.output, axis=1)
-    largest = float(np.max(np.maximum(errors.row, errors.output) * strength) / np.max(strength))
-    return min(max(1e-12, 100 * largest), 1e-3)
+def _orientation(network: OneHiddenNet, box: BlackBox, layer: Layer, errors: Errors | None) -> Check:
+    """Whether units could be reoriented together without changing any output.
 
-
-def _orientation(network: OneHiddenNet, box: BlackBox, tolerance: float) -> Check:
-    """Whether units could be reoriented together without changing any output."""
+    A change of the linear part is seen from 100 times its error, as a share of the strongest unit.
+    """
+    tolerance, k, reversal = EXACT, network.n_hidden, network.activation.reversal
+    if errors is not None:
+        strength = np.linalg.norm(layer.weights, axis=1) * np.linalg.norm(layer.output, axis=1)
+        largest = float(np.max(np.maximum(errors.row, errors.output) * strength) / np.max(strength))
+        tolerance = min(max(1e-12, 100 * largest), 1e-3)
     found = equivalent_sets(network, centre=box.center, spread=box.scale, tolerance=tolerance)
-    if not (found.complete or found.sets) and _no_relation(network, box, tolerance):
-        reason = "the shortest relation of a reduced basis is longer than any set"
-        found = found._replace(complete=True, reason=reason)
+    if not (found.complete or found.sets) and reversal is not None and reversal.degree == 1:
+        # A reduced lattice may prove that no set of units of degree one has a sum of zero.
+        output = network.output.reshape(k, -1)
+        columns = np.einsum("kq,kd->qdk", output, network.weights * box.scale).reshape(-1, k)
+        size = float(np.max(np.linalg.norm(columns, axis=0)))
+        lattice = relations(column_space(columns).T @ columns / size, tolerance * np.sqrt(k))
+        if lattice is not None and lattice.proven:
+            reason = "the shortest relation of a reduced basis is longer than any set"
+            found = found._replace(complete=True, reason=reason)
     return orientation_check(found, AlternativeKind.ORIENTATION.value)
-
-
-def _no_relation(network: OneHiddenNet, box: BlackBox, tolerance: float) -> bool:
-    """Whether a reduced lattice proves that no set of units of degree one has a sum of zero."""
-    reversal, k = network.activation.reversal, network.n_hidden
-    if reversal is None or reversal.degree != 1:
-        return False
-    output = network.output.reshape(k, -1)
-    columns = np.einsum("kq,kd->qdk", output, network.weights * box.scale).reshape(-1, k)
-    size = np.linalg.norm(columns, axis=0)
-    if np.any(size == 0):
-        return False
-    lattice = relations(column_space(columns).T @ columns / size.max(), tolerance * np.sqrt(k))
-    return lattice is not None and lattice.proven
 
 
 def canonical_order(network: OneHiddenNet) -> tuple[OneHiddenNet, Int[np.ndarray, " k"]]:
     """The canonical network, and for each of its units the number in the network."""
     canonical = network.canonical()
     return canonical, np.argsort(match(canonical, network).permutation)
-
-
-def _shares(layer: Layer, g: WithSlope, U: Points, Y: Outputs) -> PerUnit:
-    """Variance of what each unit adds, as a share of that of all outputs."""
-    level = g(np.asarray(U, float) @ layer.weights.T + layer.bias)[0]
-    return level.var(axis=0) * np.sum(layer.output**2, axis=1) / max(float(np.sum(Y.var(axis=0))), 1e-300)
 
 
 def imprecise_units(errors: Errors | None, order: Int[np.ndarray, " k"]) -> Undetermined:
@@ -276,19 +252,16 @@ def imprecise_units(errors: Errors | None, order: Int[np.ndarray, " k"]) -> Unde
     }
 
 
-def count_checks(found: int, hidden: int | None, left_out: Sequence[str] = ()) -> list[Check]:
+def count_checks(found: int, hidden: int | None) -> list[Check]:
     """Units without a trace, and the number of those found against the number asked for."""
-    absent = 0 if hidden is None else max(hidden - found - len(left_out), 0)
-    parts = []
-    if left_out:
-        parts.append("below 1e-11 of std(y) and left out: " + "; ".join(left_out))
+    absent = 0 if hidden is None else max(hidden - found, 0)
+    advice = "every unit leaves a trace"
     if absent:
-        parts.append(
+        advice = (
             f"{absent} of the {hidden} units asked for leave no trace in any query: zero output, zero "
             "weights, or the same hyperplane as another"
         )
-    advice = "; ".join(parts) or "every unit leaves a trace"
-    checks = [Check("dead units", float(len(left_out) + absent), float("inf"), True, advice)]
+    checks = [Check("dead units", float(absent), float("inf"), True, advice)]
     if hidden is not None:
         advice = "units found, against those asked for: ask for more"
         checks.append(at_most("units", float(found), float(hidden), advice, About.FIT))

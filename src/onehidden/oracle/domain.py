@@ -113,8 +113,6 @@ def typical_region(
     matrix = _checked_inputs(inputs)
     if matrix.shape[1] != d:
         raise ValueError(f"inputs has {matrix.shape[1]} columns, but fn takes n_inputs={d}")
-    if len(matrix) < 2:
-        raise ValueError("inputs must hold at least 2 rows of typical x, got 1")
     inside = domain.contains(matrix)
     if not inside.all():
         raise ValueError(f"row {int(np.argmin(inside))} of inputs lies outside the domain")
@@ -134,10 +132,8 @@ def _checked_inputs(inputs: npt.ArrayLike) -> np.ndarray:
     """Typical x, checked as samples are, except that a column may be constant."""
     try:
         matrix = np.array(inputs, dtype=float)
-    except (TypeError, ValueError):
+        constant = np.all(matrix == matrix[0], axis=0) & np.isfinite(matrix[0])
+        varied = np.where(constant, np.arange(len(matrix))[:, None], matrix)
+    except (TypeError, ValueError, IndexError):
         return data.check_arrays(inputs, None)[0]
-    if matrix.ndim != 2 or len(matrix) < 2:
-        return data.check_arrays(inputs, None)[0]
-    constant = np.all(matrix == matrix[0], axis=0)
-    varied = np.where(constant, np.arange(len(matrix))[:, None], matrix)
     return np.where(constant, matrix, data.check_arrays(varied, None)[0])

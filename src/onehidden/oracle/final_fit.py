@@ -90,7 +90,10 @@ DENSE = 1200  # parameters up to which steps are solved by factorisations of J'J
 
 
 class LayerLeastSquares:
-    """The sum of weighted squared residuals of a layer over queries."""
+    """The sum of weighted squared residuals of a layer over queries; J'J and QR in double precision.
+
+    In single precision a direction that changes nothing, the length of a row, would seem to change it.
+    """
 
     def __init__(self, layer: Layer, queries: Queries, g: WithSlope) -> None:
         self.layer, self.queries, self.g = layer, queries, g
@@ -102,75 +105,6 @@ class LayerLeastSquares:
 
     def loss(self, theta: Float[np.ndarray, " p"]) -> float:
         return float(np.sum(self.residual(theta) ** 2))
-
-
-class MatrixFreeLayer(LayerLeastSquares):
-    """Its Jacobian as a linear operator."""
-
-    def linearise(self, theta: Float[np.ndarray, " p"]) -> LinearisedLayer:
-        return LinearisedLayer(self, theta)
-
-
-class LinearisedLayer:
-    """Residuals of a layer in double precision, and products with its Jacobian in single precision."""
-
-    def __init__(self, problem: LayerLeastSquares, theta: Float[np.ndarray, " p"]) -> None:
-        self.layer, self.U = problem.layer.moved(theta), problem.queries.U
-        self.residual = problem.residual(theta).ravel()
-        self.weight = problem.weight.astype(np.float32)
-        n, k = len(self.U), self.layer.k
-        self.level, self.slope = np.empty((n, k), np.float32), np.empty((n, k), np.float32)
-        for begin in range(0, n, ROWS):
-            part = slice(begin, begin + ROWS)
-            z = np.asarray(self.U[part], float) @ self.layer.weights.T + self.layer.bias
-            self.level[part], self.slope[part] = problem.g(z)
-        self.output = self.layer.output.astype(np.float32)
-        self.lengths = self._lengths()
-
-    def _lengths(self) -> Float[np.ndarray, " p"]:
-        """Lengths of the columns; zero for those that are rounding."""
-        square, (k, q) = self.weight**2, self.output.shape
-        strength, level2, slope2 = np.sum(self.output**2, axis=1), self.level**2, self.slope**2
-        rows, inputs = np.zeros((k, self.U.shape[1]), np.float32), np.zeros(self.U.shape[1], np.float32)
-        for begin in range(0, len(self.U), ROWS):
-            part = slice(begin, begin + ROWS)
-            U2 = self.U[part] ** 2
-            rows += (slope2[part] * square[part]).T @ U2
-            inputs += square[part][:, 0] @ U2
-        squares = Layer(
-            rows * strength[:, None],
-            np.sum(slope2 * square, axis=0) * strength,
-            np.repeat(np.sum(level2 * square, axis=0)[:, None], q, axis=1),
-            np.full(q, square.sum()),
-            None if self.layer.linear is None else np.repeat(inputs[:, None], q, axis=1),
-        ).pack()
-        squares = squares.astype(float)
-        return np.sqrt(np.where(squares > 1e-12 * squares.max(), squares, 0.0))
-
-    def jvp(self, step: Float[np.ndarray, " p"], /) -> Float[np.ndarray, " m"]:
-        move = self.layer.moved(step.astype(np.float32))
-        z = self.U @ move.weights.T
-        z += move.bias
-        z *= self.slope
-        out = z @ self.output + self.level @ move.output + move.constant
-        if move.linear is not None:
-            out += self.U @ move.linear
-        return (out * self.weight).ravel().astype(float)
-
-    def vjp(self, residual: Float[np.ndarray, " m"], /) -> Float[np.ndarray, " p"]:
-        R = residual.reshape(len(self.U), -1).astype(np.float32) * self.weight
-        S = (R @ self.output.T) * self.slope
-        linear = None if self.layer.linear is None else self.U.T @ R
-        return (
-            Layer(S.T @ self.U, S.sum(axis=0), self.level.T @ R, R.sum(axis=0), linear).pack().astype(float)
-        )
-
-
-class DenseLayer(LayerLeastSquares):
-    """J'J, and R of J = QR, in double precision.
-
-    In single precision a direction that changes nothing, the length of a row, would seem to change it.
-    """
 
     def normal_equations(
         self, theta: Float[np.ndarray, " p"], rough: bool = False
@@ -212,12 +146,68 @@ class DenseLayer(LayerLeastSquares):
             yield residual[part].ravel(), np.concatenate(blocks, axis=1) * weight[:, None]
 
 
+class MatrixFreeLayer(LayerLeastSquares):
+    """The same with its Jacobian as a linear operator."""
+
+    def linearise(self, theta: Float[np.ndarray, " p"]) -> LinearisedLayer:
+        return LinearisedLayer(self, theta)
+
+
+class LinearisedLayer:
+    """Residuals of a layer in double precision, and products with its Jacobian in single precision."""
+
+    def __init__(self, problem: LayerLeastSquares, theta: Float[np.ndarray, " p"]) -> None:
+        self.layer, self.U = problem.layer.moved(theta), problem.queries.U
+        self.residual = problem.residual(theta).ravel()
+        self.weight = problem.weight.astype(np.float32)
+        n, k = len(self.U), self.layer.k
+        self.level, self.slope = np.empty((n, k), np.float32), np.empty((n, k), np.float32)
+        for begin in range(0, n, ROWS):
+            part = slice(begin, begin + ROWS)
+            z = np.asarray(self.U[part], float) @ self.layer.weights.T + self.layer.bias
+            self.level[part], self.slope[part] = problem.g(z)
+        self.output = self.layer.output.astype(np.float32)
+        self.lengths = self._lengths()
+
+    def _lengths(self) -> Float[np.ndarray, " p"]:
+        """Lengths of the columns, for rows and the linear part on average over inputs; zero for rounding."""
+        square, q, d = self.weight**2, self.output.shape[1], self.U.shape[1]
+        strength, own = np.sum(self.output**2, axis=1), self.slope**2 * square
+        size = np.einsum("nd,nd->n", self.U, self.U)[:, None] / d
+        squares = Layer(
+            np.repeat(own.T @ size, d, axis=1) * strength[:, None],
+            own.sum(axis=0) * strength,
+            np.repeat((self.level**2 * square).sum(axis=0)[:, None], q, axis=1),
+            np.full(q, square.sum()),
+            None if self.layer.linear is None else np.full((d, q), float(np.sum(square * size))),
+        ).pack()
+        return np.sqrt(np.where(squares > 1e-12 * squares.max(), squares, 0.0)).astype(float)
+
+    def jvp(self, step: Float[np.ndarray, " p"], /) -> Float[np.ndarray, " m"]:
+        move = self.layer.moved(step.astype(np.float32))
+        z = self.U @ move.weights.T
+        z += move.bias
+        z *= self.slope
+        out = z @ self.output + self.level @ move.output + move.constant
+        if move.linear is not None:
+            out += self.U @ move.linear
+        return (out * self.weight).ravel().astype(float)
+
+    def vjp(self, residual: Float[np.ndarray, " m"], /) -> Float[np.ndarray, " p"]:
+        R = residual.reshape(len(self.U), -1).astype(np.float32) * self.weight
+        S = (R @ self.output.T) * self.slope
+        linear = None if self.layer.linear is None else self.U.T @ R
+        return (
+            Layer(S.T @ self.U, S.sum(axis=0), self.level.T @ R, R.sum(axis=0), linear).pack().astype(float)
+        )
+
+
 def fitted(
-    box: BlackBox, layer: Layer, queries: Queries, g: WithSlope, degree: int | None, short: float = 3.0
+    box: BlackBox, layer: Layer, queries: Queries, g: WithSlope, homogeneous: bool, short: float = 3.0
 ) -> Layer:
     """The layer in u after the final optimisation in all its parameters.
 
-    Rows are brought to length one where g is homogeneous of some ``degree``. In low precision the errors of
+    Rows are brought to length one where g is ``homogeneous``. In low precision the errors of
     the answers hide what a step gains: steps go on until they gain 0.5 %. A descent that leaves ``short``
     times the errors of the answers stopped before the minimum.
     """
@@ -234,9 +224,11 @@ def fitted(
         solve_densely = found.loss > floor and n * float(len(theta)) ** 2 <= 1e12
     if solve_densely:
         solver = replace(solver, rtol=min(solver.rtol, 0.1))
-        theta = descend(solver, DenseLayer(layer, queries, g), theta, box.run, "final optimisation", n).theta
+        theta = descend(
+            solver, LayerLeastSquares(layer, queries, g), theta, box.run, "final optimisation", n
+        ).theta
     layer = layer.moved(theta)
-    return layer.unit_rows(degree) if degree else layer
+    return layer.unit_rows() if homogeneous else layer
 
 
 def simulated_errors(
@@ -251,7 +243,7 @@ def simulated_errors(
         noise = (queries.least * rng.standard_normal(queries.Y.size) for _ in range(draws))
         return [layer.moved(damped_least_squares(at, one, forcing=0.03)) for one in noise]
     # With J = QR the steps R^-1 z of normal z are errors of the least-squares solution.
-    upper = DenseLayer(layer, queries, g).triangle(theta)
+    upper = LayerLeastSquares(layer, queries, g).triangle(theta)
     size = np.linalg.norm(upper, axis=0)
     scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 1e-6 * size.max())
     z = queries.least * rng.standard_normal((len(upper), draws))

@@ -52,12 +52,12 @@ class Layer:
         """The layer with some of its units."""
         return replace(self, weights=self.weights[index], bias=self.bias[index], output=self.output[index])
 
-    def unit_rows(self, degree: int = 1) -> Layer:
-        """The same function with rows of length one, for a g that is homogeneous of this degree."""
+    def unit_rows(self) -> Layer:
+        """The same function with rows of length one, for a homogeneous g."""
         size = np.linalg.norm(self.weights, axis=1)
-        size = np.where(size > 0, size, 1.0)[:, None]
-        output = self.output * size**degree
-        return replace(self, weights=self.weights / size, bias=self.bias / size[:, 0], output=output)
+        size = np.where(size > 0, size, 1.0)
+        rows, output = self.weights / size[:, None], self.output * size[:, None]
+        return replace(self, weights=rows, bias=self.bias / size, output=output)
 
     def restricted(self, box: BlackBox, bias: bool, intercept: bool) -> Layer:
         """The layer without the biases or the intercept, in x, that are known to be zero."""

@@ -68,7 +68,7 @@ def line_answer(box: BlackBox, tail: Tail, options: Options) -> Certificate | li
     layer = layer if facing is None else facing[0]
     queries, errors = None if box.run.expired() else found.queries, None
     if queries is not None:
-        errors = parameter_errors(box, layer, queries, with_slope(g), g.homogeneity)
+        errors = parameter_errors(box, layer, queries, with_slope(g), tail.sharp)
     layer = layer.restricted(box, options.bias, options.intercept)
     return layer_certificate(layer, queries, errors, g, box, options.hidden, checks)
 

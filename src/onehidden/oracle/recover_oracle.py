@@ -123,7 +123,11 @@ def recover_oracle(
             else:
                 certificate, origin, rows = _from_values(box, options)
     except BudgetExceeded as ended:
-        raise ValueError(_nothing_found(box, str(ended), options.hidden)) from None
+        units = "each unit" if options.hidden is None else f"{options.hidden} units"
+        raise ValueError(
+            f"{ended} after {box.queries} queries, before a unit was found; {units} of {d} inputs takes "
+            f"about {expected_queries(d, options.hidden or 1)}"
+        ) from None
     if rows is None:  # no samples exist here; placeholder rows carry the count
         rows = Samples(np.zeros((certificate.n, 1)), np.zeros(certificate.n))
     return record(certificate, origin, replace(rows, names=names), None, choices, run, queries=box.queries)
@@ -183,19 +187,6 @@ def _detected_activation(box: BlackBox) -> str:
     U = box.rng.standard_normal((64, box.d))
     near, far = (float(np.std(box.mixture(1e4 * distance * U))) for distance in (1.0, 100.0))
     return "tanh" if far < 3 * near else "softplus"
-
-
-def _nothing_found(box: BlackBox, reason: str, hidden: int | None) -> str:
-    """One sentence on what was found before any unit."""
-    need = expected_queries(box.d, hidden or 1)
-    learned = f"{box.q} output{'s' if box.q > 1 else ''}" if box.queries >= 256 else "nothing yet"
-    if box.queries >= 512:
-        learned += f", answers precise to {box.rounding:.1e} of their size"
-    units = "each unit" if hidden is None else f"{hidden} units"
-    return (
-        f"{reason} after {box.queries} queries, before a unit was found (found so far: {learned}); {units} "
-        f"of {box.d} inputs takes about {need}"
-    )
 
 
 def _checked_answers(

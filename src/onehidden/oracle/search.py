@@ -241,17 +241,16 @@ def _left_over(layer: Layer, U: Points, Y: Outputs, g: WithSlope) -> float:
 
 def _optimised(box: BlackBox, tail: Tail, found: FoundLayer) -> FoundLayer:
     """The layer after a fit in all parameters, without units that are none."""
-    g, degree = tail.unoriented, 1 if tail.sharp else None
+    g = tail.unoriented
     queries = (
         kink_queries(box, found.layer) if tail.sharp else transition_queries(box, found.layer, tail.degree)
     )
     if queries.Y.size < 1.2 * len(found.layer.pack()):
         return found  # too few queries are left: the differences stand as they are
-    layer = fitted(box, found.layer, queries, g, degree)
+    layer = fitted(box, found.layer, queries, g, tail.sharp)
     if box.low_precision:
         # A unit that is none has an output below its own error.
-        errors = parameter_errors(box, layer, queries, g, degree, in_u=True)
-        real = np.maximum(errors.output, errors.row) < 0.3
+        real = parameter_errors(box, layer, queries, g, tail.sharp).output < 0.3
         if not real.all() and real.any():
-            layer = fitted(box, layer.units(real), queries, g, degree)
+            layer = fitted(box, layer.units(real), queries, g, tail.sharp)
     return replace(found, layer=layer, queries=queries)
