@@ -78,13 +78,13 @@ def straight_pieces(
     cells: int = 4096,
     zooms: int = 4,
     most: int = 4096,
-    smooth: Callable[[np.ndarray], np.ndarray] | None = None,
+    degree: int | None = None,
 ) -> Pieces | None:
     """The pieces of the mixture along a line; None where it is curved everywhere.
 
     The first grid has ``cells`` cells; zones of more than one kink are refined ``zooms`` times. A function of
     more than ``most`` kinks is curved, or random. Transitions of smooth units are kinks of some width:
-    every zone is refined down to it, and ``smooth`` gives the errors of answers at places of the line.
+    every zone is refined down to it. They are kinks of ``degree`` 1, or steps of degree 0.
     """
     t = line.grid(cells)
     y = box.mixture(line.at(t))
@@ -92,20 +92,22 @@ def straight_pieces(
     if len(answered) < 12:
         none, nothing = np.zeros(0), np.full(1, np.nan)
         return Pieces(line, nothing, nothing, nothing, nothing, nothing, none, none > 0, none > 0)
-    level = float(np.nanmax(np.abs(y) / line.growth(t, 1)))
+    sharp, grows = degree is None, 1 if degree is None else degree
+    level = float(np.nanmax(np.abs(y) / line.growth(t, grows)))
     own = box.level / np.sqrt(box.d)  # of the whole answer, where a known part of it was subtracted
 
     def error(where: np.ndarray) -> np.ndarray:
-        if smooth is not None:
-            return smooth(where)
         far = np.hypot(np.linalg.norm(line.start), where)
-        return box.error(np.maximum(level * line.growth(where, 1), own * far))
+        # The rounding of smooth units differs from piece to piece.
+        return (1 if sharp else 4) * box.error(
+            np.maximum(level * line.growth(where, grows), own * far**grows)
+        )
 
     ends = float(t[answered[0]]), float(t[answered[-1]])
     before = np.flatnonzero(np.diff(answered) > 1)
     gaps = t[answered[before]], t[answered[before + 1]]
     # Over longer arms the tails of a smooth transition would be kinks of their own.
-    arms = (1, 4, 16, 64) if smooth is None else (1,)
+    arms = (1, 4, 16, 64) if sharp else (1,)
     low, high = _kinked_zones(t, y, error(t), gaps, arms)
     nothing = np.zeros(0)
     refined = np.isin(low, gaps[0])  # gaps, and zones that are filled by what they hold
@@ -113,10 +115,10 @@ def straight_pieces(
         if len(low) > most:
             return None
         again = ~refined & (1.04 / 48 * (high - low) > 1e-14 * np.maximum(np.abs(low), np.abs(high)))
-        if smooth is None or zoom == zooms or not again.any():
-            pieces = _fitted_pieces(box, line, ends, low, high, np.isin(low, gaps[0]), error, smooth is None)
+        if sharp or zoom == zooms or not again.any():
+            pieces = _fitted_pieces(box, line, ends, low, high, np.isin(low, gaps[0]), error, sharp)
             again &= ~pieces.single
-            if smooth is not None or zoom == zooms or not again.any():
+            if not sharp or zoom == zooms or not again.any():
                 return pieces
         parts, done = [(low[[i]], high[[i]]) for i in range(len(low))], [[one] for one in refined]
         rows = np.flatnonzero(again)

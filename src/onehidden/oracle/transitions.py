@@ -8,7 +8,6 @@ give its row up to a factor, and the shape of the transition across the hyperpla
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +15,6 @@ from jaxtyping import Bool, Float
 
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.domain import EPS, PerUnit
-from onehidden.oracle.examine import third_differences
 from onehidden.oracle.lines import Kinks, Line
 from onehidden.oracle.pieces import Pieces, kinks_of, straight_pieces
 from onehidden.oracle.tails import Tail, bisected
@@ -27,10 +25,10 @@ def units_along(box: BlackBox, line: Line, tail: Tail, known: Kinks, most: int =
 
     More zones than ``most`` mean another activation, or units that are no points from this distance.
     """
-    pieces, error = _zones(box, line, tail.degree, most)
+    pieces = straight_pieces(box, line, 2048, 2 if tail.degree else 12, most, tail.degree)
     if pieces is None or len(pieces.place) == 0:
         return Kinks.none(box.d, box.q)
-    found = _steps(box, pieces, tail, error) if tail.degree == 0 else _kinks(box, pieces, tail, error, known)
+    found = _kinks(box, pieces, tail, known) if tail.degree else _steps(box, pieces, tail)
     # Those recognised on another line, and whose argument near the centre is off by less than 0.1.
     size, far = np.linalg.norm(found.weights, axis=1), np.linalg.norm(found.point, axis=1)
     return found.at(np.flatnonzero((found.error < _row_error(box)) & (found.error * far * size < 0.1)))
@@ -41,37 +39,14 @@ def _row_error(box: BlackBox) -> float:
     return 1e-5 * float(box.rounding / EPS) ** 0.25
 
 
-def _zones(
-    box: BlackBox, line: Line, degree: int, most: int, cells: int = 2048, count: int = 16
-) -> tuple[Pieces | None, Callable[[np.ndarray], np.ndarray]]:
-    """The pieces of a line between transitions, and the rounding of answers, measured at ``count`` places."""
-    t = box.rng.choice(line.grid(cells), count, replace=False)
-    U, growth = line.at(t), line.growth(t, degree)
-    v = box.rng.standard_normal(U.shape)
-    size = np.maximum(1e-8 * np.linalg.norm(U, axis=1), 1e-5)
-    v *= (size / np.linalg.norm(v, axis=1))[:, None]
-    own, y = third_differences(box, U, v) / growth, np.abs(box.mixture(U)) / growth
-    if np.sum(np.isfinite(own)) < count // 4:
-        return None, np.zeros_like
-    # Rounding differs from piece to piece: a large one is taken, but not one inside a transition.
-    rounding = max(float(np.nanquantile(own, 0.85)), box.rounding * float(np.nanmax(y)))
-
-    def error(t: np.ndarray) -> np.ndarray:
-        return rounding * line.growth(t, degree)
-
-    return straight_pieces(box, line, cells, 2 if degree else 12, most, lambda t: 4 * error(t)), error
-
-
-def _kinks(
-    box: BlackBox, pieces: Pieces, tail: Tail, error: Callable[[np.ndarray], np.ndarray], known: Kinks
-) -> Kinks:
+def _kinks(box: BlackBox, pieces: Pieces, tail: Tail, known: Kinks) -> Kinks:
     """Units whose two tails are linear."""
     kinks, at = kinks_of(box, pieces, ~pieces.explained(known, box.mix))
     if len(kinks) == 0:
         return kinks
     along = np.abs(kinks.weights @ pieces.line.direction)
     width = 0.5 * (pieces.low[at + 1] - pieces.high[at]) * along
-    slope, fits = _slopes(box, kinks, width, tail, error(pieces.place[at]))
+    slope, fits = _slopes(box, kinks, width, tail, np.maximum(pieces.error[at], pieces.error[at + 1]))
     kinks, slope = kinks.at(fits), slope[fits][:, None]
     return replace(
         kinks,
@@ -114,13 +89,13 @@ def _slopes(
                 break
             grid = np.geomspace(near[0], near[1], 22)
         worst, largest = np.max(np.abs(off(slope[[i]]))), np.max(np.abs(bend))
-        fits[i] = largest > 100 * rounding[i] and worst <= 1e-3 * largest + 100 * rounding[i]
+        fits[i] = largest > 25 * rounding[i] and worst <= 1e-3 * largest + 25 * rounding[i]
     return slope, fits
 
 
-def _steps(box: BlackBox, pieces: Pieces, tail: Tail, error: Callable[[np.ndarray], np.ndarray]) -> Kinks:
+def _steps(box: BlackBox, pieces: Pieces, tail: Tail) -> Kinks:
     """Units of a saturating g."""
-    line, d, rounding = pieces.line, box.d, float(error(np.zeros(1))[0])
+    line, d, rounding = pieces.line, box.d, float(pieces.error.max())
     low, high = pieces.high[:-1], pieces.low[1:]
     ends = box.outputs(line.at(np.stack([low, high])))
     heights, (first, last) = ends[1] - ends[0], ends @ box.mix
@@ -135,13 +110,13 @@ def _steps(box: BlackBox, pieces: Pieces, tail: Tail, error: Callable[[np.ndarra
     beside = argument(box.mixture(line.at(np.stack([center - arm, center + arm]))), np.arange(len(low)))
     slope = (beside[1] - beside[0]) / (2 * arm)
     with np.errstate(invalid="ignore"):
-        good = np.isfinite(slope) & (slope > 0) & (np.abs(height) > 100 * rounding)
+        good = np.isfinite(slope) & (slope > 0) & (np.abs(height) > 25 * rounding)
     # One unit and nothing else: the function along the line must be g.
     z = np.linspace(-6, 6, 25)[:, None]
     off = box.mixture(line.at(center + z / np.where(good, slope, 1.0)))
     off -= first + height * (tail.unoriented(z)[0] + 0.5)
     # Far away the argument itself is rounded, and nearer the tails of others add to it.
-    good &= np.max(np.abs(off), axis=0) <= _row_error(box) * np.abs(height) + 10 * rounding
+    good &= np.max(np.abs(off), axis=0) <= _row_error(box) * np.abs(height) + 2.5 * rounding
     rows = np.flatnonzero(good)
     middle, arm = line.at(center[rows]), 0.3 / slope[rows]
     axes, i, j = np.eye(d), *np.divmod(np.arange(len(rows) * d), d)
@@ -161,6 +136,6 @@ def _steps(box: BlackBox, pieces: Pieces, tail: Tail, error: Callable[[np.ndarra
     with np.errstate(invalid="ignore"):
         weights = gradient(np.where(size > 0, 1 / size, arm))
     size, far = np.linalg.norm(weights, axis=1), np.linalg.norm(middle, axis=1)
-    doubt = 4 * rounding / np.abs(height[rows]) + box.rounding * far * size
+    doubt = rounding / np.abs(height[rows]) + box.rounding * far * size
     bias = -np.sum(weights * middle, axis=1)
     return Kinks(weights, bias, heights[rows], doubt, doubt * far, middle).at(np.flatnonzero(size > 0))
