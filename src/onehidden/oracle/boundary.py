@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.domain import EPS, Vector
+from onehidden.oracle.tails import bisected
 
 # Bisections end at this share of the size of a query.
 _LAST = 4.0 * EPS
@@ -160,11 +161,8 @@ def kinks_along(
         high[rows[~there & answered]] = t
         rows, t = rows[there], 2 * t
     rows = np.flatnonzero(np.isfinite(high))
-    for _ in range(40 if len(rows) else 0):
-        middle = 0.5 * (low[rows] + high[rows])
-        there, _ = held(middle, rows)
-        low[rows[there]], high[rows[~there]] = middle[there], middle[~there]
-    return np.where(np.isfinite(high), 0.5 * (low + high), np.inf)
+    high[rows] = bisected(low[rows], high[rows], lambda t: ~held(t, rows)[0], 40)
+    return high
 
 
 def beyond(

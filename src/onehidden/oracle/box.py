@@ -49,7 +49,10 @@ class Caller:
         if self._most is not None and self.queries + len(X) > self._most:
             raise BudgetExceeded(f"the {self._most + self._reserved} queries allowed are used up")
         if self._timed and self._run.expired():
-            raise BudgetExceeded(_why_ended(self._run))
+            allowed = self._run.max_seconds
+            if allowed is None or self._run.seconds() < allowed:
+                raise BudgetExceeded("the search was stopped by hand")
+            raise BudgetExceeded(f"the {allowed:g} seconds allowed are used up")
         self.queries += len(X)
         try:
             answer = self._fn(X.copy())
@@ -70,13 +73,6 @@ class Caller:
             raise ValueError(f"fn returned {self.outputs} outputs at first and {y.shape[1]} later")
         self.outputs = y.shape[1]
         return np.where(np.isfinite(y), y, np.nan)
-
-
-def _why_ended(run: Run) -> str:
-    """A run ends with its budget, or when somebody stops it."""
-    if run.max_seconds is None or run.seconds() < run.max_seconds:
-        return "the search was stopped by hand"
-    return f"the {run.max_seconds:g} seconds allowed are used up"
 
 
 def _numbers(answer: object, X: Points) -> Outputs:

@@ -57,7 +57,7 @@ def parameter_errors(
 
     # Biases are one number each; rows have a mean over d.
     p = len(layer.pack())
-    draws = 16 if p <= DENSE else 8 if p <= 20_000 else 1
+    draws = 16 if p <= DENSE else 6 if p <= 20_000 else 1
     (rows, bias), largest = in_x(layer), np.maximum(np.max(np.abs(layer.output), axis=1), 1e-300)
     size = np.linalg.norm(rows, axis=1)
     reach = np.maximum(size, np.abs(bias))

@@ -150,14 +150,8 @@ def stored_precision(y: PerPoint) -> OutputPrecision:
     return OutputPrecision()
 
 
-def third_differences(box: BlackBox, U: Points, steps: Points) -> PerPoint:
-    """Standard errors of answers around rows of u: over tiny steps h anything smooth leaves h³."""
-    y = box.mixture(np.stack([U + j * steps for j in range(16)]))
-    return np.sqrt(np.mean(np.diff(y, n=3, axis=0) ** 2, axis=0) / 20)  # variance 1 + 9 + 9 + 1
-
-
 def _error_of_neighbours(box: BlackBox, U: Points) -> float:
-    """Standard error of answers around rows of u.
+    """Standard error of answers around rows of u: over tiny steps h anything smooth has third differences h³.
 
     Neighbours in single precision share their rounding: where the first step shows low precision, a longer
     one is taken, which leaves a tenth of that rounding (h³) of anything smooth.
@@ -167,7 +161,8 @@ def _error_of_neighbours(box: BlackBox, U: Points) -> float:
     level, error = max(float(np.nanmax(np.abs(box.mixture(U)))), np.finfo(float).tiny), 0.0
     step = 1e-6
     for _ in range(2):
-        found = third_differences(box, U, step * v)
+        y = box.mixture(np.stack([U + j * step * v for j in range(16)]))
+        found = np.sqrt(np.mean(np.diff(y, n=3, axis=0) ** 2, axis=0) / 20)  # variance 1 + 9 + 9 + 1
         found = found[np.isfinite(found)]
         if len(found) < len(U) // 2:
             break

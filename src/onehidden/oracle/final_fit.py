@@ -170,16 +170,21 @@ class LinearisedLayer:
         self.lengths = self._lengths()
 
     def _lengths(self) -> Float[np.ndarray, " p"]:
-        """Lengths of the columns, for rows and the linear part on average over inputs; zero for rounding."""
-        square, q, d = self.weight**2, self.output.shape[1], self.U.shape[1]
+        """Lengths of the columns; zero for those that are rounding."""
+        square, (k, q) = self.weight**2, self.output.shape
         strength, own = np.sum(self.output**2, axis=1), self.slope**2 * square
-        size = np.einsum("nd,nd->n", self.U, self.U)[:, None] / d
+        rows, inputs = np.zeros((k, self.U.shape[1]), np.float32), np.zeros(self.U.shape[1], np.float32)
+        for begin in range(0, len(self.U), ROWS):
+            part = slice(begin, begin + ROWS)
+            U2 = self.U[part] ** 2
+            rows += own[part].T @ U2
+            inputs += square[part][:, 0] @ U2
         squares = Layer(
-            np.repeat(own.T @ size, d, axis=1) * strength[:, None],
+            rows * strength[:, None],
             own.sum(axis=0) * strength,
             np.repeat((self.level**2 * square).sum(axis=0)[:, None], q, axis=1),
             np.full(q, square.sum()),
-            None if self.layer.linear is None else np.full((d, q), float(np.sum(square * size))),
+            None if self.layer.linear is None else np.repeat(inputs[:, None], q, axis=1),
         ).pack()
         return np.sqrt(np.where(squares > 1e-12 * squares.max(), squares, 0.0)).astype(float)
 

@@ -14,6 +14,7 @@ from itertools import combinations
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from onehidden import activations
 from onehidden.certify.certificate import Certificate, certificate_of
 from onehidden.certify.units import Cause, Undetermined
 from onehidden.checks import About, Check, at_most
@@ -31,6 +32,7 @@ from onehidden.oracle.certificate import (
 )
 from onehidden.oracle.domain import Vector
 from onehidden.oracle.layer import Layer
+from onehidden.oracle.tails import with_slope
 from onehidden.refused import Refused
 
 _NULL = 1e-7  # singular value of equations that have a solution: planes are known to about 1e-12
@@ -176,10 +178,12 @@ class Boundary:
         error = np.array([piece.error for piece in self.pieces])
         return np.array([piece.plane for piece in self.pieces]), points, error
 
-    def add(self, piece: Piece | None) -> int | None:
-        """The number of a new piece."""
+    def found(self, labels: Labels, point: Vector, along: Vector, arm: float) -> int | None:
+        """The number of the piece at a point, a new one if need be; None where it is not flat."""
+        index = self.at(point)
+        piece = flat_piece(labels, point, along, arm) if index is None else None
         if piece is None:
-            return None
+            return index
         self.pieces.append(piece)
         return len(self.pieces) - 1
 
@@ -220,9 +224,7 @@ def _traced(labels: Labels, most: int = 48) -> Boundary:
     boundary = Boundary()
     try:
         for point, along in _entries(labels):
-            if boundary.at(point) is None:
-                arm = 0.25 * max(1.0, float(np.linalg.norm(point)))
-                boundary.add(flat_piece(labels, point, along, arm))
+            boundary.found(labels, point, along, 0.25 * max(1.0, float(np.linalg.norm(point))))
         done = 0
         while done < len(boundary.pieces) <= most:
             _trace_from(boundary, labels, done)
@@ -268,9 +270,7 @@ def _trace_from(boundary: Boundary, labels: Labels, index: int, count: int = 12)
     for point, corner, arm in zip(points, corners, room, strict=True):
         if not np.isfinite(arm):
             continue
-        other = boundary.at(point)
-        if other is None:
-            other = boundary.add(flat_piece(labels, point, piece.normal, float(arm)))
+        other = boundary.found(labels, point, piece.normal, float(arm))
         # Two pieces that meet in a kink both contain it; else a piece between them was jumped over.
         if other is not None and other != index and boundary.pieces[other].contains(corner):
             boundary.edges.add((min(index, other), max(index, other)))
@@ -287,20 +287,24 @@ def _layer(found: Scaled, points: Float[np.ndarray, "p e"]) -> Layer:
     return Layer(planes[:, :-1], planes[:, -1], output[:, None] / largest, found.base[-1:] / largest, linear)
 
 
-def _relu(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return np.maximum(z, 0.0), (z > 0).astype(float)
+_relu = with_slope(activations.get("relu"))
 
 
 def _certificate(labels: Labels, boundary: Boundary, found: Scaled, options: Options) -> Certificate:
     box, layer, k = labels.box, _layer(found, boundary.arrays[1]), len(found.units)
     edges = boundary.edges
-    network, order = canonical_order(layer.network(box, replace(options, activation="relu").g))
+    network, order = canonical_order(layer.network(box, activations.get("relu")))
     errors = _errors(boundary, found, layer, box.rng)
     fresh, wrong = _fresh_check(labels, layer)
     U = box.typical(500)
     level = _relu(U @ layer.weights.T + layer.bias)[0] * layer.output[:, 0]
     share = level.var(axis=0) / max(float(level.sum(axis=1).var()), 1e-300)
     known = replace(errors, row=np.where(np.isfinite(errors.row), errors.row, 0.0))  # else: _left_open
+    uncrossed = "the units that bend the boundary explain all of it"
+    if not found.closed:
+        uncrossed = (
+            "beside the units that bend the boundary there is a linear part: of units it does not cross"
+        )
     checks = [
         at_most(
             "one hidden layer", found.off, 1e-5,
@@ -309,7 +313,7 @@ def _certificate(labels: Labels, boundary: Boundary, found: Scaled, options: Opt
         ),
         *count_checks(k, options.hidden),
         fresh,
-        _uncrossed_check(found),
+        Check("units not crossed", float(not found.closed), 0.0, True, uncrossed),
         attainable_check(errors, True),
     ]  # fmt: skip
     if boundary.cut_short:
@@ -374,11 +378,3 @@ def _left_open(order: Int[np.ndarray, " k"], found: Scaled) -> Undetermined:
             reason = f"the row of unit {i + 1} is known, its orientation and output are not: other units are"
             undetermined[i] = Cause.EQUIVALENT, f"{reason} never crossed"
     return undetermined
-
-
-def _uncrossed_check(found: Scaled) -> Check:
-    """Whether there is more to the boundary than the units that bend it."""
-    advice = "the units that bend the boundary explain all of it"
-    if not found.closed:
-        advice = "beside the units that bend the boundary there is a linear part: of units it does not cross"
-    return Check("units not crossed", float(not found.closed), 0.0, True, advice)

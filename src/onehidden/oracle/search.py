@@ -203,12 +203,13 @@ def confirmed(layer: Layer, U: Points, Y: Outputs, g: WithSlope, off: float = 0.
 
 
 def placed(
-    layer: Layer, bias_error: PerUnit, U: Points, Y: Outputs, grid: int = 81, sweeps: int = 4
+    layer: Layer, bias_error: PerUnit, U: Points, Y: Outputs, grid: int = 81, sweeps: int = 4, steps: int = 8
 ) -> Layer:
     """The layer with the biases, and the constant, that fit the answers Y at typical queries U.
 
     At a distance R an absolute error tilts a row by error / R, but shifts the place of its kink as much as
-    anywhere. The rows stand; k biases are searched one after the other on finer and finer grids.
+    anywhere. The rows stand; k biases are searched one after the other on finer and finer grids, and all
+    together by Gauss–Newton steps.
     """
     assert layer.linear is not None
     z, rest = U @ layer.weights.T, Y - U @ layer.linear
@@ -229,7 +230,16 @@ def placed(
             # |others - own m|², all outputs, up to what no choice changes
             loss = np.sum(own**2, axis=0) * np.sum(output[i] ** 2) - 2 * (others @ output[i]) @ own
             bias[i] = tried[int(np.argmin(loss))]
-    return replace(layer, bias=bias, constant=np.mean(rest - 0.5 * np.abs(z + bias) @ output, axis=0))
+    for _ in range(steps):
+        slope = 0.5 * np.sign(z + bias)[:, None, :] * output.T  # (n, q, k)
+        slope = (slope - slope.mean(axis=0)).reshape(-1, len(bias))
+        now = left(bias)
+        step = np.linalg.lstsq(slope, now.ravel(), rcond=1e-6)[0]
+        if not np.sum(left(bias + step) ** 2) < np.sum(now**2):
+            break
+        bias = bias + step
+    constant = np.mean(rest - 0.5 * np.abs(z + bias) @ output, axis=0)
+    return replace(layer, bias=bias, constant=constant)
 
 
 def _left_over(layer: Layer, U: Points, Y: Outputs, g: WithSlope) -> float:

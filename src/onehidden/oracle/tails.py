@@ -48,9 +48,11 @@ class Tail:
         return np.where(np.abs(heights) < 0.5, z, np.nan)
 
 
-def bisected(low: np.ndarray, high: np.ndarray, above: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def bisected(
+    low: np.ndarray, high: np.ndarray, above: Callable[[np.ndarray], np.ndarray], steps: int = 80
+) -> np.ndarray:
     """Where ``above`` changes from False to True between low and high, elementwise."""
-    for _ in range(80):
+    for _ in range(steps if len(low) else 0):
         middle = 0.5 * (low + high)
         if np.all((middle == low) | (middle == high)):
             break
