@@ -25,6 +25,7 @@ def setup(name="tanh", n=300, d=3, k=2, noise=0.0, **free):
     return form, X, y + noise * rng.standard_normal(n), truth
 
 
+GOOD = Status.EXACT, Status.STATIONARY, Status.NO_PROGRESS
 GENERAL = {"bias": True, "skip": True, "symmetrised": True}
 
 
@@ -55,7 +56,7 @@ def test_noisy_minimum_agrees_with_optimistix():
     optimistix = pytest.importorskip("optimistix")
     form, X, y, truth = setup(noise=0.1)
     ours = LevenbergMarquardt(predicted_rtol=0.0).solve(InMemoryLeastSquares(form, X, y), truth)
-    assert ours.status.good
+    assert ours.status in GOOD
     with double():
         data = jnp.asarray(X), jnp.asarray(y)
         theirs = optimistix.least_squares(
@@ -101,14 +102,14 @@ def test_normal_equations_that_are_not_finite_end_the_descent():
     assert LevenbergMarquardt().solve(Broken(), np.zeros(2)).status is Status.NO_PROGRESS
 
 
-def test_time_and_step_limits_are_statuses_with_a_message():
+def test_limits_of_steps_and_time_end_a_descent():
     form, X, y, truth = setup()
     fit = InMemoryLeastSquares(form, X, y)
     assert LevenbergMarquardt(max_steps=1).solve(fit, truth + 0.5).status is Status.STEP_LIMIT
     late = Run(max_seconds=1e-9)
-    stopped = descend(LevenbergMarquardt(), fit, truth + 0.5, late, "late", fit.n)
-    assert stopped.status is Status.OUT_OF_TIME
-    assert "seconds" in stopped.status.value
+    theta, loss = descend(LevenbergMarquardt(), fit, truth + 0.5, late, "late", fit.n)
+    np.testing.assert_array_equal(theta, truth + 0.5)
+    assert loss == fit.loss(theta)
     assert LevenbergMarquardt().solve(fit, np.full(form.size, np.nan)).status is Status.NOT_FINITE
 
 
@@ -313,7 +314,7 @@ def test_products_with_the_jacobian_lead_to_the_minimum_of_normal_equations():
     problem = Operator(form, X, y)
     found = LevenbergMarquardt(damping=1e-4).solve(problem, start)
     wanted = LevenbergMarquardt().solve(InMemoryLeastSquares(form, X, y), start)
-    assert found.status.good
+    assert found.status in GOOD
     assert problem.products > found.steps
     np.testing.assert_allclose(found.theta, wanted.theta, atol=1e-5)
     assert np.abs(start - wanted.theta).max() > 1e-2  # the start itself does not pass

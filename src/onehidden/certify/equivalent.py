@@ -226,7 +226,7 @@ def _by_linear_part(problem: Problem, network: OneHiddenNet, most: int, run: Run
     fit, net = search_fit(problem, form), problem.search_coordinates.inward(network)
     start = complete(problem, net.weights, net.bias)
     solver = LevenbergMarquardt(max_steps=60, patience=6)
-    theta = descend(solver, fit, start, run.at("free form"), "orientations", problem.n_values).theta
+    theta, _ = descend(solver, fit, start, run.at("free form"), "orientations", problem.n_values)
     hessian, _, loss = fit.normal_equations(theta)
     scale = 1 / np.sqrt(np.maximum(np.diag(hessian), np.finfo(float).tiny))
     covariance = np.linalg.pinv(hessian * np.outer(scale, scale), rcond=1e-12, hermitian=True)

@@ -18,8 +18,7 @@ class Coordinates:
     """An affine change of inputs and target: z = whiten' (x - shift), y = level + t scale.
 
     Of several outputs the scale (q, q) has their standard deviations on the diagonal, or is a root of the
-    covariance of their noise. A scale of 0 says that y is constant. The roots are those of the correlation of
-    the columns of X where these are independent (r = d), else of the covariance on its range, until turned.
+    covariance of their noise. A scale of 0 says that y is constant.
     """
 
     whiten: np.ndarray  # (d, r) root of the inverse covariance
@@ -142,29 +141,17 @@ def is_constant(spread: Any, largest: Any) -> Any:
 def from_moments(
     mean: np.ndarray, spread: np.ndarray, correlation: np.ndarray, level: Any, scale: Any
 ) -> Coordinates:
-    """Whitened coordinates from the mean, spread and correlation of the inputs."""
+    """Whitened coordinates from the mean, spread and correlation of the inputs.
+
+    The root is that of the correlation, whose digits do not hang on the units of the columns.
+    """
     value, vector = np.linalg.eigh(correlation)
-    lost = value < DEPENDENT * value[-1]
-    if not lost.any():  # of the correlation, whose digits do not hang on the units of the columns
-        inverse, root = ((vector * value**power) @ vector.T for power in (-0.5, 0.5))
-        whiten, unwhiten = inverse / spread[:, None], root * spread
-        return Coordinates(whiten, unwhiten, mean, level, scale, vector[:, lost])
-    null, basis = _split(vector[:, lost] / spread[:, None])
-    covariance = basis.T @ (spread[:, None] * correlation * spread[None, :]) @ basis
-    value, vector = np.linalg.eigh(covariance)
-    if value[0] <= 0:
-        raise ValueError("the columns of X differ too much in scale: divide each by its standard deviation")
-    inverse, root = ((vector * value**power) @ vector.T for power in (-0.5, 0.5))
-    return Coordinates(basis @ inverse, root @ basis.T, mean, level, scale, null)
-
-
-def _split(directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal bases of the span of the columns and of its complement; no columns: (empty, identity)."""
-    d, m = directions.shape
-    if m == 0:
-        return directions, np.eye(d)
-    left = np.linalg.svd(directions / np.linalg.norm(directions, axis=0))[0]
-    return left[:, :m], left[:, m:]
+    seen = value >= DEPENDENT * value[-1]
+    root, axes = np.sqrt(value[seen]), vector[:, seen]
+    null = np.linalg.qr(vector[:, ~seen] / spread[:, None])[0]
+    whiten = axes / root / spread[:, None]
+    whiten -= null @ (null.T @ whiten)
+    return Coordinates(whiten, (axes * root).T * spread, mean, level, scale, null)
 
 
 def must_be_moderate(values: np.ndarray, name: str) -> None:

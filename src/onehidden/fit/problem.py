@@ -24,7 +24,7 @@ from onehidden.fit.samples import A, NetworkLeastSquares, Rows, RowSum, Samples
 from onehidden.fit.shared_noise import likely_ratio
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
-from onehidden.solvers import LevenbergMarquardt, Solution, Status, solution
+from onehidden.solvers import LevenbergMarquardt
 from onehidden.solvers.linearised import Problem as LeastSquares
 
 TO_COMPARE = 0.1  # tolerance of a network that is only compared with another
@@ -287,8 +287,6 @@ class Optimum:
 
     network: OneHiddenNet
     mean_square: float
-    status: Status = Status.STATIONARY
-    steps: int = 0
 
 
 def optimise(
@@ -305,7 +303,7 @@ def optimise(
     if streamed:
         loss = fit.loss(theta)
         if loss <= rounding.floor(n):  # a further step would cost a pass for nothing
-            return Optimum(network, loss / n, Status.EXACT, 0)
+            return Optimum(network, loss / n)
         # A step is a pass over all rows: none for a twentieth of a standard error, 2e-3 of n log(loss).
         solver = LevenbergMarquardt(100, patience=5, predicted_rtol=max(1e-13, 2e-3 / n))
     else:
@@ -315,8 +313,8 @@ def optimise(
     if warm and not streamed and rounding.found(fit.loss(theta) / n):
         solver = replace(solver, exact=True)
     stage = "final optimisation on all rows" if streamed else "final optimisation"
-    found = descend(solver, fit, theta, run, stage, n)
-    return Optimum(problem.network(found.theta), found.loss / n, found.status, found.steps)
+    theta, loss = descend(solver, fit, theta, run, stage, n)
+    return Optimum(problem.network(theta), loss / n)
 
 
 def descend(
@@ -326,13 +324,15 @@ def descend(
     run: Run,
     stage: str,
     n: int,
-) -> Solution:
-    """Run a solver within the time of a run; progress is reported and the state recorded after each step."""
+) -> tuple[Float[np.ndarray, " p"], float]:
+    """Where a solver ends within the time of a run, and the loss there.
+
+    Progress is reported and the state recorded after each step.
+    """
     kept = run.recall()
     if run.expired():  # no step will be taken: J'J at the first point is not needed
         theta = theta if kept is None else kept["theta"]
-        loss = fit.loss(theta)
-        return Solution(theta, loss, Status.OUT_OF_TIME, 0, (loss,))
+        return theta, fit.loss(theta)
     state = solver.init(fit, theta, kept)
     while not solver.done(state) and not run.expired():
         before, state = state.steps, solver.step(fit, state)
@@ -340,7 +340,7 @@ def descend(
             run.report(stage, state.steps, state.loss / n)
             if run.journal is not None:
                 run.keep(state.to_arrays(), passing=True)
-    return solution(state)
+    return state.theta, state.loss
 
 
 def linear_network(problem: Problem, inputs: bool = True) -> OneHiddenNet:

@@ -223,15 +223,15 @@ def fitted(
     )
     solve_densely = len(theta) <= DENSE
     if not solve_densely:
-        found = descend(solver, MatrixFreeLayer(layer, queries, g), theta, box.run, "final optimisation", n)
-        theta = found.theta
+        theta, loss = descend(
+            solver, MatrixFreeLayer(layer, queries, g), theta, box.run, "final optimisation", n
+        )
         # LSMR stops short where J is ill-conditioned; J'J of 1e12 operations takes about 30 s.
-        solve_densely = found.loss > floor and n * float(len(theta)) ** 2 <= 1e12
+        solve_densely = loss > floor and n * float(len(theta)) ** 2 <= 1e12
     if solve_densely:
         solver = replace(solver, rtol=min(solver.rtol, 0.1))
-        theta = descend(
-            solver, LayerLeastSquares(layer, queries, g), theta, box.run, "final optimisation", n
-        ).theta
+        dense = LayerLeastSquares(layer, queries, g)
+        theta, _ = descend(solver, dense, theta, box.run, "final optimisation", n)
     layer = layer.moved(theta)
     return layer.unit_rows() if homogeneous else layer
 

@@ -5,7 +5,7 @@ is too large offers ``linearise`` with products J v and J' r (``MatrixFree``). `
 step of the latter. Callers with a clock and a journal use ``onehidden.fit.problem.descend``.
 """
 
-from onehidden.solvers.levenberg import LevenbergMarquardt, Solution, State, Status, solution
+from onehidden.solvers.levenberg import LevenbergMarquardt, State, Status
 from onehidden.solvers.linearised import Dense, LeastSquares, Linearisation, MatrixFree, damped_least_squares
 
 __all__ = [
@@ -14,9 +14,7 @@ __all__ = [
     "LevenbergMarquardt",
     "Linearisation",
     "MatrixFree",
-    "Solution",
     "State",
     "Status",
     "damped_least_squares",
-    "solution",
 ]

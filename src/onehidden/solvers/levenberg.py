@@ -34,31 +34,14 @@ from onehidden.solvers.linearised import (
 
 
 class Status(enum.Enum):
-    """How a solver ended: the text of a member is the message a user reads."""
+    """How a solver ended."""
 
     EXACT = "residuals vanish to rounding"
     STATIONARY = "the gradient vanishes: a stationary point of the loss"
     NO_PROGRESS = "no step lowers the loss any more: rounding, or a kink of the loss"
     STALLED = "the loss falls too slowly to be worth going on"
     STEP_LIMIT = "the step limit was reached before convergence: allow more steps"
-    OUT_OF_TIME = "the time budget ran out before convergence: allow more seconds"
     NOT_FINITE = "the loss became infinite or NaN: rescale the data or start elsewhere"
-
-    @property
-    def good(self) -> bool:
-        """Whether the end is a usable stationary point."""
-        return self in (Status.EXACT, Status.STATIONARY, Status.NO_PROGRESS)
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Where a solver ended, and how."""
-
-    theta: Vector
-    loss: float
-    status: Status
-    steps: int
-    trace: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -224,12 +207,12 @@ class LevenbergMarquardt:
         taken = replace(taken, model=moved, trace=(*state.trace, moved.loss))
         return self._ended(taken, drop if own else np.inf)
 
-    def solve(self, problem: Problem, theta: Vector) -> Solution:
+    def solve(self, problem: Problem, theta: Vector) -> State:
         """Minimise from theta to the end."""
         state = self.init(problem, theta)
         while not self.done(state):
             state = self.step(problem, state)
-        return solution(state)
+        return state
 
     def _model(self, problem: Problem, theta: Vector, rough: bool) -> Model:
         if isinstance(problem, MatrixFree):
@@ -278,12 +261,6 @@ class LevenbergMarquardt:
         elif state.steps >= self.max_steps:
             status = Status.STEP_LIMIT
         return replace(state, status=status)
-
-
-def solution(state: State) -> Solution:
-    """The end of a descent; one that was left before its end ran out of time."""
-    status = Status.OUT_OF_TIME if state.status is None else state.status
-    return Solution(state.theta, state.loss, status, state.steps, state.trace)
 
 
 def _largest_cosine(model: Model) -> float:

@@ -155,8 +155,8 @@ def refine(
     solver = LevenbergMarquardt(
         max_steps, floor, beyond=False, patience=patience, slow=slow, rtol=1e-2 / n, least=1e-13
     )
-    solution = descend(solver, search_fit(problem, form), theta, run.at("descent"), origin, n)
-    return Candidate(orient(form, solution.theta, problem.form.skip), solution.loss / n, origin)
+    theta, loss = descend(solver, search_fit(problem, form), theta, run.at("descent"), origin, n)
+    return Candidate(orient(form, theta, problem.form.skip), loss / n, origin)
 
 
 def rows_to_choose(problem: Problem) -> Problem:
