@@ -8,7 +8,7 @@ from helpers import normal, planted, teacher, write_folder
 
 from onehidden import activations, data
 from onehidden.fit.least_squares import InMemoryLeastSquares
-from onehidden.fit.normal_equations import NormalEquations, by_pairs
+from onehidden.fit.normal_equations import by_pairs, gradient_alone, normal_equations
 from onehidden.fit.parametrisation import Parametrisation, residuals_and_jacobian
 from onehidden.fit.rounding import Rounding
 from onehidden.machine import double
@@ -36,11 +36,11 @@ def test_normal_equations_match_the_jacobian_written_out(form, pairs):
     theta = rng.standard_normal(form.size)
     with double():
         r, J = (np.asarray(v) for v in residuals_and_jacobian(form, theta, X, y, np.sqrt(w)))
-    one = NormalEquations(form, theta, **settings).update(X[:300], y[:300], w[:300])
-    other = NormalEquations(form, theta, **settings).update(X[300:], y[300:], w[300:])
+    halves = slice(300), slice(300, 700)
+    parts = [normal_equations(form, theta, X[at], y[at], w[at], **settings) for at in halves]
     for hessian, gradient, loss in (
-        NormalEquations(form, theta, **settings).update(X, y, w).result(),
-        other.merge(one).result(),
+        normal_equations(form, theta, X, y, w, **settings),
+        [one + other for one, other in zip(*parts, strict=True)],
     ):
         np.testing.assert_allclose(hessian, J.T @ J, atol=1e-12 * np.abs(J.T @ J).max())
         np.testing.assert_allclose(gradient, J.T @ r, atol=1e-12 * np.abs(J.T @ r).max())
@@ -79,9 +79,7 @@ def test_the_gradient_alone_is_that_of_the_jacobian_written_out():
         theta, w = rng.standard_normal(form.size), rng.uniform(0, 2, 700)
         with double():
             r, J = (np.asarray(v) for v in residuals_and_jacobian(form, theta, X, y, np.sqrt(w)))
-        one, other = (NormalEquations(form, theta, bare=True, pairs=True) for _ in range(2))
-        one.update(X[::2], y[::2], w[::2]).merge(other.update(X[1::2], y[1::2], w[1::2]))
-        gradient, loss = one.gradient()
+        gradient, loss = gradient_alone(form, theta, X, y, w)
         np.testing.assert_allclose(gradient, J.T @ r, atol=1e-12 * np.abs(J.T @ r).max())
         assert loss == pytest.approx(r @ r, rel=1e-12)
 

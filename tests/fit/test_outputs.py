@@ -11,7 +11,8 @@ import pytest
 
 from onehidden import OneHiddenNet, activations, families
 from onehidden.certify.errors import covariance_in_x, standard_errors
-from onehidden.fit.least_squares import FisherScoring, InMemoryLeastSquares, NormalEquations
+from onehidden.fit.least_squares import FisherScoring, InMemoryLeastSquares
+from onehidden.fit.normal_equations import by_pairs, normal_equations
 from onehidden.fit.parametrisation import Parametrisation, residuals, residuals_and_jacobian, roots
 from onehidden.fit.problem import Problem, linear_network
 from onehidden.fit.samples import Samples
@@ -58,11 +59,10 @@ def test_tables_of_pairs_give_the_normal_equations_of_all_outputs(q, bias, skip)
     form = form_of(q, k=25, d=20, bias=bias, skip=skip, intercept=not skip)
     theta, X, y, rng = parts(form, 200)
     weight = np.exp(rng.standard_normal(200))
-    by_pairs = NormalEquations(form, theta).update(X, y, weight)
-    written = NormalEquations(form, theta, pairs=False).update(X, y, weight)
-    assert by_pairs.pairs
-    assert not written.pairs
-    for ours, wanted in zip(by_pairs.result(), written.result(), strict=True):
+    assert by_pairs(form)
+    found = normal_equations(form, theta, X, y, weight)
+    written = normal_equations(form, theta, X, y, weight, pairs=False)
+    for ours, wanted in zip(found, written, strict=True):
         np.testing.assert_allclose(ours, wanted, atol=1e4 * EPS * np.max(np.abs(wanted)))
 
 
@@ -174,8 +174,8 @@ def test_errors_of_all_parameters_are_the_diagonal_of_their_covariance_in_x(q):
     )
     weight = np.full(200, scale**-2) if q is None else np.repeat(np.linalg.inv(scale)[None], 200, axis=0)
     theta = problem.form.pack(net.weights, net.output, net.bias, net.linear, net.intercept)
-    sums = NormalEquations(problem.form, theta, pairs=False).update(X, net.predict(X), weight)
-    np.testing.assert_allclose(flat, np.sqrt(np.diag(np.linalg.inv(sums.result()[0]))), rtol=1e-6)
+    information = normal_equations(problem.form, theta, X, net.predict(X), weight, pairs=False)[0]
+    np.testing.assert_allclose(flat, np.sqrt(np.diag(np.linalg.inv(information))), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["poisson", "bernoulli", "gamma", "softmax"])

@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from onehidden.activations import quietly
 from onehidden.families.family import Family
-from onehidden.fit.normal_equations import NormalEquations, by_pairs
+from onehidden.fit.normal_equations import by_pairs, gradient_alone, normal_equations
 from onehidden.fit.parametrisation import (
     Parametrisation,
     Target,
@@ -86,14 +86,14 @@ class InMemoryLeastSquares:
             batches = tuple(jnp.stack(part) for part in zip(*self._batches, strict=True))
             hessian, gradient, loss = _on_device(self.form, jnp.asarray(theta), batches)
             return np.asarray(hessian), np.asarray(gradient), float(loss)
-        return NormalEquations(self.form, theta, rough, self._by_pairs).update(*self._given).result()
+        return normal_equations(self.form, theta, *self._given, rough=rough, pairs=self._by_pairs)
 
     @in_double
     def gradient(self, theta: np.ndarray) -> tuple[np.ndarray, float] | None:
         """J'r and r'r; None where J'J costs little more."""
         if not self._by_pairs:
             return None
-        return NormalEquations(self.form, theta, bare=True).update(*self._given).gradient()
+        return gradient_alone(self.form, theta, *self._given)
 
     @in_double
     def jacobian(self, theta: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
@@ -155,8 +155,10 @@ class FisherScoring:
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """The information, half the gradient of the deviance, and the deviance."""
         target, weight = self._working(theta)
-        sums = NormalEquations(self.form, theta, rough, False if weight.ndim > 1 else None)
-        hessian, gradient, _ = sums.update(self._X, target, weight).result()
+        pairs = False if weight.ndim > 1 else None
+        hessian, gradient, _ = normal_equations(
+            self.form, theta, self._X, target, weight, rough=rough, pairs=pairs
+        )
         return hessian, gradient, self.loss(theta)
 
     def _working(self, theta: np.ndarray) -> tuple[Target, np.ndarray]:

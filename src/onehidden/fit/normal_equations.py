@@ -41,135 +41,141 @@ def by_pairs(form: Parametrisation, write: float = 60.0) -> bool:
     return form.size >= 400 and cheaper
 
 
-class NormalEquations:
-    """Accumulator of J'J (p, p), J'r (p,) and r'r at one theta; ``update(X, y, weight)`` adds a batch.
+@in_double
+def normal_equations(
+    form: Parametrisation,
+    theta: Float[np.ndarray, " p"],
+    X: Inputs,
+    y: Target,
+    weight: Weight = None,
+    row: Numbers = None,
+    *,
+    rough: bool = False,
+    pairs: bool | None = None,
+    table: int = 11 << 20,
+) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, " p"], float]:
+    """J'J, J'r and r'r of rows X (n, d), targets y (n,) or (n, q) and weights, one each when None.
 
     ``rough`` forms J'J in single precision, block by block; sums of blocks and everything else are in double.
     ``pairs`` says whether J'J comes from tables of pairs, by default where that is cheaper; weights that
-    differ from output to output need the Jacobian written out. ``bare`` leaves J'J out of the tables: only
-    ``gradient`` can be called then. ``table`` bounds the bytes of the largest table: 1326 pairs of either
-    kind over 16 384 rows take .95 s in blocks of 411 rows, .78 of 1024, .75 of 2048, .79 of 4096.
+    differ from output to output need the Jacobian written out. ``table`` bounds the bytes of the largest
+    table: 1326 pairs of either kind over 16 384 rows take .95 s in blocks of 411 rows, .78 of 1024, .75 of
+    2048, .79 of 4096. ``row`` is not needed: this is a function as ``RowSum`` takes.
     """
+    theta = np.asarray(theta, float)
+    if by_pairs(form) if pairs is None else pairs:
+        sums, gradient, loss = _pair_sums(form, theta, X, y, weight, rough, table)
+        return _assembled(form, theta, *sums, rough), gradient, loss
+    hessian, gradient, loss = np.zeros((form.size, form.size)), np.zeros(form.size), 0.0
+    for r, J in jacobian_pieces(form, theta, X, y, weight):
+        # NumPy turns J.T @ J into a symmetric rank-k product, half the work of XLA's on the CPU.
+        hessian += J.T @ J
+        gradient += J.T @ r
+        loss += float(r @ r)
+    return hessian, gradient, loss
 
-    def __init__(
-        self,
-        form: Parametrisation,
-        theta: np.ndarray,
-        rough: bool = False,
-        pairs: bool | None = None,
-        bare: bool = False,
-        table: int = 11 << 20,
-    ) -> None:
-        self.form, self.theta, self.rough = form, np.asarray(theta, float), rough
-        self.bare, self.table = bare, table
-        self.pairs = by_pairs(form) if pairs is None else pairs
-        k, d, p = form.k, form.d, form.size
-        if self.pairs:
-            self._hessian = np.zeros((0, 0) if bare else (_count(k + 1), _count(d + 1)))  # sums of pairs
-            self._gradient = np.zeros(((k + 1) * (d + 1) + k, form.q))  # sum of f_i r_o
-        else:
-            self._hessian, self._gradient = np.zeros((p, p)), np.zeros(p)
-        self._units = np.zeros((k, k + 1, d + 1))  # sum of u_j s~_i x~_a
-        self._gram = np.zeros((k, k))  # sum of u_i u_j
-        self._loss = 0.0
 
-    @in_double
-    def update(self, X: Inputs, y: Target, weight: Weight = None, row: Numbers = None) -> NormalEquations:
-        """Add rows X (n, d), targets y (n,) or (n, q) and weights (n,), one each when None."""
-        if self.pairs:
-            self._update_by_pairs(np.ascontiguousarray(X.T), y, roots(weight, len(y)))
-            return self
-        for r, J in jacobian_pieces(self.form, self.theta, X, y, weight):
-            # NumPy turns J.T @ J into a symmetric rank-k product, half the work of XLA's on the CPU.
-            self._hessian += J.T @ J
-            self._gradient += J.T @ r
-            self._loss += float(r @ r)
-        return self
+@in_double
+def gradient_alone(
+    form: Parametrisation, theta: Float[np.ndarray, " p"], X: Inputs, y: Target, weight: Weight = None
+) -> tuple[Float[np.ndarray, " p"], float]:
+    """J'r and r'r."""
+    return _pair_sums(form, np.asarray(theta, float), X, y, weight, bare=True)[1:]
 
-    def merge(self, other: NormalEquations) -> NormalEquations:
-        if self.form != other.form or not np.array_equal(self.theta, other.theta):
-            raise ValueError("only normal equations of one form at one theta merge")
-        for name in ("_hessian", "_gradient", "_units", "_gram", "_loss"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        return self
 
-    def result(self) -> tuple[np.ndarray, np.ndarray, float]:
-        """J'J, J'r and r'r."""
-        if not self.pairs:
-            return self._hessian, self._gradient, self._loss
-        form, (k, d) = self.form, (self.form.k, self.form.d)
-        weights, _, bias, _, _ = form.unpack(self.theta)
-        planes, degree = np.column_stack([weights, bias]), _degree(form)
-        inner, outer = _places(k + 1), _places(d + 1)
-        feature, factor = self._columns()
-        hessian = np.empty((form.size, form.size), np.float32 if self.rough else np.float64)
+def _pair_sums(
+    form: Parametrisation,
+    theta: Float[np.ndarray, " p"],
+    X: Inputs,
+    y: Target,
+    weight: Weight,
+    rough: bool = False,
+    table: int = 11 << 20,
+    bare: bool = False,  # without pairs, for the gradient alone
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], Float[np.ndarray, " p"], float]:
+    """Sums of s~_i s~_j x~_a x~_b (i <= j, a <= b), of u_j s~_i x~_a and of u_i u_j; J'r and r'r."""
+    k, d, q, n = form.k, form.d, form.q, len(y)
+    xt, root = np.ascontiguousarray(X.T), roots(weight, n)
+    kind = np.float32 if rough else np.float64
+    sizes = (0, 0) if bare else (_count(k + 1), _count(d + 1))
+    largest = max(_count(k + 1), _count(d + 1)) * kind().itemsize
+    columns = min(max(table // largest, 256), 4096, 1 << max(8, (n - 1).bit_length()))
+    tables = [np.zeros((size, columns), kind) for size in sizes]
+    pairs, units, gram = np.zeros(sizes), np.zeros((k, k + 1, d + 1)), np.zeros((k, k))
+    residuals, loss = np.zeros(((k + 1) * (d + 1) + k, q)), 0.0  # sums of f_i r_o and of r'r
+    weights, output, bias, beta, intercept = form.unpack(theta)
+    output, beta = output.reshape(k, -1), beta.reshape(d, -1)
+    level, y = np.reshape(intercept, (-1, 1)), y.reshape(n, -1).T
+    for at in range(0, n, columns):
+        part = slice(at, at + columns)
+        x, target, scale = np.vstack([xt[:, part], np.ones_like(root[part])]), y[:, part], root[part]
+        t = np.zeros((k, columns))  # filled up: one shape, one compilation
+        t[:, : len(scale)] = weights @ x[:d] + bias[:, None]
+        u, s = (np.asarray(v)[:, : len(scale)] for v in _units_and_slopes(form, jnp.asarray(t)))
+        r = scale * (output.T @ u + beta.T @ x[:d] + level - target)
+        s, u = np.vstack([s * scale, scale[None, :]]), u * scale
+        if not bare:
+            slopes, inputs = (v.astype(kind, copy=False) for v in (s, x))
+            # NumPy's products alone: SciPy has a BLAS of its own, and the idle threads of one, which
+            # spin for a while, would take the cores from the other.
+            left, right = (_pairs(v, t) for v, t in zip((slopes, inputs), tables, strict=True))
+            pairs += left @ right.T
+            if not _degree(form):
+                units += np.stack([(one * slopes) @ inputs.T for one in u.astype(kind)])
+                gram += u @ u.T
+        along = np.stack([(s * one) @ x.T for one in r], axis=-1)
+        residuals += np.vstack([along.reshape(-1, q), u @ r.T])
+        loss += float(np.sum(r * r))
+    feature, factor = _columns(form, theta)
+    return (pairs, units, gram), np.einsum("op,po->p", factor, residuals[feature]), loss
 
-        def write(rows: np.ndarray, first: int) -> None:
-            """Write what J'J has for features from ``first`` on, given their sums with all features."""
-            mine = np.flatnonzero((feature >= first) & (feature < first + len(rows)))
-            hessian[mine] = (factor[:, mine].T @ factor) * rows[feature[mine] - first][:, feature]
 
-        units = np.zeros_like(self._units) if degree else self._units
-        for i in range(k + 1):  # the full table would be copied twice at this size
-            block = self._hessian[inner[i]].take(outer, axis=1)  # (k+1, d+1, d+1): [j, a, b]
-            if degree:
-                units[:, i] = np.matmul(block[:k], planes[:, :, None])[..., 0] / degree
-            rows = block.transpose(1, 0, 2).reshape(d + 1, -1)
-            write(np.hstack([rows, units[:, i].T]), i * (d + 1))
-        gram = np.einsum("jia,ia->ji", units[:, :k], planes) / degree if degree else self._gram
-        write(np.hstack([units.reshape(k, -1), gram]), (k + 1) * (d + 1))
-        return hessian, *self.gradient()
+def _assembled(
+    form: Parametrisation,
+    theta: Float[np.ndarray, " p"],
+    pairs: Float[np.ndarray, "kk dd"],
+    units: Float[np.ndarray, "k k+1 d+1"],
+    gram: Float[np.ndarray, "k k"],
+    rough: bool,
+) -> Float[np.ndarray, "p p"]:
+    """J'J from the sums; those of units follow from the others where a unit is homogeneous."""
+    k, d, degree = form.k, form.d, _degree(form)
+    weights, _, bias, _, _ = form.unpack(theta)
+    planes = np.column_stack([weights, bias])
+    inner, outer = _places(k + 1), _places(d + 1)
+    feature, factor = _columns(form, theta)
+    hessian = np.empty((form.size, form.size), np.float32 if rough else np.float64)
 
-    def gradient(self) -> tuple[np.ndarray, float]:
-        """J'r and r'r alone."""
-        if not self.pairs:
-            return self._gradient, self._loss
-        feature, factor = self._columns()
-        return np.einsum("op,po->p", factor, self._gradient[feature]), self._loss
+    def write(rows: np.ndarray, first: int) -> None:
+        """Write what J'J has for features from ``first`` on, given their sums with all features."""
+        mine = np.flatnonzero((feature >= first) & (feature < first + len(rows)))
+        hessian[mine] = (factor[:, mine].T @ factor) * rows[feature[mine] - first][:, feature]
 
-    def _columns(self) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, "q p"]]:
-        """The feature of each parameter, and its factor in each output."""
-        form, (k, d, q) = self.form, (self.form.k, self.form.d, self.form.q)
-        at = np.arange((k + 1) * (d + 1)).reshape(k + 1, d + 1)
-        unit = np.repeat((k + 1) * (d + 1) + np.arange(k), q)
-        feature = form.pack(at[:k, :d], unit, at[:k, d], np.repeat(at[k, :d], q), at[k, d])
-        output = form.unpack(self.theta)[1].reshape(k, q)
-        factor = [
-            form.pack(np.repeat(w, d), np.tile(own, k), w, np.tile(own, d), own)
-            for w, own in zip(output.T, np.eye(q), strict=True)
-        ]
-        return feature.astype(int), np.array(factor)
+    for i in range(k + 1):  # the full table would be copied twice at this size
+        block = pairs[inner[i]].take(outer, axis=1)  # (k+1, d+1, d+1): [j, a, b]
+        if degree:
+            units[:, i] = np.matmul(block[:k], planes[:, :, None])[..., 0] / degree
+        rows = block.transpose(1, 0, 2).reshape(d + 1, -1)
+        write(np.hstack([rows, units[:, i].T]), i * (d + 1))
+    if degree:
+        gram = np.einsum("jia,ia->ji", units[:, :k], planes) / degree
+    write(np.hstack([units.reshape(k, -1), gram]), (k + 1) * (d + 1))
+    return hessian
 
-    def _update_by_pairs(self, xt: np.ndarray, y: np.ndarray, root: np.ndarray) -> None:
-        form, n = self.form, xt.shape[1]
-        kind = np.float32 if self.rough else np.float64
-        sizes = _count(form.k + 1), _count(form.d + 1)
-        largest = max(sizes) * kind().itemsize
-        columns = min(max(self.table // largest, 256), 4096, 1 << max(8, (n - 1).bit_length()))
-        tables = [np.zeros((0 if self.bare else size, columns), kind) for size in sizes]
-        weights, output, bias, beta, intercept = form.unpack(self.theta)
-        output, beta = output.reshape(form.k, -1), beta.reshape(form.d, -1)
-        level, y = np.reshape(intercept, (-1, 1)), y.reshape(n, -1).T
-        for at in range(0, n, columns):
-            part = slice(at, at + columns)
-            x, target, scale = np.vstack([xt[:, part], np.ones_like(root[part])]), y[:, part], root[part]
-            t = np.zeros((form.k, columns))  # filled up: one shape, one compilation
-            t[:, : len(scale)] = weights @ x[: form.d] + bias[:, None]
-            u, s = (np.asarray(v)[:, : len(scale)] for v in _units_and_slopes(form, jnp.asarray(t)))
-            r = scale * (output.T @ u + beta.T @ x[: form.d] + level - target)
-            s, u = np.vstack([s * scale, scale[None, :]]), u * scale
-            if not self.bare:
-                slopes, inputs = (v.astype(kind, copy=False) for v in (s, x))
-                # NumPy's products alone: SciPy has a BLAS of its own, and the idle threads of one, which
-                # spin for a while, would take the cores from the other.
-                left, right = (_pairs(v, t) for v, t in zip((slopes, inputs), tables, strict=True))
-                self._hessian += left @ right.T
-                if not _degree(form):
-                    self._units += np.stack([(one * slopes) @ inputs.T for one in u.astype(kind)])
-                    self._gram += u @ u.T
-            along = np.stack([(s * one) @ x.T for one in r], axis=-1)
-            self._gradient += np.vstack([along.reshape(-1, form.q), u @ r.T])
-            self._loss += float(np.sum(r * r))
+
+def _columns(
+    form: Parametrisation, theta: Float[np.ndarray, " p"]
+) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, "q p"]]:
+    """The feature of each parameter, and its factor in each output."""
+    k, d, q = form.k, form.d, form.q
+    at = np.arange((k + 1) * (d + 1)).reshape(k + 1, d + 1)
+    unit = np.repeat((k + 1) * (d + 1) + np.arange(k), q)
+    feature = form.pack(at[:k, :d], unit, at[:k, d], np.repeat(at[k, :d], q), at[k, d])
+    factor = [
+        form.pack(np.repeat(w, d), np.tile(own, k), w, np.tile(own, d), own)
+        for w, own in zip(form.unpack(theta)[1].reshape(k, q).T, np.eye(q), strict=True)
+    ]
+    return feature.astype(int), np.array(factor)
 
 
 def _degree(form: Parametrisation) -> int:

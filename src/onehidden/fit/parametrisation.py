@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import jax
@@ -89,16 +90,12 @@ class Parametrisation:
 
     def unpack(self, theta: Any) -> tuple[Any, Any, Any, Any, Any]:
         """(weights, output, bias, beta, intercept) of a parameter vector."""
-        zeros = xp(theta).zeros
-        shapes = {
-            "weights": (self.k, self.d), "output": (self.k, *self.tail), "bias": (self.k,),
-            "beta": (self.d, *self.tail), "intercept": self.tail,
-        }  # fmt: skip
-        found: list[Any] = [
+        k, d, zeros = self.k, self.d, xp(theta).zeros
+        shapes = ((k, d), (k, *self.tail), (k,), (d, *self.tail), self.tail)
+        weights, output, bias, beta, intercept = (
             zeros(shape, theta.dtype) if place is None else theta[place].reshape(shape)
-            for shape, place in zip(shapes.values(), self.places(), strict=True)
-        ]
-        weights, output, bias, beta, intercept = found
+            for shape, place in zip(shapes, self.places(), strict=True)
+        )
         return weights, output, bias, beta, intercept
 
     def predict(self, theta: Float[np.ndarray, " p"], x: Float[np.ndarray, "n d"]) -> np.ndarray:
@@ -148,11 +145,27 @@ def _predicted(form: Parametrisation, theta: Any, x: Any) -> tuple[Any, Any, Any
     return prediction + x @ beta if form.skip else prediction, units, t
 
 
-def _residuals(form: Parametrisation, theta: Any, x: Any, y: Any, root: Any) -> Any:
+def _on_either(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that runs on the host with a theta of NumPy, else as a compiled program."""
+    compiled = jax.jit(fn, static_argnums=0)
+
+    @wraps(fn)
+    @quietly
+    def chosen(form: Parametrisation, theta: Any, x: Any, y: Any, root: Any) -> Any:
+        return (fn if isinstance(theta, np.ndarray) else compiled)(form, theta, x, y, root)
+
+    return chosen
+
+
+@_on_either
+def residuals(form: Parametrisation, theta: Any, x: Any, y: Any, root: Any) -> Any:
+    """Residuals root * (prediction - y), (n,); of q outputs (n q,), those of a row next to each other."""
     return weighed(root, _predicted(form, theta, x)[0] - y).reshape(-1)
 
 
-def _residuals_and_jacobian(form: Parametrisation, theta: Any, x: Any, y: Any, root: Any) -> tuple[Any, Any]:
+@_on_either
+def residuals_and_jacobian(form: Parametrisation, theta: Any, x: Any, y: Any, root: Any) -> tuple[Any, Any]:
+    """The residuals and their Jacobian (n q, p), written out: forward-mode AD would form p tangents."""
     n, q, arrays = len(x), form.q, xp(theta)
     prediction, units, t = _predicted(form, theta, x)
     output = form.unpack(theta)[1].reshape(form.k, q)
@@ -174,27 +187,6 @@ def _residuals_and_jacobian(form: Parametrisation, theta: Any, x: Any, y: Any, r
         blocks.append(each)
     jacobian = arrays.concatenate(blocks, axis=2).reshape(n * q, -1)
     return weighed(root, prediction - y).reshape(-1), jacobian
-
-
-_compiled_residuals = jax.jit(_residuals, static_argnums=0)
-_compiled_jacobian = jax.jit(_residuals_and_jacobian, static_argnums=0)
-
-
-@quietly
-def residuals(form: Parametrisation, theta: Any, x: Any, y: Any, root: Any) -> Any:
-    """Residuals root * (prediction - y), (n,); of q outputs (n q,), those of a row next to each other.
-
-    On the host with a theta of NumPy, else by a compiled program; ``placed`` says which is faster.
-    """
-    chosen = _residuals if isinstance(theta, np.ndarray) else _compiled_residuals
-    return chosen(form, theta, x, y, root)
-
-
-@quietly
-def residuals_and_jacobian(form: Parametrisation, theta: Any, x: Any, y: Any, root: Any) -> tuple[Any, Any]:
-    """The residuals and their Jacobian (n q, p), written out: forward-mode AD would form p tangents."""
-    chosen = _residuals_and_jacobian if isinstance(theta, np.ndarray) else _compiled_jacobian
-    return chosen(form, theta, x, y, root)
 
 
 def placed(form: Parametrisation, theta: Float[np.ndarray, " p"], rows: int, on_host: int = 1 << 17) -> Any:

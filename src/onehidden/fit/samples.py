@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -36,15 +36,15 @@ class Accumulator(Protocol):
 A = TypeVar("A", bound=Accumulator)
 
 
-Terms = Callable[[Inputs, Target, Weight, Numbers], Sequence[np.ndarray]]  # of the sums, for some rows
+Terms = Callable[[Inputs, Target, Weight, Numbers], Sequence[Any]]  # of the sums, for some rows
 
 
 class RowSum:
-    """Accumulator of arrays that are sums over rows; ``terms`` gives those of some rows."""
+    """Accumulator of arrays or numbers that are sums over rows; ``terms`` gives those of some rows."""
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
-        self.sums: list[np.ndarray] = []
+        self.sums: list[Any] = []
 
     @in_double
     def update(self, Z: Inputs, y: Target, weight: Weight = None, row: Numbers = None) -> Self:
@@ -55,10 +55,10 @@ class RowSum:
         self._add(other.sums)
         return self
 
-    def result(self) -> list[np.ndarray]:
+    def result(self) -> list[Any]:
         return self.sums
 
-    def _add(self, terms: Sequence[np.ndarray]) -> None:
+    def _add(self, terms: Sequence[Any]) -> None:
         if not self.sums:  # a part without rows has none
             self.sums = list(terms)
         elif terms:

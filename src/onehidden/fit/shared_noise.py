@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.optimize import minimize_scalar
+from scipy.sparse import csr_array
 
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation, roots
@@ -40,20 +41,19 @@ class SharedNoise:
         """m of each group."""
         return np.bincount(self.groups, self.root**2)
 
+    @cached_property
+    def _scatter(self) -> csr_array:
+        """(G, n) the root of each row at its group."""
+        return csr_array((self.root, (self.groups, np.arange(len(self.root)))))
+
     def sums(self, columns: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "G ..."]:
         """s' columns of each group."""
-        order = np.argsort(self.groups, kind="stable")
-        first = np.searchsorted(self.groups[order], np.arange(len(self.mass)))
-        return np.add.reduceat(self._times_root(columns)[order], first, axis=0)
+        return self._scatter @ columns
 
     def whitened(self, columns: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "n ..."]:
         """V^(-1/2) columns."""
         share = (1 - 1 / np.sqrt(1 + self.ratio * self.mass)) / self.mass
-        means = self.sums(columns) * share.reshape(-1, *[1] * (columns.ndim - 1))
-        return columns - self._times_root(means[self.groups])
-
-    def _times_root(self, columns: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "n ..."]:
-        return columns * self.root.reshape(-1, *[1] * (columns.ndim - 1))
+        return columns - self._scatter.T @ (self.sums(columns).T * share).T
 
 
 class SharedNoiseLeastSquares(InMemoryLeastSquares):

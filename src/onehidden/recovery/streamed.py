@@ -20,11 +20,11 @@ from onehidden.certify.evaluate import certify
 from onehidden.data.reduction import Summary, Survey, connected, must_be_varied, reduce
 from onehidden.data.source import Batch, Source
 from onehidden.fit.coordinates import Coordinates, from_moments, is_constant, must_be_moderate
-from onehidden.fit.normal_equations import NormalEquations
+from onehidden.fit.normal_equations import normal_equations
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem, optimise
 from onehidden.fit.rounding import Rounding, rounding_of
-from onehidden.fit.samples import A, least_precise
+from onehidden.fit.samples import A, RowSum, least_precise
 from onehidden.options import Options
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import Found
@@ -196,13 +196,12 @@ class StreamedLeastSquares:
         """J'J, J'r and r'r over all rows; never rough, since the sums of the last pass are kept."""
         key = np.asarray(theta, float).tobytes()
         if self._last is None or self._last[0] != key:
-            self._last = key, self._pass(NormalEquations, theta).result()
+            self.passes += 1
+            terms = partial(normal_equations, self.form, np.asarray(theta, float))
+            hessian, gradient, loss = self._rows.fold(partial(RowSum, terms), self._coordinates).result()
+            self._last = key, (hessian, gradient, float(loss))
         return self._last[1]
 
     def loss(self, theta: Float[np.ndarray, " p"]) -> float:
         """r'r; the normal equations of the same pass are kept for the step that accepts it."""
         return self.normal_equations(theta)[2]
-
-    def _pass(self, kind: Callable[[Parametrisation, np.ndarray], A], theta: np.ndarray) -> A:
-        self.passes += 1
-        return self._rows.fold(partial(kind, self.form, np.asarray(theta, float)), self._coordinates)
