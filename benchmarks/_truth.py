@@ -165,3 +165,18 @@ def worst_sigmas(r: Any, truth: oh.OneHiddenNet) -> float:
     # Parameters that were not free have no error to speak of, only their own wrongness.
     floor = 1e-9
     return max(float(np.max(np.abs(gap) / np.maximum(sigma, floor))) for gap, sigma in pairs)
+
+
+def simulated(
+    family: Any,
+    eta: np.ndarray,
+    rng: np.random.Generator,
+    phi: float = 1.0,
+    trials: Any = None,
+) -> np.ndarray:
+    """Targets of a family at these linear predictors; of a binomial the shares of successes."""
+    if family.coupled:
+        edges = np.cumsum(family.probabilities(eta), axis=1)[:, :-1]
+        return family.target(np.sum(rng.random((len(eta), 1)) > edges, axis=1))
+    y = family.distribution(eta, phi, trials).rvs(eta.shape, random_state=rng)
+    return y if trials is None else y / trials.reshape(-1, *[1] * (y.ndim - 1))

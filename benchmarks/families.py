@@ -16,6 +16,7 @@ import numpy as np
 import onehidden as oh
 from benchmarks import _pool
 from benchmarks._table import Table
+from benchmarks._truth import simulated
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.evaluate import certify
 from onehidden.certify.local_fit import local_fit
@@ -139,7 +140,7 @@ def drawn(name: str, q: int, d: int, k: int, n: int, seed: int, idle: bool = Fal
     options = {"classes": q + 1} if name == "softmax" else {"alpha": ALPHA} if "negative" in name else {}
     family = oh.families.get(name, **options)
     phi = PHI if name == "gamma" else NOISE**2
-    return X, family.simulate(eta, rng, phi), net, family
+    return X, simulated(family, eta, rng, phi), net, family
 
 
 def near(net: oh.OneHiddenNet, seed: int) -> oh.OneHiddenNet:

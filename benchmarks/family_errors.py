@@ -18,6 +18,7 @@ from scipy.special import stdtrit
 import onehidden as oh
 from benchmarks import _pool
 from benchmarks._table import Table
+from benchmarks._truth import simulated
 from benchmarks.families import _flat, descended, near
 from onehidden.certify.certificate import Status
 from onehidden.certify.evaluate import certify
@@ -65,13 +66,13 @@ def drawn(name: str, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, oh.O
     X = rng.standard_normal((9 * rows, 3))
     eta, told = net.predict(X), "poisson" if name == "over-dispersed" else name
     if name in ("negative_binomial", "over-dispersed"):
-        return X, oh.families.NegativeBinomial("log", 0.4).simulate(eta, rng), net, {"family": told}
+        return X, simulated(oh.families.NegativeBinomial("log", 0.4), eta, rng), net, {"family": told}
     if name == "binomial":
         trials = rng.integers(3, 9, len(X)).astype(float)
-        won = np.rint(trials * oh.families.get(name).simulate(eta, rng, 1.0, trials))
+        won = np.rint(trials * simulated(oh.families.get(name), eta, rng, 1.0, trials))
         return X, won, net, {"family": told, "trials": trials}
     phi = {"gaussian": 0.64, "gamma": 0.3}.get(name, 1.0)
-    return X, oh.families.get(name).simulate(eta, rng, phi), net, {"family": told}
+    return X, simulated(oh.families.get(name), eta, rng, phi), net, {"family": told}
 
 
 @in_double

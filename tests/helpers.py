@@ -151,3 +151,12 @@ def command(*arguments: object, cwd: Path | None = None) -> Done:
             code = stop.code
     assert isinstance(code, int)
     return Done(code, out.getvalue(), err.getvalue())
+
+
+def simulated(family, eta, rng, phi=1.0, trials=None):
+    """Targets of a family at these linear predictors; of a binomial the shares of successes."""
+    if family.coupled:
+        edges = np.cumsum(family.probabilities(eta), axis=1)[:, :-1]
+        return family.target(np.sum(rng.random((len(eta), 1)) > edges, axis=1))
+    y = family.distribution(eta, phi, trials).rvs(eta.shape, random_state=rng)
+    return y if trials is None else y / trials.reshape(-1, *[1] * (y.ndim - 1))

@@ -135,8 +135,10 @@ def test_the_demo_in_the_readme_is_what_the_demo_prints(desk):
     printed, shown = (re.sub(r"(?<![\d.])0(?![\d.])", "ε", masked(text)) for text in (printed, shown))
     # Digits decide how wide the table is.
     printed, shown = (" ".join(re.sub("─+", "─", text).split()) for text in (printed, shown))
-    assert printed.startswith(shown)  # the README shows the first table
-    assert not printed.startswith(shown.replace("0.1606", "0.1706"))
+    first, _, last = shown.partition("…")  # the README shows the first table, some rows left out
+    assert printed.startswith(first)
+    assert last in printed
+    assert not printed.startswith(first.replace("0.1606", "0.1706"))
     assert page.index("make demo") < page.index("found against true")
 
 

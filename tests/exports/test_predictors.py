@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import simulated
 
 import onehidden as oh
 from onehidden import families
@@ -32,7 +33,7 @@ def fitted(kind, seed=0):
         return X, oh.recover(X, np.array(["a", "b", "c"])[code], 1, **options)
     name, link = kind.split(" ")
     family = families.get(name, link)
-    y = family.simulate(np.abs(eta) + 0.3 if link in ("identity", "inverse") else eta, rng)
+    y = simulated(family, np.abs(eta) + 0.3 if link in ("identity", "inverse") else eta, rng)
     return X, oh.recover(X, y, 1, family=name, link=link, **options)
 
 

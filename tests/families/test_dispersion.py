@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers import simulated
 from scipy import stats
 
 from onehidden.checks import About
@@ -52,7 +53,7 @@ def p_values(family, level, phi, trials, repeats, n=500, p=4, seed=0):
     eta = X @ np.r_[level, np.full(p - 1, 0.3)]
     m = None if trials is None else np.full(n, trials)
     for _ in range(repeats):
-        y = family.simulate(eta, rng, phi, m)
+        y = simulated(family, eta, rng, phi, m)
         yield dispersion_test(family, y, fitted(family, X, y, m), n - p, m).p_value
 
 
@@ -81,11 +82,11 @@ def test_wrong_families_are_told_and_the_right_one_is_named():
     X = design(n, 3, rng)
     eta = X @ np.array([0.0, 0.3, 0.3])
     rate = 1 + np.abs(X[:, 1])  # a mean that a line in |x| gives
-    counts = Poisson().simulate(np.log(rate), rng)
-    over = NegativeBinomial("log", 0.5).simulate(eta, rng)
-    skew = Gamma().simulate(eta + 2, rng, 0.1)
+    counts = simulated(Poisson(), np.log(rate), rng)
+    over = simulated(NegativeBinomial("log", 0.5), eta, rng)
+    skew = simulated(Gamma(), eta + 2, rng, 0.1)
     own = np.column_stack([np.ones(n), np.abs(X[:, 1])])
-    dice = Binomial().simulate(eta, rng, trials=np.full(n, 4.0))
+    dice = simulated(Binomial(), eta, rng, trials=np.full(n, 4.0))
     shared = NegativeBinomial("log", 0.5, given=True)
     cases = [
         (Gaussian(), counts, fitted(Gaussian(), own, counts), "poisson", +1),
@@ -110,7 +111,9 @@ def test_wrong_families_are_told_and_the_right_one_is_named():
 def test_the_right_family_passes_and_says_so():
     rng = stream(3, "right")
     eta = 0.5 * rng.standard_normal(2000)
-    check = dispersion_check(dispersion_test(Poisson(), Poisson().simulate(eta, rng), eta, 2000.0), Poisson())
+    check = dispersion_check(
+        dispersion_test(Poisson(), simulated(Poisson(), eta, rng), eta, 2000.0), Poisson()
+    )
     assert check.passed
     assert "poisson" in check.advice
 
@@ -119,7 +122,7 @@ def test_clustered_successes_are_told():
     rng, n = stream(4, "clustered"), 1000
     trials = np.full(n, 6.0)
     eta = 0.5 * rng.standard_normal(n)
-    y = Binomial().simulate(eta + 0.8 * rng.standard_normal(n), rng, trials=trials)
+    y = simulated(Binomial(), eta + 0.8 * rng.standard_normal(n), rng, trials=trials)
     found = dispersion_test(Binomial(), y, eta, n, trials)
     assert found.p_value < 1e-6
     assert found.statistic > 0
@@ -142,16 +145,16 @@ def test_leverages_take_the_part_that_the_fit_ate():
 def test_what_cannot_be_evaluated_is_not_asked():
     rng, n = stream(6, "unasked"), 200
     eta = rng.standard_normal(n)
-    zero_one = Bernoulli().simulate(eta, rng)
+    zero_one = simulated(Bernoulli(), eta, rng)
     three = Softmax(classes=3)
     two = rng.standard_normal((n, 2))
     rare = np.full(n, -6.0)
     cases = [
         (Bernoulli(), zero_one, eta, n),
         (Binomial(), zero_one, eta, n),
-        (three, three.simulate(two, rng), two, n),
+        (three, simulated(three, two, rng), two, n),
         (NegativeBinomial("log", 0.4), np.ones(n), eta, n),
-        (Poisson(), Poisson().simulate(rare, rng), rare, n),
+        (Poisson(), simulated(Poisson(), rare, rng), rare, n),
         (Poisson(), np.ones(n), eta, 10.0),
         (Gaussian(), eta, eta, n),
         (Gaussian(), eta, np.zeros(n), n),
@@ -168,9 +171,9 @@ def test_outputs_are_taken_together():
     rng, n = stream(7, "outputs"), 800
     eta = 0.3 * rng.standard_normal((n, 3))
     family = get("negative_binomial", alpha=0.4, given=True)
-    y = family.simulate(eta, rng)
+    y = simulated(family, eta, rng)
     each = [dispersion_test(Poisson(), y[:, j], eta[:, j], float(n)).statistic for j in range(3)]
     together = dispersion_test(Poisson(), y, eta, 3.0 * n).statistic
     assert together > 1.2 * max(each)
-    scaled = Gaussian().simulate(eta, rng) * np.array([1.0, 100.0, 0.01])
+    scaled = simulated(Gaussian(), eta, rng) * np.array([1.0, 100.0, 0.01])
     assert dispersion_test(Gaussian(), scaled, eta * np.array([1.0, 100.0, 0.01]), 3.0 * n).p_value > 1e-3

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers import simulated
 from scipy import stats
 
 from onehidden import families
@@ -37,6 +38,15 @@ DENSITY = {
     "binomial": lambda y, m: y * jnp.log(m) + (1 - y) * jnp.log1p(-m),
     "negative_binomial": lambda y, m: y * jnp.log(m) - (y + 1 / ALPHA) * jnp.log1p(ALPHA * m),
     "gamma": lambda y, m: -y / m - jnp.log(m),
+}
+# The variance at phi = 1.
+VARIANCE = {
+    "gaussian": lambda m: 1.0 + 0 * m,
+    "poisson": lambda m: m,
+    "bernoulli": lambda m: m * (1 - m),
+    "binomial": lambda m: m * (1 - m),
+    "negative_binomial": lambda m: m * (1 + ALPHA * m),
+    "gamma": lambda m: m**2,
 }
 PAIRS = [(name, link) for name in DENSITY for link in families.get(name).links]
 
@@ -79,12 +89,11 @@ def test_score_is_the_derivative_of_the_log_density(name, link):
         expected, slope = map(np.asarray, jax.jit(jax.vmap(both))(jnp.asarray(eta), jnp.asarray(y)))
         mean = np.asarray(MEAN[link](jnp.asarray(eta)))
     # A rounding of the mean moves the density's derivative by up to (1 + y) slope / V^2.
-    scale = np.abs(expected) + (1 + np.abs(y)) * np.abs(slope) * (1 + 1 / family.variance(mean) ** 2)
+    scale = np.abs(expected) + (1 + np.abs(y)) * np.abs(slope) * (1 + 1 / VARIANCE[name](mean) ** 2)
     assert np.all(np.abs(family.score(y, eta) - expected) < 100 * EPS * scale)
-    np.testing.assert_allclose(family.slope(eta), slope, rtol=1000 * EPS)
     np.testing.assert_allclose(family.mean(eta), mean, rtol=1000 * EPS)
     residual, weight = family.working(y, eta)
-    variance = family.variance(mean)  # a rounding of a mean near 1 is one of eps / (1 - mean) here
+    variance = VARIANCE[name](mean)  # a rounding of a mean near 1 is one of eps / (1 - mean) here
     assert np.all(np.abs(weight * variance / slope**2 - 1) < 1000 * EPS + 10 * EPS / variance)
     np.testing.assert_allclose(residual, (mean - y) / slope, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(weight * residual, family.score(y, eta), rtol=10 * EPS)
@@ -171,7 +180,7 @@ def test_deviance_keeps_its_digits_where_the_fit_is_near():
     miss = mu - y  # exact, by Sterbenz
     for alpha in (0.0, 1e-9, 1e-3, 1.0):
         family = NegativeBinomial("log", alpha, given=True)
-        expected = miss**2 / family.variance(y)
+        expected = miss**2 / (y * (1 + alpha * y))
         np.testing.assert_allclose(family.deviance(y, eta), expected, rtol=3e-6, atol=1e-12)
     plain = 2 * (y * np.log(y / mu) - (y - mu))
     assert np.max(np.abs(plain / (miss**2 / y) - 1)) > 1e-2
@@ -207,9 +216,9 @@ def test_draws_have_the_mean_and_variance_of_the_family(name):
     phi = 0.4 if family.scaled else 1.0
     trials = np.full(n, 5.0) if family.counted else None
     for eta in (-0.8, 0.6):
-        y = family.simulate(np.full(n, eta), stream(3, name, str(eta)), phi, trials)
+        y = simulated(family, np.full(n, eta), stream(3, name, str(eta)), phi, trials)
         mu = float(family.mean(np.array([eta]))[0])
-        variance = phi * float(family.variance(np.array([mu]))[0]) / (5 if family.counted else 1)
+        variance = phi * float(VARIANCE[name](mu)) / (5 if family.counted else 1)
         assert abs(y.mean() - mu) < 4 * np.sqrt(variance / n)
         fourth = np.mean((y - y.mean()) ** 4)
         assert abs(np.var(y) - variance) < 4 * np.sqrt((fourth - variance**2) / n)
@@ -230,7 +239,7 @@ def test_null_start_is_where_the_summed_score_vanishes():
 def test_alpha_of_greatest_likelihood_and_the_shape_lie_within_their_errors():
     n, rng = 20_000, stream(5, "alpha")
     eta = 0.5 * rng.standard_normal(n)
-    y = NegativeBinomial("log", ALPHA).simulate(eta, rng)
+    y = simulated(NegativeBinomial("log", ALPHA), eta, rng)
     found = NegativeBinomial("log").estimated(y, eta)
     step = 1e-3
     ll = [NegativeBinomial("log", found.alpha + s).log_likelihood(y, eta).sum() for s in (-step, 0, step)]
@@ -244,7 +253,7 @@ def test_alpha_of_greatest_likelihood_and_the_shape_lie_within_their_errors():
 def test_misfit_prefers_the_true_alpha_and_counts_weights_as_rows():
     rng = stream(6, "misfit")
     eta = 1 + 0.5 * rng.standard_normal(3000)
-    y = NegativeBinomial("log", ALPHA).simulate(eta, rng)
+    y = simulated(NegativeBinomial("log", ALPHA), eta, rng)
     family, poisson = NegativeBinomial("log"), NegativeBinomial("log", given=True)
     assert family.misfit(y, eta) < poisson.misfit(y, eta) - 100
     weight = rng.integers(1, 4, 3000).astype(float)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers import simulated
 
 from onehidden import OneHiddenNet, activations, families
 from onehidden.certify.errors import covariance_in_x, standard_errors
@@ -74,7 +75,7 @@ def test_scoring_has_the_gradient_of_the_deviance_and_the_expected_curvature(nam
     theta, X, _, rng = parts(form, 80)
     theta = 0.5 * theta
     eta = InMemoryLeastSquares(form, X, np.zeros((80, *form.tail))).residuals(theta).reshape(80, *form.tail)
-    y = family.simulate(eta, rng, 0.3 if name == "gamma" else 1.0)
+    y = simulated(family, eta, rng, 0.3 if name == "gamma" else 1.0)
     weight = 1.0 + rng.integers(3, size=80)
     fit = FisherScoring(form, X, y, family, weight, 0.1 * np.ones_like(y))
     hessian, gradient, loss = fit.normal_equations(theta)
@@ -185,7 +186,7 @@ def test_the_linear_function_of_a_family_has_no_score_left(name):
     family = families.get(name, **({"classes": 3} if q else {}))
     X = rng.standard_normal((400, 3)) + 1
     eta = X @ (0.4 * rng.standard_normal((3, *((q,) if q else ())))) + 0.1
-    y = family.simulate(eta, rng, 0.3 if name == "gamma" else 1.0)
+    y = simulated(family, eta, rng, 0.3 if name == "gamma" else 1.0)
     problem = posed(network(q), X, y, family)
     line = linear_network(problem)
     score = family.score(y, line.predict(X)).reshape(400, -1)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import simulated
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 import onehidden as oh
@@ -89,7 +90,7 @@ def test_leaving_a_row_out_is_foreseen_for_families(name):
     net = oh.OneHiddenNet([[1.0, 0.5]], [1.5], [0.3], 0.2, "tanh")
     X = rng.standard_normal((90, 2))
     family = families.get(name)
-    y = family.simulate(net.predict(X), rng, 0.05 if name == "gaussian" else 1.0)
+    y = simulated(family, net.predict(X), rng, 0.05 if name == "gaussian" else 1.0)
     options = Options(hidden=1, activation="tanh", family=name)
     target = read_target(X, y, None, name, None, None, None)
     problem = problem_of(target.samples, options, target.family)

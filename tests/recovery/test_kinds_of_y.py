@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from helpers import EXACT, worst_error
+from helpers import EXACT, simulated, worst_error
 from sklearn.exceptions import ConvergenceWarning
 
 import onehidden as oh
@@ -81,7 +81,7 @@ def test_units_behind_a_family_are_recovered_with_errors_of_the_right_size(name,
     n = {"poisson": 1500, "bernoulli": 4000, "gamma": 1000}[name]
     net, X = planted(size=2.0 if name == "bernoulli" else 1.0), inputs(n)
     family = oh.families.get(name)
-    y = family.simulate(net.predict(X), stream(8, "test", "kinds of y"), 0.25 if name == "gamma" else 1.0)
+    y = simulated(family, net.predict(X), stream(8, "test", "kinds of y"), 0.25 if name == "gamma" else 1.0)
     r = oh.recover(X, y, K, family=name, max_seconds=60)
     assert r.status == "consistent"
     order = oh.match(r.network, net).permutation

@@ -58,7 +58,7 @@ def dispersion_test(
     share = family.information(eta) * m if not family.coupled else np.ones_like(y)
     h = np.minimum((y.size - freedom) * share / np.sum(share), 0.99)
     if family.scaled:
-        found = _drift(family, y, family.mean(eta), h)
+        found = _drift(family, y, eta, h)
     elif isinstance(family, WholeNumbers):
         found = _spread(family, y, family.mean(eta), m, h)
     else:
@@ -105,9 +105,10 @@ def _spread(family: WholeNumbers, y: Values, mu: Values, trials: Values, h: Valu
     return Dispersion(z, p_value)
 
 
-def _drift(family: Family, y: Values, mu: Values, h: Values) -> Dispersion:
+def _drift(family: Family, y: Values, eta: Values, h: Values) -> Dispersion:
     """Whether squared Pearson residuals grow or fall with the mean."""
-    e = ((y - mu) / np.sqrt(family.variance(mu) * (1 - h))).reshape(len(y), -1)
+    mu, pearson = family.mean(eta), -family.score(y, eta) / np.sqrt(family.information(eta))
+    e = (pearson / np.sqrt(1 - h)).reshape(len(y), -1)
     phi = np.mean(e**2, axis=0)
     if not np.all(phi > 0):
         return _not_evaluated("the fit leaves no residuals")

@@ -1,10 +1,10 @@
 """A family: what y is, given the network's output eta; and the normal one, as the shortest example.
 
 The unit deviance d(y, eta) >= 0 stands where the squared residual stands for normal noise. Every family gives
-two derivatives of d/2: its score u = -(y - mu) slope / variance and the expected second one, the information
-omega = slope^2 / variance. A step of Fisher scoring is then a step of least squares with weights
+two derivatives of d/2: its score u and the expected second one, the information omega. A step of Fisher
+scoring is then a step of least squares with weights
 
-    sum omega r J,  sum omega J J',  r = u / omega = (mu - y) / slope.
+    sum omega r J,  sum omega J J',  r = u / omega.
 
 The offset (log exposure) of a row is part of eta. A prior weight of a row multiplies d, u and omega; the
 trials of a binomial row are such a weight, its y the share of successes. Several outputs (n, q) are treated
@@ -67,14 +67,6 @@ class Family(ABC):
         return eta
 
     @abstractmethod
-    def slope(self, eta: Values) -> Blocks:
-        """Return d mu / d eta."""
-
-    @abstractmethod
-    def variance(self, mu: Values) -> Blocks:
-        """Return V(mu), the variance of y divided by phi."""
-
-    @abstractmethod
     def unlink(self, mu: Values) -> Values:
         """Return eta of a mean inside the range of the family."""
 
@@ -82,14 +74,13 @@ class Family(ABC):
     def deviance(self, y: Values, eta: Values) -> Blocks:
         """Return d = 2 phi (log-likelihood at mu = y less that at eta); infinite where eta has none."""
 
+    @abstractmethod
     def score(self, y: Values, eta: Values) -> Values:
-        """Return u = -(y - mu) slope / variance, the derivative of d/2 in eta."""
-        mu = self.mean(eta)
-        return (mu - y) * self.slope(eta) / self.variance(mu)
+        """Return u, the derivative of d/2 in eta: -(y - mu) mu' / V, with V the variance of y over phi."""
 
+    @abstractmethod
     def information(self, eta: Values) -> Blocks:
-        """Return omega = slope^2 / variance, the expected second derivative of d/2."""
-        return self.slope(eta) ** 2 / self.variance(self.mean(eta))
+        """Return omega, the expected second derivative of d/2: mu'^2 / V."""
 
     def inside(self, level: Level, n: float) -> Level:
         """Return the mean of n rows, moved off the boundary of its range by half a row."""
@@ -98,13 +89,6 @@ class Family(ABC):
     def distribution(self, eta: Values, phi: Level = 1.0, trials: PerRow = None) -> Any:
         """Return the frozen SciPy distribution of y at eta; of a binomial that of the successes."""
         raise ValueError(f"the {self.name} family has no quantiles: its outputs are probabilities of classes")
-
-    def simulate(
-        self, eta: Values, rng: np.random.Generator, phi: Level = 1.0, trials: PerRow = None
-    ) -> Values:
-        """Draw y given eta."""
-        drawn = self.distribution(eta, phi, trials).rvs(eta.shape, random_state=rng)
-        return drawn / beside(trials, eta)
 
     def check_values(self, y: Values, trials: PerRow = None) -> None:  # noqa: B027
         """Raise ``ValueError`` with one sentence where finite y is outside the range of the family.
@@ -147,9 +131,6 @@ class Linked(Family):
     def mean(self, eta: Values) -> Values:
         return self._link.mean(eta)
 
-    def slope(self, eta: Values) -> Values:
-        return self._link.slope(eta)
-
     def unlink(self, mu: Values) -> Values:
         return self._link.unlink(mu)
 
@@ -167,9 +148,6 @@ class WholeNumbers(Linked):
     def bend(self) -> float:
         """The b of the variance mu (1 + b mu)."""
         return 0.0
-
-    def variance(self, mu: Values) -> Blocks:
-        return mu * (1 + self.bend * mu)
 
 
 @dataclass(frozen=True)
@@ -191,17 +169,17 @@ class Gaussian(Family):
     def mean(self, eta: Values) -> Values:
         return eta
 
-    def slope(self, eta: Values) -> Values:
-        return np.ones_like(eta)
-
-    def variance(self, mu: Values) -> Values:
-        return np.ones_like(mu)
-
     def unlink(self, mu: Values) -> Values:
         return mu
 
     def deviance(self, y: Values, eta: Values) -> Values:
         return (y - eta) ** 2
+
+    def score(self, y: Values, eta: Values) -> Values:
+        return eta - y
+
+    def information(self, eta: Values) -> Values:
+        return np.ones_like(eta)
 
     def distribution(self, eta: Values, phi: Level = 1.0, trials: PerRow = None) -> Any:
         from scipy import stats

@@ -171,9 +171,6 @@ class Gamma(Linked):
     scaled: ClassVar[bool] = True
     discrete: ClassVar[bool] = False
 
-    def variance(self, mu: Values) -> Values:
-        return mu**2
-
     def _log_ratio(self, y: Values, eta: Values) -> Values:
         """log(y / mu), held where its exponential stays finite."""
         return np.minimum(np.log(y) - self._link.log_mean(eta), LIMIT)

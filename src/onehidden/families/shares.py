@@ -194,13 +194,6 @@ class Softmax(Family):
         odds = o.exp(eta)
         return odds / (1.0 + odds @ np.ones((self.outputs, self.outputs)))
 
-    def slope(self, eta: Scores) -> Float[np.ndarray, "n m m"]:
-        """Return d mu / d eta, which is the variance: the link is the natural one."""
-        return self.information(eta)
-
-    def variance(self, mu: Scores) -> Float[np.ndarray, "n m m"]:
-        return mu[:, :, None] * np.eye(mu.shape[1]) - mu[:, :, None] * mu[:, None, :]
-
     def unlink(self, mu: Float[np.ndarray, "*rows m"]) -> Float[np.ndarray, "*rows m"]:
         return np.log(mu) - np.log1p(-np.sum(mu, axis=-1, keepdims=True))
 
@@ -230,13 +223,6 @@ class Softmax(Family):
         """A step of Fisher scoring as least squares; probabilities below FLOOR count as FLOOR."""
         p = np.maximum(self.probabilities(eta), FLOOR)
         return _full(y)[:, :1] / p[:, :1] - y / p[:, 1:], self._blocks(p)
-
-    def simulate(
-        self, eta: Scores, rng: np.random.Generator, phi: Level = 1.0, trials: PerRow = None
-    ) -> Scores:
-        edges = np.cumsum(self.probabilities(eta), axis=1)[:, :-1]
-        code = np.sum(rng.random((len(eta), 1)) > edges, axis=1)
-        return self.target(code)
 
     def target(self, code: np.ndarray) -> Scores:
         """Target rows of the numbers 0 .. m of the classes."""
