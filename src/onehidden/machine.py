@@ -1,8 +1,7 @@
 """The machine: double precision and stored programs of JAX, threads, the device, and the cost of work.
 
-What holds inside the library's entry points (``in_double``): JAX computes in float64, and keeps compiled
-programs on disk, so that a second process does not compile what the first one did. The caller's settings
-return afterwards; a cache that the user configured is left alone.
+Inside the library's entry points (``in_double``) JAX computes in float64. From the first of them on it keeps
+compiled programs on disk, so that a second process does not compile what the first one did.
 
 ``rate`` is measured once per process and decides what still fits into a time budget. Decisions of a run
 without a budget use ``worth``, which is the same on every machine of a kind, so that its answer is, too.
@@ -16,11 +15,10 @@ import hashlib
 import importlib
 import os
 import platform
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -53,48 +51,21 @@ class _ProgramCache(lru_cache.LRUCache):
             os.replace(beside, path)
 
 
-_LOCK = threading.Lock()
-_INSIDE: list[dict[str, object] | None] = []  # an entry for each caller, over all threads: the first restores
-
-
-@contextmanager
-def remembered() -> Iterator[None]:
-    """Keep on disk what JAX compiles in this scope, and look for it there."""
-    with _LOCK:
-        _INSIDE.append(None if _INSIDE else _turn_on())
-    try:
-        yield
-    finally:
-        with _LOCK:
-            if (before := _INSIDE.pop()) is not None:
-                _configure(before)
-
-
-def _turn_on() -> dict[str, object] | None:
-    """Turn the cache on; the settings before, or None where they stay as they are."""
+@functools.cache
+def keep_programs() -> None:
+    """Let JAX keep on disk what this process compiles; a cache that the user configured is left alone."""
     folder = cache_folder()
     if folder is None or jax.config.jax_compilation_cache_dir is not None:  # pyright: ignore[reportAttributeAccessIssue]
-        return None
-    wanted = {
-        "jax_compilation_cache_dir": str(folder),
-        "jax_persistent_cache_min_compile_time_secs": 0.02,  # reading a program back takes some milliseconds
-        "jax_persistent_cache_min_entry_size_bytes": -1,
-        "jax_persistent_cache_enable_xla_caches": "none",  # those put the folder's name into every key
-    }
-    before = {name: getattr(jax.config, name) for name in wanted}
-    _configure(wanted)
+        return
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.02)  # reading one takes milliseconds
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    jax.config.update("jax_persistent_cache_enable_xla_caches", "none")  # they put the folder into every key
+    compilation_cache.reset_cache()  # JAX reads the folder's name once
     compilation_cache._cache = _ProgramCache(str(folder), max_size=-1)
     compilation_cache._cache_initialized = True
-    return before
 
 
-def _configure(settings: dict[str, object]) -> None:
-    for name, value in settings.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()  # JAX reads the folder's name once
-
-
-@functools.cache
 def cache_folder(most: int = 3000) -> Path | None:
     """The folder of compiled programs; None where the user said "off" or it cannot be written.
 
@@ -146,7 +117,8 @@ def in_double(fn: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(fn)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with double(), remembered():
+        keep_programs()
+        with double():
             return fn(*args, **kwargs)
 
     return wrapped
