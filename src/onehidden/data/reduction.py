@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from onehidden.data.table import Batch, left_out
 S = TypeVar("S")
 
 
+@runtime_checkable
 class Accumulator(Protocol):
     """A reduction over samples."""
 
