@@ -213,8 +213,12 @@ def placed(
     """
     assert layer.linear is not None
     z, rest = U @ layer.weights.T, Y - U @ layer.linear
-    bias, output = layer.bias.copy(), layer.output
-    width = np.minimum(3 * bias_error, np.max(np.abs(z), axis=0))  # beyond all queries a kink is linear
+    # Beyond all queries a kink is linear: the search begins among them, where the error allows that.
+    most, output = np.max(np.abs(z), axis=0), layer.output
+    bias = layer.bias + np.clip(
+        np.clip(layer.bias, -most, most) - layer.bias, -3 * bias_error, 3 * bias_error
+    )
+    width = np.minimum(3 * bias_error, 2 * most)
 
     def left(at: np.ndarray) -> np.ndarray:
         off = rest - 0.5 * np.abs(z + at) @ output
