@@ -33,7 +33,8 @@ def fitted(kind, seed=0):
         return X, oh.recover(X, np.array(["a", "b", "c"])[code], 1, **options)
     name, link = kind.split(" ")
     family = families.get(name, link)
-    y = simulated(family, np.abs(eta) + 0.3 if link in ("identity", "inverse") else eta, rng)
+    eta = 4 * np.abs(eta) + 0.3 if link in ("identity", "inverse", "sqrt") else eta
+    y = simulated(family, eta, rng, phi=0.1 if family.scaled else 1.0)
     return X, oh.recover(X, y, 1, family=name, link=link, **options)
 
 

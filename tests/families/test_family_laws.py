@@ -22,6 +22,7 @@ NODE, SHARE = np.polynomial.legendre.leggauss(200)
 
 # The mean as a function of eta, written a second time.
 MEAN = {
+    "sqrt": lambda t: t**2,
     "identity": lambda e: e,
     "log": jnp.exp,
     "softplus": jax.nn.softplus,
@@ -70,7 +71,7 @@ def some_rows(name, link, n=400):
     """Predictors over the whole range of means that occurs, and targets of every kind."""
     rng = stream(1, "rows", name, link)
     eta = rng.uniform(-2.5, 2.5, n)
-    if link in ("identity", "inverse") and name != "gaussian":
+    if link in ("identity", "inverse", "sqrt") and name != "gaussian":
         eta = np.abs(eta) + 0.05
     y = {
         "gaussian": rng.standard_normal(n),
@@ -148,7 +149,7 @@ def test_deviance_is_the_distance_to_the_saturated_likelihood(name, link):
 def test_nothing_overflows_at_extreme_predictors(name, link):
     family = family_of(name, link)
     eta = np.array([-700.0, -200.0, -38.0, -1.0, 0.0, 1.0, 38.0, 200.0, 700.0])
-    if link in ("identity", "inverse") and name != "gaussian":
+    if link in ("identity", "inverse", "sqrt") and name != "gaussian":
         eta = np.abs(eta)
     low, high = {"bernoulli": (0.0, 1.0), "binomial": (0.0, 1.0), "gamma": (1e-8, 1e8)}.get(name, (0.0, 1e9))
     with np.errstate(all="raise", under="ignore"), warnings.catch_warnings():

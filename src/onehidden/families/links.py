@@ -89,6 +89,13 @@ POSITIVE = {
         lambda o, t: o.maximum(t, 1e-10),
         half_line=True,
     ),
+    "sqrt": Link(
+        lambda eta: 2 * np.log(_above_zero(eta)),
+        lambda eta: 2 / _above_zero(eta),
+        np.sqrt,
+        lambda o, t: o.maximum(t, 1e-10) * o.maximum(t, 1e-10),
+        half_line=True,
+    ),
     "inverse": Link(
         lambda eta: -np.log(_above_zero(eta)),
         lambda eta: -1 / _above_zero(eta),

@@ -25,14 +25,14 @@ class Poisson(WholeNumbers):
 
     Parameters
     ----------
-    link : {"log", "softplus", "identity"}
+    link : {"log", "softplus", "identity", "sqrt"}
         How the mean of y follows from the network's output.
     """
 
     link: str = "log"
     table = POSITIVE
     name: ClassVar[str] = "poisson"
-    links: ClassVar[tuple[str, ...]] = ("log", "softplus", "identity")
+    links: ClassVar[tuple[str, ...]] = ("log", "softplus", "identity", "sqrt")
 
     def inside(self, level: Level, n: float) -> Level:
         return np.maximum(level, 0.5 / n)
