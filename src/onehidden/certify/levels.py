@@ -73,9 +73,9 @@ LINK = Level(4.2, "link", Stricter.LOWER, "deviance over dispersion",
     "right links of 0/1 labels fail it in .02 to .03, others in 0 to .01; gamma of identity mean as log in "
     ".62")
 OTHER_LAW = Level(7.3, "link", Stricter.LOWER, "deviance over dispersion",
-    "labels are said to flip that do not, or y to follow another scale",
+    "labels are said to flip that do not, y to follow another scale, or units another activation",
     "the .01 of the law of a deviance with two more rates, each at its bound; right links fail it in .01 "
-    "to .07, labels of which 7 % flip in .40")
+    "to .07, labels of which 7 % flip in .40; right activations in 1 of 139")
 OTHER_MEAN = Level(0.1, "link", Stricter.LOWER, "share of the rows",
     "the bands of an answer hold only by the link that was assumed",
     "rows outside a 95 % band come together: .05 refused .12 of right links of 0/1 labels, .1 with what is "

@@ -64,27 +64,12 @@ def compare_activations(certificate: Certificate, problem: Problem, run: Run) ->
         mean = certificate.network.predict(problem.samples.X) + problem.offsets
         for name in names:
             rival = problem.with_activation(activations.get(name))
-            network = _most_likely(certificate.network, rival, mean, run.at(name))
+            network = fitted_from(certificate.network, rival, mean, run.at(name)).network
             its = OwnLikelihood.of(rival, network, run)
-            gain, needed = its.ahead(own), its.needed
+            gain, needed = its.ahead(own), levels.OTHER_LAW.value
             yield Law(name, gain, needed, own.ahead(its) < own.needed, network=network)
 
     return _held_against(certificate, problem, laws(), kind, g.name, About.FIT, run)
-
-
-def _most_likely(
-    network: OneHiddenNet, rival: Problem, mean: Float[np.ndarray, "n ..."], run: Run, restarts: int = 3
-) -> OneHiddenNet:
-    """The best fit of another activation from the units of a network and from random ones.
-
-    From units of tanh a network of softplus is hardly found: its units do other things.
-    """
-    space, best = searched(rival), fitted_from(network, rival, mean, run)
-    for one in Random(restarts).propose(space, run):
-        start = space.search_coordinates.outward(one.network)
-        fitted = optimise(start, rival, run.at("restart", one.number), tolerance=TO_COMPARE)
-        best = min(best, fitted, key=lambda one: one.mean_square)
-    return best.network
 
 
 def compare_mean_laws(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
@@ -231,8 +216,14 @@ def _scales_of_y(certificate: Certificate, problem: Problem, run: Run) -> Iterat
         yield Law(label, gain, needed, abs(gain) < needed, middle)
 
 
-def fitted_from(network: OneHiddenNet, rival: Problem, eta: Float[np.ndarray, "n ..."], run: Run) -> Optimum:
-    """The units of a network under another law, from the outputs nearest to these predictors."""
+def fitted_from(
+    network: OneHiddenNet, rival: Problem, eta: Float[np.ndarray, "n ..."], run: Run, restarts: int = 3
+) -> Optimum:
+    """The best fit of another law from the units of a network and, where descents are cheap, from random ones.
+
+    The outputs of those units are the nearest to these predictors. From units of tanh a network of softplus is
+    hardly found: its units do other things.
+    """
     samples, k = rival.samples, network.n_hidden
     units = rival.activation(samples.X @ network.weights.T + network.bias)
     design = np.column_stack([units, np.ones(len(samples)), *([samples.X] if rival.form.skip else [])])
@@ -245,4 +236,10 @@ def fitted_from(network: OneHiddenNet, rival: Problem, eta: Float[np.ndarray, "n
             break
         solved *= 0.8  # a link of a half-line has no likelihood beyond it: towards the constant
         solved[k] += 0.2 * level
-    return optimise(start, rival, run, tolerance=TO_COMPARE)
+    best, space = optimise(start, rival, run, tolerance=TO_COMPARE), searched(rival)
+    cheap = 20 * descent_work(rival) <= WORTH_ITS_TIME
+    for one in Random(restarts).propose(space, run) if cheap else ():
+        start = space.search_coordinates.outward(one.network)
+        fitted = optimise(start, rival, run.at("restart", one.number), tolerance=TO_COMPARE)
+        best = min(best, fitted, key=lambda one: one.mean_square)
+    return best
