@@ -56,31 +56,10 @@ _THEORY = {
 }
 
 __all__ = [
-    "Activation",
-    "Check",
-    "Match",
-    "OneHiddenClassifier",
-    "OneHiddenNet",
-    "OneHiddenRegressor",
-    "Recovery",
-    "RecoveryWarning",
-    "activations",
-    "certify",
-    "data",
-    "families",
-    "lab",
-    "laws",
-    "load_recovery",
-    "match",
-    "moments",
-    "objectives",
-    "papers",
-    "problems",
-    "recover",
-    "recover_oracle",
-    "scores",
-    "starts",
-]
+    "Activation", "Check", "Match", "OneHiddenClassifier", "OneHiddenNet", "OneHiddenRegressor", "Recovery",
+    "RecoveryWarning", "activations", "certify", "data", "families", "lab", "laws", "load_recovery",
+    "match", "moments", "objectives", "papers", "problems", "recover", "recover_oracle", "scores", "starts",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -415,13 +415,8 @@ def of_function(function: Callable[[Any], Any]) -> Activation:
     except Exception as error:
         reason = str(error).splitlines()[0][:120]
         raise ValueError(f"the activation {name} cannot be traced by JAX: {reason}") from None
-    if values.shape != _GRID.shape:
-        raise ValueError(
-            f"the activation {name} must map {_GRID.shape} numbers to as many, got {values.shape}"
-        )
-    if not np.all(np.isfinite(values)):
-        where = _GRID[np.argmin(np.isfinite(values))]
-        raise ValueError(f"the activation {name} is not finite at {where:g}: define it on all numbers")
+    if values.shape != _GRID.shape or not np.all(np.isfinite(values)):
+        raise ValueError(f"the activation {name} must map an array of any numbers to as many finite ones")
     found = Activation(name, function)
     if found._is_polynomial(1):
         raise ValueError(f"the activation {name} is linear: its units cannot be told from a linear function")

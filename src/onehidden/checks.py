@@ -72,11 +72,6 @@ class Check:
     evaluated: bool = True
     clause: str = ""
 
-    @property
-    def asked(self) -> bool:
-        """The former name of ``evaluated``."""
-        return self.evaluated
-
     def to_dict(self) -> dict[str, object]:
         return {**asdict(self), "about": str(self.about)}
 

@@ -6,6 +6,7 @@ import dataclasses
 import doctest
 import importlib
 import inspect
+import operator
 
 import pytest
 from numpydoc.docscrape import ClassDoc
@@ -47,8 +48,8 @@ METHODS = {
 
 def resolve(name):
     """Function or class of a dotted name."""
-    module, _, own = name.rpartition(".")
-    return getattr(importlib.import_module(module), own)
+    package, _, inside = name.partition(".")
+    return operator.attrgetter(inside)(importlib.import_module(package))
 
 
 def documented_fields(found):

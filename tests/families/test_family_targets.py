@@ -1,17 +1,14 @@
-"""Names, targets outside of a family, and what is noticed of a target that came without a word."""
+"""Names, targets outside of a family."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from helpers import one_sentence
-from sklearn import datasets
 
 from onehidden import families
 from onehidden.families import NegativeBinomial, get
-from onehidden.families.noticing import notice
 from onehidden.families.shares import classes_of
-from onehidden.run import stream
 
 NAN = float("nan")
 
@@ -114,59 +111,3 @@ def test_what_cannot_be_a_label_is_refused_in_a_sentence(labels, word):
     with pytest.raises(ValueError) as error:
         classes_of(labels)
     one_sentence(error, word)
-
-
-def family_noticed(y):
-    said = notice(y)
-    assert "\n" not in said
-    return next((name for name in ("bernoulli", "poisson") if name in said), None)
-
-
-def test_the_targets_of_real_tables_are_told_apart():
-    assert family_noticed(datasets.load_breast_cancer().target) == "bernoulli"
-    for name in ("iris", "wine", "digits"):
-        assert "labels are for OneHiddenClassifier" in notice(getattr(datasets, f"load_{name}")().target)
-    assert notice(datasets.load_diabetes().target) == ""  # whole numbers from 25 to 346
-    body = datasets.load_linnerud()  # weight, waist and pulse in whole numbers; chin-ups, sit-ups and jumps
-    assert {notice(column) for column in [*body.target.T, *body.data.T]} == {""}
-    for table in (datasets.load_diabetes(), datasets.load_iris(), datasets.load_breast_cancer()):
-        measured = [column for column in table.data.T if len(np.unique(column)) > 2]
-        assert {notice(column) for column in measured} == {""}
-
-
-@pytest.mark.parametrize("mean", [0.3, 1.0, 5.0])
-def test_counts_are_noticed_whatever_moves_their_mean(mean):
-    rng = stream(1, "counts", str(mean))
-    for n in (200, 2000, 20_000):
-        for spread in (0.0, 0.7):
-            rate = mean * np.exp(spread * rng.standard_normal(n))
-            assert family_noticed(rng.poisson(rate)) == "poisson"
-            assert family_noticed(rng.poisson(rate * rng.gamma(1.0, 1.0, n)).astype(float)) == "poisson"
-
-
-def test_ordinary_targets_are_left_alone():
-    rng = stream(2, "ordinary")
-    for y in (
-        rng.standard_normal(500),
-        rng.exponential(1.0, 500),
-        rng.integers(1950, 2020, 500),
-        rng.integers(0, 90, 800),  # ages
-        100 * rng.integers(0, 50, 500),  # prices
-        np.rint(20 * rng.standard_normal(500)),
-        np.where(rng.random(1000) < 0.9, 0, rng.integers(100, 90_000, 1000)),  # mostly nothing, else money
-        np.arange(300.0),
-        np.full(50, 3.0),
-        np.array([1.0, NAN, 0.0]),
-        np.array([0, 1, 2, 1]),
-        np.array([]),
-    ):
-        assert family_noticed(y) is None
-
-
-def test_zeros_and_ones_and_counts_are_noticed_in_a_column_of_several():
-    rng = stream(3, "labels")
-    assert family_noticed([True, False, True]) == "bernoulli"
-    assert family_noticed([0, 1, 1]) == family_noticed([0.0, 1.0, 0.0]) == "bernoulli"
-    assert family_noticed((rng.random((60, 3)) < 0.5).astype(float)) == "bernoulli"
-    assert family_noticed(rng.poisson(1.0, (300, 2))) == "poisson"
-    assert notice(np.array(["yes", "no"])) == ""

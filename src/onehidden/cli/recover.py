@@ -61,9 +61,7 @@ def command(
     """
     from onehidden import data
     from onehidden.cli import progress, runs
-    from onehidden.data.arrays import is_text
     from onehidden.data.table import targets_in_words
-    from onehidden.families.noticing import notice
     from onehidden.options import Options
     from onehidden.recovery import recover
 
@@ -76,9 +74,6 @@ def command(
     table = data.open(file, target=target, **how, constant="drop", stream=True if scheduler else None)
     options.say_notes(table)
     held = table if isinstance(table, data.Table) else None
-    y = None if held is None or is_text(held.y) else held.y
-    if y is not None and asked.family is None and (noticed := notice(y)):
-        click.echo(f"note: {noticed}", err=True)
     # Of a stream the names of the columns, which ``recover`` refuses.
     extras = {
         name: typed[name] if held is None else getattr(held, name) for name in ("offset", "trials", "groups")
