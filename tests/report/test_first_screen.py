@@ -15,14 +15,29 @@ from onehidden.checks import About
 from onehidden.network import OneHiddenNet
 from onehidden.recovery.line import Affine
 from onehidden.recovery.prediction import Prediction
+from onehidden.report.blocks import Formula, Grid
 from onehidden.report.formula import effects
 from onehidden.report.pictures import fit_of
-from onehidden.report.screen import facts, next_step, screen
+from onehidden.report.screen import facts, next_step, screen, unmet
 from onehidden.report.subject import gather
 from onehidden.report.text import Row, first_screen, fragment, numbers, summary, to_csv, to_frame
 from onehidden.report.wording import explained
 
 NAMES = ("age", "dose", HOSTILE)
+
+
+def shown_as(kind, made):
+    """The block of this kind on the first screen."""
+    return next(block for block in screen(gather(made)) if isinstance(block, kind))
+
+
+def formula_of(made):
+    return shown_as(Formula, made).lines
+
+
+def unit_of(made, row=0):
+    """Share, output, verdict and inputs of a unit."""
+    return shown_as(Grid, made).rows[row][1:]
 
 
 def _recovery(good=True):
@@ -46,32 +61,30 @@ def test_inputs_stand_in_the_order_of_their_standardised_effects():
     made = _recovery()
     found = effects(gather(made))
     np.testing.assert_allclose(found.values, [[1.2, 0.0, -0.16], [0.0, -50.0, 0.0]])
-    shown = screen(gather(made))
-    assert shown.units[0].inputs.index("age") < shown.units[0].inputs.index(
-        HOSTILE
-    )  # raw weights say otherwise
+    inputs = unit_of(made)[-1]
+    assert inputs.index("age") < inputs.index(HOSTILE)  # raw weights say otherwise
     # The error of a product of independent factors, in the same measure.
     weight, output = made.standard_errors.weights[0, 0], made.standard_errors.output[0]
     assert found.errors[0, 0] == pytest.approx(np.hypot(2.0 * weight, 0.6 * output))
 
 
 def test_the_formula_has_the_numbers_of_the_network():
-    shown = screen(gather(_recovery()))
-    assert shown.formula[0] == "y ≈ 3"
-    assert shown.formula[1] == f"+ max(0, 1.2 age − 1.6 {HOSTILE} + 0.2) [1]"
-    assert shown.formula[2].startswith("− max(0, 0.5 dose")
+    lines = formula_of(_recovery())
+    assert lines[0] == "y ≈ 3"
+    assert lines[1] == f"+ max(0, 1.2 age − 1.6 {HOSTILE} + 0.2) [1]"
+    assert lines[2].startswith("− max(0, 0.5 dose")
 
 
 def test_a_sigmoid_keeps_its_output_outside():
     net = OneHiddenNet([[2.0, 0.0, 0.0]], [-3.0], [0.0], 0.0, "sigmoid")
-    assert screen(gather(fake(net, NAMES))).formula[1] == "− 3 sigmoid(2 age) [1]"
+    assert formula_of(fake(net, NAMES))[1] == "− 3 sigmoid(2 age) [1]"
 
 
 def test_effects_are_called_what_they_are():
     made = fake(OneHiddenNet([[0.6, 0.0, -0.8]], [2.0], [0.1], 3.0), NAMES)
-    assert screen(gather(made)).head == "output × weight"
+    assert shown_as(Grid, made).columns[-1].startswith("output × weight, ")
     object.__setattr__(made, "input_spread", np.ones(3))
-    assert screen(gather(made)).head == "effect on y of one sd at slope one"
+    assert shown_as(Grid, made).columns[-1].startswith("effect on y of one sd at slope one, ")
 
 
 def test_of_many_units_formula_and_list_show_the_same_ones():
@@ -85,31 +98,31 @@ def test_of_many_units_formula_and_list_show_the_same_ones():
         for i in range(k)
     )
     object.__setattr__(made, "units", units)
-    shown = screen(gather(made))
-    strongest = np.argsort(-share)[:6]
-    assert [unit.index for unit in shown.units] == strongest.tolist()
-    assert [float(line.split()[1]) for line in shown.formula[1:-1]] == sorted(net.output[strongest])
-    assert shown.formula[-1] == f"+ … ({k - 6} more units)"
+    strongest, lines = np.argsort(-share)[:6], formula_of(made)
+    assert [int(row[0]) - 1 for row in shown_as(Grid, made).rows] == strongest.tolist()
+    assert [float(line.split()[1]) for line in lines[1:-1]] == sorted(net.output[strongest])
+    assert lines[-1] == f"+ … ({k - 6} more units)"
 
 
 def test_the_reason_of_a_unit_stands_beside_it_whatever_the_message_says():
     made = _recovery()
     open_ = made.units[0].undetermined(Cause.KINK, made.message)
     object.__setattr__(made, "units", (open_, made.units[1]))
-    assert screen(gather(made)).units[0].judged == f"undetermined ({made.message})"
+    assert unit_of(made)[2] == f"undetermined ({made.message})"
 
 
 def test_a_unit_left_open_is_marked_and_has_no_error():
     made = _recovery()
     open_ = made.units[0].undetermined(Cause.KINK, "only 4 samples lie beyond the kink of unit 1")
     object.__setattr__(made, "units", (open_, made.units[1]))
-    shown = screen(gather(made))
-    assert shown.formula[1].endswith("[1] (?)")
-    assert "(?)" in shown.legend
-    assert shown.legend in " ".join(first_screen(made).split())
-    assert not shown.formula[2].endswith("(?)")
-    assert "±" not in shown.units[0].output + shown.units[0].inputs
-    assert "only 4 samples" in shown.units[0].judged
+    lines, legend = formula_of(made), shown_as(Grid, made).note
+    assert lines[1].endswith("[1] (?)")
+    assert "(?)" in legend
+    assert legend in " ".join(first_screen(made).split())
+    assert not lines[2].endswith("(?)")
+    _, output, judged, inputs = unit_of(made)
+    assert "±" not in output + inputs
+    assert "only 4 samples" in judged
     table = [row for row in numbers(gather(made)) if row.unit == 1]
     assert all(np.isinf(row.standard_error) for row in table)
     assert all(np.isfinite(row.standard_error) for row in numbers(gather(made)) if row.unit == 2)
@@ -132,9 +145,9 @@ def test_errors_that_hold_for_unequal_noise_fail_by_dependence_alone(errors, ste
 def test_what_to_do_next_follows_from_what_failed(good, step):
     made = _recovery(good)
     object.__setattr__(made, "status", "consistent" if good else "not identifiable")
-    shown = screen(gather(made))
-    assert shown.advice == step
-    assert (shown.failed == ()) is good
+    advice = [block for block in screen(gather(made)) if str(block).startswith("next: ")]
+    assert advice == [f"next: {step}"] * (not good)
+    assert (unmet(gather(made)) == []) is good
     text = first_screen(made)
     assert ("next:" in text) is not good
     assert text.index("Predictions: ") < text.index("Units: ") < text.index("≈")
@@ -143,7 +156,6 @@ def test_what_to_do_next_follows_from_what_failed(good, step):
 
 def test_text_page_and_notebook_tell_the_same():
     made = _recovery()
-    shown = screen(gather(made))
     text, html, long = first_screen(made), fragment(made), summary(made)
     assert long.startswith(text)
     assert "network: R² 0.912" in text
@@ -151,7 +163,7 @@ def test_text_page_and_notebook_tell_the_same():
     assert "0.912" in html
     assert "<script" not in html
     assert HOSTILE in text
-    assert all(line in text for line in shown.formula)
+    assert all(line in text for line in formula_of(made))
     assert max(map(len, text.splitlines())) <= 100
 
 
@@ -163,19 +175,19 @@ def test_an_error_many_times_an_effect_leaves_it_open_and_one_near_zero_is_known
     inputs = []
     for size in (0.05, 500.0):
         errors.weights[:], errors.output[:] = size, 0.0
-        inputs.append(screen(gather(made)).units[0].inputs)
+        inputs.append(unit_of(made)[-1])
     assert inputs[0] == f"age 2.00 ± 0.10, dose 0.00 ± 0.10, {HOSTILE} 0.00 ± 0.10"
     assert inputs[1] == f"age ?, dose ?, {HOSTILE} ?"
 
 
 def test_shares_are_whole_numbers_and_beyond_a_hundred_said_why():
     made = _recovery()
-    assert "100 %" not in screen(gather(made)).legend
+    assert "100 %" not in shown_as(Grid, made).note
     units = tuple(replace(unit, share=share) for unit, share in zip(made.units, (1.6, 0.034), strict=True))
     object.__setattr__(made, "units", units)
-    shown = screen(gather(made))
-    assert [unit.share for unit in shown.units] == ["160 %", "3.4 %"]
-    assert "overlap or cancel" in shown.legend
+    shown = shown_as(Grid, made)
+    assert [row[1] for row in shown.rows] == ["160 % of var(y)", "3.4 % of var(y)"]
+    assert "overlap or cancel" in shown.note
     assert "160 % of var(y)" in first_screen(made)
 
 

@@ -168,7 +168,7 @@ def test_a_weak_unit_is_named_and_the_others_may_be_interpreted():
 
 def test_a_good_predictor_with_doubtful_units_is_not_red_all_over(tmp_path):
     found = made("doubtful", [failed(About.SEARCH)], guard=guard(1.0, 0.93))
-    moods = [answer.mood for _, answer in screen(gather(found)).answers]
+    moods = [block.answer.mood for block in screen(gather(found))[:2]]
     assert moods == [Mood.GOOD, Mood.DOUBT]
     page = oh.report.render_html(found, tmp_path / "page.html").read_text()
     assert (
@@ -201,10 +201,10 @@ def test_units_that_are_on_in_every_row_are_printed_as_a_linear_function():
     found = made("not identifiable", units=units, k=1)
     net = OneHiddenNet([[0.8, 0.1, 0.0]], [1.0], [8717.0], -8715.0)
     object.__setattr__(found, "network", net)
-    shown = screen(gather(found))
-    assert shown.formula == ("y ≈ 2", "+ 0.8 a + 0.1 b [1: linear]")
-    assert "linear function" in shown.answers[1][1].sentence
-    assert shown.advice == "use a linear model, or bring more rows"
+    _, of, advice, formula, *_ = screen(gather(found))
+    assert formula.lines == ("y ≈ 2", "+ 0.8 a + 0.1 b [1: linear]")
+    assert "linear function" in of.answer.sentence
+    assert advice == "next: use a linear model, or bring more rows"
     rows, bias = [[0.8, 0.1, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]], [10.0, 0.1, -9.0]
     both = OneHiddenNet(rows, [1.0, 2.0, 5.0], bias)
     object.__setattr__(found, "network", both)
@@ -212,9 +212,9 @@ def test_units_that_are_on_in_every_row_are_printed_as_a_linear_function():
     object.__setattr__(found, "units", sides)
     object.__setattr__(found.standard_errors, "weights", np.full((3, 3), 0.01))
     object.__setattr__(found.standard_errors, "output", np.full(3, 0.01))
-    shown = screen(gather(found))
-    assert shown.formula == ("y ≈ 10", "+ 0.8 a + 0.1 b [1, 3: linear]", "+ max(0, 2 c + 0.2) [2]")
-    assert "linear function" not in shown.answers[1][1].sentence
+    _, of, _, formula, *_ = screen(gather(found))
+    assert formula.lines == ("y ≈ 10", "+ 0.8 a + 0.1 b [1, 3: linear]", "+ max(0, 2 c + 0.2) [2]")
+    assert "linear function" not in of.answer.sentence
 
 
 def test_sides_and_causes_are_kept_in_a_run_folder(tmp_path):

@@ -27,11 +27,11 @@ NAMES = (
     "$\\frac{1}{0}$",
     "\u65e5\u672c\u8a9e {{ 7*7 }}",
 )
-FIRST = ["summary", "response", "observed"]
-DETAILS = ["checks", "effects", "parameters", "reproduce"]
+FIRST = ["summary", "effects", "observed"]
+DETAILS = ["checks", "parameters", "reproduce"]
 SECTIONS = FIRST + DETAILS
-FIGURES = {"observed-1", "response-1", "response-2", "input-1"}
-N_FIGURES = 1 + 2 + 6  # the fit, units, inputs
+FIGURES = {"observed-1", "input-1"}
+N_FIGURES = 1 + 6  # the fit, inputs
 
 
 class _Page(HTMLParser):
@@ -93,7 +93,7 @@ def test_html_verdict_comes_first(pages):
     text = (pages / "r.html").read_text()
     places = [
         text.index(one)
-        for one in ('class="verdict good"', 'class="formula"', 'class="facts"', 'id="response"')
+        for one in ('class="verdict good"', 'class="formula"', 'class="facts"', 'id="effects"')
     ]
     assert places == sorted(places)
     assert text.index('id="observed"') < text.index("<details>") < text.index('id="checks"')

@@ -10,8 +10,9 @@ import pytest
 
 import onehidden as oh
 from onehidden import families
-from onehidden.report.pictures import fit_of, of_fit, response_of
-from onehidden.report.screen import screen
+from onehidden.report.blocks import Formula, Grid
+from onehidden.report.pictures import fit_of, of_fit
+from onehidden.report.screen import facts, screen, title
 from onehidden.report.subject import gather
 from onehidden.report.text import numbers
 
@@ -37,23 +38,27 @@ def made(found, net, **changes):
     return replace(found, network=net, standard_errors=errors, options=options, **changes)
 
 
+def shown_as(kind, subject):
+    """The block of this kind on the first screen."""
+    return next(block for block in screen(subject) if isinstance(block, kind))
+
+
 def test_a_linear_part_stands_in_the_formula_and_in_the_file(found):
     r = made(found, LINE)
-    assert screen(gather(r)).formula[:2] == ("y ≈ 0.5", "−3 x1 + 0.25 x0")
+    assert shown_as(Formula, gather(r)).lines[:2] == ("y ≈ 0.5", "−3 x1 + 0.25 x0")
     named = {row.parameter: row for row in numbers(gather(r))}
     assert named["linear x1"][2:4] == (-3.0, 0.2)
     # what is left over is y less the whole network, its linear part too
-    drawn = response_of(gather(r, X, LINE.predict(X)), 0)
-    np.testing.assert_allclose(drawn.y, 2 * np.maximum(drawn.rows, 0), atol=1e-12)
+    np.testing.assert_allclose(gather(r, X, LINE.predict(X)).residuals(), 0, atol=1e-12)
 
 
 def test_every_output_has_its_line_its_panel_and_its_rows(found):
     r = made(found, TWO, target=["left", "right"], noise_covariance=np.eye(2))
-    shown = screen(gather(r))
-    assert shown.title.startswith("1 relu unit of 2 outputs behind left and right")
-    assert shown.formula[0] == "left ≈ 2 h1 + 0.5"
-    assert shown.formula[1] == "right ≈ −1.5 h1 − 3 x1 + 0.25 x0 + 7"
-    assert shown.formula[2].startswith("h1 = max(0, 0.8 x1 + 0.6 x0 + 0.1)")
+    assert title(gather(r)).startswith("1 relu unit of 2 outputs behind left and right")
+    lines = shown_as(Formula, gather(r)).lines
+    assert lines[0] == "left ≈ 2 h1 + 0.5"
+    assert lines[1] == "right ≈ −1.5 h1 − 3 x1 + 0.25 x0 + 7"
+    assert lines[2].startswith("h1 = max(0, 0.8 x1 + 0.6 x0 + 0.1)")
     named = {row.parameter: row for row in numbers(gather(r))}
     assert named["output of right"][2:4] == (-1.5, 0.1)
     assert named["linear x1 of right"][2] == -3.0
@@ -69,11 +74,10 @@ def test_every_output_has_its_line_its_panel_and_its_rows(found):
 
 def test_a_family_is_written_by_its_link_and_predicted_by_its_mean(found):
     r = made(found, LINE, target="spikes", options={"offset": "log t"}, family=families.get("poisson"))
-    shown = screen(gather(r))
-    assert shown.formula[0] == "log E[spikes] ≈ 0.5 + log t"
-    assert "log E[spikes]" in shown.head
-    assert {("family", "poisson"), ("link", "log")} <= set(shown.facts)
-    assert not any(label == "noise sd" for label, _ in shown.facts)
+    assert shown_as(Formula, gather(r)).lines[0] == "log E[spikes] ≈ 0.5 + log t"
+    assert "log E[spikes]" in shown_as(Grid, gather(r)).columns[-1]
+    assert {("family", "poisson"), ("link", "log")} <= set(facts(gather(r)))
+    assert not any(label == "noise sd" for label, _ in facts(gather(r)))
     y = np.round(np.exp(LINE.predict(X)))
     np.testing.assert_allclose(drawn(gather(r, X, y)), np.exp(LINE.predict(X)))
 
@@ -105,9 +109,8 @@ def test_labels_are_drawn_as_probabilities(found, classes):
     names = [f"{one:.0f}" if isinstance(one, float) else one for one in classes]
     np.testing.assert_allclose(curve.rows, probabilities[:, 1])
     np.testing.assert_array_equal(curve.y, code == 2)
-    shown = screen(gather(r))
-    assert shown.title.endswith("behind kind")
-    assert shown.formula[1].startswith(f"log P[{names[2]}] / P[{names[0]}]")
+    assert title(gather(r)).endswith("behind kind")
+    assert shown_as(Formula, gather(r)).lines[1].startswith(f"log P[{names[2]}] / P[{names[0]}]")
     with pytest.raises(ValueError, match="none of the classes"):
         gather(r, X, np.full(len(X), 7.0))
 

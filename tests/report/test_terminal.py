@@ -15,7 +15,7 @@ from onehidden import data
 from onehidden.checks import About, at_least, not_evaluated
 from onehidden.cli import cli, tables
 from onehidden.network import OneHiddenNet
-from onehidden.report.text import checks
+from onehidden.report.text import check_lines
 from onehidden.report.wording import Mark
 from onehidden_papers.commands.demo import found_against_true
 
@@ -31,7 +31,7 @@ def _printed(part, width: int = 100) -> str:
 
 
 def _lines(recovery) -> str:
-    return "\n".join(line for _, line in checks(recovery, 140))
+    return "\n".join(line for _, line in check_lines(recovery, 140))
 
 
 @pytest.mark.parametrize("width", [80, 120])

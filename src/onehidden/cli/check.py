@@ -25,5 +25,5 @@ def command(run: Path, as_json: bool) -> int:
         shown |= {"predictions": recovery.predictions_in_words, "units": recovery.units_in_words}
         click.echo(json.dumps(shown))
     else:
-        tables.show_checks(recovery)
+        tables.show(recovery, checks=True)
     return 0 if recovery.converged else 1

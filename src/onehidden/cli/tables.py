@@ -1,10 +1,8 @@
-"""What the terminal shows of a run: the first screen, and the checks."""
+"""What the terminal shows of a run: the first screen, or the checks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-
-from onehidden.report.text import Lines, checks, lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -12,28 +10,14 @@ if TYPE_CHECKING:
     from onehidden.recovery import Recovery
 
 
-def show(recovery: Recovery, console: Console | None = None) -> None:
-    """Print the first screen: everything a terminal user needs to judge the answer."""
+def show(recovery: Recovery, console: Console | None = None, checks: bool = False) -> None:
+    """Print the first screen, or each check with its advice."""
     from rich.console import Console
-
-    from onehidden.report.screen import screen
-    from onehidden.report.subject import gather
-
-    console = console or Console()
-    _print(lines(screen(gather(recovery)), console.width), console)
-
-
-def show_checks(recovery: Recovery, console: Console | None = None) -> None:
-    """Print the two answers, each check with its advice, and the verdict."""
-    from rich.console import Console
-
-    console = console or Console()
-    _print(checks(recovery, console.width), console)
-
-
-def _print(made: Lines, console: Console) -> None:
     from rich.text import Text
 
-    for tone, line in made:
+    from onehidden.report.text import check_lines, screen_lines
+
+    console = console or Console()
+    for tone, line in (check_lines if checks else screen_lines)(recovery, console.width):
         # Text, not markup: a feature called [red] must be shown, not obeyed.
         console.print(Text(line, style=tone.rich), soft_wrap=True)

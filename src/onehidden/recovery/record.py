@@ -235,16 +235,18 @@ class Recovery:
     @property
     def predictions_in_words(self) -> str:
         """How good predictions are on rows left out, beside a linear model, and whether they may be used."""
-        from onehidden.report.headline import predictions_in_words
+        from onehidden.report.headline import of_predictions
+        from onehidden.report.subject import gather
 
-        return predictions_in_words(self)
+        return of_predictions(gather(self)).sentence
 
     @property
     def units_in_words(self) -> str:
         """Which units may be interpreted, and why not the others."""
-        from onehidden.report.headline import units_in_words
+        from onehidden.report.headline import of_units
+        from onehidden.report.subject import gather
 
-        return units_in_words(self)
+        return of_units(gather(self)).sentence
 
     def predict_interval(
         self,

@@ -43,16 +43,17 @@ def render_html(
         The path written.
     """
     from onehidden.report import blocks, chapters, pictures
-    from onehidden.report.screen import title
+    from onehidden.report.screen import screen, title
     from onehidden.report.subject import gather
 
     subject, path = gather(recovery, X, y, truth), Path(path)
     if path.is_dir():
         raise ValueError(f"{path} is a folder: give the name of the file to write")
     made = (
-        chapters.summary, pictures.of_curve, pictures.of_units, pictures.of_fit, chapters.checks,
-        chapters.alternatives, pictures.of_inputs, chapters.parameters, chapters.reproduce,
+        pictures.of_curve, pictures.of_inputs, pictures.of_fit, chapters.checks,
+        chapters.alternatives, chapters.parameters, chapters.reproduce,
     )  # fmt: skip
-    sections = tuple(section for chapter in made if (section := chapter(subject)) is not None)
-    write_atomically(path, blocks.to_html(title(subject), sections).encode())
+    first = blocks.Section("summary", "Summary", screen(subject))
+    others = (section for chapter in made if (section := chapter(subject)) is not None)
+    write_atomically(path, blocks.to_html(title(subject), (first, *others)).encode())
     return path

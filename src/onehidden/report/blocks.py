@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from onehidden.checks import Check
 from onehidden.report.figures import to_svg
-from onehidden.report.headline import Mood
+from onehidden.report.headline import Answer, Mood
 from onehidden.report.wording import mark, short
 
 if TYPE_CHECKING:
@@ -20,13 +20,12 @@ class Verdict:
     """The answer to a question in one line, first on the page."""
 
     question: str
-    headline: str
-    mood: Mood
+    answer: Answer
 
     @property
     def sign(self) -> str:
         """The mood without a colour."""
-        return {Mood.GOOD: "✓", Mood.CARE: "~", Mood.DOUBT: "!"}[self.mood]
+        return {Mood.GOOD: "✓", Mood.CARE: "~", Mood.DOUBT: "!"}[self.answer.mood]
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
     wordy: frozenset[int] = frozenset()  # columns of words, aligned to the left; the others hold numbers
-    stacks: bool = False  # whether a narrow page sets the cells of a row below one another
+    stacks: bool = False  # whether a narrow page sets the cells of a row below one another, as text does
 
 
 @dataclass(frozen=True)

@@ -1,49 +1,14 @@
-"""The chapters of the page in words: the first screen, checks, alternatives, numbers, how to repeat."""
+"""The chapters of the page in words below the first screen: checks, alternatives, numbers, how to repeat."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 
 from onehidden.options import Options
-from onehidden.report.blocks import Block, Checks, Code, Facts, Formula, Grid, Section, Verdict
-from onehidden.report.formula import left_hand
-from onehidden.report.screen import screen
+from onehidden.report.blocks import Block, Checks, Code, Grid, Section
 from onehidden.report.subject import Subject
 from onehidden.report.text import numbers
-from onehidden.report.wording import Mark, by_urgency, capital, more, short
-
-
-def summary(subject: Subject) -> Section:
-    """The two answers, formula, fit and units; what failed and what to do next."""
-    shown = screen(subject)
-    facts = list(shown.facts)
-    if subject.match is not None:
-        facts.append(("worst unit error", short(subject.match.max_error, 2)))
-        facts.append(("worst output error", short(subject.match.output_error, 2)))
-    if subject.get("seconds") is not None:
-        facts.append(("time", f"{subject.get('seconds'):.1f} s"))
-    blocks: list[Block] = [Verdict(question, one.sentence, one.mood) for question, one in shown.answers]
-    if shown.advice:
-        blocks.append(f"Next: {shown.advice}.")
-    blocks += [Formula(shown.formula), Facts(tuple(facts))]
-    if shown.predictions:
-        blocks.append(f"{capital(shown.predictions)}.")
-    units = tuple(
-        (f"unit {unit.index + 1}", unit.share or "–", unit.output, unit.inputs, unit.judged or "–")
-        for unit in shown.units
-    )
-    columns = ("unit", f"share of {shown.whole}", "output w", f"{shown.head}, strongest first", "verdict")
-    failed = shown.named(Mark.FAILED)
-    counted = f"Failed: {failed}; {shown.passed}." if failed else f"{capital(shown.passed)}."
-    blocks += [
-        Grid(columns, units, shown.legend, frozenset({3, 4}), stacks=True),
-        f"{capital(shown.sentence)}. {counted}",
-    ]
-    if shown.assumed:
-        blocks.append(f"Taken as given, since no sample can show it: {shown.assumed}")
-    if subject.n_outputs > 1:
-        blocks.append(f"Effects and curves of single units are those on {left_hand(subject)}.")
-    return Section("summary", "Summary", tuple(blocks))
+from onehidden.report.wording import by_urgency, more, short
 
 
 def checks(subject: Subject) -> Section | None:
@@ -100,6 +65,8 @@ def reproduce(subject: Subject) -> Section:
         blocks.append(f"The black box was queried at {queries} rows.")
     if (seed := options.get("seed")) is not None:
         blocks.append(f"Seed {seed}: the same seed, data and versions give the same answer.")
+    if subject.get("seconds") is not None:
+        blocks.append(f"It took {subject.get('seconds'):.1f} s.")
     if versions := dict(subject.get("versions", {})):
         blocks.append(f"Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}.")
     return Section("reproduce", "How to reproduce", tuple(blocks), detail=True)

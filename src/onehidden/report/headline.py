@@ -10,18 +10,14 @@ import enum
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from onehidden.certify.certificate import Status
 from onehidden.certify.reasons import decisive_first, reason, why_undetermined
 from onehidden.certify.units import Cause, UnitStatus, UnitVerdict
 from onehidden.checks import About
 from onehidden.report.formula import few_bend, straight
-from onehidden.report.subject import Subject, gather
+from onehidden.report.subject import Subject
 from onehidden.report.wording import part
-
-if TYPE_CHECKING:
-    from onehidden.report.subject import Recovered
 
 
 class Mood(enum.StrEnum):
@@ -38,16 +34,6 @@ class Answer:
 
     sentence: str
     mood: Mood
-
-
-def predictions_in_words(recovery: Recovered) -> str:
-    """How good predictions are, beside what, and whether they may be used."""
-    return of_predictions(gather(recovery)).sentence
-
-
-def units_in_words(recovery: Recovered) -> str:
-    """Which units may be interpreted, and why not the others."""
-    return of_units(gather(recovery)).sentence
 
 
 def of_predictions(subject: Subject) -> Answer:

@@ -1,6 +1,6 @@
 """The pictures of a recovery, as chapters of the page and on axes of the caller's own.
 
-Each is a ``Curve``: predictions over one input, what a unit adds, the effect of an input, the fit.
+Each is a ``Curve``: predictions over one input, the effect of an input, the fit.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import numpy as np
 from onehidden.report import figures
 from onehidden.report.blocks import Figure, Gallery, Section
 from onehidden.report.figures import Curve
-from onehidden.report.formula import effects, left_hand
+from onehidden.report.formula import effects
 from onehidden.report.subject import Subject, gather, strongest, thin
-from onehidden.report.wording import left_open, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,23 +81,6 @@ def over_input(subject: Subject, which: int = 0, points: int = 240) -> Curve:
     return Curve(subject.names[0], x, mean, band, rows, y)
 
 
-def response_of(subject: Subject, i: int) -> Curve:
-    """What unit i adds, w g(t) over t = <a, x> + b, over partial residuals.
-
-    The band is the 95 % interval of w. Of a family y has another scale than the units, and no residuals.
-    """
-    net = subject.net
-    t = subject.X @ net.weights[i] + net.bias[i]
-    grid = np.linspace(t.min(), t.max(), 120)
-    g, error = net.activation(grid), subject.error("output", i)
-    mean, band, y = g * net.output[i], None, None
-    if error is not None and np.isfinite(error) and not left_open(subject.unit(i)):
-        band = mean - 1.96 * error * np.abs(g), mean + 1.96 * error * np.abs(g)
-    if subject.Y is not None and subject.family is None:
-        y = net.activation(t) * net.output[i] + subject.residuals()
-    return Curve("⟨a, x⟩ + b", grid, mean, band, t, y, binned=True)
-
-
 def effect_of(subject: Subject, j: int, rows: int = 400, points: int = 40) -> Curve:
     """The mean of the network over rows while input j runs through its middle 96 %.
 
@@ -147,28 +129,6 @@ def of_curve(subject: Subject, panels: int = 6) -> Section | None:
     return Section("curve", "The curve", tuple(made))
 
 
-def of_units(subject: Subject, most: int = 6) -> Section | None:
-    """What the units that move y most add to it."""
-    if subject.X is None:
-        return None
-    net = subject.net
-    parts = net.activation(subject.X @ net.weights.T + net.bias) * net.output
-    chosen = sorted(strongest(np.std(parts, axis=0), most))
-    curves = [response_of(subject, i) for i in chosen]
-    made = []
-    for i, drawn in zip(chosen, curves, strict=True):
-        open_ = " (undetermined)" if left_open(subject.unit(i)) else ""
-        caption = f"unit {i + 1}, w = {short(net.output[i], 3)}{open_}"
-        made.append(Figure(f"response-{i + 1}", caption, drawn.in_frame))
-    few = len(chosen) < net.n_hidden
-    which = f"the {len(chosen)} units of {net.n_hidden} that move y most" if few else "each unit"
-    text = f"What {which} adds to {left_hand(subject)}, w g(⟨a, x⟩ + b), over the values of its "
-    text += "argument in the data"
-    text += "; the band is the 95 % interval of w" if any(one.band for one in curves) else ""
-    text += "." if curves[0].y is None else "; points are means of the partial residuals with 95 % intervals."
-    return Section("response", "Response of the units", (text, Gallery(tuple(made))))
-
-
 def of_inputs(subject: Subject, most: int = 8) -> Section | None:
     """The effect of the inputs that move the network most."""
     if subject.X is None or subject.net.n_inputs == 1:
@@ -186,7 +146,7 @@ def of_inputs(subject: Subject, most: int = 8) -> Section | None:
         "rows; points are the curve plus the residuals of the rows. Where inputs go together, such rows may "
         "not exist."
     )
-    return Section("effects", "Effects of the inputs", (text, Gallery(tuple(made))), detail=True)
+    return Section("effects", "Effects of the inputs", (text, Gallery(tuple(made))))
 
 
 def of_fit(subject: Subject, panels: int = 6) -> Section | None:

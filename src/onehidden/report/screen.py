@@ -7,7 +7,6 @@ each unit by the effects of its inputs, the checks that failed, and the one thin
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,8 +14,9 @@ from onehidden.certify.certificate import Status
 from onehidden.certify.reasons import ORDER, decisive_first
 from onehidden.certify.units import Cause, UnitVerdict
 from onehidden.checks import About, Check
+from onehidden.report.blocks import Block, Facts, Formula, Grid, Verdict
 from onehidden.report.formula import Effects, effects, formula, straight
-from onehidden.report.headline import Answer, of_predictions, of_units
+from onehidden.report.headline import of_predictions, of_units
 from onehidden.report.subject import Subject, strongest
 from onehidden.report.wording import (
     Mark,
@@ -34,67 +34,49 @@ from onehidden.report.wording import (
 UNKNOWN = "?"  # stands for an undetermined number where words would crowd the line
 
 
-@dataclass(frozen=True)
-class UnitLine:
-    """A unit in words: its share, its output weight, its strongest inputs with their effects, its verdict."""
-
-    index: int
-    share: str
-    output: str
-    inputs: str
-    judged: str
-    open: bool
-
-
-@dataclass(frozen=True)
-class Screen:
-    """The first screen, before it is set as text, on a terminal or as a page."""
-
-    title: str
-    sentence: str  # the status and what it means
-    answers: tuple[tuple[str, Answer], ...]  # to the two questions, each with what it is about
-    formula: tuple[str, ...]
-    facts: tuple[tuple[str, str], ...]
-    predictions: str
-    head: str  # of the effects
-    whole: str  # what the shares of the units are of
-    units: tuple[UnitLine, ...]
-    legend: str  # and how many units are not shown
-    failed: tuple[Check, ...]  # and those that were not evaluated
-    passed: str
-    advice: str
-    assumed: str  # what the verdict takes as given
-
-    def named(self, mark_: Mark) -> str:
-        """The names of the checks with this outcome."""
-        return ", ".join(check.name for check in self.failed if mark(check) is mark_)
-
-
-def screen(subject: Subject, few: int = 6, many: int = 12) -> Screen:
+def screen(subject: Subject, few: int = 6, many: int = 12) -> tuple[Block, ...]:
     """The first screen of a recovery; of more than ``many`` units the strongest ``few``."""
     found, k = effects(subject), subject.net.n_hidden
     most_inputs = 6 if k <= few else 3
     chosen = _by_share(subject)[: k if k <= many else few]
+    guard, checks = subject.get("prediction"), subject.get("checks", ())
+    named = {one: [check.name for check in checks if mark(check) is one] for one in Mark}
+    noted, passed = len(named[Mark.NOTED]), len(named[Mark.PASSED])
+    blocks: list[Block] = [
+        *answers(subject),
+        Formula(formula(subject, found, sorted(chosen), most_inputs)),
+        Facts(facts(subject)),
+        "" if guard is None or guard.alone else guard.message,
+        _units(subject, found, chosen, most_inputs),
+        sentence(subject),
+    ]
+    for outcome in (Mark.FAILED, Mark.NOT_EVALUATED):
+        blocks.append(f"{outcome}: {', '.join(named[outcome])}" if named[outcome] else "")
+    blocks.append(f"{passed} {plural(passed, 'check')} passed" + (f", {noted} noted" if noted else ""))
+    if assumptions := subject.get("assumptions"):
+        blocks.append(f"taken as given: {' '.join(assumptions)}")
+    return tuple(block for block in blocks if block)
+
+
+def answers(subject: Subject) -> list[Block]:
+    """The answers to the two questions of a reader, and what to do next."""
+    advice = next_step(subject, by_urgency(subject.get("checks", ())))
+    found: list[Block] = [
+        Verdict("Predictions", of_predictions(subject)),
+        Verdict("Units", of_units(subject)),
+    ]
+    return [*found, f"next: {advice}"] if advice else found
+
+
+def sentence(subject: Subject) -> str:
+    """The status and what it means."""
+    return ": ".join(filter(None, (str(subject.get("status", "no status")), str(subject.get("message", "")))))
+
+
+def unmet(subject: Subject) -> list[Check]:
+    """The checks that failed, then those that were not evaluated."""
     checks = by_urgency(subject.get("checks", ()))
-    guard, message = subject.get("prediction"), subject.get("message", "")
-    units = tuple(_unit(subject, found, i, most_inputs) for i in chosen)
-    noted, passed = (sum(mark(check) is one for check in checks) for one in (Mark.NOTED, Mark.PASSED))
-    return Screen(
-        title=title(subject),
-        sentence=": ".join(filter(None, (str(subject.get("status", "no status")), str(message)))),
-        answers=(("Predictions", of_predictions(subject)), ("Units", of_units(subject))),
-        formula=formula(subject, found, sorted(chosen), most_inputs),
-        facts=facts(subject),
-        predictions="" if guard is None or guard.alone else guard.message,
-        head=found.head,
-        whole="var(y)" if subject.family is None else "all units",
-        units=units,
-        legend=_legend(subject, units),
-        failed=tuple(check for check in checks if mark(check) in (Mark.FAILED, Mark.NOT_EVALUATED)),
-        passed=f"{passed} {plural(passed, 'check')} passed" + (f", {noted} noted" if noted else ""),
-        advice=next_step(subject, checks),
-        assumed=" ".join(subject.get("assumptions", ())),
-    )
+    return [check for check in checks if mark(check) in (Mark.FAILED, Mark.NOT_EVALUATED)]
 
 
 def title(subject: Subject) -> str:
@@ -130,6 +112,9 @@ def facts(subject: Subject) -> tuple[tuple[str, str], ...]:
         found.append(("rows", f"{rows:,}".replace(",", " ")))
     if subject.get("freedom"):
         found.append(("free parameters", str(subject.get("freedom"))))
+    if subject.match is not None:
+        found.append(("worst unit error", short(subject.match.max_error, 2)))
+        found.append(("worst output error", short(subject.match.output_error, 2)))
     return tuple(found)
 
 
@@ -147,24 +132,27 @@ def _by_share(subject: Subject) -> list[int]:
     return strongest(np.array(share), len(share))
 
 
-def _unit(subject: Subject, found: Effects, i: int, most: int) -> UnitLine:
-    unit, net = subject.unit(i), subject.net
-    largest, largest_output = float(np.max(np.abs(found.values[i]))), float(np.max(np.abs(net.output)))
-    named = []
-    for j in strongest(found.values[i], most):
-        error = None if found.errors is None else float(found.errors[i, j])
-        named.append(f"{subject.names[j]} {_effect(float(found.values[i, j]), error, unit, largest)}")
-    if net.n_inputs > most:
-        named.append(f"and {net.n_inputs - most} more")
-    reason = f" ({unit.reason})" if unit is not None and unit.reason else ""
-    return UnitLine(
-        index=i,
-        share="" if unit is None else part(_share(subject, unit)),
-        output=_effect(float(net.output[i]), subject.error("output", i), unit, largest_output),
-        inputs=", ".join(named),
-        judged="" if unit is None else f"{unit.status}{reason}",
-        open=left_open(unit),
-    )
+def _units(subject: Subject, found: Effects, chosen: list[int], most: int) -> Grid:
+    """A row a unit: its share, its output weight, its verdict, its strongest inputs with their effects."""
+    net, rows = subject.net, []
+    whole = "var(y)" if subject.family is None else "all units"
+    largest_output = float(np.max(np.abs(net.output)))
+    for i in chosen:
+        unit, largest = subject.unit(i), float(np.max(np.abs(found.values[i])))
+        named = []
+        for j in strongest(found.values[i], most):
+            error = None if found.errors is None else float(found.errors[i, j])
+            named.append(f"{subject.names[j]} {_effect(float(found.values[i, j]), error, unit, largest)}")
+        if net.n_inputs > most:
+            named.append(f"and {net.n_inputs - most} more")
+        share = judged = ""
+        if unit is not None:
+            share = f"{part(_share(subject, unit))} of {whole}"
+            judged = f"{unit.status} ({unit.reason})" if unit.reason else str(unit.status)
+        output = _effect(float(net.output[i]), subject.error("output", i), unit, largest_output)
+        rows.append((str(i + 1), share, f"w {output}", judged, ", ".join(named)))
+    columns = ("unit", "share", "output", "verdict", f"{found.head}, the strongest first")
+    return Grid(columns, tuple(rows), _legend(subject, chosen, rows), frozenset({3, 4}), stacks=True)
 
 
 def _effect(value: float, error: float | None, unit: UnitVerdict | None, scale: float) -> str:
@@ -180,15 +168,15 @@ def _effect(value: float, error: float | None, unit: UnitVerdict | None, scale: 
     return short(value) if left_open(unit) else with_error(value, error)
 
 
-def _legend(subject: Subject, units: tuple[UnitLine, ...]) -> str:
+def _legend(subject: Subject, chosen: list[int], rows: list[tuple[str, ...]]) -> str:
     """The meaning of the signs that stand next to the units, and how many units are left out."""
-    shown = "".join(unit.output + unit.inputs for unit in units)
+    shown = " ".join(f"{row[2]} {row[4]}" for row in rows)
     made = ["± is one standard error."] if "±" in shown else []
-    if any(unit.open for unit in units) or f" {UNKNOWN}" in shown:
+    if any(left_open(subject.unit(i)) for i in chosen) or f" {UNKNOWN}" in shown:
         made.append("? is undetermined: the data leave it open; numbers of a unit marked (?) have no error.")
     if sum(_share(subject, unit) for unit in subject.get("units", ())) > 1 + 1e-9:
         made.append("Shares can pass 100 %, one or their sum: units overlap or cancel.")
-    if left := subject.net.n_hidden - len(units):
+    if left := subject.net.n_hidden - len(rows):
         made.append(f"{more(left, 'weaker unit').capitalize()} under the details.")
     return " ".join(made)
 

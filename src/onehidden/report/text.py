@@ -6,15 +6,17 @@ import csv
 import io
 import math
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from onehidden.report.blocks import Block, Checks, Facts, Formula, Grid, Verdict
 from onehidden.report.formula import effects
 from onehidden.report.headline import Mood
-from onehidden.report.screen import Screen, screen
+from onehidden.report.screen import answers, screen, sentence, title, unmet
 from onehidden.report.subject import Subject, gather
 from onehidden.report.wording import OPEN, Mark, by_urgency, left_open, mark, short, with_error
 
@@ -30,7 +32,7 @@ class Tone:
     css: str = ""
 
 
-TITLE, PLAIN, QUIET = Tone("bold", "font-weight: bold"), Tone(), Tone("dim", "opacity: 0.7")
+PLAIN, QUIET = Tone(), Tone("dim", "opacity: 0.7")
 FORMULA = Tone("cyan", "color: #4a8fd0")
 TONES = {
     Mood.GOOD: Tone("bold green", "color: #3a8a55; font-weight: bold"),
@@ -46,7 +48,7 @@ Lines = list[tuple[Tone, str]]
 
 def first_screen(recovery: Recovered) -> str:
     """The first screen."""
-    return "\n".join(line for _, line in lines(screen(gather(recovery))))
+    return "\n".join(line for _, line in screen_lines(recovery))
 
 
 def summary(recovery: Recovered, width: int = 100) -> str:
@@ -57,73 +59,73 @@ def summary(recovery: Recovered, width: int = 100) -> str:
     made = [first_screen(recovery), "", f"{'unit':<5} {'parameter':<{column}}  estimate ± standard error"]
     for row in found:
         made.append(f"{row.unit or '':<5} {one_line(row.parameter):<{column}}  {row.shown}")
-    for check in screen(subject).failed:
+    for check in unmet(subject):
         made += ["", *_wrapped(f"{mark(check)}: {check.name}: {check.advice}", width)]
     for other in subject.get("alternatives", ()):
         made += ["", f"not ruled out: {other.label} ({other.distance})"]
     return "\n".join(made)
 
 
-def lines(shown: Screen, width: int = 100) -> Lines:
+def screen_lines(recovery: Recovered, width: int = 100) -> Lines:
     """The first screen, line by line, each no longer than ``width``."""
+    subject = gather(recovery)
+    head = [(Tone("bold", "font-weight: bold"), line) for line in _wrapped(title(subject), width)]
+    return [*head, *lines(screen(subject), width)]
+
+
+def check_lines(recovery: Recovered, width: int = 100) -> Lines:
+    """The two answers and what to do next, a line a check with its advice below, and the verdict."""
+    subject = gather(recovery)
+    checks = Checks(tuple(by_urgency(subject.get("checks", ()))))
+    shown = checks if checks.checks else "no checks were made"
+    return lines((*answers(subject), shown, sentence(subject)), width)
+
+
+def lines(blocks: Sequence[Block], width: int) -> Lines:
+    """Blocks of words and numbers, line by line; formulas, tables and checks stand between empty lines."""
     made: Lines = []
 
     def add(text: str, tone: Tone = PLAIN, first: str = "", rest: str = "") -> None:
         made.extend((tone, line) for line in _wrapped(text, width, first, rest))
 
-    def gap() -> None:
-        made.append((PLAIN, ""))
-
-    add(shown.title, TITLE)
-    for label, answer in shown.answers:
-        add(f"{label}: {answer.sentence}", TONES[answer.mood])
-    if shown.advice:
-        add(f"next: {shown.advice}")
-    gap()
-    for one in shown.formula:
-        add(one, FORMULA, "    ", "          ")
-    gap()
-    add("; ".join(f"{label} {value}" for label, value in shown.facts))
-    add(shown.predictions)
-    gap()
-    made.append((QUIET, f"unit   {shown.head}, the strongest first"))
-    indent = " " * 7
-    for unit in shown.units:
-        share = f"{unit.share} of {shown.whole}" if unit.share else ""
-        head = ", ".join(filter(None, (share, f"w {unit.output}", unit.judged)))
-        add(head, PLAIN, f"{unit.index + 1:>4}   ", indent)
-        add(unit.inputs, PLAIN, indent, indent)
-    add(shown.legend, QUIET, indent, indent)
-    gap()
-    add(shown.sentence)
-    for outcome in (Mark.FAILED, Mark.NOT_EVALUATED):
-        if named := shown.named(outcome):
-            add(f"{outcome}: {named}")
-    made.append((QUIET, shown.passed))
-    if shown.assumed:
-        add(f"taken as given: {shown.assumed}", QUIET)
+    for block in blocks:
+        apart = [(PLAIN, "")] * isinstance(block, Formula | Grid | Checks)
+        made += apart
+        match block:
+            case str():
+                add(block)
+            case Verdict(question, answer):
+                add(f"{question}: {answer.sentence}", TONES[answer.mood])
+            case Facts(items):
+                add("; ".join(f"{label} {value}" for label, value in items))
+            case Formula(terms):
+                for one in terms:
+                    add(one, FORMULA, " " * 4, " " * 10)
+            case Grid(columns, rows, note):
+                indent = " " * 7
+                add(columns[-1], QUIET, f"{columns[0]:<7}", indent)
+                for name, *cells, last in rows:
+                    add(", ".join(filter(None, cells)), PLAIN, f"{name:>4}   ", indent)
+                    add(last, PLAIN, indent, indent)
+                add(note, QUIET, indent, indent)
+            case Checks(checks):
+                for check in checks:
+                    bound = f"   bound {short(check.threshold)}"
+                    measured = f"  {short(check.value)}{bound}" if check.evaluated else ""
+                    made.append((_MARKS[mark(check)], f" {mark(check)}  {check.name}{measured}"))
+                    add(check.advice, PLAIN, " " * 10, " " * 10)
+            case _:  # pictures and text to copy have no place here
+                pass
+        made += apart
     return made
-
-
-def checks(recovery: Recovered, width: int = 100) -> Lines:
-    """The two answers and what to do next, a line a check with its advice below, and the verdict."""
-    shown, found = screen(gather(recovery)), by_urgency(getattr(recovery, "checks", None) or ())
-    made = [(TONES[answer.mood], f"{label}: {answer.sentence}") for label, answer in shown.answers]
-    made += [(PLAIN, f"next: {shown.advice}")] * bool(shown.advice)
-    made += [(PLAIN, ""), (TITLE, "checks" if found else "no checks were made")]
-    for check in found:
-        measured = f"  {short(check.value)}   bound {short(check.threshold)}" if check.evaluated else ""
-        made.append((_MARKS[mark(check)], f" {mark(check)}  {check.name}{measured}"))
-        indent = " " * 10
-        made += [(PLAIN, line) for line in _wrapped(check.advice, width, indent, indent)]
-    return [*made, (PLAIN, ""), (TITLE, shown.sentence)]
 
 
 def fragment(recovery: Recovered) -> str:
     """The first screen as HTML for notebooks, with the advice of failed checks; every name is escaped."""
-    shown = screen(gather(recovery))
-    advice = ((PLAIN, one_line(f"{check.name}: {check.advice}")) for check in shown.failed)
-    spans = (f"<span style='{tone.css}'>{escape(line)}</span>" for tone, line in (*lines(shown), *advice))
+    advice = ((PLAIN, one_line(f"{one.name}: {one.advice}")) for one in unmet(gather(recovery)))
+    spans = (
+        f"<span style='{tone.css}'>{escape(line)}</span>" for tone, line in (*screen_lines(recovery), *advice)
+    )
     return "<pre style='white-space: pre-wrap'>" + "\n".join(spans) + "</pre>"
 
 

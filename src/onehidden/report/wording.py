@@ -89,10 +89,6 @@ def more(count: int, noun: str) -> str:
     return f"{count} more {plural(count, noun)}"
 
 
-def capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _minus(text: str) -> str:
     """A true minus sign where a number begins with a hyphen; exponents keep theirs."""
     return re.sub(r"(^|[ \[])-(?=\d)", r"\1−", text)
