@@ -162,7 +162,7 @@ def test_inputs_are_never_overwritten_and_damaged_runs_are_refused(table, run_fo
     before = (folder / "t.csv").read_bytes()
     for arguments in (
         ("predict", tmp_path / "run", folder / "t.csv", "--target", "y", "--out", folder / "t.csv"),
-        ("score", folder / "t.npz", "--out", folder / "t.npz"),
+        ("score", folder / "t.parquet", "--out", folder / "t.parquet"),
     ):
         done = run(*arguments)
         assert done.returncode == 2

@@ -90,7 +90,7 @@ CASES = [
     ["score", "t.csv", "--drop", "z"],
     ["score", "t.csv", "--order", "9"],
     ["score", "t.csv", "--out", "scores.doc"],
-    ["score", "t.csv", "--out", "t.csv/inside.npz"],
+    ["score", "t.csv", "--out", "t.csv/inside.csv"],
     ["predict", "run", "t.csv", "--columns", "a,z,c"],
     ["predict", "run", "t.csv", "--target", "z"],
     ["predict", "run", "t.csv", "--out", "/proc/p.csv"],

@@ -86,7 +86,7 @@ READERS: tuple[Callable[[str], tuple[str, ...]], ...] = (
     lambda file: ("predict", "run", file, "--out", "new.csv"),
     lambda file: ("report", "run", "--data", file, "--out", "page.html"),
     lambda file: ("report", "run", "--data", file, "--out", "new.html"),
-    lambda file: ("score", file, "--estimator", "gaussian", "--out", "new.npz"),
+    lambda file: ("score", file, "--estimator", "gaussian", "--out", "new.parquet"),
     lambda file: ("predict", "m.safetensors", file, "--columns", "a,b,c"),
 )
 

@@ -47,11 +47,6 @@ def _page(path: Path) -> object:
     return len(text) > 10_000
 
 
-def _arrays(path: Path) -> object:
-    with np.load(path) as held:
-        return {name: held[name].tolist() for name in held.files}
-
-
 FORCED = ("--force",)
 WRITERS = (
     Writer("recover", ("recover", "t.csv", "--hidden", "1", "--out", "new"), "new", _network, FORCED),
@@ -71,7 +66,11 @@ WRITERS = (
     Writer("predict", ("predict", "run", "rows", "--out", "new.parquet"), "new.parquet", _column, FORCED),
     Writer("report", ("report", "run", "--data", "t.csv", "--out", "new.html"), "new.html", _page),
     Writer(
-        "score", ("score", "t.csv", "--estimator", "gaussian", "--out", "new.npz"), "new.npz", _arrays, FORCED
+        "score",
+        ("score", "t.csv", "--estimator", "gaussian", "--out", "new.parquet"),
+        "new.parquet",
+        _column,
+        FORCED,
     ),
 )
 

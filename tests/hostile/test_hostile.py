@@ -74,10 +74,10 @@ def test_a_full_disk_is_one_sentence_and_leaves_what_was_there(folder):
     (folder / "t.csv").write_text("\n".join(lines) + "\n")
     before = {str(p): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     commands = [
-        "predict run t.csv --out new.npz",
+        "predict run t.csv --out new.parquet",
         "predict run t.csv --out old.npz --force",
         "report run --data t.csv --out new.html",
-        "score t.csv --estimator gaussian --order 3 --out new.npz",
+        "score t.csv --estimator gaussian --order 3 --out new.csv",
     ]
     done = subprocess.run(
         [sys.executable, "-c", script, *commands], capture_output=True, text=True, cwd=folder

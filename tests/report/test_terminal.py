@@ -141,7 +141,7 @@ def test_predict_finds_columns_by_name_in_a_run_folder(run):
 def test_predict_writes_every_format_and_json(run):
     folder, net, X = run
     model, file = str(folder / "run" / "model.safetensors"), str(folder / "plain.csv")
-    for suffix in ("csv", "parquet", "feather", "npz"):
+    for suffix in ("csv", "parquet"):
         out = folder / "out" / f"p.{suffix}"
         assert CliRunner().invoke(cli, ["predict", model, file, "--out", str(out)]).exit_code == 0
         back = data.open(out).X[:, 0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 )
 @click.option("--level", type=float, default=0.95, show_default=True, help="How sure each band is.")
 @options.reading_options("columns", "drop", "nulls", "na", "decimal", "encoding")
-@click.option("--out", type=click.Path(path_type=Path), help="Write .csv, .parquet, .feather or .npz here.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write .csv or .parquet here.")
 @click.option("--force", is_flag=True, help="Replace the file that --out names.")
 @click.option("--json", "as_json", is_flag=True, help="Predictions as JSON on stdout.")
 def command(
@@ -61,7 +60,7 @@ def command(
 
     runs.must_differ(out, file, model)
     if out is not None:
-        runs.free_file(out, (".csv", ".parquet", ".feather", ".npz"), force)
+        runs.free_file(out, runs.TABLES, force)
     made_with, inputs, saved = _opened(model, targets)
     if interval and not hasattr(made_with, "predict_interval"):
         raise ValueError("bands need the standard errors of a run: give its folder, not the model alone")
@@ -71,18 +70,20 @@ def command(
             f"the model takes {inputs} features but {file} has {table.n_inputs}: name the target with "
             "--target, or the features with --columns"
         )
-    made = predictions(made_with, table, interval, level)
+    made, compared = predictions(made_with, table, interval, level)
+    rows = np.column_stack(list(made.values())).tolist()
     if out is not None:
-        made.write(out)
-        click.echo(f"{len(made.values)} predictions in {out}", err=True)
+        runs.write_columns(out, made)
+        click.echo(f"{len(rows)} predictions in {out}", err=True)
     elif as_json:
-        click.echo(json.dumps(made.to_dict()))
+        plain = [[None if value != value else value for value in row] for row in rows]  # gaps are NaN
+        held = {"columns": list(made), "predictions": plain}
+        click.echo(json.dumps(held if len(made) > 1 else {"predictions": [value for (value,) in plain]}))
     else:
-        rows = (",".join(map(repr, row)) for row in made.values.tolist())
-        click.echo("\n".join([",".join(made.names), *rows]))
+        click.echo("\n".join([",".join(made), *(",".join(map(repr, row)) for row in rows)]))
     if targets:
-        click.echo(made.compared, err=True)
-    if gaps := int(np.isnan(made.values[:, 0]).sum()):
+        click.echo(compared, err=True)
+    if gaps := int(np.isnan(next(iter(made.values()))).sum()):
         click.echo(f"{gaps} rows with gaps have no prediction", err=True)
     return 0
 
@@ -102,47 +103,13 @@ def _opened(model: Path, targets: list[str]) -> tuple[OneHiddenNet | Recovery, i
     return recovery, recovery.network.n_inputs, options.as_recovered(recovery, {}, targets or None)
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """Predictions in the order of the rows, NaN at gaps, and how far they are from outcomes.
-
-    Each output has a column, and with bands two more, the lower and the upper end.
-    """
-
-    names: list[str]
-    values: np.ndarray  # (n, columns)
-    compared: str  # mean squared error and R² of each output where outcomes are known
-
-    def to_dict(self) -> dict[str, Any]:
-        """The predictions as plain values, None at gaps."""
-        plain = [[None if v != v else v for v in row] for row in self.values.tolist()]
-        if len(self.names) == 1:
-            return {"predictions": [row[0] for row in plain]}
-        return {"columns": self.names, "predictions": plain}
-
-    def write(self, out: Path) -> None:
-        """Write a file whole or not at all; a gap in CSV is nan, since an empty line would be skipped."""
-        import pyarrow as pa
-        from pyarrow import csv, feather, parquet
-
-        from onehidden.atomic import atomic_file
-
-        suffix, columns = out.suffix.lower(), dict(zip(self.names, self.values.T, strict=True))
-        with atomic_file(out) as place:
-            if suffix == ".npz":
-                with place.open("wb") as file:  # to a name that ends in .NPZ NumPy would add another .npz
-                    np.savez(file, **columns)  # pyright: ignore[reportArgumentType]
-                return
-            gaps = suffix != ".csv"
-            table = pa.table({name: pa.array(one, from_pandas=gaps) for name, one in columns.items()})
-            form: Any = {".csv": csv.write_csv, ".parquet": parquet.write_table}
-            form.get(suffix, feather.write_feather)(table, str(place))
-
-
 def predictions(
     net: OneHiddenNet | Recovery, table: Table | Source, interval: str | None = None, level: float = 0.95
-) -> Predictions:
-    """Predict at all rows of a table, with ends of bands where ``interval`` is "mean" or "observation"."""
+) -> tuple[dict[str, np.ndarray], str]:
+    """Columns of predictions in the order of the rows, NaN at gaps, and how far they are from outcomes.
+
+    Each output has a column; where ``interval`` is "mean" or "observation" two more, the ends of its band.
+    """
     from onehidden.report.subject import as_indicators, output_names
 
     made_with: Any = net  # of a network alone no bands are asked for
@@ -166,7 +133,7 @@ def predictions(
             y = y if batch.trials is None else (y.T / batch.trials).T
             known.append(y.reshape(len(batch), -1))
             found.append(parts[0])
-    return Predictions(names, np.concatenate(blocks), _compared(outputs, known, found))
+    return dict(zip(names, np.concatenate(blocks).T, strict=True)), _compared(outputs, known, found)
 
 
 def _compared(names: Sequence[str], known: list[np.ndarray], found: list[np.ndarray]) -> str:

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onehidden.atomic import atomic_folder, resolved
+from onehidden.atomic import atomic_file, atomic_folder, resolved
 from onehidden.cli import tables
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
     from onehidden.data import Table
     from onehidden.network import OneHiddenNet
     from onehidden.recovery import Recovery
 
+TABLES = (".csv", ".parquet")  # suffixes of tables that are written
 # What a run folder may hold.
 OURS = ("model.safetensors", "covariance.safetensors", "recovery.json", "report.*", "units.*")
 
@@ -87,6 +89,17 @@ def write(
         recovery.save(place)
         recovery.report(place / "report.html", X=X, y=y, truth=truth)
         (place / "units.csv").write_text(to_csv(recovery), encoding="utf-8")
+
+
+def write_columns(out: Path, columns: dict[str, np.ndarray]) -> None:
+    """Write a table whole or not at all; a gap in CSV is nan, since an empty line would be skipped."""
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    text = out.suffix.lower() == ".csv"
+    table = pa.table({name: pa.array(one, from_pandas=not text) for name, one in columns.items()})
+    with atomic_file(out) as place:
+        (csv.write_csv if text else parquet.write_table)(table, str(place))
 
 
 def marked(recovery: Recovery, stopped: threading.Event) -> Recovery:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     name="score",
     epilog=examples(
         "onehidden score data.csv --drop y",
-        "onehidden score data.csv --drop y --order 3 --estimator mixture --out scores.npz",
+        "onehidden score data.csv --drop y --order 3 --estimator mixture --out scores.csv",
     ),
 )
 @click.argument("file", type=click.Path(path_type=Path))
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     help="select: the best by held-out score matching.",
 )
 @options.reading_options()
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="FILE.parquet or FILE.npz.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write .csv or .parquet here.")
 @click.option("--force", is_flag=True, help="Replace the file that is written.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The summary as JSON on stdout.")
@@ -44,13 +45,12 @@ def command(
 ) -> int:  # fmt: skip
     """Estimate the score functions S_1 … S_m of the law of a table and write them row by row."""
     from onehidden import data, scores
-    from onehidden.atomic import atomic_file
     from onehidden.cli import progress, runs
     from onehidden.recovery.stored import plain
 
     out = file.with_name(f"{file.stem}.scores.parquet") if out is None else out
     runs.must_differ(out, file)
-    runs.free_file(out, (".parquet", ".npz"), force)
+    runs.free_file(out, runs.TABLES, force)
     if seed < 0:
         raise ValueError(f"--seed must be 0 or more, got {seed}")
     table = data.open(file, **options.given(**typed), constant="drop", stream=False)
@@ -73,8 +73,12 @@ def command(
         orders = range(1, order + 1)
         values = {m: np.concatenate([fitted.score(block, m) for block in blocks]) for m in orders}
     checks = scores.validity(fitted, X, orders=orders)
-    with atomic_file(out) as place:
-        _write(place, values, names)
+    columns = {  # scores are symmetric: one an entry with sorted indices
+        f"S{m}[{','.join(names[i] for i in index)}]": value[(slice(None), *index)]
+        for m, value in values.items()
+        for index in combinations_with_replacement(range(len(names)), m)
+    }
+    runs.write_columns(out, columns)
     summary = {
         "out": str(out),
         "rows": len(X),
@@ -91,22 +95,3 @@ def command(
             word = "passed" if check.passed else "failed"
             click.echo(f"  {word}  {check.name}: {check.value:.2f} standard errors; {check.advice}")
     return 0 if all(check.passed for check in checks) else 1
-
-
-def _write(out: Path, values: dict[int, np.ndarray], names: list[str]) -> None:
-    """npz: arrays S1, S2, …; Parquet: one column an entry with sorted indices (scores are symmetric)."""
-    from itertools import combinations_with_replacement
-
-    if out.suffix.lower() == ".npz":
-        with out.open("wb") as file:  # to a name that ends in .NPZ NumPy would add another .npz
-            np.savez(file, **{f"S{m}": value for m, value in values.items()})  # pyright: ignore[reportArgumentType]
-        return
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    columns = {
-        f"S{m}[{','.join(names[i] for i in index)}]": value[(slice(None), *index)]
-        for m, value in values.items()
-        for index in combinations_with_replacement(range(len(names)), m)
-    }
-    parquet.write_table(pa.table(columns), out)
