@@ -205,10 +205,10 @@ def test_a_column_that_varies_late_is_kept(tmp_path):
     ("options", "words"),
     [
         ({"drop": ["z"]}, ("no column to leave out called 'z'",)),
-        ({"drop": ["y"]}, ("both the target and left out",)),
+        ({"drop": ["y"]}, ("both the target and the column to leave out",)),
         ({"drop": "x"}, ("list of names",)),
         ({"drop": ["x"]}, ("no feature column left",)),
-        ({"drop": ["x"], "columns": ["x"]}, ("both the column to leave out and a feature",)),
+        ({"drop": ["x"], "columns": ["x"]}, ("both the feature and the column to leave out",)),
         ({"decimal": ";"}, ("decimal must be",)),
         ({"constant": "maybe"}, ("constant must be",)),
         ({"one_hot": 3}, ("one_hot must be",)),

@@ -94,8 +94,8 @@ def test_dask_collections_stream_the_same_rows():
     np.testing.assert_array_equal(X, np.column_stack([columns["x1"], columns["x0"]]))
     np.testing.assert_array_equal(y, columns["y"])
     matrix = np.column_stack([columns["x0"], columns["x1"]])
-    arrays = data.open((da.from_array(matrix, chunks=(300, 1)), da.from_array(columns["y"], chunks=400)))
-    X, y, _ = gathered(arrays)
+    whole = np.column_stack([matrix, columns["y"]])
+    X, y, _ = gathered(data.open(da.from_array(whole, chunks=(300, 1)), target=2))
     np.testing.assert_array_equal(X, matrix)
     np.testing.assert_array_equal(y, columns["y"])
 

@@ -53,15 +53,8 @@ def as_real(values: object, who: str) -> np.ndarray:
             f"{who} must be an array of numbers, got rows of unequal length: pad or cut them"
         ) from None
     if array.dtype.kind not in "biuf":
-        kinds = {
-            "c": "complex numbers",
-            "O": "Python objects",
-            "M": "dates",
-            "m": "time spans",
-            "V": "raw bytes",
-        }
         raise ValueError(
-            f"{who} must be an array of real numbers, got {kinds.get(array.dtype.kind, 'text')}: convert it "
+            f"{who} must be an array of real numbers, got values of type {array.dtype.name}: convert it "
             "first, for example with astype(float)"
         )
     return array
@@ -120,14 +113,12 @@ def check_arrays(
         cure = "use X.reshape(-1, 1) for a single feature" if matrix.ndim == 1 else "flatten it"
         raise ValueError(f"X must be a matrix of n rows and d columns, got shape {matrix.shape}: {cure}")
     n, d = matrix.shape
-    if n == 0 or d == 0:
-        raise ValueError(f"X must have rows and columns, got shape {matrix.shape}: give a table with data")
+    if n < 2 or d == 0:
+        raise ValueError(f"X must have at least 2 rows and a column, got shape {matrix.shape}: bring more")
     matrix = np.ascontiguousarray(matrix, dtype=float)
     names = None if feature_names is None else list(map(str, feature_names))
     _must_be_finite("X", matrix, names)
     target = None if y is None else _target(y, n, constant)
-    if n == 1:
-        raise ValueError("X must have at least 2 rows, got 1: nothing can be learnt from a single sample")
     if not constant and (flat := flat_columns(matrix)).size:
         are, them = ("is", "it") if flat.size == 1 else ("are", "them")
         raise ValueError(

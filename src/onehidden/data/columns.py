@@ -117,11 +117,6 @@ def must_be_choosable(names: Sequence[str], request: Request, where: str) -> Non
             f"{where} has no name for column {nameless[0] + 1}, which is how a saved row index looks: "
             "name it, save without the index, or list the feature columns to use"
         )
-    for name, role in [*request.roles, *((name, "column to leave out") for name in request.drop)]:
-        if name in wanted:
-            raise ValueError(f"{name!r} cannot be both the {role} and a feature: take it out of columns")
-    if twice := repeated(wanted):
-        raise ValueError(f"columns names {shorten(twice)} more than once: list each feature once")
 
 
 def _meant(name: str, names: Sequence[str]) -> str:

@@ -194,42 +194,28 @@ def _table(source: object, targets: Targets, where: str) -> Contents:
 
 
 def is_dask(source: object) -> bool:
-    """Whether the source is a Dask DataFrame or Array, or a pair of arrays with one."""
-    if isinstance(source, tuple):
-        return any(is_dask(one) for one in source)
+    """Whether the source is a Dask DataFrame or Array."""
     return type(source).__module__.split(".")[0] == "dask" and hasattr(source, "__dask_graph__")
 
 
 def _dask(source: Any, targets: Targets) -> Contents:
-    """A Dask DataFrame, or Arrays as one, a part each partition."""
+    """A Dask DataFrame, a part each partition; the columns of an Array are x0, x1, …."""
     import pyarrow as pa
     from dask.base import tokenize
 
     if not hasattr(source, "columns"):
-        source, targets = _frame_of_arrays(source, targets)
+        from dask.dataframe import from_dask_array
+
+        if source.ndim != 2:
+            raise ValueError(f"a Dask Array must be a matrix of n rows and d columns, got {source.shape}")
+        names = [f"x{j}" for j in range(source.shape[1])]
+        source = from_dask_array(source.rechunk({1: -1}), columns=names)
     known = list(source.columns)
     kinds = {**dict.fromkeys("biuf", pa.float64()), **dict.fromkeys("mM", pa.timestamp("ns"))}
     types = [kinds.get(dtype.kind, pa.string()) for dtype in source.dtypes]
     schema = pa.schema(list(zip(map(str, known), types, strict=True)))
     parts = [DelayedPart(block, tuple(schema.names)) for block in source.to_delayed()]
     return Contents(parts, schema, len(source), lambda: tokenize(source), targets, "the Dask collection")
-
-
-def _frame_of_arrays(source: Any, targets: Targets) -> tuple[Any, Targets]:
-    """A Dask Array, or a pair (X, y) with one, as a Dask DataFrame with columns x0, x1, … and y."""
-    import dask.array as da
-    import dask.dataframe as dd
-
-    X, *y = map(da.asarray, source) if isinstance(source, tuple) else (source,)
-    X = X.compute_chunk_sizes() if np.isnan(X.shape[0]) else X
-    if X.ndim != 2 or any(one.shape[:1] != X.shape[:1] for one in y):
-        raise ValueError(f"X must be a matrix of n rows and d columns, and y have n rows, got X {X.shape}")
-    names = [f"x{j}" for j in range(X.shape[1])]
-    for Y in y:
-        Y, q = Y.reshape(len(X), -1), Y.size // len(X)
-        targets = targets or (("y",) if q == 1 else tuple(f"y{j}" for j in range(q)))
-        X, names = da.concatenate([X, Y.rechunk((X.chunks[0], -1))], axis=1), [*names, *map(str, targets)]
-    return dd.from_dask_array(X.rechunk((X.chunks[0], -1)), columns=names), targets
 
 
 def too_large(path: Path, share: float = 0.25) -> bool:

@@ -219,25 +219,34 @@ class Survey:
             raise ValueError("a streamed source is read for one target at a time: name one, or hold it whole")
         if not len(batch):
             return self
-        values, weight = np.column_stack([batch.X, batch.y]), weights_of(batch)
+        values, weight = np.column_stack([batch.X, batch.y]), batch.weight
+        weight = np.ones(len(batch)) if weight is None else weight
         total = float(weight.sum())
         mean = weight @ values / total
         centred = values - mean
         rest = weight @ centred / total  # what rounding left in the mean
-        scatter = (centred * weight[:, None]).T @ centred - total * np.outer(rest, rest)
-        low = hashed(batch.row, self.seed) < self._limit if self.sample else np.zeros(len(batch), bool)
-        kept = batch.row[low], np.column_stack([values, weight])[low]
-        self._add(len(batch), total, mean + rest, scatter, values.min(axis=0), values.max(axis=0), *kept)
-        return self
+        one = copy.copy(self)
+        one.n, one.weight, one._mean = len(batch), total, mean + rest
+        one._scatter = (centred * weight[:, None]).T @ centred - total * np.outer(rest, rest)
+        one._low, one._high = values.min(axis=0), values.max(axis=0)
+        low = hashed(batch.row, self.seed) < self._limit
+        one._rows, one._values = batch.row[low], np.column_stack([values, weight])[low]
+        return self.merge(one)
 
     def merge(self, other: Survey) -> Survey:
-        """Add what another survey of the same kind holds."""
-        if (self.sample, self.seed, self._limit) != (other.sample, other.seed, other._limit):
-            raise ValueError("only surveys of one sample size and seed merge")
-        self._add(
-            other.n, other.weight, other._mean, other._scatter, other._low, other._high, other._rows,
-            other._values,
-        )  # fmt: skip
+        """Add what another survey of the same kind holds; a sample twice too large is cut to size."""
+        if other.n == 0:
+            return self
+        total, step = self.weight + other.weight, other._mean - self._mean
+        between = np.outer(step, step) * (self.weight * other.weight / total)
+        self._scatter = self._scatter + other._scatter + between
+        self._mean = self._mean + step * (other.weight / total)
+        self.n, self.weight = self.n + other.n, total
+        self._low, self._high = np.minimum(self._low, other._low), np.maximum(self._high, other._high)
+        self._rows = np.concatenate([self._rows, other._rows])
+        self._values = np.concatenate([self._values, other._values])
+        if len(self._rows) > 2 * self.sample:
+            self._rows, self._values = self._sampled()
         return self
 
     def result(self) -> Summary:
@@ -259,23 +268,6 @@ class Survey:
             None if np.all(kept[:, -1] == 1.0) else kept[:, -1],
         )  # fmt: skip
 
-    def _add(
-        self, n: int, weight: float, mean: np.ndarray, scatter: np.ndarray, low: np.ndarray, high: np.ndarray,
-        rows: np.ndarray, values: np.ndarray,
-    ) -> None:  # fmt: skip
-        """Add sums over n rows; the sample is cut to size once it is twice as large."""
-        if n == 0:
-            return
-        total, step = self.weight + weight, mean - self._mean
-        self._scatter = self._scatter + scatter + np.outer(step, step) * (self.weight * weight / total)
-        self._mean = self._mean + step * (weight / total)
-        self.n, self.weight = self.n + n, total
-        self._low, self._high = np.minimum(self._low, low), np.maximum(self._high, high)
-        self._rows = np.concatenate([self._rows, rows])
-        self._values = np.concatenate([self._values, values])
-        if len(self._rows) > 2 * self.sample:
-            self._rows, self._values = self._sampled()
-
     def _sampled(self) -> tuple[np.ndarray, np.ndarray]:
         lowest = np.argsort(hashed(self._rows, self.seed), kind="stable")[: self.sample]
         return self._rows[lowest], self._values[lowest]
@@ -290,11 +282,6 @@ def must_be_varied(summary: Summary, names: tuple[str, ...]) -> None:
             f"column {names[j]!r} is constant ({summary.X[0, j]:g}){where}: {left_out([names[j]])} leaves it "
             "out, or hold the table whole with stream=False"
         )
-
-
-def weights_of(batch: Batch) -> np.ndarray:
-    """(n,) the weights of the rows of a batch."""
-    return np.ones(len(batch)) if batch.weight is None else batch.weight
 
 
 def hashed(row: np.ndarray, seed: int) -> np.ndarray:

@@ -120,11 +120,6 @@ def select(found: Contents, request: Request, stream: bool) -> tuple[Selection, 
     must_be_choosable(names, request, where)
     if found.rows == 0:
         raise ValueError(f"{where} has column names but no rows: give a table with data in it")
-    if 1 < len(request.targets) >= found.rows:
-        raise ValueError(
-            f"{where} has {found.rows} rows for {len(request.targets)} targets: bring more rows, or name "
-            "fewer targets"
-        )
     levels: Levels = {}
     if isinstance(request.one_hot, Mapping):
         levels = {column: tuple(map(str, held)) for column, held in request.one_hot.items()}
@@ -247,25 +242,23 @@ class Source:
             yield from prefetched(self.selection.batches(number, part, int(rows)))
 
     def varying_only(self) -> Source:
-        """The source without features that never vary; those that seem so are followed until they do."""
-        left = replace(self.selection, request=replace(self.selection.request, nulls="drop"))
-        low, high = np.full(len(left.features), np.inf), np.full(len(left.features), -np.inf)
+        """The source without features that never vary, which are looked for until all do."""
+        rows = replace(self.selection, request=replace(self.selection.request, nulls="drop"))
+        low, high = np.full(self.n_inputs, np.inf), np.full(self.n_inputs, -np.inf)
         for number, part in enumerate(self.parts):
-            for batch in left.batches(number, part, BATCH_ROWS):
+            for batch in rows.batches(number, part, BATCH_ROWS):
                 low = np.minimum(low, batch.X.min(axis=0, initial=np.inf))
                 high = np.maximum(high, batch.X.max(axis=0, initial=-np.inf))
-            flat = ~varying(low, high)
-            if not flat.any():
+            if np.all(vary := varying(low, high)):
                 return self
-            features = tuple(one for one, still in zip(left.features, flat, strict=True) if still)
-            left, low, high = replace(left, features=features), low[flat], high[flat]
         if (high < low).any():  # no row is without gaps
             return self
-        kept = tuple(one for one in self.selection.features if one not in left.features)
+        kept = tuple(one for one, varies in zip(rows.features, vary, strict=True) if varies)
+        flat = [name for name, varies in zip(rows.names, vary, strict=True) if not varies]
         if not kept:
-            raise ValueError(f"{left.where} has no feature that varies: give a table with at least one")
-        are = "column {} is" if len(left.names) == 1 else "columns {} are"
-        note = f"{are.format(shorten(left.names))} constant and left out"
+            raise ValueError(f"{rows.where} has no feature that varies: give a table with at least one")
+        are = "column {} is" if len(flat) == 1 else "columns {} are"
+        note = f"{are.format(shorten(flat))} constant and left out"
         return replace(self, selection=replace(self.selection, features=kept), notes=(*self.notes, note))
 
     def whole(self) -> Table:

@@ -57,15 +57,12 @@ class Request:
                 f"encoding must be one that Python knows, as 'utf-8' or 'cp1252', got {self.encoding!r}"
             ) from None
         found: dict[str, str] = {}
-        for name, role in self.roles:
-            if found.get(name) == role:
-                raise ValueError(f"target names {name!r} more than once: list each column once")
+        asked = [*((name, "feature") for name in self.columns or ()), *self.roles]
+        for name, role in (*asked, *((name, "column to leave out") for name in dict.fromkeys(self.drop))):
             if name in found:
                 raise ValueError(
-                    f"{name!r} cannot be both the {found[name]} and the {role}: name two columns"
+                    f"{name!r} cannot be both the {found[name]} and the {role}: name each column once"
                 )
-            if name in self.drop:
-                raise ValueError(f"{name!r} cannot be both the {role} and left out: take it out of drop")
             found[name] = role
 
     @property
