@@ -131,7 +131,7 @@ def test_components_without_rows_are_left_out():
     start = localised_start(X, y, 4, law=law, weight=(X.sum(axis=1) > -10).astype(float))
     assert {c for c, _ in start.signals} == {0}
     assert cosines(start.directions, np.eye(4)).min() > 0.9
-    with pytest.raises(Refused, match="stands out of its noise"):
+    with pytest.raises(Refused, match="out of their noise"):
         localised_start(X[:20], y[:20], 4, law=law)
 
 
@@ -149,11 +149,6 @@ def test_components_show_what_the_whole_law_hides():
     assert cosines(start.directions, np.eye(d)).min() > 0.99
     ordinary = landscape_start(whole, d, starts=4)  # has order 4 alone to tell the units apart
     assert cosines(ordinary, np.eye(d)).min() < 0.9
-    # w κ_3 = ∓φ(1) in the two components
-    third = [start.weights[start.used.index((c, 3))] for c in (0, 1)]
-    signs = np.sign(np.sum(start.directions, axis=1))
-    np.testing.assert_allclose(signs * third[0], -norm.pdf(1), rtol=0.2)
-    np.testing.assert_allclose(signs * third[1], norm.pdf(1), rtol=0.2)
 
 
 @pytest.mark.parametrize(("scale", "n"), [((1, 1, 1, 1), 40_000), ((1.8, 1.0, 1.0, 0.6), 100_000)])
@@ -164,7 +159,6 @@ def test_rotated_and_skew_rows_are_found(scale, n):
     start = localised_start(X, oh.OneHiddenNet(A, np.ones(d)).predict(X), d, law=law)
     assert cosines(start.directions, A).min() > 0.97
     assert cosines(start.directions, rotation(d, 9)).min() < 0.9
-    assert start.residual < 0.6
 
 
 def test_few_units_in_many_inputs_are_found_in_their_span():
@@ -175,30 +169,11 @@ def test_few_units_in_many_inputs_are_found_in_their_span():
     assert cosines(start.directions, A).min() > 0.97
 
 
-def test_matrices_of_unlike_components_suffice():
-    d, law = 5, GaussianMixture([0.5, 0.5], [np.full(5, 0.8), np.zeros(5)], np.eye(5))
-    A = rotation(d, 3)
-    X = law.sample(60_000, 6)
-    bias = np.linspace(-0.8, 0.8, d)
-    start = localised_start(X, oh.OneHiddenNet(A, np.ones(d), bias).predict(X), d, law=law, orders=(2,))
-    assert {m for _, m in start.used} == {2}
-    assert cosines(start.directions, A).min() > 0.9
-
-
-def test_multiples_of_one_matrix_are_refused():
-    """φ is even: the two clusters of ½N(1, I) + ½N(-1, I) have the same moment of order 2."""
-    law = two_clusters(4)
-    X = law.sample(20_000, 0)
-    y = oh.OneHiddenNet(rotation(4), np.ones(4)).predict(X)
-    with pytest.raises(Refused, match="multiples of one matrix"):
-        localised_start(X, y, 4, law=law, orders=(2,))
-
-
 def test_no_signal_is_refused():
     law = two_clusters(3)
     X = law.sample(500, 0)
-    with pytest.raises(Refused, match="stands out of its noise"):
-        localised_start(X, np.random.default_rng(0).standard_normal(500), 2, law=law, orders=(2, 3))
+    with pytest.raises(Refused, match="out of their noise"):
+        localised_start(X, np.random.default_rng(0).standard_normal(500), 2, law=law)
 
 
 def test_one_component_is_refused_in_one_sentence():
@@ -217,7 +192,6 @@ def test_one_component_is_refused_in_one_sentence():
     ("change", "message"),
     [
         ({"hidden": 5}, "outside 1"),
-        ({"orders": (1, 2)}, "among 2, 3 and 4"),
         ({"weight": -np.ones(50)}, "not negative"),
         ({"law": oh.laws.Logistic(4)}, "GaussianMixture"),
         ({"law": two_clusters(3)}, "3 inputs"),

@@ -58,14 +58,9 @@ def fit_mixture(
     share = None if weight is None else weight / np.sum(weight)
     rows = rng.choice(n, min(n, fitted_to), replace=weight is not None, p=share)
     first = MixtureScore(seed=seed).fit(X[rows[:chosen_on]])
-    if first.components_ == 1 or len(rows) <= chosen_on or not distinct(first.law_, X[rows[:chosen_on]]):
-        return first.law_  # an approximation at best: more rows would not make it the law
+    if first.components_ == 1 or len(rows) <= chosen_on:
+        return first.law_
     return MixtureScore(first.components_, first.covariance_, seed=seed).fit(X[rows]).law_
-
-
-def distinct(law: GaussianMixture, X: Float[np.ndarray, "n d"], least: float = 0.9) -> bool:
-    """Whether rows belong to one component with a mean probability of at least ``least``."""
-    return float(np.mean(np.max(law.posterior(X), axis=1))) >= least
 
 
 def as_mixture(law: object) -> GaussianMixture:
@@ -87,18 +82,16 @@ def moments_in_reach(
     weight: Weight,
     law: GaussianMixture,
     k: int,
-    orders: tuple[int, ...],
 ) -> tuple[Float[np.ndarray, "d r"] | None, dict[int, ScoreMoments]]:
     """Return the basis in which the tensors are formed, None for the whole space, and the tensors.
 
     More than 20 inputs are reduced to the span of the units and four directions more, since the best fit may
     lean out of the span. Where no low order shows the span, its insignificant moments are returned.
     """
-    d = U.shape[1]
+    d, orders = U.shape[1], (2, 3, 4)
     if d <= max(20, min(k + 4, LARGEST_SIDE)):
         return None, component_moments(U, y, law, orders, weight=weight)
-    low = (2, 3) if 3 in orders and d <= LARGEST_SIDE else (2,)
-    seen = component_moments(U, y, law, low, weight=weight)
+    seen = component_moments(U, y, law, (2, 3) if d <= LARGEST_SIDE else (2,), weight=weight)
     basis = _leading(seen, min(k + 4, LARGEST_SIDE))
     if basis is None:
         return None, seen

@@ -14,8 +14,8 @@ A = I those of order 3 cancel and those of order 4 are zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -86,23 +86,10 @@ class LocalisedStart:
         Unit rows in the coordinates of X, up to order and sign.
     signals : dict
         z-value of every tensor formed, by (component, order).
-    used : tuple of (component, order)
-        The tensors decomposed jointly.
-    weights : array of shape (len(used), k)
-        w_i kappa_{m,c,i} |a_i|^m of each tensor used, |a_i| taken in coordinates in which the components
-        have unit covariance on average.
-    residual : float
-        Relative misfit of the joint decomposition, weighted by precision, noise included.
-    law : GaussianMixture
-        The mixture whose components they are.
     """
 
     directions: np.ndarray
     signals: dict[tuple[int, int], float]
-    used: tuple[tuple[int, int], ...]
-    weights: np.ndarray
-    residual: float
-    law: GaussianMixture = field(repr=False)
 
 
 @in_double
@@ -113,7 +100,6 @@ def localised_start(
     *,
     law: object = None,
     weight: npt.ArrayLike | None = None,
-    orders: Sequence[int] = (2, 3, 4),
     seed: int = 0,
 ) -> LocalisedStart:
     """Return the directions that the moments of all components share.
@@ -130,15 +116,13 @@ def localised_start(
         The law of the inputs; None fits a mixture to X.
     weight : array_like of shape (n,), optional
         How much each row counts.
-    orders : sequence of int
-        Orders of the moments, among 2, 3 and 4. Tensors without signal are left out.
     seed : int
         Of the mixture fit and the decomposition.
 
     Returns
     -------
     LocalisedStart
-        Directions, signals and the joint decomposition.
+        Directions and signals.
 
     Raises
     ------
@@ -148,14 +132,12 @@ def localised_start(
     samples: np.ndarray
     samples, target, counts = checked_samples(X, y, weight)
     d = samples.shape[1]
-    chosen, most = tuple(sorted(set(orders))), min(d, LARGEST_SIDE)
+    most = min(d, LARGEST_SIDE)
     if not 1 <= hidden <= most:
         raise Refused(
             f"hidden = {hidden} is outside 1 … {most}: the tensors of {d} inputs show no more "
             f"directions, and none beyond {LARGEST_SIDE} are decomposed; use start='wide'"
         )
-    if not chosen or not set(chosen) <= {2, 3, 4}:
-        raise ValueError(f"orders must be among 2, 3 and 4, got {tuple(orders)}")
     law = fit_mixture(samples, counts, seed) if law is None else as_mixture(law)
     if law.n_inputs != d:
         raise ValueError(f"the mixture is one of {law.n_inputs} inputs, but X has {d} columns")
@@ -168,37 +150,19 @@ def localised_start(
     # one variance a tensor is enough.
     inverse = np.linalg.inv(np.linalg.cholesky(np.tensordot(law.weights, law.covs, axes=1)))
     inside = GaussianMixture(law.weights, law.means @ inverse.T, inverse @ law.covs @ inverse.T)
-    basis, moments = moments_in_reach(samples @ inverse.T, target, counts, inside, hidden, chosen)
+    basis, moments = moments_in_reach(samples @ inverse.T, target, counts, inside, hidden)
     signals = {(c, m): one.signal(m) for c, one in moments.items() for m in one.orders}
-    used = tuple(sorted(key for key, z in signals.items() if z >= SIGNAL))
+    used = sorted(key for key, z in signals.items() if z >= SIGNAL)
+    if len(used) < 2 and not any(m > 2 for _, m in used):
+        raise Refused(
+            "no component has enough moments that stand out of their noise (largest z = "
+            f"{max(signals.values(), default=0.0):.1f}, needed {SIGNAL:g}), and one matrix does not "
+            "determine the units: give more samples"
+        )
     tensors = [moments[c][m] for c, m in used]
-    variances = np.array([variance_of(moments[c], m) for c, m in used])
-    _must_determine(tensors, variances, max(signals.values(), default=0.0))
+    precisions = [1 / variance_of(moments[c], m) for c, m in used]
     # Another contraction may help where one is cheap: its steps cost the cube of the unknowns.
     restarts = 6 if hidden * len(tensors[0]) <= 1200 else 1
-    found = joint_decompose(tensors, hidden, seed, precisions=list(1 / variances), restarts=restarts)
+    found = joint_decompose(tensors, hidden, seed, precisions=precisions, restarts=restarts)
     out = found.components @ (inverse if basis is None else basis.T @ inverse)
-    out /= np.linalg.norm(out, axis=1, keepdims=True)
-    return LocalisedStart(out, signals, used, found.weights, found.residual, law)
-
-
-def _must_determine(tensors: list[np.ndarray], variances: np.ndarray, best: float) -> None:
-    """One matrix does not determine its components, nor do several that are multiples of one."""
-    if not tensors:
-        raise Refused(
-            f"no component has a moment that stands out of its noise (largest z = {best:.1f}, needed "
-            f"{SIGNAL:g}): give more samples"
-        )
-    if any(t.ndim > 2 for t in tensors):
-        return
-    upper = np.triu_indices(len(tensors[0]))
-    root = np.where(upper[0] == upper[1], 1.0, np.sqrt(2.0))
-    rows = np.stack([root * t[upper] for t in tensors]) / np.sqrt(variances)[:, None]
-    # Multiples of one matrix plus noise leave, beside the first singular value, noise alone.
-    beside = float(np.sum(np.linalg.svd(rows, compute_uv=False)[1:] ** 2))
-    freedom = (len(rows) - 1) * rows.shape[1]
-    if len(rows) < 2 or beside < freedom + SIGNAL * np.sqrt(2 * freedom):
-        raise Refused(
-            "the moments of order 2 of all components are multiples of one matrix, which does not determine "
-            "the units, and no higher order stands out of its noise: give more samples"
-        )
+    return LocalisedStart(out / np.linalg.norm(out, axis=1, keepdims=True), signals)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from onehidden.fit.problem import Problem
 from onehidden.laws import standard_normal
 from onehidden.laws.base import Score
 from onehidden.moments import ScoreMoments, score_moments
-from onehidden.moments.weights import Weight, checked_samples, of_rows, rooted
+from onehidden.moments.weights import Weight, checked_samples, of_rows
 from onehidden.network import OneHiddenNet
 from onehidden.refused import Refused
 from onehidden.run import Run, stream
@@ -68,37 +68,23 @@ class Tensor:
 class TensorStart:
     """A starting network in the coordinates of X, with the measurements behind it.
 
-    ``signals`` are z-values of the orders 2 to 4 inside the span found, ``orders`` the chosen j2 and
-    j3, ``used`` the orders decomposed jointly, ``residual`` the relative misfit of that, and ``basis`` (d, k)
-    orthonormal columns of the span.
+    ``signals`` are z-values of the orders 2 to 4 inside the span found, and ``orders`` the chosen j2 and j3.
     """
 
     network: OneHiddenNet
     signals: dict[int, float]
     orders: dict[str, int]
-    used: tuple[int, ...]
-    residual: float
-    basis: Float[np.ndarray, "d k"]
 
 
-@dataclass(frozen=True)
-class Sample:
-    """Samples with the score of their inputs; ``weight`` says how much each row counts."""
+class Moments(Protocol):
+    """Score moments of some of the rows, contracted with the columns of ``subspace`` where it is given."""
 
-    X: Float[np.ndarray, "n d"]
-    y: Float[np.ndarray, " n"]
-    score: Score
-    weight: Weight = None
-
-    def part(self, rows: slice) -> Sample:
-        """Return some of the samples."""
-        return Sample(self.X[rows], self.y[rows], self.score, of_rows(self.weight, rows))
-
-    def moments(
-        self, orders: tuple[int, ...], subspace: Float[np.ndarray, "d k"] | None = None
-    ) -> ScoreMoments:
-        """Return the score moments, contracted with the columns of ``subspace`` where it is given."""
-        return score_moments(self.X, self.y, self.score, orders=orders, subspace=subspace, weight=self.weight)
+    def __call__(
+        self,
+        orders: tuple[int, ...],
+        subspace: Float[np.ndarray, "d k"] | None = None,
+        rows: slice = slice(None),
+    ) -> ScoreMoments: ...
 
 
 def tensor_start(
@@ -139,16 +125,25 @@ def tensor_start(
         The network and the measurements.
     """
     g = activations.get(activation)
-    rows = _checked(X, y, hidden, g, score, weight)
-    order, signals = held_out_signals(rows, hidden, g, seed)
+    samples, target, counts = _checked(X, y, hidden, g, weight)
+    n, d = samples.shape
+    law = standard_normal(d) if score is None else score
+
+    def moments(
+        orders: tuple[int, ...], subspace: Float[np.ndarray, "d k"] | None = None, rows: slice = slice(None)
+    ) -> ScoreMoments:
+        own = of_rows(counts, rows)
+        return score_moments(samples[rows], target[rows], law, orders, subspace=subspace, weight=own)
+
+    order, signals = held_out_signals(moments, n, d, hidden, g, seed)
     used = usable_orders(signals, g, gaussian=score is None)
-    basis = leading_directions(rows, hidden, order, seed)
-    moments = rows.moments(used, basis)
-    precisions = [1 / variance_of(moments, m) for m in used]
-    found = joint_decompose([moments[m] for m in used], hidden, seed, precisions=precisions)
-    network = fit_units(rows.X, rows.y, found.components @ basis.T, g, bias=bias, weight=rows.weight)
+    basis = leading_directions(moments, hidden, order, seed)
+    inside = moments(used, basis)
+    precisions = [1 / variance_of(inside, m) for m in used]
+    found = joint_decompose([inside[m] for m in used], hidden, seed, precisions=precisions)
+    network = fit_units(samples, target, found.components @ basis.T, g, bias=bias, weight=counts)
     third = next((m for m in (3, 4) if signals[m] >= SIGNAL), next(m for m in used if m > 2))
-    return TensorStart(network, signals, {"j2": order, "j3": third}, used, found.residual, basis)
+    return TensorStart(network, signals, {"j2": order, "j3": third})
 
 
 def _checked(
@@ -156,9 +151,8 @@ def _checked(
     y: npt.ArrayLike,
     hidden: int,
     g: Activation,
-    score: Score | None,
     weight: npt.ArrayLike | None,
-) -> Sample:
+) -> tuple[np.ndarray, np.ndarray, Weight]:
     """Return the rows that count."""
     samples: np.ndarray
     samples, target, counts = checked_samples(X, y, weight)
@@ -181,19 +175,19 @@ def _checked(
             f"activation {g.name} has no usable order: its moments of order 3 and more vanish, and order 2 "
             "alone does not determine the units"
         )
-    return Sample(samples, target, standard_normal(d) if score is None else score, counts)
+    return samples, target, counts
 
 
-def held_out_signals(rows: Sample, k: int, g: Activation, seed: int) -> tuple[int, dict[int, float]]:
+def held_out_signals(
+    moments: Moments, n: int, d: int, k: int, g: Activation, seed: int
+) -> tuple[int, dict[int, float]]:
     """j_2 and the z-value of every order, on the half of the rows that did not choose the directions.
 
     Directions chosen on the same rows would lend every order a share of their fit.
     """
-    n, d = rows.X.shape
-    chosen, held = rows.part(slice(0, n // 2)), rows.part(slice(n // 2, n))
-    seen = {}
+    seen, chosen, held = {}, slice(0, n // 2), slice(n // 2, n)
     for order in (2, 3):
-        found = held.moments((2, 3, 4), leading_directions(chosen, k, order, seed))
+        found = moments((2, 3, 4), leading_directions(moments, k, order, seed, chosen), held)
         seen[order] = {m: found.signal(m) for m in found.orders}
         if seen[order][order] >= SIGNAL:
             return order, seen[order]
@@ -223,25 +217,19 @@ def usable_orders(signals: dict[int, float], g: Activation, gaussian: bool) -> t
 
 
 def leading_directions(
-    rows: Sample, k: int, order: int, seed: int, passes: int = 10
+    moments: Moments, k: int, order: int, seed: int, rows: slice = slice(None), passes: int = 10
 ) -> Float[np.ndarray, "d k"]:
     """Return orthonormal columns along the k leading directions of T_2 or T_3.
 
     [ZSJBD] iterate on C I ± T_2, once for each sign; the eigenvectors of the largest |eigenvalues| are the
-    same directions. Order 3 is iterated on T_3(·, V, V), k coordinates beside V at a time.
+    same directions. Order 3 is iterated on T_3(·, V, V).
     """
     if order == 2:
-        value, vector = np.linalg.eigh(rows.moments((1, 2))[2])
+        value, vector = np.linalg.eigh(moments((1, 2), rows=rows)[2])
         return vector[:, np.argsort(-np.abs(value))[:k]]
-    d = rows.X.shape[1]
-    # A linear function has no moment of order 3; what it explains of y would be noise.
-    design = rooted(np.column_stack([rows.X, np.ones(len(rows.y))]), rows.weight)
-    rest = rows.y - np.linalg.lstsq(design, rooted(rows.y, rows.weight), rcond=None)[0][:d] @ rows.X.T
-    basis = np.linalg.qr(stream(seed, "span of the units").standard_normal((d, k)))[0]
-    axes = np.split(np.eye(d), range(k, d, k), axis=1)
+    T = moments((3,), rows=rows)[3]
+    basis = np.linalg.qr(stream(seed, "span of the units").standard_normal((len(T), k)))[0]
     for _ in range(passes):
-        beside = [np.column_stack([some, basis]) for some in axes]
-        inside = [score_moments(rows.X, rest, rows.score, (3,), -1, B, weight=rows.weight)[3] for B in beside]
-        image = np.concatenate([T[:-k, -k:, -k:].reshape(-1, k * k) for T in inside])
+        image = np.einsum("aij,ik,jl->akl", T, basis, basis, optimize=True).reshape(len(T), -1)
         basis = np.linalg.svd(image, full_matrices=False)[0][:, :k]
     return basis
