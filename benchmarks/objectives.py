@@ -18,7 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks._table import Table
-from onehidden.laws import Logistic
 from onehidden.machine import double
 from onehidden.run import stream
 from onehidden_papers.objectives import GaussianDesigned, ScoreDesigned
@@ -113,7 +112,6 @@ def contenders(n: int, d: int, rng: np.random.Generator) -> dict[str, tuple[Call
     y = np.maximum(X, 0).sum(axis=1)
     Xj, Bj, yj = (jnp.asarray(part) for part in (X, B, y))
     G, L = GaussianDesigned(1.0, 1.0), ScoreDesigned(1.0, 1.0, None)
-    product = ScoreDesigned(1.0, 1.0, Logistic(d))
     fresh = jax.jit(lambda B, X, y: G.value_and_grad(B, G.from_batch(X, y)))
     calls = {
         "two matrix products": (ready(two_products, Xj, Bj), 2),
@@ -121,7 +119,6 @@ def contenders(n: int, d: int, rng: np.random.Generator) -> dict[str, tuple[Call
         "G": (ready(_value_and_grad, G, Bj, G.prepare((X, y))), 2),
         "L, Gaussian score": (ready(_value_and_grad, L, Bj, L.prepare((X, y))), 2),
         "G, fresh batch (with E[y x xᵀ])": (ready(fresh, Bj, Xj, yj), 3),
-        "L, logistic score": (ready(_value_and_grad, product, Bj, product.prepare((X, y))), 7),
     }
     peer = torch_step(X, y, B)
     if peer is not None:

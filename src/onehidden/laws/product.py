@@ -57,10 +57,6 @@ class ProductLaw(Law):
         t = as_points(X, self.n_inputs) / self.scale
         return np.sum(self._line.logpdf(t), axis=1) - self.n_inputs * log(self.scale)
 
-    def log_derivatives(self, X: npt.ArrayLike) -> tuple[Points, ...]:
-        """Return derivatives 1–4 of log f in each coordinate, four (n, d) arrays."""
-        return tuple(self._line_derivatives(as_points(X, self.n_inputs), 4))
-
     def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
         return [power_sum(L, V, j) for j, L in enumerate(self._line_derivatives(X, order), start=1)]
 

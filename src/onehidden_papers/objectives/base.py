@@ -41,7 +41,7 @@ class Objective:
         return RankOne.of(teacher, self.orders)
 
     def value_and_grad(self, params: Any, source: Any) -> tuple[jax.Array, Any]:
-        """Value and gradient, traceable; subclasses override it where a blocked pass is faster."""
+        """Value and gradient, traceable."""
         return jax.value_and_grad(self.function)(params, source)
 
     def project(self, params: Any) -> Any:

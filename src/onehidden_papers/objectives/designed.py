@@ -18,13 +18,9 @@ import numpy.typing as npt
 from onehidden import activations
 from onehidden_papers.objectives.base import Objective, unit_rows
 from onehidden_papers.objectives.signal import kappa, require_signal
-from onehidden_papers.objectives.sources import (
-    GaussianBatch,
-    Quartics,
-    RankOne,
-    Tensors,
-    quartic_value_and_grad,
-)
+from onehidden_papers.objectives.sources import GaussianBatch, RankOne, Tensors
+
+Quartics = GaussianBatch | Tensors | RankOne  # what knows score moments
 
 
 class _Quartic(Objective):
@@ -57,10 +53,6 @@ class _Quartic(Objective):
 
     def function(self, params: jax.Array, source: Quartics) -> jax.Array:
         return source.quartic(params, *self._weights()) + self.penalty(params, source)
-
-    def value_and_grad(self, params: jax.Array, source: Quartics) -> tuple[jax.Array, jax.Array]:
-        quartic = quartic_value_and_grad(source, params, *self._weights())
-        return jax.tree.map(jnp.add, quartic, jax.value_and_grad(self.penalty)(params, source))
 
 
 def _excess(B: jax.Array) -> jax.Array:
@@ -214,7 +206,7 @@ class NonOrthogonal(_Quartic):
         self._settle("F")
         require_signal(self.activation, 2, "F")
 
-    def penalty(self, params: jax.Array, source: GaussianBatch | Tensors | RankOne) -> jax.Array:
+    def penalty(self, params: jax.Array, source: Quartics) -> jax.Array:
         excess = source.squared_excess(params, kappa(activations.get(self.activation), 2))
         return self.lam * jnp.sum(excess) + self.delta / 2 * jnp.sum(params**2)
 

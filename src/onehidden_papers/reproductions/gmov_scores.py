@@ -8,15 +8,13 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
 from onehidden.laws import GaussianMixture
 from onehidden.laws.base import score_tensor
-from onehidden.machine import in_double
-from onehidden.run import derived_seed, stream
+from onehidden.run import stream
+from onehidden.scores.local_gaussian import gaussian_fit, prepare
 from onehidden.scores.local_polynomial import polynomial_fit
 from onehidden_papers.reproductions import record
 from onehidden_papers.reproductions.experiment import draw_columns, draw_curves
@@ -114,7 +112,7 @@ def judge_consistent(rows: Sequence[Row]) -> str:
 def measure(name: str, settings: Settings, seed: int) -> Table:
     """Every trial a fresh sample and one query, all bandwidths on the same samples."""
     trials, sizes = settings.trials, settings.sizes
-    means = np.array(MEANS[name])
+    law = GaussianMixture(np.ones(len(MEANS[name])), MEANS[name], np.eye(2))
     rows: list[tuple[Any, ...]] = []
     medians = record.printed(name)
     for n in sizes:
@@ -122,20 +120,20 @@ def measure(name: str, settings: Settings, seed: int) -> Table:
         grid = (*BANDWIDTHS, n ** (-1 / 8))
         for origin in (False, True):
             count = max(trials.values()) if not origin else trials[2]
-            key = derived_seed(seed, "paper", name, "trials", n, origin)
-            errors = trial_errors(key, n, grid, means, count, origin)
+            rng = stream(seed, "paper", name, "trials", n, origin)
+            found = trial_errors(rng, n, grid, law, count, origin)
             for (order, quantity), known in zip(QUANTITIES.items(), reported, strict=True):
-                own = errors[order][: trials[order]]
+                own = found[order][: trials[order]]
                 best = int(np.argmin(np.median(own[:, :-1], axis=0)))
                 label = ORIGIN if origin else HINDSIGHT
                 rows.append(_row(quantity, label, n, known, own[:, best], grid[best]))
                 if not origin:
                     rows.append(_row(quantity, REMARK, n, known, own[:, -1], grid[-1]))
     for order, quantity in QUANTITIES.items():
-        left = without_higher(means, order, derived_seed(seed, "paper", name, "limit"))
+        left = without_higher(law, order, stream(seed, "paper", name, "limit"))
         rows.append(_row(quantity, LIMIT_ROW, 0, "–", left, 0.0))
     return Table(
-        f"Errors of LLSFE, p = 2, d = 2, x ~ {'N(0, I)' if len(means) == 1 else '½N(1, I) + ½N(-1, I)'}",
+        f"Errors of LLSFE, p = 2, d = 2, x ~ {'N(0, I)' if len(law.means) == 1 else '½N(1, I) + ½N(-1, I)'}",
         COLUMNS,
         tuple(rows),
         (
@@ -152,101 +150,42 @@ def _row(quantity: str, label: str, n: int, known: Any, errors: np.ndarray, h: f
     return (quantity, label, n, known, *table, median_and_error(errors)[1], float(h), len(errors))
 
 
-@in_double
 def trial_errors(
-    seed: int, n: int, grid: Sequence[float], means: np.ndarray, count: int, origin: bool
+    rng: np.random.Generator, n: int, grid: Sequence[float], law: GaussianMixture, count: int, origin: bool
 ) -> dict[int, np.ndarray]:
     """Errors of S_2 (spectral) and S_4 (Frobenius), (count, bandwidths) each, of independent trials."""
-    # About 64 MiB of samples at a time on a CPU, more where there is an accelerator.
-    room = 1 << (20 if jax.default_backend() == "cpu" else 24)
-    block = max(1, min(count, room // n))
-    key = jax.random.key(seed)
-    parts: list[np.ndarray] = []
-    for i in range(-(-count // block)):
-        keys = jax.random.split(jax.random.fold_in(key, i), block)
-        spread = jnp.asarray(0.0 if origin else 1.0)
-        parts.append(np.asarray(_block(keys, jnp.asarray(grid), jnp.asarray(means), n, spread)))
-    both = np.concatenate(parts)[:count]
-    return {2: both[:, :, 0], 4: both[:, :, 1]}
+    h, zero = np.array(grid), np.zeros((len(grid), 2))
+    Q = np.zeros((count, 2)) if origin else _drawn(rng, law, count)
+    parts = [gaussian_fit(prepare(_drawn(rng, law, n) - x), zero, h).derivatives for x in Q]
+    first, second = (np.stack(part) for part in zip(*parts, strict=True))
+    return {order: errors(first, second, Q, law, order) for order in QUANTITIES}
 
 
-@partial(jax.jit, static_argnums=3)
-def _block(keys: jax.Array, grid: jax.Array, means: jax.Array, n: int, spread: jax.Array) -> jax.Array:
-    def draw(key: jax.Array, m: int) -> jax.Array:
-        first, second = jax.random.split(key)
-        which = jax.random.randint(second, (m,), 0, len(means))
-        return jax.random.normal(first, (m, 2)) + means[which]
-
-    def one(key: jax.Array) -> jax.Array:
-        a, b = jax.random.split(key)
-        # A spread of zero puts the query at the origin.
-        return llsfe_errors(draw(a, n), spread * draw(b, 1)[0], grid, means)
-
-    return jax.vmap(one)(keys)
+def _drawn(rng: np.random.Generator, law: GaussianMixture, n: int) -> np.ndarray:
+    """(n, d) rows of a mixture of unit covariances."""
+    return rng.standard_normal((n, law.n_inputs)) + law.means[rng.integers(len(law.means), size=n)]
 
 
-def llsfe_errors(X: jax.Array, x: jax.Array, grid: jax.Array, means: jax.Array) -> jax.Array:
-    """(bandwidths, 2) errors of S_2 (spectral) and S_4 (Frobenius) at x from one sample of a mixture."""
-    true2, true4 = _true(x, means)
-    Z = X - x
-    square = jnp.sum(Z**2, axis=1)
-    columns = [jnp.ones(len(Z)), Z[:, 0], Z[:, 1], Z[:, 0] ** 2, Z[:, 0] * Z[:, 1], Z[:, 1] ** 2]
-    terms = jnp.stack(columns, axis=1)
-
-    def at(h: jax.Array) -> jax.Array:
-        M = jnp.exp(jnp.maximum(-0.5 * square / h**2, -700.0)) @ terms
-        M = M / jnp.maximum(M[0], 1e-300)
-        mean = M[1:3]
-        C = jnp.array([[M[3], M[4]], [M[4], M[5]]]) - jnp.outer(mean, mean) + 1e-12 * h**2 * jnp.eye(2)
-        turned = jnp.array([[C[1, 1], -C[0, 1]], [-C[0, 1], C[0, 0]]])
-        precision = turned / (C[0, 0] * C[1, 1] - C[0, 1] ** 2)
-        S2, S4 = _plug(precision @ mean, jnp.eye(2) / h**2 - precision)  # (14), (15)
-        return jnp.stack([_spectral(S2 - true2), jnp.sqrt(jnp.sum((S4 - true4) ** 2))])
-
-    return jax.vmap(at)(grid)
+def errors(
+    first: np.ndarray, second: np.ndarray, Q: np.ndarray, law: GaussianMixture, order: int
+) -> np.ndarray:
+    """(q, b) errors at q queries of S_order from b estimates of G_1 and G_2 each, nothing beyond."""
+    G = [first.reshape(-1, 2), second.reshape(-1, 2, 2), None, None]
+    found = score_tensor(G[:order]).reshape(*first.shape[:2], *(2,) * order)
+    gap = found - law.score(Q, order)[:, None]
+    if order == 2:
+        return np.abs(np.linalg.eigvalsh(gap)).max(axis=-1)
+    return np.sqrt(np.sum(gap**2, axis=(2, 3, 4, 5)))
 
 
-def _spectral(S: jax.Array) -> jax.Array:
-    """Largest |eigenvalue| of a symmetric 2 × 2 matrix: |mean| + radius."""
-    half = (S[0, 0] - S[1, 1]) / 2
-    return jnp.abs(S[0, 0] + S[1, 1]) / 2 + jnp.sqrt(half**2 + S[0, 1] ** 2)
-
-
-def _plug(a: jax.Array, A: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """S_2 and S_4 from the first two derivatives of log f, those beyond taken as zero."""
-    aa = jnp.outer(a, a)
-    pairs = [("ij", "kl"), ("ik", "jl"), ("il", "jk")]
-    S4 = jnp.einsum("ij,kl->ijkl", aa, aa)
-    for one, other in pairs:
-        for u, v in ((A, aa), (aa, A), (A, A)):
-            S4 = S4 + jnp.einsum(f"{one},{other}->ijkl", u, v)
-    return aa + A, S4
-
-
-def _true(x: jax.Array, means: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Posterior-weighted scores of the components, each of unit covariance."""
-    weight = jax.nn.softmax(-0.5 * jnp.sum((x - means) ** 2, axis=1))
-    parts = [_plug(m - x, -jnp.eye(2)) for m in means]
-    return (
-        sum(w * S2 for w, (S2, _) in zip(weight, parts, strict=True)),
-        sum(w * S4 for w, (_, S4) in zip(weight, parts, strict=True)),
-    )  # type: ignore[return-value]
-
-
-@in_double
-def without_higher(means: np.ndarray, order: int, seed: int, count: int = 10_000) -> np.ndarray:
+def without_higher(
+    law: GaussianMixture, order: int, rng: np.random.Generator, count: int = 10_000
+) -> np.ndarray:
     """Errors at drawn queries of S_order formed from the exact G_1 and G_2 alone, (count,)."""
-    centres = jnp.asarray(means)
-
-    def one(key: jax.Array) -> jax.Array:
-        a, b = jax.random.split(key)
-        x = jax.random.normal(a, (2,)) + centres[jax.random.randint(b, (), 0, len(centres))]
-        log_f = lambda u: jax.nn.logsumexp(-0.5 * jnp.sum((u - centres) ** 2, axis=1))  # noqa: E731
-        found, true = _plug(jax.grad(log_f)(x), jax.hessian(log_f)(x)), _true(x, centres)
-        gap = found[order // 2 - 1] - true[order // 2 - 1]
-        return _spectral(gap) if order == 2 else jnp.sqrt(jnp.sum(gap**2))
-
-    return np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(seed), count)))
+    Q = _drawn(rng, law, count)
+    first = -law.score(Q, 1)
+    second = law.score(Q, 2) - first[:, :, None] * first[:, None]
+    return errors(first[:, None], second[:, None], Q, law, order)[:, 0]
 
 
 # Theorem 1 and Remark 1: the rate of LLSFE of degree p for the score of order m ≤ p
