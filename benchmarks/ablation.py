@@ -32,7 +32,7 @@ from onehidden.options import Options
 from onehidden.recovery.search import PARTS, Parts, Step, finish, reoriented, search
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import read_target
-from onehidden.run import Clock, Run, stream
+from onehidden.run import Run, stream
 from onehidden.starts import DifferenceMap, Start, Wide
 from onehidden.starts.candidate import Candidate
 from onehidden.starts.repair import repaired
@@ -228,7 +228,7 @@ def measured(name: str, seed: int, out: Mechanism | None, start: str = "auto") -
     problem, options, truth = posed(REGIMES[name], seed)
     options = replace(options, start=start)
     entered = Entered()
-    run = Run(seed, BUDGET, clock=Clock(time.process_time))
+    run = Run(seed, BUDGET, clock=time.process_time, began=time.process_time())
     found = search(problem, options, run, parts=parts(entered, out)).certificate
     seconds = run.seconds()
     best = optimise(truth, problem, Run(), warm=True)

@@ -158,5 +158,6 @@ def simulated(family, eta, rng, phi=1.0, trials=None):
     if family.coupled:
         edges = np.cumsum(family.probabilities(eta), axis=1)[:, :-1]
         return family.target(np.sum(rng.random((len(eta), 1)) > edges, axis=1))
-    y = family.distribution(eta, phi, trials).rvs(eta.shape, random_state=rng)
-    return y if trials is None else y / trials.reshape(-1, *[1] * (y.ndim - 1))
+    if trials is not None:
+        return rng.binomial(trials.astype(int), family.mean(eta)) / trials
+    return family.distribution(eta, phi).rvs(eta.shape, random_state=rng)

@@ -113,13 +113,9 @@ def locked(file: Path, what: str) -> Lock | None:
     try:
         fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        owner = os.read(handle, 32).decode("ascii", "replace").strip()
         os.close(handle)
         if error.errno not in (errno.EACCES, errno.EAGAIN):
             return None  # a file system without locks
-        by = f" (process {owner})" if owner.isdigit() else ""
-        raise ValueError(f"the {what} is in use by another run{by}: wait for it, or name another") from None
-    os.truncate(handle, 0)
-    os.write(handle, f"{os.getpid()}\n".encode())
+        raise ValueError(f"the {what} is in use by another run: wait for it, or name another") from None
     lock = _LOCKS[name] = Lock(handle)
     return lock

@@ -155,17 +155,6 @@ class TraceRecord:
     seconds: float
 
 
-class Clock:
-    """Seconds since it was made, as ``read`` counts them: by default those on the wall."""
-
-    def __init__(self, read: Callable[[], float] = time.perf_counter) -> None:
-        self._read, self._began = read, read()
-
-    def seconds(self) -> float:
-        """Seconds since the clock was made."""
-        return self._read() - self._began
-
-
 @dataclass(frozen=True)
 class Run:
     """The context of a computation."""
@@ -176,7 +165,8 @@ class Run:
     journal: Journal | None = field(default=None, repr=False)  # what it remembers if it is killed
     path: tuple[str | int, ...] = ()  # names of the steps that lead here
     trace: list[TraceRecord] = field(default_factory=list, repr=False)  # all so far, of the whole run
-    clock: Clock = field(default_factory=Clock, repr=False)  # a benchmark hands in one of processor time
+    clock: Callable[[], float] = field(default=time.perf_counter, repr=False)
+    began: float = field(default_factory=time.perf_counter, repr=False)  # by its clock
     whole: float | None = None  # the budget that ``max_seconds`` is a share of; None where it is all of it
 
     def rng(self, *name: str | int) -> np.random.Generator:
@@ -197,7 +187,7 @@ class Run:
 
     def seconds(self) -> float:
         """Seconds since the run began, by its clock."""
-        return self.clock.seconds()
+        return self.clock() - self.began
 
     def expired(self) -> bool:
         """Whether the time is up, or somebody has asked to stop."""

@@ -105,7 +105,7 @@ def test_a_folder_belongs_to_one_process(tmp_path):
         assert first.stdout.readline() == b"held\n"
         with pytest.raises(ValueError) as error:
             opened(tmp_path)
-        one_sentence(error, "in use by another run", str(first.pid))
+        one_sentence(error, "in use by another run")
         first.kill()  # even a killed process gives it back
     mine = opened(tmp_path)
     assert opened(tmp_path) is not mine  # one process may open it twice

@@ -86,8 +86,8 @@ class Family(ABC):
         """Return the mean of n rows, moved off the boundary of its range by half a row."""
         return level
 
-    def distribution(self, eta: Values, phi: Level = 1.0, trials: PerRow = None) -> Any:
-        """Return the frozen SciPy distribution of y at eta; of a binomial that of the successes."""
+    def distribution(self, eta: Values, phi: Level = 1.0) -> Any:
+        """Return the frozen SciPy distribution of y at eta; of a binomial that of one trial."""
         raise ValueError(f"the {self.name} family has no quantiles: its outputs are probabilities of classes")
 
     def check_values(self, y: Values, trials: PerRow = None) -> None:  # noqa: B027
@@ -181,7 +181,7 @@ class Gaussian(Family):
     def information(self, eta: Values) -> Values:
         return np.ones_like(eta)
 
-    def distribution(self, eta: Values, phi: Level = 1.0, trials: PerRow = None) -> Any:
+    def distribution(self, eta: Values, phi: Level = 1.0) -> Any:
         from scipy import stats
 
         return stats.norm(eta, np.sqrt(phi))

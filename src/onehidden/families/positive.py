@@ -55,7 +55,7 @@ class Poisson(WholeNumbers):
         mu = self.mean(eta)
         return mu / (1 + self.bend * mu) * self._link.growth(eta) ** 2
 
-    def distribution(self, eta: Values, phi: Level = 1.0, trials: PerRow = None) -> Any:
+    def distribution(self, eta: Values, phi: Level = 1.0) -> Any:
         from scipy import stats
 
         if self.bend == 0:
@@ -185,7 +185,7 @@ class Gamma(Linked):
     def information(self, eta: Values) -> Values:
         return self._link.growth(eta) ** 2
 
-    def distribution(self, eta: Values, phi: Level = 1.0, trials: PerRow = None) -> Any:
+    def distribution(self, eta: Values, phi: Level = 1.0) -> Any:
         from scipy import stats
 
         return stats.gamma(1 / np.asarray(phi), scale=self.mean(eta) * phi)

@@ -56,13 +56,10 @@ class Bernoulli(WholeNumbers):
     def information(self, eta: Values) -> Values:
         return self._link.growth(eta) * self._link.fall(eta)
 
-    def distribution(self, eta: Values, phi: Level = 1.0, trials: PerRow = None) -> Any:
+    def distribution(self, eta: Values, phi: Level = 1.0) -> Any:
         from scipy import stats
 
-        mu = self.mean(eta)
-        if trials is None:
-            return stats.bernoulli(mu)
-        return stats.binom(np.rint(beside(trials, mu)).astype(int), mu)
+        return stats.bernoulli(self.mean(eta))
 
     def check_values(self, y: Values, trials: PerRow = None) -> None:
         advice = "more labels than two are for OneHiddenClassifier, shares for the binomial family"
