@@ -57,27 +57,16 @@ class Control:
 def _solved(gram: Array, cross: np.ndarray, sizes: tuple[int, ...]) -> tuple[np.ndarray, ...]:
     """Return the least-squares coefficients of the leading columns, for each number of them.
 
-    One Cholesky factor at unit diagonal serves all, on the device of the matrix; a pseudo-inverse where
-    columns repeat each other.
+    One Cholesky factor at unit diagonal serves all, on the device of the matrix. A ridge of 1e-12 keeps it
+    positive definite where columns repeat each other.
     """
     from scipy import linalg
 
     place, solve = xp(gram), jax.scipy.linalg.cho_solve if isinstance(gram, jax.Array) else linalg.cho_solve
     diagonal = place.diag(gram)
     scale = 1 / place.sqrt(place.where(diagonal > 0, diagonal, 1.0))
-    scaled, cross = gram * scale[:, None] * scale[None, :], scale * cross
-    try:
-        lower = place.linalg.cholesky(scaled)
-        independent = bool(np.min(np.diag(lower)) > 1e-6)  # not a number is not above it
-    except np.linalg.LinAlgError:
-        independent = False
-
-    def fitted(size: int) -> Array:
-        if independent:
-            return solve((lower[:size, :size], True), cross[:size])
-        return np.linalg.lstsq(np.asarray(scaled[:size, :size]), np.asarray(cross[:size]), rcond=1e-12)[0]
-
-    return tuple(np.asarray(scale[:size] * fitted(size)) for size in sizes)
+    lower = place.linalg.cholesky(gram * scale[:, None] * scale[None, :] + 1e-12 * place.eye(len(scale)))
+    return tuple(np.asarray(scale[:m] * solve((lower[:m, :m], True), (scale * cross)[:m])) for m in sizes)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,10 @@
 """Input laws you estimate: the same interface as a law."""
 
 from onehidden.scores.local_likelihood import LocalLikelihood
-from onehidden.scores.selection import Candidate, score_matching, select, validity
+from onehidden.scores.selection import score_matching, select, validity
 from onehidden.scores.structured import GaussianScore, IndependentScore, KernelDensityScore, MixtureScore
 
 __all__ = [
-    "Candidate",
     "GaussianScore",
     "IndependentScore",
     "KernelDensityScore",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from math import perm
 from typing import Any
 
@@ -29,28 +28,6 @@ CANDIDATES: dict[str, Callable[[int], Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """One line of the comparison.
-
-    Attributes
-    ----------
-    name : str
-        Name of the estimator.
-    loss : float
-        Held-out E[½|∇log f̂|² + Δlog f̂]; lower is better, minus half the Fisher information at best.
-    standard_error : float
-        Standard error of its difference from the lowest loss.
-    reason : str
-        Why it was taken or passed over.
-    """
-
-    name: str
-    loss: float
-    standard_error: float
-    reason: str
-
-
 def score_matching(score: ScoreFunction, X: npt.ArrayLike) -> Float[np.ndarray, " n"]:
     """Hyvärinen's ½|∇log f|² + Δlog f at each row, (n,): its mean needs no normalising constant.
 
@@ -74,8 +51,8 @@ def select(X: npt.ArrayLike, *, candidates: Iterable[str] | None = None, seed: i
     """Return the estimator of lowest held-out score matching, refitted to all of X.
 
     A third of the rows is held out. Losses are compared in standardised columns, so units do not matter;
-    among those within one standard error of the lowest the simplest is taken. The choice is explained in
-    ``.selection``, a tuple of ``Candidate``, and ``.reason``.
+    among those within one standard error of the lowest the simplest is taken, for which ``.reason`` gives the
+    reason. ``.selection`` holds all losses, minus half the Fisher information at best.
 
     Parameters
     ----------
@@ -97,7 +74,7 @@ def select(X: npt.ArrayLike, *, candidates: Iterable[str] | None = None, seed: i
     >>> import onehidden as oh
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> estimate = oh.scores.select(X, candidates=["gaussian", "mixture"])
-    >>> sorted(one.name for one in estimate.selection)
+    >>> sorted(estimate.selection)
     ['gaussian', 'mixture']
     """
     X = check_sample(X)
@@ -116,10 +93,18 @@ def select(X: npt.ArrayLike, *, candidates: Iterable[str] | None = None, seed: i
     for name in names:
         fitted = CANDIDATES[name](seed).fit(scaled[train])
         losses[name] = score_matching(fitted, scaled[held])
-    chosen, table = _judge(names, losses)
+    mean = {name: float(np.mean(rows)) for name, rows in losses.items()}
+    lowest = min(mean, key=lambda name: mean[name])
+
+    def close(name: str) -> bool:
+        behind = losses[name] - losses[lowest]
+        return float(np.mean(behind)) <= float(np.std(behind)) / np.sqrt(len(behind))
+
+    chosen = next(filter(close, names))
     result = CANDIDATES[chosen](seed).fit(X)
-    result.selection = table
-    result.reason = next(line.reason for line in table if line.name == chosen)
+    result.selection = mean
+    simplest = f"simplest within one standard error of {lowest}"
+    result.reason = "lowest held-out score matching" if chosen == lowest else simplest
     return result
 
 
@@ -133,30 +118,6 @@ def _without_ties(X: Float[np.ndarray, "n d"], seed: int) -> Float[np.ndarray, "
             spacing = float(np.median(np.diff(values)))
             column += spacing * rng.uniform(-0.5, 0.5, len(column))
     return X
-
-
-def _judge(names: list[str], losses: dict[str, np.ndarray]) -> tuple[str, tuple[Candidate, ...]]:
-    """Return the simplest name within one standard error of the lowest mean loss, and the table."""
-    lowest = min(names, key=lambda name: float(np.mean(losses[name])))
-    beyond = {name: losses[name] - losses[lowest] for name in names}
-    gap = {name: float(np.mean(rows)) for name, rows in beyond.items()}
-    error = {name: float(np.std(rows)) / np.sqrt(len(rows)) for name, rows in beyond.items()}
-    chosen = next(name for name in names if gap[name] <= error[name])
-
-    def reason(name: str) -> str:
-        if name == lowest:
-            return "lowest held-out score matching"
-        if gap[name] > error[name]:
-            return f"higher loss by {gap[name]:.3g} ± {error[name]:.3g}"
-        return (
-            f"simplest within one standard error of {lowest}"
-            if name == chosen
-            else "within one standard error"
-        )
-
-    return chosen, tuple(
-        Candidate(name, float(np.mean(losses[name])), error[name], reason(name)) for name in names
-    )
 
 
 def validity(
