@@ -11,7 +11,6 @@ measured quantity still grows when the grid is refined or extended.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from math import factorial, sqrt
 from typing import Any
@@ -45,18 +44,11 @@ def hermite(g: Callable[[np.ndarray], np.ndarray], order: int) -> float:
 
 def properties(g: Activation) -> dict[str, Any]:
     """The answers of ``Activation.properties``, decided from g' by the tolerances of this file."""
-    found = SlopeProperties.of(g.derivative)
     return {
         "homogeneity": g.homogeneity,
         "parity": None if g.reversal is None else g.reversal.parity,
         "reflection_degree": None if g.reversal is None else g.reversal.degree,
-        "P1": found.p1,
-        "P2": found.p2,
-        "P3": found.p3a or found.p3b,
-        "P3a": found.p3a,
-        "P3b": found.p3b,
-        "P1,2,3": found.p1 and found.p2 and (found.p3a or found.p3b),
-        "power": found.power,
+        **slope_properties(g.derivative),
         "rho": {s: rho(g, s) for s in (0.1, 1.0, 10.0)},
     }
 
@@ -77,39 +69,18 @@ def rho_terms(slope: Slope, sigma: float) -> tuple[float, float, float]:
     return first, second, a0 * a2 - a1**2
 
 
-@dataclass(frozen=True)
-class SlopeProperties:
-    """The verdicts; ``power`` is the smallest p of P1."""
-
-    p1: bool
-    p2: bool
-    p3a: bool
-    p3b: bool
-    power: int | None
-
-    @classmethod
-    def of(cls, slope: Slope, smallest: float = 1e-6, largest: float = 1e6) -> SlopeProperties:
-        """The properties of the activation with this derivative.
-
-        Parameters
-        ----------
-        slope : callable
-            g' on arrays.
-        smallest, largest : float
-            Sizes of z that are looked at.
-        """
-        slope = _in_blocks(slope)
-        size = np.geomspace(smallest, largest, round(200 * np.log10(largest / smallest)) + 1)
-        above, below = slope(size), slope(-size)
-        power = _smallest_power(size, np.maximum(np.abs(above), np.abs(below)))
-        least = min(np.min(above), np.min(below), float(slope(np.zeros(1))[0]))
-        return cls(
-            p1=power is not None and bool(_at_most(-least, 0.0)),
-            p2=all(_rho_is_positive(slope, sigma) for sigma in np.geomspace(0.1, 10, 9)),
-            p3a=_bounded_curvature(slope, np.geomspace(8, largest, 2_000)),
-            p3b=_few_kinks(slope),
-            power=power,
-        )
+def slope_properties(slope: Slope, smallest: float = 1e-6, largest: float = 1e6) -> dict[str, Any]:
+    """P1, P2, P3 of the activation with this derivative, seen at these sizes of z, and its power."""
+    slope = _in_blocks(slope)
+    size = np.geomspace(smallest, largest, round(200 * np.log10(largest / smallest)) + 1)
+    above, below = slope(size), slope(-size)
+    power = _smallest_power(size, np.maximum(np.abs(above), np.abs(below)))
+    least = min(np.min(above), np.min(below), float(slope(np.zeros(1))[0]))
+    p1 = power is not None and _at_most(-least, 0.0)
+    p2 = all(_rho_is_positive(slope, sigma) for sigma in np.geomspace(0.1, 10, 9))
+    p3a, p3b = _bounded_curvature(slope, np.geomspace(8, largest, 2_000)), _few_kinks(slope)
+    p3 = p3a or p3b
+    return {"P1": p1, "P2": p2, "P3": p3, "P3a": p3a, "P3b": p3b, "P1,2,3": p1 and p2 and p3, "power": power}
 
 
 def _at_most(value: float, bound: float, growth: float = 1.05, rounding: float = 1e-12) -> bool:

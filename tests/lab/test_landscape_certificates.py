@@ -66,15 +66,15 @@ def test_truth_is_certified_a_minimum_of_g():
 
 
 def test_slice_through_both_permutations_has_its_minima_there():
-    turned = slice_surface(
+    coordinates, values = slice_surface(
         GaussianDesigned(0.1, 1.0),
         OneHiddenNet(np.eye(2), [1.0, 1.0]),
         np.zeros((2, 2)),
         np.eye(2),
         np.eye(2)[::-1],
     )
-    low = np.argwhere(turned.values <= turned.values.min() + 1e-9)
-    near = {tuple(turned.coordinates[place].round(1) + 0.0) for place in low}
+    low = np.argwhere(values <= values.min() + 1e-9)
+    near = {tuple(coordinates[place].round(1) + 0.0) for place in low}
     assert near == {(1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)}
 
 
@@ -82,10 +82,10 @@ def test_slice_through_the_truth_rises_on_all_sides():
     teacher = OneHiddenNet(np.eye(3), np.ones(3))
     U, V = np.zeros((2, 3, 3))
     U[0, 0] = V[1, 1] = 1.0
-    surface = slice_surface(GaussianDesigned(0.1, 1.0), teacher, np.eye(3), U, V, radius=0.5, size=21)
-    assert surface.values.shape == (21, 21)
-    middle = surface.values[10, 10]
-    assert middle < surface.values[0, 10]
-    assert middle < surface.values[10, 0]
+    _, values = slice_surface(GaussianDesigned(0.1, 1.0), teacher, np.eye(3), U, V, radius=0.5, size=21)
+    assert values.shape == (21, 21)
+    middle = values[10, 10]
+    assert middle < values[0, 10]
+    assert middle < values[10, 0]
     with pytest.raises(ValueError, match="shape of params"):
         slice_surface(GaussianDesigned(0.1, 1.0), teacher, np.eye(3), U[0], V)

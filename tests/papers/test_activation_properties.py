@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 
 from onehidden import activations
-from onehidden_papers.activation_properties import SlopeProperties, rho_terms
+from onehidden_papers.activation_properties import rho_terms, slope_properties
 from onehidden_papers.reproductions.record import printed
 from onehidden_papers.reproductions.zsjbd_slides import COLUMNS
 
@@ -21,12 +21,12 @@ def test_property_table_is_the_slides(name):
 
 
 def test_a_jump_is_seen_wherever_it_is():
-    shifted = SlopeProperties.of(lambda z: (z > 0.3141).astype(float))
-    assert shifted.p1
-    assert shifted.p3b
-    assert not shifted.p3a
-    decreasing = SlopeProperties.of(lambda z: -np.ones_like(z))
-    assert not decreasing.p1
+    shifted = slope_properties(lambda z: (z > 0.3141).astype(float))
+    assert shifted["P1"]
+    assert shifted["P3b"]
+    assert not shifted["P3a"]
+    decreasing = slope_properties(lambda z: -np.ones_like(z))
+    assert not decreasing["P1"]
 
 
 def test_rho_of_homogeneous_activations_is_closed():

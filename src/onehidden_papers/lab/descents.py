@@ -27,35 +27,10 @@ from onehidden_papers.lab import stochastic
 from onehidden_papers.lab.stochastic import sgd
 
 
-@dataclass(frozen=True)
-class Descent:
-    """What the descent did.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (k, d)
-        Where it ended.
-    losses : ndarray of shape (steps + 1,)
-        f(W) along the way, the start included.
-    distances : ndarray of shape (steps + 1,)
-        |W - W*|_F where a truth was given, else empty.
-    """
-
-    weights: np.ndarray
-    losses: np.ndarray
-    distances: np.ndarray
-
-
 @in_double
 def descend(
-    network: OneHiddenNet,
-    X: npt.ArrayLike,
-    y: npt.ArrayLike,
-    *,
-    smoothness: float,
-    truth: npt.ArrayLike | None = None,
-    steps: int = 2000,
-) -> Descent:
+    network: OneHiddenNet, X: npt.ArrayLike, y: npt.ArrayLike, *, smoothness: float, steps: int = 2000
+) -> np.ndarray:
     """Gradient descent on the rows of a network with step 1/``smoothness``.
 
     Parameters
@@ -68,32 +43,23 @@ def descend(
         Target.
     smoothness : float
         M_0, an upper bound of the Hessian's eigenvalues on the way.
-    truth : array_like of shape (k, d) or None
-        W* in the same order of units, to measure distances.
     steps : int
         Number of steps.
 
     Returns
     -------
-    Descent
-        The weights at the end, and the losses and distances on the way.
+    ndarray of shape (steps + 1, k, d)
+        The weights on the way, the start included.
     """
     if not (np.isfinite(smoothness) and smoothness > 0):
         raise ValueError(f"smoothness M_0 must be positive and finite, got {smoothness}")
     parts = (X, y, network.output, network.bias, network.intercept)
-    data = tuple(jnp.asarray(np.asarray(part, float)) for part in parts)
-    value_and_grad = _value_and_grad(squared_loss(network.activation))
     run = stochastic.descend(
-        value_and_grad, network.weights[None], optimiser=sgd(1.0 / smoothness), steps=steps, data=data,
-        record_every=1,
+        _value_and_grad(squared_loss(network.activation)), network.weights[None],
+        optimiser=sgd(1.0 / smoothness), steps=steps, record_every=1,
+        data=tuple(jnp.asarray(np.asarray(part, float)) for part in parts),
     )  # fmt: skip
-    end = run.params[0]
-    # The value of a step is that of the point before it.
-    losses = np.append(run.values[0], float(value_and_grad(jnp.asarray(end), data)[0]))
-    distances = np.zeros(0)
-    if truth is not None:
-        distances = np.linalg.norm(np.stack([network.weights, *run.path[0]]) - truth, axis=(1, 2))
-    return Descent(end, losses, distances)
+    return np.concatenate([network.weights[None], run.path[0]])
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +14,6 @@ import numpy.typing as npt
 
 from onehidden.machine import in_double
 from onehidden_papers.objectives.base import Objective
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -100,29 +97,6 @@ def _on_sphere(fn: Callable, x: jax.Array, source: object) -> jax.Array:
     return fn(x / jnp.linalg.norm(x, axis=1, keepdims=True), source)
 
 
-@dataclass(frozen=True)
-class Surface:
-    """An objective on a grid through the space of its parameters.
-
-    Attributes
-    ----------
-    coordinates : ndarray of shape (p,)
-        Coordinates on both axes.
-    values : ndarray of shape (p, p)
-        Objective at each pair of coordinates.
-    """
-
-    coordinates: np.ndarray
-    values: np.ndarray
-
-    def draw(self, axes: Axes) -> None:
-        """Draw filled contours on Matplotlib axes."""
-        t = self.coordinates
-        mesh = axes.contourf(t, t, self.values.T, levels=30, cmap="viridis")
-        axes.figure.colorbar(mesh, ax=axes)
-        axes.set(xlabel="along the first direction", ylabel="along the second direction")
-
-
 @in_double
 def slice_surface(
     objective: Objective,
@@ -133,7 +107,7 @@ def slice_surface(
     *,
     radius: float = 1.0,
     size: int = 61,
-) -> Surface:
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the objective at params + s·first + t·second, |s|, |t| ≤ radius.
 
     Parameters
@@ -153,8 +127,10 @@ def slice_surface(
 
     Returns
     -------
-    Surface
-        The values.
+    coordinates : ndarray of shape (size,)
+        Those on both axes.
+    values : ndarray of shape (size, size)
+        The objective at each pair of them.
     """
     P, U, V = (jnp.asarray(np.asarray(part, float)) for part in (params, first, second))
     if P.shape != U.shape or P.shape != V.shape:
@@ -162,4 +138,4 @@ def slice_surface(
     t, source = np.linspace(-radius, radius, size), objective.prepare(data)
     row = jax.vmap(lambda s, t: objective.function(P + s * U + t * V, source), (None, 0))
     values = jax.jit(lambda t: jax.lax.map(lambda s: row(s, t), t))(jnp.asarray(t))
-    return Surface(t, np.asarray(values))
+    return t, np.asarray(values)

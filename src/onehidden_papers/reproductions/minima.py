@@ -23,6 +23,7 @@ from onehidden_papers.reproductions.experiment import REACHED, SHIFT, honest_err
 from onehidden_papers.reproductions.record import Curves, Row, Table, item, of, one_of
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -160,21 +161,26 @@ def _stationary_on_support(G: GaussianDesigned, teacher: OneHiddenNet) -> np.nda
     return root(along, np.ones(4), tol=1e-14).x[:, None] * SPURIOUS
 
 
+def _contours(axes: Axes, t: np.ndarray, values: np.ndarray) -> None:
+    """Draw a slice of an objective."""
+    mesh = axes.contourf(t, t, values.T, levels=30, cmap="viridis")
+    axes.figure.colorbar(mesh, ax=axes)
+    axes.set(xlabel="along the first direction", ylabel="along the second direction")
+
+
 def _draw_surface(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
     eye = np.eye(2)  # and the other permutation, its rows exchanged
     teacher, G = OneHiddenNet(eye, np.ones(2)), GaussianDesigned(0.3, 0.3)
-    slice_surface(G, teacher, np.zeros((2, 2)), eye, eye[::-1], radius=1.4).draw(figure.subplots())
+    _contours(figure.subplots(), *slice_surface(G, teacher, 0 * eye, eye, eye[::-1], radius=1.4))
 
 
 def _draw_slice(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
-    teacher = OneHiddenNet(np.eye(4), [1, 2.5, 2.5, 2.5])
-    down = landscape(GaussianDesigned(1.0, 10.0), SPURIOUS, teacher, tau=0.0).direction
-    other = np.zeros((4, 4))
-    other[0, 1] = 1.0
+    teacher, G = OneHiddenNet(np.eye(4), [1, 2.5, 2.5, 2.5]), GaussianDesigned(1.0, 10.0)
+    down, other = landscape(G, SPURIOUS, teacher, tau=0.0).direction, np.eye(1, 16, 1).reshape(4, 4)
     for axes, objective, title in zip(
-        figure.subplots(1, 2), (PairwiseQuartic(), GaussianDesigned(1.0, 10.0)), ("P'", "G"), strict=True
+        figure.subplots(1, 2), (PairwiseQuartic(), G), ("P'", "G"), strict=True
     ):
-        slice_surface(objective, teacher, SPURIOUS, down, other, radius=0.6).draw(axes)
+        _contours(axes, *slice_surface(objective, teacher, SPURIOUS, down, other, radius=0.6))
         axes.set_title(title)
 
 

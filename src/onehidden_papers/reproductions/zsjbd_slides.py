@@ -265,13 +265,12 @@ def linear(settings: Settings, seed: int) -> Table:
         spectrum = np.linalg.eigvalsh(empirical_hessian(teacher, X, y))
         low, high = float(spectrum[0]), float(spectrum[-1])
         path = descend(
-            _moved(teacher, settings.radius, seeded["start"]), X, y, smoothness=high,
-            truth=teacher.weights, steps=settings.steps,
-        )  # fmt: skip
-        rate, end = linear_rate(path.distances**2), float(path.distances[-1] / path.distances[0])
-        rows.append((name, low, high, 1 - low / high, float(rate), end))
-        thin = slice(None, None, max(1, len(path.distances) // 100))
-        curves[name] = (np.arange(len(path.distances))[thin], path.distances[thin])
+            _moved(teacher, settings.radius, seeded["start"]), X, y, smoothness=high, steps=settings.steps
+        )
+        far = np.linalg.norm(path - teacher.weights, axis=(1, 2))
+        rows.append((name, low, high, 1 - low / high, linear_rate(far**2), float(far[-1] / far[0])))
+        thin = slice(None, None, max(1, len(far) // 100))
+        curves[name] = (np.arange(len(far))[thin], far[thin])
     return Table(
         "Linear convergence of gradient descent",
         ("activation", "m_0", "M_0", "1 - m_0/M_0", "measured rate", "end / start"),
