@@ -7,36 +7,16 @@ from dataclasses import asdict, dataclass
 
 
 class About(enum.StrEnum):
-    """What a check is about; verdicts follow from this, never from a name.
+    """What a check is about; verdicts follow from this, never from a name."""
 
-    Attributes
-    ----------
-    FIT
-        Whether the network misses something.
-    MEAN
-        Whether the mean of y follows from the network by the scale and the link that were assumed.
-    UNITS
-        Whether its units are determined.
-    COLUMNS
-        Whether the inputs are independent.
-    SEARCH
-        Whether a better answer may have been missed.
-    ERRORS
-        Whether the standard errors hold.
-    DATA
-        Whether the samples can carry an answer at all.
-    NOTE
-        Reported, decides nothing.
-    """
-
-    FIT = "fit"
-    MEAN = "mean"
-    UNITS = "units"
-    COLUMNS = "columns"
-    SEARCH = "search"
-    ERRORS = "errors"
-    DATA = "data"
-    NOTE = "note"
+    FIT = "fit"  #: whether the network misses something
+    MEAN = "mean"  #: whether the mean of y follows from the network by the assumed scale and link
+    UNITS = "units"  #: whether its units are determined
+    COLUMNS = "columns"  #: whether the inputs are independent
+    SEARCH = "search"  #: whether a better answer may have been missed
+    ERRORS = "errors"  #: whether the standard errors hold
+    DATA = "data"  #: whether the samples can carry an answer at all
+    NOTE = "note"  #: reported, decides nothing
 
 
 @dataclass(frozen=True)

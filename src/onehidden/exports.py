@@ -25,30 +25,17 @@ __all__ = ["to_onnx", "to_python", "to_sklearn", "to_torch"]
 
 @dataclass(frozen=True)
 class Predictor:
-    """What a recovery predicts: mean(l + share * clip(N - l, low, high)), l = clip(<slope, x> + level).
+    """What a recovery predicts: mean(l + share * clip(N - l, low, high)), N the network."""
 
-    Attributes
-    ----------
-    slope, level, least, most : ndarray of shape (d,) or (d, q), and numbers or (q,)
-        The linear model l, and its bounds.
-    share, low, high : float, and numbers or (q,)
-        How much of the network N is added to it, and between which bounds; all of it where the share is 1 and
-        the bounds are infinite.
-    mean : callable, optional
-        (o, eta) -> the mean of y at a linear predictor, by operators of exports.
-    coupled : bool
-        Whether it is that of classes.
-    """
-
-    slope: npt.ArrayLike = 0.0
+    slope: npt.ArrayLike = 0.0  # of the linear model l = clip(<slope, x> + level, least, most)
     level: npt.ArrayLike = 0.0
     least: npt.ArrayLike = -np.inf
     most: npt.ArrayLike = np.inf
     share: float = 1.0
     low: npt.ArrayLike = -np.inf
     high: npt.ArrayLike = np.inf
-    mean: Callable[[Any, Any], Any] | None = None
-    coupled: bool = False
+    mean: Callable[[Any, Any], Any] | None = None  # of operators and a linear predictor
+    coupled: bool = False  # whether the mean is that of classes
 
     @property
     def alone(self) -> bool:
@@ -328,21 +315,8 @@ def to_python(
 ) -> str:
     """Python source of a function ``predict(x)`` that needs only the standard library.
 
-    Numbers are written so that they read back to the same float64.
-
-    Parameters
-    ----------
-    net : OneHiddenNet
-        The network.
-    feature_names : sequence of str, optional
-        Names of the inputs.
-    predictor : Predictor, optional
-        What a recovery makes of the network; ``Recovery.to_python`` gives it.
-
-    Returns
-    -------
-    str
-        The source of a module.
+    Numbers are written so that they read back to the same float64. ``predictor`` is what a recovery makes of
+    the network; ``Recovery.to_python`` gives it.
     """
     o, single = PythonSource(), net.output.ndim == 1
     size = f"{net.n_hidden} units of {net.n_inputs} inputs"
