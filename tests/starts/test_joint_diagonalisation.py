@@ -129,7 +129,7 @@ def test_joint_decomposition_mixes_orders():
         (lambda: decompose(np.ones((3, 3, 4)), 2), "side"),
         (lambda: decompose(np.ones((3, 3, 3)), 4), "rank"),
         (lambda: decompose(np.zeros((3, 3, 3)), 2), "zero"),
-        (lambda: decompose(np.full((2, 2, 2), np.nan), 1), "NaN"),
+        (lambda: decompose(np.full((2, 2, 2), np.nan), 1), "all finite"),
         (lambda: joint_decompose([], 1), "at least one"),
         (lambda: joint_decompose([np.eye(3)], 2), "matrix"),
         (lambda: joint_decompose([np.eye(3), np.eye(3)], 2, precisions=[1.0]), "precisions"),

@@ -1,6 +1,6 @@
 """What the papers ask about loss surfaces: curvature, minima, pictures, plain descent."""
 
-from onehidden_papers.lab.convexity import empirical_hessian, population_hessian
+from onehidden_papers.lab.convexity import empirical_hessian
 from onehidden_papers.lab.descents import NewtonDescent, descend, newton_descent
 from onehidden_papers.lab.landscape import LandscapeRecord, landscape, slice_surface
 
@@ -11,6 +11,5 @@ __all__ = [
     "empirical_hessian",
     "landscape",
     "newton_descent",
-    "population_hessian",
     "slice_surface",
 ]

@@ -88,14 +88,9 @@ def unit_coefficients(
 
 def _hermite_of_unit(g: Activation, norm: float, bias: float, order: int) -> float:
     """E[g(norm·z + bias) h_m(z)], with the kink of g on a panel edge."""
-    z, weight = normal_nodes(np.asarray(-bias / norm))
-    h = np.polynomial.hermite_e.hermeval(z, [0.0] * order + [1 / sqrt(factorial(order))])
-    return float(np.sum(weight * g(norm * z + bias) * h))
-
-
-def normal_nodes(kink: np.ndarray, **rule: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of N(0, 1), a last axis of them for every kink, which is a panel's edge."""
-    t, weight = standard_normal_nodes(**rule)
+    t, weight = standard_normal_nodes()
     # Beyond 8 standard deviations the kink weighs less than rounding, and the shifted window would miss mass.
-    shift = np.where(np.abs(kink) < 8, kink, 0.0)[..., None]
-    return t + shift, weight * np.exp(-shift * t - shift**2 / 2)  # φ(z)/φ(t)
+    kink = -bias / norm if abs(bias) < 8 * norm else 0.0
+    z = t + kink
+    h = np.polynomial.hermite_e.hermeval(z, [0.0] * order + [1 / sqrt(factorial(order))])
+    return float(np.sum(weight * np.exp(-kink * t - kink**2 / 2) * g(norm * z + bias) * h))  # φ(z)/φ(t)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 
 from onehidden import activations
+from onehidden.activations import Activation
 from onehidden.laws import standard_normal
 from onehidden.network import OneHiddenNet
 from onehidden.run import stream
-from onehidden_papers.activation_properties import rho_terms
-from onehidden_papers.lab.convexity import empirical_hessian, population_hessian
+from onehidden_papers.activation_properties import rho_terms, standard_normal_nodes
+from onehidden_papers.lab.convexity import empirical_hessian
 from onehidden_papers.lab.descents import descend, linear_rate
 from onehidden_papers.problems.problem import conditioned_teacher
 from onehidden_papers.reproductions.experiment import draw_curves
@@ -138,8 +140,7 @@ def degenerate(settings: None, seed: int) -> Table:
     """Smallest eigenvalue and null space of the expected Hessian, with activations that have P2 beside."""
     rows, d = [], 4
     for name in ("linear", "quadratic", "relu", "squared_relu", "tanh", "sigmoid", "erf"):
-        network = OneHiddenNet(np.eye(d), np.ones(d), activation=name)
-        values, vectors = np.linalg.eigh(population_hessian(network))
+        values, vectors = np.linalg.eigh(hessian_at_unit_rows(activations.get(name), d))
         null = int(np.sum(values <= 1e-12 * values[-1]))
         defect = 0.0
         if name in NULL:
@@ -153,6 +154,24 @@ def degenerate(settings: None, seed: int) -> Table:
         tuple(rows),
         (f"W* = I, v = 1, k = d = {d}, x ~ N(0, I); expected Hessian by quadrature.",),
     )
+
+
+def hessian_at_unit_rows(g: Activation, d: int) -> np.ndarray:
+    """Expected Hessian at W = I, v = 1, x ~ N(0, I): blocks E[g'(x_i) g'(x_j) x x'] of independent x_i."""
+    z, weight = standard_normal_nodes()
+    slope = g.derivative(z)
+    mean, first, second = (np.sum(weight * slope * z**q) for q in range(3))
+    H = np.zeros((d, d, d, d))
+    for i, j in product(range(d), repeat=2):
+        if i == j:
+            own = np.full(d, np.sum(weight * slope**2))
+            own[i] = np.sum(weight * slope**2 * z**2)
+        else:
+            own = np.full(d, mean**2)
+            own[[i, j]] = mean * second
+            H[i, i, j, j] = H[i, j, j, i] = first**2
+        H[i, :, j, :] += np.diag(own)
+    return H.reshape(d * d, d * d)
 
 
 # The third moment of a homogeneous activation, and strong convexity near the truth

@@ -71,16 +71,12 @@ def joint_decompose(
 
 def _checked(tensors: Sequence[npt.ArrayLike], rank: int) -> list[np.ndarray]:
     arrays = [np.asarray(t, float) for t in tensors]
-    if not arrays:
-        raise ValueError("expected at least one tensor, got none")
-    side = arrays[0].shape[0] if arrays[0].ndim else 0
-    for a in arrays:
-        if a.ndim < 2 or set(a.shape) != {side}:
-            raise ValueError(
-                f"expected tensors of order >= 2 with one common side, got {[b.shape for b in arrays]}"
-            )
-        if not np.all(np.isfinite(a)):
-            raise ValueError("a tensor holds NaN or infinity")
+    side = max((len(a) for a in arrays), default=0)
+    if not arrays or any(a.ndim < 2 or set(a.shape) != {side} or not np.isfinite(a).all() for a in arrays):
+        raise ValueError(
+            "expected at least one tensor, all finite, of order 2 or more and with one common side, got "
+            f"{[a.shape for a in arrays]}"
+        )
     if not 1 <= rank <= side:
         raise ValueError(f"rank must be between 1 and the side {side} of the tensors, got {rank}")
     if len(arrays) == 1 and arrays[0].ndim == 2:

@@ -98,12 +98,10 @@ def landscape_start(
     """
     T4 = np.asarray(moments[4], float)
     r = T4.shape[0]
-    if T4.shape != (r,) * 4:
-        raise ValueError(f"the moment of order 4 must be an (r, r, r, r) tensor, got {T4.shape}")
+    if T4.shape != (r,) * 4 or not np.all(np.isfinite(T4)):
+        raise ValueError(f"the moment of order 4 must be a finite (r, r, r, r) tensor, got {T4.shape}")
     if not 1 <= k <= r:
         raise Refused(f"k must lie between 1 and {r}, the dimension of the moments, got {k}")
-    if not np.all(np.isfinite(T4)):
-        raise ValueError("the moments hold NaN or infinity")
     W, V = _whitening(np.asarray(moments[2], float), k)
     T = np.einsum("abcd,ai,bj,ck,dl->ijkl", T4, W, W, W, W, optimize=True)
     sign = 1.0 if np.einsum("iijj->", T) >= 0 else -1.0  # of Σ w κ_4 |u|⁴, one for all units
