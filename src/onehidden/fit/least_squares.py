@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from onehidden.activations import quietly
 from onehidden.families.family import Family
-from onehidden.fit.normal_equations import by_pairs, gradient_alone, normal_equations
+from onehidden.fit.normal_equations import by_pairs, normal_equations
 from onehidden.fit.parametrisation import (
     Parametrisation,
     Target,
@@ -87,13 +87,6 @@ class InMemoryLeastSquares:
             hessian, gradient, loss = _on_device(self.form, jnp.asarray(theta), batches)
             return np.asarray(hessian), np.asarray(gradient), float(loss)
         return normal_equations(self.form, theta, *self._given, rough=rough, pairs=self._by_pairs)
-
-    @in_double
-    def gradient(self, theta: np.ndarray) -> tuple[np.ndarray, float] | None:
-        """J'r and r'r; None where J'J costs little more."""
-        if not self._by_pairs:
-            return None
-        return gradient_alone(self.form, theta, *self._given)
 
     @in_double
     def jacobian(self, theta: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:

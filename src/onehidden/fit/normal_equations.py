@@ -75,31 +75,21 @@ def normal_equations(
     return hessian, gradient, loss
 
 
-@in_double
-def gradient_alone(
-    form: Parametrisation, theta: Float[np.ndarray, " p"], X: Inputs, y: Target, weight: Weight = None
-) -> tuple[Float[np.ndarray, " p"], float]:
-    """J'r and r'r."""
-    return _pair_sums(form, np.asarray(theta, float), X, y, weight, bare=True)[1:]
-
-
 def _pair_sums(
     form: Parametrisation,
     theta: Float[np.ndarray, " p"],
     X: Inputs,
     y: Target,
     weight: Weight,
-    rough: bool = False,
-    table: int = 11 << 20,
-    bare: bool = False,  # without pairs, for the gradient alone
+    rough: bool,
+    table: int,
 ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], Float[np.ndarray, " p"], float]:
     """Sums of s~_i s~_j x~_a x~_b (i <= j, a <= b), of u_j s~_i x~_a and of u_i u_j; J'r and r'r."""
     k, d, q, n = form.k, form.d, form.q, len(y)
     xt, root = np.ascontiguousarray(X.T), roots(weight, n)
     kind = np.float32 if rough else np.float64
-    sizes = (0, 0) if bare else (_count(k + 1), _count(d + 1))
-    largest = max(_count(k + 1), _count(d + 1)) * kind().itemsize
-    columns = min(max(table // largest, 256), 4096, 1 << max(8, (n - 1).bit_length()))
+    sizes = _count(k + 1), _count(d + 1)
+    columns = min(max(table // (max(sizes) * kind().itemsize), 256), 4096, 1 << max(8, (n - 1).bit_length()))
     tables = [np.zeros((size, columns), kind) for size in sizes]
     pairs, units, gram = np.zeros(sizes), np.zeros((k, k + 1, d + 1)), np.zeros((k, k))
     residuals, loss = np.zeros(((k + 1) * (d + 1) + k, q)), 0.0  # sums of f_i r_o and of r'r
@@ -114,15 +104,14 @@ def _pair_sums(
         u, s = (np.asarray(v)[:, : len(scale)] for v in _units_and_slopes(form, jnp.asarray(t)))
         r = scale * (output.T @ u + beta.T @ x[:d] + level - target)
         s, u = np.vstack([s * scale, scale[None, :]]), u * scale
-        if not bare:
-            slopes, inputs = (v.astype(kind, copy=False) for v in (s, x))
-            # NumPy's products alone: SciPy has a BLAS of its own, and the idle threads of one, which
-            # spin for a while, would take the cores from the other.
-            left, right = (_pairs(v, t) for v, t in zip((slopes, inputs), tables, strict=True))
-            pairs += left @ right.T
-            if not _degree(form):
-                units += np.stack([(one * slopes) @ inputs.T for one in u.astype(kind)])
-                gram += u @ u.T
+        slopes, inputs = (v.astype(kind, copy=False) for v in (s, x))
+        # NumPy's products alone: SciPy has a BLAS of its own, and the idle threads of one, which spin for a
+        # while, would take the cores from the other.
+        left, right = (_pairs(v, t) for v, t in zip((slopes, inputs), tables, strict=True))
+        pairs += left @ right.T
+        if not _degree(form):
+            units += np.stack([(one * slopes) @ inputs.T for one in u.astype(kind)])
+            gram += u @ u.T
         along = np.stack([(s * one) @ x.T for one in r], axis=-1)
         residuals += np.vstack([along.reshape(-1, q), u @ r.T])
         loss += float(np.sum(r * r))

@@ -299,19 +299,16 @@ def optimise(
     on this scale.
     """
     fit, theta = problem.least_squares, problem.theta(network)
-    n, rounding, streamed = problem.n_values, problem.rows.rounding, problem.rows.streamed
+    n, streamed = problem.n_values, problem.rows.streamed
+    floor = problem.rows.rounding.floor(n)
     if streamed:
-        loss = fit.loss(theta)
-        if loss <= rounding.floor(n):  # a further step would cost a pass for nothing
+        if (loss := fit.loss(theta)) <= 10 * floor:  # the pass serves the certificate of this network, too
             return Optimum(network, loss / n)
         # A step is a pass over all rows: none for a twentieth of a standard error, 2e-3 of n log(loss).
-        solver = LevenbergMarquardt(100, patience=5, predicted_rtol=max(1e-13, 2e-3 / n))
+        solver = LevenbergMarquardt(100, floor, patience=5, predicted_rtol=max(1e-13, 2e-3 / n))
     else:
-        solver = LevenbergMarquardt(300, patience=20, rtol=tolerance / n)
-    warm = warm or streamed
-    solver = replace(solver, floor=rounding.floor(n), damping=1e-6 if warm else 1e-3)
-    if warm and not streamed and rounding.found(fit.loss(theta) / n):
-        solver = replace(solver, exact=True)
+        solver = LevenbergMarquardt(300, floor, patience=20, rtol=tolerance / n)
+    solver = replace(solver, damping=1e-6 if warm or streamed else 1e-3)
     stage = "final optimisation on all rows" if streamed else "final optimisation"
     theta, loss = descend(solver, fit, theta, run, stage, n)
     return Optimum(problem.network(theta), loss / n)

@@ -19,18 +19,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from onehidden.solvers.linearised import (
-    SINGLE,
-    TINY,
-    MatrixFree,
-    Model,
-    NormalModel,
-    OperatorModel,
-    Problem,
-    Vector,
-    WithGradient,
-    single_suffices,
-)
+from onehidden.solvers.linearised import TINY, MatrixFree, Model, NormalModel, OperatorModel, Problem, Vector
+
+SINGLE = float(np.finfo(np.float32).eps)
 
 
 class Status(enum.Enum):
@@ -72,12 +63,8 @@ class State:
 
     def to_arrays(self) -> dict[str, npt.ArrayLike]:
         """All but what the problem computes again at ``theta``."""
-        formed = np.zeros(0) if self.model.formed is None else self.model.formed
-        return {name: getattr(self, name) for name in ("theta", "trace", *_COUNTED)} | {
-            "status": "" if self.status is None else self.status.name,
-            "rough": self.model.rough,
-            "formed": formed,
-        }
+        status = "" if self.status is None else self.status.name
+        return {name: getattr(self, name) for name in ("theta", "trace", *_COUNTED)} | {"status": status}
 
 
 _COUNTED = ("damping", "growth", "crawling", "idle")  # numbers of a ``State`` that are kept
@@ -93,8 +80,6 @@ class LevenbergMarquardt:
         Accepted steps at most.
     floor : float
         Sum of squares at or below which residuals count as rounding.
-    beyond : bool
-        Whether one more step is taken from the floor: convergence is quadratic.
     damping, least : float
         The first damping, relative to the diagonal of J'J, and the smallest. Above 1e-14 a direction without
         curvature, such as the scale of a homogeneous unit, leaves J'J well enough conditioned.
@@ -109,12 +94,6 @@ class LevenbergMarquardt:
         the optimum of kinked units with noise the damping never falls.
     predicted_rtol : float
         A predicted decrease below this share of the loss, at little damping, ends the descent.
-    exact : bool
-        Whether theta is near a fit to rounding. The first J'J is then a rough one whatever the damping, and
-        further steps with new gradients make up for it.
-    reuse, reuse_again : float
-        Shares by which the loss must fall for J'J to be kept after the step that it was formed for, and after
-        a step with a kept J'J. At d = k = 50, n = 16 384, J'r takes a thirtieth of the time of J'J.
     inner : int
         Products with J in one step of a matrix-free problem.
     forcing : float
@@ -124,16 +103,12 @@ class LevenbergMarquardt:
 
     max_steps: int = 200
     floor: float = 0.0
-    beyond: bool = True
     damping: float = 1e-2
     least: float = 1e-15
     patience: int = 0
     slow: float = 1e-4
     rtol: float = 0.0
     predicted_rtol: float = 1e-13
-    exact: bool = False
-    reuse: float = 0.99
-    reuse_again: float = 0.8
     inner: int = 60
     forcing: float = 1e-3
 
@@ -141,16 +116,11 @@ class LevenbergMarquardt:
         """The first state at theta, or the state that ``State.to_arrays`` stored in ``kept``."""
         if kept is None:
             theta = np.array(theta, dtype=float)
-            model = self._model(problem, theta, self.exact or single_suffices(self.damping))
+            model = self._model(problem, theta, self.damping)
             return self._ended(State(theta, model, self.damping, (model.loss,)))
-        theta, formed = kept["theta"], kept["formed"]
-        found = problem.gradient(theta) if len(formed) and isinstance(problem, WithGradient) else None
-        model = self._model(problem, theta if found is None else formed, bool(kept["rough"]))
-        if found is not None:
-            assert isinstance(model, NormalModel)
-            model = replace(model, gradient=found[0], loss=found[1], formed=formed)
         numbers = {name: kept[name].item() for name in _COUNTED}
-        state = State(theta, model, trace=tuple(kept["trace"].tolist()), **numbers)
+        model = self._model(problem, kept["theta"], numbers["damping"])
+        state = State(kept["theta"], model, trace=tuple(kept["trace"].tolist()), **numbers)
         if str(kept["status"]):
             return replace(state, status=Status[str(kept["status"])])
         return self._ended(state)
@@ -160,52 +130,34 @@ class LevenbergMarquardt:
         return state.status is not None
 
     def step(self, problem: Problem, state: State) -> State:
-        """The next state: a step taken, or refused with more damping or with J'J formed again."""
-        model, loss = state.model, state.loss
-        # Scale directions of a rough J'J are zero to 1e-7 only.
-        damping = max(state.damping, 1e2 * SINGLE) if model.rough else state.damping
-        approximate = model.formed is not None or model.rough
-        step, factor = model.step(damping)
+        """The next state: a step taken, or refused with more damping."""
+        model, loss, damping = state.model, state.loss, state.damping
+        step = model.step(damping)
         if step is None:
-            if approximate:
-                return self._formed_again(problem, state)
-            return self._more_damping(state, max(damping, self.least))
+            return self._more_damping(state)
         predicted = model.decrease(step)
-        if loss > self.floor and damping < 1e-4 and 0 <= predicted < self.predicted_rtol * loss:
-            if approximate:
-                return self._formed_again(problem, state)
+        if damping < 1e-4 and 0 <= predicted < self.predicted_rtol * loss:
             return replace(state, status=Status.STATIONARY)
         trial = problem.loss(state.theta + step)
         if not (np.isfinite(trial) and trial < loss):
-            if loss <= self.floor:
-                return replace(state, status=Status.EXACT)
-            if model.formed is not None or (model.rough and not single_suffices(damping)):
-                return self._formed_again(problem, state)
             if np.all(np.abs(step) <= 1e-16 * (1 + np.abs(state.theta))):
                 return replace(state, status=Status.NO_PROGRESS)
-            return self._more_damping(state, damping)
+            return self._more_damping(state)
         gain = (loss - trial) / predicted if predicted > 0 else -1.0
         drop = (loss - trial) / max(loss, TINY)
-        after = float(max(damping * max(1 / 9, 1 - (2 * gain - 1) ** 3), self.least))
-        own = model.formed is None  # a step with J'J from elsewhere does not predict the gain of the next one
         taken = replace(
             state,
             theta=state.theta + step,
             trace=(*state.trace, trial),
-            damping=after,
+            damping=float(max(damping * max(1 / 9, 1 - (2 * gain - 1) ** 3), self.least)),
             growth=2.0,
-            crawling=0 if loss - trial >= self.slow * loss else state.crawling + own,
-            idle=0 if drop >= self.rtol else state.idle + own,
+            crawling=0 if loss - trial >= self.slow * loss else state.crawling + 1,
+            idle=0 if drop >= self.rtol else state.idle + 1,
         )
-        if self._at_the_end(taken):  # nothing will read a model at the new point
+        if trial <= self.floor:  # nothing will read a model at the new point
             return replace(taken, status=Status.EXACT)
-        moved = self._moved(problem, state, taken, drop)
-        if isinstance(moved, NormalModel) and moved.formed is not None:
-            # With so little damping a smaller one makes no difference: the factor serves again.
-            moved = replace(moved, factor=None if single_suffices(damping) else factor)
-            taken = replace(taken, damping=after if moved.factor is None else damping)
-        taken = replace(taken, model=moved, trace=(*state.trace, moved.loss))
-        return self._ended(taken, drop if own else np.inf)
+        moved = self._model(problem, taken.theta, taken.damping)
+        return self._ended(replace(taken, model=moved, trace=(*state.trace, moved.loss)), drop)
 
     def solve(self, problem: Problem, theta: Vector) -> State:
         """Minimise from theta to the end."""
@@ -214,45 +166,23 @@ class LevenbergMarquardt:
             state = self.step(problem, state)
         return state
 
-    def _model(self, problem: Problem, theta: Vector, rough: bool) -> Model:
+    def _model(self, problem: Problem, theta: Vector, damping: float) -> Model:
         if isinstance(problem, MatrixFree):
             return OperatorModel(problem.linearise(theta), self.inner, self.forcing)
-        return NormalModel(*problem.normal_equations(theta, rough), rough=rough)
+        # Such damping hides what single precision takes from J'J.
+        return NormalModel(*problem.normal_equations(theta, rough=damping > 1e3 * SINGLE))
 
-    def _moved(self, problem: Problem, state: State, taken: State, drop: float) -> Model:
-        """The model after a step: only J'r is new where the loss fell fast and will again with this J'J."""
-        model = state.model
-        fast = drop >= (self.reuse if model.formed is None else self.reuse_again)
-        found = problem.gradient(taken.theta) if fast and isinstance(problem, WithGradient) else None
-        if found is not None:
-            assert isinstance(model, NormalModel)
-            formed = state.theta if model.formed is None else model.formed
-            return replace(model, gradient=found[0], loss=found[1], formed=formed)
-        kept = model.rough and model.formed is not None
-        return self._model(problem, taken.theta, kept or single_suffices(taken.damping))
-
-    def _formed_again(self, problem: Problem, state: State) -> State:
-        """The same point with J'J of its own, and with all digits where it was its own before."""
-        model = self._model(problem, state.theta, state.model.rough and state.model.formed is not None)
-        return replace(state, model=model, trace=(*state.trace[:-1], model.loss))
-
-    def _more_damping(self, state: State, damping: float) -> State:
-        damping *= state.growth
+    def _more_damping(self, state: State) -> State:
+        damping = max(state.damping, self.least) * state.growth
         status = Status.NO_PROGRESS if damping > 1e12 else None
         return replace(state, damping=damping, growth=2 * state.growth, status=status)
-
-    def _at_the_end(self, state: State) -> bool:
-        """Whether the loss is at the floor and, where that is asked for, was there a step before."""
-        if not self.beyond:
-            return state.loss <= self.floor
-        return state.steps > 0 and max(state.trace[-2:]) <= self.floor
 
     def _ended(self, state: State, drop: float = 1.0) -> State:
         """The state with its status, if it is the last; ``drop`` is the share by which the loss just fell."""
         status = None
         if not np.isfinite(state.loss):
             status = Status.NOT_FINITE
-        elif self._at_the_end(state):
+        elif state.loss <= self.floor:
             status = Status.EXACT
         elif state.idle > 1 or (self.patience and state.crawling >= self.patience):
             status = Status.STALLED

@@ -9,7 +9,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-SINGLE = float(np.finfo(np.float32).eps)
 TINY = float(np.finfo(float).tiny)
 Vector = Float[np.ndarray, " p"]
 Matrix = Float[np.ndarray, "p p"]
@@ -29,15 +28,6 @@ class Dense(LeastSquares, Protocol):
 
     def normal_equations(self, theta: Vector, rough: bool = False) -> tuple[Matrix, Vector, float]:
         """J'J (p, p), J'r (p,) and r'r; ``rough`` says that six digits of J'J are enough."""
-        ...
-
-
-@runtime_checkable
-class WithGradient(Protocol):
-    """A problem whose gradient costs less than J'J."""
-
-    def gradient(self, theta: Vector) -> tuple[Vector, float] | None:
-        """J'r (p,) and r'r; None where J'J costs little more."""
         ...
 
 
@@ -80,22 +70,32 @@ Problem = Dense | MatrixFree
 
 
 @dataclass(frozen=True, eq=False)
-class Factor:
-    """S L L' S = J'J + damping D, D = S^2 the diagonal of J'J: ``scale`` 1/S (p,), ``lower`` L (p, p)."""
+class NormalModel:
+    """The quadratic model r'r + 2 s'J'r + s'J'J s of the loss, by J'J (in single precision where rough)."""
 
-    scale: Vector
-    lower: Matrix
+    hessian: Matrix
+    gradient: Vector
+    loss: float
 
-    @classmethod
-    def of(cls, hessian: Matrix, damping: float, rough: bool, band: int = 64) -> Factor | None:
-        """Factor in single precision where J'J is ``rough``; None where J'J is too ill-conditioned.
+    @property
+    def squares(self) -> Vector:
+        """(p,) squared lengths of the columns of J."""
+        diagonal = np.diag(self.hessian).astype(float)
+        return np.maximum(diagonal, 1e-10 * max(diagonal.max(), TINY))  # bounded away from zero
+
+    def decrease(self, step: Vector) -> float:
+        """Predicted decrease of the loss."""
+        return float(-(2 * self.gradient @ step + (step.astype(self.hessian.dtype) @ self.hessian) @ step))
+
+    def step(self, damping: float, band: int = 64) -> Vector | None:
+        """-(J'J + damping D)^-1 J'r, D the diagonal of J'J; None where J'J is too ill-conditioned.
 
         J'J is scaled ``band`` rows at a time, which stay in the cache: a third of the time of whole matrices.
         """
-        from scipy.linalg import LinAlgError, cho_factor
+        from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-        scale = 1 / np.sqrt(_diagonal(hessian))
-        kind = np.float32 if rough and scale.max() < np.finfo(np.float32).max else np.float64
+        scale, hessian = 1 / np.sqrt(self.squares), self.hessian
+        kind = hessian.dtype if scale.max() < np.finfo(np.float32).max else np.dtype(float)
         scaled, own = np.empty(hessian.shape, kind), scale.astype(kind)
         for at in range(0, len(own), band):  # only the upper triangle is read
             rows, rest = slice(at, at + band), slice(at, None)
@@ -107,46 +107,11 @@ class Factor:
         except LinAlgError:
             return None
         # J'J has the square of the condition of J: below about eps^(1/2) in the factor no digits are left.
-        return cls(scale, lower) if np.min(np.abs(np.diag(lower))) > 1e-7 else None
-
-    def solve(self, gradient: Vector) -> Vector:
-        """(J'J + damping D)^-1 J'r."""
-        from scipy.linalg import cho_solve
-
-        right = self.scale * gradient
+        if not np.min(np.abs(np.diag(lower))) > 1e-7:
+            return None
+        right = scale * self.gradient
         size = max(float(np.max(np.abs(right))), TINY)  # single precision has a small range
-        solved = cho_solve((self.lower, True), (right / size).astype(self.lower.dtype), check_finite=False)
-        return self.scale * solved * size
-
-
-@dataclass(frozen=True, eq=False)
-class NormalModel:
-    """The quadratic model r'r + 2 s'J'r + s'J'J s of the loss, by J'J.
-
-    ``hessian`` was formed at ``formed``, or at the point itself where that is None. It is in single
-    precision where ``rough``. ``factor`` is that of a damped J'J which a later step reuses.
-    """
-
-    hessian: Matrix
-    gradient: Vector
-    loss: float
-    rough: bool = False
-    formed: Vector | None = None
-    factor: Factor | None = None
-
-    @property
-    def squares(self) -> Vector:
-        """(p,) squared lengths of the columns of J."""
-        return _diagonal(self.hessian)
-
-    def decrease(self, step: Vector) -> float:
-        """Predicted decrease of the loss."""
-        return float(-(2 * self.gradient @ step + (step.astype(self.hessian.dtype) @ self.hessian) @ step))
-
-    def step(self, damping: float) -> tuple[Vector | None, Factor | None]:
-        """The damped step and its factor; no step where J'J is too ill-conditioned for this damping."""
-        factor = self.factor or Factor.of(self.hessian, damping, self.rough)
-        return (None if factor is None else -factor.solve(self.gradient)), factor
+        return -scale * cho_solve((lower, True), (right / size).astype(kind), check_finite=False) * size
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +121,6 @@ class OperatorModel:
     linearisation: Linearisation
     inner: int
     forcing: float
-    rough = False
-    formed = None
 
     @cached_property
     def gradient(self) -> Vector:
@@ -178,10 +141,10 @@ class OperatorModel:
         moved = self.linearisation.jvp(step)
         return float(-(2 * self.linearisation.residual @ moved + moved @ moved))
 
-    def step(self, damping: float) -> tuple[Vector, None]:
+    def step(self, damping: float) -> Vector:
         """The damped step: an inexact solution, which the next linearisation corrects."""
         at = self.linearisation
-        return damped_least_squares(at, at.residual, damping, self.inner, self.forcing), None
+        return damped_least_squares(at, at.residual, damping, self.inner, self.forcing)
 
 
 def damped_least_squares(
@@ -213,14 +176,3 @@ def damped_least_squares(
 
 
 Model = NormalModel | OperatorModel
-
-
-def single_suffices(damping: float) -> bool:
-    """Whether damping hides what single precision takes from J'J."""
-    return damping > 1e3 * SINGLE
-
-
-def _diagonal(hessian: Matrix) -> Vector:
-    """The diagonal of J'J, bounded away from zero."""
-    diagonal = np.diag(hessian).astype(float)  # the others may be in single precision
-    return np.maximum(diagonal, 1e-10 * max(diagonal.max(), TINY))

@@ -152,9 +152,7 @@ def refine(
     """
     n, form = problem.n_values, search_form(problem, len(weights))
     floor, theta = problem.rows.rounding.search_floor(n), complete(problem, weights, bias)
-    solver = LevenbergMarquardt(
-        max_steps, floor, beyond=False, patience=patience, slow=slow, rtol=1e-2 / n, least=1e-13
-    )
+    solver = LevenbergMarquardt(max_steps, floor, patience=patience, slow=slow, rtol=1e-2 / n, least=1e-13)
     theta, loss = descend(solver, search_fit(problem, form), theta, run.at("descent"), origin, n)
     return Candidate(orient(form, theta, problem.form.skip), loss / n, origin)
 
