@@ -65,7 +65,7 @@ def compare_activations(certificate: Certificate, problem: Problem, run: Run) ->
         for name in names:
             rival = problem.with_activation(activations.get(name))
             network = fitted_from(certificate.network, rival, mean, run.at(name)).network
-            its = OwnLikelihood.of(rival, network, run)
+            its = OwnLikelihood.of(rival, network, run.at(name))
             gain, needed = its.ahead(own), levels.OTHER_LAW.value
             yield Law(name, gain, needed, own.ahead(its) < own.needed, network=network)
 
@@ -238,8 +238,8 @@ def fitted_from(
         solved[k] += 0.2 * level
     best, space = optimise(start, rival, run, tolerance=TO_COMPARE), searched(rival)
     cheap = 20 * descent_work(rival) <= WORTH_ITS_TIME
-    for one in Random(restarts).propose(space, run) if cheap else ():
+    for number, one in enumerate(Random(restarts).propose(space, run) if cheap else ()):
         start = space.search_coordinates.outward(one.network)
-        fitted = optimise(start, rival, run.at("restart", one.number), tolerance=TO_COMPARE)
+        fitted = optimise(start, rival, run.at("restart", number), tolerance=TO_COMPARE)
         best = min(best, fitted, key=lambda one: one.mean_square)
     return best
