@@ -302,7 +302,7 @@ def optimise(
     n, streamed = problem.n_values, problem.rows.streamed
     floor = problem.rows.rounding.floor(n)
     if streamed:
-        if (loss := fit.loss(theta)) <= 10 * floor:  # the pass serves the certificate of this network, too
+        if (loss := fit.loss(theta)) <= floor:  # the pass serves the certificate of this network, too
             return Optimum(network, loss / n)
         # A step is a pass over all rows: none for a twentieth of a standard error, 2e-3 of n log(loss).
         solver = LevenbergMarquardt(100, floor, patience=5, predicted_rtol=max(1e-13, 2e-3 / n))

@@ -79,7 +79,8 @@ class LevenbergMarquardt:
     max_steps : int
         Accepted steps at most.
     floor : float
-        Sum of squares at or below which residuals count as rounding.
+        Sum of squares at or below which residuals count as rounding. One more step is taken from there:
+        convergence is quadratic.
     damping, least : float
         The first damping, relative to the diagonal of J'J, and the smallest. Above 1e-14 a direction without
         curvature, such as the scale of a homogeneous unit, leaves J'J well enough conditioned.
@@ -140,6 +141,8 @@ class LevenbergMarquardt:
             return replace(state, status=Status.STATIONARY)
         trial = problem.loss(state.theta + step)
         if not (np.isfinite(trial) and trial < loss):
+            if loss <= self.floor:
+                return replace(state, status=Status.EXACT)
             if np.all(np.abs(step) <= 1e-16 * (1 + np.abs(state.theta))):
                 return replace(state, status=Status.NO_PROGRESS)
             return self._more_damping(state)
@@ -154,7 +157,7 @@ class LevenbergMarquardt:
             crawling=0 if loss - trial >= self.slow * loss else state.crawling + 1,
             idle=0 if drop >= self.rtol else state.idle + 1,
         )
-        if trial <= self.floor:  # nothing will read a model at the new point
+        if max(loss, trial) <= self.floor:  # nothing will read a model at the new point
             return replace(taken, status=Status.EXACT)
         moved = self._model(problem, taken.theta, taken.damping)
         return self._ended(replace(taken, model=moved, trace=(*state.trace, moved.loss)), drop)
@@ -182,7 +185,7 @@ class LevenbergMarquardt:
         status = None
         if not np.isfinite(state.loss):
             status = Status.NOT_FINITE
-        elif state.loss <= self.floor:
+        elif state.steps and max(state.trace[-2:]) <= self.floor:
             status = Status.EXACT
         elif state.idle > 1 or (self.patience and state.crawling >= self.patience):
             status = Status.STALLED
