@@ -29,7 +29,7 @@ def main() -> None:
         folder = Path(name)
         r.save(folder / "saved")
         assert oh.load_recovery(folder / "saved").network == r.network
-        r.report(folder / "page.html", X=X, y=y, truth=truth)
+        r.report(folder / "page.html", X=X, y=y)
         assert "<svg" in (folder / "page.html").read_text(encoding="utf-8")
         np.savetxt(
             folder / "data.csv", np.column_stack([X, y]), delimiter=",", header="left,right,y", comments=""

@@ -61,8 +61,8 @@ class _Page(HTMLParser):
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    X, y, truth, found = problem(2, n=300)
-    report.render_html(fake(found, NAMES), folder / "r.html", X, y, truth)
+    X, y, _truth, found = problem(2, n=300)
+    report.render_html(fake(found, NAMES), folder / "r.html", X, y)
     return folder
 
 
@@ -76,9 +76,9 @@ def sketches():
 @pytest.fixture(scope="module")
 def big(tmp_path_factory):
     """The page of a large network that is not certified."""
-    X, y, truth, found = problem(50, 50, 1500)
+    X, y, _truth, found = problem(50, 50, 1500)
     folder = tmp_path_factory.mktemp("big")
-    return report.render_html(fake(found, good=False), folder / "big.html", X, y, truth)
+    return report.render_html(fake(found, good=False), folder / "big.html", X, y)
 
 
 def test_html_has_every_section_and_figure_in_order(pages):
@@ -156,8 +156,8 @@ def test_report_of_a_bare_recovery_leaves_sections_out(tmp_path, sketches):
 
 
 def test_same_recovery_gives_the_same_bytes(pages, tmp_path):
-    X, y, truth, found = problem(2, n=300)
-    again = report.render_html(fake(found, NAMES), tmp_path / "again.html", X, y, truth)
+    X, y, _truth, found = problem(2, n=300)
+    again = report.render_html(fake(found, NAMES), tmp_path / "again.html", X, y)
     assert again.read_bytes() == (pages / "r.html").read_bytes()
 
 

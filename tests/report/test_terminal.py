@@ -13,9 +13,9 @@ from fake_recovery import HOSTILE, fake, problem, saved_run
 
 from onehidden import data
 from onehidden.checks import About, at_least, not_evaluated
-from onehidden.cli import cli, tables
+from onehidden.cli import cli
 from onehidden.network import OneHiddenNet
-from onehidden.report.text import check_lines
+from onehidden.report.text import check_lines, show
 from onehidden.report.wording import Mark
 from onehidden_papers.commands.demo import found_against_true
 
@@ -43,7 +43,7 @@ def test_the_first_screen_shows_names_and_errors_as_text(width):
     recovery = fake(found, NAMES)
     recovery.standard_errors.output[0] = 0.0137
     stream = io.StringIO()
-    tables.show(recovery, Console(file=stream, width=width))
+    show(recovery, Console(file=stream, width=width))
     text = stream.getvalue()
     for name in NAMES:
         assert text.count(name) == 2 * found.n_hidden  # in the formula and beside its effect

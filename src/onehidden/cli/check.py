@@ -15,8 +15,8 @@ from onehidden.cli import examples
 @click.option("--json", "as_json", is_flag=True, help="The checks as JSON on stdout.")
 def command(run: Path, as_json: bool) -> int:
     """Show the checks of a run folder; exit 1 when the answer is not to be trusted."""
-    from onehidden.cli import tables
     from onehidden.recovery import load_recovery
+    from onehidden.report.text import show
 
     recovery = load_recovery(run)
     if as_json:
@@ -25,5 +25,5 @@ def command(run: Path, as_json: bool) -> int:
         shown |= {"predictions": recovery.predictions_in_words, "units": recovery.units_in_words}
         click.echo(json.dumps(shown))
     else:
-        tables.show(recovery, checks=True)
+        show(recovery, checks=True)
     return 0 if recovery.converged else 1

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING
 import click
 
 from onehidden.atomic import atomic_file, atomic_folder, resolved
-from onehidden.cli import tables
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from onehidden.data import Table
-    from onehidden.network import OneHiddenNet
     from onehidden.recovery import Recovery
 
 TABLES = (".csv", ".parquet")  # suffixes of tables that are written
@@ -80,14 +78,13 @@ def write(
     folder: Path,
     X: npt.ArrayLike | Table | None,
     y: npt.ArrayLike | None = None,
-    truth: OneHiddenNet | None = None,
 ) -> None:
     """model.safetensors, recovery.json, report.html, units.csv: all of them or none."""
     from onehidden.report.text import to_csv
 
     with atomic_folder(folder) as place:
         recovery.save(place)
-        recovery.report(place / "report.html", X=X, y=y, truth=truth)
+        recovery.report(place / "report.html", X=X, y=y)
         (place / "units.csv").write_text(to_csv(recovery), encoding="utf-8")
 
 
@@ -111,8 +108,10 @@ def marked(recovery: Recovery, stopped: threading.Event) -> Recovery:
 
 def shown(recovery: Recovery, stopped: threading.Event, as_json: bool) -> int:
     """Print a recovery; the exit code of its command."""
+    from onehidden.report.text import show
+
     if as_json:
         click.echo(json.dumps(recovery.to_dict(), allow_nan=False))
     else:
-        tables.show(recovery)
+        show(recovery)
     return 130 if stopped.is_set() else int(not recovery.converged)

@@ -454,7 +454,7 @@ class Recovery:
         Parameters
         ----------
         X : array_like of shape (m, d) or Table, optional
-            Rows; a table may hold the target. Not needed for the curve of one input.
+            Rows; a table may hold the target.
         y : array_like of shape (m,) or (m, q), optional
             Target at these rows.
         axes : matplotlib.axes.Axes, optional
@@ -474,23 +474,20 @@ class Recovery:
         path_html: str | Path,
         X: npt.ArrayLike | Table | None = None,
         y: npt.ArrayLike | None = None,
-        truth: OneHiddenNet | None = None,
     ) -> None:
-        """Write the report as one HTML page; samples add ridge functions, a true network a comparison.
+        """Write the report as one HTML page; samples add pictures of the fit.
 
         Parameters
         ----------
         path_html : str or Path
             The file to write.
         X : array_like of shape (m, d) or Table, optional
-            Samples at which ridge functions are drawn; a table may hold the target.
+            Samples that are drawn; a table may hold the target.
         y : array_like of shape (m,) or (m, q), optional
             Target at these samples.
-        truth : OneHiddenNet, optional
-            The network that made the data.
         """
         from onehidden.report import render_html
 
         if Path(path_html).suffix.lower() not in (".html", ".htm"):
             raise ValueError(f"the report is an HTML page: name a .html file, got {path_html}")
-        render_html(self, path_html, X=X, y=y, truth=truth)
+        render_html(self, path_html, X=X, y=y)

@@ -6,20 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onehidden.atomic import write_atomically
-from onehidden.network import OneHiddenNet
 
 if TYPE_CHECKING:
-    from onehidden.report.subject import Recovered
+    from onehidden.recovery import Recovery
 
 __all__ = ["render_html"]
 
 
 def render_html(
-    recovery: Recovered,
+    recovery: Recovery,
     path: str | Path,
     X: object = None,
     y: object = None,
-    truth: OneHiddenNet | None = None,
 ) -> Path:
     """Write one self-contained page, with its figures inside.
 
@@ -34,8 +32,6 @@ def render_html(
         drawn. A table may hold the target with its offset and trials.
     y : array_like of shape (n,) or (n, q), optional
         The target at these samples.
-    truth : OneHiddenNet, optional
-        The network that made the data: adds the errors of the units after matching.
 
     Returns
     -------
@@ -46,7 +42,7 @@ def render_html(
     from onehidden.report.screen import screen, title
     from onehidden.report.subject import gather
 
-    subject, path = gather(recovery, X, y, truth), Path(path)
+    subject, path = gather(recovery, X, y), Path(path)
     if path.is_dir():
         raise ValueError(f"{path} is a folder: give the name of the file to write")
     made = (

@@ -41,9 +41,9 @@ def effects(subject: Subject) -> Effects:
     net, spread = subject.net, subject.spread
     by = np.ones(net.n_inputs) if spread is None else spread
     errors = None
-    if subject.errors is not None:
-        of_weight = np.asarray(subject.errors.weights) * np.abs(net.output)[:, None]
-        of_output = np.asarray(subject.errors.output)[:, None] * np.abs(net.weights)
+    if subject.output_errors is not None:
+        of_weight = np.asarray(subject.get("standard_errors").weights) * np.abs(net.output)[:, None]
+        of_output = subject.output_errors[:, None] * np.abs(net.weights)
         with np.errstate(invalid="ignore"):  # an open number times the spread zero of a constant input
             errors = np.nan_to_num(np.hypot(of_weight, of_output) * by, nan=np.inf, posinf=np.inf)
     head = "output × weight" if spread is None else f"effect on {left_hand(subject)} of one sd at slope one"

@@ -18,58 +18,43 @@ from onehidden.report.subject import Subject, gather, strongest, thin
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from onehidden.report.subject import Recovered
+    from onehidden.recovery import Recovery
 
 
 def plot(
-    recovery: Recovered, X: object = None, y: object = None, axes: Axes | None = None, most: int = 6
+    recovery: Recovery, X: object = None, y: object = None, axes: Axes | None = None, most: int = 6
 ) -> Axes | np.ndarray:
     """Draw the predictions of a recovery; see ``Recovery.plot``."""
     import matplotlib.pyplot as plt
 
     subject = gather(recovery, X, y)
-    target = figures.plain(subject.outputs[0], 60)
-    if subject.net.n_inputs == 1:
-        with figures.house(either=True):
-            place = plt.subplots(layout="constrained")[1] if axes is None else axes
-            over_input(subject).draw(place)
-            place.set_ylabel(target)
-        return place
-    if axes is not None:
-        raise ValueError("axes are taken for one input: of several inputs each has axes of its own")
     if subject.X is None:
-        raise ValueError("give the rows X: the curve of one of several inputs is a mean over rows")
-    chosen = strongest_inputs(subject, most)
-    count = max(len(chosen), 1)
-    across = min(3, count)
-    down = -(-count // across)
+        raise ValueError("give the rows X: curves are drawn over their range")
+    one = subject.net.n_inputs == 1
+    if axes is not None and not one:
+        raise ValueError("axes are taken for one input: of several inputs each has axes of its own")
+    drawn = [over_input(subject)] if one else [effect_of(subject, j) for j in strongest_inputs(subject, most)]
+    across = min(3, max(len(drawn), 1))
+    down = max(-(-len(drawn) // across), 1)
     with figures.house(either=True):
-        figure, grid = plt.subplots(
-            down, across, figsize=(3.2 * across, 2.6 * down), layout="constrained", squeeze=False
-        )
-        for place, j in zip(grid.flat, chosen, strict=False):
-            effect_of(subject, j).draw(place)
-        for place in grid.flat[len(chosen) :]:
+        if axes is None:
+            size = None if one else (3.2 * across, 2.6 * down)
+            grid = plt.subplots(down, across, figsize=size, layout="constrained", squeeze=False)[1].ravel()
+        else:
+            grid = np.array([axes])
+        for place, curve in zip(grid, drawn, strict=False):
+            curve.draw(place)
+            place.set_ylabel(figures.plain(subject.outputs[0], 60))
+        for place in grid[len(drawn) :]:
             place.set_axis_off()
-        figure.supylabel(target, fontsize=9)
-    return grid.ravel()[: len(chosen)]
+    return grid[0] if one else grid[: len(drawn)]
 
 
 def over_input(subject: Subject, which: int = 0, points: int = 240) -> Curve:
-    """The predictions of an output over the one input, with a 95 % band of the mean where there is one.
-
-    They cover the range of the rows; without rows two standard deviations about the mean.
-    """
-    rows = y = None
-    if subject.X is not None:
-        low, high = float(subject.X.min()), float(subject.X.max())
-        rows, y = subject.X[:, 0], None if subject.Y is None else subject.Y[:, which]
-    else:
-        kept = np.asarray(subject.get("input_mean", ()), dtype=float)
-        middle = float(kept[0]) if kept.shape == (1,) else 0.0
-        spread = 1.0 if subject.spread is None else float(subject.spread[0])
-        low, high = middle - 2 * spread, middle + 2 * spread
-    x = np.linspace(low, high, points)
+    """The predictions of an output over the one input, with a 95 % band of the mean where there is one."""
+    assert subject.X is not None
+    rows, y = subject.X[:, 0], None if subject.Y is None else subject.Y[:, which]
+    x = np.linspace(rows.min(), rows.max(), points)
     # Exposures differ from row to row: the curve is that of the mean one.
     offset = {} if subject.offset is None else {"offset": np.full(points, subject.offset.mean())}
     mean = np.asarray(subject.recovery.predict(x[:, None], **offset)).reshape(points, -1)[:, which]
@@ -118,7 +103,7 @@ def fit_of(subject: Subject, which: int, predicted: np.ndarray) -> Curve:
 
 def of_curve(subject: Subject, panels: int = 6) -> Section | None:
     """Y against the one input, with the curve of the predictions and its band."""
-    if subject.net.n_inputs != 1:
+    if subject.X is None or subject.net.n_inputs != 1:
         return None
     made = []
     for j, name in enumerate(subject.outputs[:panels]):

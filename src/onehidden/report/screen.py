@@ -112,9 +112,6 @@ def facts(subject: Subject) -> tuple[tuple[str, str], ...]:
         found.append(("rows", f"{rows:,}".replace(",", " ")))
     if subject.get("freedom"):
         found.append(("free parameters", str(subject.get("freedom"))))
-    if subject.match is not None:
-        found.append(("worst unit error", short(subject.match.max_error, 2)))
-        found.append(("worst output error", short(subject.match.output_error, 2)))
     return tuple(found)
 
 
@@ -149,7 +146,8 @@ def _units(subject: Subject, found: Effects, chosen: list[int], most: int) -> Gr
         if unit is not None:
             share = f"{part(_share(subject, unit))} of {whole}"
             judged = f"{unit.status} ({unit.reason})" if unit.reason else str(unit.status)
-        output = _effect(float(net.output[i]), subject.error("output", i), unit, largest_output)
+        error = None if subject.output_errors is None else float(subject.output_errors[i])
+        output = _effect(float(net.output[i]), error, unit, largest_output)
         rows.append((str(i + 1), share, f"w {output}", judged, ", ".join(named)))
     columns = ("unit", "share", "output", "verdict", f"{found.head}, the strongest first")
     return Grid(columns, tuple(rows), _legend(subject, chosen, rows), frozenset({3, 4}), stacks=True)

@@ -4,40 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onehidden.certify.units import UnitVerdict
 from onehidden.data import Table, check_arrays
-from onehidden.matching import Match, match
 from onehidden.network import OneHiddenNet
 
-
-class Recovered(Protocol):
-    """What a report needs of a recovery; other fields of ``Recovery`` are shown where they are there."""
-
-    @property
-    def network(self) -> OneHiddenNet: ...
-
-    def predict(self, X: Any, offset: Any = None) -> np.ndarray: ...
+if TYPE_CHECKING:
+    from onehidden.recovery import Recovery
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A recovery, its network, and the samples where these are known, and how far it is from the truth."""
+    """A recovery, its network, and the samples where these are known."""
 
-    recovery: Recovered
+    recovery: Recovery
     net: OneHiddenNet  # of several outputs the first
     outputs: tuple[str, ...]  # names of the target columns
     names: tuple[str, ...]  # of the inputs
-    errors: Any | None  # standard errors: weights, output, bias, intercept
     X: np.ndarray | None
     Y: np.ndarray | None  # (n, q)
     n_rows: int | None
     offset: np.ndarray | None  # (n,) added to the network's output at these rows
-    match: Match | None
 
     def get(self, name: str, default: object = None) -> Any:
         """A field of the recovery that an older or simpler one may lack."""
@@ -48,9 +38,11 @@ class Subject:
         """The verdict on unit i, where the recovery has one."""
         return next((unit for unit in self.get("units", ()) if unit.index == i), None)
 
-    def error(self, name: str, index: int | tuple[int, ...] = ()) -> float | None:
-        """The standard error of one number."""
-        return None if self.errors is None else float(np.asarray(getattr(self.errors, name))[index])
+    @property
+    def output_errors(self) -> np.ndarray | None:
+        """(k,) standard errors of the output weights, of several outputs those of the first."""
+        errors = self.get("standard_errors")
+        return None if errors is None else np.asarray(errors.output).reshape(self.net.n_hidden, -1)[:, 0]
 
     def predictions(self) -> np.ndarray:
         """(n, q) predictions at the rows."""
@@ -100,10 +92,9 @@ class Subject:
 
 
 def gather(
-    recovery: Recovered,
+    recovery: Recovery,
     X: object = None,
     y: object = None,
-    truth: OneHiddenNet | None = None,
     most_rows: int = 200_000,
 ) -> Subject:
     """Validate the pieces and take a fixed, evenly spaced subsample of the rows."""
@@ -128,9 +119,7 @@ def gather(
     elif y is not None:
         raise ValueError("y came without X: give both, or neither")
     return Subject(
-        recovery, net, output_names(recovery), tuple(map(str, names)),
-        first_output(getattr(recovery, "standard_errors", None)), rows, values, n_rows, offset,
-        None if truth is None else match(recovery.network, truth),
+        recovery, net, output_names(recovery), tuple(map(str, names)), rows, values, n_rows, offset
     )  # fmt: skip
 
 
@@ -161,16 +150,6 @@ def as_indicators(y: Any, classes: Sequence[Any]) -> Any:
             f"y holds {strange[0]!s}, which is none of the classes {', '.join(map(str, classes))}"
         )
     return np.column_stack([labels == label for label in classes[1:]]).astype(float)
-
-
-def first_output(record: Any) -> Any:
-    """Numbers for each parameter, of several outputs those of the first; None where there are none."""
-    if record is None or np.ndim(record.output) == 1:
-        return record
-    first = {"output": np.asarray(record.output)[:, 0], "intercept": float(np.ravel(record.intercept)[0])}
-    linear = getattr(record, "linear", None)
-    first["linear"] = None if linear is None else np.asarray(linear)[:, 0]
-    return SimpleNamespace(weights=record.weights, bias=record.bias, **first)
 
 
 def thin(n: int, limit: int = 1500) -> np.ndarray:

@@ -7,8 +7,6 @@ import io
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,37 +19,27 @@ from onehidden.report.subject import Subject, gather
 from onehidden.report.wording import OPEN, Mark, by_urgency, left_open, mark, short, with_error
 
 if TYPE_CHECKING:
-    from onehidden.report.subject import Recovered
+    from rich.console import Console
+
+    from onehidden.recovery import Recovery
 
 
-@dataclass(frozen=True)
-class Tone:
-    """How a line is shown: a style of rich for terminals, of CSS for notebooks."""
-
-    rich: str = ""
-    css: str = ""
-
-
-PLAIN, QUIET = Tone(), Tone("dim", "opacity: 0.7")
-FORMULA = Tone("cyan", "color: #4a8fd0")
-TONES = {
-    Mood.GOOD: Tone("bold green", "color: #3a8a55; font-weight: bold"),
-    Mood.CARE: Tone("bold yellow", "color: #a3700f; font-weight: bold"),
-    Mood.DOUBT: Tone("bold red", "color: #d0453a; font-weight: bold"),
-}
+# Styles of rich, in colours that are seen on white and on black: notebooks take them as they are.
+TITLE, PLAIN, QUIET, FORMULA = "bold", "", "dim", "#4a8fd0"
+TONES = {Mood.GOOD: "bold #3a8a55", Mood.CARE: "bold #a3700f", Mood.DOUBT: "bold #d0453a"}
 _MARKS = {
     Mark.FAILED: TONES[Mood.DOUBT], Mark.NOT_EVALUATED: TONES[Mood.CARE], Mark.NOTED: PLAIN,
     Mark.PASSED: TONES[Mood.GOOD],
 }  # fmt: skip
-Lines = list[tuple[Tone, str]]
+Lines = list[tuple[str, str]]  # each with its style
 
 
-def first_screen(recovery: Recovered) -> str:
+def first_screen(recovery: Recovery) -> str:
     """The first screen."""
     return "\n".join(line for _, line in screen_lines(recovery))
 
 
-def summary(recovery: Recovered, width: int = 100) -> str:
+def summary(recovery: Recovery, width: int = 100) -> str:
     """The first screen, then every number with its standard error, failed checks and alternatives."""
     subject = gather(recovery)
     found = numbers(subject)
@@ -66,14 +54,15 @@ def summary(recovery: Recovered, width: int = 100) -> str:
     return "\n".join(made)
 
 
-def screen_lines(recovery: Recovered, width: int = 100) -> Lines:
+def screen_lines(recovery: Recovery, width: int = 100) -> Lines:
     """The first screen, line by line, each no longer than ``width``."""
     subject = gather(recovery)
-    head = [(Tone("bold", "font-weight: bold"), line) for line in _wrapped(title(subject), width)]
-    return [*head, *lines(screen(subject), width)]
+    return [
+        *((TITLE, line) for line in _wrapped(title(subject), width)), *lines(screen(subject), width)
+    ]  # fmt: skip
 
 
-def check_lines(recovery: Recovered, width: int = 100) -> Lines:
+def check_lines(recovery: Recovery, width: int = 100) -> Lines:
     """The two answers and what to do next, a line a check with its advice below, and the verdict."""
     subject = gather(recovery)
     checks = Checks(tuple(by_urgency(subject.get("checks", ()))))
@@ -85,7 +74,7 @@ def lines(blocks: Sequence[Block], width: int) -> Lines:
     """Blocks of words and numbers, line by line; formulas, tables and checks stand between empty lines."""
     made: Lines = []
 
-    def add(text: str, tone: Tone = PLAIN, first: str = "", rest: str = "") -> None:
+    def add(text: str, tone: str = PLAIN, first: str = "", rest: str = "") -> None:
         made.extend((tone, line) for line in _wrapped(text, width, first, rest))
 
     for block in blocks:
@@ -120,13 +109,32 @@ def lines(blocks: Sequence[Block], width: int) -> Lines:
     return made
 
 
-def fragment(recovery: Recovered) -> str:
+def show(recovery: Recovery, console: Console | None = None, checks: bool = False) -> None:
+    """Print the first screen, or each check with its advice."""
+    from rich.console import Console
+
+    console = console or Console()
+    _print((check_lines if checks else screen_lines)(recovery, console.width), console)
+
+
+def fragment(recovery: Recovery) -> str:
     """The first screen as HTML for notebooks, with the advice of failed checks; every name is escaped."""
-    advice = ((PLAIN, one_line(f"{one.name}: {one.advice}")) for one in unmet(gather(recovery)))
-    spans = (
-        f"<span style='{tone.css}'>{escape(line)}</span>" for tone, line in (*screen_lines(recovery), *advice)
+    from rich.console import Console
+
+    console = Console(record=True, file=io.StringIO(), color_system="truecolor")
+    advice = [(PLAIN, one_line(f"{one.name}: {one.advice}")) for one in unmet(gather(recovery))]
+    _print([*screen_lines(recovery), *advice], console)
+    return console.export_html(
+        inline_styles=True, code_format="<pre style='white-space: pre-wrap'>{code}</pre>"
     )
-    return "<pre style='white-space: pre-wrap'>" + "\n".join(spans) + "</pre>"
+
+
+def _print(made: Lines, console: Console) -> None:
+    from rich.text import Text
+
+    for tone, line in made:
+        # Text, not markup: a feature called [red] must be shown, not obeyed.
+        console.print(Text(line, style=tone), soft_wrap=True)
 
 
 def _wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
@@ -204,7 +212,7 @@ def numbers(subject: Subject) -> list[Row]:
     return made
 
 
-def to_frame(recovery: Recovered) -> Any:
+def to_frame(recovery: Recovery) -> Any:
     """The numbers as a pandas data frame."""
     try:
         import pandas as pd
@@ -214,7 +222,7 @@ def to_frame(recovery: Recovered) -> Any:
     return pd.DataFrame(numbers(gather(recovery)), columns=list(Row._fields)).astype({"unit": "Int64"})
 
 
-def to_csv(recovery: Recovered) -> str:
+def to_csv(recovery: Recovery) -> str:
     """The numbers as comma-separated values; names that a spreadsheet would take for a formula are quoted."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")

@@ -34,9 +34,10 @@ def command(problem: str, rows: int | None, seed: int, out: Path, force: bool, a
 
     from rich.console import Console
 
-    from onehidden.cli import progress, runs, tables
+    from onehidden.cli import progress, runs
     from onehidden.matching import match
     from onehidden.recovery import recover
+    from onehidden.report.text import show
     from onehidden_papers import problems
 
     chosen = problems.get(problem)
@@ -55,14 +56,14 @@ def command(problem: str, rows: int | None, seed: int, out: Path, force: bool, a
     errors = match(recovery.network, truth.canonical())
     rerun = f"onehidden demo --problem {problem} --seed {seed}" + (f" --rows {rows}" if rows else "")
     recovery = replace(recovery, options={**recovery.options, "command": rerun})
-    runs.write(recovery, folder, X, y, truth.canonical())
+    runs.write(recovery, folder, X, y)
     if as_json:
         extra = {"max_error": errors.max_error, "output_error": errors.output_error}
         click.echo(json.dumps({**recovery.to_dict(), **extra}, allow_nan=False))
     else:
         console = Console()
         console.print(found_against_true(recovery.network, truth))
-        tables.show(recovery, console)
+        show(recovery, console)
     click.echo(f"{chosen.title}; {len(X)} samples", err=True)
     click.echo(f"open {folder / 'report.html'} in a browser", err=True)
     exact = max(errors.max_error, errors.output_error) <= 1e-8 or chosen.noise > 0
