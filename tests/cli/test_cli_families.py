@@ -138,7 +138,7 @@ def test_classes_are_written_drawn_and_held_against_their_probabilities(folder):
     [
         (("--target", "left", "--family", "poison"), "poison"),
         (("--target", "left", "--family", "poisson"), "for counts"),
-        (("--target", "left,left"), "more than once"),
+        (("--target", "left,left"), "each column once"),
         (("--target", "left", "--offset", "nothing"), "no offset column 'nothing'"),
         (("--target", "hits", "--family", "binomial", "--trials", "hits"), "both the target and the trials"),
         (("--target", "word,left"), "must hold numbers"),

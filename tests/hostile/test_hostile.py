@@ -69,15 +69,15 @@ def test_a_full_disk_is_one_sentence_and_leaves_what_was_there(folder):
         "    except SystemExit as end:\n"
         "        print(end.code, flush=True)\n"
     )
-    (folder / "old.npz").write_bytes(b"old")
+    (folder / "old.csv").write_bytes(b"old")
     lines = ["a,b,c,y", *(f"{i % 7},{i % 5},{i % 3},{i}" for i in range(2000))]
     (folder / "t.csv").write_text("\n".join(lines) + "\n")
     before = {str(p): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     commands = [
-        "predict run t.csv --out new.parquet",
-        "predict run t.csv --out old.npz --force",
+        "predict run t.csv --out new.csv",
+        "predict run t.csv --out old.csv --force",
         "report run --data t.csv --out new.html",
-        "score t.csv --estimator gaussian --order 3 --out new.csv",
+        "score t.csv --estimator gaussian --order 3 --out new.parquet",
     ]
     done = subprocess.run(
         [sys.executable, "-c", script, *commands], capture_output=True, text=True, cwd=folder
