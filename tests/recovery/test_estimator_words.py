@@ -25,7 +25,7 @@ HOLES = pd.DataFrame(np.where(np.arange(60)[:, None] == 3, np.nan, X), columns=[
     [
         ("Regressor", HOLES, Y, "1 of 60 rows .* hold NaN or infinity in columns 'a'"),
         ("Classifier", HOLES, LABELS, "1 of 60 rows .* hold NaN or infinity in columns 'a'"),
-        ("Regressor", FRAME.assign(kind="u"), Y, "'kind' is not: make columns of categories"),
+        ("Regressor", FRAME.assign(kind="u"), Y, "'kind' is of type .*: make columns of categories"),
         ("Regressor", X, LABELS, "labels are for OneHiddenClassifier"),
         ("Regressor", X, np.where(Y > 1, np.nan, Y), "y must hold finite numbers only"),
         ("Regressor", X, Y[:5], "X has 60 rows but y has 5 values"),

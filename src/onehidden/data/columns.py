@@ -198,7 +198,8 @@ def numbers(column: pa.Array | pa.ChunkedArray, name: str, where: str) -> np.nda
         return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     except pa.ArrowException:
         raise ValueError(
-            f"{where} must have numeric columns, but {name!r} is of type {column.type} in one of its parts"
+            f"{where} must have numeric columns, but {name!r} is of type {column.type}: make columns of "
+            "categories with one_hot=True, or OneHotEncoder of scikit-learn"
         ) from None
 
 
@@ -229,7 +230,7 @@ def must_be_numbers(
     if not bad:
         return
     kind, held, role = kinds[bad[0]], some(bad[0]), roles.get(bad[0])
-    odd = str(next((value for value in held if not is_number(value)), kind.value))
+    odd = str(next((value for value in held if not is_number(value)), kind.value))[:30]
     if any(has_comma(value) for name in bad[:5] for value in some(name)):
         cure = "use decimal=',' (--decimal ,) to read decimal commas"
     elif role is not None:
@@ -239,15 +240,13 @@ def must_be_numbers(
     elif kind is ColumnKind.DATE:
         cure = "turn dates into numbers, such as days since the first"
     elif 2 * sum(map(is_number, held)) > len(held):
-        cure = f"name what stands for a gap with na=[{odd[:20]!r}] (--na {odd[:20]!r})"
+        cure = f"name what stands for a gap with na=[{odd!r}] (--na {odd!r})"
     else:
         cure = "make columns of categories with one_hot=True (--one-hot)"
     if role is None:
-        cure += f", or leave {'it' if len(bad) == 1 else 'them'} out with {left_out(bad[:5])}"
-    what = "column" if len(bad) == 1 else "columns"
-    shown = f"the {role} {bad[0]!r}" if role else f"{what} {shorten(bad)}"
-    example = odd if len(odd) <= 30 else odd[:27] + "..."
-    raise ValueError(f"{where} must hold numbers in {shown}, got {kind.value}, as {example!r}: {cure}")
+        cure += f", or leave out what is not needed with {left_out(bad[:5])}"
+    shown = f"the {role} {bad[0]!r}" if role else f"{'column' if len(bad) == 1 else 'columns'} {shorten(bad)}"
+    raise ValueError(f"{where} must hold numbers in {shown}, got {kind.value}, as {odd!r}: {cure}")
 
 
 def has_comma(value: Any) -> bool:

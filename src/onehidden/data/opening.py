@@ -6,15 +6,16 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from onehidden.data.arrays import placed, to_arrow
-from onehidden.data.columns import ColumnKind, choose, kind_of, must_be_choosable, numbers, values_of
+from onehidden.data.columns import choose, must_be_choosable, values_of
 from onehidden.data.parts import contents, is_dask, too_large
 from onehidden.data.source import Source, select
-from onehidden.data.table import Name, OneHot, Request, Table, named_targets, shorten
+from onehidden.data.table import Name, OneHot, Request, Table, named_targets
 
 
 def open(
@@ -117,25 +118,14 @@ def open(
     return made if stream else made.whole()
 
 
-def inputs_by_name(frame: Any, names: Sequence[str], levels: Mapping[str, Sequence[str]]) -> np.ndarray:
-    """(n, d) numbers of the features with these names in a frame, NaN at gaps; others are left out."""
-    table = to_arrow(frame, "the table")
+def inputs_by_name(
+    frame: Any, names: Sequence[str] | None = None, levels: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> tuple[list[str], np.ndarray]:
+    """Names and (n, d) numbers of these features of a frame, of all without names; NaN at gaps."""
+    table = to_arrow(frame, "X")
     request = Request(columns=names, one_hot=levels)
-    must_be_choosable(table.column_names, request, "the table")
+    must_be_choosable(table.column_names, request, "X")
     known = {column: tuple(map(str, held)) for column, held in levels.items()}
     features = choose(table.column_names, request, known)
-    return np.column_stack([values_of(one, table.column(one.column), known, "the table") for one in features])
-
-
-def must_be_numeric(frame: Any) -> tuple[list[str], np.ndarray]:
-    """The names and numbers of a frame's columns, NaN at gaps; text is refused with what it may become."""
-    table = to_arrow(frame, "X")
-    other = [one.name for one in table.schema if kind_of(one.type) is not ColumnKind.NUMBER]
-    if other:
-        raise ValueError(
-            f"X must have numeric columns, but {shorten(other)} {'is' if len(other) == 1 else 'are'} not: "
-            "make columns of categories with OneHotEncoder of scikit-learn, or leave them out"
-        )
-    return table.column_names, np.column_stack(
-        [numbers(table[name], name, "X") for name in table.column_names]
-    )
+    columns = [values_of(one, table.column(one.column), known, "X") for one in features]
+    return [one.name for one in features], np.column_stack(columns)

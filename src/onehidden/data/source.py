@@ -104,13 +104,11 @@ class Selection:
     def _refusal(self, rows: str, faults: Mapping[str, int], n: int) -> str:
         """The sentence about gaps; a column of nothing else is to be left out, since no row would be left."""
         empty = [name for name, count in faults.items() if count == n]
-        held = [f"{name!r} ({count})" for name, count in faults.items()]
-        more = f" and {len(held) - 5} more" if len(held) > 5 else ""
+        held = ", ".join(f"{name!r} ({count})" for name, count in list(faults.items())[:5])
         cure = left_out(empty[:5]) if empty else "nulls='drop' (--nulls drop)"
         return (
             f"{self.where} must hold finite numbers only, but {rows} hold missing or infinite values in "
-            f"{', '.join(held[:5])}{more}: fill the gaps, or leave {'it' if empty else 'those rows'} out "
-            f"with {cure}"
+            f"{held}{'' if len(faults) <= 5 else ' …'}: fill the gaps, or leave them out with {cure}"
         )
 
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from onehidden.certify.certificate import Status
 from onehidden.certify.units import Cause
 from onehidden.data.arrays import check_arrays, flat_columns, is_frame, is_text, must_be_aligned
-from onehidden.data.opening import must_be_numeric
+from onehidden.data.opening import inputs_by_name
 from onehidden.machine import in_double
 from onehidden.options import Options, estimator_name
 from onehidden.recovery.record import Recovery
@@ -168,7 +168,7 @@ def must_be_readable(X: Any, y: Any, y_numeric: bool) -> None:
     """Refuse, as ``recover`` does, text, gaps, infinite values, a single dimension and unequal lengths."""
     names = None
     if is_frame(X):
-        names, X = must_be_numeric(X)
+        names, X = inputs_by_name(X)
     if y is None and np.ndim(X) == 1:
         return  # scikit-learn's sentence tells a row from a column
     if y_numeric:

@@ -76,7 +76,7 @@ def inputs_of(record: Recovery, X: Any) -> np.ndarray:
     columns = _column_names(X)
     if len(columns) == len(names) and not set(names) & set(columns):
         return np.asarray(X, dtype=float)  # the same inputs under other names
-    return inputs_by_name(X, names, levels if isinstance(levels, Mapping) else {})
+    return inputs_by_name(X, names, levels if isinstance(levels, Mapping) else {})[1]
 
 
 def _is_names(y: Any, X: Any) -> bool:

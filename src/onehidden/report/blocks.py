@@ -49,8 +49,9 @@ class Grid:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
-    wordy: frozenset[int] = frozenset()  # columns of words, aligned to the left; the others hold numbers
-    stacks: bool = False  # whether a narrow page sets the cells of a row below one another, as text does
+    # Columns of words, aligned to the left. With them a narrow page sets the cells of a row below one
+    # another, as text does.
+    wordy: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

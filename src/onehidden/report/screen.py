@@ -150,7 +150,7 @@ def _units(subject: Subject, found: Effects, chosen: list[int], most: int) -> Gr
         output = _effect(float(net.output[i]), error, unit, largest_output)
         rows.append((str(i + 1), share, f"w {output}", judged, ", ".join(named)))
     columns = ("unit", "share", "output", "verdict", f"{found.head}, the strongest first")
-    return Grid(columns, tuple(rows), _legend(subject, chosen, rows), frozenset({3, 4}), stacks=True)
+    return Grid(columns, tuple(rows), _legend(subject, chosen, rows), frozenset({3, 4}))
 
 
 def _effect(value: float, error: float | None, unit: UnitVerdict | None, scale: float) -> str:
