@@ -81,7 +81,7 @@ def test_a_page_of_one_input_has_its_curve(answer, tmp_path):
         answer.report(tmp_path / "page.html", X, Y)
     text = (tmp_path / "page.html").read_text()
     assert 'id="figure-curve-1"' in text
-    assert re.search("y against x0: the curve is what is predicted; the band is the 95 % interval", text)
+    assert re.search("The curve is what is predicted of y over x0; the band is the 95 % interval", text)
     assert 'id="effects"' not in text  # the same curve once more
 
 

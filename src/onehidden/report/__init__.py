@@ -46,7 +46,7 @@ def render_html(
     if path.is_dir():
         raise ValueError(f"{path} is a folder: give the name of the file to write")
     made = (
-        pictures.of_curve, pictures.of_inputs, pictures.of_fit, chapters.checks,
+        pictures.of_inputs, pictures.of_fit, chapters.checks,
         chapters.alternatives, chapters.parameters, chapters.reproduce,
     )  # fmt: skip
     first = blocks.Section("summary", "Summary", screen(subject))

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from onehidden.checks import Check
-from onehidden.report.figures import to_svg
+from onehidden.report.figures import Curve, to_svg
 from onehidden.report.headline import Answer, Mood
 from onehidden.report.wording import mark, short
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 
 @dataclass(frozen=True)
@@ -56,12 +52,11 @@ class Grid:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture, which ``draw`` draws on a Matplotlib figure."""
+    """A picture."""
 
     name: str
     caption: str
-    draw: Callable[[Canvas], None]
-    size: tuple[float, float] = (3.0, 2.2)  # inches
+    curve: Curve
 
 
 @dataclass(frozen=True)
@@ -85,7 +80,7 @@ class Code:
     text: str
 
 
-Block = str | Verdict | Facts | Checks | Grid | Figure | Gallery | Formula | Code  # text is a paragraph
+Block = str | Verdict | Facts | Checks | Grid | Gallery | Formula | Code  # text is a paragraph
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from onehidden.report.subject import thin
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from onehidden.report import blocks
 
+SIZE = (3.0, 2.2)  # of a picture, in inches
 INK, MUTED, BLUE, ORANGE = "#1f2933", "#5f6c7b", "#2c6aa8", "#c8641b"
 _RC: dict[Any, Any] = {
     "font.size": 9, "axes.titlesize": 9.5, "axes.labelsize": 9, "legend.fontsize": 8,
@@ -56,9 +56,10 @@ def to_svg(figure: blocks.Figure) -> str:
     from matplotlib.figure import Figure
 
     with house():
-        canvas = Figure(figsize=figure.size, layout="constrained")
+        canvas = Figure(figsize=SIZE)
         FigureCanvasSVG(canvas)
-        figure.draw(canvas)
+        # In a fixed frame: solving for the margins of many figures takes most of a page's time.
+        figure.curve.draw(canvas.add_axes((0.17, 0.21, 0.81, 0.76)))
         buffer = io.StringIO()
         with warnings.catch_warnings():
             # The reader's own fonts draw the text; glyphs that ours lacks matter only for spacing.
@@ -77,7 +78,7 @@ def _inline(text: str, figure: blocks.Figure) -> str:
     text = re.sub(r"<[^>]*>", lambda tag: reference.sub(rf"\1{figure.name}-", tag[0]), text)
     head, rest = text.split(">", 1)
     head = re.sub(r'\s(width|height)="[^"]*"', "", head)
-    width = round(figure.size[0] * 96)
+    width = round(SIZE[0] * 96)
     head += f' role="img" aria-labelledby="{figure.name}-caption" style="--natural:{width}px"'
     return f"{head}>{re.sub(chr(10) + r' *', chr(10), rest)}".strip()
 
@@ -120,11 +121,6 @@ class Curve:
             place, mean, reach = means(self.rows, self.y)
             axes.errorbar(place, mean, reach, fmt="o", ms=2.4, lw=0.9, color=INK, zorder=3)
         axes.set_xlabel(plain(self.label))
-
-    def in_frame(self, figure: Figure) -> None:
-        """Draw in a fixed frame: solving for the margins of many figures takes most of a page's time."""
-        figure.set_layout_engine("none")
-        self.draw(figure.add_axes((0.17, 0.21, 0.81, 0.76)))
 
 
 def means(t: np.ndarray, values: np.ndarray, bins: int = 15) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -101,25 +101,19 @@ def fit_of(subject: Subject, which: int, predicted: np.ndarray) -> Curve:
     return Curve("predicted", ends, ends, None, rows, y, binned=subject.family is not None)
 
 
-def of_curve(subject: Subject, panels: int = 6) -> Section | None:
-    """Y against the one input, with the curve of the predictions and its band."""
-    if subject.X is None or subject.net.n_inputs != 1:
-        return None
-    made = []
-    for j, name in enumerate(subject.outputs[:panels]):
-        drawn = over_input(subject, j)
-        band = "" if drawn.band is None else "; the band is the 95 % interval of the mean"
-        caption = f"{name} against {subject.names[0]}: the curve is what is predicted{band}."
-        made.append(Figure(f"curve-{j + 1}", caption, drawn.in_frame, (4.6, 3.0)))
-    return Section("curve", "The curve", tuple(made))
-
-
 def of_inputs(subject: Subject, most: int = 8) -> Section | None:
-    """The effect of the inputs that move the network most."""
-    if subject.X is None or subject.net.n_inputs == 1:
+    """Y against the one input with the curve of the predictions, or the effects of the strongest inputs."""
+    if subject.X is None:
         return None
+    if subject.net.n_inputs == 1:
+        names = subject.outputs[:most]
+        curves = [over_input(subject, j) for j in range(len(names))]
+        made = [Figure(f"curve-{j + 1}", names[j], one) for j, one in enumerate(curves)]
+        band = "" if curves[0].band is None else "; the band is the 95 % interval of the mean"
+        text = f"The curve is what is predicted of {', '.join(names)} over {subject.names[0]}{band}."
+        return Section("curve", "The curve", (text, Gallery(tuple(made))))
     made = [
-        Figure(f"input-{j + 1}", subject.names[j], effect_of(subject, j).in_frame)
+        Figure(f"input-{j + 1}", subject.names[j], effect_of(subject, j))
         for j in strongest_inputs(subject, most)
     ]
     if not made:
@@ -142,7 +136,7 @@ def of_fit(subject: Subject, panels: int = 6) -> Section | None:
     if predicted.shape != subject.Y.shape:
         return None
     shown = tuple(
-        Figure(f"observed-{j + 1}", name, fit_of(subject, j, predicted).in_frame)
+        Figure(f"observed-{j + 1}", name, fit_of(subject, j, predicted))
         for j, name in enumerate(subject.outputs[:panels])
     )
     few = f", the first {panels} of {subject.n_outputs} outputs" if subject.n_outputs > panels else ""
