@@ -76,7 +76,7 @@ def line_answer(box: BlackBox, tail: Tail, options: Options) -> Certificate | li
 def oriented(layer: Layer, tail: Tail) -> tuple[Layer, float] | None:
     """The layer as one of g alone, with its units oriented; and how far its linear part is from the box's.
 
-    g(z) = jump e(z) + mean: the linear part, slope sum_i s_i w_i n_i over all outputs, gives the signs.
+    g(z) = jump e(z) + h(z): the linear part, slope sum_i s_i w_i n_i over all outputs, gives the signs.
     """
     output, signs, off = layer.output / tail.jump, np.ones(layer.k), 0.0
     if layer.linear is not None and tail.slope == 0:
@@ -89,7 +89,7 @@ def oriented(layer: Layer, tail: Tail) -> tuple[Layer, float] | None:
             return None
         signs, off = found, float(np.linalg.norm(columns @ found - target) / np.linalg.norm(target))
     facing = replace(layer, weights=layer.weights * signs[:, None], bias=layer.bias * signs, linear=None)
-    constant = layer.constant - output.T @ (tail.mean[0] + tail.slope * facing.bias)
+    constant = layer.constant - output.T @ (tail.level + tail.slope * facing.bias)
     return replace(facing, output=output, constant=constant), off
 
 

@@ -49,14 +49,17 @@ def found_layer(box: BlackBox, tail: Tail, hidden: int | None) -> FoundLayer | N
     found: FoundLayer | None = None
     base, kinks, g, low = None, Kinks.none(box.d, box.q), tail.unoriented, box.low_precision
     try:
-        U, Y = box.answered(max(1000, 2 * box.d) if low else 1000)
+        count, far = max(1000, 2 * box.d), box.exact_far_away if tail.sharp else 1.0
+        U, Y = box.answered(count)
+        # Far away absolute errors are small, and biases matter little.
+        around = (U, Y) if far == 1 else box.answered(count, far)
         for radius in _radii(tail, box):
             left, idle = np.inf, 0
             for more in _survey(box, tail, radius, base, kinks, hidden):
-                if tail.sharp and box.exact_far_away > 1:
+                off = 0.5 if far == 1 and (low or not tail.sharp) else np.inf
+                more = replace(more, layer=confirmed(more.layer, *around, g, off))
+                if far > 1:
                     more = replace(more, layer=placed(more.layer, more.kinks.bias_error, U, Y))
-                elif low or not tail.sharp:
-                    more = replace(more, layer=confirmed(more.layer, U, Y, g))
                 now = _left_over(more.layer, U, Y, g)
                 box.run.report(f"{more.layer.k} units of lines", more.lines, now**2)
                 idle = 0 if now < 0.8 * left else idle + 1
@@ -134,7 +137,8 @@ def _survey(
             zero, none = np.zeros(base.k), np.zeros(base.weights.shape)
             every = Kinks(base.weights, base.bias, base.output, zero, zero, none).merged(kinks)
         box.run.report(f"line {number}, {len(every)} units", box.queries, float("nan"))
-        layer = _with_affine_part(box, tail, every)
+        linear = np.zeros((box.d, box.q)) if tail.degree else None
+        layer = Layer(every.weights, every.bias, every.output, np.zeros(box.q), linear)
         yield FoundLayer(layer, every, broken, crowded, number, curved, quiet)
         enough = hidden is None or len(every) >= hidden
         if quiet >= (10 if chords else 1 if enough and tail.sharp else 6 if box.low_precision else 2):
@@ -158,48 +162,29 @@ def _kinks_along(
     return new.at(np.flatnonzero(real)), new.point[~real], crowded
 
 
-def _with_affine_part(box: BlackBox, tail: Tail, kinks: Kinks) -> Layer:
-    """The layer of the kinks, with L and c by least squares on 5/4 d queries.
-
-    Far away absolute errors are small, and biases of low precision matter little.
-    """
-    layer = Layer(kinks.weights, kinks.bias, kinks.output, np.zeros(box.q))
-    count, far = box.d + 8 + box.d // 4, box.exact_far_away if tail.sharp else 1.0
-    U, Y = box.answered(count, far)
-    if len(U) < count and far > 1:  # the box does not answer there
-        far = 1.0
-        U, Y = box.answered(count)
-    rest = Y - layer.predict(U, tail.unoriented)
-    if tail.degree == 0:
-        return replace(layer, constant=rest.mean(axis=0))
-    solved = np.linalg.lstsq(np.column_stack([U / far, np.ones(len(U))]), rest, rcond=None)[0]
-    return replace(layer, linear=solved[:-1] / far, constant=solved[-1])
-
-
 def confirmed(layer: Layer, U: Points, Y: Outputs, g: WithSlope, off: float = 0.5) -> Layer:
-    """The layer of those units whose outputs typical answers Y at U confirm.
+    """The layer with the affine part that answers Y at U leave, and those units whose outputs they confirm.
 
     Lines show a unit twice, or units that are none. With rows and biases held, outputs are a linear problem,
-    in which such a unit gets another output than it has shown; the worst is removed first.
+    in which such a unit gets another output than it has shown; the worst is removed first. Where ``off`` is
+    infinite, or answers are few, outputs stand as they are.
     """
     affine = np.ones((len(U), 1))
     affine = affine if layer.linear is None else np.column_stack([affine, U])
-    if len(U) < 1.5 * (affine.shape[1] + layer.k):
-        return layer
-    columns = g(U @ layer.weights.T + layer.bias)[0]
+    columns, output = g(U @ layer.weights.T + layer.bias)[0], layer.output
     Q, R = np.linalg.qr(affine)
     outside, target = columns - Q @ (Q.T @ columns), Y - Q @ (Q.T @ Y)
     kept = np.arange(layer.k)
-    while len(kept):
+    while np.isfinite(off) and len(U) >= 1.5 * (affine.shape[1] + layer.k):
         output = np.linalg.lstsq(outside[:, kept], target, rcond=None)[0]
         size = np.maximum(np.linalg.norm(layer.output[kept], axis=1), 1e-300)
         away = np.linalg.norm(output - layer.output[kept], axis=1) / size
-        if np.max(away) <= off:
-            rest = np.linalg.solve(R, Q.T @ (Y - columns[:, kept] @ output))
-            linear = None if layer.linear is None else rest[1:]
-            return Layer(layer.weights[kept], layer.bias[kept], output, rest[0], linear)
+        if np.max(away, initial=0.0) <= off:
+            break
         kept = np.delete(kept, int(np.argmax(away)))
-    return layer
+    rest = np.linalg.lstsq(R, Q.T @ (Y - columns[:, kept] @ output), rcond=None)[0]
+    linear = None if layer.linear is None else rest[1:]
+    return Layer(layer.weights[kept], layer.bias[kept], output, rest[0], linear)
 
 
 def placed(

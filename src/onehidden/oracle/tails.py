@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float
 
 from onehidden.activations import Activation
 
@@ -21,25 +20,29 @@ def with_slope(g: Activation) -> WithSlope:
 
 @dataclass(frozen=True)
 class Tail:
-    """g(z) = P_-(z) for z << 0 and P_+(z) for z >> 0, with P_+ - P_- = jump z^degree."""
+    """g(z) = (jump / 2) |z|^degree sign(z)^(1 - degree) + h(z) far from zero, h its orientation part."""
 
     activation: Activation = field(repr=False)
     degree: int  # 0 for a step (tanh), 1 for a kink (ReLU, softplus)
     jump: float
     sharp: bool  # whether the tails reach up to zero itself
-    mean: Float[np.ndarray, " m"]  # coefficients of (P_- + P_+) / 2 by rising power, up to the degree
+
+    @property
+    def level(self) -> float:
+        """The constant of h, 0 for a kink."""
+        return (*self.activation.orientation_part, 0.0)[0]
 
     @property
     def slope(self) -> float:
-        """Of the linear part that changes its sign when a unit is reversed; 0 for a step."""
-        return float(self.mean[1]) if self.degree else 0.0
+        """Of h, the linear part that changes its sign when a unit is reversed; 0 for a step."""
+        return (*self.activation.orientation_part, 0.0, 0.0)[1]
 
     def unoriented(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(g - mean) / jump, what a unit adds in either orientation, and its slope: |z| / 2 for ReLU."""
+        """(g - h) / jump, what a unit adds in either orientation, and its slope: |z| / 2 for ReLU."""
         if self.sharp:
             return 0.5 * np.abs(z), 0.5 * np.sign(z)
-        level = self.activation(z) - self.mean[0] - self.slope * z
-        return level / self.jump, (self.activation.derivative(z) - self.slope) / self.jump
+        g = self.activation
+        return g.on_host(g.symmetrised, z) / self.jump, g.on_host(g.symmetrised_slope, z) / self.jump
 
     def inverse(self, heights: np.ndarray) -> np.ndarray:
         """z where the unoriented part of a step is as high; NaN outside of its range."""
@@ -66,25 +69,12 @@ def tail_of(g: Activation) -> Tail | None:
 
     A smooth unit must add the same whichever way it is oriented, but for a linear part.
     """
-    far = np.geomspace(60, 3000, 40)
-    for degree in (0, 1):
-        ends, off = np.zeros((2, degree + 1)), np.zeros(2)
-        for side, sign in enumerate((-1.0, 1.0)):
-            one, two = (float(g(np.array(sign * place))) for place in (1024.0, 2048.0))
-            slope = degree * (two - one) / (sign * 1024.0)
-            ends[side] = [one - slope * sign * 1024.0, slope][: degree + 1]
-            line = ends[side, 0] + slope * sign * far
-            off[side] = np.max(np.abs(line - g(sign * far)) / far**degree)
-        if not np.max(off) <= 1e-11:
-            continue
-        change, mean = ends[1] - ends[0], ends.mean(axis=0)
-        if abs(change[degree]) < 1e-6 or np.any(np.abs(change[:degree]) > 1e-6 * abs(change[degree])):
-            return None
-        tail = Tail(g, degree, float(change[degree]), False, mean)
-        z = np.geomspace(1e-3, 30, 30)
-        above, below = tail.unoriented(z)[0], tail.unoriented(-z)[0]
-        if np.max(np.abs(above - (below if degree else -below))) > 1e-9:
-            return None
-        sharp = bool(degree == 1 and np.max(np.abs(above - 0.5 * z)) < 1e-11)
-        return Tail(g, degree, tail.jump, sharp, mean)
-    return None
+    if g.reversal is None or g.reversal.degree > 1:
+        return None
+    degree, far = int(g.reversal.parity > 0), np.geomspace(60, 3000, 40)
+    level = g.on_host(g.symmetrised, far)
+    size = float((level[-1] - level[0]) / (far[-1] - far[0]) if degree else level[-1])
+    off = level - level[-1] - degree * size * (far - far[-1])
+    if not np.max(np.abs(off) / far**degree) <= 1e-11 or abs(size) < 1e-6:
+        return None
+    return Tail(g, degree, 2 * size, degree == 1 and g.homogeneity == 1)
