@@ -180,10 +180,6 @@ def _coarse_pieces(box: Any, line: Any, cells: int, zooms: int, *rest: Any) -> p
     return pieces.straight_pieces(box, line, cells, 0, *rest)
 
 
-def _first(one: Any, *rest: Any) -> Any:
-    return one
-
-
 _ZONES, _RADII = pieces._kinked_zones, search._radii
 STAGES: dict[str, Stage] = {
     "confirmation by typical answers": Stage(
@@ -210,7 +206,6 @@ STAGES: dict[str, Stage] = {
     "kinked: far queries for absolute errors": Stage(
         LOW, {"box.BlackBox.exact_far_away": property(lambda box: 1.0)}
     ),
-    "kinked: odd places looked at again": Stage([*KINKED, *OTHER], {"line_answer._unexplained": _first}),
     "orientation: lattice": Stage(
         ["relu, k > d", "relu, one equation a sign", "softplus, k > d"],
         {"signs.relations": lambda *rest: None, "certificate.relations": lambda *rest: None},

@@ -75,6 +75,12 @@ def check_positive(name: str, value: object) -> None:
         raise ValueError(f"{name} must be a positive number or None, got {value!r}")
 
 
+def check_whole(name: str, value: object, least: int = 1) -> None:
+    """Refuse what is no whole number from ``least`` on."""
+    if not _whole(value, least):
+        raise ValueError(f"{name} must be a whole number from {least} on, got {value!r}")
+
+
 def _is_start(value: object) -> bool:
     from onehidden.starts.candidate import Start
 

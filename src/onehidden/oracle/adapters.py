@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from onehidden.options import check_positive
+from onehidden.options import check_positive, check_whole
 from onehidden.oracle.domain import Outputs, Points
 
 Box = Callable[[np.ndarray], np.ndarray]
@@ -142,9 +142,8 @@ class Endpoint:
     ) -> None:
         if not str(url).startswith(("http://", "https://")):
             raise ValueError(f"the url must begin with http:// or https://, got {url!r}")
-        for name, value, least in (("batch", batch, 1), ("retries", retries, 0)):
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be a whole number from {least} on, got {value!r}")
+        check_whole("batch", batch)
+        check_whole("retries", retries, 0)
         check_positive("rate", rate)
         check_positive("timeout", timeout)
         self.url, self.batch, self.retries, self.timeout = str(url), batch, retries, timeout
@@ -158,8 +157,10 @@ class Endpoint:
         X = np.ascontiguousarray(X, dtype=np.float64)
         keys = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in X]
         rows = {key: i for i, key in enumerate(keys)}
-        known = {key: self._stored(key) for key in rows}
-        open_ = [key for key in rows if known[key] is None]
+        find = "SELECT answer FROM answers WHERE query = ?"
+        found = {key: self._book.execute(find, (key,)).fetchone() for key in rows}
+        known = {key: np.frombuffer(row[0]) for key, row in found.items() if row is not None}
+        open_ = [key for key in rows if key not in known]
         for begin in range(0, len(open_), self.batch):
             part = open_[begin : begin + self.batch]
             answers = dict(zip(part, self._post(X[[rows[key] for key in part]]), strict=True))
@@ -168,10 +169,6 @@ class Endpoint:
                 self._book.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", values)
             known |= answers
         return np.array([known[key] for key in keys])
-
-    def _stored(self, key: bytes) -> np.ndarray | None:
-        found = self._book.execute("SELECT answer FROM answers WHERE query = ?", (key,)).fetchone()
-        return None if found is None else np.frombuffer(found[0])
 
     def _post(self, X: Points) -> Outputs:
         body = json.dumps({"inputs": X.tolist()}).encode()

@@ -83,17 +83,38 @@ class Labels:
             high[rows[up]], low[rows[~up]] = middle[up], middle[~up]
         return np.where(good, 0.5 * (low + high), np.nan)
 
+    def height(
+        self,
+        base: Float[np.ndarray, "m d"],
+        along: Vector,
+        reach: Float[np.ndarray, " m"],
+        rounds: int,
+        steps: int = 64,
+    ) -> Float[np.ndarray, " m"]:
+        """The same to both sides of base, from ``reach`` on four times as far in each round."""
+        found, ways = np.full(len(base), np.nan), np.broadcast_to(along, base.shape)
+        for number in range(rounds):
+            w = np.flatnonzero(~np.isfinite(found))
+            if len(w) == 0:
+                break
+            far = 4.0**number * reach[w]
+            found[w] = self.crossing(base[w], ways[w], -far, far, steps)
+        return found
+
 
 def flat_piece(labels: Labels, point: Vector, along: Vector, arm: float) -> Piece | None:
     """The piece of the boundary at a point, where the label rises along a direction; None if it is not flat.
 
     Queries go ``arm`` to the sides at first; arms that meet a kink are shortened.
     """
-    first = 1e-4 * arm  # the first normal is measured close to the point, to about 1e-4
-    rough = _rough_normal(labels, point, along, first)
-    if rough is None:
+    # The first normal is measured close to the point, to about 1e-4.
+    d, first = len(point), 1e-4 * arm
+    axes = np.linalg.qr(labels.box.rng.standard_normal((d, d)))[0]
+    rough = -labels.height(point + first * axes, along, np.full(d, 64 * first), 9, 18) @ axes
+    size = float(np.linalg.norm(rough))  # NaN where a height was not found
+    if not size > 0:
         return None
-    d = len(point)
+    rough *= np.sign(rough @ along) / size
     axes = np.linalg.qr(np.column_stack([rough, labels.box.rng.standard_normal((d, d - 1))]))[0].T[1:]
     everywhere, beside = np.repeat(rough[None], d - 1, axis=0), 0.02
     on = labels.crossing(point[None], rough[None], np.array([-beside * first]), np.array([beside * first]))
@@ -120,24 +141,6 @@ def flat_piece(labels: Labels, point: Vector, along: Vector, arm: float) -> Piec
     normal = rough - tilt @ axes
     normal /= np.linalg.norm(normal)
     return Piece(normal, -float(normal @ point), point, rounding * float(np.linalg.norm(1 / step)))
-
-
-def _rough_normal(labels: Labels, point: Vector, along: Vector, arm: float) -> Vector | None:
-    """The normal to a few digits, from heights along a direction that may be far from it."""
-    d = len(point)
-    axes = np.linalg.qr(labels.box.rng.standard_normal((d, d)))[0]
-    found, room = np.full(d, np.nan), 64 * arm
-    for _ in range(9):
-        j = np.flatnonzero(~np.isfinite(found))
-        if len(j) == 0:
-            break
-        reach = np.full(len(j), room)
-        base, up = point + arm * axes[j], np.repeat(along[None], len(j), axis=0)
-        found[j] = labels.crossing(base, up, -reach, reach, steps=18)
-        room *= 4.0
-    normal = -found @ axes
-    size = float(np.linalg.norm(normal))  # NaN where a height was not found
-    return normal / size * np.sign(normal @ along) if size > 0 else None
 
 
 def kinks_along(
@@ -180,7 +183,7 @@ def beyond(
             break
         way = share * t[w]
         whole, half = (
-            _height(labels, piece, piece.point + (t[w] + s * way)[:, None] * tangents[w], way)
+            labels.height(piece.point + (t[w] + s * way)[:, None] * tangents[w], piece.normal, 4e-6 * way, 14)
             for s in (1, 0.5)
         )
         with np.errstate(invalid="ignore"):
@@ -190,20 +193,3 @@ def beyond(
         points[at] += half[good][:, None] * piece.normal
         room[at] = 0.25 * way[good]
     return points, room
-
-
-def _height(
-    labels: Labels, piece: Piece, U: Float[np.ndarray, "w d"], way: Float[np.ndarray, " w"]
-) -> Float[np.ndarray, " w"]:
-    """How far above the hyperplane of a piece the boundary is; NaN where it was not met."""
-    here, found = labels(U), np.full(len(U), np.nan)
-    reach = 1e-6 * way
-    for _ in range(14):
-        w = np.flatnonzero(~np.isfinite(found) & (here != 0))
-        if len(w) == 0:
-            break
-        reach = reach * 4
-        low = np.where(here[w] > 0, -reach[w], 0.0)
-        high = np.where(here[w] > 0, 0.0, reach[w])
-        found[w] = labels.crossing(U[w], np.repeat(piece.normal[None], len(w), axis=0), low, high)
-    return found

@@ -10,8 +10,10 @@ import numpy.typing as npt
 from jaxtyping import Float, Int
 
 from onehidden.oracle.answers import LogOdds, finite
-from onehidden.oracle.domain import EPS, Domain, Outputs, PerPoint, Points, Vector
+from onehidden.oracle.domain import EPS, Domain, Outputs, PerPoint, Points, UnitRows, Vector
 from onehidden.run import Run
+
+Places = Int[np.ndarray, " n"]
 
 
 class BudgetExceeded(Exception):
@@ -257,18 +259,11 @@ class BlackBox:
         return np.concatenate(parts).reshape(*shape, -1)
 
     def star(
-        self,
-        base: Float[np.ndarray, "m d"],
-        i: Int[np.ndarray, " n"],
-        step: PerPoint,
-        basis: Float[np.ndarray, "r d"],
-        j: Int[np.ndarray, " n"],
+        self, base: UnitRows, i: Places, step: PerPoint, basis: Float[np.ndarray, "r d"], j: Places
     ) -> Outputs:
         """All outputs at base_i + step basis_j; the points are never held all at once."""
-        found = np.empty((len(i), self.q))
-        for part in self._parts(len(i)):
-            found[part] = self._values(base[i[part]] + step[part][:, None] * basis[j[part]])
-        return found
+        parts = self._parts(len(i))
+        return np.concatenate([self._values(base[i[p]] + step[p][:, None] * basis[j[p]]) for p in parts])
 
     def _parts(self, n: int) -> Iterator[slice]:
         for begin in range(0, n, self._batch):

@@ -48,6 +48,7 @@ class Scaled:
     closed: bool  # whether the units alone explain the boundary
     known: Bool[np.ndarray, " k"]  # whether the row is determined
     off: float  # singular value that the solution leaves, against the next
+    spread: Float[np.ndarray, " k"]  # error of a unit, as a multiple of that of the best plane
 
 
 def units_of_kinks(planes: Float[np.ndarray, "p e"], edges: list[tuple[int, int]]) -> Int[np.ndarray, " m"]:
@@ -147,10 +148,11 @@ def solved(
     if np.any(chosen[:p] <= 0):
         return None
     found = units(chosen) @ basis.T
+    spread = np.linalg.norm(np.linalg.pinv(on)[:k] * (chosen[:p] / weight), axis=1)
     base = chosen[p] * constant if closed else found[k]
     gap = values[~null][-1] if np.any(~null) else 1.0
     off = float(values[null][0] / gap) if len(solutions) == 1 else 0.0
-    return Scaled(found[:k], active, base, closed, np.array(known, bool), off)
+    return Scaled(found[:k], active, base, closed, np.array(known, bool), off, spread)
 
 
 def _one_direction(rows: Float[np.ndarray, "s r"]) -> bool:
@@ -294,7 +296,8 @@ def _certificate(labels: Labels, boundary: Boundary, found: Scaled, options: Opt
     box, layer, k = labels.box, _layer(found, boundary.arrays[1]), len(found.units)
     edges = boundary.edges
     network, order = canonical_order(layer.network(box, activations.get("relu")))
-    errors = _errors(boundary, found, layer, box.rng)
+    own = found.spread * boundary.arrays[2].min() / np.linalg.norm(found.units[:, :-1], axis=1)
+    errors = Errors(np.where(found.known, own, np.inf), own, own, np.max(own) * np.abs(layer.constant))
     fresh, wrong = _fresh_check(labels, layer)
     U = box.typical(500)
     level = _relu(U @ layer.weights.T + layer.bias)[0] * layer.output[:, 0]
@@ -329,26 +332,6 @@ def _certificate(labels: Labels, boundary: Boundary, found: Scaled, options: Opt
         undetermined=_left_open(order, found) | imprecise_units(known, order), noun="query",
         remarks=remarks, output_precision=1.0,
     )  # fmt: skip
-
-
-def _errors(
-    boundary: Boundary, found: Scaled, layer: Layer, rng: np.random.Generator, draws: int = 6
-) -> Errors:
-    """Errors of the units for a few draws of the errors of the planes of the pieces."""
-    planes, points, error = boundary.arrays
-    squares, constant = np.zeros((3, layer.k)), 0.0
-    for _ in range(draws):
-        noise = rng.standard_normal(planes.shape) * error[:, None] / np.sqrt(planes.shape[1])
-        moved = solved(planes + noise, error.min() / error, found.active, found.closed)
-        if moved is None:
-            continue
-        other = _layer(moved, points)
-        squares[0] += np.sum((other.weights - layer.weights) ** 2, axis=1)
-        squares[1] += ((other.bias - layer.bias) / np.maximum(1.0, np.abs(layer.bias))) ** 2
-        squares[2] += ((other.output - layer.output)[:, 0] / layer.output[:, 0]) ** 2
-        constant += float(other.constant[0] - layer.constant[0]) ** 2
-    row, bias, output = np.sqrt(squares / draws)
-    return Errors(np.where(found.known, row, np.inf), bias, output, np.array([np.sqrt(constant / draws)]))
 
 
 def _fresh_check(labels: Labels, layer: Layer) -> tuple[Check, float]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
-from onehidden.certify import levels
 from onehidden.certify.certificate import Certificate
 from onehidden.checks import About, Check, at_most, not_evaluated
 from onehidden.options import Options
@@ -16,7 +14,7 @@ from onehidden.oracle.certificate import cut_short_check, layer_certificate, par
 from onehidden.oracle.layer import Layer
 from onehidden.oracle.search import FoundLayer, found_layer
 from onehidden.oracle.signs import solve_signs
-from onehidden.oracle.tails import Tail, WithSlope, with_slope
+from onehidden.oracle.tails import Tail, with_slope
 from onehidden.refused import Refused
 
 _LINEAR = 1e-3  # share by which the linear part of the box may differ from that of its oriented units
@@ -56,10 +54,7 @@ def line_answer(box: BlackBox, tail: Tail, options: Options) -> Certificate | li
     g, checks = options.g, list[Check]()
     facing = oriented(found.layer, tail)
     if tail.sharp:
-        broken, crowded = (
-            _unexplained(one, found, box, tail.unoriented) for one in (found.broken, found.crowded)
-        )
-        checks.append(_one_layer_check(replace(found, broken=broken, crowded=crowded), g.name))
+        checks.append(_one_layer_check(found, g.name))
     if tail.degree:
         checks.append(_linear_part_check(float("inf") if facing is None else facing[1]))
     if found.cut_short:
@@ -105,27 +100,6 @@ def _linear_part_check(off: float) -> Check:
         "is a linear part beside the units, or units are missing"
     )
     return at_most(name, off, _LINEAR, advice, About.FIT)
-
-
-def _unexplained(
-    places: Float[np.ndarray, "m d"], found: FoundLayer, box: BlackBox, g: WithSlope
-) -> Float[np.ndarray, "l d"]:
-    """Places of kinks that did not go on, or were not single, around which the answer is not the box.
-
-    Where two kinks are so close that they look like one, its row is wrong, and the units are found elsewhere.
-    """
-    around, count = 12, len(places)
-    if found.queries is None or count == 0 or count * around > 0.1 * box.left:
-        return places
-    size = np.linalg.norm(places, axis=1)[:, None, None]
-    aside = box.rng.standard_normal((count, around, box.d)) / np.sqrt(box.d)
-    U = places[:, None] + aside * size * np.geomspace(1e-7, 1e-1, around)[:, None]
-    U = U.reshape(-1, box.d)
-    off = np.max(np.abs(found.layer.predict(U, g) - box.outputs(U)), axis=1)
-    wrong = (
-        off > 1e3 * box.error_at(U) + levels.FRESH_QUERIES.value * box.level
-    )  # False where the box does not answer
-    return places[np.any(wrong.reshape(count, around), axis=1)]
 
 
 def _one_layer_check(found: FoundLayer, name: str) -> Check:

@@ -14,7 +14,7 @@ from onehidden.certify.certificate import Certificate
 from onehidden.checks import Check
 from onehidden.fit.samples import Samples
 from onehidden.machine import in_double
-from onehidden.options import Options, check_positive, documented, hinting
+from onehidden.options import Options, check_positive, check_whole, documented, hinting
 from onehidden.oracle.answers import Answers
 from onehidden.oracle.box import BlackBox, BudgetExceeded
 from onehidden.oracle.certificate import fresh_check
@@ -194,11 +194,10 @@ def _checked_answers(
 ) -> Answers:
     if not callable(fn):
         raise ValueError(f"fn must be a function of an (n, d) array, got {type(fn).__name__}")
-    for name, value in (("n_inputs", n_inputs), ("batch", batch), ("max_queries", max_queries)):
-        if value is None and name != "n_inputs":
-            continue
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}")
+    check_whole("n_inputs", n_inputs)
+    for name, value in (("batch", batch), ("max_queries", max_queries)):
+        if value is not None:
+            check_whole(name, value)
     if answers not in list(Answers):
         raise ValueError(f"answers must be one of {', '.join(Answers)}, got {answers!r}")
     check_positive("reach", reach)

@@ -80,6 +80,8 @@ def found_layer(box: BlackBox, tail: Tail, hidden: int | None) -> FoundLayer | N
             found = replace(found, left=_left_over(found.layer, U, Y, g))
             size = float(np.max(np.abs(Y) / np.maximum(Y.std(axis=0), 1e-300)))
             exact = rounding_of(size, 1.0, box.rounding).exact
+            if found.left <= exact:  # what lines have seen beside single kinks was kinks close to each other
+                found = replace(found, broken=found.broken[:0], crowded=found.crowded[:0])
             if found.left <= (exact if low and not tail.sharp else 0.1 * exact):
                 return found
             base, kinks = found.layer, Kinks.none(box.d, box.q)
