@@ -164,19 +164,12 @@ class BlackBox:
     @property
     def rounding(self) -> float:
         """Relative error of an answer of typical size, at least the rounding of float64."""
-        return max(EPS, float(self.error(self.level)) / max(self.level, np.finfo(float).tiny))
+        return max(EPS, float(self.precision.at(self.level)) / max(self.level, np.finfo(float).tiny))
 
     @property
     def low_precision(self) -> bool:
         """Whether answers have fewer digits than a double."""
-        return float(self.error(self.level)) > 1e-12 * self.level
-
-    @property
-    def log_odds_error(self) -> float:
-        """The largest error that the reading of probabilities adds."""
-        if self.reading is None:
-            return 0.0
-        return self.reading.largest_error * float(np.max(np.abs(self.mix) / self.units))
+        return float(self.precision.at(self.level)) > 1e-12 * self.level
 
     @property
     def exact_far_away(self) -> float:
@@ -184,19 +177,16 @@ class BlackBox:
         own = self.precision.relative * self.level
         return 1.0 if np.isfinite(self.reach) else max(1.0, min(1e8, self.precision.absolute / own))
 
-    def error(self, size: npt.ArrayLike) -> np.ndarray:
-        """Standard error of an answer of this size, wherever it was queried."""
-        return np.hypot(self.precision.at(size), self.log_odds_error)
-
     def error_at(self, U: Points, Y: Outputs | None = None) -> PerPoint:
         """Standard error of an answer at rows of u, whose size grows with the distance.
 
         With the answers Y the digits that probabilities lose are counted place by place.
         """
-        own = self.precision.at(self.level * np.maximum(1.0, np.linalg.norm(U, axis=-1) / np.sqrt(self.d)))
+        size = self.level * np.maximum(1.0, np.linalg.norm(U, axis=-1) / np.sqrt(self.d))
         if self.reading is None or Y is None:
-            return np.hypot(own, self.log_odds_error)
-        return np.hypot(own, self.reading.error(Y * self.units) * np.max(np.abs(self.mix) / self.units))
+            return self.precision.at(size)
+        lost = self.reading.error(Y * self.units) * np.max(np.abs(self.mix) / self.units)
+        return np.hypot(self.precision.relative * size, lost)
 
     def _reach(self) -> float:
         room = np.minimum(self.domain.high - self.center, self.center - self.domain.low) / self.scale

@@ -177,8 +177,8 @@ def fresh_check(network: OneHiddenNet, box: BlackBox) -> tuple[Check, float]:
         size = np.maximum(np.max(np.abs(Y), axis=0), np.finfo(float).tiny)
         # Near the centre as a share of std(y), far away of the size there: sums are rounded at that size.
         scale = _spread(Y) if distance == 1 else size
-        times = 1e3 if box.precision.absolute == 0 and box.log_odds_error == 0 else 30
-        error = box.error(np.max(size)) / np.max(size) * size + _argument_error(network, X, box)
+        times = 1e3 if box.precision.absolute == 0 else 30
+        error = box.precision.at(np.max(size)) / np.max(size) * size + _argument_error(network, X, box)
         allowed = np.maximum(levels.FRESH_QUERIES.value, times * error / scale)
         off = np.abs(network.predict(X).reshape(Y.shape) / box.units - Y) / scale
         worst = np.unravel_index(int(np.argmax(off / allowed)), off.shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from jaxtyping import Float
 
@@ -48,6 +50,10 @@ def measure_box(box: BlackBox, answers: Answers, count: int = 256, noise: float 
     box.level = float(np.max(np.abs(y @ box.mix)))
     _measure_reach(box)
     box.precision = _measured_precision(box, U, y, drift)
+    if box.reading is not None:  # the largest error that the reading adds
+        own = box.reading.largest_error * float(np.max(np.abs(box.mix) / box.units))
+        absolute = float(np.hypot(box.precision.absolute, own))
+        box.precision = replace(box.precision, absolute=absolute)
     return kind
 
 

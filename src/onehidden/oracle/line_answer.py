@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from onehidden.certify.certificate import Certificate
-from onehidden.checks import About, Check, at_most, not_evaluated
+from onehidden.checks import About, Check, at_most
 from onehidden.options import Options
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.certificate import cut_short_check, layer_certificate, parameter_errors
@@ -21,19 +21,9 @@ _LINEAR = 1e-3  # share by which the linear part of the box may differ from that
 
 
 def expected_queries(n_inputs: int, hidden: int, activation: str = "relu") -> int:
-    """Estimate the queries that a box of this size takes, as measured on ReLU networks of random weights.
+    """About how many queries a box takes, as measured on random ReLU networks; smooth units take more.
 
-    Parameters
-    ----------
-    n_inputs, hidden : int
-        Inputs and units.
-    activation : str
-        Smooth units take about twice as many.
-
-    Returns
-    -------
-    int
-        Queries: two lines of 9000 with their checks, 6000 before and after them, and some per parameter.
+    Two lines of 9000 with their checks, 6000 before and after them, and some per parameter.
     """
     each = 5 if activation in ("relu", "leaky_relu", "abs") else 12
     return 6000 + 2 * 9000 + 30 * hidden + n_inputs + each * hidden * (n_inputs + 2)
@@ -48,7 +38,7 @@ def line_answer(box: BlackBox, tail: Tail, options: Options) -> Certificate | li
         if found is None or not tail.sharp:
             return []
         check = _one_layer_check(found, options.g.name)
-        if not found.curved and not len(found.broken):
+        if not found.curved and not found.broken:
             raise Refused(f"no {options.g.name} unit was found: {check.advice}")
         return [check]
     g, checks = options.g, list[Check]()
@@ -56,7 +46,12 @@ def line_answer(box: BlackBox, tail: Tail, options: Options) -> Certificate | li
     if tail.sharp:
         checks.append(_one_layer_check(found, g.name))
     if tail.degree:
-        checks.append(_linear_part_check(float("inf") if facing is None else facing[1]))
+        advice = (
+            "the linear part of the box against that of its units, oriented as fits best; above the bound "
+            "there is a linear part beside the units, or units are missing"
+        )
+        off = np.inf if facing is None else facing[1]
+        checks.append(at_most("linear part", off, _LINEAR, advice, About.FIT))
     if found.cut_short:
         checks.append(cut_short_check(found.cut_short))
     layer = replace(found.layer, output=found.layer.output / tail.jump, linear=None)
@@ -88,23 +83,9 @@ def oriented(layer: Layer, tail: Tail) -> tuple[Layer, float] | None:
     return replace(facing, output=output, constant=constant), off
 
 
-def _linear_part_check(off: float) -> Check:
-    name = "linear part"
-    if np.isinf(off):
-        advice = (
-            "no orientation of the units gives the linear part of the box: units are missing, or too many"
-        )
-        return not_evaluated(name, _LINEAR, advice, About.FIT)
-    advice = (
-        "the linear part of the box against that of its units, oriented as fits best; above the bound there "
-        "is a linear part beside the units, or units are missing"
-    )
-    return at_most(name, off, _LINEAR, advice, About.FIT)
-
-
 def _one_layer_check(found: FoundLayer, name: str) -> Check:
     """Whether the kinks of the box are those of one hidden layer of this activation."""
-    curved, broken, crowded = found.curved, len(found.broken), len(found.crowded)
+    curved, broken, crowded = found.curved, found.broken, found.crowded
     seen = {
         f"{curved} of {found.lines} lines are curved everywhere: no {name} units": curved,
         f"{broken} kinks do not go on along a hyperplane: two hidden layers, a maximum, or pooling": broken,

@@ -99,7 +99,7 @@ def straight_pieces(
     def error(where: np.ndarray) -> np.ndarray:
         far = np.hypot(np.linalg.norm(line.start), where)
         # The rounding of smooth units differs from piece to piece.
-        return (1 if sharp else 4) * box.error(
+        return (1 if sharp else 4) * box.precision.at(
             np.maximum(level * line.growth(where, grows), own * far**grows)
         )
 

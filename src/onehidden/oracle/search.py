@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from onehidden.fit.rounding import rounding_of
 from onehidden.oracle.box import BlackBox, BudgetExceeded
@@ -31,8 +30,8 @@ class FoundLayer:
 
     layer: Layer
     kinks: Kinks  # units as lines have shown them
-    broken: Float[np.ndarray, "m d"]  # places of kinks whose hyperplane did not go on
-    crowded: Float[np.ndarray, "c d"]  # places of the last line that are no single kinks
+    broken: int  # kinks whose hyperplane did not go on
+    crowded: int  # places of the last line that are no single kinks
     lines: int
     curved: int  # lines that are curved everywhere
     quiet: int  # last lines in a row without anything new
@@ -81,7 +80,7 @@ def found_layer(box: BlackBox, tail: Tail, hidden: int | None) -> FoundLayer | N
             size = float(np.max(np.abs(Y) / np.maximum(Y.std(axis=0), 1e-300)))
             exact = rounding_of(size, 1.0, box.rounding).exact
             if found.left <= exact:  # what lines have seen beside single kinks was kinks close to each other
-                found = replace(found, broken=found.broken[:0], crowded=found.crowded[:0])
+                found = replace(found, broken=0, crowded=0)
             if found.left <= (exact if low and not tail.sharp else 0.1 * exact):
                 return found
             base, kinks = found.layer, Kinks.none(box.d, box.q)
@@ -114,8 +113,7 @@ def _survey(
     There are 16 lines at most, or 32 of a bounded domain, of which each meets some units only.
     """
     chords = box.domain.bounded and tail.sharp
-    curved, quiet, number = 0, 0, 0
-    broken = crowded = np.zeros((0, box.d))
+    curved = quiet = number = broken = crowded = 0
     for number in range(1, 33 if chords else 17):
         if number > 1 and box.low_precision:
             box.mix_anew()  # a unit that this mixture hides shows in another
@@ -127,9 +125,8 @@ def _survey(
             curved += seen is None
             if seen is not None:
                 new, ended, crowded = seen
-                broken, kinks = np.concatenate([broken, ended]), kinks.merged(new)
-                news = len(new) or len(ended) or len(crowded)
-                quiet = 0 if news else quiet + 1
+                broken, kinks = broken + ended, kinks.merged(new)
+                quiet = 0 if len(new) or ended or crowded else quiet + 1
         else:
             line = distant_line(box, radius, 20.0)
             kinks = kinks.merged(units_along(box, line, tail, kinks), 1e-6, 100.0)
@@ -147,21 +144,16 @@ def _survey(
             break
 
 
-def _kinks_along(
-    box: BlackBox, line: Line, known: Kinks
-) -> tuple[Kinks, Float[np.ndarray, "m d"], Float[np.ndarray, "c d"]] | None:
-    """New kinks of a line, places of those that do not go on, and of what is no single kink.
-
-    None where the line is curved everywhere.
-    """
+def _kinks_along(box: BlackBox, line: Line, known: Kinks) -> tuple[Kinks, int, int] | None:
+    """New kinks of a line, and how many others end, or are no single kinks; None where it is curved."""
     pieces = straight_pieces(box, line)
     if pieces is None:
         return None
     explained = pieces.explained(known, box.mix)
-    crowded = line.at(pieces.place[~pieces.single & ~explained & ~pieces.unanswered])
-    new, _ = kinks_of(box, pieces, ~explained)
+    crowded = int(np.sum(~pieces.single & ~explained & ~pieces.unanswered))
+    new = kinks_of(box, pieces, ~explained)[0]
     real = ~(continued(box, new, float(np.linalg.norm(line.start))) < 0.5)
-    return new.at(np.flatnonzero(real)), new.point[~real], crowded
+    return new.at(np.flatnonzero(real)), int(np.sum(~real)), crowded
 
 
 def confirmed(layer: Layer, U: Points, Y: Outputs, g: WithSlope, off: float = 0.5) -> Layer:
@@ -190,13 +182,12 @@ def confirmed(layer: Layer, U: Points, Y: Outputs, g: WithSlope, off: float = 0.
 
 
 def placed(
-    layer: Layer, bias_error: PerUnit, U: Points, Y: Outputs, grid: int = 81, sweeps: int = 4, steps: int = 8
+    layer: Layer, bias_error: PerUnit, U: Points, Y: Outputs, grid: int = 81, sweeps: int = 5
 ) -> Layer:
     """The layer with the biases, and the constant, that fit the answers Y at typical queries U.
 
     At a distance R an absolute error tilts a row by error / R, but shifts the place of its kink as much as
-    anywhere. The rows stand; k biases are searched one after the other on finer and finer grids, and all
-    together by Gauss–Newton steps.
+    anywhere. The rows stand; k biases are searched one after the other on finer and finer grids.
     """
     assert layer.linear is not None
     z, rest = U @ layer.weights.T, Y - U @ layer.linear
@@ -221,14 +212,6 @@ def placed(
             # |others - own m|², all outputs, up to what no choice changes
             loss = np.sum(own**2, axis=0) * np.sum(output[i] ** 2) - 2 * (others @ output[i]) @ own
             bias[i] = tried[int(np.argmin(loss))]
-    for _ in range(steps):
-        slope = 0.5 * np.sign(z + bias)[:, None, :] * output.T  # (n, q, k)
-        slope = (slope - slope.mean(axis=0)).reshape(-1, len(bias))
-        now = left(bias)
-        step = np.linalg.lstsq(slope, now.ravel(), rcond=1e-6)[0]
-        if not np.sum(left(bias + step) ** 2) < np.sum(now**2):
-            break
-        bias = bias + step
     constant = np.mean(rest - 0.5 * np.abs(z + bias) @ output, axis=0)
     return replace(layer, bias=bias, constant=constant)
 

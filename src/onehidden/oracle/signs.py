@@ -26,11 +26,6 @@ def solve_signs(vectors: np.ndarray, target: np.ndarray, *tolerances: float) -> 
     By the errors of the vectors a solved sign may be off +-1 by a tolerance, of which the first that leads to
     signs counts.
     """
-    found = (_signs_within(vectors, target, tolerance) for tolerance in tolerances)
-    return next((signs for signs in found if signs is not None), None)
-
-
-def _signs_within(vectors: np.ndarray, target: np.ndarray, tolerance: float) -> np.ndarray | None:
     from scipy.linalg import qr
 
     norm = np.linalg.norm(vectors, axis=0)
@@ -43,23 +38,24 @@ def _signs_within(vectors: np.ndarray, target: np.ndarray, tolerance: float) -> 
     solved, free = order[: len(right)], order[len(right) :]
     inverse = np.linalg.inv(equations[:, solved])
     constant, slope = inverse @ right, inverse @ equations[:, free]  # s_solved = constant - slope s_free
-    if len(free) <= 14:
-        tried = 1.0 - 2.0 * ((np.arange(2 ** len(free))[:, None] >> np.arange(len(free))) & 1)
-    else:
-        # s = 1 - 2 b: the point of the lattice of b nearest to one half everywhere.
-        lattice = relations(equations / norm.max(), tolerance * np.sqrt(len(norm)))
-        if lattice is None:
-            return None
-        half = 0.5 * (equations.sum(axis=1) - right) / norm.max()
-        tried = 1.0 - 2.0 * lattice.nearest(np.full(len(norm), 0.5), half)[None, free]
-    values = constant - tried @ slope.T
-    off = np.max(np.abs(np.abs(values) - 1), axis=1, initial=0.0)
-    best = int(np.argmin(off))
-    if off[best] > tolerance or np.any(np.abs(tried[best]) != 1):
-        return None
-    signs = np.ones(len(norm))
-    signs[solved], signs[free] = np.where(values[best] < 0, -1.0, 1.0), tried[best]
-    return signs
+    for tolerance in tolerances:
+        if len(free) <= 14:
+            tried = 1.0 - 2.0 * ((np.arange(2 ** len(free))[:, None] >> np.arange(len(free))) & 1)
+        else:
+            # s = 1 - 2 b: the point of the lattice of b nearest to one half everywhere.
+            lattice = relations(equations / norm.max(), tolerance * np.sqrt(len(norm)))
+            if lattice is None:
+                return None
+            half = 0.5 * (equations.sum(axis=1) - right) / norm.max()
+            tried = 1.0 - 2.0 * lattice.nearest(np.full(len(norm), 0.5), half)[None, free]
+        values = constant - tried @ slope.T
+        off = np.max(np.abs(np.abs(values) - 1), axis=1, initial=0.0)
+        best = int(np.argmin(off))
+        if off[best] <= tolerance and np.all(np.abs(tried[best]) == 1):
+            signs = np.ones(len(norm))
+            signs[solved], signs[free] = np.where(values[best] < 0, -1.0, 1.0), tried[best]
+            return signs
+    return None
 
 
 def column_space(vectors: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n r"]:
