@@ -103,6 +103,10 @@ NAMES = [pytest.param(n, marks=pytest.mark.slow) if n in ("L", "F", "f tanh") el
 @pytest.mark.parametrize("name", NAMES)
 def test_batch_mean_is_the_population_form(name):
     objective, teacher, B = CASES[name]
+    if objective == HermiteLoss("even"):
+        with pytest.raises(ValueError, match="infinitely many orders"):
+            objective.population(B, teacher)
+        return
     mean, error = sample_mean(objective, B, teacher)
     population = objective.population(B, teacher)
     assert abs(mean - population) < 4 * error

@@ -8,7 +8,7 @@ import pytest
 
 from onehidden.machine import double
 from onehidden_papers import reproductions as papers
-from onehidden_papers.reproductions.experiment import FreshSampler, rotation, without_degree_two
+from onehidden_papers.reproductions.experiment import fresh_sampler, rotation, without_degree_two
 
 NAMES = ["glm-fig1", "glm-fig2", "glm-fig3", "glm-fig4", "glm-theorem-2.1", "glm-theorem-2.2"]
 NAMES += ["glm-theorem-2.3", "glm-theorem-2.6", "glm-appendix-f", "gmov-fig3", "gmov-fig4"]
@@ -65,10 +65,9 @@ def test_control_variate_lowers_the_variance_and_keeps_the_mean():
     teacher, G = OneHiddenNet(rotation(4, 0), np.ones(4)), GaussianDesigned(1.0, 1.0)
     B, values = rotation(4, 1), {}
     for control in (None, 2):
-        sampler = FreshSampler(G, teacher, 4000, control=control)
+        sampler = fresh_sampler(G, teacher, 4000, control)
         with double():
-            batches = [sampler.batch(jax.random.key(i)) for i in range(40)]
-        values[control] = np.array([G.value(B, batch) for batch in batches])
+            values[control] = np.array([G.value(B, sampler(jax.random.key(i))) for i in range(40)])
     assert values[2].std() < 0.3 * values[None].std()
     for v in values.values():
         assert abs(v.mean() - G.population(B, teacher)) < 4 * v.std() / np.sqrt(len(v))

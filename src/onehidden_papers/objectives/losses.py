@@ -181,22 +181,14 @@ class HermiteLoss(Objective):
     @in_double
     def population(self, params: Any, teacher: OneHiddenNet) -> float:
         """E|y − ŷ|² for x ~ N(0, I) and unit rows (project first), constant included."""
-        a, B = (np.asarray(part, float) for part in _split(_plain(params)))
+        source, B = self.prepare(teacher), np.asarray(_split(_plain(params))[1], float)
         if np.max(np.abs(np.linalg.norm(B, axis=1) - 1)) > 1e-8:
             raise ValueError("the closed form of f' holds for rows of unit norm: project them first")
         _require_centred(teacher)
         t, w = teacher.activation, teacher.output
         energy = w @ pair_kernel(t, teacher.weights, t, teacher.weights) @ w
-        if self.orders == "even":
-            return float(energy + self._even_part(a, B, teacher))
-        source = self.from_teacher(teacher)
         seen = sum(float(source.norm_squared(m)) / factorial(m) for m in self._sigma())
         return float(energy - seen) + self.value(params, source)
-
-    def _even_part(self, a: np.ndarray, B: np.ndarray, teacher: OneHiddenNet) -> float:
-        g, t = activations.get(self.activation), teacher.activation
-        both = lambda f, U, h, V: (pair_kernel(f, U, h, V) + pair_kernel(f, U, h, -V)) / 2  # noqa: E731
-        return float(a @ both(g, B, g, B) @ a - 2 * teacher.output @ both(t, teacher.weights, g, B) @ a)
 
     def project(self, params: Any) -> Any:
         return (params[0], unit_rows(params[1])) if isinstance(params, tuple) else unit_rows(params)

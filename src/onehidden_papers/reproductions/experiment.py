@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
@@ -13,11 +12,10 @@ import joblib
 import numpy as np
 
 from onehidden.laws import GaussianMixture, standard_normal
-from onehidden.machine import in_double
 from onehidden.matching import match
 from onehidden.moments.passes import Control, ControlPass
 from onehidden.network import OneHiddenNet
-from onehidden.run import derived_seed, stream
+from onehidden.run import stream
 from onehidden_papers.objectives import Objective
 from onehidden_papers.reproductions.record import Curves, Draw, Row, of, one_of
 
@@ -43,41 +41,28 @@ def rotation(d: int, seed: int) -> np.ndarray:
 # Fresh samples at every step
 
 
-@dataclass(frozen=True, eq=False)
-class FreshSampler:
-    """A function of a key: the source of n fresh samples, for ``lab.stochastic.descend``.
+def fresh_sampler(
+    objective: Objective, teacher: OneHiddenNet, n: int, control: int | None = None
+) -> Callable[[jax.Array], Any]:
+    """Return a function of a key: the source of n fresh samples, for ``lab.stochastic.descend``.
 
     With ``control`` a fixed polynomial of that degree (at most 2), fitted on a pilot batch of n samples, is
     subtracted from y. E[q(x) S_m] = 0 for q of degree < m, so the mean of a designed objective does not move
     while its variance falls several hundred-fold. None keeps raw labels, as the papers do.
     """
+    fitted = None
+    if control is not None:
+        # The pilot batch has a stream of its own: no step ever sees its rows.
+        X = stream(0, "paper", "pilot batch").standard_normal((n, teacher.n_inputs))
+        fitted = _polynomial(X, teacher.predict(X), control)
 
-    objective: Objective
-    teacher: OneHiddenNet
-    n: int
-    control: int | None = None
-    _fitted: Control | None = field(init=False, repr=False)
+    def source(key: jax.Array) -> Any:
+        X = jax.random.normal(key, (n, teacher.n_inputs))
+        hidden = teacher.activation.fn(X @ jnp.asarray(teacher.weights.T) + jnp.asarray(teacher.bias))
+        y = hidden @ jnp.asarray(teacher.output) + teacher.intercept
+        return objective.from_batch(X, y if fitted is None else jnp.asarray(fitted.residual(X, y, 3)))
 
-    @in_double
-    def __post_init__(self) -> None:
-        fitted = None
-        if self.control is not None:
-            # The pilot batch has a stream of its own: no step ever sees its rows.
-            key = jax.random.key(derived_seed(0, "paper", "pilot batch"))
-            X = np.asarray(jax.random.normal(key, (self.n, self.teacher.n_inputs)))
-            fitted = _polynomial(X, self.teacher.predict(X), self.control)
-        object.__setattr__(self, "_fitted", fitted)
-
-    def batch(self, key: jax.Array) -> tuple[jax.Array, Any]:
-        """One batch (X, y), traceable."""
-        net = self.teacher
-        X = jax.random.normal(key, (self.n, net.n_inputs))
-        hidden = net.activation.fn(X @ jnp.asarray(net.weights.T) + jnp.asarray(net.bias))
-        y = hidden @ jnp.asarray(net.output) + net.intercept
-        return X, y if self._fitted is None else self._fitted.residual(X, y, 3)
-
-    def __call__(self, key: jax.Array) -> Any:
-        return self.objective.from_batch(*self.batch(key))
+    return source
 
 
 def _polynomial(X: np.ndarray, y: np.ndarray, degree: int = 2) -> Control:
