@@ -1,14 +1,12 @@
 """Files and folders written whole or not at all: written aside, then renamed, with the user's own mode.
 
-What a killed process left aside is removed by the next write. A lock keeps a file or folder for one process.
+What a killed process left aside is removed by the next write.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -84,38 +82,3 @@ def _named(path: Path) -> Iterator[None]:
 def _to_disk(file: Path) -> None:
     with file.open("rb") as opened:
         os.fsync(opened.fileno())
-
-
-class Lock:
-    """The right of one process to a folder or file; released when no longer held, or at its end."""
-
-    def __init__(self, handle: int) -> None:
-        self.release = weakref.finalize(self, os.close, handle)
-
-
-_LOCKS: weakref.WeakValueDictionary[str, Lock] = weakref.WeakValueDictionary()
-
-
-def locked(file: Path, what: str) -> Lock | None:
-    """Lock a file for this process, or raise where another process has it; None without locks.
-
-    POSIX record locks belong to a process and are lost with the first handle that it closes: all journals of
-    one process share one.
-    """
-    try:
-        import fcntl
-    except ImportError:
-        return None
-    name = str(file.resolve())
-    if (held := _LOCKS.get(name)) is not None:
-        return held
-    handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(handle)
-        if error.errno not in (errno.EACCES, errno.EAGAIN):
-            return None  # a file system without locks
-        raise ValueError(f"the {what} is in use by another run: wait for it, or name another") from None
-    lock = _LOCKS[name] = Lock(handle)
-    return lock

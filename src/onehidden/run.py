@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from onehidden.atomic import Lock, locked, write_atomically
+from onehidden.atomic import write_atomically
 from onehidden.machine import rate
 
 FORMAT_VERSION = 6  # of journals
@@ -77,10 +77,9 @@ def fingerprint(*values: np.ndarray | str | int | float | None) -> str:
 class Journal:
     """A folder of step results, named arrays each, that belong to one set of samples and options."""
 
-    def __init__(self, folder: Path, lock: Lock | None = None, pause: float = 2.0) -> None:
+    def __init__(self, folder: Path, pause: float = 2.0) -> None:
         self.folder, self.pause, self._written = folder, pause, 0.0
         self._recalled: set[str] = set()
-        self._lock = lock  # held as long as the journal lives
 
     def recall(self, step: str) -> Values | None:
         """Return the result of a step, None where none is kept."""
@@ -126,7 +125,6 @@ def open_journal(folder: object, samples: str, options: Mapping[str, object], ve
     card = json.loads(json.dumps({"version": [FORMAT_VERSION, version], "data": samples, **own}))
     try:
         path.mkdir(parents=True, exist_ok=True)
-        lock = locked(path / "lock", f"checkpoint {path}")
         file = path / "checkpoint.json"
         if not file.exists():
             if any(path.glob("**/*.step")):
@@ -142,7 +140,7 @@ def open_journal(folder: object, samples: str, options: Mapping[str, object], ve
             f"the checkpoint {path} was made with another {' and '.join(changed)}: use the same, delete it "
             "or name another folder"
         )
-    return Journal(path, lock)
+    return Journal(path)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,6 @@
 """The journal: steps by name, written whole or not at all, for one set of samples and options."""
 
 import os
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -92,23 +90,6 @@ def test_a_result_altered_by_a_byte_is_one_sentence(tmp_path):
         with pytest.raises(ValueError) as error:
             opened(tmp_path).recall("stage/1")
         one_sentence(error, "damaged")
-
-
-def test_a_folder_belongs_to_one_process(tmp_path):
-    script = (
-        "import sys; from onehidden.run import open_journal\n"
-        "held = open_journal(sys.argv[1], 's', {}, '1'); print('held', flush=True); sys.stdin.read()"
-    )
-    command = [sys.executable, "-c", script, str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
-        assert first.stdout is not None
-        assert first.stdout.readline() == b"held\n"
-        with pytest.raises(ValueError) as error:
-            opened(tmp_path)
-        one_sentence(error, "in use by another run")
-        first.kill()  # even a killed process gives it back
-    mine = opened(tmp_path)
-    assert opened(tmp_path) is not mine  # one process may open it twice
 
 
 def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):

@@ -51,7 +51,7 @@ from onehidden.certify.random_features import (
 )
 from onehidden.checks import About, Check, at_least
 from onehidden.families import Gaussian
-from onehidden.families.dispersion import dispersion_check, dispersion_test
+from onehidden.families.dispersion import dispersion_check
 from onehidden.fit.parametrisation import Parametrisation, roots, weighed
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Inputs, Numbers, RowSum, Samples, Target, Weight
@@ -322,9 +322,8 @@ def family_checks(local: LocalFit, given: Problem, errors: str) -> list[Check]:
     eta = local.network.predict(samples.X) + given.offsets
     family = Gaussian("identity") if given.family is None else given.family
     level = levels.DISPERSION.value
-    found = dispersion_test(family, samples.y, eta, free, given.trials, level=level)
-    if given.family is None and not found.suggestion:
+    check, better = dispersion_check(family, samples.y, eta, free, given.trials, level)
+    if given.family is None and not better:
         return []
-    decisive = errors == "classical" and not found.reason and given.family is not None
-    about = About.ERRORS if decisive else About.NOTE
-    return [replace(dispersion_check(found, family, level), about=about)]
+    decisive = errors == "classical" and check.evaluated and given.family is not None
+    return [replace(check, about=About.ERRORS if decisive else About.NOTE)]

@@ -21,7 +21,7 @@ parameters at n = 500; binomial .044-.057, negative binomial of known alpha .040
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
@@ -29,57 +29,56 @@ from scipy.special import ndtr
 from onehidden.checks import About, Check, at_least, not_evaluated
 from onehidden.families.family import Family, PerRow, Values, WholeNumbers, beside
 from onehidden.families.positive import Gamma, NegativeBinomial
+from onehidden.refused import Refused
 
 
-@dataclass(frozen=True)
-class Dispersion:
+class Dispersion(NamedTuple):
     """What the spread about the means says of a family."""
 
     statistic: float  # in standard deviations; positive where y spreads more, or more for larger means
-    p_value: float  # two-sided, when the family is right; NaN where not evaluated
-    suggestion: str = ""  # name of a family to try
-    reason: str = ""  # why the test was not evaluated
+    p_value: float  # two-sided, when the family is right
 
 
 def dispersion_test(
-    family: Family, y: Values, eta: Values, freedom: float, trials: PerRow = None, level: float = 0.01
+    family: Family, y: Values, eta: Values, freedom: float, trials: PerRow = None
 ) -> Dispersion:
-    """Test the spread of y about its mean; several outputs are taken together.
+    """Test the spread of y about its mean, or refuse; several outputs are taken together.
 
     ``freedom`` counts rows (times outputs) less parameters. Leverages are taken in proportion to the
     information of rows, which is exact for means that differ in one direction only and near it otherwise.
-    Below ``level`` the spread is called wrong, and another family suggested where y spreads more.
     """
     if freedom < 25:
-        return _not_evaluated(f"{freedom:g} rows beyond the parameters are too few, 25 are needed")
+        raise Refused(f"{freedom:g} rows beyond the parameters are too few, 25 are needed")
     if isinstance(family, NegativeBinomial) and not family.given:
-        return _not_evaluated("alpha is fitted to this very spread")
+        raise Refused("alpha is fitted to this very spread")
+    if not (family.scaled or isinstance(family, WholeNumbers)):
+        raise Refused(f"the {family.name} family has no spread beyond its means")
     m = beside(trials, y)
-    share = family.information(eta) * m if not family.coupled else np.ones_like(y)
+    share = family.information(eta) * m
     h = np.minimum((y.size - freedom) * share / np.sum(share), 0.99)
-    if family.scaled:
-        found = _drift(family, y, eta, h)
-    elif isinstance(family, WholeNumbers):
-        found = _spread(family, y, family.mean(eta), m, h)
-    else:
-        return _not_evaluated(f"the {family.name} family has no spread beyond its means")
-    more = found.p_value < level and found.statistic > 0
-    return replace(found, suggestion=family.wider(y)) if more else found
+    if isinstance(family, WholeNumbers):
+        return _spread(family, y, family.mean(eta), m, h)
+    return _drift(family, y, eta, h)
 
 
-def dispersion_check(found: Dispersion, family: Family, level: float = 0.01) -> Check:
-    """The test as a check on standard errors, which hold where the spread is what the family says."""
+def dispersion_check(
+    family: Family, y: Values, eta: Values, freedom: float, trials: PerRow = None, level: float = 0.01
+) -> tuple[Check, str]:
+    """The test as a check on standard errors, and the family to try where y spreads more than below level."""
     name = "spread of y"
-    if found.reason:
-        return not_evaluated(name, level, f"cannot be evaluated: {found.reason}", About.ERRORS)
-    how = "more" if found.statistic > 0 else "less"
+    try:
+        statistic, p_value = dispersion_test(family, y, eta, freedom, trials)
+    except Refused as reason:
+        return not_evaluated(name, level, f"cannot be evaluated: {reason}", About.ERRORS), ""
+    better = family.wider(y) if p_value < level and statistic > 0 else ""
+    how = "more" if statistic > 0 else "less"
     how = f"{how} for larger means" if family.scaled else how
     advice = f"y spreads {how} than the {family.name} family says: "
-    advice += f'try family="{found.suggestion}", or ' if found.suggestion else ""
+    advice += f'try family="{better}", or ' if better else ""
     advice += "trust the robust standard errors"
-    if found.p_value >= level:
+    if p_value >= level:
         advice = f"the spread of y about its mean is what the {family.name} family says"
-    return at_least(name, found.p_value, level, advice, About.ERRORS)
+    return at_least(name, p_value, level, advice, About.ERRORS), better
 
 
 def _spread(family: WholeNumbers, y: Values, mu: Values, trials: Values, h: Values) -> Dispersion:
@@ -96,10 +95,10 @@ def _spread(family: WholeNumbers, y: Values, mu: Values, trials: Values, h: Valu
     total = float(np.sum(weight * (own + h * variance * (1 + bend))))
     k2, k3 = float(np.sum(weight**2 * second)), float(np.sum(weight**3 * third))
     if not k2**1.5 > 0:  # it may underflow, where all fitted means are next to nothing
-        return _not_evaluated("a 0/1 response has no spread beyond its probability")
+        raise Refused("a 0/1 response has no spread beyond its probability")
     skew = k3 / k2**1.5
     if skew > 1:  # up to here the gamma law of the statistic was verified
-        return _not_evaluated("too few rows have more than one event")
+        raise Refused("too few rows have more than one event")
     z = total / np.sqrt(k2)
     p_value = min(2 * float(pearson3.sf(z, skew) if z > 0 else pearson3.cdf(z, skew)), 1.0)
     return Dispersion(z, p_value)
@@ -111,17 +110,13 @@ def _drift(family: Family, y: Values, eta: Values, h: Values) -> Dispersion:
     e = (pearson / np.sqrt(1 - h)).reshape(len(y), -1)
     phi = np.mean(e**2, axis=0)
     if not np.all(phi > 0):
-        return _not_evaluated("the fit leaves no residuals")
+        raise Refused("the fit leaves no residuals")
     steady = isinstance(family, Gamma)  # V = mu^2, so that (V'/V) u = 2 e
     along = (np.log(mu) if steady else mu).reshape(len(y), -1)
     terms = (along - np.mean(along, axis=0)) * (e**2 / phi - 1 - (2 * e if steady else 0.0))
     size = float(np.sqrt(np.sum(terms**2)))
     if not size > 0:
-        return _not_evaluated("the mean is the same in all rows")
+        raise Refused("the mean is the same in all rows")
     z = float(np.sum(terms)) / size
     p_value = 2 * float(ndtr(-abs(z)))
     return Dispersion(z, p_value)
-
-
-def _not_evaluated(reason: str) -> Dispersion:
-    return Dispersion(float("nan"), float("nan"), "", reason)
