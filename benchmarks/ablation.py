@@ -26,7 +26,7 @@ import numpy as np
 
 import onehidden as oh
 from benchmarks._table import Table
-from onehidden.fit.problem import Optimum, Problem, optimise
+from onehidden.fit.problem import Problem, optimise
 from onehidden.machine import in_double
 from onehidden.options import Options
 from onehidden.recovery.search import PARTS, Parts, Step, finish, reoriented, search
@@ -202,14 +202,9 @@ def parts(entered: Entered, out: Mechanism | None) -> Parts:
             candidate if out == "repair" else entered.around("repair", repaired, 1)(problem, candidate, run)
         )
 
-    def at_least_linear(answer: Optimum, problem: Problem, run: Run) -> Optimum:
-        if out == "no worse than linear":
-            return answer
-        return entered.around("no worse than linear", PARTS.at_least_linear, 0)(answer, problem, run)
-
     steps = tuple(entered.around(name, step, 0) for name, step in STEPS.items() if name != out)
     propose = partial(proposals, schedule=schedule(entered, out))
-    return Parts(propose, repair, partial(finish, steps=steps), PARTS.certify, at_least_linear)
+    return Parts(propose, repair, partial(finish, steps=steps), PARTS.certify)
 
 
 def posed(regime: Regime, seed: int) -> tuple[Problem, Options, oh.OneHiddenNet]:

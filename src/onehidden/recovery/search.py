@@ -21,7 +21,6 @@ from onehidden.checks import About
 from onehidden.fit.problem import Optimum, Problem, optimise, searched, with_best_outputs
 from onehidden.network import OneHiddenNet
 from onehidden.options import Options
-from onehidden.recovery.line import no_worse_than_linear
 from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, cheap_descents
@@ -100,13 +99,12 @@ def finish(
 
 @dataclass(frozen=True)
 class Parts:
-    """What a search is made of; ``at_least_linear`` replaces an answer worse than the best linear one."""
+    """What a search is made of."""
 
     propose: Callable[[Problem, Choice, Run], Iterable[Candidate]] = proposals
     repair: Callable[[Problem, Candidate, Run], Candidate] = repaired
     finish: Callable[[Candidate, Problem, Problem, Run], Optimum] = finish
     certify: Callable[[OneHiddenNet, Problem, Run, str], Certificate] = certify
-    at_least_linear: Callable[[Optimum, Problem, Run], Optimum] = no_worse_than_linear
 
 
 PARTS = Parts()
@@ -121,8 +119,9 @@ def search(
     scoring (``searched``); every final optimisation is in its likelihood.
     """
     attempts: list[Attempt] = []
-    if problem.k == 1 and _nothing_beyond_linear(problem, run):
-        tries = 2 if tries is None else min(tries, 2)
+    if problem.k == 1:  # where nothing shows more than a linear function, starts find no more either
+        test = beyond_linear(problem, run)
+        tries = min(tries or 2, 2) if test.evaluated and test.p_value > levels.NO_UNIT.value else tries
     search_problem = searched(problem)
 
     def attempt(candidate: Candidate, run: Run) -> Attempt:
@@ -158,9 +157,6 @@ def search(
         )
     best = min(attempts, key=lambda one: (not np.isfinite(one.answer.mean_square), one.answer.mean_square))
     answer, origin, certificate = best.answer, best.candidate.origin, best.certificate
-    fallback = parts.at_least_linear(answer, problem, run.at("no worse than linear"))
-    if fallback is not answer:
-        answer, origin, certificate = fallback, "linear", None
     refined = _to_more_digits(answer, problem, run)
     if refined is not answer:
         answer, certificate = refined, None
@@ -168,9 +164,8 @@ def search(
         certificate = parts.certify(answer.network, problem, run, options.errors)
     if certificate.needs_no_comparison:
         return Found(certificate, origin)
-    found_by_start = fallback is best.answer
-    others = tuple(one.answer for one in attempts if not (found_by_start and one is best))
-    agreeing = independent(_lowest(attempts, problem)) if found_by_start else 1
+    others = tuple(one.answer for one in attempts if one is not best)
+    agreeing = independent(_lowest(attempts, problem))
     # With noise, an answer must have been found more than once.
     held = certificate.with_comparisons([agreement(agreeing)])
     return Found(held, origin, others, unconfirmed=bounded and agreeing == 1)
@@ -197,12 +192,6 @@ def compared(found: Found, problem: Problem, options: Options, run: Run) -> Foun
     known = found.noise_known or problem
     certificate = compare_with_alternatives(found.certificate, known, run, found.others, options.errors)
     return replace(found, certificate=certificate)
-
-
-def _nothing_beyond_linear(problem: Problem, run: Run) -> bool:
-    """Whether nothing shows more than a linear function."""
-    test = beyond_linear(problem, run)
-    return test.evaluated and test.p_value > levels.NO_UNIT.value
 
 
 def _with_noise_known(found: Found, problem: Problem, options: Options, run: Run) -> Found:
