@@ -156,20 +156,6 @@ def test_a_doubtful_sample_is_not_certified_by_all_rows():
     assert "the search has not settled" in r.message
 
 
-@pytest.mark.parametrize("left_out", ["gaps", "weights"])
-def test_rows_left_out_do_not_shrink_the_sample(left_out):
-    X, y, _ = problem(0.2)
-    gone = np.random.default_rng(9).uniform(size=N) < 0.6
-    columns = {f"x{j}": X[:, j].copy() for j in range(D)}
-    columns["x1"][gone & (left_out == "gaps")] = np.nan
-    weight = np.where(gone & (left_out == "weights"), 0.0, 1.0)
-    source = data.open({**columns, "y": y, "w": weight}, target="y", weight="w", nulls="drop", stream=True)
-    r = recovered(source, hidden=K)
-    assert r.status == "consistent"
-    assert r.n_samples == N - gone.sum()
-    assert any(f"on a sample of {N // 4} rows" in check.advice for check in r.checks)
-
-
 @pytest.mark.parametrize("errors", [pytest.param("classical", marks=pytest.mark.slow), "robust"])
 def test_weights_and_sandwich_errors_are_those_of_the_arrays(errors):
     X, y, _ = problem()

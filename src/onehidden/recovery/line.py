@@ -1,8 +1,4 @@
-"""Linear baselines: least squares, ridge regression, and answers that are no worse than a linear function.
-
-A unit g(e <v, x> + b) with a small e is a linear function of x to first order in e, whatever g is. A network
-with this unit in the place of its weakest one, and outputs by least squares, fits at least as well.
-"""
+"""Linear baselines: least squares, ridge regression, and penalised models of families."""
 
 from __future__ import annotations
 
@@ -13,9 +9,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from onehidden.families import Family
-from onehidden.fit.problem import Optimum, Problem, linear_network, optimise, with_best_outputs
-from onehidden.network import OneHiddenNet
-from onehidden.run import Run
 
 
 @dataclass(frozen=True)
@@ -43,21 +36,6 @@ def standardised(
     still = spread <= 1e-12 * np.maximum(np.abs(centre), np.finfo(float).tiny)
     spread = np.where(still, 1.0, spread)
     return np.where(still, 0.0, (X - centre) / spread), centre, spread
-
-
-def least_squares(
-    X: Float[np.ndarray, "n d"], Y: Float[np.ndarray, "n q"], weight: Float[np.ndarray, " n"] | None = None
-) -> tuple[Float[np.ndarray, "d q"], Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]:
-    """Slopes and levels of the linear functions nearest to the columns of Y, and what these miss.
-
-    A column that does not vary has no slope.
-    """
-    share = _shares(weight, len(X))
-    middle, root = share @ Y, np.sqrt(share)[:, None]
-    Z, centre, spread = standardised(X, share)
-    fitted = np.linalg.lstsq(Z * root, (Y - middle) * root, rcond=None)[0]
-    slopes = fitted / spread[:, None]
-    return slopes, middle - centre @ slopes, Y - middle - Z @ fitted
 
 
 def _shares(weight: Float[np.ndarray, " n"] | None, n: int) -> Float[np.ndarray, " n"]:
@@ -190,42 +168,10 @@ def measures(
     They are named as the record names them. Variances of several outputs, y (n, q), are added up.
     """
     share = _shares(weight, len(y))
-    mean, level = share @ X, share @ y
-    variance = share @ (y - level) ** 2
+    root, Y = np.sqrt(share)[:, None], (y - share @ y).reshape(len(y), -1)
+    Z, mean, _ = standardised(X, share)
     found: dict[str, Any] = {"input_mean": mean, "input_spread": np.sqrt(share @ (X - mean) ** 2)}
-    if np.all(variance > 0):
-        missed = least_squares(X, y.reshape(len(y), -1), weight)[2]
-        found["linear_r_squared"] = 1 - float(np.sum(share @ missed**2)) / float(np.sum(variance))
+    if np.all(share @ Y**2 > 0):
+        missed = root * Y - root * Z @ np.linalg.lstsq(root * Z, root * Y, rcond=None)[0]
+        found["linear_r_squared"] = 1 - float(np.sum(missed**2) / np.sum((root * Y) ** 2))
     return found
-
-
-def no_worse_than_linear(answer: Optimum, problem: Problem, run: Run) -> Optimum:
-    """The answer; where a linear function fits better, the optimum reached from one with linear units."""
-    line = linear_network(problem)
-    if answer.mean_square <= float(np.sum(problem.row_losses(line))) / problem.n_values:
-        return answer
-    other = optimise(with_linear_units(answer.network, line, problem), problem, run)
-    return other if other.mean_square < answer.mean_square else answer
-
-
-def with_linear_units(
-    network: OneHiddenNet, line: OneHiddenNet, problem: Problem, small: float = 1e-4
-) -> OneHiddenNet:
-    """The network, in x, with a linear function in the place of units, and the best outputs.
-
-    The units that move y least are replaced, one for each output of the function where there are so many.
-    Their arguments vary by ``small`` of the bias: the curved part is 1e-4 of the linear one, 1e-8 of its
-    square. Without biases the new units bend at the origin, which limits the fit.
-    """
-    X, shift, form = problem.samples.X, problem.whitening.shift, problem.form
-    slopes = line.linear.reshape(network.n_inputs, -1)
-    directions = np.linalg.svd(slopes, full_matrices=False)[0].T[: network.n_hidden]
-    reach = np.abs((X - shift) @ directions.T).max(axis=0)
-    rows = small * directions / np.maximum(reach, np.finfo(float).tiny)[:, None]
-    units = np.std(problem.activation(X @ network.weights.T + network.bias), axis=0)
-    moved = units * np.linalg.norm(network.output.reshape(network.n_hidden, -1), axis=1)
-    weakest = np.argsort(moved)[: len(rows)]
-    weights, bias = network.weights.copy(), network.bias.copy()
-    weights[weakest], bias[weakest] = rows, 1.0 - rows @ shift if form.bias else 0.0
-    net = OneHiddenNet(weights, network.output, bias, network.intercept, network.activation, network.linear)
-    return with_best_outputs(net, problem)

@@ -17,7 +17,7 @@ from onehidden.laws.base import Score
 from onehidden.machine import in_double
 from onehidden.options import Options, documented, hinting
 from onehidden.recovery.record import Recovery
-from onehidden.recovery.solve import problem_of, recorded, solve
+from onehidden.recovery.solve import constant_fit, problem_of, recorded, solve
 from onehidden.recovery.streamed import recover_source
 from onehidden.recovery.target import Given, Target, given, read_target
 from onehidden.run import Progress, Run, open_journal
@@ -138,6 +138,8 @@ def recovered(target: Target, options: Options, run: Run, checkpoint: object = N
     samples, d = target.samples, target.samples.X.shape[1]
     options.check_inputs(d)
     problem = problem_of(samples, options, target.family, target.offset, target.trials)
+    if problem.whitening.constant:
+        return constant_fit(target, options)
     if options.hidden is not None:
         _enough_samples(problem.form, problem.n_values)
     run = replace(

@@ -18,7 +18,7 @@ from onehidden import __version__, activations
 from onehidden.certify.alternatives import all_worse, fit_halves
 from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, Status, certificate_of
 from onehidden.certify.units import Cause
-from onehidden.checks import About, Check, at_least, not_evaluated
+from onehidden.checks import About, not_evaluated
 from onehidden.families import Family, NegativeBinomial
 from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.parametrisation import roots, weighed
@@ -63,8 +63,6 @@ def problem_of(
 
 def solve(problem: Problem, options: Options, run: Run) -> Found:
     """Return the answer to a problem whose rows are in memory."""
-    if problem.whitening.constant:
-        return constant_answer(problem)
     if options.activation == "auto":
         return choose_activation(problem, options, run)
     found = _searched(problem, options, run)
@@ -239,34 +237,6 @@ def _best(fits: dict[int, Found], problem: Problem) -> int:
     return (standing or ranked)[0]
 
 
-def constant_answer(problem: Problem) -> Found:
-    """Return the constant as a network whose units add nothing, marked not identifiable."""
-    samples, k = problem.samples, problem.k
-    d, level = samples.X.shape[1], float(samples.y.flat[0])
-    weights = np.tile(np.eye(d)[0], (k, 1))
-    network = OneHiddenNet(weights, np.zeros(k), np.zeros(k), level, problem.activation)
-    check = at_least(
-        "varying target", 0.0, 1e-14, "relative spread of y; a constant target shows no unit", About.UNITS
-    )
-    reason = f"y is constant ({level:g}): there is nothing to recover from it"
-    return Found(_without_units(network, check, reason, problem, 0.0), "none")
-
-
-def _without_units(
-    network: OneHiddenNet, check: Check, reason: str, problem: Problem, loss: float
-) -> Certificate:
-    """The certificate of a network whose units are none of the data's, for this reason."""
-    return certificate_of(
-        network,
-        [check],
-        loss=loss,
-        exact=loss == 0,
-        n=problem.n,
-        n_parameters=problem.form.freedom,
-        undetermined=dict.fromkeys(range(network.n_hidden), (Cause.NOTHING, reason)),
-    )
-
-
 def plain_fit(target: Target, options: Options, reason: str) -> Recovery:
     """The record of a penalised linear model, beside a unit that adds nothing, for this reason."""
     samples = target.samples
@@ -283,11 +253,23 @@ def plain_fit(target: Target, options: Options, reason: str) -> Recovery:
     loss = float(np.sum(rows.losses(rows.line(samples.X))))
     # Whatever the reason, no hidden unit was searched for.
     check = not_evaluated("samples per parameter", len(samples) / (d + 2), reason, About.DATA)
-    certificate = _without_units(net, check, reason, problem, loss)
-    own = rows.explained(rows.line(samples.X))
-    return record(
-        certificate, "plain fit", samples, None, options.to_dict(), Run(), **found | {"r_squared": own}
+    certificate = certificate_of(
+        net,
+        [check],
+        loss=loss,
+        exact=loss == 0,
+        n=problem.n,
+        n_parameters=form.freedom,
+        undetermined={0: (Cause.NOTHING, reason)},
     )
+    found["r_squared"] = float("nan") if rows.constant else rows.explained(rows.line(samples.X))
+    return record(certificate, "plain fit", samples, None, options.to_dict(), Run(), **found)
+
+
+def constant_fit(target: Target, options: Options) -> Recovery:
+    """The record of a target that does not vary."""
+    reason = f"y is constant ({target.samples.y.flat[0]:g}): there is nothing to recover from it"
+    return plain_fit(target, options, reason)
 
 
 def recorded(found: Found, problem: Problem, target: Target, options: Options, run: Run) -> Recovery:

@@ -28,8 +28,8 @@ from onehidden.fit.samples import A, RowSum, least_precise
 from onehidden.options import Options
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import Found
-from onehidden.recovery.solve import held_against_ridge, problem_of, record, solve
-from onehidden.recovery.target import checked_samples
+from onehidden.recovery.solve import constant_fit, held_against_ridge, problem_of, record, solve
+from onehidden.recovery.target import Target, checked_samples
 from onehidden.run import Run, open_journal
 
 
@@ -60,6 +60,8 @@ def recover_source(
         summary = survey(source, wanted, cluster, run, outputs)
         samples = replace(checked_samples(summary.X, summary.y, summary.w), names=source.feature_names)
         sampled = problem_of(samples, options)
+        if sampled.whitening.constant:
+            return replace(constant_fit(Target(samples), options), n_samples=summary.n)
         with machine.threads_for(sampled.with_width(options.hidden or 8).form.size):
             first = search(sampled, options, run.at("sample"))
         sampled = first.noise_known or sampled
@@ -71,8 +73,6 @@ def recover_source(
         rounding = rounding_of(*least_precise(largest, np.sqrt(summary.variance)))
         report = _twentieths(run, "pass over all rows")
         rows = StreamedRows(source, summary.n, summary.weight, rounding, cluster, report)
-        if around.constant:
-            return record(first.certificate, first.origin, rows, None, plain, run)
         form = options.form(around.rank, outputs)
         form = replace(form, activation=network.activation, k=network.n_hidden)
         problem = Problem(rows, form, around)
@@ -90,17 +90,11 @@ def sample_size(form: Parametrisation, rows: int) -> int:
 
 
 def survey(source: Source, sample: int, client: object, run: Run, outputs: int | None = None) -> Summary:
-    """The first pass; again where so many rows had gaps that the sample fell short."""
-    seed, progress = run.seed_of("rows of the sample"), _twentieths(run, "first pass")
-
-    def surveyed(rows: int) -> Summary:
-        make = partial(Survey, source.n_inputs, sample, rows, seed, outputs)
-        return reduce(source, make, client=client, progress=progress).result()
-
-    summary = surveyed(source.n_rows)
+    """The first pass."""
+    make = partial(Survey, source.n_inputs, sample, source.n_rows, run.seed_of("rows of the sample"), outputs)
+    summary = reduce(source, make, client=client, progress=_twentieths(run, "first pass")).result()
     must_be_varied(summary, source.feature_names)
-    # Parts keep a share of the rows that count.
-    return surveyed(summary.n) if len(summary.X) < min(sample, summary.n) else summary
+    return summary
 
 
 def _twentieths(run: Run, stage: str) -> Callable[[int, int], None]:
