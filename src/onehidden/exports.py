@@ -27,10 +27,8 @@ __all__ = ["to_onnx", "to_python", "to_sklearn", "to_torch"]
 class Predictor:
     """What a recovery predicts: mean(l + share * clip(N - l, low, high)), N the network."""
 
-    slope: npt.ArrayLike = 0.0  # of the linear model l = clip(<slope, x> + level, least, most)
+    slope: npt.ArrayLike = 0.0  # of the linear model l = <slope, x> + level
     level: npt.ArrayLike = 0.0
-    least: npt.ArrayLike = -np.inf
-    most: npt.ArrayLike = np.inf
     share: float = 1.0
     low: npt.ArrayLike = -np.inf
     high: npt.ArrayLike = np.inf
@@ -106,7 +104,6 @@ def to_onnx(
     out = out + net.intercept
     if predictor is not None and not predictor.alone:
         line = X @ predictor.slope + predictor.level
-        line = o.minimum(o.maximum(line, predictor.least), predictor.most)
         out = line + predictor.share * o.minimum(o.maximum(out - line, predictor.low), predictor.high)
     if predictor is not None and predictor.mean is not None:
         out = predictor.mean(o, out)
@@ -392,11 +389,10 @@ def _mixture_in_python(predictor: Predictor, outputs: int) -> str:
     if predictor.alone:
         return ""
     slope = np.asarray(predictor.slope, float).reshape(-1, outputs).T.tolist()
-    each = (predictor.level, predictor.least, predictor.most, predictor.low, predictor.high)
-    level, least, most, low, high = (np.broadcast_to(one, outputs).astype(float).tolist() for one in each)
+    each = (predictor.level, predictor.low, predictor.high)
+    level, low, high = (np.broadcast_to(one, outputs).astype(float).tolist() for one in each)
     share = float(predictor.share)
     return f"""    line = [c + dot(v, x) for c, v in zip({level!r}, {slope!r})]
-    line = [min(max(l, a), b) for l, a, b in zip(line, {least!r}, {most!r})]
     y = [l + {share!r} * min(max(o - l, a), b) for o, l, a, b in zip(y, line, {low!r}, {high!r})]
 """
 

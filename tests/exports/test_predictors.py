@@ -26,8 +26,7 @@ def fitted(kind, seed=0):
     if kind == "bounded":
         y = rng.poisson(np.exp(eta)).astype(float)
         r = oh.recover(X, y, 1, family="poisson", **options)
-        line = replace(r.prediction.line, least=-0.3, most=0.6)
-        return X, replace(r, prediction=replace(r.prediction, line=line, share=0.5, low=-0.5, high=0.5))
+        return X, replace(r, prediction=replace(r.prediction, share=0.5, low=-0.5, high=0.5))
     if kind == "classes":
         code = np.argmax(np.column_stack([0 * eta, eta, X[:, 2]]) + rng.gumbel(size=(80, 3)), axis=1)
         return X, oh.recover(X, np.array(["a", "b", "c"])[code], 1, **options)

@@ -65,24 +65,6 @@ def test_the_penalised_model_of_classes_does_not_hang_on_their_order():
     np.testing.assert_allclose(found[0], found[1], atol=2e-3)
 
 
-def saturated_counts(n=200):
-    """Counts that stop growing, at inputs with rows far outside."""
-    rng = stream(8, "guard")
-    X = rng.standard_t(2, (n, 2))
-    return X, rng.poisson(np.exp(np.clip(X[:, 0], -2, 2))).astype(float)
-
-
-def test_counts_of_a_row_far_outside_are_those_of_the_outermost_rows():
-    X, y = saturated_counts()
-    line, outside = penalised_line(X, y, None, np.zeros(200), families.get("poisson"), np.arange(200) % 5)
-    assert line([[100.0, 0.0]])[0] == line.most == np.max(line(X))
-    assert np.max(outside) <= 1.5 * line.most
-    steady = stream(9, "guard").standard_normal((200, 2))
-    y = stream(10, "guard").poisson(np.exp(steady[:, 0])).astype(float)
-    line, _ = penalised_line(steady, y, None, np.zeros(200), families.get("poisson"), np.arange(200) % 5)
-    assert np.isinf(line.most)
-
-
 @pytest.mark.parametrize("name", ["bernoulli", "poisson", "gaussian"])
 @in_double
 def test_leaving_a_row_out_is_foreseen_for_families(name):

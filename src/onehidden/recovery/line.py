@@ -13,15 +13,13 @@ from onehidden.families import Family
 
 @dataclass(frozen=True)
 class Affine:
-    """x -> <slope, x> + level, but no less than ``least`` and no more than ``most``."""
+    """x -> <slope, x> + level."""
 
     slope: Float[np.ndarray, "d ..."]
-    level: Any  # a number, of several outputs (q,); so are the bounds
-    least: Any = -np.inf
-    most: Any = np.inf
+    level: Any  # a number, of several outputs (q,)
 
     def __call__(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n ..."]:
-        return np.clip(X @ self.slope + self.level, self.least, self.most)
+        return X @ self.slope + self.level
 
 
 def standardised(
@@ -82,15 +80,11 @@ def penalised_line(
     family: Family,
     fold: Int[np.ndarray, " n"],
     most_rows: int = 5000,
-    worth: float = 0.01,
 ) -> tuple[Affine, Float[np.ndarray, "n ..."]]:
     """Minimise the deviance of a family at <s, z> + c + offset, plus strength |s|², over standardised z.
 
-    The strength is the one with the least deviance on the rows left out, ``fold`` by fold. Where the share
-    ``worth`` of that deviance goes as the linear predictor is kept between its least and largest value on the
-    rows fitted, it is kept there: a link that is an exponential makes much of a row far outside. The second
-    result is the linear predictor of the model that was fitted without that row's fold, on at most
-    ``most_rows`` rows.
+    The strength is the one with the least deviance on the rows left out, ``fold`` by fold. The second result
+    is the linear predictor of the model fitted without that row's fold, on at most ``most_rows`` rows.
     """
     v = np.ones(len(y)) if weight is None else weight
     Z, centre, spread = standardised(X, _shares(weight, len(y)))
@@ -98,30 +92,22 @@ def penalised_line(
     some = np.linspace(0, len(y) - 1, min(len(y), most_rows)).astype(int)  # more choose no better
     kept = [some[fold[some] != number] for number in np.unique(fold)]
 
-    def missed(eta: Float[np.ndarray, "n ..."]) -> float:
-        return float(v @ family.deviance(y, eta + offset).reshape(len(y), -1).sum(axis=1))
-
-    best, strength, within, outside = np.inf, 1e4, False, np.zeros(y.shape)
+    best, strength, outside = np.inf, 1e4, np.zeros(y.shape)
     thetas: list[np.ndarray | None] = [None] * len(kept)
     for tried in np.logspace(4, -3.5, 11):
         # Neighbouring strengths begin from each other's coefficients.
-        both = np.zeros((2, *y.shape))
+        eta = np.zeros(y.shape)
         for at, (number, own) in enumerate(zip(np.unique(fold), kept, strict=True)):
             theta = thetas[at] = _scored(Z[own], y[own], v[own], offset[own], family, tried, thetas[at])
-            fitted, out = Z[own] @ theta, fold == number
-            both[0, out] = Z[out] @ theta
-            both[1, out] = np.clip(both[0, out], fitted.min(axis=0), fitted.max(axis=0))
-        losses = [missed(both[0]), missed(both[1]) / (1 - worth)]
-        loss = float(np.nanmin([*losses, np.inf]))
+            eta[fold == number] = Z[fold == number] @ theta
+        loss = float(v @ family.deviance(y, eta + offset).reshape(len(y), -1).sum(axis=1))
         if loss < best:
-            best, strength, within = loss, tried, losses[1] == loss
-            outside = both[int(within)]
+            best, strength, outside = loss, tried, eta
         elif not loss < 1.05 * best:
             break  # the deviance has one minimum in the strength
     theta = _scored(Z, y, v, offset, family, strength, None)
-    slope, fitted = (theta[:-1].T / spread).T, Z @ theta
-    ends = (fitted.min(axis=0), fitted.max(axis=0)) if within else (-np.inf, np.inf)
-    return Affine(slope, (theta[-1] - centre @ slope)[()], *ends), outside
+    slope = (theta[:-1].T / spread).T
+    return Affine(slope, (theta[-1] - centre @ slope)[()]), outside
 
 
 def _scored(

@@ -19,7 +19,6 @@ from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.units import Cause, UnitStatus, UnitVerdict
 from onehidden.families import Family
 from onehidden.network import OneHiddenNet
-from onehidden.recovery.line import Affine
 from onehidden.recovery.record import FORMAT_VERSION, Recovery
 from onehidden.run import fingerprint
 
@@ -145,13 +144,9 @@ def _must_be_sound(data: dict[str, Any], network: OneHiddenNet) -> None:
 
 
 _NOT_FINITE = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}  # which JSON has as text
-# What versions up to 0.2 wrote otherwise: a field of checks, kinds of alternatives; bounds they did not have.
+# What versions up to 0.2 wrote otherwise: a field of checks, kinds of alternatives.
 _FORMER_FIELDS = {"asked": "evaluated"}
 _FORMER_KINDS = {"one unit more": "a larger model", "one unit fewer": "a smaller model"}
-_NOT_KEPT: dict[type, dict[str, Any]] = {
-    Alternative: {"needed": "inf"},  # only those that were not ruled out were kept
-    Affine: {"least": "-inf", "most": "inf"},
-}
 
 
 def _numbers(value: Any) -> Any:
@@ -183,7 +178,8 @@ def _read(hint: Any, value: Any) -> Any:
     if not is_dataclass(hint):
         return _numbers(value)
     hints, given = get_type_hints(hint), {_FORMER_FIELDS.get(name, name): one for name, one in value.items()}
-    given = _NOT_KEPT.get(hint, {}) | given
+    if hint is Alternative:
+        given = {"needed": "inf"} | given  # only those that were not ruled out were kept
     return hint(**{name: _read(hints[name], one) for name, one in given.items() if name in hints})
 
 
