@@ -24,7 +24,7 @@ from onehidden.options import Options, estimator_name
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import most_units, recovered
 from onehidden.recovery.solve import plain_fit
-from onehidden.recovery.target import Target, names_of, read_target
+from onehidden.recovery.target import Target, names_of, per_row, read_target
 from onehidden.refused import Refused
 from onehidden.run import Run
 
@@ -94,7 +94,7 @@ class Estimating(BaseEstimator):
         if checked is not None:
             checked(target)
         kept, weight = counted_rows(sample_weight, matrix)
-        own = {name: _taken(name, values, kept, len(matrix)) for name, values in of_rows.items()}
+        own = {name: per_row(name, values, len(matrix), kept) for name, values in of_rows.items()}
         options = options if family is None else replace(options, family=family)
         read = read_target(
             matrix[kept], target[kept], weight, options.family, options.link, own.get("offset"), None,
@@ -205,9 +205,6 @@ def counted_rows(
     n = len(X)
     if sample_weight is None:
         return np.arange(n), None
-    shape = np.asarray(sample_weight).shape
-    if shape not in ((), (n,)):
-        raise ValueError(f"sample_weight must have one entry for each of the {n} rows, got shape {shape}")
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not np.any(weight > 0):  # scikit-learn before 1.8 lets it through
         raise ValueError("sample_weight is zero for every row: give some row a positive weight")
@@ -215,16 +212,6 @@ def counted_rows(
         return np.repeat(np.arange(n), weight.astype(int)), None
     kept = np.flatnonzero(weight > 0)
     return kept, weight[kept]
-
-
-def _taken(name: str, values: object, kept: Int[np.ndarray, " m"], n: int) -> np.ndarray | None:
-    """What belongs to the rows that count."""
-    if values is None:
-        return None
-    found = np.asarray(values)
-    if found.shape != (n,):
-        raise ValueError(f"{name} must have one entry for each of the {n} rows, got shape {found.shape}")
-    return found[kept]
 
 
 @in_double

@@ -168,27 +168,20 @@ def quantile_of(level: float, freedom: Any) -> Any:
     return stdtrit(freedom, 0.5 + level / 2)
 
 
-def mean_of(record: Recovery, X: Float[np.ndarray, "m d"], offset: npt.ArrayLike | None) -> np.ndarray:
-    """The mean of y; of labels the probabilities of the classes after the first."""
-    eta = linear_predictor(record, X) + column_of(record, X, offset)
-    return eta if record.family is None else record.family.mean(eta)
-
-
-def linear_predictor(record: Recovery, X: Float[np.ndarray, "m d"]) -> np.ndarray:
-    """What ``predict`` carries through the link, without an offset."""
+def linear_predictor(
+    record: Recovery, X: Float[np.ndarray, "m d"], offset: npt.ArrayLike | None = None
+) -> np.ndarray:
+    """What ``predict`` carries through the link."""
     if record.prediction is None or X.ndim != 2 or X.shape[1] != record.network.n_inputs:
-        return record.network.predict(X)
-    return record.prediction.predict(record.network, X)
-
-
-def column_of(record: Recovery, X: np.ndarray, offset: npt.ArrayLike | None) -> np.ndarray | float:
-    """The offset in the shape of the network's output."""
+        eta = record.network.predict(X)
+    else:
+        eta = record.prediction.predict(record.network, X)
     if offset is None:
-        return 0.0
+        return eta
     found = np.asarray(offset, float).reshape(-1)
     if len(found) != len(X) or not np.all(np.isfinite(found)):
         raise ValueError(f"offset must be {len(X)} finite numbers, one per row")
-    return found.reshape(-1, *[1] * (record.network.output.ndim - 1))
+    return eta + found.reshape(-1, *[1] * (eta.ndim - 1))
 
 
 @in_double
@@ -214,7 +207,7 @@ def prediction_interval(
     if of not in ("mean", "observation"):
         raise ValueError(f'of must be "mean" or "observation", got {of!r}')
     X, family = np.asarray(X, float), record.family
-    eta = linear_predictor(record, X) + column_of(record, X, offset)
+    eta = linear_predictor(record, X, offset)
     error = output_errors(record, X)
     if record.options.get("hidden") is None:
         # What a missed unit adds differs from row to row, as another error of its standard deviation would.

@@ -24,7 +24,7 @@ from onehidden.recovery.prediction import (
     Prediction,
     derived,
     input_test,
-    mean_of,
+    linear_predictor,
     mean_slopes,
     prediction_interval,
     quantile_of,
@@ -220,7 +220,8 @@ class Recovery:
         ndarray of shape (m,) or (m, q)
             The mean; of labels the probabilities of the classes after the first.
         """
-        return mean_of(self, inputs_of(self, X), offset)
+        eta = linear_predictor(self, inputs_of(self, X), offset)
+        return eta if self.family is None else self.family.mean(eta)
 
     @property
     def held_out_r_squared(self) -> float:

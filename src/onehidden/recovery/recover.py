@@ -17,7 +17,7 @@ from onehidden.laws.base import Score
 from onehidden.machine import in_double
 from onehidden.options import Options, documented, hinting
 from onehidden.recovery.record import Recovery
-from onehidden.recovery.solve import constant_fit, problem_of, recorded, solve
+from onehidden.recovery.solve import constant_fit, held_against_ridge, problem_of, record, solve
 from onehidden.recovery.streamed import recover_source
 from onehidden.recovery.target import Given, Target, given, read_target
 from onehidden.run import Progress, Run, open_journal
@@ -148,7 +148,11 @@ def recovered(target: Target, options: Options, run: Run, checkpoint: object = N
     units = 8 if options.hidden is None else options.hidden  # of a width that is to be found: a few
     with machine.threads_for(problem.with_width(units).form.size):
         found = solve(problem, options, run.within(_OWN))
-        return recorded(found, found.noise_known or problem, target, options, run)
+        problem, certificate = found.noise_known or problem, found.certificate
+        more = held_against_ridge(certificate, problem, options, run) | {"classes": target.classes}
+        return record(
+            certificate, found.origin, problem.rows, problem.input_model, options.to_dict(), run, **more
+        )
 
 
 def most_units(form: Parametrisation, n: int) -> int:

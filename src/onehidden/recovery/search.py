@@ -127,7 +127,10 @@ def search(
     def attempt(candidate: Candidate, run: Run) -> Attempt:
         answer = parts.finish(candidate, search_problem, problem, run)
         lowest = min((one.answer.mean_square for one in attempts), default=float("inf"))
-        certificate = _reused_certificate(answer, attempts, problem)
+        # Another start may have found it, too: losses that agree to a thousandth share a certificate.
+        lost = [problem.excess_deviance(one.answer.mean_square, answer.mean_square) for one in attempts]
+        known = (one.certificate for one, gap in zip(attempts, lost, strict=True) if abs(gap) <= 1e-3)
+        certificate = next(filter(None, known), None)
         # Without time for it, the answer that is returned is examined, once, at the end.
         examined = certificate is None and run.within_budget(certificate_work(problem))
         if examined and not problem.excess_deviance(lowest, answer.mean_square) > SAME_LOSS:
@@ -220,15 +223,6 @@ def _with_noise_known(found: Found, problem: Problem, options: Options, run: Run
     certificate = certify(again.network, known, run, options.errors)
     certificate = replace(certificate, comparisons=found.certificate.comparisons)
     return replace(found, certificate=certificate, others=others, noise_known=known)
-
-
-def _reused_certificate(answer: Optimum, before: Sequence[Attempt], problem: Problem) -> Certificate | None:
-    """Return the certificate of an answer that another start found, too: losses agree to a thousandth."""
-    for one in before:
-        gap = problem.excess_deviance(one.answer.mean_square, answer.mean_square)
-        if one.certificate is not None and abs(gap) <= 1e-3:
-            return one.certificate
-    return None
 
 
 def _search_done(attempts: Sequence[Attempt], problem: Problem) -> bool:

@@ -83,9 +83,9 @@ def choose_activation(
     exact answer ends the choice at once.
     """
     tried: dict[str, Found] = {}
-    for name in rivals(problem.form.intercept):
-        rival = problem.with_activation(activations.get(name))
-        tried[name] = _searched(rival, options, run.at("activation", name, "short"), candidates)
+    rival = {name: problem.with_activation(activations.get(name)) for name in rivals(problem.form.intercept)}
+    for name in rival:
+        tried[name] = _searched(rival[name], options, run.at("activation", name, "short"), candidates)
         run.report(f"activation {name}", 0, tried[name].certificate.mean_square)
         if tried[name].certificate.status == Status.EXACT:
             return tried[name]
@@ -96,13 +96,12 @@ def choose_activation(
         # Once one activation explains all but noise, a full search under the others would only take time.
         if run.expired() or any(tried[other].certificate.search_done for other in best):
             break
-        rival = problem.with_activation(activations.get(name))
-        tried[name] = _searched(rival, options, run.at("activation", name, "full"))
-    outside = {name: _held_out(problem, tried[name], run.at("held out", name)) for name in best}
+        tried[name] = _searched(rival[name], options, run.at("activation", name, "full"))
+    outside = {name: _held_out(rival[name], tried[name], run.at("held out", name)) for name in best}
     chosen = min(outside, key=lambda name: outside[name])
     found = tried[chosen]
-    own = problem.with_activation(activations.get(chosen)).with_width(found.certificate.network.n_hidden)
     if not found.certificate.compared:
+        own = rival[chosen].with_width(found.certificate.network.n_hidden)
         found = compared(found, own, options, run.at("chosen"))
     return _with_rivals(chosen, found, outside, problem)
 
@@ -115,11 +114,10 @@ def rivals(intercept: bool) -> list[str]:
 
 def _held_out(problem: Problem, found: Found, run: Run) -> float:
     """Mean squared residual, or mean deviance, on rows that a half-sample fit did not use."""
-    certificate = found.certificate
+    certificate, network = found.certificate, found.certificate.network
     if certificate.exact:
         return certificate.mean_square
-    own = problem.with_activation(certificate.network.activation).with_width(certificate.network.n_hidden)
-    return fit_halves(certificate.network, own, run)[1]
+    return fit_halves(network, problem.with_width(network.n_hidden), run)[1]
 
 
 def _with_rivals(chosen: str, found: Found, outside: dict[str, float], problem: Problem) -> Found:
@@ -160,51 +158,46 @@ def choose_width(
     most = int(min(most, max(1, (n - 1) // (2 * freedom))))
     each = each if tries is None else min(tries, each)
     fits: dict[int, Found] = {}
-
-    def at(k: int) -> Found:
-        if k not in fits:
-            fits[k] = search(problem.with_width(k), options, run.at("width", k), each)
-        return fits[k]
-
-    def searched_on(k: int) -> Found:
-        whole = search(problem.with_width(k), options, run.at("width", k))
-        return min(fits[k], whole, key=lambda found: found.certificate.mean_square)
-
-    def fitting(k: int) -> bool:
-        certificate = at(k).certificate
-        return not (certificate.failed(About.FIT) or certificate.undetermined)
-
-    def hold(k: int) -> None:
-        fits[k] = compared(at(k), problem.with_width(k), options, run.at("width", k))
-
-    search_problem = searched(one)
-    k = guess_width(search_problem, run.at("width guess"), most)
-    at(k)  # whatever the clock says: there must be an answer
-    visited: set[int] = set()
-    while k not in visited and not run.expired():
-        visited.add(k)
-        if tries is None and at(k).unconfirmed and fitting(k):  # more starts, not more units
-            fits[k] = searched_on(k)
-        if at(k).certificate.status_if_comparisons_pass is Status.CONSISTENT and tries is None:
-            hold(k)
-        certificate = at(k).certificate
+    k = guess_width(searched(one), run.at("width guess"), most)
+    # Whatever the clock says: there must be an answer.
+    while not fits or (k not in fits and not run.expired()):
+        fits[k] = _at_width(k, problem, options, run.at("width", k), each, tries is None)
+        certificate = fits[k].certificate
         if certificate.status.certified or certificate.status_if_comparisons_pass is Status.CONSISTENT:
             break
         if certificate.exact or certificate.undetermined:
             k = max(1, k - 1)
         elif certificate.failed(About.FIT, About.SEARCH):
-            if len(visited) > 2 and _worsening(fits, visited, problem):
+            if len(fits) > 2 and _worsening(fits, problem):
                 break
             k = min(most, k + 1)
-    best = _best(fits, problem)
+    # One that stands, else the least criterion.
+    ranked = sorted(fits, key=lambda k: _criterion(fits[k], problem))
+    best = next((k for k in ranked if fits[k].certificate.status.certified), ranked[0])
     if tries is None and not fits[best].certificate.compared:
-        hold(best)  # what misses something may still be the best of its kind
+        # What misses something may still be the best of its kind.
+        return compared(fits[best], problem.with_width(best), options, run.at("width", best))
     return fits[best]
 
 
-def _worsening(fits: dict[int, Found], visited: set[int], problem: Problem) -> bool:
+def _at_width(k: int, problem: Problem, options: Options, run: Run, tries: int, full: bool) -> Found:
+    """The answer at a width; in a full choice with more starts, and with alternatives, where it may stand."""
+    own = problem.with_width(k)
+    found = search(own, options, run, tries)
+    if not full or run.expired():
+        return found
+    certificate = found.certificate
+    if found.unconfirmed and not (certificate.failed(About.FIT) or certificate.undetermined):
+        # More starts, not more units.
+        found = min(found, search(own, options, run), key=lambda one: one.certificate.mean_square)
+    if found.certificate.status_if_comparisons_pass is Status.CONSISTENT:
+        found = compared(found, own, options, run)
+    return found
+
+
+def _worsening(fits: dict[int, Found], problem: Problem) -> bool:
     """Whether the last two widths on the way up each made the criterion worse: the model is wrong."""
-    last = [_criterion(fits[k], problem) for k in sorted(visited)[-3:]]
+    last = [_criterion(fits[k], problem) for k in sorted(fits)[-3:]]
     return all(b > a for a, b in pairwise(last))
 
 
@@ -228,13 +221,6 @@ def _criterion(found: Found, problem: Problem) -> float:
         eta = network.predict(samples.X) + problem.offsets
         return problem.family.misfit(samples.y, eta, samples.weight) + charged
     return problem.deviance(mean_square) + charged
-
-
-def _best(fits: dict[int, Found], problem: Problem) -> int:
-    """Return the width of the answer: one that stands, else the least criterion."""
-    ranked = sorted(fits, key=lambda k: _criterion(fits[k], problem))
-    standing = [k for k in ranked if fits[k].certificate.status.certified]
-    return (standing or ranked)[0]
 
 
 def plain_fit(target: Target, options: Options, reason: str) -> Recovery:
@@ -270,13 +256,6 @@ def constant_fit(target: Target, options: Options) -> Recovery:
     """The record of a target that does not vary."""
     reason = f"y is constant ({target.samples.y.flat[0]:g}): there is nothing to recover from it"
     return plain_fit(target, options, reason)
-
-
-def recorded(found: Found, problem: Problem, target: Target, options: Options, run: Run) -> Recovery:
-    """Return the record of an answer."""
-    certificate, inputs = found.certificate, problem.input_model
-    more = held_against_ridge(certificate, problem, options, run) | {"classes": target.classes}
-    return record(certificate, found.origin, problem.rows, inputs, options.to_dict(), run, **more)
 
 
 def held_against_ridge(
@@ -321,6 +300,9 @@ def record(
 
     ``more`` are fields that it has from elsewhere, as those of ``held_against_ridge``.
     """
+    import jax
+
+    versions = {"onehidden": __version__, "jax": jax.__version__, "numpy": np.__version__}
     found: dict[str, Any] = {name: getattr(certificate, name) for name in _SHARED}
     found |= {
         "seconds": run.seconds(),
@@ -332,7 +314,7 @@ def record(
         "n_samples": rows.n,
         "feature_names": rows.names,
         "options": options,
-        "versions": versions(),
+        "versions": versions | {"python": platform.python_version()},
         "alternatives": tuple(
             one for one in certificate.alternatives if one.close and one.network is not None
         ),
@@ -374,11 +356,3 @@ def measured_on(problem: Problem, certificate: Certificate) -> dict[str, Any]:
         found["r_squared"] = 1 - certificate.loss / float(np.mean(variance))
         found["noise_covariance"] = residual.T @ residual / spare
     return found
-
-
-def versions() -> dict[str, str]:
-    """Return what the answer was computed with."""
-    import jax
-
-    names = {"onehidden": __version__, "jax": jax.__version__, "numpy": np.__version__}
-    return names | {"python": platform.python_version()}

@@ -157,14 +157,11 @@ class StreamedRows:
     rounding: Rounding
     client: object = field(default=None, repr=False)  # of Dask
     report: Callable[[int, int], None] | None = field(default=None, repr=False)  # (parts done, parts)
+    streamed: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
         return self.source.feature_names
-
-    @property
-    def streamed(self) -> bool:
-        return True
 
     def least_squares(self, form: Parametrisation, coordinates: Coordinates) -> StreamedLeastSquares:
         """The loss of a parametrisation in these coordinates."""

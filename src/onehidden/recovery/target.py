@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from onehidden import data
 from onehidden.data.arrays import as_real, is_frame, is_text, must_be_aligned
@@ -60,10 +60,12 @@ def given(X: Any, y: Any, target: Any, of_rows: dict[str, Any], reading: Mapping
     table = data.open(source, target=y if named else None, **columns, **asked)
     names = (_target_name(table.target_names) if named else names_of(X, y)) | columns | asked
     names |= {"one_hot": {name: list(found) for name, found in table.levels.items()}} if table.levels else {}
+    apart = {role: None if isinstance(one, str) else one for role, one in of_rows.items()}
     if isinstance(table, data.Source):
-        weight = None if isinstance(of_rows["sample_weight"], str) else of_rows["sample_weight"]
-        return table, None, of_rows | {"sample_weight": weight}, names
-    return table, None, {role: _kept(values, table, role) for role, values in of_rows.items()}, names
+        return table, None, of_rows | {"sample_weight": apart["sample_weight"]}, names
+    if table.row is not None:
+        apart = {role: per_row(role, one, table.n_read, table.row) for role, one in apart.items()}
+    return table, None, apart, names
 
 
 def inputs_of(record: Recovery, X: Any) -> np.ndarray:
@@ -98,16 +100,14 @@ def _column_names(X: Any) -> list[str]:
     return [] if columns is None else list(map(str, columns))
 
 
-def _kept(values: Any, table: data.Table, role: str) -> Any:
-    """What belongs to the rows that were kept; None where the table holds it."""
-    if values is None or isinstance(values, str):
+def per_row(name: str, values: object, n: int | None, kept: np.ndarray | None) -> Any:
+    """What belongs to the rows that are kept, all if None; there must be one entry for each of n rows."""
+    if values is None:
         return None
     found = np.asarray(values)
-    if table.row is None:
-        return found
-    if len(found) != table.n_read:
-        raise ValueError(f"{role} must have one entry for each of the {table.n_read} rows, got {len(found)}")
-    return found[table.row]
+    if found.shape != (n,):
+        raise ValueError(f"{name} must have one entry for each of the {n} rows, got shape {found.shape}")
+    return found if kept is None else found[kept]
 
 
 def _target_name(names: tuple[str, ...]) -> dict[str, Any]:
@@ -203,13 +203,13 @@ def read_target(
         chosen = Bernoulli("logit") if two else Softmax("softmax", len(labels))
         y = coded[:, 0] if two else coded
     elif trials is not None and y is not None:
-        y = _shares(y, _numbers("trials", trials))
+        y = _shares(y, trials)
     samples = checked_samples(X, y, sample_weight, constant)
     kept = np.ones(samples.n, bool) if sample_weight is None else np.asarray(sample_weight, float) > 0
-    shift = None if offset is None else _counting("offset", _numbers("offset", offset), kept)
-    counts = None if trials is None else _counting("trials", _numbers("trials", trials), kept)
+    shift = per_row("offset", _numbers("offset", offset), len(kept), kept)
+    counts = per_row("trials", _numbers("trials", trials), len(kept), kept)
     if groups is not None:
-        samples = replace(samples, groups=_codes(_counting("groups", np.asarray(groups), kept)))
+        samples = replace(samples, groups=_codes(per_row("groups", groups, len(kept), kept)))
     if isinstance(chosen, Gaussian):
         if shift is not None:  # with normal noise it is a known part of y
             samples = replace(samples, y=samples.y - shift.reshape(-1, *[1] * (samples.y.ndim - 1)))
@@ -221,20 +221,13 @@ def read_target(
     return Target(replace(samples, noisy=True), chosen, shift, counts, classes)
 
 
-def _numbers(name: str, values: object) -> Float[np.ndarray, " n"]:
+def _numbers(name: str, values: object) -> Float[np.ndarray, " n"] | None:
+    if values is None:
+        return None
     found = np.asarray(as_real(values, name), float).reshape(-1)
     if not np.all(np.isfinite(found)):
         raise ValueError(f"{name} must hold finite numbers only")
     return found
-
-
-def _counting(name: str, values: np.ndarray, kept: Bool[np.ndarray, " n"]) -> np.ndarray:
-    """What belongs to the rows that count."""
-    if values.shape != kept.shape:
-        raise ValueError(
-            f"{name} must have one entry for each of the {len(kept)} rows, got shape {values.shape}"
-        )
-    return values[kept]
 
 
 def _codes(labels: np.ndarray) -> Int[np.ndarray, " n"]:
@@ -253,11 +246,10 @@ def _codes(labels: np.ndarray) -> Int[np.ndarray, " n"]:
     return codes
 
 
-def _shares(y: object, trials: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+def _shares(y: object, counts: object) -> Float[np.ndarray, " n"]:
     """Successes over trials."""
     won = np.asarray(as_real(y, "y"), float).reshape(-1)
-    if won.shape != trials.shape:
-        raise ValueError(f"trials must have one entry for each of the {len(won)} rows, got {len(trials)}")
+    trials = per_row("trials", _numbers("trials", counts), len(won), None)
     wrong = (won < 0) | (won > trials) | (won != np.rint(won)) | (trials < 1) | (trials % 1 != 0)
     if np.any(wrong):
         row = int(np.argmax(wrong))
@@ -285,11 +277,7 @@ def checked_samples(X: object, y: object, sample_weight: object, constant: bool 
     names = names or tuple(f"x{j}" for j in range(matrix.shape[1]))
     if sample_weight is None:
         return Samples(matrix, target, None, names)
-    weight = np.asarray(as_real(sample_weight, "sample_weight"), float)
-    if weight.shape != target.shape[:1]:
-        raise ValueError(
-            f"sample_weight must have one entry for each of the {len(target)} rows, got shape {weight.shape}"
-        )
+    weight = per_row("sample_weight", as_real(sample_weight, "sample_weight"), len(target), None)
     if not np.all(np.isfinite(weight)) or np.any(weight < 0) or not np.any(weight > 0):
         raise ValueError("sample_weight must be finite and not negative, with some weight above zero")
     kept = weight > 0
