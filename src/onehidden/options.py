@@ -29,6 +29,7 @@ T = TypeVar("T", bound=Callable[..., Any])
 STARTS = (
     "random", "tensor", "localised", "landscape", "difference_map", "wide", "thinned", "population",
 )  # fmt: skip
+SCORES = ("auto", "gaussian")
 
 
 def _activations() -> tuple[str, ...]:
@@ -53,10 +54,6 @@ def _errors() -> tuple[str, ...]:
     from onehidden.certify.errors import ERRORS
 
     return ERRORS
-
-
-def _scores() -> tuple[str, ...]:
-    return ("auto", "gaussian")
 
 
 def _whole(value: Any, least: int) -> bool:
@@ -90,7 +87,7 @@ def _is_start(value: object) -> bool:
 
 
 def _is_score(value: object) -> bool:
-    return value in _scores() if isinstance(value, str) else callable(getattr(value, "score", None))
+    return value in SCORES if isinstance(value, str) else callable(getattr(value, "score", None))
 
 
 Must = tuple[str | Callable[[], str], Callable[[Any], bool]]  # what a value must be, and whether it is
@@ -147,11 +144,11 @@ class Options:
     score: str | Score = option(
         "auto",
         "Input model behind the score moments: auto or gaussian.",
-        must=(lambda: f"a law or one of {', '.join(_scores())}", _is_score),
+        must=(f"a law or one of {', '.join(SCORES)}", _is_score),
         python='"auto" takes whitened inputs for Gaussian unless their third and fourth moments say '
         "otherwise, and then chooses by ``scores.select``. Or a law or an estimated score, with "
         "``score(X, order, subspace)``.",
-        names=_scores,
+        names=lambda: SCORES,
     )
     start: str | Start | Sequence[str | Start] = option(
         "auto",
