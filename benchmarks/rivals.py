@@ -36,7 +36,7 @@ import onehidden as oh
 from benchmarks import _lanes
 from benchmarks._table import Table
 from onehidden.certify.alternatives import differing_units
-from onehidden.certify.local_fit import Tangent
+from onehidden.certify.local_fit import leverages
 from onehidden.certify.noise_model import OwnLikelihood, fit_noise
 from onehidden.fit.problem import Optimum, Problem, linear_network, optimise
 from onehidden.machine import in_double
@@ -229,7 +229,7 @@ def measures(problem: Problem, best: Optimum, other: Optimum, units: int) -> dic
 def likelihoods(problem: Problem, one: Optimum) -> list[float]:
     """Log likelihoods under the noise models, in their order."""
     fit, theta = problem.least_squares, problem.theta(one.network)
-    residual, left = fit.residuals(theta), 1 - Tangent.of_network(fit, theta).leverages()
+    residual, left = fit.residuals(theta), 1 - np.minimum(leverages(fit, theta), 0.99)
     f, Z = one.network.predict(problem.samples.X), problem.Z
     f = (f - f.mean()) / (f.std() or 1.0)
     spreads = (f[:, None], np.column_stack([f, Z]))
@@ -243,7 +243,7 @@ def vuong(problem: Problem, one: Optimum, other: Optimum) -> float:
     losses, charges = [], []
     for network in (one.network, other.network):
         fit, theta = problem.at(network).least_squares, problem.at(network).theta(network)
-        h, r = Tangent.of_network(fit, theta).leverages(), fit.residuals(theta)
+        h, r = np.minimum(leverages(fit, theta), 0.99), fit.residuals(theta)
         charges.append(np.sum(h * r**2 / (1 - h)) / np.mean(r**2 / (1 - h)))
         row = problem.row_losses(network)
         losses.append(row if problem.family is not None else row / np.mean(row))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from onehidden import activations
+from onehidden.certify.local_fit import root_of_inverse
 from onehidden.certify.random_features import (
     FeatureKind,
     FitAndFeatures,
@@ -19,7 +20,6 @@ from onehidden.certify.random_features import (
 from onehidden.certify.residuals import (
     ProjectedFeatures,
     adequacy,
-    root_of_inverse,
     rows_beyond,
     sign_cumulants,
     tail,

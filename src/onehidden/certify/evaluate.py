@@ -6,24 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from onehidden.certify import levels
 from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, certificate_of
 from onehidden.certify.dependence import order_checks
 from onehidden.certify.equivalent import EXACT, equivalent_sets, orientation_check
-from onehidden.certify.errors import ParameterRecord, covariance_in_x, freedom_of_errors
-from onehidden.certify.groups import (
-    GroupedCovariance,
-    correlation_by_chance,
-    independent_rows,
-    residual_correlation,
-)
+from onehidden.certify.lattice import lattice_checks
 from onehidden.certify.local_fit import LocalFit, detectable_share, local_fit
 from onehidden.certify.mean_law import mean_law_checks
 from onehidden.certify.replicates import (
     count_distinct,
-    different,
     lack_of_fit,
     repeated_rows,
 )
@@ -32,24 +24,22 @@ from onehidden.certify.residuals import (
     adequacy_at,
     equal_spread,
     family_checks,
-    spread_check,
     spread_sums,
 )
+from onehidden.certify.uncertainty import uncertainty
 from onehidden.certify.units import (
     ActivePatterns,
     Cause,
     Undetermined,
     UnitStatus,
-    lattice_check,
     named,
     pattern_sums,
     undetermined_units,
 )
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
-from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
-from onehidden.network import OneHiddenNet, facing
+from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 
 
@@ -58,8 +48,6 @@ def certify(
     problem: Problem,
     run: Run,
     errors: str = "auto",
-    nothing: float = 1e-7,
-    most_parameters: int = 1000,
 ) -> Certificate:
     """The certificate of a network, in x, as far as the network by itself allows.
 
@@ -75,11 +63,6 @@ def certify(
         The run, whose time is kept.
     errors : str
         "classical", "robust", or "auto": robust where the spread of the residuals is unequal.
-    nothing : float
-        Share of std(y) below which a unit of an exact fit adds nothing.
-    most_parameters : int
-        Parameters up to which their covariance is kept for confidence bands, and up to which "auto" takes the
-        larger of both errors where the spread looks equal.
 
     Returns
     -------
@@ -90,61 +73,45 @@ def certify(
         return _not_evaluated(network, problem)
     given, problem = problem, problem.at(network)
     local, normal = local_fit(network, problem), given.family is None
-    exact, few = local.exact, problem.form.size <= most_parameters
+    exact = local.exact
     sums = problem.sums(_row_sums, local.inner)
     patterns = ActivePatterns.of(local.inner, *sums[:4])
-    equal_p = 1.0 if exact or not normal else equal_spread(*sums[4:])
     of_family = [] if exact else family_checks(local, given, errors)
     off = [one for one in of_family if one.evaluated and not one.passed]
+    known = uncertainty(local, errors, equal_spread(*sums[4:]) if normal else None, bool(off))
     missed = None if exact else adequacy_at(problem, local.theta, run, local.hessian)
-    robust = not exact and (
-        errors == "robust" or (errors == "auto" and (equal_p < levels.EQUAL_VARIANCE.value or bool(off)))
-    )
-    grouped = None if exact or errors == "classical" else local.grouped
-    covariance = local.covariance(robust) if grouped is None else grouped.covariance
-    deviations = local.errors(covariance)
-    # A family says what its spread is, and the test of it found nothing: the larger of both would cover 97 %.
-    if errors == "auto" and not (robust or exact) and few and grouped is None and normal:
-        deviations = deviations.at_least(local.errors(local.covariance(True)))
-    bands = _covariance_of_bands(covariance, local, deviations) if few else None
     checks = [*_fit_checks(local, missed, normal), *_local_checks(local), *_column_checks(problem)]
     if not exact:
-        if bands is not None:
-            deviations, of_side = _with_orientations(local, bands, deviations)
-            checks += of_side
-        of_spread = [spread_check(equal_p, errors, robust or grouped is not None)] if normal else []
-        checks += [*_group_checks(local), *repeated_rows(local, given), *of_spread, *of_family]
+        checks += [*repeated_rows(local, given), *known.checks, *of_family]
         checks += [*order_checks(local, given), *mean_law_checks(local, given)]
     rows, rounding = problem.rows, problem.rows.rounding
-    theta = local.theta if given is problem else given.theta(local.network)
-    loss = given.least_squares.loss(theta) / given.n_values
+    loss = given.least_squares.loss(given.theta(local.network)) / given.n_values
     unit = rows.unit if isinstance(rows, Samples) else 1.0
-    undetermined = undetermined_units(
-        local.network, local.inner, patterns, deviations, local.bend.undetermined, exact, nothing
-    )
     certificate = certificate_of(
         local.network,
         checks,
         loss=loss * given.fit_coordinates.variance,
         noise_variance=local.residual_variance * problem.fit_coordinates.variance / unit,
         mean_square=loss,
-        errors=deviations,
+        errors=known.errors,
         shares=patterns.spread**2,
         sides=patterns.side,
-        undetermined=undetermined,
+        undetermined=undetermined_units(
+            local.network, local.inner, patterns, known.errors, local.bend.undetermined, exact
+        ),
         exact=exact,
         n=local.n,
         n_parameters=local.freedom,
         output_precision=rounding.precision if rounding.below_double else 0.0,
         missed_share=0.0 if missed is None else missed.missed_share,
-        covariance=bands,
-        freedom=grouped and freedom_of_errors(grouped, problem.form, problem.fit_coordinates),
-        band_freedom=float("nan") if grouped is None else _band_freedom(local, grouped),
+        covariance=known.bands,
+        freedom=known.freedom,
+        band_freedom=known.band_freedom,
         remarks=() if normal else tuple(one.advice for one in off[:1]),
     )
     if not exact:
         return certificate
-    certificate = certificate.with_undetermined(_steps(local)).with_checks(*_lattice_checks(local))
+    certificate = certificate.with_undetermined(_steps(local)).with_checks(*lattice_checks(local))
     return with_equivalent_sets(certificate, problem)
 
 
@@ -254,37 +221,6 @@ def _power_in_words(local: LocalFit) -> str:
     return f"{what} show a further unit only if it moves the fit by {moved:.2g} (standard deviation)"
 
 
-def _group_checks(local: LocalFit) -> list[Check]:
-    """How much of the noise rows of a group share, and whether there are enough groups."""
-    rows = local.problem.rows
-    if not isinstance(rows, Samples) or rows.groups is None:
-        return []
-    each = local.problem.marginal.least_squares
-    assert isinstance(each, InMemoryLeastSquares)
-    residuals = each.residuals(local.theta).reshape(local.n, -1)
-    correlation, size = residual_correlation(residuals, rows.groups)
-    count, k = int(rows.groups.max()) + 1, local.problem.k
-    by_chance = correlation_by_chance(local.n, count, size, levels.GROUPS.value)
-    shared = (
-        "share of the noise that rows of a group have in common, against what chance shows; standard errors, "
-        f"tests and rows left out are by group: {local.n} rows in {count} groups say as much as "
-        f"{independent_rows(local.n, correlation, size):.0f} independent ones"
-    )
-    enough = "groups beyond one for each unit; with fewer the errors by group are not known"
-    return [
-        at_most("groups", correlation, by_chance, shared),
-        at_least("number of groups", float(count), k + 2.0, enough, About.ERRORS),
-    ]
-
-
-def _band_freedom(local: LocalFit, grouped: GroupedCovariance, most: int = 50) -> float:
-    """Degrees of freedom of the mean at the rows: the median over at most so many of them."""
-    fit, n = local.problem.marginal.least_squares, local.n_values
-    assert isinstance(fit, InMemoryLeastSquares)
-    rows = np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
-    return float(np.median(grouped.freedom(fit.jacobian(local.theta, rows))))
-
-
 def _column_checks(problem: Problem) -> list[Check]:
     """Whether the columns of X are independent, evaluated where they are not."""
     coordinates, names = problem.fit_coordinates, problem.rows.names
@@ -298,52 +234,6 @@ def _column_checks(problem: Problem) -> list[Check]:
         f"the columns {some} are linearly dependent: their weights cannot be distinguished; leave one out"
     )
     return [at_least("independent columns", float(rank), float(columns), advice, About.COLUMNS)]
-
-
-def _covariance_of_bands(
-    covariance: Float[np.ndarray, "p p"], local: LocalFit, reported: ParameterRecord
-) -> Float[np.ndarray, "P P"]:
-    """The covariance of the parameters in x, as large as the reported standard errors."""
-    form, coordinates = local.problem.form, local.problem.fit_coordinates
-    found = covariance_in_x(covariance, form, coordinates)
-    there = replace(form, d=len(coordinates.shift))
-    errors = there.pack(reported.weights, reported.output, reported.bias, reported.linear, reported.intercept)
-    own = np.sqrt(np.maximum(np.diag(found), 0))
-    # A parameter that the data leave open has an infinite error, and moves no prediction.
-    larger = np.where((own > 0) & np.isfinite(errors), errors / np.where(own > 0, own, 1.0), 1.0)
-    return found * np.outer(larger, larger)
-
-
-def _with_orientations(
-    local: LocalFit, covariance: Float[np.ndarray, "P P"], errors: ParameterRecord
-) -> tuple[ParameterRecord, list[Check]]:
-    """Errors of a linear part that cover the other orientation of units whose orientation noise may decide.
-
-    Beside a linear part the sign of ``facing`` orients a unit; where that is not clear of zero, the other
-    sign moves v by 2 h_1 w a and the intercept by 2 h_1 w b, h_1 the slope that a reversal changes.
-    """
-    net, part = local.network, local.network.activation.orientation_part
-    if errors.linear is None or len(part) != 2:
-        return errors, []
-    (k, d), coefficients = net.weights.shape, facing(np.eye(net.n_inputs))
-    blocks = [covariance[i * d : (i + 1) * d, i * d : (i + 1) * d] for i in range(k)]
-    deviation = np.sqrt([max(coefficients @ block @ coefficients, np.finfo(float).tiny) for block in blocks])
-    clear = np.abs(facing(net.weights)) / deviation
-    level, output = levels.FACING.value, 2 * np.abs(part[1] * net.output.reshape(k, -1))
-    output = output * (clear < level)[:, None]
-    linear, intercept = np.abs(net.weights).T @ output, np.abs(net.bias) @ output
-    advice = (
-        "standard errors by which the least clear unit keeps its orientation, a convention beside a linear "
-        "part; below the bound the errors of the linear part cover the other orientation, too: read the mean "
-        "slopes, which no orientation changes"
-    )
-    check = at_least("orientation beside a linear part", float(clear.min()), level, advice)
-    errors = replace(
-        errors,
-        linear=errors.linear + linear.reshape(errors.linear.shape),
-        intercept=errors.intercept + intercept.reshape(np.shape(errors.intercept))[()],
-    )
-    return errors, [check]
 
 
 def _steps(local: LocalFit) -> Undetermined:
@@ -362,20 +252,6 @@ def _steps(local: LocalFit) -> Undetermined:
         if problem.rows.rounding.reproduces(problem.least_squares.loss(steeper) / local.n_values):
             found[i] = Cause.BLIND, f"unit {i + 1} is a step on these rows: steeper ones fit as well"
     return found
-
-
-def _lattice_checks(local: LocalFit, most_parameters: int = 1000) -> list[Check]:
-    """Whether the rows hold the kinks, for rows in memory of which a column has half as many values or fewer.
-
-    For more than ``most_parameters`` only where whole rows stand at least twice on average.
-    """
-    rows, form = local.problem.rows, local.problem.form
-    if not isinstance(rows, Samples) or not (form.activation.kinked and form.activation.homogeneity):
-        return []
-    parts = [rows.X.T, *([column] for column in rows.X.T if form.size <= most_parameters)]
-    if all(different(columns) > len(rows) / 2 for columns in parts):
-        return []
-    return [lattice_check(local.network, rows.X, bias=form.bias, intercept=form.intercept)]
 
 
 def with_equivalent_sets(certificate: Certificate, problem: Problem) -> Certificate:

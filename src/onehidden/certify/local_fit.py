@@ -1,16 +1,12 @@
-"""The loss around a network: gradient, Gauss–Newton matrix and its spectrum along the free directions.
-
-The tangent space of a fit is an orthonormal basis of its Jacobian, read in blocks of rows.
-"""
+"""The loss around a network: gradient, Gauss–Newton matrix and its spectrum along the free directions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy.linalg import solve_triangular
 from scipy.special import fdtri, ncfdtrinc
 
@@ -19,7 +15,7 @@ from onehidden.certify.errors import ParameterRecord, kink_scatter, leverage_sca
 from onehidden.certify.groups import GroupedCovariance, independent_rows, residual_correlation
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
-from onehidden.fit.problem import Problem, linear_network
+from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet
 
@@ -258,67 +254,32 @@ def _equal(network: OneHiddenNet, other: OneHiddenNet) -> bool:
     return all(np.allclose(a, b, rtol=1e-14, atol=1e-15) for a, b in pairs)
 
 
-@dataclass(frozen=True)
-class Tangent:
-    """The tangent space of a model at its fit, read in blocks of rows.
+def root_of_inverse(hessian: Float[np.ndarray, "p p"]) -> Float[np.ndarray, "p p"]:
+    """C with C C' = (J'J)^+: the columns of J C are an orthonormal basis of those of J.
 
-    It holds an orthonormal basis Q of the columns of J over all rows: Q L' = J / |J|. L is a pivoted Cholesky
-    factor of J'J with columns of length one: a twentieth of the time of eigenvectors, and columns in the span
-    of the chosen ones are left out.
+    Scale invariance makes J'J singular; 1e-10 of a unit diagonal is added and changes no projection.
     """
-
-    jacobian: Callable[[slice], Float[np.ndarray, "m p"]]  # derivatives of some rows
-    n: int
-    columns: Int[np.ndarray, " r"]  # those chosen
-    lengths: Float[np.ndarray, " r"]  # of their columns
-    factor: Float[np.ndarray, "r r"]  # L
-
-    @classmethod
-    def of(
-        cls, jacobian: Callable[[slice], Float[np.ndarray, "m p"]], n: int, gram: Float[np.ndarray, "p p"]
-    ) -> Tangent:
-        """The tangent space of a Jacobian J of n rows, with J'J."""
-        from scipy.linalg.lapack import dpstrf  # pyright: ignore[reportAttributeAccessIssue]
-
-        length = np.sqrt(np.diag(gram))
-        length = np.where(length > 0, length, 1)
-        # 1e-10 of a column's square must be left of it beyond the columns chosen before.
-        factor, order, rank, _ = dpstrf((gram / np.outer(length, length)).T, tol=1e-10, lower=1)
-        kept = order[:rank] - 1
-        return cls(jacobian, n, kept, length[kept], np.tril(factor[:rank, :rank]))
-
-    @classmethod
-    def of_network(cls, fit: InMemoryLeastSquares, theta: Float[np.ndarray, " p"]) -> Tangent:
-        """The tangent space of a network at these parameters."""
-        return cls.of(lambda rows: fit.jacobian(theta, rows), fit.n, fit.normal_equations(theta)[0])
-
-    @property
-    def rank(self) -> int:
-        return len(self.columns)
-
-    def basis(self, rows: slice) -> Float[np.ndarray, "m r"]:
-        """Q of some rows."""
-        J = np.asarray(self.jacobian(rows), float)[:, self.columns] / self.lengths
-        return solve_triangular(self.factor, J.T, lower=True, check_finite=False, overwrite_b=True).T
-
-    def leverages(self) -> Float[np.ndarray, " n"]:
-        """The diagonal of the projection QQ', in blocks of a million numbers.
-
-        It is at most .99, since 1 leaves no residual.
-        """
-        step = max(256, (1 << 20) // max(self.rank, 1))
-        blocks = (self.basis(slice(at, min(at + step, self.n))) for at in range(0, self.n, step))
-        return np.minimum(np.concatenate([np.sum(Q**2, axis=1) for Q in blocks]), 0.99)
+    size = np.diag(hessian)
+    scale = np.where(size > 0, 1 / np.sqrt(np.maximum(size, np.finfo(float).tiny)), 0.0)
+    unit = np.eye(len(size))
+    factor = np.linalg.cholesky(hessian * scale[:, None] * scale + 1e-10 * unit)
+    return scale[:, None] * solve_triangular(factor, unit, trans=1, lower=True)
 
 
-def linear_problem(problem: Problem) -> tuple[Problem, Float[np.ndarray, " p"]]:
-    """The problem without units, at the best linear function, and its parameters."""
-    network = linear_network(problem)
-    form = replace(problem.form, k=0, bias=True, intercept=True, skip=True)
-    seen = replace(problem.at(network), form=form)
-    inner = seen.fit_coordinates.inward(network)
-    nothing = np.zeros((0, form.d)), np.zeros((0, form.q))
-    return seen, form.pack(*nothing, beta=inner.linear, intercept=inner.intercept)
+def leverages(fit: InMemoryLeastSquares, theta: Float[np.ndarray, " p"]) -> Float[np.ndarray, " N"]:
+    """The diagonal of the projection on the columns of J, in blocks of a million numbers.
+
+    Its sum is the rank of J.
+    """
+    C = root_of_inverse(fit.normal_equations(theta)[0].astype(float))
+    step = max(256, (1 << 20) // max(len(C), 1))
+    blocks = (fit.jacobian(theta, slice(at, min(at + step, fit.n))) @ C for at in range(0, fit.n, step))
+    return np.concatenate([np.sum(Q**2, axis=1) for Q in blocks])
+
+
+def linear_problem(problem: Problem) -> Problem:
+    """The same rows, a linear function and no units."""
+    return replace(problem, form=replace(problem.form, k=0, bias=True, intercept=True, skip=True))
 
 
 def detectable_share(local: LocalFit) -> float | None:

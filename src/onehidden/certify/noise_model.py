@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -25,7 +24,7 @@ from scipy.stats import chi2
 
 from onehidden.certify import levels
 from onehidden.certify.groups import independent_rows, residual_correlation
-from onehidden.certify.local_fit import Tangent, linear_problem
+from onehidden.certify.local_fit import leverages, linear_problem
 from onehidden.families import Bernoulli
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.problem import TO_COMPARE, Problem, linear_network, optimise
@@ -61,47 +60,41 @@ class OwnLikelihood:
     def of(cls, problem: Problem, network: OneHiddenNet, run: Run) -> OwnLikelihood:
         """That of a network, in x, at its minimum."""
 
-        def refitted(weight: Float[np.ndarray, " n"]) -> _Fit:
-            own = weight if problem.samples.weight is None else weight * problem.samples.weight
-            there = replace(problem, rows=replace(problem.samples, weight=own / own.mean()))
-            moved = optimise(network, there, run.at("own noise"), tolerance=TO_COMPARE).network
-            return _Fit(moved, _of_network(problem, moved).residual, _of_network(there, moved).tangent)
+        def refitted(there: Problem) -> OneHiddenNet:
+            return optimise(network, there, run.at("own noise"), tolerance=TO_COMPARE).network
 
-        return cls._of(problem, _of_network(problem.at(network), network), refitted)
+        return cls._of(problem, network, refitted)
 
     @classmethod
     def linear(cls, problem: Problem) -> OwnLikelihood:
         """That of the best linear function."""
-        network, (there, theta) = linear_network(problem), linear_problem(problem)
-        own = _of_parameters(there, theta, network)
-
-        def refitted(weight: Float[np.ndarray, " n"]) -> _Fit:
-            root, design = np.sqrt(weight)[:, None], own.tangent.jacobian(slice(0, problem.n))
-            J = root * design
-            left = own.residual - design @ np.linalg.lstsq(J, root * own.residual, rcond=None)[0]
-            return _Fit(network, left, Tangent.of(lambda rows: J[rows], problem.n, J.T @ J))
-
-        return cls._of(problem, own, refitted)
+        without = linear_problem(problem)
+        return cls._of(without, linear_network(without), linear_network)
 
     @classmethod
-    def _of(cls, problem: Problem, fit: _Fit, refitted: Callable[[np.ndarray], _Fit]) -> OwnLikelihood:
-        residual, groups = fit.residual, problem.samples.groups
-        rank, share = fit.tangent.rank, 1.0
+    def _of(
+        cls, problem: Problem, network: OneHiddenNet, refitted: Callable[[Problem], OneHiddenNet]
+    ) -> OwnLikelihood:
+        seen, groups = problem.at(network), problem.samples.groups
+        residual, leverage = _fit_of(seen, network)
+        rank, share = int(np.rint(leverage.sum())), 1.0
         if groups is not None:
             share = independent_rows(problem.n, *residual_correlation(residual, groups)) / problem.n
         if problem.family is not None:
-            family, seen = problem.family, problem.at(fit.network)
             unit = seen.fit_coordinates.variance / seen.samples.unit
             phi = float(np.sum(residual**2)) * unit / max(problem.n_values - rank, 1)
-            if not family.scaled:  # counts may spread more than their family says, 0/1 cannot
-                phi = 1.0 if family.coupled or isinstance(family, Bernoulli) else max(phi, 1.0)
-            return cls(-float(np.sum(problem.row_losses(fit.network))), rank, phi, share)
-        noise, likely = _noise(problem, fit), None
+            if not problem.family.scaled:  # counts may spread more than their family says, 0/1 cannot
+                binary = problem.family.coupled or isinstance(problem.family, Bernoulli)
+                phi = 1.0 if binary else max(phi, 1.0)
+            return cls(-float(np.sum(problem.row_losses(network))), rank, phi, share)
+        noise, likely = _noise(problem, network, residual, leverage), None
         if noise.uneven and residual.shape[1] == 1:
-            moved = refitted(noise.weight)
-            own = _noise(problem, moved)
+            own = noise.weight if problem.samples.weight is None else noise.weight * problem.samples.weight
+            there = replace(problem, rows=replace(problem.samples, weight=own / own.mean()))
+            moved = refitted(there)
+            own = _noise(problem, moved, _fit_of(problem, moved)[0], _fit_of(there, moved)[1])
             if own.value > noise.value:
-                noise, likely = own, moved.network
+                noise, likely = own, moved
         return cls(2 * noise.value, rank, share=share, network=likely)
 
     def ahead(self, other: OwnLikelihood) -> float:
@@ -120,22 +113,13 @@ class OwnLikelihood:
         return float(chi2.isf(level, max(self.parameters, 1)))
 
 
-class _Fit(NamedTuple):
-    """A fit to be judged, at the problem or at its working rows there."""
-
-    network: OneHiddenNet  # in x
-    residual: Float[np.ndarray, "n q"]  # weighted
-    tangent: Tangent
-
-
-def _of_network(problem: Problem, network: OneHiddenNet) -> _Fit:
-    return _of_parameters(problem, problem.theta(network), network)
-
-
-def _of_parameters(problem: Problem, theta: Float[np.ndarray, " p"], network: OneHiddenNet) -> _Fit:
-    fit = problem.least_squares
+def _fit_of(
+    problem: Problem, network: OneHiddenNet
+) -> tuple[Float[np.ndarray, "n q"], Float[np.ndarray, "n q"]]:
+    """Weighted residuals of a network, in x, and their leverages."""
+    fit, theta = problem.least_squares, problem.theta(network)
     assert isinstance(fit, InMemoryLeastSquares)
-    return _Fit(network, fit.residuals(theta).reshape(problem.n, -1), Tangent.of_network(fit, theta))
+    return fit.residuals(theta).reshape(problem.n, -1), leverages(fit, theta).reshape(problem.n, -1)
 
 
 @dataclass(frozen=True)
@@ -157,11 +141,19 @@ class Noise:
     uneven: bool
 
 
-def _noise(problem: Problem, fit: _Fit) -> Noise:
-    """The noise that a fit leaves; several outputs have their own, and no weights."""
-    fitted = problem.fit_coordinates.target(fit.network.predict(problem.samples.X)).reshape(problem.n, -1)
+def _noise(
+    problem: Problem,
+    network: OneHiddenNet,
+    residual: Float[np.ndarray, "n q"],
+    leverage: Float[np.ndarray, "n q"],
+) -> Noise:
+    """The noise that a fit leaves; several outputs have their own, and no weights.
+
+    A leverage is at most .99, since 1 leaves no residual.
+    """
+    fitted = problem.fit_coordinates.target(network.predict(problem.samples.X)).reshape(problem.n, -1)
     Z = problem.search_coordinates.inputs(problem.samples.X)
-    left = fit.residual / np.sqrt(1 - fit.tangent.leverages().reshape(problem.n, -1))
+    left = residual / np.sqrt(1 - np.minimum(leverage, 0.99))
     found = [fit_noise(e, np.column_stack([f, Z])) for e, f in zip(left.T, fitted.T, strict=True)]
     return replace(found[0], value=sum(one.value for one in found))
 

@@ -216,42 +216,19 @@ def moments_of(rows: Float[np.ndarray, "N M"]) -> list[np.ndarray]:
     return [rows.T @ rows, weighted.T @ weighted, np.array([own.sum(), own @ own, own @ own**2])]
 
 
-def group_sums(
-    fit: FitAndFeatures,
-    known: Projections,
-    groups: Groups,
-    Z: Inputs,
-    y: Target,
-    weight: Weight,
-    row: Numbers,
+def group_moments(
+    fit: FitAndFeatures, known: Projections, groups: Groups, Z: Inputs, y: Target, weight: Weight
 ) -> list[np.ndarray]:
-    """(r_g, R_g, V_g)' (r_g, R_g) for each group g, V of all families and R_g = J_g C.
+    """What ``sign_moments`` gives where all rows of a group have one sign.
 
-    ``group_moments`` makes of them what ``sign_moments`` gives where all rows of a group have one sign.
+    V_g' (I - H_g)^(-1/2) r_g takes the place of a row's u V, H_g the block of the projection on J.
     """
-    assert row is not None
-    p, at, own = fit.form.size, 0, np.repeat(groups[row], fit.form.q)
-    width = 1 + p + sum(root.shape[1] for _, root in known.maps)
-    total = np.zeros((int(groups.max()) + 1, width, 1 + p))
-    for block in fit.blocks(Z, y, weight):
-        every = np.column_stack([block.r, block.J @ known.leverages, *known.of(block)])
-        for group, part in parts_of(own[at : at + len(every)]):
-            total[group] += every[part].T @ every[part, : 1 + p]
-        at += len(every)
-    return [total]
-
-
-def group_moments(known: Projections, sums: Float[np.ndarray, "G s P"]) -> list[np.ndarray]:
-    """What ``sign_moments`` gives, with V_g' (I - H_g)^(-1/2) r_g in the place of a row's u V.
-
-    With K_g = R_g' R_g it is V_g' r_g + V_g' R_g phi(K_g) R_g' r_g, phi(k) = ((1 - k)^(-1/2) - 1) / k.
-    """
-    p = sums.shape[2] - 1
-    score, V = sums[:, 1 : 1 + p, 0], sums[:, 1 + p :]
-    value, vector = np.linalg.eigh(sums[:, 1 : 1 + p, 1:])
-    value = np.clip(value, 1e-9, 1 - 1e-3)
-    phi = (1 / np.sqrt(1 - value) - 1) / value
-    along = np.einsum("gsk,gk,gtk,gt->gs", vector, phi, vector, score, optimize=True)
-    rows = V[:, :, 0] + np.einsum("gms,gs->gm", V[:, :, 1:], along)
-    ends = np.cumsum([root.shape[1] for _, root in known.maps])
-    return [term for one in np.split(rows, ends[:-1], axis=1) for term in moments_of(one)]
+    rows = list[list[np.ndarray]]()
+    for _, part in parts_of(groups):
+        own = fit.blocks(Z[part], y[part], None if weight is None else weight[part])
+        along, r, V = zip(*((one.J @ known.leverages, one.r, known.of(one)) for one in own), strict=True)
+        left, value, _ = np.linalg.svd(np.concatenate(along), full_matrices=False)
+        u = np.concatenate(r)
+        u = u + left @ ((1 / np.sqrt(1 - np.minimum(value**2, 1 - 1e-3)) - 1) * (left.T @ u))
+        rows.append([np.concatenate(family).T @ u for family in zip(*V, strict=True)])
+    return [term for family in zip(*rows, strict=True) for term in moments_of(np.array(family))]

@@ -28,17 +28,6 @@ _NOT_EVALUATED = {
     About.UNITS: "these rows cannot show whether they are all needed",
     About.ERRORS: "these rows cannot show whether the standard errors hold",
 }
-# Of one unit, of several.
-_UNDETERMINED = {
-    Cause.NOTHING: ("it cannot be told from having no effect", "they cannot be told from having no effect"),
-    Cause.PARALLEL: ("it does the same as another", "they do the same as others"),
-    Cause.KINK: ("too few rows lie beyond its bend", "too few rows lie beyond their bends"),
-    Cause.BLIND: ("some weights change nothing in these rows",) * 2,
-    Cause.APART: ("too few rows tell it from another", "too few rows tell them from each other"),
-    Cause.EQUIVALENT: ("reversed, it gives the same function", "reversed, they give the same function"),
-    Cause.RIVAL: ("other networks explain the rows as well",) * 2,
-    Cause.SPARE: ("the rows do not show that it is needed", "the rows do not show that they are needed"),
-}
 
 
 def decisive_first(checks: Iterable[Check]) -> list[Check]:
@@ -62,4 +51,4 @@ def reason(check: Check) -> str:
 
 def why_undetermined(cause: Cause | None, several: bool) -> str:
     """A clause for a person: why a unit, or several, may not be interpreted."""
-    return "several networks fit these rows as well" if cause is None else _UNDETERMINED[cause][several]
+    return "several networks fit these rows as well" if cause is None else cause.value[several]

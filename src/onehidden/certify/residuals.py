@@ -32,12 +32,10 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import solve_triangular
 from scipy.special import chdtrc, gammaincc, ndtr
 
 from onehidden.certify import levels
-from onehidden.certify.groups import Groups
-from onehidden.certify.local_fit import LocalFit
+from onehidden.certify.local_fit import LocalFit, root_of_inverse
 from onehidden.certify.random_features import (
     FeatureKind,
     FitAndFeatures,
@@ -45,7 +43,6 @@ from onehidden.certify.random_features import (
     Projections,
     cross_moments,
     group_moments,
-    group_sums,
     random_features,
     sign_moments,
 )
@@ -117,13 +114,14 @@ def adequacy(
     n: int,
     seed: int = 0,
     centre: Float[np.ndarray, " d"] | None = None,
-    groups: Groups | None = None,
+    grouped: Callable[[FitAndFeatures, Projections], list[np.ndarray]] | None = None,
 ) -> Adequacy:
     """Test the residuals in two passes over the rows.
 
     ``fold(make)`` is an accumulator from ``make()`` that has seen all rows, in the coordinates of theta,
     where the inputs have unit covariance and mean ``centre``, by default zero. ``hessian`` is J'J at theta,
-    ``n`` counts rows times outputs. Rows of one of the ``groups`` have one sign.
+    ``n`` counts rows times outputs. ``grouped`` takes the place of the second pass where rows of a group have
+    one sign.
     """
 
     def sums(terms: Callable[..., Any], *known: object) -> Any:
@@ -145,10 +143,7 @@ def adequacy(
         for i, family in enumerate(fit.families)
     ]
     known = Projections(C, tuple(one.map for one in projected))
-    if groups is None:
-        second = sums(sign_moments, fit, known)
-    else:
-        second = group_moments(known, *sums(group_sums, fit, known, groups))
+    second = sums(sign_moments, fit, known) if grouped is None else grouped(fit, known)
     results = [one.result(second[3 * i : 3 * i + 3], loss, variation) for i, one in enumerate(projected)]
     found = tuple(result for result in results if result is not None)
     if not found:
@@ -172,11 +167,13 @@ def adequacy_at(
         return Adequacy(False, reason="the time was up: allow more")
     mean = (problem.whitening.shift - problem.fit_coordinates.shift) @ problem.fit_coordinates.whiten
     seed = run.unseeded().seed_of("looks at the residuals")
-    groups = problem.rows.groups if isinstance(problem.rows, Samples) else None
-    each = problem.marginal  # features are those of single rows
+    each, rows, grouped = problem.marginal, problem.rows, None  # features are those of single rows
+    if isinstance(rows, Samples) and rows.groups is not None:
+        Z, y = problem.fit_coordinates.inputs(rows.X), problem.fit_coordinates.target(rows.y)
+        grouped = partial(group_moments, groups=rows.groups, Z=Z, y=y, weight=rows.weight)
     if hessian is None or each is not problem:
         hessian = each.least_squares.normal_equations(theta)[0].astype(float)
-    return adequacy(problem.fold, problem.form, theta, hessian, problem.n_values, seed, mean, groups)
+    return adequacy(problem.fold, problem.form, theta, hessian, problem.n_values, seed, mean, grouped)
 
 
 def adequacy_work(n: int, p: int) -> float:
@@ -192,18 +189,6 @@ def feature_count(n: int, free: int, most: int = 150, fewest: int = 64, work: fl
     three evaluations of J'J at 400 parameters. Where n M^2 exceeds ``work``, there are fewer.
     """
     return min(most, free // 5, max(fewest, int(np.sqrt(work / n))))
-
-
-def root_of_inverse(hessian: Float[np.ndarray, "p p"]) -> Float[np.ndarray, "p p"]:
-    """C with C C' = (J'J)^+.
-
-    Scale invariance makes J'J singular; 1e-10 of a unit diagonal is added and changes no projection.
-    """
-    size = np.diag(hessian)
-    scale = np.where(size > 0, 1 / np.sqrt(np.maximum(size, np.finfo(float).tiny)), 0.0)
-    unit = np.eye(len(size))
-    factor = np.linalg.cholesky(hessian * scale[:, None] * scale + 1e-10 * unit)
-    return scale[:, None] * solve_triangular(factor, unit, trans=1, lower=True)
 
 
 @dataclass(frozen=True, eq=False)

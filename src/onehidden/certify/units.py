@@ -11,7 +11,6 @@ from jaxtyping import Bool, Float, Int
 
 from onehidden.certify import levels
 from onehidden.certify.errors import ParameterRecord
-from onehidden.checks import About, Check, at_least
 from onehidden.fit.samples import Inputs, Numbers, Target, Weight
 from onehidden.network import OneHiddenNet
 
@@ -25,16 +24,16 @@ class UnitStatus(enum.StrEnum):
 
 
 class Cause(enum.Enum):
-    """Why a unit is undetermined."""
+    """Why a unit is undetermined: in words for a person, of one unit and of several."""
 
-    NOTHING = "it adds nothing"
-    PARALLEL = "another unit is parallel to it"
-    KINK = "few rows lie beyond its kink"
-    BLIND = "some of its weights change no residual"
-    APART = "few rows tell it from another unit"
-    EQUIVALENT = "reversing it together with others gives the same function"
-    RIVAL = "another network that the data do not rule out has it elsewhere"
-    SPARE = "the data do not ask for it"
+    NOTHING = "it cannot be told from having no effect", "they cannot be told from having no effect"
+    PARALLEL = "it does the same as another", "they do the same as others"
+    KINK = "too few rows lie beyond its bend", "too few rows lie beyond their bends"
+    BLIND = ("some weights change nothing in these rows",) * 2
+    APART = "too few rows tell it from another", "too few rows tell them from each other"
+    EQUIVALENT = "reversed, it gives the same function", "reversed, they give the same function"
+    RIVAL = ("other networks explain the rows as well",) * 2
+    SPARE = "the rows do not show that it is needed", "the rows do not show that they are needed"
 
 
 @dataclass(frozen=True)
@@ -176,7 +175,7 @@ def undetermined_units(
     errors: ParameterRecord,
     open_parameters: Bool[np.ndarray, " p"],
     exact: bool,
-    least: float,
+    least: float = 1e-7,
 ) -> Undetermined:
     """The units that the rows leave undetermined.
 
@@ -195,8 +194,7 @@ def undetermined_units(
         elif len(twins):
             found[i] = Cause.PARALLEL, f"units {twins[0] + 1} and {i + 1} are parallel"
         elif kinked and patterns.beyond[i] < needed:
-            verb = "lies" if patterns.beyond[i] < 2 else "lie"
-            reason = f"{counted(int(patterns.beyond[i]))} {verb} beyond the kink of unit {i + 1}"
+            reason = f"rows beyond the kink of unit {i + 1}: {patterns.beyond[i]} of {needed} needed"
             found[i] = Cause.KINK, reason
         elif open_parameters[i * d : (i + 1) * d].any():
             found[i] = Cause.BLIND, f"the weights of unit {i + 1} are not determined"
@@ -207,8 +205,7 @@ def undetermined_units(
             found[i] = Cause.NOTHING, reason if network.n_hidden > 1 else alone
     fewest, pair = patterns.closest() if kinked else (needed, None)
     if fewest < needed and pair is not None and not parallel[pair]:
-        tell = f"{counted(fewest)} {'tells' if fewest < 2 else 'tell'}"
-        reason = f"{tell} units {pair[0] + 1} and {pair[1] + 1} apart"
+        reason = f"rows that tell units {pair[0] + 1} and {pair[1] + 1} apart: {fewest} of {needed} needed"
         found = {i: (Cause.APART, reason) for i in pair} | found
     return found
 
@@ -233,11 +230,6 @@ def in_errors(output: Float[np.ndarray, "k ..."], errors: Float[np.ndarray, "k .
     return np.sqrt(np.maximum(np.sum(z**2, axis=1) - (z.shape[1] - 1), 0))
 
 
-def counted(number: int) -> str:
-    """A few rows in words."""
-    return "no sample" if number == 0 else f"only {number} sample{'s' if number > 1 else ''}"
-
-
 def plural(noun: str) -> str:
     """The plural of a noun."""
     return noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
@@ -247,57 +239,3 @@ def named(units: tuple[int, ...]) -> str:
     """Units in words."""
     numbers = [str(i + 1) for i in units]
     return f"unit {numbers[0]}" if len(numbers) == 1 else f"units {', '.join(numbers[:-1])} and {numbers[-1]}"
-
-
-def lattice_check(
-    network: OneHiddenNet, X: Float[np.ndarray, "n d"], *, bias: bool = True, intercept: bool = True
-) -> Check:
-    """The check that distinct rows hold the kinks of a network of piecewise linear units.
-
-    Where a unit is off on the rows of one facet only (or on one row), it acts on all others as a linear
-    function: the units absorb a linear part on the samples, other units can be reversed against it, and kinks
-    move, though the Jacobian at the network found has full rank. Two counts on the distinct rows tell such
-    networks from determined ones: the rank of the Jacobian with a linear part added, and the rows on which
-    two units differ. The value is the latter, or less the number of directions v for which the units imitate
-    <v, x> on all rows, or in which they move without a change on any row. Rows on a kink are left out of the
-    ranks: a descent along a free direction ends where a row touches a kink, and there J has full rank.
-
-    Evidence, not proof: all k patterns that hyperplanes cut were tried against random teachers of full rank
-    (ReLU, 1 to 3 units; integer lines, grids, corners of cubes). With a linear part absorbed another network
-    fits exactly for 69 % of 459 teachers on lines and 6 % of 214 on grids; with none absorbed for 4 of 5918,
-    all with two units apart on fewer than d + 3 rows; with both counts for 0 of 4371.
-    """
-    rows = np.unique(X, axis=0)
-    centre, spread = rows.mean(axis=0), rows.std(axis=0)
-    seen = spread > 0
-    Z = (rows[:, seen] - (centre[seen] if bias else 0.0)) / spread[seen]
-    t = rows @ network.weights.T + network.bias
-    clear = np.abs(t) > on_kink(t)
-    beside = np.all(clear, axis=1)
-    inputs = np.column_stack([Z, np.ones(len(Z))]) if bias else Z
-    slope = network.activation.derivative(t[beside])
-    parts = [one[:, None] * inputs[beside] for one in slope.T] + [np.ones((beside.sum(), 1))] * intercept
-    columns = np.column_stack([*parts, Z[beside]])
-    length = np.linalg.norm(columns, axis=0)
-    triangle = np.linalg.qr(columns / np.where(length > 0, length, 1.0), mode="r")
-    rank = int(np.linalg.matrix_rank(triangle, rtol=1e-10)) if len(triangle) else 0
-    free = columns.shape[1] - rank
-    return at_least(
-        "kinks held by distinct rows",
-        -free if free else _rows_apart(np.where(clear, np.sign(t), 0.0)),
-        rows_needed(int(seen.sum()) + bias - 1),
-        "fewest distinct rows that tell two units apart, or less the directions in which units imitate a "
-        "linear function; below the bound kinks can lie elsewhere in the gaps of a lattice",
-        About.UNITS,
-    )
-
-
-def _rows_apart(side: Float[np.ndarray, "n k"]) -> int:
-    """Fewest rows on which the sides of two units differ, or agree; rows on a kink, of side 0, do neither.
-
-    One of the units may be one that is always on.
-    """
-    side = np.column_stack([side, np.ones(len(side))])
-    product, both = side.T @ side, np.abs(side).T @ np.abs(side)
-    fewest = np.minimum(both - product, both + product)[np.triu_indices(side.shape[1], 1)] / 2
-    return int(np.rint(np.min(fewest)))

@@ -15,7 +15,7 @@ from onehidden.certify.residuals import Adequacy, adequacy_at
 from onehidden.certify.units import Cause, Undetermined, plural
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
 from onehidden.families import Bernoulli
-from onehidden.fit.problem import TO_COMPARE, Problem, optimise
+from onehidden.fit.problem import TO_COMPARE, Problem, linear_network, optimise
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.starts.repair import units_by_cost, with_one_fewer, with_one_more
@@ -42,7 +42,7 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
     dropped = int(units_by_cost(seen, start.weights, start.bias)[0])
     fewer = problem.with_width(problem.k - 1)
     found = with_one_fewer(seen, start, run.at("fewer"))
-    enough = _worth(problem, certificate.mean_square, found.loss)
+    enough = max(TO_COMPARE, 0.01 * problem.form.freedom)  # as for halves of the rows
     rest = optimise(
         seen.search_coordinates.outward(found.network), fewer, run.at("fewer", "finish"), tolerance=enough
     ).network
@@ -150,18 +150,9 @@ def _charge(problem: Problem, units: int, more: bool) -> float:
     return (1.5 if more else 1.0) * units * each
 
 
-def _worth(problem: Problem, own: float, smaller: float) -> float:
-    """n log(loss) that another step of a smaller network must gain: 1 % of the way to where it would matter.
-
-    At d = k = 20, n = 10 000, noise .3 the smaller network has a deviance difference of 1100, and took 20
-    steps of one to ten each for 40 in all. The losses of a family and of its rows as seen from the answer do
-    not compare.
-    """
-    if problem.family is not None:
-        return TO_COMPARE
-    return max(TO_COMPARE, 0.01 * (problem.excess_deviance(own, smaller) - _charge(problem, 1, more=False)))
-
-
 def beyond_linear(problem: Problem, run: Run) -> Adequacy:
     """The test of adequacy of the best linear function."""
-    return adequacy_at(*linear_problem(problem), run)
+    without = linear_problem(problem)
+    network = linear_network(without)
+    seen = without.at(network)
+    return adequacy_at(seen, seen.theta(network), run)

@@ -257,9 +257,11 @@ class Problem:
         return self.fold(partial(RowSum, partial(terms, *known))).result()
 
     def theta(self, network: OneHiddenNet) -> Float[np.ndarray, " p"]:
-        """Parameters in the coordinates ``fit_coordinates`` of a network in x."""
-        inner = self.fit_coordinates.inward(network)
-        return self.form.pack(inner.weights, inner.output, inner.bias, inner.linear, inner.intercept)
+        """Parameters in the coordinates ``fit_coordinates`` of a network in x; a linear one has no units."""
+        inner, k = self.fit_coordinates.inward(network), self.form.k
+        return self.form.pack(
+            inner.weights[:k], inner.output[:k], inner.bias[:k], inner.linear, inner.intercept
+        )
 
     def network(self, theta: Float[np.ndarray, " p"]) -> OneHiddenNet:
         """The network in x of parameters in ``fit_coordinates``; what is not free stays zero."""
@@ -346,7 +348,7 @@ def linear_network(problem: Problem, inputs: bool = True) -> OneHiddenNet:
     Its parametrisation has no units. The loss is convex: Fisher scoring takes 5 to 10 steps, and ends at a
     deviance of 1e-6 where classes are separable and the maximum lies at infinity.
     """
-    k, d = problem.k, problem.samples.X.shape[1]
+    k, d = max(problem.k, 1), problem.samples.X.shape[1]
     form = replace(problem.form, k=0, bias=True, intercept=True, skip=inputs, symmetrised=False)
     linear = replace(problem, form=form)
     level = np.zeros(form.q)

@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.evaluate import certificate_work
-from onehidden.certify.local_fit import Tangent
+from onehidden.certify.local_fit import root_of_inverse
 from onehidden.families import Family, Gaussian
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import roots
@@ -232,7 +232,8 @@ def without_each_row(network: OneHiddenNet, problem: Problem, run: Run) -> Value
     assert isinstance(fit, InMemoryLeastSquares)
     residual = fit.residuals(theta).reshape(problem.n, q)
     if run.last().within_budget(certificate_work(problem)):
-        basis = Tangent.of_network(fit, theta).basis(slice(0, fit.n)).reshape(problem.n, q, -1)
+        inverse = root_of_inverse(fit.normal_equations(theta)[0].astype(float))
+        basis = (fit.jacobian(theta, slice(0, fit.n)) @ inverse).reshape(problem.n, q, -1)
         left = np.eye(q) - np.einsum("nar,nbr->nab", basis, basis)
         value, vector = np.linalg.eigh(left)
         inverse = vector / np.maximum(value, 1e-3)[:, None, :] @ vector.mT

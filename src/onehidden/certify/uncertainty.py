@@ -1,0 +1,154 @@
+"""How far the parameters of an answer are known: standard errors, the covariance of bands, their freedom."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from onehidden.certify import levels
+from onehidden.certify.errors import ParameterRecord, covariance_in_x, freedom_of_errors
+from onehidden.certify.groups import (
+    GroupedCovariance,
+    correlation_by_chance,
+    independent_rows,
+    residual_correlation,
+)
+from onehidden.certify.local_fit import LocalFit
+from onehidden.certify.residuals import spread_check
+from onehidden.checks import About, Check, at_least, at_most
+from onehidden.fit.least_squares import InMemoryLeastSquares
+from onehidden.fit.samples import Samples
+from onehidden.network import facing
+
+
+class Uncertainty(NamedTuple):
+    """What is known of the errors of the parameters, in x."""
+
+    errors: ParameterRecord
+    bands: Float[np.ndarray, "P P"] | None  # covariance; None of too many parameters
+    checks: list[Check]  # whether they hold; none where the fit is exact
+    freedom: ParameterRecord | None = None  # degrees of freedom of errors by group
+    band_freedom: float = float("nan")  # of the errors of the mean, likewise
+
+
+def uncertainty(
+    local: LocalFit, errors: str, equal_p: float | None, off: bool, most_parameters: int = 1000
+) -> Uncertainty:
+    """The standard errors of a fit: classical, by the sandwich, or by group.
+
+    Parameters
+    ----------
+    local : LocalFit
+        The fit.
+    errors : str
+        "classical", "robust", or "auto": robust where the spread of the residuals is unequal.
+    equal_p : float or None
+        p-value of equal spread; None where y has a family, which says what its spread is.
+    off : bool
+        Whether the spread was found not to be that of the family.
+    most_parameters : int
+        Parameters up to which their covariance is kept for confidence bands, and up to which "auto" takes the
+        larger of both errors where the spread looks equal.
+    """
+    exact, few = local.exact, local.problem.form.size <= most_parameters
+    unequal = off or (equal_p is not None and equal_p < levels.EQUAL_VARIANCE.value)
+    robust = not exact and (errors == "robust" or (errors == "auto" and unequal))
+    grouped = None if exact or errors == "classical" else local.grouped
+    covariance = local.covariance(robust) if grouped is None else grouped.covariance
+    found = local.errors(covariance)
+    # A family says what its spread is, and the test of it found nothing: the larger of both would cover 97 %.
+    if errors == "auto" and not (robust or exact) and few and grouped is None and equal_p is not None:
+        found = found.at_least(local.errors(local.covariance(True)))
+    bands = _covariance_of_bands(covariance, local, found) if few else None
+    if exact:
+        return Uncertainty(found, bands, [])
+    checks = _group_checks(local)
+    if equal_p is not None:
+        checks.append(spread_check(equal_p, errors, robust or grouped is not None))
+    if bands is not None:
+        found, of_side = _with_orientations(local, bands, found)
+        checks += of_side
+    if grouped is None:
+        return Uncertainty(found, bands, checks)
+    freedom = freedom_of_errors(grouped, local.problem.form, local.problem.fit_coordinates)
+    return Uncertainty(found, bands, checks, freedom, _band_freedom(local, grouped))
+
+
+def _group_checks(local: LocalFit) -> list[Check]:
+    """How much of the noise rows of a group share, and whether there are enough groups."""
+    rows = local.problem.rows
+    if not isinstance(rows, Samples) or rows.groups is None:
+        return []
+    each = local.problem.marginal.least_squares
+    assert isinstance(each, InMemoryLeastSquares)
+    residuals = each.residuals(local.theta).reshape(local.n, -1)
+    correlation, size = residual_correlation(residuals, rows.groups)
+    count, k = int(rows.groups.max()) + 1, local.problem.k
+    by_chance = correlation_by_chance(local.n, count, size, levels.GROUPS.value)
+    shared = (
+        "share of the noise that rows of a group have in common, against what chance shows; standard errors, "
+        f"tests and rows left out are by group: {local.n} rows in {count} groups say as much as "
+        f"{independent_rows(local.n, correlation, size):.0f} independent ones"
+    )
+    enough = "groups beyond one for each unit; with fewer the errors by group are not known"
+    return [
+        at_most("groups", correlation, by_chance, shared),
+        at_least("number of groups", float(count), k + 2.0, enough, About.ERRORS),
+    ]
+
+
+def _band_freedom(local: LocalFit, grouped: GroupedCovariance, most: int = 50) -> float:
+    """Degrees of freedom of the mean at the rows: the median over at most so many of them."""
+    fit, n = local.problem.marginal.least_squares, local.n_values
+    assert isinstance(fit, InMemoryLeastSquares)
+    rows = np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
+    return float(np.median(grouped.freedom(fit.jacobian(local.theta, rows))))
+
+
+def _covariance_of_bands(
+    covariance: Float[np.ndarray, "p p"], local: LocalFit, reported: ParameterRecord
+) -> Float[np.ndarray, "P P"]:
+    """The covariance of the parameters in x, as large as the reported standard errors."""
+    form, coordinates = local.problem.form, local.problem.fit_coordinates
+    found = covariance_in_x(covariance, form, coordinates)
+    there = replace(form, d=len(coordinates.shift))
+    errors = there.pack(reported.weights, reported.output, reported.bias, reported.linear, reported.intercept)
+    own = np.sqrt(np.maximum(np.diag(found), 0))
+    # A parameter that the data leave open has an infinite error, and moves no prediction.
+    larger = np.where((own > 0) & np.isfinite(errors), errors / np.where(own > 0, own, 1.0), 1.0)
+    return found * np.outer(larger, larger)
+
+
+def _with_orientations(
+    local: LocalFit, covariance: Float[np.ndarray, "P P"], errors: ParameterRecord
+) -> tuple[ParameterRecord, list[Check]]:
+    """Errors of a linear part that cover the other orientation of units whose orientation noise may decide.
+
+    Beside a linear part the sign of ``facing`` orients a unit; where that is not clear of zero, the other
+    sign moves v by 2 h_1 w a and the intercept by 2 h_1 w b, h_1 the slope that a reversal changes.
+    """
+    net, part = local.network, local.network.activation.orientation_part
+    if errors.linear is None or len(part) != 2:
+        return errors, []
+    (k, d), coefficients = net.weights.shape, facing(np.eye(net.n_inputs))
+    blocks = [covariance[i * d : (i + 1) * d, i * d : (i + 1) * d] for i in range(k)]
+    deviation = np.sqrt([max(coefficients @ block @ coefficients, np.finfo(float).tiny) for block in blocks])
+    clear = np.abs(facing(net.weights)) / deviation
+    level, output = levels.FACING.value, 2 * np.abs(part[1] * net.output.reshape(k, -1))
+    output = output * (clear < level)[:, None]
+    linear, intercept = np.abs(net.weights).T @ output, np.abs(net.bias) @ output
+    advice = (
+        "standard errors by which the least clear unit keeps its orientation, a convention beside a linear "
+        "part; below the bound the errors of the linear part cover the other orientation, too: read the mean "
+        "slopes, which no orientation changes"
+    )
+    check = at_least("orientation beside a linear part", float(clear.min()), level, advice)
+    errors = replace(
+        errors,
+        linear=errors.linear + linear.reshape(errors.linear.shape),
+        intercept=errors.intercept + intercept.reshape(np.shape(errors.intercept))[()],
+    )
+    return errors, [check]
