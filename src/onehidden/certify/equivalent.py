@@ -19,6 +19,7 @@ from jaxtyping import Float
 
 from onehidden.activations import Activation, ReversalIdentity
 from onehidden.certify import levels
+from onehidden.certify.local_fit import root_of_inverse
 from onehidden.certify.subset_sums import zero_subset_sums
 from onehidden.checks import About, Check, at_most, not_evaluated
 from onehidden.fit.parametrisation import Parametrisation
@@ -29,7 +30,6 @@ from onehidden.solvers import LevenbergMarquardt
 from onehidden.starts.candidate import (
     all_orientations,
     complete,
-    completed_loss,
     oriented,
     search_fit,
     search_form,
@@ -189,65 +189,36 @@ def _opposite_pairs(network: OneHiddenNet, tolerance: float) -> list[tuple[int, 
 def other_orientations(problem: Problem, network: OneHiddenNet, most: int, run: Run) -> list[OneHiddenNet]:
     """Networks in x with some units of ``network`` reversed that may explain the rows almost as well.
 
-    Beside a linear part orientations are a convention, unless reversals leave a polynomial of higher degree.
+    Only where reversals leave linear functions: beside a linear part orientations are a convention. In the
+    orientation-free form the skip beta is free and the orientations s must reproduce it: beta = B s, B = h_1
+    (w_1 a_1, …, w_k a_k). Each pattern is judged by (beta - B s)' V^-1 (beta - B s), V the covariance of that
+    difference.
     """
     reversal = problem.activation.reversal
-    if reversal is None or reversal.degree < 1 or (reversal.degree == 1 and problem.form.skip):
+    if reversal is None or reversal.degree != 1 or problem.form.skip:
         return []
-    if reversal.degree > 1:
-        return _by_completed_loss(problem, network, most)
-    return _by_linear_part(problem, network, most, run)
-
-
-def _by_completed_loss(
-    problem: Problem, network: OneHiddenNet, most: int, rows: int = 2000
-) -> list[OneHiddenNet]:
-    """Those of the least loss with outputs by least squares, on at most so many rows."""
-    net, some = problem.search_coordinates.inward(network), problem
-    if problem.n > rows:
-        some = problem.take(np.linspace(0, problem.n - 1, rows).astype(int))
-    patterns = _patterns(problem.k)
-    losses = np.array([completed_loss(some, one[:, None] * net.weights, one * net.bias) for one in patterns])
-    own = completed_loss(some, net.weights, net.bias)
-    bound = levels.ORIENTATION_SEARCH.value
-    likely = [i for i in np.argsort(losses) if problem.excess_deviance(own, float(losses[i])) <= bound]
-    centre = problem.search_coordinates.shift
-    found = [reversed_units(network, np.flatnonzero(patterns[i] < 0).tolist(), centre) for i in likely[:most]]
-    return found
-
-
-def _by_linear_part(problem: Problem, network: OneHiddenNet, most: int, run: Run) -> list[OneHiddenNet]:
-    """Those that reproduce the linear part of the orientation-free form, where reversals leave no more.
-
-    There the skip beta is free and the orientations s must reproduce it: beta = B s, B = h_1 (w_1 a_1, …,
-    w_k a_k). Each pattern is judged by (beta - B s)' V^-1 (beta - B s), V the covariance of that difference.
-    """
     form = search_form(problem)
     fit, net = search_fit(problem, form), problem.search_coordinates.inward(network)
     start = complete(problem, net.weights, net.bias)
     solver = LevenbergMarquardt(max_steps=60, patience=6)
     theta, _ = descend(solver, fit, start, run.at("free form"), "orientations", problem.n_values)
     hessian, _, loss = fit.normal_equations(theta)
-    scale = 1 / np.sqrt(np.maximum(np.diag(hessian), np.finfo(float).tiny))
-    covariance = np.linalg.pinv(hessian * np.outer(scale, scale), rcond=1e-12, hermitian=True)
-    covariance = covariance * np.outer(scale, scale) * loss / max(problem.n_values - form.freedom, 1)
+    root = root_of_inverse(hessian) * np.sqrt(loss / max(problem.n_values - form.freedom, 1))
     B, beta = skip_columns(form, theta)
-    here = np.ones(problem.k)  # rows kept the orientation of the network found
 
     def misfit(signs: Float[np.ndarray, " k"]) -> float:
         gap = beta - B @ signs
-        return float(gap @ np.linalg.solve(_spread(form, theta, covariance, signs), gap))
+        return float(gap @ np.linalg.solve(_spread(form, theta, root, signs), gap))
 
+    here = np.ones(problem.k)  # rows kept the orientation of the network found
     patterns = _patterns(problem.k)
-    rough = np.linalg.inv(_spread(form, theta, covariance, here))
-    gaps = beta - patterns @ B.T
+    rough, gaps = np.linalg.inv(_spread(form, theta, root, here)), beta - patterns @ B.T
     order = np.argsort(np.einsum("pi,ij,pj->p", gaps, rough, gaps))[: 20 * most]
     misfits = np.array([misfit(patterns[i]) for i in order])
     bound = min(misfit(here), misfits.min()) + levels.ORIENTATION_SEARCH.value
     likely = [i for i in np.argsort(misfits) if misfits[i] <= bound]
-    return [
-        problem.search_coordinates.outward(oriented(form, theta, patterns[order[i]])) for i in likely[:most]
-    ]
+    outward = problem.search_coordinates.outward
+    return [outward(oriented(form, theta, patterns[order[i]])) for i in likely[:most]]
 
 
 def _patterns(k: int, all_up_to: int = 10, triples_up_to: int = 24) -> Float[np.ndarray, "m k"]:
@@ -262,19 +233,22 @@ def _patterns(k: int, all_up_to: int = 10, triples_up_to: int = 24) -> Float[np.
 
 
 def _spread(
-    form: Parametrisation, theta: np.ndarray, covariance: np.ndarray, signs: np.ndarray
-) -> np.ndarray:
-    """V: covariance of beta - B s."""
+    form: Parametrisation,
+    theta: Float[np.ndarray, " p"],
+    root: Float[np.ndarray, "p p"],
+    signs: Float[np.ndarray, " k"],
+) -> Float[np.ndarray, "m m"]:
+    """V: covariance of beta - B s, from a root of that of the parameters."""
     weights, output, _, _, _ = form.unpack(theta)
-    d, k, q = form.d, form.k, form.q
-    output, slope, each = output.reshape(k, q), form.activation.orientation_part[1], np.eye(q)
-    gradient = np.zeros((d * q, len(theta)))
-    for i in range(k):
-        gradient[:, i * d : (i + 1) * d] = -slope * signs[i] * np.kron(np.eye(d), output[i][:, None])
-        own = slice(k * d + i * q, k * d + (i + 1) * q)
-        gradient[:, own] = -slope * signs[i] * np.kron(weights[i][:, None], each)
-    place = form.places()[3]
-    assert place is not None
-    gradient[:, place] = np.eye(d * q)
-    spread = gradient @ covariance @ gradient.T
-    return spread + 1e-12 * np.trace(spread) / (d * q) * np.eye(d * q)
+    moved_weights, moved_output, _, place, _ = form.places()
+    slope, rows = -form.activation.orientation_part[1] * signs, form.d * form.q
+    by_weights = np.einsum("i,ax,ib->abix", slope, np.eye(form.d), output.reshape(form.k, form.q))
+    by_output = np.einsum("i,ia,by->abiy", slope, weights, np.eye(form.q))
+    gradient = np.zeros((rows, len(theta)))
+    gradient[:, moved_weights], gradient[:, moved_output] = (
+        one.reshape(rows, -1) for one in (by_weights, by_output)
+    )
+    gradient[:, place] = np.eye(rows)
+    half = gradient @ root
+    spread = half @ half.T
+    return spread + 1e-12 * np.trace(spread) / len(spread) * np.eye(len(spread))
