@@ -37,7 +37,7 @@ def test_a_member_of_status_equals_its_text():
 @pytest.mark.parametrize(
     ("about", "status"),
     [
-        (About.FIT, "doubtful"),
+        (About.FIT, "approximate"),
         (About.SEARCH, "doubtful"),
         (About.ERRORS, "doubtful"),
         (About.DATA, "doubtful"),
@@ -63,20 +63,19 @@ def test_loose_units_of_a_network_that_misses_something_make_it_doubtful():
 def test_a_check_that_was_not_evaluated_has_not_passed():
     missing = not_evaluated("a larger model", 6.0, "allow more time", About.SEARCH)
     assert status_of(missing) == "doubtful"
-    assert status_of(not_evaluated("fit", 0.01, "too few rows", About.FIT), halves_agree=True) == "doubtful"
+    assert status_of(not_evaluated("fit", 0.01, "too few rows", About.FIT)) == "doubtful"
     assert status_of(compared=False) == "doubtful"
     assert status_of() == "consistent"
 
 
 def test_a_stable_network_that_misses_something_is_the_best_of_its_kind():
     fit = failed(About.FIT)
-    assert status_of(fit, halves_agree=True, missed_share=0.1) == "approximate"
+    assert status_of(fit, missed_share=0.1) == "approximate"
     for worse in (
-        certificate(fit, halves_agree=False),
-        certificate(fit, halves_agree=True, compared=False),
-        certificate(fit, halves_agree=True, undetermined_units=[0]),
-        certificate(fit, failed(About.ERRORS), halves_agree=True),
-        certificate(fit, halves_agree=True, exact=True),
+        certificate(fit, compared=False),
+        certificate(fit, undetermined_units=[0]),
+        certificate(fit, failed(About.ERRORS)),
+        certificate(fit, exact=True),
     ):
         assert worse.status != "approximate"
 

@@ -133,7 +133,6 @@ def test_what_only_the_sample_was_asked_is_told_as_such():
         "a larger model",
         "a smaller model",
         "rival activation",
-        "half-sample agreement",
     ):
         assert told[name], name
     for name in ("fit", "gradient", "identifiability"):

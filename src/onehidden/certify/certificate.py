@@ -122,7 +122,6 @@ class Certificate:
     missed_share: float = 0.0  # share of var(y) that the residuals show to be missed
     # Standard deviation, for each output, of what a unit too weak to be detected adds and others cannot fit.
     undetected: Any = float("nan")
-    halves_agree: bool = False  # whether two halves of the rows lead to the same units
     covariance: Float[np.ndarray, "p p"] | None = field(default=None, repr=False)  # in x; None if too large
     freedom: ParameterRecord | None = field(default=None, repr=False)  # of errors by group
     band_freedom: float = float("nan")  # of the errors of the mean, likewise
@@ -144,7 +143,7 @@ class Certificate:
     @property
     def status_if_comparisons_pass(self) -> Status:
         """The status if the answer stands against all alternatives."""
-        return replace(self, compared=True, halves_agree=True).status
+        return replace(self, compared=True).status
 
     @property
     def units(self) -> tuple[UnitVerdict, ...]:
@@ -307,7 +306,7 @@ def _best_of_its_kind(one: Certificate, kinds: set[About], any_undetermined: boo
     """Whether a network that misses something is determined as the best with as many units."""
     evaluated = all(check.evaluated for check in one.checks if check.about is About.FIT)
     wrong_otherwise = bool(kinds - {About.FIT, About.MEAN, About.NOTE}) or any_undetermined
-    return evaluated and not (wrong_otherwise or one.exact) and one.compared and one.halves_agree
+    return evaluated and not (wrong_otherwise or one.exact) and one.compared
 
 
 def _approximate(one: Certificate) -> str:

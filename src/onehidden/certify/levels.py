@@ -1,4 +1,4 @@
-"""The statistical levels of all checks, in one table: value, check, direction, and what was measured of each.
+"""The statistical levels of all checks, in one table: value, check, and what was measured of each.
 
 To change how strict a check is, change its row. Size is the share of right answers that a check refuses,
 power the share of wrong ones. The benchmarks ``adequacy`` and ``verdict`` measure both: run them after
@@ -7,15 +7,7 @@ a change, and write what they find into the row.
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
-
-
-class Stricter(enum.StrEnum):
-    """Which way a level must move to pass fewer answers or to report more doubt."""
-
-    HIGHER = "higher"
-    LOWER = "lower"
 
 
 @dataclass(frozen=True)
@@ -28,8 +20,6 @@ class Level:
         The bound.
     check : str
         Name of the check that it decides, as in reports; in brackets what it decides where that is no check.
-    stricter : Stricter
-        Which way the check becomes stricter.
     measure : str
         What is compared with it: a p-value, standard errors, n log(loss), a share.
     guards : str
@@ -40,87 +30,84 @@ class Level:
 
     value: float
     check: str
-    stricter: Stricter
     measure: str
     guards: str
     measured: str = ""
 
 
 # fmt: off
-RESIDUALS = Level(0.01, "fit", Stricter.HIGHER, "p-value",
+RESIDUALS = Level(0.01, "fit", "p-value",
     "a network that misses nothing is refused by the check 'fit'",
     "true size .76 to 1.1 of the nominal one for equal, unequal and t3 noise, n = 60 to 1000")
-LEFT_OVER = Level(0.05, "(share of var(y) left over)", Stricter.HIGHER, "p-value",
+LEFT_OVER = Level(0.05, "(share of var(y) left over)", "p-value",
     "a share of var(y) is reported as missed though nothing is missed")
-DEPENDENCE = Level(0.01, "independent rows", Stricter.HIGHER, "p-value",
+DEPENDENCE = Level(0.01, "independent rows", "p-value",
     "independent rows are called dependent",
     "size .001 to .017, at .05 .01 to .067: five kinds of noise, rows mixed or sorted, n = 10 to 3000")
-GROUPS = Level(0.01, "groups", Stricter.HIGHER, "p-value",
+GROUPS = Level(0.01, "groups", "p-value",
     "independent noise is said to be shared by rows of a group; a note, errors by group hold either way")
-EQUAL_VARIANCE = Level(0.05, "equal spread", Stricter.HIGHER, "p-value",
+EQUAL_VARIANCE = Level(0.05, "equal spread", "p-value",
     "robust standard errors replace classical ones though the noise is equal",
     "robust errors hold for equal noise, too: the cost is a little width in 1 of 20 samples")
-CLASSICAL_ERRORS = Level(0.001, "equal spread", Stricter.HIGHER, "p-value",
+CLASSICAL_ERRORS = Level(0.001, "equal spread", "p-value",
     "an answer with errors='classical' is refused though the noise is equal")
-DISPERSION = Level(0.01, "spread of y", Stricter.HIGHER, "p-value",
+DISPERSION = Level(0.01, "spread of y", "p-value",
     "the spread of y is called wrong for its family",
     "size at .05: Poisson .028 to .053, binomial .044 to .057, normal .047 to .053, gamma .026 to .046")
-PILES = Level(0.001, "ends of y", Stricter.HIGHER, "p-value",
+PILES = Level(0.001, "ends of y", "p-value",
     "a value that digits explain is called a floor, a ceiling or a filled gap",
     "twice as many rows as beside it are allowed: from 22 rows on where no other value repeats")
-LINK = Level(4.2, "link", Stricter.LOWER, "deviance over dispersion",
+LINK = Level(4.2, "link", "deviance over dispersion",
     "the right link is called wrong for one with as many parameters",
     "right links of 0/1 labels fail it in .02 to .03, others in 0 to .01; gamma of identity mean as log in "
     ".62")
-OTHER_LAW = Level(7.3, "link", Stricter.LOWER, "deviance over dispersion",
+OTHER_LAW = Level(7.3, "link", "deviance over dispersion",
     "labels are said to flip that do not, y to follow another scale, or units another activation",
     "the .01 of the law of a deviance with two more rates, each at its bound; right links fail it in .01 "
     "to .07, labels of which 7 % flip in .40; right activations in 1 of 139")
-OTHER_MEAN = Level(0.1, "link", Stricter.LOWER, "share of the rows",
+OTHER_MEAN = Level(0.1, "link", "share of the rows",
     "the bands of an answer hold only by the link that was assumed",
     "rows outside a 95 % band come together: .05 refused .12 of right links of 0/1 labels, .1 with what is "
     "more likely .06 (rare events .03), cloglog as logit in .62, floors of probability six errors off in .46")
-SKEWNESS = Level(0.01, "skewness", Stricter.HIGHER, "p-value",
+SKEWNESS = Level(0.01, "skewness", "p-value",
     "the mean is called wrong though only the noise is skewed",
     "size 0 to .013 for equal, unequal, t3 and skewed noise, n = 80 to 2000; power at n = 400: a floor "
     "under 20 % of the rows .30, log1p of counts .23")
-LARGER_MODEL = Level(0.002, "(detectable share of one unit more)", Stricter.HIGHER, "p-value",
+LARGER_MODEL = Level(0.002, "(detectable share of one unit more)", "p-value",
     "a further unit is seen where there is none, by the F test whose power is reported")
-LARGER_MODEL_POWER = Level(0.9, "(detectable share of one unit more)", Stricter.HIGHER, "power",
+LARGER_MODEL_POWER = Level(0.9, "(detectable share of one unit more)", "power",
     "a unit of the reported detectable share is overlooked")
-SMALLER_MODEL = Level(0.01, "a smaller model", Stricter.LOWER, "p-value",
+SMALLER_MODEL = Level(0.01, "a smaller model", "p-value",
     "a unit that is not there is taken for one that is",
     "that of 'fit'; of 60 right models with three kinds of noise the likelihood left 1 to it")
-NO_UNIT = Level(0.05, "(end of the search for one unit)", Stricter.HIGHER, "p-value",
+NO_UNIT = Level(0.05, "(end of the search for one unit)", "p-value",
     "the search for one unit is cut short though there is a unit beyond a linear function")
-LINEAR = Level(0.001, "linear function", Stricter.LOWER, "p-value",
+LINEAR = Level(0.001, "linear function", "p-value",
     "a linear function, or nothing at all, is taken for a unit",
     "by the likelihood of 0/1 labels 3 of 720, and 0 of 720 with a slope")
-RIVAL = Level(0.01, "other minimum", Stricter.LOWER, "p-value of twice a difference of log likelihoods",
+RIVAL = Level(0.01, "other minimum", "p-value of twice a difference of log likelihoods",
     "the true network is ruled out as a rival of a wrong one; decides orientations and activations, too",
     "ruled out: 2 of 63 true minima where a wrong one was lower (Vuong's test: 9), .37 of wrong ones (.31)")
-LIKELIHOOD = Level(6.0, "activation", Stricter.HIGHER, "n log(loss)",
+LIKELIHOOD = Level(6.0, "activation", "n log(loss)",
     "two answers of the same size are distinguished by chance",
     "a likelihood ratio of e^3; two standard deviations of the difference between two good minima")
-ORIENTATION_SEARCH = Level(30.0, "orientation", Stricter.HIGHER, "chi-square above the best",
+ORIENTATION_SEARCH = Level(30.0, "orientation", "chi-square above the best",
     "an orientation that fits is not tried")
-FACING = Level(3.0, "orientation beside a linear part", Stricter.HIGHER, "standard errors",
+FACING = Level(3.0, "orientation beside a linear part", "standard errors",
     "the errors of a linear part do not cover the other orientation of a unit that noise may reverse",
     "intervals of a linear part cover .976 at 300 rows, where 11 of 241 answers have a unit reversed")
-OUTPUT = Level(2.0, "(unit told from none)", Stricter.HIGHER, "standard errors",
+OUTPUT = Level(2.0, "(unit told from none)", "standard errors",
     "the output of a unit is not distinguished from zero; with fewer its size is not known to a half")
-SAME_UNIT = Level(8.0, "(units that two fits share)", Stricter.LOWER, "times the shift by noise, squared",
+SAME_UNIT = Level(8.0, "(units that two fits share)", "times the shift by noise, squared",
     "two fits of one unit are called two units", "two fits differ by 2 on average")
-HALVES = Level(4.0, "half-sample agreement", Stricter.LOWER, "times the distance that noise explains",
-    "two half-samples are said to disagree")
-GRADIENT = Level(0.05, "gradient", Stricter.LOWER, "standard errors",
+GRADIENT = Level(0.05, "gradient", "standard errors",
     "a finished descent is called unfinished",
     "at a kink the gradient jumps by whole rows: there the bound is 20 rows of n, if that is more")
-SAMPLES = Level(4.0, "samples per parameter", Stricter.HIGHER, "numbers per parameter, with noise",
+SAMPLES = Level(4.0, "samples per parameter", "numbers per parameter, with noise",
     "a sample that can carry an answer is refused")
-REPEATED_ROWS = Level(0.02, "repeated rows", Stricter.LOWER, "share of rows",
+REPEATED_ROWS = Level(0.02, "repeated rows", "share of rows",
     "rows that agree by chance, in few digits, are called copies")
-FRESH_QUERIES = Level(1e-8, "fresh queries", Stricter.LOWER, "share of std(y), of a black box",
+FRESH_QUERIES = Level(1e-8, "fresh queries", "share of std(y), of a black box",
     "the right network is refused because its answers are rounded")
 # fmt: on
 

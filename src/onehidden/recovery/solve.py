@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden import __version__, activations
-from onehidden.certify.alternatives import all_worse, fit_halves
+from onehidden.certify.alternatives import all_worse, held_out_by_halves
 from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, Status, certificate_of
 from onehidden.certify.units import Cause
 from onehidden.checks import About, not_evaluated
@@ -117,7 +117,7 @@ def _held_out(problem: Problem, found: Found, run: Run) -> float:
     certificate, network = found.certificate, found.certificate.network
     if certificate.exact:
         return certificate.mean_square
-    return fit_halves(network, problem.with_width(network.n_hidden), run)[1]
+    return held_out_by_halves(network, problem.with_width(network.n_hidden), run)
 
 
 def _with_rivals(chosen: str, found: Found, outside: dict[str, float], problem: Problem) -> Found:
