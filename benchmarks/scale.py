@@ -222,7 +222,7 @@ def cost_rows(n: int, d: int = 50, k: int = 10) -> list[str]:
         survey = partial(oh.data.reduce, source, partial(Survey, d))
         summary = survey().result()
         law, basis = laws.Gaussian(summary.mean, summary.covariance), planted(d, k).weights.T
-        rounding = rounding_of(max(abs(summary.bottom), abs(summary.top)), float(np.sqrt(summary.variance)))
+        rounding = rounding_of(float(summary.largest), float(np.sqrt(summary.variance)))
         fit = StreamedRows(source, n, float(n), rounding).least_squares(
             form, coordinates_of(summary, form.bias)
         )

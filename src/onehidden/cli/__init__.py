@@ -16,7 +16,7 @@ _COMMANDS = {
     "oracle": "Recover the hidden layer of a model that answers questions (ONNX file, HTTP endpoint).",
     "predict": "Predict with a recovered network at the rows of a table.",
     "check": "Show the checks of a run folder.",
-    "report": "Write the report of a run folder as HTML, Markdown or JSON.",
+    "report": "Write the report of a run folder as one HTML page.",
     "score": "Estimate the score functions of the law behind a table.",
     "reproduce": "Rerun a figure or table of the papers.",
     "problems": "List the catalogue of problems with known truth.",

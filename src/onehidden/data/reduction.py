@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from onehidden.data.arrays import varying
+from onehidden.data.arrays import flat_columns
 from onehidden.data.parts import DelayedPart, Part
 from onehidden.data.source import BATCH_ROWS, Selection, Source, prefetched
 from onehidden.data.table import Batch, left_out
@@ -181,10 +181,9 @@ class Summary:
     covariance: np.ndarray  # (d, d)
     low: np.ndarray  # (d,)
     high: np.ndarray  # (d,)
-    level: Any  # mean of the target; of several targets an array, as the next three
+    level: Any  # mean of the target; of several targets an array, as the next two
     variance: Any
-    bottom: Any
-    top: Any
+    largest: Any  # absolute value of the target
     # The sampled rows in the order of the data, and their weights, if any.
     X: np.ndarray = field(repr=False)
     y: np.ndarray = field(repr=False)
@@ -257,13 +256,11 @@ class Survey:
         rows, kept = self._sampled()
         kept = kept[np.argsort(rows)]
         covariance = self._scatter / self.weight
-        level, variance, bottom, top = (
-            own[y].copy() if self.outputs else float(own[y])
-            for own in (self._mean, np.diag(covariance), self._low, self._high)
-        )
+        size = np.maximum(np.abs(self._low), np.abs(self._high))
+        level, variance, largest = (own[y] for own in (self._mean, np.diag(covariance), size))
         return Summary(
             self.n, self.weight, self._mean[:d], covariance[:d, :d], self._low[:d], self._high[:d],
-            level, variance, bottom, top,
+            level, variance, largest,
             np.ascontiguousarray(kept[:, :d]), kept[:, :-1][:, y],
             None if np.all(kept[:, -1] == 1.0) else kept[:, -1],
         )  # fmt: skip
@@ -275,12 +272,10 @@ class Survey:
 
 def must_be_varied(summary: Summary, names: tuple[str, ...]) -> None:
     """Refuse columns that are constant, in the sample at least."""
-    rare = ~varying(summary.X.min(axis=0), summary.X.max(axis=0))
-    for j in np.flatnonzero(rare):
-        where = f" in the {len(summary.X)} rows of the sample" if summary.low[j] < summary.high[j] else ""
+    for j in flat_columns(summary.X):
         raise ValueError(
-            f"column {names[j]!r} is constant ({summary.X[0, j]:g}){where}: {left_out([names[j]])} leaves it "
-            "out, or hold the table whole with stream=False"
+            f"column {names[j]!r} is constant ({summary.X[0, j]:g}) in the sample of {len(summary.X)} rows: "
+            f"{left_out([names[j]])} leaves it out, or hold the table whole with stream=False"
         )
 
 

@@ -69,8 +69,7 @@ def recover_source(
         if first.noise_known is not None:  # covariance of the noise between outputs
             around = replace(around, scale=sampled.whitening.scale)
         network = first.certificate.network
-        largest = np.maximum(np.abs(summary.bottom), np.abs(summary.top))
-        rounding = rounding_of(*least_precise(largest, np.sqrt(summary.variance)))
+        rounding = rounding_of(*least_precise(summary.largest, np.sqrt(summary.variance)))
         report = _twentieths(run, "pass over all rows")
         rows = StreamedRows(source, summary.n, summary.weight, rounding, cluster, report)
         form = options.form(around.rank, outputs)
@@ -110,10 +109,9 @@ def _twentieths(run: Run, stage: str) -> Callable[[int, int], None]:
 def coordinates_of(summary: Summary, bias: bool) -> Coordinates:
     """Whitened coordinates of all rows; without biases, about the origin where that shows more directions."""
     must_be_moderate(np.array([summary.low, summary.high]), "X")
-    must_be_moderate(np.array([summary.bottom, summary.top]), "y")
+    must_be_moderate(np.array([summary.largest]), "y")
     scale = np.sqrt(summary.variance)
-    largest = np.maximum(np.abs(summary.bottom), np.abs(summary.top))
-    scale = np.where(is_constant(scale, largest), 0.0, scale)
+    scale = np.where(is_constant(scale, summary.largest), 0.0, scale)
     scale = np.diag(scale) if scale.ndim else float(scale)
     found = []
     for mean in (summary.mean, np.zeros_like(summary.mean)):
