@@ -38,7 +38,7 @@ def main() -> None:
             ("recover", "data.csv", "--target", "y", "--hidden", "2"),
             ("check", "data-run"),
             ("predict", "data-run", "data.csv", "--target", "y", "--out", "out.csv"),
-            ("report", "data-run", "--data", "data.csv", "--out", "page.md"),
+            ("report", "data-run", "--data", "data.csv", "--out", "page.html"),
         ):
             command = [str(Path(sys.executable).with_name("onehidden")), *words]
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
