@@ -24,11 +24,11 @@ from benchmarks._table import Table
 from onehidden import activations, laws
 from onehidden.fit.least_squares import InMemoryLeastSquares, by_pairs
 from onehidden.fit.parametrisation import Parametrisation
-from onehidden.moments import score_moments
-from onehidden.moments.passes import hermite_scores
-from onehidden.moments.products import ProductSums
 from onehidden.run import stream
 from onehidden.solvers import LevenbergMarquardt
+from onehidden_papers.moments import score_moments
+from onehidden_papers.moments.passes import hermite_scores
+from onehidden_papers.moments.products import ProductSums
 
 
 def main(quick: bool) -> list[str]:

@@ -1,8 +1,8 @@
 """onehidden: recover the hidden layer that generated your data.
 
 This page names the whole public interface; every name is imported at its first use. The modules
-``objectives``, ``lab``, ``problems`` and ``papers`` live in the package ``onehidden_papers``, which imports
-this one.
+``moments``, ``objectives``, ``lab``, ``problems`` and ``papers`` live in the package ``onehidden_papers``,
+which imports this one.
 """
 
 from __future__ import annotations
@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from onehidden import (
-        activations,
-        certify,
-        data,
-        families,
-        laws,
-        moments,
-        scores,
-        starts,
-    )
+    from onehidden import activations, certify, data, families, laws, scores, starts
     from onehidden.activations import Activation
     from onehidden.checks import Check
     from onehidden.matching import Match, match
@@ -31,7 +22,7 @@ if TYPE_CHECKING:
     from onehidden.recovery import Recovery, load_recovery, recover
     from onehidden.recovery.estimating import RecoveryWarning
     from onehidden.recovery.estimators import OneHiddenClassifier, OneHiddenRegressor
-    from onehidden_papers import lab, objectives, problems
+    from onehidden_papers import lab, moments, objectives, problems
     from onehidden_papers import reproductions as papers
 
 _HOME = {
@@ -50,6 +41,7 @@ _HOME = {
 }
 _THEORY = {
     "lab": "onehidden_papers.lab",
+    "moments": "onehidden_papers.moments",
     "objectives": "onehidden_papers.objectives",
     "papers": "onehidden_papers.reproductions",
     "problems": "onehidden_papers.problems",

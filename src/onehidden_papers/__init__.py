@@ -2,6 +2,7 @@
 
 This package imports ``onehidden``; ``onehidden`` never imports it but by name, when a caller asks for it.
 
+- ``moments``: E[y S_m(x)] of rows, streams and clusters, from which the objectives and starts compute.
 - ``objectives``: the objectives of the papers, as functions of (parameters, moments or rows).
 - ``lab``: their landscapes and convexity, and the descent methods to explore them.
 - ``problems``: the catalogue of teachers and input laws with known truth.

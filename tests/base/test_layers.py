@@ -20,18 +20,18 @@ BASE = [
     "activations", "network", "matching", "exports",
 ]  # fmt: skip
 LINE = [
-    "data", "laws", "scores", "moments", "solvers", "families", "fit", "starts", "certify", "options",
-    "recovery",
+    "data", "laws", "scores", "solvers", "families", "fit", "starts", "certify", "options", "recovery",
     "oracle", "report", "cli",
 ]  # fmt: skip
 # Rooms of the theory package, each with the rooms of that package that it may import.
 ROOMS_OF_THEORY = {
     "activation_properties": [],
-    "objectives": ["activation_properties"],
+    "moments": [],
+    "objectives": ["activation_properties", "moments"],
     "problems": [],
     "lab": ["objectives", "problems"],
-    "starts": ["objectives"],
-    "reproductions": ["activation_properties", "objectives", "problems", "lab"],
+    "starts": ["moments", "objectives"],
+    "reproductions": ["activation_properties", "moments", "objectives", "problems", "lab"],
     "commands": ["problems", "reproductions"],
 }
 LAZY = {("recovery", "report")}  # Recovery.report draws through the report room when it is called

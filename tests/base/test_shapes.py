@@ -20,7 +20,8 @@ strict.check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 sys.modules["strict_types"] = strict
 with install_import_hook("onehidden", "strict_types.check"):
     import onehidden
-    from onehidden import activations, laws, matching, moments, network, scores
+    from onehidden import activations, laws, matching, network, scores
+    from onehidden_papers import moments
     from onehidden.laws.base import power_sum
     from onehidden.scores.local_gaussian import prepare
     from onehidden.scores.local_gaussian import local_moments

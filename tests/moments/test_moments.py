@@ -11,9 +11,9 @@ from plain_scores import from_derivatives
 
 from onehidden import activations, laws
 from onehidden.machine import double, sent
-from onehidden.moments import score_moments
-from onehidden.moments.passes import ControlPass, MomentPass, frame_of, rows_at_a_time
-from onehidden.moments.products import ProductSums, multiplicities, places, sorted_indices, unpack
+from onehidden_papers.moments import score_moments
+from onehidden_papers.moments.passes import ControlPass, MomentPass, frame_of, rows_at_a_time
+from onehidden_papers.moments.products import ProductSums, multiplicities, places, sorted_indices, unpack
 
 
 def hermite_tensor(x, order):

@@ -8,8 +8,8 @@ from plain_scores import LogisticProduct
 
 from onehidden import laws
 from onehidden.data import open as open_data
-from onehidden.moments import MomentPass, score_moments
-from onehidden.moments.passes import ControlPass
+from onehidden_papers.moments import MomentPass, score_moments
+from onehidden_papers.moments.passes import ControlPass
 from onehidden_papers.starts.components import component_moments
 
 D, K, N = 5, 3, 600

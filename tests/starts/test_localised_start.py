@@ -9,8 +9,8 @@ from scipy.stats import norm
 
 import onehidden as oh
 from onehidden.laws import Gaussian, GaussianMixture, standard_normal
-from onehidden.moments import score_moments
 from onehidden.starts import Refused
+from onehidden_papers.moments import score_moments
 from onehidden_papers.starts.components import as_mixture, component_moments, fit_mixture
 from onehidden_papers.starts.landscape import landscape_start
 from onehidden_papers.starts.localised import localised_start

@@ -8,12 +8,12 @@ from onehidden import activations, match
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.laws import standard_normal as standard_law
 from onehidden.machine import double
-from onehidden.moments import score_moments
 from onehidden.run import Run
 from onehidden.starts import Random, Start, Wide
 from onehidden.starts.candidate import complete, orient, search_form
 from onehidden.starts.repair import eliminate, merge_parallel
 from onehidden.starts.wide import chunk_of, shuffled
+from onehidden_papers.moments import score_moments
 from onehidden_papers.starts.input_law import span_of_units
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from onehidden.laws import Gaussian
 from onehidden.matching import match
-from onehidden.moments import score_moments
+from onehidden_papers.moments import score_moments
 from onehidden_papers.problems.problem import conditioned_teacher
 from onehidden_papers.starts.input_law import span_of_units
 from onehidden_papers.starts.landscape import landscape_start

@@ -219,10 +219,10 @@ def _scales_of_y(certificate: Certificate, problem: Problem, run: Run) -> Iterat
 def fitted_from(
     network: OneHiddenNet, rival: Problem, eta: Float[np.ndarray, "n ..."], run: Run, restarts: int = 3
 ) -> Optimum:
-    """The best fit of another law from the units of a network and, where descents are cheap, from random ones.
+    """The best fit of another law from units of a network and, where descents are cheap, from random ones.
 
-    The outputs of those units are the nearest to these predictors. From units of tanh a network of softplus is
-    hardly found: its units do other things.
+    The outputs of those units are the nearest to these predictors. From units of tanh a network of softplus
+    is hardly found: its units do other things.
     """
     samples, k = rival.samples, network.n_hidden
     units = rival.activation(samples.X @ network.weights.T + network.bias)

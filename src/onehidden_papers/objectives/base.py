@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from onehidden.machine import in_double
-from onehidden.moments.weights import checked_samples
 from onehidden.network import OneHiddenNet
+from onehidden_papers.moments.weights import checked_samples
 from onehidden_papers.objectives.sources import SOURCES, RankOne, Tensors, source_of
 
 

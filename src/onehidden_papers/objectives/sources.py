@@ -21,8 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from onehidden.machine import in_double
-from onehidden.moments import score_moments
 from onehidden.network import OneHiddenNet
+from onehidden_papers.moments import score_moments
 from onehidden_papers.objectives.signal import unit_coefficients
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden.laws import Gaussian, GaussianMixture
-from onehidden.moments.passes import ControlPass, MomentPass, ScoreMoments
-from onehidden.moments.weights import Weight, effective_rows
 from onehidden.run import stream
 from onehidden.scores import MixtureScore
+from onehidden_papers.moments.passes import ControlPass, MomentPass, ScoreMoments
+from onehidden_papers.moments.weights import Weight, effective_rows
 
 SIGNAL = 3.0  # z-value at which a tensor counts as seen
 LARGEST_SIDE = 64  # coordinates up to which orders 3 and 4 are formed

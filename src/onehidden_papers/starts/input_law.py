@@ -17,10 +17,10 @@ from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.problem import Problem
 from onehidden.laws import Gaussian, GaussianMixture, standard_normal
 from onehidden.laws.base import Score
-from onehidden.moments import ScoreMoments, score_moments
 from onehidden.refused import Refused
 from onehidden.run import derived_seed, stream
 from onehidden.starts.candidate import InputModel
+from onehidden_papers.moments import ScoreMoments, score_moments
 from onehidden_papers.starts.components import fit_mixture
 
 NORMAL = 5.0  # z-value of third and fourth moments up to which a sample may be Gaussian

@@ -16,10 +16,10 @@ from scipy.optimize import minimize
 
 from onehidden.fit.problem import Problem
 from onehidden.machine import in_double
-from onehidden.moments import ScoreMoments, score_moments
 from onehidden.refused import Refused
 from onehidden.run import Run, stream
 from onehidden.starts.candidate import Candidate, descent_work, refine
+from onehidden_papers.moments import ScoreMoments, score_moments
 from onehidden_papers.objectives import ScoreDesigned
 from onehidden_papers.starts.input_law import law_of, moment_work, one_output, recorded, span
 

@@ -24,10 +24,10 @@ import numpy.typing as npt
 from onehidden.fit.problem import Problem
 from onehidden.laws import GaussianMixture
 from onehidden.machine import in_double
-from onehidden.moments.weights import checked_samples
 from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, descent_work
+from onehidden_papers.moments.weights import checked_samples
 from onehidden_papers.starts.components import (
     LARGEST_SIDE,
     SIGNAL,

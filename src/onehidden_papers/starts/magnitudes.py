@@ -15,10 +15,10 @@ from scipy.optimize import least_squares
 
 from onehidden.activations import Activation
 from onehidden.fit.problem import Problem
-from onehidden.moments.weights import Weight, of_rows, rooted, weighted_mean
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, refine
+from onehidden_papers.moments.weights import Weight, of_rows, rooted, weighted_mean
 
 
 def fit_units(

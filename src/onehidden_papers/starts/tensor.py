@@ -25,12 +25,12 @@ from onehidden.activations import Activation
 from onehidden.fit.problem import Problem
 from onehidden.laws import standard_normal
 from onehidden.laws.base import Score
-from onehidden.moments import ScoreMoments, score_moments
-from onehidden.moments.weights import Weight, checked_samples, of_rows
 from onehidden.network import OneHiddenNet
 from onehidden.refused import Refused
 from onehidden.run import Run, stream
 from onehidden.starts.candidate import Candidate, descent_work
+from onehidden_papers.moments import ScoreMoments, score_moments
+from onehidden_papers.moments.weights import Weight, checked_samples, of_rows
 from onehidden_papers.starts.components import LARGEST_SIDE, SIGNAL, variance_of
 from onehidden_papers.starts.input_law import moment_work, one_output, score_of
 from onehidden_papers.starts.joint_diagonalisation import joint_decompose

@@ -22,8 +22,8 @@ from onehidden.data.source import BATCH_ROWS, Batch, Source
 from onehidden.laws import Gaussian
 from onehidden.laws.base import Score, require_valid_orders
 from onehidden.machine import accelerator_memory, in_double, sent
-from onehidden.moments.products import Array, ProductSums, pack, places, unpack, z_of_norm
-from onehidden.moments.weights import Weight, checked_samples, of_rows
+from onehidden_papers.moments.products import Array, ProductSums, pack, places, unpack, z_of_norm
+from onehidden_papers.moments.weights import Weight, checked_samples, of_rows
 
 _Arrays = tuple[Array, np.ndarray, Weight]
 Rows = Batch | tuple[Array, np.ndarray] | _Arrays

@@ -1,5 +1,5 @@
 """E[y S_m(x)] of the whole law, a component or a subspace: one mergeable pass, with standard errors."""
 
-from onehidden.moments.passes import MomentPass, ScoreMoments, score_moments
+from onehidden_papers.moments.passes import MomentPass, ScoreMoments, score_moments
 
 __all__ = ["MomentPass", "ScoreMoments", "score_moments"]
