@@ -5,7 +5,7 @@ import pytest
 from helpers import check_named, worst_error
 
 import onehidden as oh
-from onehidden.oracle.line_answer import expected_queries
+from onehidden.oracle.search import expected_queries
 
 CLOSE = 1e-12
 

@@ -49,7 +49,7 @@ def command(
     from onehidden.options import Options
     from onehidden.oracle import recover_oracle
     from onehidden.oracle.adapters import Endpoint, from_onnx
-    from onehidden.oracle.line_answer import expected_queries
+    from onehidden.oracle.search import expected_queries
 
     chosen = Options.from_arguments(typed)
     if (model is None) == (url is None) and not dry_run:

@@ -189,9 +189,8 @@ def fresh_check(network: OneHiddenNet, box: BlackBox) -> tuple[Check, float]:
         return not_evaluated("fresh queries", levels.FRESH_QUERIES.value, advice, About.FIT), farthest
     ratio, allowed, distance = max(found)
     advice = (
-        f"largest error at {count} queries that were not used to fit, near and far, as a share of the "
-        f"function there (worst {distance:g} scales from the centre); above the bound the network is not "
-        "the function"
+        f"largest error at {count} queries that were not used to fit, as a share of the function there "
+        f"(worst {distance:g} scales from the centre): above the bound the network is not the function"
     )
     return at_most("fresh queries", ratio * allowed, allowed, advice, About.FIT), farthest
 
@@ -255,12 +254,7 @@ def imprecise_units(errors: Errors | None, order: Int[np.ndarray, " k"]) -> Unde
 def count_checks(found: int, hidden: int | None) -> list[Check]:
     """Units without a trace, and the number of those found against the number asked for."""
     absent = 0 if hidden is None else max(hidden - found, 0)
-    advice = "every unit leaves a trace"
-    if absent:
-        advice = (
-            f"{absent} of the {hidden} units asked for leave no trace in any query: zero output, zero "
-            "weights, or the same hyperplane as another"
-        )
+    advice = f"{absent} units leave no trace in any query: zero, or on the hyperplane of another"
     checks = [Check("dead units", float(absent), float("inf"), True, advice)]
     if hidden is not None:
         advice = "units found, against those asked for: ask for more"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -66,16 +67,16 @@ class Domain:
 def checked_domain(domain: object, d: int) -> Domain:
     """A domain from None, (low, high), (low, high, "integer") or "integer"; bounds are numbers or rows."""
     shape = f'domain must be (low, high), each a number or {d} of them, and "integer" beside them if so'
-    if domain is None:
-        domain = (-np.inf, np.inf)
-    if isinstance(domain, str) and domain == "integer":
-        domain = (-np.inf, np.inf, "integer")
-    if not isinstance(domain, (tuple, list)) or len(domain) not in (2, 3):
-        raise ValueError(f"{shape}, got {domain!r}")
-    whole = len(domain) == 3
-    if whole and domain[2] != "integer":
-        raise ValueError(f"{shape}, got {domain[2]!r} as the third")
-    low, high = (_bound(end, d, shape) for end in domain[:2])
+    everywhere = (-np.inf, np.inf)
+    ends: Any = everywhere if domain is None else (*everywhere, domain) if isinstance(domain, str) else domain
+    try:
+        low, high, *kind = ends
+        low, high = (np.array(np.broadcast_to(np.asarray(end, float), (d,))) for end in (low, high))
+        whole = kind == ["integer"]
+        if (kind and not whole) or np.any(np.isnan(low) | np.isnan(high)):
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ValueError(f"{shape}, got {domain!r}") from None
     if whole:
         low, high = np.ceil(low), np.floor(high)
     if np.any(low > high):
@@ -84,16 +85,6 @@ def checked_domain(domain: object, d: int) -> Domain:
     if np.all(low == high):
         raise ValueError("the domain has no volume: low and high agree in every input")
     return Domain(low, high, whole)
-
-
-def _bound(end: npt.ArrayLike, d: int, shape: str) -> Vector:
-    try:
-        bound = np.array(np.broadcast_to(np.asarray(end, float), (d,)))
-    except (TypeError, ValueError):
-        raise ValueError(f"{shape}, got {np.shape(end)} numbers or none") from None
-    if np.any(np.isnan(bound)):
-        raise ValueError("domain holds NaN: use -inf and inf where there is no bound")
-    return bound
 
 
 def typical_region(

@@ -8,7 +8,7 @@ common factor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -193,24 +193,16 @@ class Boundary:
 def label_answer(box: BlackBox, options: Options) -> Certificate:
     """The certificate of the units whose kinks bend the boundary."""
     if options.activation not in ("relu", "auto"):
-        raise Refused(
-            f"labels alone determine relu units, not {options.g.name}: return values or probabilities"
-        )
+        raise Refused(f"labels alone determine relu units, not {options.g.name}: return probabilities")
     labels = Labels(box, box.level)
     box.caller.reserve()
     boundary = _traced(labels)
     box.caller.release()
     count, edges = len(boundary.pieces), sorted(boundary.edges)
     if not count:
-        raise Refused(
-            "the decision boundary is curved, or was not met, wherever it was looked for: labels of relu "
-            "units change across flat pieces"
-        )
+        raise Refused("the decision boundary is curved, or was not met: that of relu units has flat pieces")
     if not edges:
-        raise Refused(
-            f"the decision boundary is flat as far as it was traced ({count} pieces found, none "
-            "bends into another): labels say nothing of a unit"
-        )
+        raise Refused("the decision boundary is flat as far as it was traced: labels say nothing of a unit")
     changed = changes(count, edges, units_of_kinks(boundary.arrays[0], edges))
     found = None if changed is None else scaled(boundary, changed)
     if found is None:
@@ -231,9 +223,7 @@ def _traced(labels: Labels, most: int = 48) -> Boundary:
         while done < len(boundary.pieces) <= most:
             _trace_from(boundary, labels, done)
             done += 1
-            labels.box.run.report(
-                f"{len(boundary.pieces)} pieces of the boundary", labels.box.queries, float("nan")
-            )
+            labels.box.run.report(f"{len(boundary.pieces)} pieces", labels.box.queries, float("nan"))
     except BudgetExceeded as ended:
         if not boundary.pieces:
             raise
@@ -302,12 +292,8 @@ def _certificate(labels: Labels, boundary: Boundary, found: Scaled, options: Opt
     U = box.typical(500)
     level = _relu(U @ layer.weights.T + layer.bias)[0] * layer.output[:, 0]
     share = level.var(axis=0) / max(float(level.sum(axis=1).var()), 1e-300)
-    known = replace(errors, row=np.where(np.isfinite(errors.row), errors.row, 0.0))  # else: _left_open
-    uncrossed = "the units that bend the boundary explain all of it"
-    if not found.closed:
-        uncrossed = (
-            "beside the units that bend the boundary there is a linear part: of units it does not cross"
-        )
+    known = Errors(np.where(found.known, own, 0.0), own, own, errors.constant)  # else: _left_open
+    uncrossed = "1 where a linear part stands for units that the boundary does not cross"
     checks = [
         at_most(
             "one hidden layer", found.off, 1e-5,
@@ -324,7 +310,6 @@ def _certificate(labels: Labels, boundary: Boundary, found: Scaled, options: Opt
     remarks = (
         "labels fix the network up to one positive factor: its largest output is set to 1 for unit rows",
         "units that never change a label are not found",
-        *(() if found.closed else ("the linear part is that of units that the boundary does not cross",)),
     )
     return certificate_of(
         network, checks, loss=wrong, exact=fresh.passed, n=box.queries, n_parameters=k * (box.d + 1) + 1,

@@ -21,9 +21,9 @@ from onehidden.oracle.certificate import fresh_check
 from onehidden.oracle.domain import checked_domain, typical_region
 from onehidden.oracle.examine import measure_box
 from onehidden.oracle.labels import label_answer
-from onehidden.oracle.line_answer import expected_queries, line_answer
 from onehidden.oracle.lines import random_line
 from onehidden.oracle.pieces import straight_pieces
+from onehidden.oracle.search import expected_queries, line_answer
 from onehidden.oracle.tails import tail_of
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.solve import problem_of, record, solve
