@@ -85,7 +85,7 @@ def test_the_loss_of_a_run_is_that_of_least_squares(activation):
     units = np.random.default_rng(3).standard_normal((4, 3, 5))
     with single_precision():
         sets = sets_of(problem, form)
-        found = np.asarray(outputs_and_losses(form, sets, jnp.asarray(units, jnp.float32))[2])
+        found = np.asarray(outputs_and_losses(form, sets, jnp.asarray(units, jnp.float32))[1])
     for plane, loss in zip(units @ np.asarray(sets.back, float).T, found, strict=True):
         theta = complete(problem, plane[:, :4], plane[:, 4])
         assert loss == pytest.approx(search_fit(problem, form).loss(theta) / problem.n, rel=1e-3)
@@ -118,7 +118,7 @@ def test_the_network_sought_lies_in_both_sets_and_stays(weight):
     values, signs = jnp.asarray(true, jnp.float32), jnp.asarray(signs, jnp.float32)
     with single_precision():
         inside, on_rows = project_linear(sets, values, sets.basis), project_rows(values, signs, sets.y)
-        after = iterate(form, sets, ALL, CALM, values, signs, jnp.zeros(1, bool), 50)
+        after = iterate(form, sets, ALL, CALM, values, signs, 50)
     for one in (inside, on_rows, after.values):
         np.testing.assert_allclose(np.asarray(one), true, atol=2e-5)
     np.testing.assert_array_equal(np.asarray(after.signs), np.asarray(signs))
@@ -138,16 +138,13 @@ def test_the_projection_on_linear_functions_is_least_squares():
     assert form.skip
 
 
-def test_signs_are_those_of_least_squares_and_a_flip_turns_the_weakest():
-    problem, form, sets, true, signs = few()
+def test_signs_are_those_of_least_squares():
+    _, form, sets, true, signs = few()
     values, wrong = jnp.asarray(true, jnp.float32), jnp.asarray(signs * [[1, -1, 1]], jnp.float32)
     with single_precision():
-        kept = iterate(form, sets, ALL, CALM, values, wrong, jnp.zeros(1, bool), 0)
-        turned = iterate(form, sets, ALL, CALM, values, wrong, jnp.ones(1, bool), 0)
+        kept = iterate(form, sets, ALL, CALM, values, wrong, 0)
     # The wrong sign has moved the hyperplanes a little: least squares turns it back.
     np.testing.assert_array_equal(np.asarray(kept.signs), signs)
-    assert np.sum(np.asarray(turned.signs) != signs) == 1
-    assert problem.k == K
 
 
 def test_initial_values_are_small_linear_functions():
@@ -205,7 +202,7 @@ def test_runs_that_least_squares_says_nothing_of_keep_their_signs_and_leave_the_
     values = jnp.asarray(np.concatenate([np.full_like(true, np.nan), true]), jnp.float32)
     both = jnp.asarray(np.concatenate([-signs, signs]), jnp.float32)
     with single_precision():
-        after = iterate(form, sets, ALL, CALM, values, both, jnp.zeros(2, bool), 1)
+        after = iterate(form, sets, ALL, CALM, values, both, 1)
     np.testing.assert_array_equal(np.asarray(after.signs), np.asarray(both))
     assert not np.isfinite(after.loss[0])
     assert float(after.loss[1]) < 1e-9
@@ -283,7 +280,7 @@ def test_units_are_weaker_under_a_ridge_penalty():
         with single_precision():
             values, signs = (jnp.asarray(one) for one in initial(sets, 3, np.random.default_rng(1), 8))
             shrunk = jnp.asarray(shrinkage(np.eye(5), ridge), jnp.float32)
-            after = iterate(form, sets, shrunk, jnp.array([0.6, 3.0]), values, signs, jnp.zeros(8, bool), 500)
+            after = iterate(form, sets, shrunk, jnp.array([0.6, 3.0]), values, signs, 500)
         return float(jnp.sqrt(jnp.mean(after.values[:, :-1] ** 2)))
 
     assert strength(0.3) < 0.7 * strength(0.0)

@@ -21,7 +21,6 @@ def test_clusters_are_seen_where_whitening_hides_them():
     """Whitened, ½N(1, I) + ½N(-1, I) in 40 inputs departs from a Gaussian along one line only."""
     X = GaussianMixture([0.5, 0.5], [np.ones(40), -np.ones(40)], np.eye(40)).sample(6000, 2)
     problem = _problem(X)
-    assert looks_gaussian(problem.Z, 0)
     law = clusters_of(problem)
     assert law is not None
     np.testing.assert_allclose(np.abs(law.means @ problem.search_coordinates.unwhiten), 1.0, atol=0.15)

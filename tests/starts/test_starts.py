@@ -11,8 +11,8 @@ from onehidden.machine import double
 from onehidden.run import Run
 from onehidden.starts import Random, Start, Wide
 from onehidden.starts.candidate import complete, orient, search_form
-from onehidden.starts.repair import eliminate, merge_parallel
-from onehidden.starts.wide import chunk_of, shuffled
+from onehidden.starts.repair import eliminate
+from onehidden.starts.wide import Units, merge_parallel, shuffled
 from onehidden_papers.moments import score_moments
 from onehidden_papers.starts.input_law import span_of_units
 
@@ -26,10 +26,10 @@ def task(name="relu", d=6, k=4, n=4000, bias=0.0, seed=0):
 def test_merging_joins_parallel_units_and_keeps_opposed_signs_apart():
     weights = np.array([[1.0, 0], [0.99, 0.1], [-1.0, 0.0], [0, 1], [1.0, 0.01]])
     amplitude = np.array([2.0, 1.0, 1.0, 1.0, -1.0])
-    merged, _, total = merge_parallel(weights, np.zeros(5), amplitude, up_to_sign=True)
+    merged, _, total = merge_parallel(Units(weights, np.zeros(5), amplitude), up_to_sign=True)
     assert len(merged) == 3  # x axis (three units, one reversed), y axis, x axis with negative output
     np.testing.assert_array_equal(np.sort(total), [-1.0, 1.0, 4.0])
-    kept_apart, _, _ = merge_parallel(weights, np.zeros(5), amplitude, up_to_sign=False)
+    kept_apart, _, _ = merge_parallel(Units(weights, np.zeros(5), amplitude), up_to_sign=False)
     assert len(kept_apart) == 4
 
 
@@ -37,10 +37,10 @@ def test_reversed_odd_units_merge_with_their_outputs_turned():
     """w tanh(-t) = -w tanh(t): (a, 1) and (-a, -1) are one unit, (a, 1) and (-a, 1) cancel and stay apart."""
     weights, zero = np.array([[1.0, 0], [-1.0, 0], [0, 1.0], [0, -1.0]]), np.zeros(4)
     amplitude = np.array([1.0, -1.0, 1.0, 1.0])
-    merged, _, total = merge_parallel(weights, zero, amplitude, up_to_sign=True, parity=-1.0)
+    merged, _, total = merge_parallel(Units(weights, zero, amplitude), up_to_sign=True, parity=-1.0)
     assert len(merged) == 3
     assert sorted(np.abs(total)) == [1.0, 1.0, 2.0]
-    nothing = merge_parallel(weights, zero, np.zeros(4), up_to_sign=True)
+    nothing = merge_parallel(Units(weights, zero, np.zeros(4)), up_to_sign=True)
     assert [len(part) for part in nothing] == [0, 0, 0]
 
 
@@ -174,8 +174,3 @@ def test_every_row_is_drawn_as_often(batch):
     mean = steps * batch / 50
     assert drawn.sum() == steps * batch
     assert np.all(np.abs(drawn - mean) <= 5 * np.sqrt(mean))
-
-
-@pytest.mark.parametrize(("step", "chunk"), [(1e6, 500), (1e8, 500), (5e8, 100), (2e9, 10), (1e13, 10)])
-def test_a_large_step_looks_at_the_clock_sooner(step, chunk):
-    assert chunk_of(step) == chunk

@@ -90,11 +90,6 @@ class Coordinates:
             linear,
         )
 
-    def with_free(self, bias: bool, intercept: bool) -> Coordinates:
-        """Coordinates whose free parameters are those in x: no shift without biases, no level without c."""
-        shift = self.shift if bias else np.zeros(len(self.shift))
-        return self.moved(shift, self.level if intercept else np.zeros_like(self.level)[()])
-
     def turned(self, axes: Float[np.ndarray, "r r"]) -> Coordinates:
         """The same coordinates along other orthonormal axes, the columns given."""
         return replace(self, whiten=self.whiten @ axes, unwhiten=axes.T @ self.unwhiten)

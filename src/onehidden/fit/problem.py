@@ -128,10 +128,12 @@ class Problem:
 
     @cached_property
     def fit_coordinates(self) -> Coordinates:
-        """Coordinates of the final optimisation."""
+        """Coordinates of the final optimisation: no level without an intercept, no shift without biases."""
+        around, form = self.whitening, self.form
         # Biases take up a shift; with a linear part an intercept must, too.
-        shifted = self.form.bias and (self.form.intercept or not self.form.skip)
-        return self.whitening.with_free(shifted, self.form.intercept)
+        shifted = form.bias and (form.intercept or not form.skip)
+        level = around.level if form.intercept else np.zeros_like(around.level)[()]
+        return around.moved(around.shift if shifted else np.zeros_like(around.shift), level)
 
     @cached_property
     def Z(self) -> Float[np.ndarray, "n d"]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onehidden.refused import Refused
@@ -32,20 +31,16 @@ __all__ = [
 ]
 
 
-# Names of earlier versions: the present name, and that of each parameter that has another now.
-RENAMED = {"Reflections": ("DifferenceMap", {"members": "runs", "first": "first_run"})}
-
-
-def under_present_name(old: str, *values: Any, **settings: Any) -> Start:
-    """Make a start that is asked for by a name of an earlier version."""
-    name, parameters = RENAMED[old]
-    warnings.warn(f"{old} is now {name}", DeprecationWarning, stacklevel=2)
-    return globals()[name](*values, **{parameters.get(one, one): value for one, value in settings.items()})
+def _reflections(*values: Any, **settings: Any) -> DifferenceMap:
+    """``DifferenceMap`` by its earlier name, with the earlier names of its parameters."""
+    warnings.warn("Reflections is now DifferenceMap", DeprecationWarning, stacklevel=2)
+    present = {"members": "runs", "first": "first_run"}
+    return DifferenceMap(*values, **{present.get(name, name): value for name, value in settings.items()})
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:  # of the theory package
         return theory_start(name)
-    if name in RENAMED:
-        return partial(under_present_name, name)
+    if name == "Reflections":
+        return _reflections
     raise AttributeError(f"module 'onehidden.starts' has no attribute {name!r}")

@@ -29,7 +29,7 @@ from typing import ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from onehidden import machine
 from onehidden.fit.parametrisation import Parametrisation
@@ -79,8 +79,8 @@ def sets_of(problem: Problem, form: Parametrisation) -> Sets:
 
 def outputs_and_losses(
     form: Parametrisation, sets: Sets, units: Float[jax.Array, "P k e"]
-) -> tuple[Signs, Float[jax.Array, "P k n"], Float[jax.Array, " P"]]:
-    """Least-squares outputs of units in the basis, the columns of the units, and mean squared residuals."""
+) -> tuple[Signs, Float[jax.Array, " P"]]:
+    """Least-squares outputs of units in the basis, and mean squared residuals."""
     columns = form.g(units @ sets.basis.T)  # homogeneous: the roots of the weights go through
     along = columns @ sets.fixed
     gram = columns @ columns.mT - along @ along.mT
@@ -90,7 +90,7 @@ def outputs_and_losses(
     output = jax.scipy.linalg.cho_solve((factor, True), columns @ sets.y[:, None])
     fitted = (columns.mT @ output)[..., 0]
     residual = fitted - (fitted @ sets.fixed) @ sets.fixed.T - sets.y
-    return output[..., 0], columns, jnp.mean(residual**2, axis=1)
+    return output[..., 0], jnp.mean(residual**2, axis=1)
 
 
 def weight_penalty(problem: Problem, form: Parametrisation, back: Square) -> Square:
@@ -145,7 +145,7 @@ def project_linear(sets: Sets, values: Values, inward: Float[jax.Array, "n e"]) 
     return jnp.concatenate([units, linear], axis=1)
 
 
-@partial(jitted, static_argnums=(0, 7))
+@partial(jitted, static_argnums=(0, 6))
 def iterate(
     form: Parametrisation,
     sets: Sets,
@@ -153,14 +153,12 @@ def iterate(
     strategy: Float[jax.Array, " two"],
     values: Values,
     signs: Signs,
-    flipped: Bool[jax.Array, " P"],
     steps: int,
 ) -> State:
     """Return runs after so many steps with (beta, gamma), with the signs of the least-squares outputs.
 
-    In runs of ``flipped`` the weakest unit changes its sign: least squares hardly tells the sign of a unit
-    that fits noise. The number of steps is compiled in, since an accelerator asks the host about every step
-    of a loop of unknown length.
+    The number of steps is compiled in, since an accelerator asks the host about every step of a loop of
+    unknown length.
     """
     inward = sets.basis @ shrunk
     beta, gamma = strategy
@@ -172,12 +170,9 @@ def iterate(
     values = jax.lax.fori_loop(0, steps, step, values)
     near = project_rows(values, signs, sets.y)
     units = (near + gamma * (near - values))[:, :-1] @ sets.basis
-    output, columns, loss = outputs_and_losses(form, sets, units)
-    share = jnp.abs(output) * jnp.linalg.norm(columns, axis=2)
-    weakest = jnp.argmin(share, axis=1)[:, None] == jnp.arange(form.k)
+    output, loss = outputs_and_losses(form, sets, units)
     known = jnp.isfinite(output)  # outputs of units that coincide are not
-    signs = jnp.where(known, jnp.where(output < 0, -1.0, 1.0), signs)
-    signs = jnp.where(weakest & flipped[:, None], -signs, signs).astype(values.dtype)
+    signs = jnp.where(known, jnp.where(output < 0, -1.0, 1.0), signs).astype(values.dtype)
     return State(values, signs, units @ sets.back.T, loss)
 
 
@@ -209,8 +204,6 @@ class DifferenceMap:
         the first with few units and many samples, the second with twenty equal outputs.
     ridge : float
         Initial ridge penalty. It falls linearly to zero over four fifths of a restart.
-    flip : float
-        Probability per step that the weakest unit of a run changes its sign.
     refine_below : float
         Share of var(y) at which a network is refined by least squares.
     rows : int
@@ -237,7 +230,6 @@ class DifferenceMap:
     first_run: int = 0
     strategies: tuple[Strategy, ...] = ((0.3, 6.0), (0.6, 3.0))
     ridge: float = 0.05
-    flip: float = 1e-4
     refine_below: float = 1e-4
     rows: int = 4
 
@@ -298,7 +290,7 @@ class DifferenceMap:
             tried = np.inf  # loss of the last network refined in vain
             for age in range(0, length, call):
                 ridge = self.ridge * max(0.0, 1 - age / (0.8 * length))
-                loss, plane = runs.advanced(call, ridge, rng)
+                loss, plane = runs.advanced(call, ridge)
                 best, done = min(best, (loss, plane), key=lambda one: one[0]), done + call
                 if age % max(length // 8, call) < call:
                     here.report("difference map", done, loss)
@@ -320,7 +312,7 @@ class _Runs:
     """
 
     def __init__(self, settings: DifferenceMap, problem: Problem, count: int, parallel: bool) -> None:
-        self.form, self.flip = search_form(problem), settings.flip
+        self.form = search_form(problem)
         with single_precision():
             self.sets = sets_of(problem, self.form)
         penalty = weight_penalty(problem, self.form, np.asarray(self.sets.back, float))
@@ -339,11 +331,8 @@ class _Runs:
             self.batches = [(jnp.asarray(values), jnp.asarray(signs)) for values, signs in drawn]
         self.turn = turn
 
-    def advanced(
-        self, steps: int, ridge: float, rng: np.random.Generator
-    ) -> tuple[float, Float[np.ndarray, "k e"]]:
+    def advanced(self, steps: int, ridge: float) -> tuple[float, Float[np.ndarray, "k e"]]:
         """Return the best loss and its network after so many steps more; infinity where none is finite."""
-        flipped = rng.random((self.number, self.batch)) < self.flip * steps
         shrunk = [shrinkage(penalty, ridge) for penalty, _ in self.variants]
 
         def one(number: int) -> State:
@@ -351,7 +340,7 @@ class _Runs:
             with single_precision():  # the thread waits for its own result
                 variant = (jnp.asarray(part, jnp.float32) for part in (shrunk[own], self.variants[own][1]))
                 state = self.batches[number]
-                result = iterate(self.form, self.sets, *variant, *state, jnp.asarray(flipped[number]), steps)
+                result = iterate(self.form, self.sets, *variant, *state, steps)
                 return jax.block_until_ready(result)
 
         with ThreadPoolExecutor(self.cores) as threads:

@@ -23,11 +23,6 @@ from onehidden.starts.candidate import (
 )
 
 
-def rounds(problem: Problem) -> int:
-    """How many repairs a candidate is worth: three per unit, or six where these take more than a minute."""
-    return min(3 * problem.k, max(6, int(machine.NOMINAL * 50 / descent_work(problem))))
-
-
 def repaired(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
     """Return the candidate with units replaced one at a time, while that lowers the loss by a thousandth.
 
@@ -36,7 +31,9 @@ def repaired(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
     the best of random ones and of the leading eigenvectors of E[r (z z' - I)].
     """
     best, rank = candidate, 0
-    for number in range(rounds(problem)):
+    # Three repairs a unit, or six where these take more than a minute.
+    rounds = min(3 * problem.k, max(6, int(machine.NOMINAL * 50 / descent_work(problem))))
+    for number in range(rounds):
         if problem.rows.rounding.found(best.loss) or run.expired():
             break
         weights, bias = best.network.weights, best.network.bias
@@ -147,42 +144,6 @@ def eliminate(
         inverse = np.delete(np.delete(inverse, drop, 0), drop, 1)
         alive = np.delete(alive, drop)
     return alive[fixed:] - fixed, np.array(squares) / y.size
-
-
-def merge_parallel(
-    weights: np.ndarray,  # (M, d)
-    bias: np.ndarray,  # (M,)
-    amplitude: np.ndarray,  # (M,) or (M, q) signed strength in each output; only units of like signs merge
-    up_to_sign: bool,  # whether a unit and its reverse are parallel
-    parity: float = 1.0,  # -1 where the reverse of a unit is the unit with its output reversed
-    cosine: float = 0.95,  # of the (weights, bias) vectors, above which units merge
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Average units that point the same way, strongest first.
-
-    Returned are the weights and biases of the merged hyperplanes, with the norms of the averages, and the
-    summed amplitudes.
-    """
-    planes = np.column_stack([weights, bias])
-    norm = np.linalg.norm(planes, axis=1)
-    unit = planes / np.maximum(norm, 1e-300)[:, None]
-    strong = amplitude.reshape(len(amplitude), -1)
-    strength = np.linalg.norm(strong, axis=1)
-    free = strength > 1e-4 * np.max(strength, initial=0.0)
-    merged, total = [], []
-    for i in np.argsort(-strength):
-        if not free[i]:
-            continue
-        similarity = unit @ unit[i]
-        near = free & ((np.abs(similarity) if up_to_sign else similarity) > cosine)
-        oriented = np.where(((similarity < 0) & up_to_sign)[:, None], parity * strong, strong)
-        near &= oriented @ strong[i] > 0
-        free &= ~near
-        share = strength[near] / strength[near].sum()
-        sign = np.sign(similarity[near]) if up_to_sign else 1.0
-        merged.append((share * sign) @ planes[near])
-        total.append(np.sum(oriented[near], axis=0))
-    result = np.array(merged).reshape(-1, planes.shape[1])
-    return result[:, :-1], result[:, -1], np.array(total).reshape(-1, *amplitude.shape[1:])
 
 
 def _columns(

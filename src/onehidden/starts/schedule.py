@@ -24,7 +24,6 @@ from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, Start, cheap_descents, search_form
 from onehidden.starts.difference_map import DifferenceMap, kinked
-from onehidden.starts.repair import rounds
 from onehidden.starts.restarts import Population, Random
 from onehidden.starts.wide import Thinned, Wide
 
@@ -102,12 +101,6 @@ def _restarts(case: Case) -> Random:
     return Random(max(4, cheap_descents(case.problem)))
 
 
-def _more_restarts(case: Case) -> Random:
-    """Restarts at the end: many units in few dimensions need one in fifty, where a step costs little."""
-    step = case.problem.n * case.parameters**2
-    return Random(min(60, int(machine.NOMINAL * 0.05 / (step * (1 + rounds(case.problem))))), 100)
-
-
 SCHEDULE: tuple[Row, ...] = (
     Row(lambda case: DifferenceMap(min(case.map_steps, 20_000)), Case.map_applies),
     Row(_restarts, Case.small),
@@ -118,7 +111,6 @@ SCHEDULE: tuple[Row, ...] = (
     ),
     Row(Wide()),
     Row(_restarts, Case.large),
-    Row(_more_restarts, max_loss=0.1),
 )
 
 # The start that a name stands for; ``options.STARTS`` lists the same names for ``--help``.

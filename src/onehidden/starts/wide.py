@@ -36,7 +36,7 @@ from onehidden.starts.candidate import (
     rows_to_choose,
     search_form,
 )
-from onehidden.starts.repair import best_units, merge_parallel
+from onehidden.starts.repair import best_units
 
 Carry = tuple[Any, optax.OptState]  # parameters, as optax hands them back, and the state of the optimiser
 _ADAM = optax.adam(1.0)  # times the rate of a step: one compiled program serves every schedule
@@ -56,7 +56,7 @@ class Units(NamedTuple):
     @property
     def strength(self) -> Float[np.ndarray, " M"]:
         """Lengths of the amplitudes."""
-        return np.linalg.norm(self.amplitude.reshape(len(self.amplitude), -1), axis=1)
+        return np.sqrt(np.sum(np.square(self.amplitude), axis=tuple(range(1, self.amplitude.ndim))))
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,9 @@ def train(
     """
     n, steps = problem.n, settings.steps
     batch = min(settings.batch or n, n)
-    chunk = chunk_of(6.0 * batch * form.d * form.k)
+    # Steps between two looks at the clock: about a second. Of three lengths, since each is compiled.
+    work = 6.0 * batch * form.d * form.k
+    chunk = next((chunk for chunk in (500, 100) if chunk * work <= machine.worth(5)), 10)
     order = shuffled(n, batch, run.rng("training rows"))
     rates = settings.rate * (1 + np.cos(np.pi * np.arange(steps) / steps)) / 2
     share = np.ones(form.k) if share is None else share
@@ -263,14 +265,6 @@ def shuffled(n: int, batch: int, rng: np.random.Generator) -> Int[np.ndarray, " 
     return np.resize(rng.permutation(n), n + (batch - 1) * (batch < n))
 
 
-def chunk_of(step: float) -> int:
-    """Steps between two looks at the clock, where one takes so many operations.
-
-    Of three lengths, since each is compiled; about a second where threads share the work.
-    """
-    return next((chunk for chunk in (500, 100) if chunk * step <= machine.worth(5)), 10)
-
-
 def random_network(form: Parametrisation, rng: np.random.Generator) -> Float[np.ndarray, " p"]:
     """Parameters of a network before its training."""
     weights = rng.standard_normal((form.k, form.d)) / np.sqrt(form.d)
@@ -311,9 +305,37 @@ def merged_units(form: Parametrisation, theta: Float[np.ndarray, " p"]) -> Units
     g = form.activation
     amplitude = (output.T * np.linalg.norm(weights, axis=1) ** (g.homogeneity or 1)).T
     parity = 1.0 if form.symmetrised or g.reversal is None else g.reversal.parity
-    units = Units(*merge_parallel(weights, bias, amplitude, form.symmetrised or g.sign_free, parity))
-    order = np.argsort(-units.strength, kind="stable")
-    return Units(*(part[order] for part in units))
+    return merge_parallel(Units(weights, bias, amplitude), form.symmetrised or g.sign_free, parity)
+
+
+def merge_parallel(
+    units: Units,  # only those with amplitudes of like signs merge
+    up_to_sign: bool,  # whether a unit and its reverse are parallel
+    parity: float = 1.0,  # -1 where the reverse of a unit is the unit with its output reversed
+    cosine: float = 0.95,  # of the (weights, bias) vectors, above which units merge
+) -> Units:
+    """Average units that point the same way, beginning with the strongest, and add up their amplitudes."""
+    planes, strength = np.column_stack(units[:2]), units.strength
+    direction = planes / np.maximum(np.linalg.norm(planes, axis=1), 1e-300)[:, None]
+    strong = units.amplitude.reshape(len(planes), -1)
+    free = strength > 1e-4 * np.max(strength, initial=0.0)
+    merged, total = [], []
+    for i in np.argsort(-strength):
+        if not free[i]:
+            continue
+        similarity = direction @ direction[i]
+        turned = np.where((similarity < 0) & up_to_sign, -1.0, 1.0)
+        oriented = np.where(turned[:, None] < 0, parity * strong, strong)
+        near = free & (turned * similarity > cosine) & (oriented @ strong[i] > 0)
+        free &= ~near
+        share = strength[near] / strength[near].sum()
+        merged.append((share * turned[near]) @ planes[near])
+        total.append(np.sum(oriented[near], axis=0))
+    planes = np.array(merged).reshape(-1, planes.shape[1])
+    amplitude = np.array(total).reshape(-1, *units.amplitude.shape[1:])
+    found = Units(planes[:, :-1], planes[:, -1], amplitude)
+    order = np.argsort(-found.strength, kind="stable")
+    return Units(*(part[order] for part in found))
 
 
 def balanced(form: Parametrisation, units: Units) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
