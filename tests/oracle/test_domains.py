@@ -60,7 +60,7 @@ def test_what_lies_outside_is_not_asked_and_a_fixed_input_is():
     assert box.reach == 1.0
     y = box.mixture(np.array([[0.0, 0.0, 5.0], [-1.5, 0.0, 0.0], [50.0, 1.0, 0.0], [0.0, 1.001, 0.0]]))
     assert np.array_equal(y, [3.0, np.nan, 54.0, np.nan], equal_nan=True)
-    assert box.queries == len(np.concatenate(rows)) == 2
+    assert box.caller.queries == len(np.concatenate(rows)) == 2
 
 
 def test_a_column_that_stays_on_a_bound_leaves_room_on_both_sides():

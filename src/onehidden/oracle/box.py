@@ -144,16 +144,6 @@ class BlackBox:
         self.reach = self._reach()
 
     @property
-    def queries(self) -> int:
-        """Rows queried so far."""
-        return self.caller.queries
-
-    @property
-    def left(self) -> float:
-        """Queries that may still be made."""
-        return self.caller.left
-
-    @property
     def d(self) -> int:
         return len(self.center)
 

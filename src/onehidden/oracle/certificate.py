@@ -76,14 +76,13 @@ def parameter_errors(
     return Errors(row, shift, output, np.sqrt(constant / draws))
 
 
-def attainable_check(errors: Errors | None, low_precision: bool) -> Check:
+def attainable_check(errors: Errors | None) -> Check:
     """The largest of the errors, a note beside the answer."""
     name = "attainable error"
     if errors is None:
         advice = "too few queries were left to estimate the errors of the parameters"
         return not_evaluated(name, UNKNOWN, advice)
-    why = "the box answers in low precision" if low_precision else "the rounding of the answers"
-    advice = f"largest relative error of a row, bias or output that these answers leave ({why})"
+    advice = "largest relative error of a row, bias or output that the precision of the answers leaves"
     return at_most(name, errors.worst, UNKNOWN, advice, About.NOTE)
 
 
@@ -123,7 +122,7 @@ def layer_certificate(
     """
     g, counted = with_slope(activation), count_checks(layer.k, hidden)
     network = layer.network(box, activation)
-    U, Y = box.answered(int(min(400, 0.3 * box.left)))
+    U, Y = box.answered(int(min(400, 0.3 * box.caller.left)))
     rest, spread = layer.predict(U, g) - Y, _spread(Y)
     level = g(U @ layer.weights.T + layer.bias)[0]
     shares = level.var(axis=0) * np.sum(layer.output**2, axis=1) / max(float(np.sum(Y.var(axis=0))), 1e-300)
@@ -143,7 +142,7 @@ def layer_certificate(
         fit,
         fresh,
         _orientation(canonical, box, layer, errors),
-        attainable_check(errors, box.low_precision),
+        attainable_check(errors),
     ]
     return certificate_of(
         canonical,
@@ -166,7 +165,7 @@ def fresh_check(network: OneHiddenNet, box: BlackBox) -> tuple[Check, float]:
     """Whether queries that were not used to fit are answered alike; and how far away they lie."""
     found, farthest, count = [], 0.0, 0
     for distance, most in ((1, 2000), (10, 500), (100, 500)):
-        most = int(min(most, 0.5 * box.left))
+        most = int(min(most, 0.5 * box.caller.left))
         if (distance > 1 and distance * 3.0 > box.reach) or most < 10:
             continue
         X = box.domain.within(box.inputs(box.typical(most) * distance))

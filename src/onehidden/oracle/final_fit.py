@@ -32,7 +32,7 @@ def most_queries(layer: Layer, room: float = 1.5 * 2**30) -> int:
 
 def answers_at(box: BlackBox, U: Points) -> Queries:
     """The queries that were answered, within the budget, with the errors of their answers."""
-    U = U[: int(min(len(U), 0.8 * box.left))]
+    U = U[: int(min(len(U), 0.8 * box.caller.left))]
     Y = box.outputs(U)
     good = finite(Y)
     U, Y = (U, Y) if good.all() else (U[good], Y[good])
@@ -47,7 +47,7 @@ def kink_queries(box: BlackBox, layer: Layer, near: float = 0.5) -> Queries:
     """
     k, d = layer.weights.shape
     n = int(max(400, (4.0 if box.low_precision else 3.0) * (k * (d + 1) + d + 1) + 200))
-    n = int(min(min(n, most_queries(layer)) / box.share, 0.8 * box.left))  # some are not answered
+    n = int(min(min(n, most_queries(layer)) / box.share, 0.8 * box.caller.left))  # some are not answered
     U = np.empty((n, d), np.float32)
     for begin in range(0, n, 8192):
         part = np.arange(begin, min(begin + 8192, n))

@@ -223,7 +223,7 @@ def _traced(labels: Labels, most: int = 48) -> Boundary:
         while done < len(boundary.pieces) <= most:
             _trace_from(boundary, labels, done)
             done += 1
-            labels.box.run.report(f"{len(boundary.pieces)} pieces", labels.box.queries, float("nan"))
+            labels.box.run.report(f"{len(boundary.pieces)} pieces", labels.box.caller.queries, float("nan"))
     except BudgetExceeded as ended:
         if not boundary.pieces:
             raise
@@ -303,7 +303,7 @@ def _certificate(labels: Labels, boundary: Boundary, found: Scaled, options: Opt
         *count_checks(k, options.hidden),
         fresh,
         Check("units not crossed", float(not found.closed), 0.0, True, uncrossed),
-        attainable_check(errors, True),
+        attainable_check(errors),
     ]  # fmt: skip
     if boundary.cut_short:
         checks.append(cut_short_check(boundary.cut_short))
@@ -312,7 +312,8 @@ def _certificate(labels: Labels, boundary: Boundary, found: Scaled, options: Opt
         "units that never change a label are not found",
     )
     return certificate_of(
-        network, checks, loss=wrong, exact=fresh.passed, n=box.queries, n_parameters=k * (box.d + 1) + 1,
+        network, checks, loss=wrong, exact=fresh.passed, n=box.caller.queries,
+        n_parameters=k * (box.d + 1) + 1,
         errors=standard_errors(network, errors, order, box), shares=share[order],
         undetermined=_left_open(order, found) | imprecise_units(known, order), noun="query",
         remarks=remarks, output_precision=1.0,
@@ -322,8 +323,8 @@ def _certificate(labels: Labels, boundary: Boundary, found: Scaled, options: Opt
 def _fresh_check(labels: Labels, layer: Layer) -> tuple[Check, float]:
     """Labels that were not used: typical ones, and on both sides of other points of the boundary."""
     box = labels.box
-    rows = [box.typical(int(min(4000, 0.3 * box.left)))]
-    for point, along in _entries(labels) if box.left > 2000 else []:
+    rows = [box.typical(int(min(4000, 0.3 * box.caller.left)))]
+    for point, along in _entries(labels) if box.caller.left > 2000 else []:
         aside = 1e-6 * (np.sqrt(box.d) + float(np.linalg.norm(point))) * along
         rows.append(np.stack([point + aside, point - aside]))
     U = np.concatenate(rows)

@@ -125,12 +125,14 @@ def recover_oracle(
     except BudgetExceeded as ended:
         units = "each unit" if options.hidden is None else f"{options.hidden} units"
         raise ValueError(
-            f"{ended} after {box.queries} queries, before a unit was found; {units} of {d} inputs takes "
-            f"about {expected_queries(d, options.hidden or 1)}"
+            f"{ended} after {box.caller.queries} queries, before a unit was found; {units} of {d} inputs "
+            f"takes about {expected_queries(d, options.hidden or 1)}"
         ) from None
     if rows is None:  # no samples exist here; placeholder rows carry the count
         rows = Samples(np.zeros((certificate.n, 1)), np.zeros(certificate.n))
-    return record(certificate, origin, replace(rows, names=names), None, choices, run, queries=box.queries)
+    return record(
+        certificate, origin, replace(rows, names=names), None, choices, run, queries=box.caller.queries
+    )
 
 
 def _from_values(box: BlackBox, options: Options) -> tuple[Certificate, str, Samples | None]:
@@ -153,7 +155,7 @@ def _from_samples(
 ) -> tuple[Certificate, str, Samples]:
     """Typical queries, up to ``most``, searched as samples are, in ``seconds`` where there is no limit."""
     size = replace(options.form(box.d), k=options.hidden or 8).freedom
-    U, Y = box.answered(int(min(max(4000, 20 * size), most, 0.6 * box.left)))
+    U, Y = box.answered(int(min(max(4000, 20 * size), most, 0.6 * box.caller.left)))
     names = tuple(f"x{j}" for j in range(box.d))
     samples = Samples(
         box.inputs(U),

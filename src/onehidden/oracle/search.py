@@ -221,7 +221,7 @@ def _survey(
         if base is not None:
             zero, none = np.zeros(base.k), np.zeros(base.weights.shape)
             every = Kinks(base.weights, base.bias, base.output, zero, zero, none).merged(kinks)
-        box.run.report(f"line {number}, {len(every)} units", box.queries, float("nan"))
+        box.run.report(f"line {number}, {len(every)} units", box.caller.queries, float("nan"))
         linear = np.zeros((box.d, box.q)) if tail.degree else None
         layer = Layer(every.weights, every.bias, every.output, np.zeros(box.q), linear)
         yield FoundLayer(layer, every, broken, crowded, number, curved, quiet)
