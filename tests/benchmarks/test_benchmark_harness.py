@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import halved
 
 import onehidden as oh
 from benchmarks import _pool, _table, _truth
@@ -96,12 +97,6 @@ def test_the_bound_is_that_of_least_squares_when_rows_are_known_to_be_free():
     plain = 0.3 * np.sqrt(np.diag(np.linalg.inv(design.T @ design)))
     assert np.allclose(cramer_rao(net, X, 0.3), [0.0, *plain], rtol=1e-10, atol=1e-14)
     assert not np.allclose(cramer_rao(net, X, 0.3), [0.0, *2 * plain], rtol=0.1)
-
-
-def halved(value, log):
-    with open(log, "a") as file:
-        file.write(f"{value}\n")
-    return {"half": 10 / value}
 
 
 def test_finished_rows_are_kept_and_broken_runs_are_named(tmp_path, monkeypatch):

@@ -141,6 +141,8 @@ def _must_be_sound(data: dict[str, Any], network: OneHiddenNet) -> None:
         raise ValueError("its weights are not those of model.safetensors")
     if len(data["feature_names"]) != network.n_inputs:
         raise ValueError("it does not name one feature an input")
+    if not data["checks"]:
+        raise ValueError("it has no checks")
 
 
 _NOT_FINITE = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}  # which JSON has as text
