@@ -81,9 +81,9 @@ def _exact_row(k: int, order: int, trials: int) -> tuple[object, ...]:
     for seed in range(trials):
         tensor, U = problem(k, order, seed)
         began = time.perf_counter()
-        found = joint_decompose([tensor], k, seed=seed)
+        found = joint_decompose([tensor], [1.0], k, seed)
         seconds += time.perf_counter() - began
-        errors.append(worst_row(found.components, U))
+        errors.append(worst_row(found, U))
     good = int(np.sum(np.array(errors) <= 1e-8))
     return k, order, CONDITION, f"{good}/{trials}", max(errors), seconds / trials
 
@@ -109,7 +109,7 @@ def _noise_row(k: int, noise: float, trials: int) -> tuple[object, ...]:
 
 
 def _ours(tensor: np.ndarray, k: int, seed: int) -> np.ndarray:
-    return joint_decompose([tensor], k, seed=seed).components
+    return joint_decompose([tensor], [1.0], k, seed)
 
 
 def _unit_rows(factor: np.ndarray) -> np.ndarray:

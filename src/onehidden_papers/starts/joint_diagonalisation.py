@@ -9,11 +9,8 @@ Random contractions of the tensors are diagonalised jointly [KCL], as [ZSJBD] do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import permutations
 
 import numpy as np
-import numpy.typing as npt
 from jaxtyping import Float
 
 from onehidden.fit.rounding import EPS
@@ -21,73 +18,38 @@ from onehidden.refused import Refused
 from onehidden.run import stream
 
 
-@dataclass(frozen=True)
-class JointDecomposition:
-    """T_l ~ sum_i weights_li u_i^(⊗m_l): several tensors, one set of directions."""
-
-    # (k, r) unit rows, the largest total weight first, the largest entry of a row positive.
-    components: np.ndarray
-    weights: np.ndarray  # (L, k) signed, a row for each tensor
-    residual: float  # square root of the weighted squared misfit over the weighted squared norm
-
-
 def joint_decompose(
-    tensors: Sequence[npt.ArrayLike],
+    tensors: Sequence[np.ndarray],
+    precisions: Sequence[float],
     rank: int,
     seed: int = 0,
     *,
-    precisions: Sequence[float] | None = None,  # weight of each squared misfit; None: 1 / |T|^2
-    restarts: int = 6,  # random contractions tried; the smallest residual wins
-    tolerance: float = 1e-12,  # relative residual at which no further restart is made
-) -> JointDecomposition:
-    """Decompose symmetric matrices and tensors that share ``rank`` directions.
+    restarts: int = 6,  # random contractions tried; the smallest misfit wins
+) -> Float[np.ndarray, "k r"]:
+    """Unit rows u_i of symmetric tensors T_l ~ sum_i w_li u_i^(⊗m_l): one set of directions for all.
 
     The tensors have orders 2, 3, 4, ... and one common side, which is ``rank`` or more; one has order 3 or
-    more, or there are several matrices. Their symmetric parts are used.
+    more, or there are several matrices. A squared misfit counts with the precision of its tensor.
     """
-    arrays = _checked(tensors, rank)
-    norms = np.array([np.linalg.norm(a) for a in arrays])
-    omega = 1 / norms**2 if precisions is None else np.asarray(precisions, float)
-    if omega.shape != (len(arrays),) or not np.all((omega > 0) & np.isfinite(omega)):
-        raise ValueError(f"precisions must be one positive number a tensor ({len(arrays)}), got {omega}")
-    omega = omega / np.sum(omega * norms**2)
-    basis = _common_basis(arrays, omega, rank)
-    core = [_projected(a, basis) for a in arrays]
+    norms = np.array([np.linalg.norm(a) for a in tensors])
+    if not np.all(norms > 0):
+        raise Refused("a tensor is zero: it has no components to find")
+    omega = np.asarray(precisions) / np.sum(precisions * norms**2)
+    basis = _common_basis(tensors, omega, rank)
+    core = [_projected(a, basis) for a in tensors]
     random = stream(seed, "joint decomposition")
     best, U = np.inf, np.eye(rank)
     for _ in range(restarts):
         rows = _diagonalise(core, omega, rank, random)
-        misfit = _misfit(core, omega, rows, _least_squares_weights(core, rows))
+        misfit = _misfit(core, omega, rows)
         if misfit < best:
             best, U = misfit, rows
-        if best <= tolerance**2:
+        if best <= 100 * EPS:  # of the squared norms, which is one
             break
-    U = U @ basis.T
-    U *= np.where(U[np.arange(rank), np.argmax(np.abs(U), axis=1)] < 0, -1.0, 1.0)[:, None]
-    W = _least_squares_weights(arrays, U)
-    order = np.argsort(-np.sum(omega[:, None] * W**2, axis=0), kind="stable")
-    return JointDecomposition(U[order], W[:, order], float(np.sqrt(_misfit(arrays, omega, U, W))))
+    return U @ basis.T
 
 
-def _checked(tensors: Sequence[npt.ArrayLike], rank: int) -> list[np.ndarray]:
-    arrays = [np.asarray(t, float) for t in tensors]
-    side = max((len(a) for a in arrays), default=0)
-    if not arrays or any(a.ndim < 2 or set(a.shape) != {side} or not np.isfinite(a).all() for a in arrays):
-        raise ValueError(
-            "expected at least one tensor, all finite, of order 2 or more and with one common side, got "
-            f"{[a.shape for a in arrays]}"
-        )
-    if not 1 <= rank <= side:
-        raise ValueError(f"rank must be between 1 and the side {side} of the tensors, got {rank}")
-    if len(arrays) == 1 and arrays[0].ndim == 2:
-        raise ValueError("one matrix does not determine its components: give two or more, or a tensor")
-    arrays = [symmetric_part(a) for a in arrays]
-    if any(np.linalg.norm(a) == 0 for a in arrays):
-        raise Refused("a tensor is zero after symmetrisation: it has no components to find")
-    return arrays
-
-
-def _common_basis(arrays: list[np.ndarray], omega: np.ndarray, rank: int) -> Float[np.ndarray, "r k"]:
+def _common_basis(arrays: Sequence[np.ndarray], omega: np.ndarray, rank: int) -> Float[np.ndarray, "r k"]:
     """Orthonormal basis of the leading left singular vectors of all unfoldings together."""
     flat = [np.sqrt(weight) * a.reshape(len(a), -1) for a, weight in zip(arrays, omega, strict=True)]
     return np.linalg.eigh(sum(one @ one.T for one in flat))[1][:, : -rank - 1 : -1]
@@ -101,7 +63,7 @@ def _projected(a: np.ndarray, basis: Float[np.ndarray, "r k"]) -> np.ndarray:
 
 
 def _diagonalise(
-    arrays: list[np.ndarray], omega: np.ndarray, rank: int, random: np.random.Generator
+    arrays: Sequence[np.ndarray], omega: np.ndarray, rank: int, random: np.random.Generator
 ) -> Float[np.ndarray, "k k"]:
     """Unit rows from the joint diagonalisation of random contractions, in two rounds as in [KCL].
 
@@ -116,7 +78,7 @@ def _diagonalise(
 
 
 def _contractions(
-    arrays: list[np.ndarray], omega: np.ndarray, directions: Float[np.ndarray, "l k"]
+    arrays: Sequence[np.ndarray], omega: np.ndarray, directions: Float[np.ndarray, "l k"]
 ) -> Float[np.ndarray, "m k k"]:
     """Each tensor contracted down to order 2 with rows of ``directions``."""
     out = []
@@ -178,36 +140,13 @@ def _unit(rows: np.ndarray) -> np.ndarray:
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(float).tiny)
 
 
-def _power(rows: np.ndarray, order: int) -> np.ndarray:
-    """(k, r^m) rows u_i^(⊗m), flattened."""
-    out = rows
-    for _ in range(order - 1):
-        out = (out[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
-    return out
-
-
-def _misfit(arrays: list[np.ndarray], omega: np.ndarray, U: np.ndarray, W: np.ndarray) -> float:
-    """Weighted sum of the squared entries of T_l - sum_i w_li u_i^(⊗m)."""
-    total = 0.0
-    for a, weight, w in zip(arrays, omega, W, strict=True):
-        half = a.ndim // 2
-        fitted = (_power(U, half) * w[:, None]).T @ _power(U, a.ndim - half)
-        total += weight * float(np.sum((a - fitted.reshape(a.shape)) ** 2))
-    return total
-
-
-def _least_squares_weights(arrays: list[np.ndarray], U: np.ndarray) -> Float[np.ndarray, "L k"]:
-    """Weights that fit each tensor best with given directions."""
-    gram, out = U @ U.T, []
-    for a in arrays:
+def _misfit(arrays: Sequence[np.ndarray], omega: np.ndarray, U: Float[np.ndarray, "k r"]) -> float:
+    """Weighted squared norm of what the tensors have besides their best fit along given directions."""
+    gram, total = U @ U.T, 0.0
+    for a, weight in zip(arrays, omega, strict=True):
         along = np.tensordot(U, a, axes=(1, 0))
         for _ in range(a.ndim - 1):
             along = np.einsum("kp,kp...->k...", U, along)
-        out.append(np.linalg.lstsq(gram**a.ndim, along, rcond=1e-10)[0])
-    return np.stack(out)
-
-
-def symmetric_part(a: np.ndarray) -> np.ndarray:
-    """Mean of a tensor over all orders of its axes."""
-    orders = list(permutations(range(a.ndim)))
-    return sum((a.transpose(p) for p in orders), np.zeros_like(a)) / len(orders)
+        fitted = along @ np.linalg.lstsq(gram**a.ndim, along, rcond=1e-10)[0]
+        total += weight * float(np.sum(a**2) - fitted)
+    return total

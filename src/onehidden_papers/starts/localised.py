@@ -163,6 +163,6 @@ def localised_start(
     precisions = [1 / variance_of(moments[c], m) for c, m in used]
     # Another contraction may help where one is cheap: its steps cost the cube of the unknowns.
     restarts = 6 if hidden * len(tensors[0]) <= 1200 else 1
-    found = joint_decompose(tensors, hidden, seed, precisions=precisions, restarts=restarts)
-    out = found.components @ (inverse if basis is None else basis.T @ inverse)
+    found = joint_decompose(tensors, precisions, hidden, seed, restarts=restarts)
+    out = found @ (inverse if basis is None else basis.T @ inverse)
     return LocalisedStart(out / np.linalg.norm(out, axis=1, keepdims=True), signals)

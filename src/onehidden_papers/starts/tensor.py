@@ -140,8 +140,8 @@ def tensor_start(
     basis = leading_directions(moments, hidden, order, seed)
     inside = moments(used, basis)
     precisions = [1 / variance_of(inside, m) for m in used]
-    found = joint_decompose([inside[m] for m in used], hidden, seed, precisions=precisions)
-    network = fit_units(samples, target, found.components @ basis.T, g, bias=bias, weight=counts)
+    found = joint_decompose([inside[m] for m in used], precisions, hidden, seed)
+    network = fit_units(samples, target, found @ basis.T, g, bias=bias, weight=counts)
     third = next((m for m in (3, 4) if signals[m] >= SIGNAL), next(m for m in used if m > 2))
     return TensorStart(network, signals, {"j2": order, "j3": third})
 
