@@ -180,7 +180,7 @@ def left_of(y: Rows, *features: Rows) -> Rows:
 def _tensor(X: Rows, y: Rows, k: int, seed: int) -> Rows:
     """The start alone, with the Gaussian score whatever the law, as [ZSJBD] have it; refused is not found."""
     try:
-        return tensor_start(X, y, k, seed=0).network.weights
+        return tensor_start(X, y, k, seed=0).weights
     except Refused:
         return np.eye(k, X.shape[1])
 

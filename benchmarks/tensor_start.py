@@ -40,5 +40,5 @@ def _row(table: Table, varied: str, n: int, d: int, k: int) -> float:
     began, used = time.perf_counter(), time.process_time()
     start = tensor_start(X, y, k, activation="relu")
     seconds, used = time.perf_counter() - began, time.process_time() - used
-    table.row(varied, n, d, k, seconds, used, match(start.network, teacher).max_error)
+    table.row(varied, n, d, k, seconds, used, match(start, teacher).max_error)
     return used

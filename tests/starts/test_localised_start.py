@@ -11,7 +11,7 @@ import onehidden as oh
 from onehidden.laws import Gaussian, GaussianMixture, standard_normal
 from onehidden.starts import Refused
 from onehidden_papers.moments import score_moments
-from onehidden_papers.starts.components import as_mixture, component_moments, fit_mixture
+from onehidden_papers.starts.components import as_mixture, component_moments, fit_mixture, mapped
 from onehidden_papers.starts.landscape import landscape_start
 from onehidden_papers.starts.localised import localised_start
 
@@ -194,7 +194,7 @@ def test_one_component_is_refused_in_one_sentence():
         ({"hidden": 5}, "outside 1"),
         ({"weight": -np.ones(50)}, "not negative"),
         ({"law": oh.laws.Logistic(4)}, "GaussianMixture"),
-        ({"law": two_clusters(3)}, "3 inputs"),
+        ({"law": two_clusters(3)}, "of 4 inputs"),
         ({"y": np.full(50, np.nan)}, "NaN"),
         ({"y": np.ones(49)}, "shapes"),
     ],
@@ -206,12 +206,15 @@ def test_bad_arguments_are_refused(change, message):
         localised_start(X, **arguments)
 
 
-def test_mixture_is_fitted_with_the_weights_of_the_rows():
-    X = two_clusters(5).sample(6000, 1)
-    assert len(fit_mixture(X, None, 0).weights) == 2
-    one_side = fit_mixture(X, (X.sum(axis=1) > 0).astype(float), 0)
-    np.testing.assert_allclose(one_side.mean, 1.0, atol=0.1)
+def test_a_mixture_is_fitted_and_mapped():
+    X, matrix = two_clusters(5).sample(6000, 1), np.random.default_rng(0).standard_normal((5, 5))
+    law = fit_mixture(X, 0)
+    assert len(law.weights) == 2
+    there = mapped(law, matrix, X[0])
+    volume = np.linalg.slogdet(matrix)[1]
+    np.testing.assert_allclose(there.log_density((X - X[0]) @ matrix), law.log_density(X) - volume)
     assert as_mixture(Gaussian([1.0, 2.0])).weights == [1.0]
+    assert as_mixture(oh.laws.Logistic(2)) is None
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,13 @@
 
 from onehidden_papers.starts.landscape import Landscape, landscape_start
 from onehidden_papers.starts.localised import Localised, LocalisedStart, localised_start
-from onehidden_papers.starts.tensor import Tensor, TensorStart, tensor_start
+from onehidden_papers.starts.tensor import Tensor, tensor_start
 
 __all__ = [
     "Landscape",
     "Localised",
     "LocalisedStart",
     "Tensor",
-    "TensorStart",
     "landscape_start",
     "localised_start",
     "tensor_start",

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from math import comb
 
 import numpy as np
+import numpy.typing as npt
 from jaxtyping import Float
 
 from onehidden.laws import Gaussian, GaussianMixture
+from onehidden.refused import Refused
 from onehidden.run import stream
 from onehidden.scores import MixtureScore
 from onehidden_papers.moments.passes import ControlPass, MomentPass, ScoreMoments
-from onehidden_papers.moments.weights import Weight, effective_rows
+from onehidden_papers.moments.weights import Weight, checked_samples, effective_rows
 
 SIGNAL = 3.0  # z-value at which a tensor counts as seen
 LARGEST_SIDE = 64  # coordinates up to which orders 3 and 4 are formed
@@ -49,31 +51,48 @@ def component_moments(
     return out
 
 
+def checked_units(
+    X: npt.ArrayLike, y: npt.ArrayLike, hidden: int, weight: npt.ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray, Weight]:
+    """Return the rows that count; refuse more units than moments of so many inputs show."""
+    samples: np.ndarray
+    samples, target, counts = checked_samples(X, y, weight)
+    if counts is not None and np.any(counts == 0):
+        kept = counts > 0
+        samples, target, counts = samples[kept], target[kept], counts[kept] / np.mean(counts[kept])
+    most = min(samples.shape[1], LARGEST_SIDE)
+    if not 1 <= hidden <= most:
+        raise Refused(
+            f"hidden = {hidden} is outside 1 … {most}: the rank of T_2, which bounds what can be seen, is at "
+            f"most d = {samples.shape[1]}, and none beyond {LARGEST_SIDE} are decomposed: use start='wide'"
+        )
+    return samples, target, counts
+
+
 def fit_mixture(
-    X: Float[np.ndarray, "n d"], weight: Weight, seed: int, chosen_on: int = 4000, fitted_to: int = 20_000
+    X: Float[np.ndarray, "n d"], seed: int, chosen_on: int = 4000, fitted_to: int = 20_000
 ) -> GaussianMixture:
     """Fit a Gaussian mixture to X: components and shape by BIC on some rows, then more of them."""
-    rng = stream(seed, "rows of a mixture")
-    n = len(X)
-    share = None if weight is None else weight / np.sum(weight)
-    rows = rng.choice(n, min(n, fitted_to), replace=weight is not None, p=share)
+    rows = stream(seed, "rows of a mixture").permutation(len(X))[:fitted_to]
     first = MixtureScore(seed=seed).fit(X[rows[:chosen_on]])
     if first.components_ == 1 or len(rows) <= chosen_on:
         return first.law_
     return MixtureScore(first.components_, first.covariance_, seed=seed).fit(X[rows]).law_
 
 
-def as_mixture(law: object) -> GaussianMixture:
-    """Return the Gaussian mixture that a law is, or that an estimated score fitted."""
+def as_mixture(law: object) -> GaussianMixture | None:
+    """Return the Gaussian mixture that a law is or an estimated score fitted; None of another law."""
     law = getattr(law, "law_", law)
     if isinstance(law, Gaussian):
         return GaussianMixture([1.0], law.mean[None], law.cov)
-    if not isinstance(law, GaussianMixture):
-        raise ValueError(
-            f"law must be a GaussianMixture or a fitted MixtureScore, got {type(law).__name__}; give None to "
-            "fit one"
-        )
-    return law
+    return law if isinstance(law, GaussianMixture) else None
+
+
+def mapped(
+    law: GaussianMixture, matrix: Float[np.ndarray, "d r"], shift: float | Float[np.ndarray, " d"] = 0.0
+) -> GaussianMixture:
+    """Return the law of z = (x - shift) matrix."""
+    return GaussianMixture(law.weights, (law.means - shift) @ matrix, matrix.T @ law.covs @ matrix)
 
 
 def moments_in_reach(

@@ -15,13 +15,13 @@ from jaxtyping import Float
 from onehidden import scores
 from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.problem import Problem
-from onehidden.laws import Gaussian, GaussianMixture, standard_normal
+from onehidden.laws import GaussianMixture, standard_normal
 from onehidden.laws.base import Score
 from onehidden.refused import Refused
 from onehidden.run import derived_seed, stream
 from onehidden.starts.candidate import InputModel
 from onehidden_papers.moments import ScoreMoments, score_moments
-from onehidden_papers.starts.components import fit_mixture
+from onehidden_papers.starts.components import as_mixture, fit_mixture, mapped
 
 NORMAL = 5.0  # z-value of third and fourth moments up to which a sample may be Gaussian
 _ROWS = 4000  # rows that choose and fit an input model: a start needs no more
@@ -122,9 +122,8 @@ def clusters_of(problem: Problem) -> GaussianMixture | None:
 def _mixture(problem: Problem, inputs: InputModel) -> GaussianMixture | None:
     around, Z, given = problem.search_coordinates, problem.Z, inputs.given
     if not isinstance(given, str):
-        law = getattr(given, "law_", given)
-        # The caller knows the law, and it may be no mixture.
-        return _inward(law, around) if isinstance(law, Gaussian | GaussianMixture) else None
+        law = as_mixture(given)  # the caller knows the law, and it may be no mixture
+        return None if law is None else mapped(law, around.whiten, around.shift)
     # The columns as they came: whitened, two clusters far apart lie no further than the spread of all other
     # directions.
     columns = Z @ around.unwhiten
@@ -135,19 +134,8 @@ def _mixture(problem: Problem, inputs: InputModel) -> GaussianMixture | None:
         return None
     seed = derived_seed(inputs.seed, "mixture of the inputs")
     if len(around.shift) != around.rank:
-        return fit_mixture(Z, None, seed)
-    there = fit_mixture(columns / spread, None, seed)
-    back = spread[:, None] * around.whiten
-    return GaussianMixture(there.weights, there.means @ back, back.T @ there.covs @ back)
-
-
-def _inward(law: Gaussian | GaussianMixture, coordinates: Coordinates) -> GaussianMixture:
-    """Return the law of z = (x - shift) W."""
-    whiten = coordinates.whiten
-    parts = (law,) if isinstance(law, Gaussian) else law.components
-    shares = [1.0] if isinstance(law, Gaussian) else law.weights
-    means = [(part.mean - coordinates.shift) @ whiten for part in parts]
-    return GaussianMixture(shares, means, [whiten.T @ part.cov @ whiten for part in parts])
+        return fit_mixture(Z, seed)
+    return mapped(fit_mixture(columns / spread, seed), spread[:, None] * around.whiten)
 
 
 def looks_gaussian(Z: Float[np.ndarray, "n d"], seed: int, most: int = 50_000) -> bool:

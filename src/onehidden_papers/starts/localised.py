@@ -22,17 +22,16 @@ import numpy as np
 import numpy.typing as npt
 
 from onehidden.fit.problem import Problem
-from onehidden.laws import GaussianMixture
 from onehidden.machine import in_double
 from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, descent_work
-from onehidden_papers.moments.weights import checked_samples
 from onehidden_papers.starts.components import (
-    LARGEST_SIDE,
     SIGNAL,
     as_mixture,
+    checked_units,
     fit_mixture,
+    mapped,
     moments_in_reach,
     variance_of,
 )
@@ -129,27 +128,21 @@ def localised_start(
     Refused
         Where the moments do not determine the units.
     """
-    samples: np.ndarray
-    samples, target, counts = checked_samples(X, y, weight)
-    d = samples.shape[1]
-    most = min(d, LARGEST_SIDE)
-    if not 1 <= hidden <= most:
-        raise Refused(
-            f"hidden = {hidden} is outside 1 … {most}: the tensors of {d} inputs show no more "
-            f"directions, and none beyond {LARGEST_SIDE} are decomposed; use start='wide'"
+    samples, target, counts = checked_units(X, y, hidden, weight)
+    d, mixture = samples.shape[1], fit_mixture(samples, seed) if law is None else as_mixture(law)
+    if mixture is None or mixture.n_inputs != d:
+        raise ValueError(
+            f"law must be a GaussianMixture or a fitted MixtureScore of {d} inputs, got {type(law).__name__}"
         )
-    law = fit_mixture(samples, counts, seed) if law is None else as_mixture(law)
-    if law.n_inputs != d:
-        raise ValueError(f"the mixture is one of {law.n_inputs} inputs, but X has {d} columns")
-    if len(law.weights) < 2:
+    if len(mixture.weights) < 2:
         raise Refused(
             "the input law is one Gaussian component, whose localised moments are the ordinary ones: use "
             "start='tensor'"
         )
     # Where the components are round on average the noise of a tensor is the same in all directions, and
     # one variance a tensor is enough.
-    inverse = np.linalg.inv(np.linalg.cholesky(np.tensordot(law.weights, law.covs, axes=1)))
-    inside = GaussianMixture(law.weights, law.means @ inverse.T, inverse @ law.covs @ inverse.T)
+    inverse = np.linalg.inv(np.linalg.cholesky(np.tensordot(mixture.weights, mixture.covs, axes=1)))
+    inside = mapped(mixture, inverse.T)
     basis, moments = moments_in_reach(samples @ inverse.T, target, counts, inside, hidden)
     signals = {(c, m): one.signal(m) for c, one in moments.items() for m in one.orders}
     used = sorted(key for key, z in signals.items() if z >= SIGNAL)

@@ -30,8 +30,8 @@ from onehidden.refused import Refused
 from onehidden.run import Run, stream
 from onehidden.starts.candidate import Candidate, descent_work
 from onehidden_papers.moments import ScoreMoments, score_moments
-from onehidden_papers.moments.weights import Weight, checked_samples, of_rows
-from onehidden_papers.starts.components import LARGEST_SIDE, SIGNAL, variance_of
+from onehidden_papers.moments.weights import of_rows
+from onehidden_papers.starts.components import SIGNAL, checked_units, variance_of
 from onehidden_papers.starts.input_law import moment_work, one_output, score_of
 from onehidden_papers.starts.joint_diagonalisation import joint_decompose
 from onehidden_papers.starts.magnitudes import fit_units, refined_copies
@@ -60,20 +60,8 @@ class Tensor:
         net = tensor_start(
             problem.Z, problem.y, problem.k, activation=problem.activation,
             score=score_of(problem), bias=problem.bias, seed=run.seed, weight=problem.weight,
-        ).network  # fmt: skip
+        )  # fmt: skip
         yield from refined_copies(problem, net.weights, net.bias, self.copies - 1, run, self.name)
-
-
-@dataclass(frozen=True)
-class TensorStart:
-    """A starting network in the coordinates of X, with the measurements behind it.
-
-    ``signals`` are z-values of the orders 2 to 4 inside the span found, and ``orders`` the chosen j2 and j3.
-    """
-
-    network: OneHiddenNet
-    signals: dict[int, float]
-    orders: dict[str, int]
 
 
 class Moments(Protocol):
@@ -97,8 +85,8 @@ def tensor_start(
     bias: bool = False,
     weight: npt.ArrayLike | None = None,
     seed: int = 0,
-) -> TensorStart:
-    """Return a starting network from score moments, with its orders, signals and residual.
+) -> OneHiddenNet:
+    """Return a starting network from score moments, in the coordinates of X.
 
     Parameters
     ----------
@@ -121,12 +109,22 @@ def tensor_start(
 
     Returns
     -------
-    TensorStart
-        The network and the measurements.
+    OneHiddenNet
+        The network.
     """
     g = activations.get(activation)
-    samples, target, counts = _checked(X, y, hidden, g, weight)
+    samples, target, counts = checked_units(X, y, hidden, weight)
     n, d = samples.shape
+    if n < hidden * (d + 1):
+        raise Refused(
+            f"{n} samples are fewer than the {hidden * (d + 1)} unknowns of {hidden} units with {d} inputs: "
+            "give more samples or fewer units"
+        )
+    if g.polynomial:
+        raise Refused(
+            f"activation {g.name} has no usable order: its moments of order 3 and more vanish, and order 2 "
+            "alone does not determine the units"
+        )
     law = standard_normal(d) if score is None else score
 
     def moments(
@@ -141,41 +139,7 @@ def tensor_start(
     inside = moments(used, basis)
     precisions = [1 / variance_of(inside, m) for m in used]
     found = joint_decompose([inside[m] for m in used], precisions, hidden, seed)
-    network = fit_units(samples, target, found @ basis.T, g, bias=bias, weight=counts)
-    third = next((m for m in (3, 4) if signals[m] >= SIGNAL), next(m for m in used if m > 2))
-    return TensorStart(network, signals, {"j2": order, "j3": third})
-
-
-def _checked(
-    X: npt.ArrayLike,
-    y: npt.ArrayLike,
-    hidden: int,
-    g: Activation,
-    weight: npt.ArrayLike | None,
-) -> tuple[np.ndarray, np.ndarray, Weight]:
-    """Return the rows that count."""
-    samples: np.ndarray
-    samples, target, counts = checked_samples(X, y, weight)
-    if counts is not None and np.any(counts == 0):
-        kept = counts > 0
-        samples, target, counts = samples[kept], target[kept], counts[kept] / np.mean(counts[kept])
-    n, d = samples.shape
-    if not 1 <= hidden <= min(d, LARGEST_SIDE):
-        raise Refused(
-            f"hidden = {hidden} is outside 1 … {min(d, LARGEST_SIDE)}: the rank of T_2, which bounds what "
-            f"can be seen, is at most d = {d}, and none beyond {LARGEST_SIDE} are decomposed: use 'wide'"
-        )
-    if n < hidden * (d + 1):
-        raise Refused(
-            f"{n} samples are fewer than the {hidden * (d + 1)} unknowns of {hidden} units with {d} inputs: "
-            "give more samples or fewer units"
-        )
-    if g.polynomial:
-        raise Refused(
-            f"activation {g.name} has no usable order: its moments of order 3 and more vanish, and order 2 "
-            "alone does not determine the units"
-        )
-    return samples, target, counts
+    return fit_units(samples, target, found @ basis.T, g, bias=bias, weight=counts)
 
 
 def held_out_signals(
