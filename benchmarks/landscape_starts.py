@@ -88,7 +88,7 @@ def main(quick: bool) -> list[str]:
                 objective.function, points, objective.prepare(teacher), steps=1000, radius=0.2
             )
             seconds = time.perf_counter() - clock
-            found = [rows_of(kind, B) for B in run.params]
+            found = [rows_of(kind, B) for B in run]
             errors = np.array([match(rows, teacher.weights).honest_error for rows in found])
             X = drawn["inputs"].standard_normal((1000, D))
             y = teacher.predict(X)

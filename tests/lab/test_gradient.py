@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from onehidden.machine import double
-from onehidden_papers.lab.convexity import empirical_hessian
-from onehidden_papers.lab.descents import descend, linear_rate
+from onehidden_papers.lab.descents import descend, empirical_hessian, linear_rate
 from onehidden_papers.problems.problem import conditioned_teacher
 
 

@@ -1,12 +1,10 @@
 """What the papers ask about loss surfaces: curvature, minima, pictures, plain descent."""
 
-from onehidden_papers.lab.convexity import empirical_hessian
-from onehidden_papers.lab.descents import NewtonDescent, descend, newton_descent
+from onehidden_papers.lab.descents import descend, empirical_hessian, newton_descent
 from onehidden_papers.lab.landscape import LandscapeRecord, landscape, slice_surface
 
 __all__ = [
     "LandscapeRecord",
-    "NewtonDescent",
     "descend",
     "empirical_hessian",
     "landscape",

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onehidden.machine import in_double
+from onehidden_papers.lab.descents import derivatives
 from onehidden_papers.objectives.base import Objective
 
 
@@ -24,12 +25,11 @@ class LandscapeRecord:
     ----------
     value, gradient_norm : float
         Objective and |∇| there.
-    lambda_min, lambda_max : float
-        Extreme eigenvalues of the Hessian.
-    epsilon, tau : float
-        Thresholds: |∇| ≤ ε is stationary, λ_min ≥ −τ has no way down.
+    lambda_min : float
+        Smallest eigenvalue of the Hessian.
     verdict : str
-        "approximate local minimum", "saddle" (stationary, a way down) or "neither" (not stationary).
+        "approximate local minimum" (|∇| ≤ ε, λ_min ≥ −τ), "saddle" (stationary, a way down) or "neither" (not
+        stationary).
     direction : ndarray
         Unit eigenvector of λ_min, of the shape of the parameters: the way down from a saddle.
     """
@@ -37,9 +37,6 @@ class LandscapeRecord:
     value: float
     gradient_norm: float
     lambda_min: float
-    lambda_max: float
-    epsilon: float
-    tau: float
     verdict: Literal["approximate local minimum", "saddle", "neither"]
     direction: np.ndarray
 
@@ -73,24 +70,17 @@ def landscape(
     """
     if tau < 0:
         raise ValueError(f"tau must be 0 or more, got {tau}")
-    source = objective.prepare(data)
-    x = jnp.asarray(np.asarray(params, float))
+    source, x = objective.prepare(data), np.asarray(params, float)
     fn = partial(_on_sphere, objective.function) if sphere else objective.function
-    value, gradient = jax.jit(jax.value_and_grad(fn))(x, source)
-    H = np.asarray(jax.jit(jax.hessian(fn))(x, source)).reshape(x.size, x.size)
-    values, vectors = np.linalg.eigh((H + H.T) / 2)
-    low, high, direction = values[0], values[-1], vectors[:, 0]
-    norm = float(jnp.sqrt(jnp.sum(gradient**2)))
-    epsilon = 1e-8 * (1 + abs(float(high))) if epsilon is None else float(epsilon)
+    value, gradient = derivatives(fn, x.shape, source, x, 1)
+    values, vectors = np.linalg.eigh(derivatives(fn, x.shape, source, x, 2))
+    low, norm, size = float(values[0]), float(np.linalg.norm(gradient)), 1 + abs(float(values[-1]))
     # Rounding of the spectrum: a zero mode must not read as a way down.
-    slack = 1e-10 * (1 + abs(float(high)))
-    if norm > epsilon:
+    minimum = low >= -tau - 1e-10 * size
+    verdict = "approximate local minimum" if minimum else "saddle"
+    if norm > (1e-8 * size if epsilon is None else epsilon):
         verdict = "neither"
-    else:
-        verdict = "approximate local minimum" if low >= -tau - slack else "saddle"
-    return LandscapeRecord(
-        float(value), norm, float(low), float(high), epsilon, tau + slack, verdict, direction.reshape(x.shape)
-    )
+    return LandscapeRecord(value, norm, low, verdict, vectors[:, 0].reshape(x.shape))
 
 
 def _on_sphere(fn: Callable, x: jax.Array, source: object) -> jax.Array:

@@ -43,7 +43,7 @@ class Settings:
 def minima(objective: Objective, first: np.ndarray, data: object, steps: int = 1000) -> np.ndarray:
     """Where second-order steps end that leave saddles: one minimum for each start."""
     source = objective.prepare(data)
-    return newton_descent(objective.function, first, source, steps=steps, radius=0.2).params
+    return newton_descent(objective.function, first, source, steps=steps, radius=0.2)
 
 
 def fourth_moment(law: Law, teacher: OneHiddenNet, n: int, seed: int) -> np.ndarray:

@@ -15,8 +15,7 @@ from onehidden.laws import standard_normal
 from onehidden.network import OneHiddenNet
 from onehidden.run import stream
 from onehidden_papers.activation_properties import rho_terms, standard_normal_nodes
-from onehidden_papers.lab.convexity import empirical_hessian
-from onehidden_papers.lab.descents import descend, linear_rate
+from onehidden_papers.lab.descents import descend, empirical_hessian, linear_rate
 from onehidden_papers.problems.problem import conditioned_teacher
 from onehidden_papers.reproductions.experiment import draw_curves
 from onehidden_papers.reproductions.record import OPEN, Row, Table, item, of, one_of, printed
