@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -258,8 +258,12 @@ def require_valid_orders(score: object, orders: Iterable[int]) -> None:
 
 def power_sum(L: Points, V: Directions, j: int) -> Tensors:
     """Σ_i L_i V_i^{⊗j}, (n, r, …, r): the diagonal tensor diag(L) of order j contracted with V (d, r)."""
-    d, r = V.shape
-    columns = V
-    for _ in range(j - 1):
-        columns = (columns[:, :, None] * V[:, None, :]).reshape(d, -1)
-    return (L @ columns).reshape((len(L),) + (r,) * j)
+    return (L @ row_powers(V, j)).reshape((len(L),) + (V.shape[1],) * j)
+
+
+def row_powers(V: Any, order: int) -> Any:
+    """(d, r^order) the powers V_i^{⊗order} of the rows, flattened; NumPy's or JAX's."""
+    out = V[:, :1] ** 0
+    for _ in range(order):
+        out = (out[:, :, None] * V[:, None, :]).reshape(len(V), -1)
+    return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
+from onehidden_papers.moments import score_moments
 from onehidden_papers.moments.weights import checked_samples
-from onehidden_papers.objectives.sources import SOURCES, RankOne, Tensors, source_of
+from onehidden_papers.objectives.sources import SOURCES, GaussianBatch, RankOne, Tensors
 
 
 class Objective:
@@ -27,6 +28,7 @@ class Objective:
     activation: str
     orders: tuple[int, ...] = ()
     score: Any = None  # of the inputs; None: x ~ N(0, I)
+    largest: ClassVar[int] = 32  # inputs of which moments are formed
 
     def function(self, params: Any, source: Any) -> jax.Array:
         """Return the objective as traceable JAX code; ``source`` comes from ``prepare``."""
@@ -34,7 +36,14 @@ class Objective:
 
     def from_batch(self, X: jax.Array, y: jax.Array) -> Any:
         """Return the source of a batch, traceable: for samplers inside a compiled loop."""
-        return source_of(self.score, X, y, self.orders)
+        if self.score is None:
+            return GaussianBatch.of(X, y)
+        if X.shape[1] > self.largest:
+            raise ValueError(
+                f"the moment of order 4 of {X.shape[1]} inputs is too large (limit {self.largest}): pass "
+                "score moments in the span of T_2 instead"
+            )
+        return Tensors.of(score_moments(X, y, self.score, self.orders, control_degree=-1), self.orders)
 
     def from_teacher(self, teacher: OneHiddenNet) -> Any:
         """Return the source of exact moments, x ~ N(0, I)."""
@@ -56,7 +65,7 @@ class Objective:
         if isinstance(data, OneHiddenNet):
             return self.from_teacher(data)
         if isinstance(data, tuple | list):
-            X, y = _checked_batch(data)
+            X, y = checked_batch(data)
             return self.from_batch(jnp.asarray(X), jnp.asarray(y))
         if isinstance(data, Mapping) or hasattr(data, "__getitem__"):
             return Tensors.of(data, self.orders)
@@ -144,7 +153,8 @@ def _as_double(params: Any) -> Any:
     return (*outputs, B) if pair else B
 
 
-def _checked_batch(data: Sequence[npt.ArrayLike]) -> tuple[np.ndarray, np.ndarray]:
+def checked_batch(data: Sequence[npt.ArrayLike]) -> tuple[np.ndarray, np.ndarray]:
+    """X (n, d) and y (n,) of a batch, in double precision and finite; refuse what is not."""
     if len(data) != 2:
         raise ValueError(f"a batch is a pair (X, y), got {len(data)} things")
     X, y, _ = checked_samples(data[0], data[1], None)

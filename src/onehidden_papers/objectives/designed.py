@@ -55,16 +55,11 @@ class _Quartic(Objective):
         return source.quartic(params, *self._weights()) + self.penalty(params, source)
 
 
-def _excess(B: jax.Array) -> jax.Array:
-    """Σ_j (|b_j|² − 1)²."""
-    return jnp.sum((jnp.sum(B**2, axis=1) - 1) ** 2)
-
-
 class _OnNorms(_Quartic):
     """A quartic with the penalty λ Σ_j (|b_j|² − 1)²."""
 
     def penalty(self, params: jax.Array, source: Quartics) -> jax.Array:
-        return self.lam * _excess(params)
+        return self.lam * jnp.sum((jnp.sum(params**2, axis=1) - 1) ** 2)
 
     def tau(self, coefficients: npt.ArrayLike, d: int, c: float = 0.01) -> float:
         """Return the curvature every saddle must go below, τ of the theorem.
@@ -213,7 +208,7 @@ class NonOrthogonal(_Quartic):
     def from_batch(self, X: jax.Array, y: jax.Array) -> GaussianBatch:
         if X.shape[0] < 2:
             raise ValueError("an unbiased square needs at least two samples")
-        return GaussianBatch.of(X, y)
+        return super().from_batch(X, y)
 
     @staticmethod
     def rows(params: Any) -> np.ndarray:

@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import gamma
 
 from onehidden import activations
 from onehidden.activations import Activation
@@ -17,51 +16,33 @@ from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
 from onehidden_papers.objectives.base import Objective, unit_rows
 from onehidden_papers.objectives.signal import seeing_orders, sigma
-from onehidden_papers.objectives.sources import PlainBatch, RankOne, Tensors
+from onehidden_papers.objectives.sources import GaussianBatch, RankOne, Tensors
 
 
-def pair_kernel(g: Activation, U: np.ndarray, h: Activation, V: np.ndarray) -> np.ndarray:
-    """(k, l) matrix of E[g(⟨u_i,x⟩) h(⟨v_j,x⟩)].
-
-    Homogeneous g and h: exact in polar coordinates of the plane of (u, v), where the integrand is a
-    trigonometric polynomial between its kinks. Smooth g and h: a tensor Gauss–Hermite rule.
-    """
-    if (g.kinked or h.kinked) and (g.homogeneity is None or h.homogeneity is None):
-        raise ValueError(f"no closed form for the pair {g.name}, {h.name}: both homogeneous or both smooth")
-    nu, nv = np.linalg.norm(U, axis=1), np.linalg.norm(V, axis=1)
-    cosine = np.clip(U @ V.T / np.maximum(np.outer(nu, nv), np.finfo(float).tiny), -1, 1)
-    if g.homogeneity is None or h.homogeneity is None:
-        return _gauss_hermite(g, nu, h, nv, cosine)
-    p, q = g.homogeneity, h.homogeneity
-    # E[r^{p+q}] for r² ~ χ²_2 is 2^{(p+q)/2} Γ(1 + (p+q)/2).
-    radial = 2 ** ((p + q) / 2) * gamma(1 + (p + q) / 2) / (2 * np.pi)
-    return radial * np.outer(nu**p, nv**q) * _around_circle(g, h, np.arccos(cosine))
-
-
-def _around_circle(g: Activation, h: Activation, theta: np.ndarray, nodes: int = 16) -> np.ndarray:
-    """∫ g(cos φ) h(cos(φ − θ)) dφ; the kinks are four points on the circle, hence four arcs."""
-    quarter = np.full_like(theta, np.pi / 2)
-    edges = np.stack([-quarter, quarter, theta - quarter, theta + quarter], axis=-1) % (2 * np.pi)
-    edges = np.sort(edges, axis=-1)
-    edges = np.concatenate([edges, edges[..., :1] + 2 * np.pi], axis=-1)
-    t, w = np.polynomial.legendre.leggauss(nodes)
-    half = np.diff(edges, axis=-1)[..., None] / 2
-    phi = edges[..., :-1, None] + half * (t + 1)
-    return np.sum(half * w * g(np.cos(phi)) * h(np.cos(phi - theta[..., None, None])), axis=(-1, -2))
-
-
-def _gauss_hermite(
-    g: Activation, nu: np.ndarray, h: Activation, nv: np.ndarray, cosine: np.ndarray, nodes: int = 100
+def pair_kernel(
+    g: Activation, U: np.ndarray, h: Activation, V: np.ndarray, radii: int = 80, angles: int = 32
 ) -> np.ndarray:
-    """(k, l) matrix of E[g(|u_i| s) h(|v_j| t)], s and t standard normal with these correlations."""
-    t, w = np.polynomial.hermite_e.hermegauss(nodes)
-    w = w / np.sqrt(2 * np.pi)
-    left = g(np.outer(nu, t)) * w  # (k, nodes)
-    out = np.empty(cosine.shape)
-    for i in range(len(nu)):
-        rho = cosine[i][:, None, None]
-        second = rho * t[None, :, None] + np.sqrt(np.maximum(1 - rho**2, 0)) * t[None, None, :]
-        out[i] = np.einsum("a,jab,b->j", left[i], h(nv[:, None, None] * second), w)
+    """(k, l) matrix of E[g(⟨u_i,x⟩) h(⟨v_j,x⟩)], x ~ N(0, I), for g and h that are smooth on both sides of 0.
+
+    In polar coordinates of the plane of (u, v) their kinks are half-lines, which cut the circle into four
+    arcs with a smooth integrand each. Radii beyond 12 weigh 1e-31.
+    """
+    (t, w), (s, v) = (np.polynomial.legendre.leggauss(nodes) for nodes in (angles, radii))
+    r = 6 * (s + 1)
+    density = 6 * v * r * np.exp(-(r**2) / 2) / (2 * np.pi)
+    nu, nv = np.linalg.norm(U, axis=1), np.linalg.norm(V, axis=1)
+    theta = np.arccos(np.clip(U @ V.T / np.maximum(np.outer(nu, nv), np.finfo(float).tiny), -1, 1))
+    out = np.empty(theta.shape)
+    for i, between in enumerate(theta):
+        quarter = np.full_like(between, np.pi / 2)
+        edges = np.stack([-quarter, quarter, between - quarter, between + quarter], axis=-1) % (2 * np.pi)
+        edges = np.sort(edges, axis=-1)
+        half = np.diff(edges, axis=-1, append=edges[:, :1] + 2 * np.pi)[..., None] / 2
+        phi = (edges[..., None] + half * (t + 1)).reshape(len(between), -1)
+        first = g(nu[i] * r[:, None] * np.cos(phi)[:, None])  # (l, radii, angles)
+        second = h(nv[:, None, None] * r[:, None] * np.cos(phi - between[:, None])[:, None])
+        arcs = (half * w).reshape(len(between), -1)
+        out[i] = np.einsum("jra,jra,r,ja->j", first, second, density, arcs, optimize=True)
     return out
 
 
@@ -87,24 +68,18 @@ class SquaredLoss(Objective):
     def __post_init__(self) -> None:
         activations.get(self.activation)
 
-    def function(self, params: Any, source: PlainBatch) -> jax.Array:
+    def function(self, params: Any, source: GaussianBatch) -> jax.Array:
         a, B = _split(params)
         return jnp.mean((source.y - activations.get(self.activation).fn(source.X @ B.T) @ a) ** 2)
 
-    def from_batch(self, X: jax.Array, y: jax.Array) -> PlainBatch:
-        return PlainBatch(X, y)
-
     def prepare(self, data: object) -> Any:
         source = super().prepare(data)
-        if not isinstance(source, PlainBatch):
+        if not isinstance(source, GaussianBatch):
             raise ValueError(
-                "the squared loss is no function of finitely many score moments: pass a batch (X, y), or use "
-                "HermiteLoss on moments"
+                "the squared loss is no function of finitely many score moments: pass a batch (X, y), use "
+                "HermiteLoss on moments, or population(params, teacher)"
             )
         return source
-
-    def from_teacher(self, teacher: OneHiddenNet) -> Any:
-        raise ValueError("the squared loss has no moment form: use population(params, teacher) for its value")
 
     def population(self, params: Any, teacher: OneHiddenNet) -> float:
         """E|y − ŷ|² for x ~ N(0, I), exact by pair kernels; biases and intercept must be zero."""
@@ -160,9 +135,9 @@ class HermiteLoss(Objective):
             return (g(z) + g(-z)) / 2
         return sum((s * _hermite(m, z) for m, s in self._sigma().items()), jnp.zeros_like(z))
 
-    def function(self, params: Any, source: PlainBatch | Tensors | RankOne) -> jax.Array:
+    def function(self, params: Any, source: GaussianBatch | Tensors | RankOne) -> jax.Array:
         a, B = _split(params)
-        if isinstance(source, PlainBatch):
+        if isinstance(source, GaussianBatch):
             return jnp.mean((source.y - self._features(source.X @ B.T) @ a) ** 2)
         gram, value = B @ B.T, jnp.zeros((), B.dtype)
         for m, s in self._sigma().items():
@@ -170,11 +145,8 @@ class HermiteLoss(Objective):
             value += -2 * s / np.sqrt(factorial(m)) * (a @ source.along(B, m)) + s**2 * (a @ gram**m @ a)
         return value
 
-    def from_batch(self, X: jax.Array, y: jax.Array) -> PlainBatch:
-        return PlainBatch(X, y)
-
     def prepare(self, data: object) -> Any:
-        if self.orders == "even" and not isinstance(data, tuple | list | PlainBatch):
+        if self.orders == "even" and not isinstance(data, tuple | list | GaussianBatch):
             raise ValueError('orders="even" holds infinitely many orders: pass a batch (X, y) or name orders')
         return super().prepare(data)
 

@@ -20,15 +20,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from onehidden.laws.base import row_powers
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
-from onehidden_papers.moments import score_moments
 from onehidden_papers.objectives.signal import unit_coefficients
 
 
 @dataclass(frozen=True)
 class GaussianBatch:
-    """Samples of N(0, I): rows x, labels y, and the batch's own E[y], E[y x xᵀ]."""
+    """Samples of N(0, I), or of any law for losses that predict: x, y, the batch's E[y] and E[y x xᵀ]."""
 
     X: jax.Array
     y: jax.Array
@@ -93,7 +93,7 @@ class Tensors:
         return cls(found)
 
     def quartic(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
-        square = _powers(B, 2)
+        square = row_powers(B, 2)
         pairs = square @ self.T[4].reshape(square.shape[1], -1) @ square.T
         return total * jnp.sum(pairs) - diagonal * jnp.trace(pairs)
 
@@ -102,7 +102,7 @@ class Tensors:
 
     def along(self, B: jax.Array, m: int) -> jax.Array:
         """Return T_m(b_j^m), (k,)."""
-        return _powers(B, m) @ self.T[m].ravel()
+        return row_powers(B, m) @ self.T[m].ravel()
 
     def norm_squared(self, m: int) -> jax.Array:
         """Return |T_m|²_F."""
@@ -138,34 +138,6 @@ class RankOne:
         return c @ (self.directions @ self.directions.T) ** m @ c
 
 
-@dataclass(frozen=True)
-class PlainBatch:
-    """Rows and labels as they are, for losses that predict."""
-
-    X: jax.Array
-    y: jax.Array
-
-
-def _powers(B: jax.Array, order: int) -> jax.Array:
-    """Rows b^{⊗order}, flattened."""
-    out = jnp.ones((len(B), 1), B.dtype)
-    for _ in range(order):
-        out = (out[:, :, None] * B[:, None, :]).reshape(len(B), -1)
-    return out
-
-
-SOURCES = (GaussianBatch, Tensors, RankOne, PlainBatch)
+SOURCES = (GaussianBatch, Tensors, RankOne)
 for _source in SOURCES:
     jax.tree_util.register_dataclass(_source, list(_source.__dataclass_fields__), [])
-
-
-def source_of(score: Any, X: jax.Array, y: jax.Array, orders: tuple[int, ...], largest: int = 32) -> Any:
-    """Return the source behind samples (X, y): Hermite forms of N(0, I) without a score, else its moments."""
-    if score is None:
-        return GaussianBatch.of(X, y)
-    if X.shape[1] > largest:
-        raise ValueError(
-            f"the moment of order 4 of {X.shape[1]} inputs is too large (limit {largest}): pass score "
-            "moments in the span of T_2 instead"
-        )
-    return Tensors.of(score_moments(X, y, score, orders, control_degree=-1), orders)
