@@ -205,11 +205,11 @@ class Structure:
 STRUCTURES = {
     "orthonormal": Structure("orthonormal rows", 8, 8, orthonormal),
     "kappa5": Structure("condition number 5", 8, 8, conditioned(5.0), tags=("not orthogonal",)),
-    "narrow": Structure("orthonormal rows, few units", 20, 4, orthonormal, tags=("k < d",)),
+    "narrow": Structure("orthonormal rows, few units", 20, 4, orthonormal),
     "signs": Structure("random rows, outputs of both signs", 10, 6, spread, signs=True,
-                       tags=("k < d", "not orthogonal", "mixed signs")),
+                       tags=("not orthogonal",)),
     "biased": Structure("random rows with biases, outputs of both signs", 10, 6, spread, signs=True,
-                        bias=True, tags=("k < d", "not orthogonal", "mixed signs", "biases")),
+                        bias=True, tags=("not orthogonal",)),
 }  # fmt: skip
 
 
@@ -252,24 +252,21 @@ def _planted(
     d, k = size or (structure.d, structure.k)
     if max(d, k) > largest:
         raise ValueError(f"{name} asks for {d} inputs and {k} units: problems go up to {largest} of each")
-    tags = [t for t in structure.tags if t != "k < d"]
     return Problem(
         name, f"{g}, d = {d}, k = {k}, {structure.title}; {LAWS[law][1]}", input_law(law, d), d, k, g,
         structure.rows,
         2 ** ceil(log2(max(40 * k * d, 1024))),  # about forty samples per parameter
         structure.signs, structure.bias,
-        tags=(*(["k < d"] if k < d else []), *tags, *LAWS[law][2], *_of_activation(g)),
+        tags=(*structure.tags, *LAWS[law][2]),
     )  # fmt: skip
 
 
 def _on_table(name: str, table: RealInputs, g: str, k: int) -> Problem:
     few = () if table.n_rows > 10 * k * (table.n_inputs + 1) else ("few samples per parameter",)
-    crowded = ("k > d",) if k > table.n_inputs else ()
     return Problem(
         name, f"{g} with biases, k = {k}, on {table.n_rows} rows of {table.n_inputs} columns: {table.title}",
         table, table.n_inputs, k, g, spread, table.n_rows, signs=True, bias=True,
-        tags=("real inputs", "biases", "mixed signs", *crowded, *few, *table.tags, *_of_activation(g)),
-        biases=cutting(table),
+        tags=("real inputs", *few, *table.tags), biases=cutting(table),
     )  # fmt: skip
 
 
@@ -283,10 +280,6 @@ def cutting(table: RealInputs) -> TeacherBiases:
     return draw
 
 
-def _of_activation(g: str) -> tuple[str, ...]:
-    return ("not identifiable",) if activations.get(g).polynomial else ()
-
-
 @lru_cache(maxsize=1)
 def _by_hand() -> dict[str, Problem]:
     problems = [
@@ -295,24 +288,23 @@ def _by_hand() -> dict[str, Problem]:
         Problem("relu-rotation-50", "ReLU, d = k = 50, rows a random rotation, outputs 1",
                 standard(50), 50, 50, "relu", orthonormal, 16_384, tags=("many units", "no subspace")),
         Problem("relu-orthonormal-200x5", "ReLU, d = 200, k = 5, orthonormal rows",
-                standard(200), 200, 5, "relu", orthonormal, 4096, tags=("k < d", "many inputs")),
+                standard(200), 200, 5, "relu", orthonormal, 4096, tags=("many inputs",)),
         Problem("relu-orthonormal-50x10", "ReLU, d = 50, k = 10, orthonormal rows",
-                standard(50), 50, 10, "relu", orthonormal, 4096, tags=("k < d",)),
+                standard(50), 50, 10, "relu", orthonormal, 4096),
         Problem("relu-conditioned-20x10", "ReLU, d = 20, k = 10, condition number 5, outputs of both signs",
                 standard(20), 20, 10, "relu", conditioned(5.0), 4096, signs=True,
-                tags=("k < d", "not orthogonal", "mixed signs")),
+                tags=("not orthogonal",)),
         *(Problem(f"{name.replace('_', '-')}-20x10", f"{name}, d = 20, k = 10, orthonormal rows, both signs",
-                  standard(20), 20, 10, name, orthonormal, 4096, signs=True, tags=("k < d", "mixed signs"))
+                  standard(20), 20, 10, name, orthonormal, 4096, signs=True)
           for name in ("tanh", "sigmoid", "erf", "squared_relu", "softplus", "gelu", "leaky_relu")),
         Problem("relu-biased-20x10", "ReLU with biases and intercept, d = 20, k = 10",
-                standard(20), 20, 10, "relu", orthonormal, 4096, signs=True, bias=True,
-                tags=("k < d", "biases", "mixed signs")),
+                standard(20), 20, 10, "relu", orthonormal, 4096, signs=True, bias=True),
         Problem("relu-correlated-20x10",
                 "ReLU with biases, d = 20, k = 10, Gaussian inputs of condition 100 and non-zero mean",
                 correlated(20, 100.0), 20, 10, "relu", orthonormal, 4096, signs=True, bias=True,
-                tags=("k < d", "biases", "mixed signs", "correlated inputs")),
+                tags=("correlated inputs",)),
         Problem("relu-noisy-20x5", "ReLU, d = 20, k = 5, noise of a tenth of std(y)",
-                standard(20), 20, 5, "relu", orthonormal, 20_000, noise=0.1, tags=("k < d", "noise")),
+                standard(20), 20, 5, "relu", orthonormal, 20_000, noise=0.1),
     ]  # fmt: skip
     return {p.name: p for p in problems}
 

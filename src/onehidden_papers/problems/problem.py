@@ -53,7 +53,7 @@ class Problem:
     n : int
         A sample size at which recovery is expected to be exact; of a real table, all its rows.
     tags : tuple of str
-        What makes it hard.
+        What makes it hard; what the other fields say of that is added.
     biases : TeacherBiases
         Draws the biases once the rows are known.
     """
@@ -71,6 +71,18 @@ class Problem:
     noise: float = 0.0
     tags: tuple[str, ...] = ()
     biases: TeacherBiases = field(default=scattered, repr=False)
+
+    def __post_init__(self) -> None:
+        seen = {
+            "k < d": self.n_hidden < self.n_inputs,
+            "k > d": self.n_hidden > self.n_inputs,
+            "biases": self.bias,
+            "mixed signs": self.signs,
+            "noise": self.noise > 0,
+            "not identifiable": activations.get(self.activation).polynomial,
+        }
+        tags = [*(tag for tag, holds in seen.items() if holds), *self.tags]
+        object.__setattr__(self, "tags", tuple(dict.fromkeys(tags)))
 
     def teacher(self, seed: int) -> OneHiddenNet:
         """Return the true network of a seed.
