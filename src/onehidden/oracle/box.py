@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -133,11 +134,13 @@ class BlackBox:
         self.domain = Domain(-everywhere, everywhere) if domain is None else domain
         most = max(1, (32 << 20) // (8 * len(center)))  # 32 MiB of inputs in one call
         self._batch = most if batch is None else min(batch, most)
+        self.enclosed = len(self.domain.sides) > 0  # by bounds of the caller, not by a distance
         self.precision = OutputPrecision()  # of the mixture
         self.level = 1.0  # largest |mixture| over the typical region
         self.mix, self.units = np.ones(1), np.ones(1)  # weights of the mixture; scales of the outputs
         self.share = 1.0  # of typical queries that are answered
         self.reading: LogOdds | None = None  # of probabilities
+        self.first: tuple[Points, Outputs] | None = None  # some first queries, asked again later
         # Subtracted from every answer, (n, d) -> (n, q), so that the remainder is searched alone.
         self.known: Callable[[np.ndarray], np.ndarray] | None = None
         # Largest |u_j| that the domain allows in all directions, fixed inputs aside.
@@ -217,6 +220,36 @@ class BlackBox:
             if len(U) >= count:
                 break
         return U[:count], Y[:count]
+
+    def spread_out(self, count: int) -> Points:
+        """Rows of u all over a bounded domain: its corners, all if they are few, its faces, and inside.
+
+        A halfspace that meets a box holds a corner of it: no unit with a kink hides from all corners.
+        """
+        U, bounded, half = self.typical(count), self.domain.sides, count // 2
+        ends = (self.domain.low, self.domain.high)
+        low, high = (((end - self.center) / self.scale)[bounded] for end in ends)
+        upper = self.rng.random((count, len(bounded))) < 0.5
+        if 2 ** len(bounded) <= half:
+            upper[: 2 ** len(bounded)] = list(product((False, True), repeat=len(bounded)))
+        ends = np.where(upper, high, low)
+        inside = (np.arange(count) >= half)[:, None] & (
+            self.rng.random(ends.shape) < self.rng.random((count, 1))
+        )
+        U[:, bounded] = np.where(inside, low + (high - low) * self.rng.random(ends.shape), ends)
+        return (self.domain.within(self.inputs(U)) - self.center) / self.scale
+
+    def must_not_change(self) -> None:
+        """Ask some first queries again, and refuse a function that answers them otherwise."""
+        if self.first is None or self.caller.left < len(self.first[0]):
+            return
+        U, before = self.first
+        error = np.maximum(self.error_at(U, before), 1e3 * EPS * self.level)
+        if np.any(np.abs((self.outputs(U) - before) @ self.mix) > 12 * error):
+            raise ValueError(
+                f"fn answers its first queries otherwise after {self.caller.queries} queries: it must be the "
+                "same function from the first query to the last"
+            )
 
     def mix_anew(self) -> None:
         """Draw another mixture of the outputs, of the same size."""

@@ -130,9 +130,8 @@ def layer_certificate(
     bound = rounding_of(float(np.max(np.max(np.abs(Y), axis=0) / spread)), 1.0, box.rounding).exact
     advice = "share of std(y) left: the network gives the answers to rounding"
     fit = at_most("fit", rms, bound, advice, About.FIT)
-    fresh, farthest = fresh_check(network, box)
-    remarks = [f"dead units: {counted[0].advice}"] if counted[0].value else []
-    remarks.append(f"fresh queries lie within {farthest:g} scales of the centre")
+    fresh, where = fresh_check(network, box)
+    remarks = [*([f"dead units: {counted[0].advice}"] if counted[0].value else []), where]
     if errors is not None:
         remarks.append(f"parameters are known to about {errors.worst:.0e} of their size")
     canonical, order = canonical_order(network)
@@ -161,14 +160,17 @@ def layer_certificate(
     )
 
 
-def fresh_check(network: OneHiddenNet, box: BlackBox) -> tuple[Check, float]:
-    """Whether queries that were not used to fit are answered alike; and how far away they lie."""
-    found, farthest, count = [], 0.0, 0
-    for distance, most in ((1, 2000), (10, 500), (100, 500)):
+def fresh_check(network: OneHiddenNet, box: BlackBox) -> tuple[Check, str]:
+    """Whether queries that were not used to fit are answered alike; and where they lie, in words."""
+    found, where, count = [], "no fresh query was answered", 0
+    box.must_not_change()
+    everywhere = ((2, 2000),) if box.enclosed else ()
+    for distance, most in ((1, 2000), *everywhere, (10, 500), (100, 500)):
         most = int(min(most, 0.5 * box.caller.left))
-        if (distance > 1 and distance * 3.0 > box.reach) or most < 10:
+        if (distance > 2 and distance * 3.0 > box.reach) or most < 10:
             continue
-        X = box.domain.within(box.inputs(box.typical(most) * distance))
+        U = box.spread_out(most) if distance == 2 else box.typical(most) * distance
+        X = box.domain.within(box.inputs(U))
         Y = box.outputs((X - box.center) / box.scale)
         X, Y = X[finite(Y)], Y[finite(Y)]
         if not len(X):
@@ -182,16 +184,27 @@ def fresh_check(network: OneHiddenNet, box: BlackBox) -> tuple[Check, float]:
         off = np.abs(network.predict(X).reshape(Y.shape) / box.units - Y) / scale
         worst = np.unravel_index(int(np.argmax(off / allowed)), off.shape)
         found.append((float(off[worst] / allowed[worst]), float(allowed[worst]), distance))
-        farthest, count = distance, count + len(X)
+        count += len(X)
+        if not box.enclosed:
+            where = f"fresh queries lie within {distance:g} scales of the centre"
+        elif distance == 2:
+            where = _corners_in_words(len(box.domain.sides), len(X) // 2)
     if not found:
         advice = "no query that was not used to fit was answered"
-        return not_evaluated("fresh queries", levels.FRESH_QUERIES.value, advice, About.FIT), farthest
+        return not_evaluated("fresh queries", levels.FRESH_QUERIES.value, advice, About.FIT), where
     ratio, allowed, distance = max(found)
     advice = (
         f"largest error at {count} queries that were not used to fit, as a share of the function there "
         f"(worst {distance:g} scales from the centre): above the bound the network is not the function"
     )
-    return at_most("fresh queries", ratio * allowed, allowed, advice, About.FIT), farthest
+    return at_most("fresh queries", ratio * allowed, allowed, advice, About.FIT), where
+
+
+def _corners_in_words(sides: int, queried: int) -> str:
+    """Which corners of a bounded domain were queried, and what may be unseen: a share of 3 / n (95 %)."""
+    if 2**sides <= queried:
+        return "fresh queries include every corner of the domain"
+    return f"a unit active in less than {3 / max(queried, 3):.1%} of the corners of the domain may be unseen"
 
 
 def _spread(Y: Outputs) -> Float[np.ndarray, " q"]:

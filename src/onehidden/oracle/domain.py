@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from onehidden import data
 
@@ -37,6 +37,11 @@ class Domain:
     def free(self) -> Bool[np.ndarray, " d"]:
         """Inputs that may vary."""
         return self.high > self.low
+
+    @property
+    def sides(self) -> Int[np.ndarray, " s"]:
+        """Inputs that vary between two bounds."""
+        return np.flatnonzero(self.free & np.isfinite(self.low) & np.isfinite(self.high))
 
     def narrowed(self, low: np.ndarray, high: np.ndarray) -> Domain:
         """The intersection with further bounds."""

@@ -25,6 +25,7 @@ def measure_box(box: BlackBox, answers: Answers, count: int = 256, noise: float 
     kind = detected(y[finite(y)]) if answers is Answers.AUTO else answers
     if kind is Answers.LABEL:
         _check_labels(box, U, y)
+        box.first = U[:64], y[:64]
         return kind
     if kind is Answers.PROBABILITY:
         y = _read_probabilities(box, y)
@@ -54,6 +55,7 @@ def measure_box(box: BlackBox, answers: Answers, count: int = 256, noise: float 
         own = box.reading.largest_error * float(np.max(np.abs(box.mix) / box.units))
         absolute = float(np.hypot(box.precision.absolute, own))
         box.precision = replace(box.precision, absolute=absolute)
+    box.first = U[:64], y[:64]
     return kind
 
 

@@ -57,10 +57,23 @@ def kink_queries(box: BlackBox, layer: Layer, near: float = 0.5) -> Queries:
         # From far away absolute errors are small beside the answers: rows are determined there. Beyond 1e4
         # the sums of near and far queries lose the near ones.
         rows[::3] *= min(box.exact_far_away, 1e4)
+        outside = np.flatnonzero(box.margin(rows) < 0)
+        rows[outside] = _across(box, layer.units(part[outside] % k), box.typical(len(outside)))
         U[part] = rows
-    if box.domain.bounded:
-        U = U[box.margin(np.asarray(U, float)) >= 0]
-    return answers_at(box, U)
+    return answers_at(box, U[box.margin(np.asarray(U, float)) >= 0])
+
+
+def _across(box: BlackBox, layer: Layer, U: Points) -> Points:
+    """Rows between U, one a unit, and the corner of the domain across its hyperplane, on both sides of it."""
+    low, high = ((end - box.center) / box.scale for end in (box.domain.low, box.domain.high))
+    z = np.sum(U * layer.weights, axis=1) + layer.bias
+    corner = np.where((layer.weights > 0) == (z < 0)[:, None], high, low)
+    corner = np.where(np.isfinite(corner), corner, U)
+    beyond = np.sum(corner * layer.weights, axis=1) + layer.bias
+    crossed = beyond * z < 0
+    share = np.divide(beyond, beyond - z, out=np.ones_like(z), where=crossed)
+    share = np.where(crossed, np.minimum(2 * share * box.rng.random(len(U)), 1.0), 1.0)
+    return corner + share[:, None] * (U - corner)
 
 
 def transition_queries(box: BlackBox, layer: Layer, degree: int, each: int = 2) -> Queries:

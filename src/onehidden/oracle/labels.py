@@ -323,6 +323,7 @@ def _certificate(labels: Labels, boundary: Boundary, found: Scaled, options: Opt
 def _fresh_check(labels: Labels, layer: Layer) -> tuple[Check, float]:
     """Labels that were not used: typical ones, and on both sides of other points of the boundary."""
     box = labels.box
+    box.must_not_change()
     rows = [box.typical(int(min(4000, 0.3 * box.caller.left)))]
     for point, along in _entries(labels) if box.caller.left > 2000 else []:
         aside = 1e-6 * (np.sqrt(box.d) + float(np.linalg.norm(point))) * along

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden.oracle.box import BlackBox
+from onehidden.oracle.domain import Points
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,9 @@ class Line:
         return (1 + np.abs(t) / self.radius) ** degree
 
 
-def random_line(box: BlackBox, radius: float, span: float = 1e3) -> Line:
-    """A line at this distance from the centre, or a chord of a bounded domain."""
-    return _chord(box, radius, span) if box.domain.bounded else distant_line(box, radius, span)
+def random_line(box: BlackBox, radius: float, span: float = 1e3, through: Points | None = None) -> Line:
+    """A line at this distance from the centre, or a chord of a bounded domain, through one of some places."""
+    return _chord(box, radius, span, through) if box.domain.bounded else distant_line(box, radius, span)
 
 
 def distant_line(box: BlackBox, radius: float, span: float) -> Line:
@@ -50,12 +51,15 @@ def distant_line(box: BlackBox, radius: float, span: float) -> Line:
     return Line(p, v, radius, limit)
 
 
-def _chord(box: BlackBox, radius: float, span: float) -> Line:
+def _chord(box: BlackBox, radius: float, span: float, through: Points | None) -> Line:
     """A line through two places of the domain: a random direction soon meets one of d bounds."""
     low, high = ((end - box.center) / box.scale for end in (box.domain.low, box.domain.high))
-    room = 0.1 * np.minimum(high - low, 4.0)  # to both sides: queries beside the line stay inside
+    # To both sides: queries beside the line stay inside. Places in a corner are reached with little room.
+    room = (0.1 if through is None else 1e-3) * np.minimum(high - low, 4.0)
     places = box.answered(2)[0] if box.share < 1 else box.typical(2)
     places = places if len(places) == 2 else box.typical(2)
+    if through is not None:
+        places[0] = box.rng.choice(through)
     one, two = np.clip(places, low + 2 * room, high - 2 * room)
     v = np.where(box.domain.free, two - one, 0.0)
     v /= np.linalg.norm(v)

@@ -128,6 +128,10 @@ def recover_oracle(
             f"{ended} after {box.caller.queries} queries, before a unit was found; {units} of {d} inputs "
             f"takes about {expected_queries(d, options.hidden or 1)}"
         ) from None
+    except ValueError:
+        box.caller.release()
+        box.must_not_change()  # which would explain it
+        raise
     if rows is None:  # no samples exist here; placeholder rows carry the count
         rows = Samples(np.zeros((certificate.n, 1)), np.zeros(certificate.n))
     return record(
@@ -169,13 +173,9 @@ def _from_samples(
         run = replace(run, max_seconds=run.seconds() + seconds)
     found = solve(problem_of(samples, options), options, run)
     box.caller.release()  # the clock may have run out over the search: a few queries check what it found
-    check, farthest = fresh_check(found.certificate.network, box)
+    check, where = fresh_check(found.certificate.network, box)
     certificate = replace(found.certificate, noun="query").with_checks(check)
-    return (
-        certificate.with_remark(f"fresh queries lie within {farthest:g} scales of the centre"),
-        found.origin,
-        samples,
-    )
+    return certificate.with_remark(where), found.origin, samples
 
 
 def _detected_activation(box: BlackBox) -> str:

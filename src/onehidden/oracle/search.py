@@ -7,7 +7,7 @@ activation with linear tails looks like it. The linear part L of the whole gives
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from onehidden.certify.certificate import Certificate
 from onehidden.checks import About, Check, at_most
 from onehidden.fit.rounding import rounding_of
 from onehidden.options import Options
+from onehidden.oracle.answers import finite
 from onehidden.oracle.box import BlackBox, BudgetExceeded
 from onehidden.oracle.certificate import cut_short_check, layer_certificate, parameter_errors
 from onehidden.oracle.domain import EPS, Outputs, PerUnit, Points
@@ -43,6 +44,7 @@ class FoundLayer:
     curved: int  # lines that are curved everywhere
     quiet: int  # last lines in a row without anything new
     left: float = np.inf  # share of the spread of the answers that the layer leaves
+    missed: Points | None = None  # where it leaves most
     queries: Queries | None = None  # what the layer was fitted to
     cut_short: str = ""  # why the search ended early, "" if it did not
 
@@ -136,20 +138,32 @@ def found_layer(box: BlackBox, tail: Tail, hidden: int | None) -> FoundLayer | N
     try:
         count, far = max(1000, 2 * box.d), box.exact_far_away if tail.sharp else 1.0
         U, Y = box.answered(count)
+        if box.enclosed:
+            V = box.spread_out(count)
+            Z = box.outputs(V)
+            U, Y = np.concatenate([U, V[finite(Z)]]), np.concatenate([Y, Z[finite(Z)]])
         # Far away absolute errors are small, and biases matter little.
         around = (U, Y) if far == 1 else box.answered(count, far)
+
+        def settled(seen: FoundLayer) -> FoundLayer:
+            """With the affine part, and where the layer fails."""
+            off = 0.5 if far == 1 and (low or not tail.sharp) else np.inf
+            layer = confirmed(seen.layer, *around, g, off)
+            if far > 1:
+                layer = placed(layer, seen.kinks.bias_error, U, Y)
+            rest = np.abs(layer.predict(U, g) - Y).max(axis=1)
+            return replace(
+                seen, layer=layer, left=_left_over(layer, U, Y, g), missed=U[rest > 0.5 * rest.max()]
+            )
+
         for radius in _radii(tail, box):
             left, idle = np.inf, 0
-            for more in _survey(box, tail, radius, base, kinks, hidden):
-                off = 0.5 if far == 1 and (low or not tail.sharp) else np.inf
-                more = replace(more, layer=confirmed(more.layer, *around, g, off))
-                if far > 1:
-                    more = replace(more, layer=placed(more.layer, more.kinks.bias_error, U, Y))
-                now = _left_over(more.layer, U, Y, g)
+            for more in _survey(box, tail, radius, base, kinks, hidden, settled):
+                now = more.left
                 box.run.report(f"{more.layer.k} units of lines", more.lines, now**2)
                 idle = 0 if now < 0.8 * left else idle + 1
                 if idle == 0 or (tail.sharp and not low):
-                    found, left = replace(more, left=now, queries=found.queries if found else None), now
+                    found, left = replace(more, queries=found.queries if found else None), now
                 # Least squares leads from a rough start of all units to the precision of the answers.
                 rough = low and ((left < 0.05 and idle > 1) or (left < 0.3 and idle > 3))
                 if rough or (
@@ -192,21 +206,29 @@ def _radii(tail: Tail, box: BlackBox) -> list[float]:
 
 
 def _survey(
-    box: BlackBox, tail: Tail, radius: float, base: Layer | None, kinks: Kinks, hidden: int | None
+    box: BlackBox,
+    tail: Tail,
+    radius: float,
+    base: Layer | None,
+    kinks: Kinks,
+    hidden: int | None,
+    settled: Callable[[FoundLayer], FoundLayer],
 ) -> Iterator[FoundLayer]:
     """The layer after every line of what the layer ``base`` leaves of the box, and the units beside it.
 
-    There are 16 lines at most, or 32 of a bounded domain, of which each meets some units only.
+    There are 16 lines at most, or 32 of a bounded domain, of which each meets some units only; there they
+    go through places where the layer ``settled`` before fails.
     """
     chords = box.domain.bounded and tail.sharp
     curved = quiet = number = broken = crowded = 0
+    missed: Points | None = None
     for number in range(1, 33 if chords else 17):
         if number > 1 and box.low_precision:
             box.mix_anew()  # a unit that this mixture hides shows in another
         box.known = None if base is None else (lambda U: base.predict(U, tail.unoriented))
         before = len(kinks)
         if tail.sharp:
-            line = random_line(box, radius)
+            line = random_line(box, radius, through=missed)
             seen = _kinks_along(box, line, kinks)
             curved += seen is None
             if seen is not None:
@@ -218,13 +240,16 @@ def _survey(
             kinks = kinks.merged(units_along(box, line, tail, kinks), 1e-6, 100.0)
             quiet = 0 if len(kinks) > before else quiet + 1
         box.known, every = None, kinks
+        box.must_not_change()
         if base is not None:
             zero, none = np.zeros(base.k), np.zeros(base.weights.shape)
             every = Kinks(base.weights, base.bias, base.output, zero, zero, none).merged(kinks)
         box.run.report(f"line {number}, {len(every)} units", box.caller.queries, float("nan"))
         linear = np.zeros((box.d, box.q)) if tail.degree else None
         layer = Layer(every.weights, every.bias, every.output, np.zeros(box.q), linear)
-        yield FoundLayer(layer, every, broken, crowded, number, curved, quiet)
+        found = settled(FoundLayer(layer, every, broken, crowded, number, curved, quiet))
+        missed = found.missed
+        yield found
         enough = hidden is None or len(every) >= hidden
         if quiet >= (10 if chords else 1 if enough and tail.sharp else 6 if box.low_precision else 2):
             break
