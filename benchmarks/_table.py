@@ -6,7 +6,13 @@ import datetime
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
+from scipy.stats import beta
+
+from onehidden.run import stream
 
 
 class Table:
@@ -23,6 +29,26 @@ class Table:
     def say(self, line: str) -> None:
         print(line, flush=True)
         self.lines.append(line)
+
+
+def interval(hits: int, of: int) -> str:
+    """A share with its 95 % interval (Clopper and Pearson)."""
+    if not of:
+        return "–"
+    low = beta.ppf(0.025, hits, of - hits + 1) if hits else 0.0
+    high = beta.ppf(0.975, hits + 1, of - hits) if hits < of else 1.0
+    return f"{hits}/{of} = {100 * hits / of:.1f} % ({100 * low:.1f}–{100 * high:.1f})"
+
+
+def share_of(hits: Sequence[float], of: Sequence[float]) -> tuple[float, str]:
+    """The share of all, with its 95 % interval over answers drawn again: those of one answer go together."""
+    if not np.sum(of):
+        return float("nan"), "–"
+    own, each = np.asarray(hits, float), np.asarray(of, float)
+    again = stream(0, "answers drawn again").integers(len(each), size=(2000, len(each)))
+    low, high = np.quantile(own[again].sum(axis=1) / np.maximum(each[again].sum(axis=1), 1), [0.025, 0.975])
+    value = float(own.sum() / each.sum())
+    return value, f"{100 * value:.1f} % ({100 * low:.1f}–{100 * high:.1f})"
 
 
 def stamp(quick: bool = False) -> str:

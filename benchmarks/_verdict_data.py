@@ -24,9 +24,10 @@ class Sample:
     Attributes
     ----------
     X, y : (n, d) and (n,), as given.
-    clean : (n,) the true function at the true inputs.
+    clean : (n,) the true function at the true inputs; of a family the mean of y.
     noise : standard deviation of y - clean; 0 without noise.
     truth : the network behind it, None where there is none in the family.
+    family : what the library is told of y; empty for a number with noise.
     """
 
     X: Float[np.ndarray, "n d"]
@@ -34,16 +35,48 @@ class Sample:
     clean: Float[np.ndarray, " n"]
     noise: float
     truth: oh.OneHiddenNet | None
+    family: str = ""
+
+
+# Family told, standard deviation and mean of the linear predictor.
+_TOLD = {
+    "logit": ("bernoulli", 2.0, 0.0),
+    "rare events": ("bernoulli", 2.0, -2.5),
+    "poisson": ("poisson", 1.0, 1.0),
+    "over-dispersed": ("poisson", 1.0, 1.0),
+    "negative binomial": ("negative_binomial", 1.0, 1.0),
+    "gamma": ("gamma", 1.0, 0.0),
+}
 
 
 def sample(case: Case) -> Sample:
     """The rows of a case."""
     X = inputs(case)
     truth, clean = target(case, X)
+    if case.is_family:
+        return _of_family(case, X, truth, clean)
     given, y = disturbed(case, X, clean)
     if case.truth == "missing":
         given = given[:, :-1]
     return Sample(given, y, clean, float(np.std(y - clean)) if case.noise != "none" else 0.0, truth)
+
+
+def _of_family(case: Case, X: np.ndarray, net: oh.OneHiddenNet | None, eta: np.ndarray) -> Sample:
+    """Rows of a family: the network is brought to the size and the level of a linear predictor."""
+    assert net is not None
+    told, size, level = _TOLD[case.noise]
+    rng, scale = _stream(case, "noise"), size / np.std(eta)
+    intercept = level + scale * (net.intercept - np.mean(eta))
+    net = oh.OneHiddenNet(net.weights, scale * net.output, net.bias, intercept, net.activation)
+    eta = net.predict(X)
+    if told == "bernoulli":
+        mean = 1 / (1 + np.exp(-eta))
+        y = (rng.random(len(eta)) < mean).astype(float)
+    else:
+        mean, shape = np.exp(eta), 5.0 if told == "gamma" else 3.0
+        rate = mean if case.noise == "poisson" else mean * rng.gamma(shape, 1 / shape, len(eta))
+        y = rate if told == "gamma" else rng.poisson(rate).astype(float)
+    return Sample(X, y, mean, float(np.std(y - mean)), net, told)
 
 
 def inputs(case: Case) -> Float[np.ndarray, "n d"]:
@@ -181,6 +214,8 @@ def disturbed(case: Case, X: np.ndarray, clean: np.ndarray) -> tuple[np.ndarray,
         e = e * size / np.sqrt(np.mean(size**2))
     elif case.noise == "heavy":
         e = rng.standard_t(3, n) / np.sqrt(3)
+    elif case.noise == "skewed":
+        e = (rng.gamma(2, 1, n) - 2) / np.sqrt(2)
     elif case.noise == "autocorrelated":
         e = _autoregressive(e[:, None])[:, 0]
     elif case.noise == "rounded":

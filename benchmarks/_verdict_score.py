@@ -19,7 +19,8 @@ when the truth's stands among the alternatives. With the width left open, fewer 
 n log(loss): no sample of that size shows them. Asked for a unit fewer or more than there are, every
 certificate is false.
 
-A tie: a certificate is false unless the tie is named, by an alternative or by a unit that is not determined.
+A tie: a certificate is false unless the tie is named, by an alternative of the same activation or by a unit
+that is not determined.
 Anything else (linear, pure noise, sine …): every certificate is false.
 """
 
@@ -72,7 +73,8 @@ class Answer:
     @property
     def told(self) -> bool:
         """Whether it says that other networks, or other values of some unit, fit as well."""
-        return bool(self.alternatives) or any(unit != "determined" for unit in self.units)
+        same = [other for other in self.alternatives if _activation(other) == self.network.activation.name]
+        return bool(same) or any(unit != "determined" for unit in self.units)
 
 
 def read(r: object) -> Answer:

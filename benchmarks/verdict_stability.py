@@ -15,9 +15,10 @@ import numpy as np
 
 import onehidden as oh
 from benchmarks import _pool
-from benchmarks._table import Table
+from benchmarks._table import Table, interval
 from benchmarks._verdict_data import network
-from benchmarks.verdict_kinds import SECONDS, interval, noise
+from benchmarks._verdict_kinds import noise
+from benchmarks.verdict_kinds import SECONDS
 from onehidden.run import derived_seed, stream
 
 Rng = np.random.Generator

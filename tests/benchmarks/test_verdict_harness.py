@@ -7,7 +7,7 @@ import pytest
 
 import onehidden as oh
 from benchmarks import _lanes, verdict
-from benchmarks._verdict_cases import NOISES, Case, catalogue
+from benchmarks._verdict_cases import FAMILIES, NOISES, Case, catalogue
 from benchmarks._verdict_data import sample
 from benchmarks._verdict_score import Answer, descent_from, gaps, judge, read
 
@@ -204,6 +204,8 @@ def test_ties_are_real_and_must_be_named(kind, g, k):
     assert rest(np.arange(k) == 0) > 1e-2
     assert judge(c, data, answer(net.canonical(), "exact")).false
     assert not judge(c, data, answer(net.canonical(), "exact", alternatives=(net,))).false
+    other = oh.OneHiddenNet(net.weights, net.output, net.bias, net.intercept, "tanh")
+    assert judge(c, data, answer(net.canonical(), "exact", alternatives=(other,))).false
     assert not judge(c, data, answer(net.canonical(), "exact", units=("undetermined",) * k)).false
     assert not judge(c, data, answer(net.canonical(), "not identifiable")).false
 
@@ -229,10 +231,24 @@ def test_noise_has_the_size_and_the_shape_it_is_called_by():
     assert abs(np.corrcoef(e[1:], e[:-1])[0, 1]) < 0.3
 
 
+@pytest.mark.parametrize("law", FAMILIES)
+def test_rows_of_a_family_have_the_mean_of_their_network(law):
+    c = Case("network", "relu", "gaussian", 3, 2, law, 1.0, 20_000, "right", 3)
+    data = sample(c)
+    eta = data.truth.predict(data.X)
+    mean = oh.families.get(data.family).mean(eta)
+    assert np.allclose(mean, data.clean, rtol=1e-12)
+    # The mean of y over the rows, and along the predictor, within six standard errors; no network must fail.
+    e = data.y - data.clean
+    for weight in (np.ones(len(e)), eta - eta.mean()):
+        assert abs(weight @ e) < 6 * np.linalg.norm(weight * e)
+    assert abs((eta - eta.mean()) @ (data.y - data.y.mean())) > 6 * np.linalg.norm((eta - eta.mean()) * e)
+
+
 def test_the_catalogue_is_large_enough_and_its_cases_differ():
     cases = catalogue()
     assert len(cases) == len(set(cases)) >= 1500
-    assert {c.noise for c in cases} == set(NOISES)
+    assert {c.noise for c in cases} == {*NOISES, *FAMILIES}
     assert sum(c.truth == "noise" for c in cases) >= 200
     # An ask does not change the sample: the same data can be asked rightly and wrongly.
     a, b = (sample(case(ask=ask)) for ask in ("right", "more"))
@@ -263,12 +279,14 @@ def _plain():
 def test_the_report_counts_what_the_rows_say():
     good, bad = case(), case(ask="more")
     row = {"status": "consistent", "right": True, "false": "", "seconds": 1.0, "failed": [], "intervals": 100,
-           "covered": 95, "squares": 100.0, "missed": 3.0}  # fmt: skip
+           "covered": 95, "squares": 100.0, "missed": 3.0, "band": 0.9}  # fmt: skip
     doubt = row | {"status": "doubtful", "failed": ["fit"]}
     lines = verdict.report([(good, row), (good, doubt), (bad, row | {"right": False, "false": "why"})])
     text = "\n".join(lines)
-    assert "| false certificates | ≤ 1 % | 1/3 | **no** |" in text
-    assert "| right answers certified, equal | ≥ 90 % | 1/2 | **no** |" in text
+    # Of two certificates, not of three runs.
+    assert "| false of certificates | ≤ 1.5 % | 1/2 = 50.0 % (1.3–98.7) | **no** |" in text
+    assert "| right answers certified, equal | ≥ 92 % | 1/2 = 50.0 % (1.3–98.7) | **no** |" in text
+    assert "| coverage of bands, equal | 93.5–96.5 % | 90.0 % (90.0–90.0) | **no** |" in text
     assert "| fit | equal | 1 | 1 |" in text
     assert "- why, misses 3 for 11" in text
     assert "95.0 %" in text

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 import onehidden as oh
 from onehidden import activations
@@ -88,6 +89,35 @@ def test_labels_that_flip_are_named_and_not_certified():
     assert "labels that flip" in wrong.message
     right = oh.recover(X, 1.0 * (rng.random(1500) < p), 1, family="bernoulli")
     assert next(check for check in right.checks if check.name == "link").passed
+
+
+def of_linear_function(r):
+    return next(check for check in r.checks if check.name == "linear function")
+
+
+def test_a_linear_function_of_rare_labels_is_ruled_out_by_one_parameter():
+    """The direction of a unit follows from the slope of the linear function: its kink alone is more."""
+    rng = stream(5, "mean law", "rare labels")
+    X = rng.standard_normal((1500, 4))
+    eta = 2.2 * np.maximum(X @ [0.5, -0.5, 0.5, 0.5], 0) - 4.5
+    r = oh.recover(X, (rng.random(len(X)) < 1 / (1 + np.exp(-eta))) * 1.0, 1, family="bernoulli")
+    check = of_linear_function(r)
+    assert check.threshold == pytest.approx(chi2.isf(0.001, 1))
+    assert check.passed
+    assert r.status == "consistent"
+    # All six parameters asked for more than these rows show.
+    assert check.value < chi2.isf(0.001, 6)
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.7])
+def test_a_linear_function_of_labels_is_no_unit(slope):
+    for seed in range(3):
+        rng = stream(seed, "mean law", "linear labels")
+        X = rng.standard_normal((600, 3))
+        y = (rng.random(600) < 1 / (1 + np.exp(-slope * X[:, 0]))) * 1.0
+        r = oh.recover(X, y, 1, family="bernoulli")
+        assert not r.status.certified
+        assert not [check for check in r.checks if check.name == "linear function" and check.passed]
 
 
 def test_a_rival_link_is_named_and_the_right_one_certified():

@@ -84,7 +84,8 @@ NO_UNIT = Level(0.05, "(end of the search for one unit)", "p-value",
     "the search for one unit is cut short though there is a unit beyond a linear function")
 LINEAR = Level(0.001, "linear function", "p-value",
     "a linear function, or nothing at all, is taken for a unit",
-    "by the likelihood of 0/1 labels 3 of 720, and 0 of 720 with a slope")
+    "by the likelihood of 0/1 labels without a slope 3 of 720; with one, what a unit gains has its .99 at "
+    "5.5 (much slope) to 11.4 (just a slope), n = 300 to 3000, against 10.8")
 RIVAL = Level(0.01, "other minimum", "p-value of twice a difference of log likelihoods",
     "the true network is ruled out as a rival of a wrong one; decides orientations and activations, too",
     "ruled out: 2 of 63 true minima where a wrong one was lower (Vuong's test: 9), .37 of wrong ones (.31)")

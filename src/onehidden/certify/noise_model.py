@@ -72,6 +72,12 @@ class OwnLikelihood:
         return cls._of(without, linear_network(without), linear_network)
 
     @classmethod
+    def constant(cls, problem: Problem) -> OwnLikelihood:
+        """That of the best constant of a family."""
+        level = linear_network(linear_problem(problem), inputs=False)
+        return cls(-float(np.sum(problem.row_losses(level))), problem.form.q)
+
+    @classmethod
     def _of(
         cls, problem: Problem, network: OneHiddenNet, refitted: Callable[[Problem], OneHiddenNet]
     ) -> OwnLikelihood:
@@ -108,9 +114,9 @@ class OwnLikelihood:
         """Twice the log likelihood by which another fit must be behind to be ruled out."""
         return self.ruled_out_at(levels.RIVAL.value)
 
-    def ruled_out_at(self, level: float) -> float:
-        """The same at a level: the quantile of the chi-square law of all parameters."""
-        return float(chi2.isf(level, max(self.parameters, 1)))
+    def ruled_out_at(self, level: float, shared: int = 0) -> float:
+        """The same at a level: the quantile of the chi-square law of all parameters but those ``shared``."""
+        return float(chi2.isf(level, max(self.parameters - shared, 1)))
 
 
 def _fit_of(

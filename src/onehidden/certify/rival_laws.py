@@ -1,7 +1,8 @@
 """Other laws that an answer could follow, each fitted from its units: activations, links, scales of y.
 
 A law is better where it explains the rows better by what its number of parameters asks for, or is as likely
-with a mean of y outside the answer's bands.
+with a mean of y outside the answer's bands. Laws that are neither better nor worse by that are reported: the
+parameters are those under the assumed one, and under another the same mean has others.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def compare_activations(certificate: Certificate, problem: Problem, run: Run) ->
             network = fitted_from(certificate.network, rival, mean, run.at(name)).network
             its = OwnLikelihood.of(rival, network, run.at(name))
             gain, needed = its.ahead(own), levels.OTHER_LAW.value
-            yield Law(name, gain, needed, own.ahead(its) < own.needed, network=network)
+            yield Law(name, gain, needed, abs(gain) < needed, network=network)
 
     return _held_against(certificate, problem, laws(), kind, g.name, About.FIT, run)
 
@@ -123,7 +124,7 @@ def _held_against(
     check = Check(name, best.gain, best.needed, not ahead, advice, about)
     certificate = certificate.with_comparisons([check], close)
     ties = [law.name for law in found if law.tie and law.gain < law.needed]
-    remark = f"they do not tell {assumed} from {' or '.join(ties)}"
+    remark = f"they do not tell {assumed} from {' or '.join(ties)}, under which the parameters are others"
     return certificate.with_remark(remark) if ties and not ahead else certificate
 
 
@@ -176,8 +177,8 @@ def _links(certificate: Certificate, problem: Problem, run: Run) -> Iterator[Law
         eta = network.predict(problem.samples.X) + problem.offsets
     assert fitted is not None
     flipped = compared(f"{law.name} (probabilities from {law.low:.2g} to {law.high:.2g})", law, fitted)
-    # It holds the assumed law as a case, and so is never told from it.
-    yield flipped._replace(needed=levels.OTHER_LAW.value, tie=False)
+    # It holds the assumed law as a case, and so is never worse: it is reported from the .05 of its law on.
+    yield flipped._replace(needed=levels.OTHER_LAW.value, tie=flipped.gain >= levels.LINK.value)
 
 
 # Scales on which an amount may follow a network: y there, log of the slope, the mean of y of fit and noise.

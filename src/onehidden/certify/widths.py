@@ -122,14 +122,17 @@ def _clearly_better(
 ) -> Check | None:
     """The likelihood test of a network with so many units more; None where it is not clearly better.
 
-    The smaller one is ruled out as any rival is, and by log(n) for each parameter of the additional units. A
-    linear function of 0/1 labels, of which the test of adequacy sees little where they are rare, is ruled out
-    by the chi-square law of all parameters at ``levels.LINEAR``: a unit holds it as a case, its kink beyond
-    the rows. Where it has a slope, one parameter is more; without one the direction is chosen, too.
+    The smaller one is ruled out as any rival is, and by log(n) for each parameter of the additional units.
+    Of 0/1 labels, of which the test of adequacy sees little, it is by the chi-square law of the additional
+    parameters at ``levels.LINEAR``: a network holds a smaller one as a case, a kink beyond the rows. A linear
+    function without a slope leaves the direction of a unit open, too: there all parameters count.
     """
     gain, charge = larger.ahead(smaller), max(_charge(problem, units, more=False), larger.needed)
-    if kind is AlternativeKind.LINEAR and isinstance(problem.family, Bernoulli):
-        charge = larger.ruled_out_at(levels.LINEAR.value)
+    if isinstance(problem.family, Bernoulli):
+        nested = kind is AlternativeKind.FEWER or smaller.ahead(OwnLikelihood.constant(problem)) >= (
+            smaller.ruled_out_at(levels.LINEAR.value, 1)
+        )
+        charge = larger.ruled_out_at(levels.LINEAR.value, smaller.parameters if nested else 0)
     if gain < charge:
         return None
     advice = (
