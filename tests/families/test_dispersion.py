@@ -68,6 +68,20 @@ def test_a_right_family_is_called_wrong_as_often_as_the_level_says(name):
     assert stats.binom.isf(5e-4, repeats, 0.05) < 3 * 0.05 * repeats
 
 
+def test_a_few_large_counts_do_not_keep_the_spread_from_being_tested():
+    """Means from one to hundreds: unweighted, the law of the statistic is that of the largest counts."""
+    rng, found, told = stream(5, "large counts"), [], []
+    for _ in range(300):
+        X = design(360, 4, rng)
+        eta = X @ np.r_[1.0, np.full(3, 1.0)]
+        for clumped, p in ((np.ones(360), found), (rng.gamma(10, 0.1, 360), told)):
+            y = rng.poisson(np.exp(eta) * clumped).astype(float)
+            p.append(dispersion_test(Poisson(), y, fitted(Poisson(), X, y), 356).p_value)
+    wrong = np.sum(np.array(found) < 0.05)
+    assert stats.binom.ppf(5e-4, 300, 0.05) <= wrong <= stats.binom.isf(5e-4, 300, 0.05)
+    assert np.mean(np.array(told) < 0.01) > 0.95
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RIGHT)
 def test_size_is_near_the_level_over_many_samples(name):

@@ -7,8 +7,9 @@ the count M of a row, and with u = y - M the polynomial of degree two
 
 is orthogonal to 1 and u (Morris, 1982): estimated means of leverage h move it by -h V (1 + b) and no more.
 The score of a small random effect on the predictor is the sum of P, for counts weighted by M^2/V^2; of
-Poisson counts it is the sum of (y - mu)^2 - y. It is compared with a shifted gamma law with its own three
-moments, on both sides. A 0/1 response has P = 0: its spread says nothing.
+Poisson counts it is the sum of (y - mu)^2 - y. Where a few large counts would decide it, rows are weighted by
+1 / (1 + M) besides: the score of a variance in proportion to the mean. It is compared with a shifted gamma
+law with its own three moments, on both sides. A 0/1 response has P = 0: its spread says nothing.
 
 Where phi is free only its constancy is tested: the covariance with the mean (its logarithm for gamma) of
 the same P, u^2 / V - phi - (V'/V) phi u with the mean of u^2 / V for phi, in standard errors that hold
@@ -88,17 +89,21 @@ def _spread(family: WholeNumbers, y: Values, mu: Values, trials: Values, h: Valu
     count, bend = trials * mu, family.bend / trials
     variance, slope = count * (1 + bend * count), 1 + 2 * bend * count
     u = trials * y - count
-    weight = 1 / (1 + max(family.bend, 0.0) * count) ** 2
     second = 2 * variance**2 * (1 + bend) * (1 - h)  # a residual has 1 - h degrees of freedom
     third = 2 * second * (slope**2 + 2 * (1 + 2 * bend) * variance)
-    own = u**2 - slope * u - variance
-    total = float(np.sum(weight * (own + h * variance * (1 + bend))))
-    k2, k3 = float(np.sum(weight**2 * second)), float(np.sum(weight**3 * third))
-    if not k2**1.5 > 0:  # it may underflow, where all fitted means are next to nothing
-        raise Refused("a 0/1 response has no spread beyond its probability")
-    skew = k3 / k2**1.5
-    if skew > 1:  # up to here the gamma law of the statistic was verified
+    own = u**2 - slope * u - variance + h * variance * (1 + bend)
+    weight, skew, k2 = 1 / (1 + max(family.bend, 0.0) * count) ** 2, np.inf, 0.0
+    for fewer in (1.0, 1 / (1 + count)):
+        weight = weight * fewer
+        k2, k3 = float(np.sum(weight**2 * second)), float(np.sum(weight**3 * third))
+        if not k2**1.5 > 0:  # it may underflow, where all fitted means are next to nothing
+            raise Refused("a 0/1 response has no spread beyond its probability")
+        skew = k3 / k2**1.5
+        if skew <= 1:  # up to here the gamma law of the statistic was verified
+            break
+    else:
         raise Refused("too few rows have more than one event")
+    total = float(np.sum(weight * own))
     z = total / np.sqrt(k2)
     p_value = min(2 * float(pearson3.sf(z, skew) if z > 0 else pearson3.cdf(z, skew)), 1.0)
     return Dispersion(z, p_value)
