@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import NamedTuple
 
 import numpy as np
 import optax
@@ -71,20 +70,20 @@ class Run:
     rule: Rule = sgd
 
 
-class End(NamedTuple):
-    """Where one start of a run ended."""
+def descents(
+    name: str,
+    runs: Sequence[Run],
+    settings: Settings,
+    seed: int,
+    about: tuple[str, Callable[..., float]],
+    title: str,
+    notes: tuple[str, ...],
+) -> Table:
+    """Descend from every start of every run; outputs move too where the objective takes them.
 
-    label: str
-    run: Run
-    params: tuple[np.ndarray, np.ndarray]  # (a, B)
-    teacher: OneHiddenNet
-    errors: tuple[float, float]  # printed, honest
-    curve: tuple[np.ndarray, np.ndarray]  # steps, honest errors
-
-
-def ends(name: str, runs: Sequence[Run], settings: Settings, seed: int) -> Iterator[End]:
-    """Descend from every start of every run; outputs move too where the objective takes them."""
-    d = settings.d
+    ``about`` names a column and computes it from a run, its parameters (a, B) and the teacher.
+    """
+    d, rows, curves = settings.d, [], {}
     seed_of = lambda use: derived_seed(seed, "paper", name, use)  # noqa: E731
     for run in runs:
         A = experiment.rotation(d, seed_of("teacher")) if run.rotated else np.eye(d)
@@ -107,12 +106,13 @@ def ends(name: str, runs: Sequence[Run], settings: Settings, seed: int) -> Itera
             # Rows driven to infinity count as rows that all point along the diagonal.
             finite = [B if np.all(np.isfinite(B)) else np.full((d, d), d**-0.5) for B in path]
             label = f"{run.label}, run {i}" if run.starts else run.label
-            curve = found.steps, experiment.honest_errors(finite, A)
-            last = match(finite[-1], A)
-            errors = last.printed_error, last.honest_error
-            yield End(label, run, (np.asarray(a)[-1], path[-1]), teacher, errors, curve)
+            curves[label] = found.steps, experiment.honest_errors(finite, A)
+            last, value = match(finite[-1], A), about[1](run, (np.asarray(a)[-1], path[-1]), teacher)
+            rows.append((label, value, last.printed_error, last.honest_error))
+    return Table(title, ("run", about[0], "printed error", "honest error"), tuple(rows), notes, curves)
 
 
+STEPS: tuple[str, Callable[..., float]] = ("steps", lambda run, *_: run.steps)
 NEAR = "control: started near the truth"
 
 
@@ -144,19 +144,16 @@ def squared_loss(name: str, activation: str, rule: Rule, settings: Settings, see
         run("control: B* rotated", rotated=True, starts=2),
         run(NEAR, starts=2, near=True),
     ]
-    found = list(ends(name, runs, settings, seed))
-    return Table(
+    return descents(
+        name, runs, settings, seed, ("population loss", lambda _, *point: loss.population(*point)),
         f"Squared loss, {activation}, d = k = {settings.d}, batch {settings.batch}, {settings.steps} fresh "
         f"batches, {rule.__name__}",
-        ("run", "population loss", "printed error", "honest error"),
-        tuple((end.label, loss.population(end.params, end.teacher), *end.errors) for end in found),
         (
             "Rate .01, divided by 4 twelve times as the text has it (its last 5000 steps below 1e-9); the "
             "first value is ours. Adam for sigmoid, whose curvatures are 100 times smaller.",
             "The control near the truth shows that rate and length suffice where the landscape allows.",
         ),
-        {end.label: end.curve for end in found},
-    )
+    )  # fmt: skip
 
 
 RAW, EVEN = "orders 2 and 4, raw labels, B* = I", "½|z|, raw labels, B* = I"
@@ -171,15 +168,10 @@ def hermite(settings: Settings, seed: int) -> Table:
         Run(TURNED, both, steps, rate, rotated=True),
         Run(EVEN, HermiteLoss("even"), steps, rate),
     ]
-
-    found = list(ends("glm-fig3", runs, settings, seed))
-    return Table(
-        f"f' on fresh samples, d = k = {d}, batch {settings.batch}",
-        ("run", "steps", "printed error", "honest error"),
-        tuple((end.label, end.run.steps, *end.errors) for end in found),
+    return descents(
+        "glm-fig3", runs, settings, seed, STEPS, f"f' on fresh samples, d = k = {d}, batch {settings.batch}",
         (f"SGD from rate {rate:g} along half a cosine; the paper states no rate.",),
-        {end.label: end.curve for end in found},
-    )
+    )  # fmt: skip
 
 
 RAW_G, LEAN_G = "raw labels, B* = I", "degree 2 removed from y, B* = I"
@@ -196,11 +188,9 @@ def designed(settings: DesignedSettings, seed: int) -> Table:
         Run(UNSIGNED_G, unsigned, short // 3, fast, control=2),
         Run(TURNED_G, signed, settings.steps, rate, rotated=True),
     ]
-    found = list(ends("glm-fig4", runs, settings, seed))
-    return Table(
+    return descents(
+        "glm-fig4", runs, settings, seed, STEPS,
         f"G on fresh samples, d = k = {settings.d}, batch {settings.batch}",
-        ("run", "steps", "printed error", "honest error"),
-        tuple((end.label, end.run.steps, *end.errors) for end in found),
         (
             f"μ = {settings.mu:g}, λ = {settings.lam:g}, SGD from rate {rate:g} (raw) and {fast:g} along "
             "half a cosine; the paper states neither rate nor weights.",
@@ -208,8 +198,7 @@ def designed(settings: DesignedSettings, seed: int) -> Table:
             "takes away most of its noise.",
             "Rows that went to infinity count as rows that all point along the diagonal.",
         ),
-        {end.label: end.curve for end in found},
-    )
+    )  # fmt: skip
 
 
 def judge_sign(rows: Sequence[Row]) -> str:

@@ -15,6 +15,7 @@ from onehidden.network import OneHiddenNet
 from onehidden.run import derived_seed, stream
 from onehidden_papers.lab.descents import newton_descent
 from onehidden_papers.lab.landscape import LandscapeRecord, landscape, slice_surface
+from onehidden_papers.moments import MomentPass
 from onehidden_papers.objectives import GaussianDesigned, NonOrthogonal, Objective, PairwiseQuartic, kappa
 from onehidden_papers.objectives.designed import ScoreDesigned
 from onehidden_papers.problems.problem import conditioned
@@ -48,11 +49,11 @@ def minima(objective: Objective, first: np.ndarray, data: object, steps: int = 1
 
 def fourth_moment(law: Law, teacher: OneHiddenNet, n: int, seed: int) -> np.ndarray:
     """Mean of y S_4(x) over n fresh samples, block by block."""
-    total, block = np.zeros((teacher.n_inputs,) * 4), 1 << 15
+    total, block = MomentPass(law, (4,)), 1 << 15
     for begin in range(0, n, block):
         X = law.sample(min(block, n - begin), derived_seed(seed, "block", begin))
-        total += np.tensordot(teacher.predict(X), law.score(X, 4), 1)
-    return total / n
+        total.update((X, teacher.predict(X)))
+    return total.result()[4]
 
 
 def judge_by_size(rows: Sequence[Row], reached: str, tries: str) -> str:

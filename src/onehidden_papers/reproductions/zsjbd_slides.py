@@ -16,6 +16,7 @@ from onehidden.network import OneHiddenNet
 from onehidden.run import stream
 from onehidden_papers.activation_properties import rho_terms, standard_normal_nodes
 from onehidden_papers.lab.descents import descend, empirical_hessian, linear_rate
+from onehidden_papers.moments import MomentPass
 from onehidden_papers.problems.problem import conditioned_teacher
 from onehidden_papers.reproductions.experiment import draw_curves
 from onehidden_papers.reproductions.record import OPEN, Row, Table, item, of, one_of, printed
@@ -205,16 +206,16 @@ def third_moment(settings: Settings, seed: int) -> Table:
     for name, q in zip(HOMOGENEOUS, (1, 2, 3), strict=True):
         draw = stream(seed, "paper", "zsjbd-fact", name)
         teacher = _teacher(settings, d, name, draw)
-        rng, means = stream(seed, "paper", "zsjbd-fact", "inputs", name), []
+        rng, total = stream(seed, "paper", "zsjbd-fact", "inputs", name), MomentPass(law, (3,))
         for _ in range(repeats):
             X = rng.standard_normal((n, d))
-            y = teacher.predict(X)
-            means.append(np.tensordot(y, law.score(X, 3), 1) / n)
+            total.update((X, teacher.predict(X)))
+        moments = total.result()
         W, v = teacher.weights, teacher.output
         scale = constants[name] * v * np.linalg.norm(W, axis=1) ** (q - 3)
         exact = np.einsum("a,ai,aj,ak->ijk", scale, W, W, W)
-        error = np.std(means, axis=0, ddof=1) / np.sqrt(repeats)
-        gap = np.abs(np.mean(means, axis=0) - exact) / error
+        error = moments.standard_error(3)
+        gap = np.abs(moments[3] - exact) / error
         largest = (float(part.max()) for part in (np.abs(exact), error, gap))
         rows.append((name, q, constants[name], *largest, allowed))
     return Table(
