@@ -78,7 +78,7 @@ def _moments(table: Table, n: int, d: int, peak: float) -> None:
             part = tuple(s[:, at : at + rows] for s in scores)
             for total in totals:
                 total.update(weight[at : at + rows], part)
-        return [total.result() for total in totals][1]
+        return np.asarray(totals[1].result())
 
     reference = ProductSums(d, 4)
     on_host = tuple(np.asarray(s) for s in scores)

@@ -22,8 +22,8 @@ from onehidden.data.source import BATCH_ROWS, Batch, Source
 from onehidden.laws import Gaussian
 from onehidden.laws.base import Score, require_valid_orders
 from onehidden.machine import accelerator_memory, in_double, sent
-from onehidden_papers.moments.products import Array, ProductSums, pack, places, unpack, z_of_norm
-from onehidden_papers.moments.weights import Weight, checked_samples, of_rows
+from onehidden_papers.moments.products import Array, ProductSums, multiplicities, pack, places, unpack
+from onehidden_papers.moments.weights import Weight, checked_samples, effective_rows
 
 _Arrays = tuple[Array, np.ndarray, Weight]
 Rows = Batch | tuple[Array, np.ndarray] | _Arrays
@@ -123,7 +123,11 @@ class ScoreMoments:
         float
             The difference in standard deviations of the noise.
         """
-        return z_of_norm(self._mean[order], self._variance[order] / self.n, self._r, order)
+        # Without signal |T|_F^2 has mean sum_e se_e^2 and variance about 2 sum_e se_e^4 over distinct entries
+        # e, each counted as often as it is repeated.
+        count, variance = multiplicities(self._r, order), self._variance[order] / self.n
+        excess, spread = np.sum(count * (self._mean[order] ** 2 - variance)), np.linalg.norm(count * variance)
+        return float(excess / (np.sqrt(2) * spread)) if spread > 0 else 0.0
 
     def _dense(self, packed: dict[int, np.ndarray], order: int, transform: np.ndarray | None) -> np.ndarray:
         if order not in packed:
@@ -170,7 +174,9 @@ class _Pass:
         self._counts += len(y), np.sum(v), np.sum(v**2)
         for at in range(0, len(y), self._frame.step):
             rows = slice(at, at + self._frame.step)
-            self._add(X[rows], y[rows], of_rows(weight, rows))
+            u = self._frame.coordinates(X[rows])
+            place = xp(u)  # on the device, if the coordinates are there
+            self._add(X[rows], u, place.asarray(y[rows]), place.asarray(v[rows]))
         return self
 
     def merge(self: P, other: P) -> P:
@@ -193,7 +199,7 @@ class _Pass:
             mine.merge(theirs)
         return self
 
-    def _add(self, X: Array, y: np.ndarray, weight: Weight) -> None:
+    def _add(self, X: Array, u: Array, y: Array, v: Array) -> None:
         raise NotImplementedError
 
 
@@ -219,21 +225,19 @@ class ControlPass(_Pass):
         self._cross = [ProductSums(self._frame.r, m) for m in range(degree + 1)]
         self._sums = [*self._gram, *self._cross]
 
-    def _add(self, X: Array, y: np.ndarray, weight: Weight) -> None:
-        u = self._frame.coordinates(X)
+    def _add(self, X: Array, u: Array, y: Array, v: Array) -> None:
         first = by_coordinate(u)
         second = first * first
         powers = first, second, first * second, second * second
-        values, counts = beside(u, y), beside(u, np.ones(len(y)) if weight is None else weight)
-        for sums, factor in ((self._gram, counts), (self._cross, counts * values)):
+        for sums, factor in ((self._gram, v), (self._cross, v * y)):
             for one in sums:
                 one.update(factor, powers)
 
     @in_double
     def result(self) -> Control:
         r, degrees = self._frame.r, range(self.degree + 1)
-        moments = [one.where_it_lies() for one in self._gram]
-        cross = np.concatenate([one.result() for one in self._cross])
+        moments = [one.result() for one in self._gram]
+        cross = np.concatenate([np.asarray(one.result()) for one in self._cross])
         gram = xp(moments[0]).block([[moments[i + j][places(r, i, j)] for j in degrees] for i in degrees])
         sizes = (1, 1 + r, len(cross))[: self.degree + 1]
         return Control(_solved(gram, cross, sizes))
@@ -275,18 +279,16 @@ class MomentPass(_Pass):
         self._square = {m: ProductSums(self._frame.r, m) for m in orders}
         self._sums = [*self._mean.values(), *self._square.values()]
 
-    def _add(self, X: Array, y: np.ndarray, weight: Weight) -> None:
-        u, scores = self._frame.scored(X, tuple(self._mean))
-        target, dense = beside(u, y), isinstance(scores, dict)
+    def _add(self, X: Array, u: Array, y: Array, v: Array) -> None:
+        scores = self._frame.scores(X, u, tuple(self._mean))
+        dense = isinstance(scores, dict)
         squared = () if dense else tuple(s * s for s in scores)
         for m, total in self._mean.items():
-            residual = target if self._control is None else self._control.residual(u, target, m)
-            if weight is not None:
-                residual = beside(u, weight) * residual
+            residual = v * (y if self._control is None else self._control.residual(u, y, m))
             if dense:
-                entries, values = pack(scores[m]), np.asarray(residual)
-                total.add(values @ entries)
-                self._square[m].add(values**2 @ entries**2)
+                entries = pack(scores[m])
+                total.add(residual @ entries)
+                self._square[m].add(residual**2 @ entries**2)
             else:
                 total.update(residual, scores)
                 self._square[m].update(residual**2, squared)
@@ -304,8 +306,8 @@ class MomentPass(_Pass):
             raise ValueError("no samples were accumulated")
         if not weight > 0:
             raise ValueError("the weights of the samples add up to zero: give some of them weight")
-        mean = {m: total.result() / weight for m, total in self._mean.items()}
-        square = {m: total.result() / squared_weight for m, total in self._square.items()}
+        mean = {m: np.asarray(total.result()) / weight for m, total in self._mean.items()}
+        square = {m: np.asarray(total.result()) / squared_weight for m, total in self._square.items()}
         variance = {m: np.maximum(square[m] - mean[m] ** 2, 0.0) for m in mean}
         n = weight**2 / squared_weight
         return ScoreMoments(n, tuple(mean), mean, variance, self._frame.r, self._frame.transform)
@@ -362,10 +364,9 @@ class _GaussianFrame:
         """Return the inputs on the device that forms the sums, sent once if they fit."""
         return sent(np.asarray(X)) if self._accelerator and X.nbytes <= 1 << 30 else X
 
-    def scored(self, X: Array, orders: tuple[int, ...]) -> tuple[Array, Any]:
-        """Coordinates, and s_1 … s_4 of these with one row a coordinate."""
-        u = self.coordinates(X)
-        return u, hermite_scores(by_coordinate(u))
+    def scores(self, X: Array, u: Array, orders: tuple[int, ...]) -> Any:
+        """s_1 … s_4 of the coordinates u, one row a coordinate."""
+        return hermite_scores(by_coordinate(u))
 
 
 class _ScoreFrame:
@@ -382,20 +383,14 @@ class _ScoreFrame:
     def coordinates(self, X: Array) -> Array:
         return X if self.basis is None else X @ self.basis
 
-    def scored(self, X: Array, orders: tuple[int, ...]) -> tuple[Array, Any]:
-        """Coordinates, and score tensors by order."""
-        tensors = {m: self.score.score(np.asarray(X), m, subspace=self.basis) for m in orders}
-        return self.coordinates(X), tensors
+    def scores(self, X: Array, u: Array, orders: tuple[int, ...]) -> Any:
+        """Score tensors by order."""
+        return {m: self.score.score(np.asarray(X), m, subspace=self.basis) for m in orders}
 
 
 def by_coordinate(values: Array) -> Array:
     """(n, r) as (r, n), one run of memory a coordinate."""
     return values.T if isinstance(values, jax.Array) else np.ascontiguousarray(np.asarray(values).T)
-
-
-def beside(u: Array, values: Array) -> Array:
-    """Values where u is: on the device, or as they are."""
-    return jnp.asarray(values) if isinstance(u, jax.Array) else values
 
 
 def hermite_scores(u: Array) -> tuple[Array, ...]:
@@ -464,9 +459,9 @@ def score_moments(
         data, (n, d) = X, (X.n_rows, X.n_inputs)
     else:
         data = checked_samples(frame.at_hand(np.asarray(X, float)), y, weight)
-        n, d = data[0].shape
-        if n < 2:
-            raise ValueError(f"moments need at least 2 samples, got {n}")
+        n, d = effective_rows(data[2], len(data[1])), data[0].shape[1]
+        if len(data[1]) < 2:
+            raise ValueError(f"moments need at least 2 samples, got {len(data[1])}")
     if score.n_inputs != d:
         raise ValueError(f"the score is one of {score.n_inputs} inputs, but X has {d} columns")
     r = frame.r

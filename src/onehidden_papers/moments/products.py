@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from onehidden.activations import xp
+from onehidden.machine import in_double
 
 Array = np.ndarray | jax.Array
 Scores = tuple[Array, ...]
@@ -72,18 +73,6 @@ def unpack(values: np.ndarray, r: int, order: int) -> np.ndarray:
 def pack(full: np.ndarray) -> np.ndarray:
     """Distinct entries of symmetric tensors stacked along axis 0: (n, r, …, r) -> (n, N)."""
     return full[(slice(None), *sorted_indices(full.shape[1], full.ndim - 1).T)]
-
-
-def z_of_norm(mean: np.ndarray, variance: np.ndarray, r: int, order: int) -> float:
-    """How far |T|^2 stands above what noise alone gives, in its standard deviations.
-
-    Without signal |T|_F^2 has mean sum_e se_e^2 and variance about 2 sum_e se_e^4 over distinct entries e,
-    each counted as often as it is repeated; ``mean`` and ``variance`` = se^2 hold one value for each.
-    """
-    count = multiplicities(r, order)
-    excess = np.sum(count * (mean**2 - variance))
-    spread = np.sqrt(2 * np.sum((count * variance) ** 2))
-    return float(excess / spread) if spread > 0 else 0.0
 
 
 def _factors(r: int, order: int, block: int = 8) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
@@ -172,7 +161,7 @@ class ProductSums:
     def __init__(self, r: int, order: int) -> None:
         self.r, self.order = r, order
         self._store: Any = 0.0
-        self._packed: np.ndarray | float = 0.0
+        self._packed: Any = 0.0
 
     def update(self, weight: Array, scores: Scores) -> ProductSums:
         n = scores[0].shape[1]
@@ -194,7 +183,7 @@ class ProductSums:
         """On the way to another process as NumPy: a JAX array would arrive in single precision there."""
         return {**vars(self), "_store": np.asarray(self._store)}
 
-    def add(self, packed: np.ndarray) -> ProductSums:
+    def add(self, packed: Array) -> ProductSums:
         """Add sums formed elsewhere, one for each distinct entry."""
         self._packed = self._packed + packed
         return self
@@ -203,12 +192,7 @@ class ProductSums:
         self._store, self._packed = self._store + other._store, self._packed + other._packed
         return self
 
-    def result(self) -> np.ndarray:
-        return self._read(np.asarray(self._store))
-
-    def where_it_lies(self) -> Array:
-        """Return the result on the device of the sums."""
-        return self._read(self._store)
-
-    def _read(self, store: Any) -> Any:
-        return (store[_pick(self.r, self.order)] if np.ndim(store) else 0.0) + self._packed
+    @in_double
+    def result(self) -> Any:
+        """Return the sums, on the device where they were formed."""
+        return (self._store[_pick(self.r, self.order)] if np.ndim(self._store) else 0.0) + self._packed

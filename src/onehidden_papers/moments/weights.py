@@ -14,18 +14,6 @@ from onehidden.activations import xp
 Weight = Float[np.ndarray, " n"] | None
 
 
-def checked_weight(weight: npt.ArrayLike | None, n: int) -> Weight:
-    """Scale the weights of n rows to mean one; refuse what is no weight."""
-    if weight is None:
-        return None
-    array = np.asarray(weight, float)
-    if array.shape != (n,):
-        raise ValueError(f"weight must have one number for each of the {n} rows, got shape {array.shape}")
-    if not np.all(np.isfinite(array)) or np.any(array < 0) or not np.any(array > 0):
-        raise ValueError("weight must be finite and not negative, with some of it above zero")
-    return array / np.mean(array)
-
-
 def checked_samples(
     X: npt.ArrayLike, y: npt.ArrayLike | None, weight: npt.ArrayLike | None
 ) -> tuple[Any, np.ndarray, Weight]:
@@ -35,12 +23,14 @@ def checked_samples(
         raise ValueError(f"expected X (n, d) and y (n,), got shapes {X.shape} and {y.shape}")
     if not (xp(X).isfinite(X).all() and np.isfinite(y).all()):
         raise ValueError("X and y must be finite: they hold NaN or infinity")
-    return X, y, checked_weight(weight, len(y))
-
-
-def weighted_mean(values: np.ndarray, weight: Weight) -> np.ndarray:
-    """Σ v a / Σ v over the rows of a."""
-    return np.asarray(np.mean(values, axis=0) if weight is None else weight @ values / np.sum(weight))
+    if weight is None:
+        return X, y, None
+    v = np.asarray(weight, float)
+    if v.shape != y.shape:
+        raise ValueError(f"weight must have one number for each of the {len(y)} rows, got shape {v.shape}")
+    if not np.all(np.isfinite(v)) or np.any(v < 0) or not np.any(v > 0):
+        raise ValueError("weight must be finite and not negative, with some of it above zero")
+    return X, y, v / np.mean(v)
 
 
 def rooted(values: np.ndarray, weight: Weight) -> np.ndarray:

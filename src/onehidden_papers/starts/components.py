@@ -13,7 +13,7 @@ from onehidden.laws import Gaussian, GaussianMixture
 from onehidden.refused import Refused
 from onehidden.run import stream
 from onehidden.scores import MixtureScore
-from onehidden_papers.moments.passes import ControlPass, MomentPass, ScoreMoments
+from onehidden_papers.moments import ScoreMoments, score_moments
 from onehidden_papers.moments.weights import Weight, checked_samples, effective_rows
 
 SIGNAL = 3.0  # z-value at which a tensor counts as seen
@@ -31,9 +31,7 @@ def component_moments(
 ) -> dict[int, ScoreMoments]:
     """T_m^(c) by component c: the responsibilities are the weights of the samples.
 
-    Components with fewer than four rows for each coefficient of a linear fit are left out. The polynomial of
-    degree 2 (1 where the component has too few rows) that fits y best inside the component is subtracted
-    first; it has no moment of a higher order there.
+    Components with fewer than four rows for each coefficient of a linear fit are left out.
     """
     share = law.posterior(X)
     if weight is not None:
@@ -44,10 +42,8 @@ def component_moments(
         rows = effective_rows(rho, len(rho)) if near.any() else 0.0
         side = law.n_inputs if subspace is None else subspace.shape[1]
         if rows >= 4 * (1 + side):
-            degree = 2 if max(orders) > 2 and (1 + side) * (2 + side) / 2 <= rows / 2 else 1
-            batch = X[near], y[near], rho[near]
-            control = ControlPass(component, degree, subspace).update(batch).result()
-            out[c] = MomentPass(component, tuple(orders), control, subspace).update(batch).result()
+            inside = X[near], y[near], component, tuple(orders)
+            out[c] = score_moments(*inside, subspace=subspace, weight=rho[near])
     return out
 
 

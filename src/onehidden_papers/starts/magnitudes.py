@@ -18,7 +18,7 @@ from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, refine
-from onehidden_papers.moments.weights import Weight, of_rows, rooted, weighted_mean
+from onehidden_papers.moments.weights import Weight, of_rows, rooted
 
 
 def fit_units(
@@ -39,8 +39,9 @@ def fit_units(
     rows, k = slice(0, 20_000), len(directions)
     t, counts = X[rows] @ directions.T, of_rows(weight, rows)
     target, constant = rooted(y[rows], counts), rooted(np.ones((len(t), 1)), counts)
-    middle = weighted_mean(t, counts)
-    spread = np.maximum(np.sqrt(weighted_mean((t - middle) ** 2, counts)), np.finfo(float).tiny)
+    middle = np.average(t, axis=0, weights=counts)
+    variance = np.average((t - middle) ** 2, axis=0, weights=counts)
+    spread = np.maximum(np.sqrt(variance), np.finfo(float).tiny)
 
     def units(scale: float | np.ndarray, shift: float | np.ndarray) -> Float[np.ndarray, "m k"]:
         return rooted(activation(t * scale + shift), counts)
@@ -55,8 +56,7 @@ def fit_units(
 
         def remainder(p: np.ndarray) -> np.ndarray:
             columns = units(p[:free] if free else scale, p[free:] if bias else shift)
-            basis = np.linalg.qr(np.column_stack([columns, constant]))[0]
-            return target - basis @ (basis.T @ target)
+            return _projected(columns, constant, target)[1]
 
         start = np.concatenate([scale[:free], shift if bias else []])
         found = least_squares(remainder, start, method="trf", max_nfev=20).x
@@ -83,19 +83,15 @@ def _exchange(
     """Return the column of each unit: the best common one, then one unit at a time while the fit improves."""
     count, k = columns.shape[1:]
 
-    def remainder(chosen: np.ndarray, fixed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        basis = np.linalg.qr(np.column_stack([chosen, fixed]))[0]
-        return basis, y - basis @ (basis.T @ y)
-
     # Several starts: orientations interact through the polynomial part of g.
-    losses = [float(np.sum(remainder(columns[:, c], constant)[1] ** 2)) for c in range(count)]
+    losses = [float(np.sum(_projected(columns[:, c], constant, y)[1] ** 2)) for c in range(count)]
     best, lowest = np.zeros(k, int), np.inf
     for first in np.argsort(losses)[:4]:
         choice, loss = np.full(k, first), np.inf
         for _ in range(12):
             for i in range(k):
                 others = np.delete(columns[:, choice, np.arange(k)], i, axis=1)
-                basis, rest = remainder(others, constant)
+                basis, rest = _projected(others, constant, y)
                 own = columns[:, :, i] - basis @ (basis.T @ columns[:, :, i])
                 size = np.sum(columns[:, :, i] ** 2, axis=0)
                 gain = (own.T @ rest) ** 2 / np.maximum(np.sum(own**2, axis=0), 1e-9 * size)
@@ -106,6 +102,12 @@ def _exchange(
         if loss < lowest:
             best, lowest = choice, loss
     return best
+
+
+def _projected(columns: np.ndarray, constant: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal basis of all columns, and what they leave of y."""
+    basis = np.linalg.qr(np.column_stack([columns, constant]))[0]
+    return basis, y - basis @ (basis.T @ y)
 
 
 def perturbed(
