@@ -151,7 +151,6 @@ def squared_loss(name: str, activation: str, rule: Rule, settings: Settings, see
         (
             "Rate .01, divided by 4 twelve times as the text has it (its last 5000 steps below 1e-9); the "
             "first value is ours. Adam for sigmoid, whose curvatures are 100 times smaller.",
-            "The control near the truth shows that rate and length suffice where the landscape allows.",
         ),
     )  # fmt: skip
 
@@ -194,8 +193,6 @@ def designed(settings: DesignedSettings, seed: int) -> Table:
         (
             f"μ = {settings.mu:g}, λ = {settings.lam:g}, SGD from rate {rate:g} (raw) and {fast:g} along "
             "half a cosine; the paper states neither rate nor weights.",
-            "E[q(x) S_4(x)] = 0 for q of degree ≤ 2: removing such a q from y leaves the mean of G alone and "
-            "takes away most of its noise.",
             "Rows that went to infinity count as rows that all point along the diagonal.",
         ),
     )  # fmt: skip

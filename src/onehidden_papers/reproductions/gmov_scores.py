@@ -136,12 +136,7 @@ def measure(name: str, settings: Settings, seed: int) -> Table:
         f"Errors of LLSFE, p = 2, d = 2, x ~ {'N(0, I)' if len(law.means) == 1 else '½N(1, I) + ½N(-1, I)'}",
         COLUMNS,
         tuple(rows),
-        (
-            f"{trials[2]} trials for S_2, {trials[4]} for S_4; a trial is a fresh sample and one fresh "
-            "query. The paper states neither h nor the query.",
-            "p = 2 leaves the third and fourth derivative of log f at zero; the last rows say what "
-            "that costs.",
-        ),
+        (f"{trials[2]} trials for S_2, {trials[4]} for S_4: a fresh sample and one fresh query each.",),
     )
 
 

@@ -287,11 +287,7 @@ def gmov_theorem_2(settings: Settings, seed: int) -> Table:
         f"L under mixtures, ReLU, w = 1, {starts} starts",
         ("setting", "d", "N", "tries", "successes", "worst honest error"),
         tuple(rows),
-        (
-            f"c = {c}; N = 0: exact. Signs: a success is an A* whose κ_i all have one sign. For the mixture "
-            "±1 t_i = ⟨a_i, 1⟩ has Σ t_i² = d, so Σ (t_i² − 1) = 0 and κ_i = (t_i² − 1)φ(t_i) cannot all be "
-            "positive or all negative.",
-        ),
+        (f"c = {c}; N = 0: exact. Signs: a success is an A* whose κ_i all have one sign.",),
     )
 
 

@@ -65,7 +65,6 @@ def properties(settings: Settings, seed: int) -> Table:
         ("activation", "P1", "P2", "P3(a)", "P3(b)", "P1,2,3", "printed"),
         tuple(rows),
         (
-            "Decided numerically from g' alone; tolerances in onehidden_papers.activation_properties.",
             "A dash: not in the printed table. Cubed ReLU has an unbounded g'' and fails P3; GELU is not "
             "monotone and fails P1; |t| is even and fails P1 and P2.",
         ),
@@ -110,12 +109,7 @@ def rho(settings: None, seed: int) -> Table:
         "ρ(σ) of Property 2",
         ("activation", "σ", "printed", "ours", "min of the three terms"),
         tuple(rows),
-        (
-            "Squared ReLU: .2732 σ², where the slides print .27 σ.",
-            "Quadratic: the printed definition gives −4σ², not the printed 0; ρ bounds an eigenvalue that is "
-            "never negative, so a negative minimum counts as 0.",
-        ),
-        curves,
+        curves=curves,
     )
 
 
@@ -149,10 +143,9 @@ def degenerate(settings: None, seed: int) -> Table:
             defect = float(np.max(np.abs(left)))
         rows.append((name, float(values[0]), float(values[-1]), null, NULL.get(name, 0), defect))
     return Table(
-        "Where local strong convexity does not hold",
+        f"Where local strong convexity does not hold, k = d = {d}",
         ("activation", "λ_min", "λ_max", "null directions", "expected", "defect of the null space"),
         tuple(rows),
-        (f"W* = I, v = 1, k = d = {d}, x ~ N(0, I); expected Hessian by quadrature.",),
     )
 
 
@@ -255,7 +248,6 @@ def convexity(settings: Settings, seed: int) -> Table:
         f"Curvatures of the squared loss near the truth, d = 8, k = {k}, κ = {condition:g}, n = {n}",
         ("activation", "trials", "smallest m_0", "largest M_0", "ρ(1)", "m_0 κ²λ/ρ"),
         tuple(rows),
-        (f"W at distance {settings.radius} σ_k of W*, v = ±1; linear and quadratic lack P2.",),
     )
 
 
@@ -295,10 +287,8 @@ def linear(settings: Settings, seed: int) -> Table:
         ("activation", "m_0", "M_0", "1 - m_0/M_0", "measured rate", "end / start"),
         tuple(rows),
         (
-            f"d = {d}, k = {settings.units}, κ = {settings.condition:g}, n = {settings.n}, v = ±1 "
-            f"held, start at distance {settings.radius:g} σ_k, m_0 and M_0 the extreme eigenvalues of the "
-            "Hessian on the data at W*.",
-            "The theorem's own constants are not stated; ReLU, not smooth, stands beside as a control.",
+            f"d = {d}, k = {settings.units}, κ = {settings.condition:g}, n = {settings.n}, v = ±1 held; "
+            "ReLU, which is not smooth, stands beside as a control.",
         ),
         curves,
     )
