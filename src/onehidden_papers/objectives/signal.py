@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from math import factorial, sqrt
 
@@ -11,7 +10,6 @@ import numpy as np
 
 from onehidden import activations
 from onehidden.activations import Activation
-from onehidden.network import OneHiddenNet
 from onehidden_papers.activation_properties import standard_normal_nodes
 
 # Quadrature returns an exact zero as rounding of terms up to the size of h_m: far below any true coefficient.
@@ -65,28 +63,7 @@ def require_signal(activation: str | Activation, order: int, who: str) -> None:
     )
 
 
-def unit_coefficients(
-    teacher: OneHiddenNet, orders: Sequence[int]
-) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-    """T_m = Σ_i c_{m,i} u_i^{⊗m} for x ~ N(0, I): unit u_i and c_{m,i} = w_i E[g(|a_i|z + b_i) He_m(z)]."""
-    norms = np.linalg.norm(teacher.weights, axis=1)
-    if np.any(norms == 0):
-        raise ValueError("the teacher has a zero row: a constant unit has no direction")
-    coefficients = {
-        m: np.array(
-            [
-                w * np.sqrt(factorial(m)) * _hermite_of_unit(teacher.activation, norm, b, m)
-                for w, norm, b in zip(teacher.output, norms, teacher.bias, strict=True)
-            ]
-        )
-        for m in orders
-    }
-    if 0 in coefficients:
-        coefficients[0] = coefficients[0] + teacher.intercept / len(norms)
-    return teacher.weights / norms[:, None], coefficients
-
-
-def _hermite_of_unit(g: Activation, norm: float, bias: float, order: int) -> float:
+def hermite_of_unit(g: Activation, norm: float, bias: float, order: int) -> float:
     """E[g(norm·z + bias) h_m(z)], with the kink of g on a panel edge."""
     t, weight = standard_normal_nodes()
     # Beyond 8 standard deviations the kink weighs less than rounding, and the shifted window would miss mass.

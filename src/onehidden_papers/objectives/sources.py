@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import factorial
 from typing import Any
 
 import jax
@@ -23,7 +24,7 @@ import numpy as np
 from onehidden.laws.base import row_powers
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
-from onehidden_papers.objectives.signal import unit_coefficients
+from onehidden_papers.objectives.signal import hermite_of_unit
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,16 @@ class RankOne:
     @classmethod
     @in_double
     def of(cls, teacher: OneHiddenNet, orders: Sequence[int]) -> RankOne:
-        directions, coefficients = unit_coefficients(teacher, orders)
-        return cls(jnp.asarray(directions), {m: jnp.asarray(c) for m, c in coefficients.items()})
+        """x ~ N(0, I): c_{m,i} = w_i E[g(|a_i| z + b_i) He_m(z)]."""
+        norms, g = np.linalg.norm(teacher.weights, axis=1), teacher.activation
+        if np.any(norms == 0):
+            raise ValueError("the teacher has a zero row: a constant unit has no direction")
+        coefficients = {}
+        for m in orders:
+            units = [hermite_of_unit(g, norm, b, m) for norm, b in zip(norms, teacher.bias, strict=True)]
+            c = np.sqrt(factorial(m)) * teacher.output * units
+            coefficients[m] = jnp.asarray(c if m else c + teacher.intercept / len(norms))
+        return cls(jnp.asarray(teacher.weights / norms[:, None]), coefficients)
 
     def quartic(self, B: jax.Array, total: float, diagonal: float) -> jax.Array:
         square = (B @ self.directions.T) ** 2
