@@ -151,7 +151,17 @@ class Activation:
         """g(z) by the operators of an export, see ``graph``."""
         if self.graph is None:
             raise ValueError(f"the activation {self.name} cannot be exported: give it graph=, see Activation")
+        if not self._graph_is_fn:
+            raise ValueError(f"graph= of the activation {self.name} is not fn, or uses unknown operators")
         return self.graph(o, z)
+
+    @cached_property
+    def _graph_is_fn(self) -> bool:
+        try:
+            assert self.graph is not None
+            return bool(np.allclose(self.graph(_ON_HOST, _GRID), self(_GRID), rtol=1e-9, atol=1e-12))
+        except AttributeError:  # no such operator
+            return False
 
     @property
     def either_kind(self) -> bool:

@@ -16,6 +16,8 @@ from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from onehidden.starts import REGISTRY, RENAMED
+
 if TYPE_CHECKING:
     from onehidden.activations import Activation
     from onehidden.families import Family
@@ -25,10 +27,6 @@ if TYPE_CHECKING:
     from onehidden.starts.candidate import Start
 
 T = TypeVar("T", bound=Callable[..., Any])
-# The names of ``starts.schedule.NAMES``, which imports JAX: too slow for ``--help``. A test compares both.
-STARTS = (
-    "random", "tensor", "localised", "landscape", "difference_map", "wide", "thinned", "population",
-)  # fmt: skip
 SCORES = ("auto", "gaussian")
 
 
@@ -39,9 +37,7 @@ def _activations() -> tuple[str, ...]:
 
 
 def _starts() -> tuple[str, ...]:
-    from onehidden.starts.schedule import ACCEPTED
-
-    return ACCEPTED
+    return ("auto", *REGISTRY, *RENAMED)
 
 
 def _families() -> tuple[str, ...]:
@@ -83,7 +79,8 @@ def _is_start(value: object) -> bool:
 
     if isinstance(value, list | tuple):
         return len(value) > 0 and all(map(_is_start, value))
-    return isinstance(value, Start) or (isinstance(value, str) and value in _starts())
+    ready = isinstance(value, Start) and not isinstance(value, type)
+    return ready or (isinstance(value, str) and value in _starts())
 
 
 def _is_score(value: object) -> bool:
@@ -152,8 +149,8 @@ class Options:
     )
     start: str | Start | Sequence[str | Start] = option(
         "auto",
-        f"Where the search begins: auto (all in turn), {', '.join(STARTS[:-1])} or {STARTS[-1]}.",
-        must=(lambda: f"one of {', '.join(_starts())}, or of oh.starts", _is_start),
+        f"Where the search begins: auto (all in turn), {', '.join([*REGISTRY][:-1])} or {[*REGISTRY][-1]}.",
+        must=(lambda: f"one of {', '.join(_starts())}, or an object such as oh.starts.Random()", _is_start),
         python="Or one of ``oh.starts``, such as ``Random(restarts=50)``, or a list of them.",
         names=_starts,
     )

@@ -83,8 +83,10 @@ class Journal:
 
     def recall(self, step: str) -> Values | None:
         """Return the result of a step, None where none is kept."""
-        # Two steps of one name would read each other's results.
-        assert step not in self._recalled, f"two steps are called {step}"
+        if step in self._recalled:  # they would read each other's results
+            raise ValueError(
+                f"two steps of this run are called {step!r}: give each a name of its own, run.at('trial', i)"
+            )
         self._recalled.add(step)
         path = self._path(step)
         if not path.is_file():

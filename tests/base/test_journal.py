@@ -35,7 +35,7 @@ def test_without_a_folder_nothing_is_remembered():
 def test_two_steps_of_one_name_are_a_mistake_of_the_program(tmp_path):
     kept = opened(tmp_path)
     kept.recall("student")
-    with pytest.raises(AssertionError, match="two steps are called student"):
+    with pytest.raises(ValueError, match="two steps of this run are called 'student'"):
         kept.recall("student")
 
 

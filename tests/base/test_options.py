@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from dataclasses import fields
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 import onehidden as oh
 from onehidden.cli.oracle import command as oracle_command
 from onehidden.cli.recover import command as recover_command
-from onehidden.options import STARTS, Options, estimator_name
+from onehidden.options import Options, estimator_name
 
 FIELDS = {one.name: one for one in fields(Options)}
 ESTIMATORS = {estimator_name(one): one for one in fields(Options)}
@@ -72,7 +74,6 @@ def test_a_checkpoint_knows_a_start_by_its_fields():
     assert key([oh.starts.Random(3), "wide"]) != key("wide")
 
 
-def test_help_lists_the_names_of_the_schedule():
-    from onehidden.starts.schedule import NAMES
-
-    assert tuple(NAMES) == STARTS
+def test_importing_options_for_help_brings_no_jax():
+    code = "import sys, onehidden.options; assert 'jax' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

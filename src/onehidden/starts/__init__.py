@@ -1,46 +1,62 @@
-"""Where to begin: choices for ``recover(start=...)``, and the localised start by itself."""
+"""Where to begin: the registry of starts, whose modules are imported when they are used."""
 
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from onehidden.refused import Refused
-from onehidden.starts.candidate import Start
-from onehidden.starts.difference_map import DifferenceMap
-from onehidden.starts.restarts import Population, Random
-from onehidden.starts.schedule import theory_start
-from onehidden.starts.wide import Thinned, Wide
-
 if TYPE_CHECKING:
+    from onehidden.refused import Refused
+    from onehidden.starts.candidate import Start
+    from onehidden.starts.difference_map import DifferenceMap
+    from onehidden.starts.restarts import Population, Random
+    from onehidden.starts.wide import Thinned, Wide
     from onehidden_papers.starts import Landscape, Localised, LocalisedStart, Tensor, localised_start
 
+# The class behind each name of ``start=``, and the module that has it. A new start is one line.
+REGISTRY = {
+    "random": ("Random", "onehidden.starts.restarts"),
+    "tensor": ("Tensor", "onehidden_papers.starts"),
+    "localised": ("Localised", "onehidden_papers.starts"),
+    "landscape": ("Landscape", "onehidden_papers.starts"),
+    "difference_map": ("DifferenceMap", "onehidden.starts.difference_map"),
+    "wide": ("Wide", "onehidden.starts.wide"),
+    "thinned": ("Thinned", "onehidden.starts.wide"),
+    "population": ("Population", "onehidden.starts.restarts"),
+}
+RENAMED = {"reflections": "difference_map"}
+_HOME = dict(REGISTRY.values()) | {
+    "LocalisedStart": "onehidden_papers.starts",
+    "Refused": "onehidden.refused",
+    "Start": "onehidden.starts.candidate",
+    "localised_start": "onehidden_papers.starts",
+}
+
 __all__ = [
-    "DifferenceMap",
-    "Landscape",
-    "Localised",
-    "LocalisedStart",
-    "Population",
-    "Random",
-    "Refused",
-    "Start",
-    "Tensor",
-    "Thinned",
-    "Wide",
-    "localised_start",
-]
+    "DifferenceMap", "Landscape", "Localised", "LocalisedStart", "Population", "Random", "Refused", "Start",
+    "Tensor", "Thinned", "Wide", "localised_start",
+]  # fmt: skip
+
+
+def named(name: str) -> Start:
+    """Return the start of that name with its default settings."""
+    if name in RENAMED:
+        warnings.warn(f"start={name!r} is now start={RENAMED[name]!r}", DeprecationWarning, stacklevel=2)
+    return __getattr__(REGISTRY[RENAMED.get(name, name)][0])()
 
 
 def _reflections(*values: Any, **settings: Any) -> DifferenceMap:
     """``DifferenceMap`` by its earlier name, with the earlier names of its parameters."""
     warnings.warn("Reflections is now DifferenceMap", DeprecationWarning, stacklevel=2)
     present = {"members": "runs", "first": "first_run"}
-    return DifferenceMap(*values, **{present.get(name, name): value for name, value in settings.items()})
+    renamed = {present.get(name, name): value for name, value in settings.items()}
+    return __getattr__("DifferenceMap")(*values, **renamed)
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:  # of the theory package
-        return theory_start(name)
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
     if name == "Reflections":
         return _reflections
     raise AttributeError(f"module 'onehidden.starts' has no attribute {name!r}")

@@ -21,7 +21,7 @@ from onehidden.solvers import LevenbergMarquardt
 if TYPE_CHECKING:
     from onehidden.laws.base import Score
 
-Rows = Float[np.ndarray, "k d"]
+Weights = Float[np.ndarray, "k d"]
 Vector = Float[np.ndarray, " k"]
 
 
@@ -138,7 +138,7 @@ def search_fit(problem: Problem, form: Parametrisation) -> InMemoryLeastSquares:
 
 def refine(
     problem: Problem,
-    weights: Rows,
+    weights: Weights,
     bias: Vector,
     run: Run,
     origin: str,
@@ -163,14 +163,14 @@ def rows_to_choose(problem: Problem) -> Problem:
     return problem if every == 1 else problem.take(np.arange(0, problem.n, every))
 
 
-def least_squares_columns(problem: Problem, weights: Rows, bias: Vector) -> Float[np.ndarray, "n m"]:
+def least_squares_columns(problem: Problem, weights: Weights, bias: Vector) -> Float[np.ndarray, "n m"]:
     """Weighted columns of units with these hyperplanes, then a constant and, with a skip, the inputs."""
     form = search_form(problem)
     fixed = [np.ones(problem.n), *([problem.Z] if form.skip else [])]
     return problem.weighted(np.column_stack([form.g(problem.Z @ weights.T + bias), *fixed]))
 
 
-def complete(problem: Problem, weights: Rows, bias: Vector) -> Float[np.ndarray, " p"]:
+def complete(problem: Problem, weights: Weights, bias: Vector) -> Float[np.ndarray, " p"]:
     """Parameters with the given hyperplanes and least-squares outputs, skip and intercept."""
     # A trace of ridge: parallel units would share one output as +huge and -huge.
     design = least_squares_columns(problem, weights, bias)
@@ -183,7 +183,7 @@ def complete(problem: Problem, weights: Rows, bias: Vector) -> Float[np.ndarray,
     return form.pack(weights, coefficient[:k], bias, beta, coefficient[k])
 
 
-def completed_loss(problem: Problem, weights: Rows, bias: Vector) -> float:
+def completed_loss(problem: Problem, weights: Weights, bias: Vector) -> float:
     """Mean squared residual with the given hyperplanes, everything else by least squares."""
     fit = search_fit(problem, search_form(problem, len(weights)))
     return fit.loss(complete(problem, weights, bias)) / problem.n_values

@@ -13,8 +13,8 @@ from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.starts.candidate import (
     Candidate,
-    Rows,
     Vector,
+    Weights,
     descent_work,
     least_squares_columns,
     refine,
@@ -60,12 +60,12 @@ def with_one_fewer(problem: Problem, net: OneHiddenNet, run: Run) -> Candidate:
 
 def with_best_addition(
     problem: Problem,
-    weights: Rows,
+    weights: Weights,
     bias: Vector,
     rng: np.random.Generator,
     count: int = 200,
     entries: int = 1 << 18,
-) -> tuple[Rows, Vector]:
+) -> tuple[Weights, Vector]:
     """Return the hyperplanes with the proposed one more that lowers the residual sum of squares most.
 
     ``count`` of the proposals are random directions; columns of ``entries`` numbers are held at a time.
@@ -102,17 +102,17 @@ def leading_second(
     return np.concatenate([value for value, _ in found]), np.hstack([vector for _, vector in found])
 
 
-def best_units(problem: Problem, weights: Rows, bias: Vector, keep: int) -> Int[np.ndarray, " keep"]:
+def best_units(problem: Problem, weights: Weights, bias: Vector, keep: int) -> Int[np.ndarray, " keep"]:
     """Indices of the units, of those with these hyperplanes, that backward elimination keeps."""
     return eliminate(*_columns(rows_to_choose(problem), weights, bias), keep)[0]
 
 
-def best_losses(problem: Problem, weights: Rows, bias: Vector, most: int) -> Float[np.ndarray, " most"]:
+def best_losses(problem: Problem, weights: Weights, bias: Vector, most: int) -> Float[np.ndarray, " most"]:
     """Mean squared residual with 1, 2, ..., ``most`` units left by backward elimination."""
     return eliminate(*_columns(problem, weights, bias), 1)[1][::-1][:most]
 
 
-def units_by_cost(problem: Problem, weights: Rows, bias: Vector) -> Int[np.ndarray, " k"]:
+def units_by_cost(problem: Problem, weights: Weights, bias: Vector) -> Int[np.ndarray, " k"]:
     """Units by what dropping each one alone adds to the loss, smallest first."""
     units, always, y = _columns(problem, weights, bias)
     inverse, coefficient, _ = _solved(units, always, y)

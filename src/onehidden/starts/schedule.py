@@ -1,22 +1,18 @@
-"""The schedule: which starts are tried in which order, as a table of rows with a condition each.
+"""The schedule: which starts are tried in which order, as a table of entries with a condition each.
 
-A start is one file with one class, one entry in ``NAMES``, its name in ``options.STARTS`` and, if
-``start="auto"`` should try it, one row of ``SCHEDULE``. Conditions are predicates of a ``Case``, a problem
-as the schedule sees it.
+A start is one file with one class, one line of ``starts.REGISTRY`` and, if ``start="auto"`` should try it,
+one entry of ``SCHEDULE``. Conditions are predicates of a ``Case``, a problem as the schedule sees it.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 
-from onehidden import machine
+from onehidden import machine, starts
 from onehidden.fit.problem import Problem
 from onehidden.fit.rounding import decimal_step
 from onehidden.machine import on_accelerator
@@ -24,8 +20,8 @@ from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, Start, cheap_descents, search_form
 from onehidden.starts.difference_map import DifferenceMap, kinked
-from onehidden.starts.restarts import Population, Random
-from onehidden.starts.wide import Thinned, Wide
+from onehidden.starts.restarts import Random
+from onehidden.starts.wide import Wide
 
 Choice = str | Start | Sequence["str | Start"]
 
@@ -85,15 +81,15 @@ def always(case: Case) -> bool:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One row of the schedule."""
+class Entry:
+    """One start of the schedule."""
 
     start: Start | Callable[[Case], Start]  # what is tried, or a function of the case that makes it
     when: Callable[[Case], bool] = always  # the condition
     max_loss: float = float("inf")  # tried only while the best loss is at most this share of var(y)
 
     def made(self, case: Case) -> Start:
-        """Return the start of this row for a case."""
+        """Return the start of this entry for a case."""
         return self.start if isinstance(self.start, Start) else self.start(case)
 
 
@@ -101,55 +97,32 @@ def _restarts(case: Case) -> Random:
     return Random(max(4, cheap_descents(case.problem)))
 
 
-SCHEDULE: tuple[Row, ...] = (
-    Row(lambda case: DifferenceMap(min(case.map_steps, 20_000)), Case.map_applies),
-    Row(_restarts, Case.small),
-    Row(
+SCHEDULE: tuple[Entry, ...] = (
+    Entry(lambda case: DifferenceMap(min(case.map_steps, 20_000)), Case.map_applies),
+    Entry(_restarts, Case.small),
+    Entry(
         lambda case: DifferenceMap(13 * min(case.map_steps, 300_000), first_run=1),
         Case.longer_map_applies,
         max_loss=0.1,
     ),
-    Row(Wide()),
-    Row(_restarts, Case.large),
+    Entry(Wide()),
+    Entry(_restarts, Case.large),
 )
 
-# The start that a name stands for; ``options.STARTS`` lists the same names for ``--help``.
-NAMES: dict[str, Callable[[], Start]] = {
-    "random": Random,
-    "tensor": lambda: theory_start("Tensor")(copies=40),
-    "localised": lambda: theory_start("Localised")(copies=40),
-    "landscape": lambda: theory_start("Landscape")(),
-    "difference_map": DifferenceMap,
-    "wide": Wide,
-    "thinned": Thinned,
-    "population": Population,
-}
-RENAMED = {"reflections": "difference_map"}
-ACCEPTED = ("auto", *NAMES, *RENAMED)
 
-
-def planned(start: Choice, case: Case, schedule: tuple[Row, ...] = SCHEDULE) -> list[tuple[Start, float]]:
+def planned(start: Choice, case: Case, schedule: tuple[Entry, ...] = SCHEDULE) -> list[tuple[Start, float]]:
     """Return the starts of a choice (a name, an object, or a list of either) with their largest loss."""
     if isinstance(start, list | tuple):
         return [one for some in start for one in planned(some, case, schedule)]
     if isinstance(start, Start):
         return [(start, float("inf"))]
     if start == "auto":
-        return [(row.made(case), row.max_loss) for row in schedule if row.when(case)]
-    name = str(start)
-    if name in RENAMED:
-        warnings.warn(f"start={name!r} is now start={RENAMED[name]!r}", DeprecationWarning, stacklevel=2)
-        name = RENAMED[name]
-    return [(NAMES[name](), float("inf"))]
-
-
-def theory_start(name: str) -> Any:
-    """Import a name of the starts of the theory package, on which the tool does not depend."""
-    return getattr(import_module("onehidden_papers.starts"), name)
+        return [(entry.made(case), entry.max_loss) for entry in schedule if entry.when(case)]
+    return [(starts.named(str(start)), float("inf"))]
 
 
 def proposals(
-    problem: Problem, start: Choice, run: Run, schedule: tuple[Row, ...] = SCHEDULE
+    problem: Problem, start: Choice, run: Run, schedule: tuple[Entry, ...] = SCHEDULE
 ) -> Iterator[Candidate]:
     """Candidates of all planned starts, lazily and numbered, so that a certified one ends the work.
 
@@ -182,12 +155,15 @@ Plan = list[tuple[int, Start, float]]
 def _fitting_first(plan: Plan, problem: Problem, run: Run) -> Plan:
     """Return the starts whose work fits into the budget first, at least one random restart.
 
-    The whole budget decides, not what is left of it: the order does not depend on the clock.
+    The whole budget decides, not what is left of it: the order does not depend on the clock. Where nothing
+    fits, starts of up to twice the work of one restart come before it.
     """
     if run.max_seconds is None or on_accelerator():
         return plan
-    fits = [one for one in plan if run.within_whole_budget(one[1].work(problem))]
+    restart = Random(1, first=200)
+    cheap = [one for one in plan if one[1].work(problem) <= 2 * restart.work(problem)]
+    fits = [one for one in plan if run.within_whole_budget(one[1].work(problem))] or cheap
     rest = [one for one in plan if one not in fits]
     if not any(isinstance(start, Random) for _, start, _ in fits):  # the others may refuse
-        fits.append((len(plan), Random(1, first=200), float("inf")))
+        fits.append((len(plan), restart, float("inf")))
     return [*fits, *rest]

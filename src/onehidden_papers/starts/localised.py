@@ -52,7 +52,7 @@ class Localised:
     """
 
     name: ClassVar[str] = "localised"
-    copies: int = 3
+    copies: int = 40
 
     def work(self, problem: Problem) -> float:
         """Operations of the moments and of all descents."""

@@ -48,7 +48,7 @@ class Tensor:
     """
 
     name: ClassVar[str] = "tensor"
-    copies: int = 4
+    copies: int = 40
 
     def work(self, problem: Problem) -> float:
         """Operations of the moments and of all descents."""
