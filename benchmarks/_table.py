@@ -12,8 +12,6 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import beta
 
-from onehidden.run import stream
-
 
 class Table:
     """A Markdown table printed row by row; ``lines`` keeps what was printed."""
@@ -44,6 +42,8 @@ def share_of(hits: Sequence[float], of: Sequence[float]) -> tuple[float, str]:
     """The share of all, with its 95 % interval over answers drawn again: those of one answer go together."""
     if not np.sum(of):
         return float("nan"), "–"
+    from onehidden.run import stream  # here: a table of another source tree needs none of this one's
+
     own, each = np.asarray(hits, float), np.asarray(of, float)
     again = stream(0, "answers drawn again").integers(len(each), size=(2000, len(each)))
     low, high = np.quantile(own[again].sum(axis=1) / np.maximum(each[again].sum(axis=1), 1), [0.025, 0.975])

@@ -109,9 +109,11 @@ class Staged:
             yield Candidate(net, loss, self.name)
 
 
+PLANTED = planted(teacher(d=3, k=2), normal(200, 3))
+
+
 def proposed(*rows, run=None, start="auto"):
-    problem = planted(teacher(d=3, k=2), normal(200, 3))
-    return list(proposals(problem, start, Run() if run is None else run, schedule=rows))
+    return list(proposals(PLANTED, start, Run() if run is None else run, schedule=rows))
 
 
 def test_rows_are_tried_in_order_where_their_condition_and_max_loss_allow():
@@ -138,7 +140,7 @@ def test_what_a_budget_does_not_pay_for_comes_last_after_one_restart():
     hurried = proposed(*rows, run=Run(max_seconds=100.0))
     assert [one.origin for one in hurried] == ["short", "random restart", "long"]
     # Where nothing fits, not even a restart, what costs hardly more than one comes before it.
-    near = Entry(Staged("near", 0.5, work=1.5 * oh.starts.Random(1).work(case(5, 3, 200).problem)))
+    near = Entry(Staged("near", 0.5, work=1.5 * oh.starts.Random(1).work(PLANTED)))
     assert [one.origin for one in proposed(near, rows[0], run=Run(max_seconds=1e-12))] == ["near"]
 
 
