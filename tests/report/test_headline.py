@@ -42,7 +42,7 @@ WHICH = np.repeat(np.arange(100), 5)
 ANSWERS = {
     "consistent": (lambda: oh.recover(X, Y, 2), "Both units may be interpreted"),
     "few rows": (lambda: oh.recover(X[:24], Y[:24], 2, start="random"), "Do not interpret the 2 units"),
-    "linear function": (lambda: oh.recover(X, LINE, 1), "But for a few rows the answer is a linear function"),
+    "linear function": (lambda: oh.recover(X, LINE, 1), "Except on a few rows the answer is a linear function"),
     "not identifiable": (lambda: oh.recover(X, X[:, 0] ** 2, 1, activation="quadratic"), "Do not interpret"),
     "approximate": (lambda: oh.recover(X, np.sin(2 * X[:, 0]) + 0.1 * NOISE, 2), ""),
     "family": (lambda: oh.recover(X, COUNTS, 1, family="poisson"), "The unit may be interpreted"),
@@ -127,11 +127,13 @@ def test_every_cause_is_a_plain_sentence_of_one_unit_and_of_several(cause):
 @pytest.mark.parametrize(
     ("share", "own", "mood", "said"),
     [
-        (1.0, 0.93, Mood.GOOD, "The network explains 93.0 %"),
-        (1.0, 1.0, Mood.GOOD, "explains all of"),
+        (1.0, 0.93, Mood.GOOD, "Predictions may be used: on unseen rows they explain 93.0 %"),
+        (1.0, 1.0, Mood.GOOD, "explain all of"),
         (1.0, 0.99999, Mood.GOOD, "all but 0.001 %"),
-        (0.4, 0.7, Mood.GOOD, "Network and linear model together explain 70 %"),
-        (0.0, 0.5, Mood.CARE, "adds nothing to a linear model"),
+        (0.4, 0.7, Mood.GOOD, "they explain 70 % of the variation of y, a linear model 50 %"),
+        (0.0, 0.5, Mood.CARE, "may be used: a linear model makes them and explains 50 %"),
+        (0.4, 0.07, Mood.CARE, "Predictions are weak: on unseen rows"),
+        (0.0, 0.07, Mood.CARE, "Predictions are weak: a linear model makes them"),
         (0.0, -0.1, Mood.DOUBT, "Do not rely on predictions"),
         (1.0, np.nan, Mood.CARE, "was not measured"),
     ],
@@ -145,7 +147,7 @@ def test_predictions_are_compared_and_coloured_by_themselves(share, own, mood, s
 
 def test_two_shares_are_told_apart_and_a_black_box_has_no_rows_left_out():
     near = of_predictions(gather(made("consistent", guard=guard(1.0, 0.4912, 0.4873))))
-    assert "49.1 % of the variation of y on rows left out, a linear model 48.7 %" in near.sentence
+    assert "they explain 49.1 % of the variation of y, a linear model 48.7 %" in near.sentence
     assert plain(near.sentence)
     for status, mood in (("exact", Mood.GOOD), ("doubtful", Mood.CARE)):
         box = made(status)

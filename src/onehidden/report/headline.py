@@ -36,27 +36,28 @@ class Answer:
     mood: Mood
 
 
-def of_predictions(subject: Subject) -> Answer:
-    """How good predictions are on rows left out, beside a linear model, and whether they may be used."""
+def of_predictions(subject: Subject, weak: float = 0.1) -> Answer:
+    """Whether predictions may be used, and how good they are on rows left out, beside a linear model.
+
+    They are called weak where they explain less than ``weak`` of the variation of y.
+    """
     guard = subject.get("prediction")
     if guard is None or not math.isfinite(guard.r_squared):
         return _without_rows_left_out(subject)
     if guard.alone and subject.get("n_samples", math.inf) <= subject.get("freedom", 0):
-        text = "With as many parameters as rows any rows are reproduced: nothing is known about predictions."
+        text = "Nothing is known about predictions: as many parameters as rows reproduce any rows."
         return Answer(text, Mood.DOUBT)
     if guard.r_squared <= 0:
-        text = "Do not rely on predictions: neither network nor linear model explains y on rows left out."
+        text = "Do not rely on predictions: neither network nor linear model explains y on unseen rows."
         return Answer(text, Mood.DOUBT)
     own, line = _shares(guard.r_squared, guard.linear_r_squared)
-    outside = f"{own} of the variation of y on rows left out"
+    sound = guard.r_squared >= weak
+    use = "Predictions may be used" if sound else "Predictions are weak"
     if guard.share == 0:
-        text = f"The network adds nothing to a linear model, which predicts instead and explains {outside}."
-        return Answer(text, Mood.CARE)
-    if guard.share < 0.995:
-        text = f"Network and linear model together explain {outside}, the linear model alone {line}"
-    else:
-        text = f"The network explains {outside}, a linear model {line}"
-    return Answer(f"{text}: predictions may be used.", Mood.GOOD)
+        text = f"a linear model makes them and explains {own} of the variation of y on unseen rows; "
+        return Answer(f"{use}: {text}the network adds nothing.", Mood.CARE)
+    text = f"on unseen rows they explain {own} of the variation of y, a linear model {line}"
+    return Answer(f"{use}: {text}.", Mood.GOOD if sound else Mood.CARE)
 
 
 def _without_rows_left_out(subject: Subject) -> Answer:
@@ -79,14 +80,14 @@ def of_units(subject: Subject) -> Answer:
     """Which units may be interpreted, and in a clause why not the others."""
     status, k = subject.get("status"), subject.net.n_hidden
     if len(straight(subject)) == k:
-        where = "But for a few rows" if few_bend(subject) else "On these rows"
+        where = "Except on a few rows" if few_bend(subject) else "On these rows"
         text = f"{where} the answer is a linear function: there are no units to interpret."
         return Answer(text, Mood.CARE)
     if status in (Status.EXACT, Status.CONSISTENT):
         return Answer(_sound(subject, status), Mood.GOOD)
     if status == Status.APPROXIMATE:
-        best = "it is the best one" if k == 1 else f"they are the best {k}"
-        text = f"Interpret {_all(k)} as an approximation: {best}, but the rows show more than that."
+        them = "it explains" if k == 1 else "they explain"
+        text = f"Interpret {_all(k)} only as an approximation: the rows show more than {them}."
         return Answer(text, Mood.CARE)
     if status == Status.NOT_IDENTIFIABLE:
         return _not_identifiable(subject)
@@ -101,15 +102,14 @@ def of_units(subject: Subject) -> Answer:
 def _sound(subject: Subject, status: str) -> str:
     """All units may be interpreted, and why."""
     k = subject.net.n_hidden
-    who, it, they = ("The unit", "it reproduces", "it is") if k == 1 else (
-        "Both units" if k == 2 else f"All {k} units", "they reproduce", "they are"
-    )  # fmt: skip
+    who = "The unit" if k == 1 else "Both units" if k == 2 else f"All {k} units"
+    it = "it reproduces" if k == 1 else "they reproduce"
     if subject.get("queries"):
         why = f"{it} the answers of the black box"
     elif status == Status.EXACT:
         why = f"{it} every row"
     else:
-        why = f"{they} determined by the rows, and what is left of y looks like noise"
+        why = "no other answer fits the rows as well, and what is left of y looks like noise"
     return f"{who} may be interpreted: {why}."
 
 
