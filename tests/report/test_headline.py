@@ -42,7 +42,7 @@ WHICH = np.repeat(np.arange(100), 5)
 ANSWERS = {
     "consistent": (lambda: oh.recover(X, Y, 2), "Both units may be interpreted"),
     "few rows": (lambda: oh.recover(X[:24], Y[:24], 2, start="random"), "Do not interpret the 2 units"),
-    "linear function": (lambda: oh.recover(X, LINE, 1), "Except on a few rows the answer is a linear function"),
+    "linear function": (lambda: oh.recover(X, LINE, 1), "Except on a few rows the answer is a linear"),
     "not identifiable": (lambda: oh.recover(X, X[:, 0] ** 2, 1, activation="quadratic"), "Do not interpret"),
     "approximate": (lambda: oh.recover(X, np.sin(2 * X[:, 0]) + 0.1 * NOISE, 2), ""),
     "family": (lambda: oh.recover(X, COUNTS, 1, family="poisson"), "The unit may be interpreted"),

@@ -59,7 +59,7 @@ def to_svg(figure: blocks.Figure) -> str:
         canvas = Figure(figsize=SIZE)
         FigureCanvasSVG(canvas)
         # In a fixed frame: solving for the margins of many figures takes most of a page's time.
-        figure.curve.draw(canvas.add_axes((0.17, 0.21, 0.81, 0.76)))
+        figure.curve.draw(canvas.add_axes((0.17, 0.21, 0.78, 0.76)))
         buffer = io.StringIO()
         with warnings.catch_warnings():
             # The reader's own fonts draw the text; glyphs that ours lacks matter only for spacing.
