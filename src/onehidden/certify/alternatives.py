@@ -149,6 +149,7 @@ def compare_minima(
         starts = (int(check.value) for check in certificate.comparisons if check.about is About.SEARCH)
         certificate = replace(certificate, comparisons=tuple(agreement(1 + one) for one in starts))
     found, likelihood = list[Alternative](), best.likelihood
+    certificate = replace(certificate, likelihood=likelihood)
     for one in known:
         units = differing(certificate.network, one.optimum.network)
         # With the weights of their own noise both may be one network.

@@ -122,6 +122,7 @@ class Certificate:
     missed_share: float = 0.0  # share of var(y) that the residuals show to be missed
     # Standard deviation, for each output, of what a unit too weak to be detected adds and others cannot fit.
     undetected: Any = float("nan")
+    likelihood: Any = field(default=None, repr=False)  # the ``OwnLikelihood`` of the network, where compared
     covariance: Float[np.ndarray, "p p"] | None = field(default=None, repr=False)  # in x; None if too large
     freedom: ParameterRecord | None = field(default=None, repr=False)  # of errors by group
     band_freedom: float = float("nan")  # of the errors of the mean, likewise

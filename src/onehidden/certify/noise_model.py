@@ -23,6 +23,7 @@ from scipy.special import digamma, gammaln
 from scipy.stats import chi2
 
 from onehidden.certify import levels
+from onehidden.certify.certificate import Certificate
 from onehidden.certify.groups import independent_rows, residual_correlation
 from onehidden.certify.local_fit import leverages, linear_problem
 from onehidden.families import Bernoulli
@@ -64,6 +65,11 @@ class OwnLikelihood:
             return optimise(network, there, run.at("own noise"), tolerance=TO_COMPARE).network
 
         return cls._of(problem, network, refitted)
+
+    @classmethod
+    def of_answer(cls, certificate: Certificate, problem: Problem, run: Run) -> OwnLikelihood:
+        """That of the network of a certificate, which an earlier comparison may have left there."""
+        return certificate.likelihood or cls.of(problem, certificate.network, run)
 
     @classmethod
     def linear(cls, problem: Problem) -> OwnLikelihood:

@@ -61,7 +61,7 @@ def compare_activations(certificate: Certificate, problem: Problem, run: Run) ->
         return certificate.with_comparisons([not_evaluated(kind, 0.0, reason)])
 
     def laws() -> Iterator[Law]:
-        own = OwnLikelihood.of(problem, certificate.network, run)
+        own = OwnLikelihood.of_answer(certificate, problem, run)
         mean = certificate.network.predict(problem.samples.X) + problem.offsets
         for name in names:
             rival = problem.with_activation(activations.get(name))

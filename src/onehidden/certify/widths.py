@@ -27,7 +27,7 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
     Either the answer is clearly better, by its likelihood; or the smaller model leaves something, by the test
     of adequacy. Where a model is far off, its residuals are no noise and that test has little power.
     """
-    own = OwnLikelihood.of(problem, certificate.network, run)
+    own = OwnLikelihood.of_answer(certificate, problem, run)
     linear = _clearly_better(own, OwnLikelihood.linear(problem), problem, problem.k, AlternativeKind.LINEAR)
     if linear is None:
         linear = _needs_units(beyond_linear(problem, run), AlternativeKind.LINEAR, "a linear function")
@@ -77,9 +77,8 @@ def compare_larger(certificate: Certificate, problem: Problem, run: Run) -> Cert
     if problem.family is not None or gain > needed:
         begin = seen.search_coordinates.outward(grown.network)
         more = optimise(begin, wider, run.at("more", "finish"), tolerance=TO_COMPARE).network
-        larger, here = (
-            OwnLikelihood.of(*one, run) for one in ((wider, more), (problem, certificate.network))
-        )
+        larger = OwnLikelihood.of(wider, more, run)
+        here = OwnLikelihood.of_answer(certificate, problem, run)
         gain, needed = larger.ahead(here), max(needed, larger.needed)
     advice = (
         "twice the log likelihood by which a network with one unit more is ahead, against what rules this "
