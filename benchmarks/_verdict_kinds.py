@@ -24,7 +24,7 @@ class Data:
     truth: oh.OneHiddenNet | None
     options: dict[str, Any] = field(default_factory=dict)
     mean: np.ndarray | None = None  # of y at the rows, where it is known
-    law: str = ""  # the true link or scale, where another one is assumed
+    law: str = ""  # the true link, scale or activation, where another one is assumed
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,8 @@ def asked(more: int = 0, other: str | None = None):
         g = net.activation.name
         if other is not None:
             g = "relu" if g == "tanh" else "tanh"
-        return Data(X, y, net.n_hidden + more, None, {"activation": g})
+        law = "" if other is None else net.activation.name
+        return Data(X, y, net.n_hidden + more, None, {"activation": g}, f, law)
 
     return make
 

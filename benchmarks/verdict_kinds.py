@@ -6,9 +6,10 @@ The rule was set before any run was looked at:
 
 - *Right*: every parameter is within six of its standard errors, and no error is absurd (``_verdict_score``).
 - A certificate is *false* if the answer is not right, nor told of as undetermined. Of data that no network
-  made, every certificate is false. Where another link or scale is the true one, and the certificate names it
-  as one that the rows do not tell from the assumed one, its parameters are those of another model: it is
-  false if the mean of y is further than six of its standard errors from the truth at more than 1 % of rows.
+  made, every certificate is false. Where another link, scale or activation is the true one, and the
+  certificate names it as one that the rows do not tell from the assumed one, its parameters are those of
+  another model: it is false if the mean of y is further than six of its standard errors from the truth at
+  more than 1 % of rows.
 - Kinds under "what no sample shows" are counted apart: the certificate names them as assumptions.
 
 Shares are followed by their 95 % interval (Clopper and Pearson), coverage by that of runs drawn again.
@@ -56,13 +57,14 @@ def run(name: str, seed: int) -> dict[str, Any]:
     answer, truth = read(r), data.truth
     row: dict[str, Any] = {"right": False, "false": "", "seconds": float(r.seconds)}
     said = f"{r.status}, {r.message}"
-    mean_off = True
+    told = False
     if answer.certified and data.mean is not None:
         held = [_held(r, data, level) for level in (0.95, SIX_ERRORS)]
         row["rows"], row["rows_held"] = len(data.y), int(held[0].sum())
-        mean_off = bool(np.mean(~held[1]) > 0.01)
+        named = bool(data.law) and f" {data.law}" in r.message.partition("do not tell")[2]
+        told = row["other law"] = named and bool(np.mean(~held[1]) <= 0.01)
     if truth is None:
-        row["false"] = said if answer.certified else ""
+        row["false"] = said if answer.certified and not told else ""
     elif not np.any(truth.linear) and answer.network.n_hidden == truth.n_hidden:
         held = gaps(answer, truth)
         known = np.isfinite(held.error) & (held.error > 0)
@@ -70,11 +72,10 @@ def run(name: str, seed: int) -> dict[str, Any]:
         row["intervals"], row["covered"] = int(known.sum()), int(held.covered[known].sum())
         undetermined = {i for i, unit in enumerate(answer.units) if unit != "determined"}
         far = {int(i) for i in held.unit[held.far]}
-        named = bool(data.law) and f" {data.law}" in r.message.partition("do not tell")[2]
-        if answer.certified and far and not far <= undetermined and not (named and not mean_off):
+        if answer.certified and far and not far <= undetermined and not told:
             worst = np.max(np.abs(held.gap) / np.maximum(held.reach, 1e-9))
             row["false"] = f"{worst:.1f} errors off: {said}"
-        row["other law"] = answer.certified and bool(far) and not row["false"]
+        row["other law"] = told and bool(far)
     failed = [check.name for check in r.checks if not check.passed]
     return row | {"certified": answer.certified, "status": answer.status, "failed": failed}
 
@@ -110,7 +111,7 @@ def report(measured: list[tuple[tuple[str, int], dict[str, Any]]]) -> list[str]:
 
 def _cells(rows: list[dict[str, Any]]) -> list[str]:
     right = [row for row in rows if row["right"]]
-    held = [row for row in rows if row["certified"] and "intervals" in row and not row["other law"]]
+    held = [row for row in rows if row["certified"] and "intervals" in row and not row.get("other law")]
     bands = [row for row in rows if row["certified"] and "rows" in row]
     failed = [name for row in rows if not row["certified"] for name in row.get("failed", [])]
     most = sorted(set(failed), key=failed.count, reverse=True)[:3]
