@@ -15,6 +15,7 @@ from onehidden.run import stream
 from onehidden.scores import MixtureScore
 from onehidden_papers.moments import ScoreMoments, score_moments
 from onehidden_papers.moments.weights import Weight, checked_samples, effective_rows
+from onehidden_papers.starts.joint_diagonalisation import common_basis
 
 SIGNAL = 3.0  # z-value at which a tensor counts as seen
 LARGEST_SIDE = 64  # coordinates up to which orders 3 and 4 are formed
@@ -118,17 +119,12 @@ def _leading(moments: dict[int, ScoreMoments], size: int) -> Float[np.ndarray, "
 
     T_(m) T_(m)' of an unfolding (d, d^(m-1)) of noise σ fluctuates by σ² d^((m-1)/2) around a multiple of I.
     """
-    gram = 0.0
-    for one in moments.values():
-        for m in one.orders:
-            if one.signal(m) < SIGNAL:
-                continue
-            flat = one[m].reshape(len(one[m]), -1)
-            noise = variance_of(one, m) * np.sqrt(flat.shape[1])
-            gram = gram + flat @ flat.T / noise
-    if isinstance(gram, float):
+    seen = [(one, m) for one in moments.values() for m in one.orders if one.signal(m) >= SIGNAL]
+    if not seen:
         return None
-    return np.linalg.eigh(gram)[1][:, : -size - 1 : -1]
+    tensors = [one[m] for one, m in seen]
+    noise = [variance_of(one, m) * len(one[m]) ** ((m - 1) / 2) for one, m in seen]
+    return common_basis(tensors, 1 / np.array(noise), size)
 
 
 def variance_of(moments: ScoreMoments, order: int) -> float:

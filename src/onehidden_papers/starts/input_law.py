@@ -64,17 +64,12 @@ def recorded(problem: Problem, moments: ScoreMoments) -> ScoreMoments:
     return moments
 
 
-def score_of(problem: Problem) -> Score | None:
-    """Return the score of z that moments are taken with, None for whitened Gaussian inputs."""
+def score_of(problem: Problem) -> Score:
+    """Return the score of z that moments are taken with, N(0, I) for whitened Gaussian inputs."""
     inputs = input_model(problem)
     if "score" not in inputs.known:
-        inputs.known["score"] = _chosen_score(problem, inputs)
+        inputs.known["score"] = _chosen_score(problem, inputs) or standard_normal(problem.d)
     return inputs.known["score"]
-
-
-def law_of(problem: Problem) -> Score:
-    """Return the score of z that moments are taken with."""
-    return score_of(problem) or standard_normal(problem.d)
 
 
 def _chosen_score(problem: Problem, inputs: InputModel) -> Score | None:
@@ -175,7 +170,7 @@ def moment_work(problem: Problem) -> float:
 
 def span(problem: Problem) -> Float[np.ndarray, "d k"] | None:
     """Return the span of the units where the second moments show it, else None."""
-    law = law_of(problem)
+    law = score_of(problem)
     moments = score_moments(problem.Z, problem.y, law, orders=(1, 2), weight=problem.weight)
     return span_of_units(recorded(problem, moments), problem.k)
 

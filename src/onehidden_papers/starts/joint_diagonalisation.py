@@ -35,7 +35,7 @@ def joint_decompose(
     if not np.all(norms > 0):
         raise Refused("a tensor is zero: it has no components to find")
     omega = np.asarray(precisions) / np.sum(precisions * norms**2)
-    basis = _common_basis(tensors, omega, rank)
+    basis = common_basis(tensors, omega, rank)
     core = [_projected(a, basis) for a in tensors]
     random = stream(seed, "joint decomposition")
     best, U = np.inf, np.eye(rank)
@@ -49,7 +49,9 @@ def joint_decompose(
     return U @ basis.T
 
 
-def _common_basis(arrays: Sequence[np.ndarray], omega: np.ndarray, rank: int) -> Float[np.ndarray, "r k"]:
+def common_basis(
+    arrays: Sequence[np.ndarray], omega: Sequence[float] | np.ndarray, rank: int
+) -> Float[np.ndarray, "r k"]:
     """Orthonormal basis of the leading left singular vectors of all unfoldings together."""
     flat = [np.sqrt(weight) * a.reshape(len(a), -1) for a, weight in zip(arrays, omega, strict=True)]
     return np.linalg.eigh(sum(one @ one.T for one in flat))[1][:, : -rank - 1 : -1]

@@ -21,7 +21,7 @@ from onehidden.run import Run, stream
 from onehidden.starts.candidate import Candidate, descent_work, refine
 from onehidden_papers.moments import ScoreMoments, score_moments
 from onehidden_papers.objectives import ScoreDesigned
-from onehidden_papers.starts.input_law import law_of, moment_work, one_output, recorded, span
+from onehidden_papers.starts.input_law import moment_work, one_output, recorded, score_of, span
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Landscape:
                 f"the landscape start forms T_4 in at most {self.largest} coordinates, got {problem.d} "
                 "and no clear span of the units: use start='tensor' or start='wide'"
             )
-        law, weight = law_of(problem), problem.weight
+        law, weight = score_of(problem), problem.weight
         moments = recorded(
             problem, score_moments(problem.Z, problem.y, law, orders=(2, 4), subspace=basis, weight=weight)
         )

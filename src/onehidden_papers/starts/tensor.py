@@ -12,9 +12,9 @@ not choose the directions; where the data are too few to tell, the activation un
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from jaxtyping import Float
 from onehidden import activations
 from onehidden.activations import Activation
 from onehidden.fit.problem import Problem
-from onehidden.laws import standard_normal
+from onehidden.laws import Gaussian, standard_normal
 from onehidden.laws.base import Score
 from onehidden.network import OneHiddenNet
 from onehidden.refused import Refused
@@ -33,7 +33,7 @@ from onehidden_papers.moments import ScoreMoments, score_moments
 from onehidden_papers.moments.weights import of_rows
 from onehidden_papers.starts.components import SIGNAL, checked_units, variance_of
 from onehidden_papers.starts.input_law import moment_work, one_output, score_of
-from onehidden_papers.starts.joint_diagonalisation import joint_decompose
+from onehidden_papers.starts.joint_diagonalisation import common_basis, joint_decompose
 from onehidden_papers.starts.magnitudes import fit_units, refined_copies
 
 
@@ -64,15 +64,8 @@ class Tensor:
         yield from refined_copies(problem, net.weights, net.bias, self.copies - 1, run, self.name)
 
 
-class Moments(Protocol):
-    """Score moments of some of the rows, contracted with the columns of ``subspace`` where it is given."""
-
-    def __call__(
-        self,
-        orders: tuple[int, ...],
-        subspace: Float[np.ndarray, "d k"] | None = None,
-        rows: slice = slice(None),
-    ) -> ScoreMoments: ...
+# Score moments of some of the rows: orders, then ``subspace`` and ``rows``, the whole of both by default.
+Moments = Callable[..., ScoreMoments]
 
 
 def tensor_start(
@@ -125,7 +118,7 @@ def tensor_start(
             f"activation {g.name} has no usable order: its moments of order 3 and more vanish, and order 2 "
             "alone does not determine the units"
         )
-    law = standard_normal(d) if score is None else score
+    law, gaussian = (standard_normal(d) if score is None else score), isinstance(score, Gaussian | None)
 
     def moments(
         orders: tuple[int, ...], subspace: Float[np.ndarray, "d k"] | None = None, rows: slice = slice(None)
@@ -134,7 +127,7 @@ def tensor_start(
         return score_moments(samples[rows], target[rows], law, orders, subspace=subspace, weight=own)
 
     order, signals = held_out_signals(moments, n, d, hidden, g, seed)
-    used = usable_orders(signals, g, gaussian=score is None)
+    used = usable_orders(signals, g, gaussian)
     basis = leading_directions(moments, hidden, order, seed)
     inside = moments(used, basis)
     precisions = [1 / variance_of(inside, m) for m in used]
@@ -189,8 +182,7 @@ def leading_directions(
     same directions. Order 3 is iterated on T_3(·, V, V).
     """
     if order == 2:
-        value, vector = np.linalg.eigh(moments((1, 2), rows=rows)[2])
-        return vector[:, np.argsort(-np.abs(value))[:k]]
+        return common_basis([moments((1, 2), rows=rows)[2]], [1.0], k)
     T = moments((3,), rows=rows)[3]
     basis = np.linalg.qr(stream(seed, "span of the units").standard_normal((len(T), k)))[0]
     for _ in range(passes):
