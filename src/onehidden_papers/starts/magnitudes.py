@@ -1,8 +1,8 @@
 """From directions to a network: orientation, length, bias and output weight of every unit.
 
 For homogeneous g without bias the length is a convention and only the orientation and the output weight are
-left; otherwise lengths and biases are searched on a grid by exchange, one unit at a time, and refined by a
-small least squares with the directions held.
+left; otherwise lengths and biases are searched on a grid by exchange, one unit at a time. The descent that
+follows a start refines them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.optimize import least_squares
 
 from onehidden.activations import Activation
 from onehidden.fit.problem import Problem
@@ -42,25 +41,11 @@ def fit_units(
     middle = np.average(t, axis=0, weights=counts)
     variance = np.average((t - middle) ** 2, axis=0, weights=counts)
     spread = np.maximum(np.sqrt(variance), np.finfo(float).tiny)
-
-    def units(scale: float | np.ndarray, shift: float | np.ndarray) -> Float[np.ndarray, "m k"]:
-        return rooted(activation(t * scale + shift), counts)
-
     grid = _grid(activation, bias)
-    choice = _exchange(np.stack([units(s / spread, b) for s, b in grid], axis=1), constant, target)
+    columns = [rooted(activation(t * s / spread + b), counts) for s, b in grid]
+    choice = _exchange(np.stack(columns, axis=1), constant, target)
     scale, shift = np.array(grid)[choice].T
     scale = scale / spread
-    if activation.homogeneity is None or bias:
-        # The length of a homogeneous unit is a convention; outputs are eliminated at every step.
-        free = k if activation.homogeneity is None else 0
-
-        def remainder(p: np.ndarray) -> np.ndarray:
-            columns = units(p[:free] if free else scale, p[free:] if bias else shift)
-            return _projected(columns, constant, target)[1]
-
-        start = np.concatenate([scale[:free], shift if bias else []])
-        found = least_squares(remainder, start, method="trf", max_nfev=20).x
-        scale, shift = found[:free] if free else scale, found[free:] if bias else shift
     if activation.homogeneity is not None:  # unit rows by convention; the sign is the orientation
         shift, scale = shift / np.abs(scale), np.sign(scale)
     weights = scale[:, None] * directions
