@@ -31,7 +31,8 @@ from benchmarks._verdict_score import TIED, Answer, descent_from, gaps, judge, r
 
 SECONDS = 20.0
 FALSE_BOUND = 0.015  # of certificates
-# Right answers certified: of networks from ten samples a parameter on, of families from sixty on.
+# Right answers certified, of those that the rows tell from a linear function: of networks from ten samples a
+# parameter on, of families from sixty on.
 YES_BOUND = {"equal": 0.92, "unequal": 0.85, "heavy": 0.85, "skewed": 0.85, "families": 0.80}
 COVERAGE = (0.935, 0.965)  # of certified answers in every row, of parameters and of bands of the mean
 
@@ -151,6 +152,11 @@ def _false_table(rows: Measured) -> list[str]:
     return table.lines
 
 
+def _told_from_linear(row: dict) -> bool:
+    """Whether the rows exclude a linear function, by a test whose size and power stand in ``sizes``."""
+    return "linear function" not in row.get("failed", ())
+
+
 def _group(case: Case) -> str:
     return "families" if case.is_family else case.noise
 
@@ -161,19 +167,19 @@ def _asked_fairly(case: Case) -> bool:
 
 def _yes_table(rows: Measured) -> list[str]:
     """Of network truths asked rightly or openly from ten samples a parameter on."""
-    table = Table("noise", "runs", "right", "right and certified", "told of others", "vague",
-                  "faint", "at the truth's minimum")  # fmt: skip
+    table = Table("noise", "runs", "right", "not told from linear", "the others certified", "told of others",
+                  "vague", "faint", "at the truth's minimum")  # fmt: skip
     for noise in (*NOISES, *FAMILIES):
         mine = [(c, row) for c, row in rows if c.noise == noise and _asked_fairly(c)]
         right = [(c, row) for c, row in mine if row["right"]]
+        told = [row for _, row in right if _told_from_linear(row)]
         if not mine:
             continue
-        table.row(
-            noise, len(mine), len(right), interval(sum(certified(row) for _, row in right), len(right)),
-            sum(bool(row.get("alternatives")) for _, row in mine), *(
-                sum(bool(row.get(key)) for _, row in mine) for key in ("vague", "faint", "best")
-            ),
-        )  # fmt: skip
+        others = [
+            sum(bool(row.get(key)) for _, row in mine) for key in ("alternatives", "vague", "faint", "best")
+        ]
+        yes = interval(sum(map(certified, told)), len(told))
+        table.row(noise, len(mine), len(right), len(right) - len(told), yes, *others)
     return table.lines
 
 
@@ -230,8 +236,9 @@ def _totals(rows: Measured) -> list[tuple[str, str, str, bool]]:
         ("pure noise certified", "≤ 1.5 %", interval(fooled, len(pure)), fooled <= FALSE_BOUND * len(pure)),
     ]
     for noise, bound in YES_BOUND.items():
-        right = [row for c, row in rows if _group(c) == noise and _asked_fairly(c) and row["right"]]
-        yes, asked = sum(certified(row) for row in right), f"≥ {100 * bound:.0f} %"
+        fair = [row for c, row in rows if _group(c) == noise and _asked_fairly(c)]
+        right = [row for row in fair if row["right"] and _told_from_linear(row)]
+        yes, asked = sum(map(certified, right)), f"≥ {100 * bound:.0f} %"
         name = f"right answers certified, {noise}"
         out.append((name, asked, interval(yes, len(right)), yes >= bound * len(right)))
     groups = [g for g in (*NOISES[1:], *FAMILIES) if g not in ("autocorrelated", "error in x")]

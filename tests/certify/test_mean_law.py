@@ -129,6 +129,21 @@ def test_a_rival_link_is_named_and_the_right_one_certified():
     assert oh.recover(X, y, 1, family="gamma", link="identity").status.certified
 
 
+def test_a_link_that_rows_do_not_tell_apart_is_named_and_the_mean_is_right():
+    """One bounded unit bends into the other link: its parameters are others, its mean is not."""
+    rng = stream(1, "mean law", "identity")
+    X = rng.standard_normal((700, 2))
+    net = oh.OneHiddenNet([[1.0, -0.7]], [1.2], [0.2], 2.0, "tanh")
+    mean = net.predict(X)
+    r = oh.recover(X, mean * rng.gamma(6, 1 / 6, 700), 1, activation="tanh", family="gamma")
+    assert abs(abs(r.network.output[0]) - 1.2) > 6 * r.standard_errors.output[0]
+    assert r.status == "consistent"
+    assert "do not tell the log link from softplus or identity" in r.message
+    low, high = r.predict_interval(X, of="mean")
+    assert np.mean((low <= mean) & (mean <= high)) > 0.9
+    assert np.mean((low <= mean.mean()) & (mean.mean() <= high)) < 0.2  # which no constant would do
+
+
 def test_counts_that_spread_more_are_certified_with_robust_errors_and_told():
     rng, X, eta = drawn(9, 600, 1.2, 0.6)
     y = rng.poisson(np.exp(eta) * rng.gamma(2, 0.5, 600))
