@@ -185,7 +185,5 @@ def span_of_units(
     """
     if k >= len(moments[2]) or moments.signal(2) < signal:
         return None
-    value, vector = np.linalg.eigh(moments[2])
-    order = np.argsort(-np.abs(value))
-    size = np.abs(value)[order]
-    return vector[:, order[:k]] if size[k - 1] >= apart * size[k] else None
+    vector, size, _ = np.linalg.svd(moments[2])
+    return vector[:, :k] if size[k - 1] >= apart * size[k] else None
