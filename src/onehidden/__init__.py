@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from onehidden import activations, certify, data, families, laws, scores, starts
+    from onehidden import activations, certify, data, families, laws, scores, starts, structure
     from onehidden.activations import Activation
     from onehidden.checks import Check
     from onehidden.matching import Match, match
@@ -51,6 +51,7 @@ __all__ = [
     "Activation", "Check", "Match", "OneHiddenClassifier", "OneHiddenNet", "OneHiddenRegressor", "Recovery",
     "RecoveryWarning", "activations", "certify", "data", "families", "lab", "laws", "load_recovery",
     "match", "moments", "objectives", "papers", "problems", "recover", "recover_oracle", "scores", "starts",
+    "structure",
 ]  # fmt: skip
 
 

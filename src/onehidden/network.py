@@ -168,7 +168,9 @@ class OneHiddenNet:
         found = self.activation(X @ self.weights.T + self.bias) @ self.output + self.intercept
         return found + X @ self.linear if self.has_linear else found
 
-    def canonical(self, beside: bool | None = None, *, ordered: bool = True) -> OneHiddenNet:
+    def canonical(
+        self, beside: bool | None = None, *, ordered: bool = True, turned: bool = True
+    ) -> OneHiddenNet:
         """The representative of this function's symmetry class: unit rows, fixed signs, sorted units.
 
         Rows have unit norm where g is homogeneous. Where reversing a unit changes only w and c (odd, even,
@@ -184,6 +186,8 @@ class OneHiddenNet:
             Whether a linear part is free; by default whether there is one.
         ordered : bool
             Whether units are sorted.
+        turned : bool
+            Whether units may change their sign.
 
         Returns
         -------
@@ -198,7 +202,7 @@ class OneHiddenNet:
             A, b, w = A / scale[:, None], b / scale, (w.T * scale**g.homogeneity).T
         if g.multiplicative:
             b, w = np.zeros_like(b), (w.T * g(b)).T
-        reversal, linear = g.reversal, self.has_linear if beside is None else beside
+        reversal, linear = g.reversal if turned else None, self.has_linear if beside is None else beside
         if reversal is not None and (g.sign_free or (linear and reversal.degree == 1)):
             by = w.reshape(len(w), -1) if reversal.parity < 0 and not g.half_period else A
             largest = by[np.arange(len(A)), np.argmax(np.abs(by), axis=1)]
@@ -209,7 +213,7 @@ class OneHiddenNet:
             c = c + (level - slope * b[turn]) @ w[turn]
             sign = np.where(turn, -1.0, 1.0)
             A, b, w = A * sign[:, None], b * sign, np.where(turn, reversal.parity * w.T, w.T).T
-        if g.half_period:
+        if turned and g.half_period:
             turns = np.round(b / g.half_period)
             b, w = b - turns * g.half_period, np.where(turns % 2, -w.T, w.T).T
         keys = np.round(np.column_stack([w, A, b]), 9) + 0.0

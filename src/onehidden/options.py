@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from onehidden.laws.base import Score
     from onehidden.run import Progress
     from onehidden.starts.candidate import Start
+    from onehidden.structure import Structure, Structures
 
 T = TypeVar("T", bound=Callable[..., Any])
 SCORES = ("auto", "gaussian")
+STRUCTURES = ("nonnegative",)  # the names of ``structure.NAMES``, likewise
 
 
 def _activations() -> tuple[str, ...]:
@@ -201,6 +203,12 @@ class Options:
         python="The side of a unit such as ReLU is then a convention, relu(t) = t + relu(-t): a "
         "fixed combination of its weights is positive.",
     )
+    structure: str | Structure | Sequence[str | Structure] | None = option(
+        None,
+        "What is known of the units: nonnegative for weights of at least zero.",
+        python="Or one of ``oh.structure``, or a list: zeros, a basis, a filter at many places, bounds.",
+        names=lambda: tuple(STRUCTURES),
+    )
     random_intercept: bool = option(
         False,
         "Whether each of the groups has an intercept of its own, drawn from a normal law whose variance is "
@@ -227,6 +235,13 @@ class Options:
         if self.family != families.Softmax.name and (self.family, self.link) != (None, None):
             # Of a softmax the number of classes comes from y.
             families.get("gaussian" if self.family is None else self.family, self.link)
+        known = self.known
+        if known is not None and known.units is not None:
+            if self.hidden not in (None, known.units):
+                raise ValueError(
+                    f"the structure has {known.units} units, but hidden={self.hidden} were asked for"
+                )
+            object.__setattr__(self, "hidden", known.units)
         if self.activation != "auto":
             object.__setattr__(self, "bias", self.bias and not self.g.multiplicative)
 
@@ -248,6 +263,13 @@ class Options:
             activations.names(compared=True)[0] if self.activation == "auto" else self.activation
         )
 
+    @functools.cached_property
+    def known(self) -> Structures | None:
+        """What is known of the units."""
+        from onehidden import structure
+
+        return structure.read(self.structure)
+
     @property
     def start_name(self) -> str:
         """The start in words."""
@@ -261,7 +283,14 @@ class Options:
         from onehidden.fit.parametrisation import Parametrisation
 
         return Parametrisation(
-            self.g, d, self.hidden or 1, self.bias, self.intercept, self.linear, outputs=outputs
+            self.g,
+            d,
+            self.hidden or 1,
+            self.bias,
+            self.intercept,
+            self.linear,
+            outputs=outputs,
+            structure=self.known,
         )
 
     def to_dict(self) -> dict[str, object]:
@@ -272,6 +301,7 @@ class Options:
         found["activation"] = "auto" if self.activation == "auto" else self.g.name
         found["score"] = self.score if isinstance(self.score, str) else type(self.score).__name__
         found["start"] = self.start_name
+        found["structure"] = self.known.name if self.known else None
         if isinstance(self.family, Family):
             found["family"], found["link"] = self.family.name, self.family.link
         return found
@@ -285,6 +315,8 @@ class Options:
         at = stream(0, "points that tell laws apart").standard_normal((16, d))
         key = self.to_dict() | {"start": repr(self.start), "family": repr(self.family)}
         key["activation"] = f"{key['activation']} {fingerprint(self.g(at))}"
+        if self.known is not None:
+            key["structure"] = self.known.digest(d)
         if not isinstance(self.score, str):
             key["score"] = f"{key['score']} {fingerprint(np.asarray(self.score.score(at, 1), float))}"
         return key

@@ -17,7 +17,7 @@ SOURCE = ROOT / "src" / "onehidden"
 THEORY = ROOT / "src" / "onehidden_papers"
 BASE = [
     "atomic", "run", "refused", "checks", "machine",
-    "activations", "network", "matching", "exports",
+    "activations", "network", "matching", "exports", "structure",
 ]  # fmt: skip
 LINE = [
     "data", "laws", "scores", "solvers", "families", "fit", "starts", "certify", "options", "recovery",

@@ -17,7 +17,18 @@ import onehidden as oh
 # What numpydoc calls them: a summary in one line with a full stop; all parameters and no others, in order,
 # with types and descriptions; returned values likewise; sections in the order of the format.
 RULES = {"GL07", "GL08", "SS01", "SS03", "PR01", "PR02", "PR03", "PR04", "PR07", "PR10", "RT01", "RT03"}
-ROOMS = ("data", "families", "laws", "moments", "objectives", "lab", "problems", "scores", "starts")
+ROOMS = (
+    "data",
+    "families",
+    "laws",
+    "moments",
+    "objectives",
+    "lab",
+    "problems",
+    "scores",
+    "starts",
+    "structure",
+)
 
 
 def public_names():

@@ -274,7 +274,7 @@ def differing_units(
     if problem.family is not None:
         mean_square = seen.least_squares.loss(seen.theta(network)) / seen.n_values
     share = len(X) / problem.n
-    bound = levels.SAME_UNIT.value * (problem.d + 1 + problem.form.q) * mean_square * share
+    bound = levels.SAME_UNIT.value * (problem.form.inputs + 1 + problem.form.q) * mean_square * share
     # Descents that end at rounding differ by up to sqrt(eps) of a unit's sum of squares.
     bounds = np.maximum(bound, np.sqrt(np.finfo(float).eps) * np.sum(here**2, axis=0))
     return tuple(int(i) for i, j in zip(mine, theirs, strict=True) if apart[i, j] > bounds[i])

@@ -195,7 +195,7 @@ def other_orientations(problem: Problem, network: OneHiddenNet, most: int, run: 
     difference.
     """
     reversal = problem.activation.reversal
-    if reversal is None or reversal.degree != 1 or problem.form.skip:
+    if reversal is None or reversal.degree != 1 or problem.form.skip or problem.form.structure is not None:
         return []
     form = search_form(problem)
     fit, net = search_fit(problem, form), problem.search_coordinates.inward(network)

@@ -93,12 +93,8 @@ def kink_scatter(
     the noise and (x, 1): 2 q times the square of that is added. The noise has this ``variance``, or where
     None the size of the row's own residual.
     """
-    k, d, root = form.k, form.d, roots(weight, len(Z))
+    k, root = form.k, roots(weight, len(Z))
     weights, output, bias, _, _ = form.unpack(theta)
-    index = np.arange(k * d).reshape(k, d)  # where the parameters of each unit's argument stand
-    if (place := form.places()[2]) is not None:
-        index = np.column_stack([index, np.arange(place.start, place.stop)])
-    inputs = np.column_stack([Z, np.ones(len(Z))])[:, : index.shape[1]]
     jump = float(np.diff(form.slope(np.array([-1e-9, 1e-9])))[0])
     moved = weighed(root, np.broadcast_to(jump * output, (len(Z), *output.shape)).swapaxes(1, -1))
     if variance is None:
@@ -107,7 +103,7 @@ def kink_scatter(
     else:
         noise = variance * np.sum(moved.reshape(len(Z), -1, k) ** 2, axis=1)
     distance, total = np.abs(Z @ weights.T + bias), np.zeros((form.size, form.size))
-    for unit, own in enumerate(index):
+    for unit, (inputs, own) in enumerate(form.arguments(Z)):
         block = np.ix_(own, own)
         square = np.einsum("np,pq,nq->n", inputs, covariance[block], inputs, optimize=True)
         spread = np.sqrt(np.maximum(square, 0))
@@ -124,7 +120,7 @@ def standard_errors(
     variance = np.asarray(outward.multiply(outward @ covariance).sum(axis=1)).ravel()
     errors = np.sqrt(np.maximum(variance, 0))
     errors[abs(outward) @ undetermined.astype(float) > 0] = np.inf
-    found = ParameterRecord.in_x(replace(form, d=len(coordinates.shift)), errors)
+    found = ParameterRecord.in_x(replace(form.plain, d=len(coordinates.shift)), errors)
     unseen = np.abs(coordinates.null).max(axis=1, initial=0.0) > 1e-8
     found.weights[:, unseen] = np.inf
     if found.linear is not None:
@@ -137,7 +133,7 @@ def freedom_of_errors(
 ) -> ParameterRecord:
     """Degrees of freedom of the standard error of every parameter in x, of a covariance by groups."""
     found = grouped.freedom(_outward_map(form, coordinates).toarray())
-    return ParameterRecord.in_x(replace(form, d=len(coordinates.shift)), found)
+    return ParameterRecord.in_x(replace(form.plain, d=len(coordinates.shift)), found)
 
 
 def covariance_in_x(
@@ -153,7 +149,7 @@ def _outward_map(form: Parametrisation, coordinates: Coordinates) -> sparse.csr_
     whiten, shift, each = coordinates.whiten, coordinates.shift, sparse.eye_array(form.k)
     mixing = coordinates.scale.T if coordinates.several else np.full((1, 1), float(coordinates.scale))
     weights, output, bias, linear, intercept = form.places()
-    there = replace(form, d=len(shift))
+    there = replace(form.plain, d=len(shift))
     to_weights, to_output, to_bias, to_linear, to_intercept = there.places()
     moved = -(whiten.T @ shift)[None]
     blocks = [
@@ -165,8 +161,8 @@ def _outward_map(form: Parametrisation, coordinates: Coordinates) -> sparse.csr_
         (to_intercept, intercept, mixing),
         (to_intercept, linear, np.kron(moved, mixing)),  # c_x = c_z S - <v_x, shift>
     ]
-    whole = sparse.lil_array((there.size, form.size))
+    whole = sparse.lil_array((there.size, form.plain.size))
     for to, at, block in blocks:
         if to is not None and at is not None:
             whole[to, at] = block
-    return whole.tocsr()
+    return whole.tocsr() if form.free is None else whole.tocsr() @ form.free.matrix

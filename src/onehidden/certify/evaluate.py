@@ -71,7 +71,8 @@ def certify(
     """
     if not run.last().within_budget(certificate_work(problem)):
         return _not_evaluated(network, problem)
-    given, problem = problem, problem.at(network)
+    network = problem.canonical(network)
+    given, problem = problem, problem.at(network).at_free_parameters(network)
     local, normal = local_fit(network, problem), given.family is None
     exact = local.exact
     sums = problem.sums(_row_sums, local.inner)
@@ -81,6 +82,7 @@ def certify(
     known = uncertainty(local, errors, equal_spread(*sums[4:]) if normal else None, bool(off))
     missed = None if exact else adequacy_at(problem, local.theta, run, local.hessian)
     checks = [*_fit_checks(local, missed, normal), *_local_checks(local), *_column_checks(problem)]
+    checks += _bound_checks(local, given)
     if not exact:
         checks += [*repeated_rows(local, given), *known.checks, *of_family]
         checks += [*order_checks(local, given), *mean_law_checks(local, given)]
@@ -97,7 +99,13 @@ def certify(
         shares=patterns.spread**2,
         sides=patterns.side,
         undetermined=undetermined_units(
-            local.network, local.inner, patterns, known.errors, local.bend.undetermined, exact
+            local.network,
+            local.inner,
+            patterns,
+            known.errors,
+            local.open_parameters,
+            exact,
+            problem.form.inputs,
         ),
         exact=exact,
         n=local.n,
@@ -126,7 +134,7 @@ def certificate_work(problem: Problem) -> float:
 
 def _not_evaluated(network: OneHiddenNet, problem: Problem) -> Certificate:
     """What is known of a network, in x, without its Jacobian: loss and shares. Errors are infinite."""
-    network, form, numbers = network.canonical(), problem.form, problem.n_values
+    network, form, numbers = problem.canonical(network), problem.form, problem.n_values
     seen = problem.at(network)
     inner = seen.fit_coordinates.inward(network)
     mean_square = problem.least_squares.loss(problem.theta(network)) / numbers
@@ -234,6 +242,22 @@ def _column_checks(problem: Problem) -> list[Check]:
         f"the columns {some} are linearly dependent: their weights cannot be distinguished; leave one out"
     )
     return [at_least("independent columns", float(rank), float(columns), advice, About.COLUMNS)]
+
+
+def _bound_checks(local: LocalFit, given: Problem, most: int = 6) -> list[Check]:
+    """Which weights and outputs are at the bound of a structure: none of these has an error."""
+    free, form = given.form.free, local.problem.form
+    if free is None or free.bounded is None:
+        return []
+    at_bound = form.free is not None and free.size - form.free.size
+    where = free.matrix @ free.at_bound(given.theta(local.network)).astype(float)
+    weights, output, _, _, _ = form.plain.unpack(where)
+    names = given.rows.names or tuple(map(str, range(form.d)))
+    found = [f"unit {i + 1} on {names[j]}" for i, j in np.argwhere(weights)]
+    found += [f"the output of unit {row[0] + 1}" for row in np.argwhere(output)]
+    what = f": {', '.join(found[:most])}{' and others' if len(found) > most else ''}" if found else ""
+    advice = f"free parameters at the bound of the structure, where they are fixed and have no error{what}"
+    return [at_most("at a bound", at_bound, free.size, advice)]
 
 
 def _steps(local: LocalFit) -> Undetermined:

@@ -60,7 +60,7 @@ def lattice_check(network: OneHiddenNet, problem: Problem) -> Check:
     return at_least(
         "kinks held by distinct rows",
         value,
-        rows_needed(problem.fit_coordinates.rank + problem.form.bias - 1),
+        rows_needed(problem.form.inputs + problem.form.bias - 1),
         "fewest distinct rows that tell two units apart, or less the directions in which units imitate a "
         "linear function; below the bound kinks can lie elsewhere in the gaps of a lattice",
         About.UNITS,

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float
-from scipy.linalg import solve_triangular
+from jaxtyping import Bool, Float
+from scipy import sparse
+from scipy.linalg import block_diag, null_space, solve_triangular
 from scipy.special import fdtri, ncfdtrinc
 
 from onehidden.certify import levels
@@ -45,13 +46,21 @@ class FreeDirections:
 
     For homogeneous g the scale of a unit can be traded against its output. Canonical rows have unit norm, so
     a row may only move within the hyperplane orthogonal to its normal in ``normals`` (k, d). The basis of
-    that is the last d - 1 columns of the Householder matrix that sends e_1 to the normal.
+    that is the last d - 1 columns of the Householder matrix that sends e_1 to the normal. Free parameters of
+    a structure keep the same condition on their rows.
     """
 
     def __init__(self, form: Parametrisation, normals: np.ndarray | None) -> None:
         k, d = form.k, form.d
-        self._householder, self._kept = None, np.arange(form.size)
-        if normals is not None:
+        self._householder, self._basis, self._kept = None, None, np.arange(form.size)
+        if normals is not None and form.free is not None:
+            rows: np.ndarray = (
+                (form.free.weights.T @ sparse.block_diag([normals[[i]] for i in range(k)]).T).toarray().T
+            )
+            free_rows = null_space(rows / max(np.max(np.abs(rows)), np.finfo(float).tiny))
+            self._basis = block_diag(free_rows, np.eye(form.size - rows.shape[1]))
+            self._kept = self._kept[: self._basis.shape[1]]
+        elif normals is not None:
             length = np.linalg.norm(normals, axis=1, keepdims=True)
             vectors = normals / np.maximum(length, np.finfo(float).tiny)
             vectors[:, 0] += np.where(vectors[:, 0] >= 0, 1.0, -1.0)
@@ -61,10 +70,14 @@ class FreeDirections:
 
     def inward(self, array: np.ndarray) -> np.ndarray:
         """D' A for A (p, …)."""
+        if self._basis is not None:
+            return self._basis.T @ array
         return self._reflected(array)[self._kept]
 
     def outward(self, array: np.ndarray) -> np.ndarray:
         """D A for A (f, …)."""
+        if self._basis is not None:
+            return self._basis @ array
         whole = np.zeros((self.size, *array.shape[1:]))
         whole[self._kept] = array
         return self._reflected(whole)
@@ -208,6 +221,12 @@ class LocalFit:
         return GroupedCovariance.of(fit, self.theta, rows.groups, self.bend.covariance)
 
     @property
+    def open_parameters(self) -> Bool[np.ndarray, " P"]:
+        """Whether the data leave a parameter of the network, in z, undetermined."""
+        free, found = self.problem.form.free, self.bend.undetermined
+        return found if free is None else abs(free.matrix) @ found.astype(float) > 0
+
+    @property
     def effective_numbers(self) -> float:
         """Independent numbers of the target: fewer than there are where rows of a group share noise."""
         rows = self.problem.rows
@@ -227,7 +246,7 @@ def local_fit(network: OneHiddenNet, problem: Problem) -> LocalFit:
 
     The Gauss–Newton matrix is formed in whitened coordinates, where it is best conditioned.
     """
-    canonical = network.canonical()
+    canonical = problem.canonical(network)
     network = network if _equal(network, canonical) else canonical  # the pass of an equal one is made already
     form, coordinates = problem.form, problem.fit_coordinates
     theta = problem.theta(network)
@@ -288,7 +307,7 @@ def detectable_share(local: LocalFit) -> float | None:
     None where the rows leave less than twice the parameters of a unit.
     """
     form = local.problem.form
-    unit = form.freedom - replace(form, k=form.k - 1).freedom
+    unit = form.unit_freedom
     spare, numbers = local.n_values - local.freedom - unit, local.effective_numbers
     if spare < unit:
         return None

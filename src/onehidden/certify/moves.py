@@ -64,12 +64,19 @@ class Moves:
     rows: int = 4000
 
     def minima(self, network: OneHiddenNet, problem: Problem, run: Run) -> list[Optimum]:
-        """Minima that the moves of a network, in x, lead to, after the final optimisation."""
+        """Minima that the moves of a network, in x, lead to, after the final optimisation.
+
+        Units that differ in what is known of them have the moves of their structure.
+        """
         seen = problem.at(network)
         form, inner = search_form(seen), seen.search_coordinates.inward(network)
         some = seen.take(_spread(seen.n, self.rows)) if seen.n > self.rows else seen
         most, found = int(self.work / descent_work(problem)), list[Optimum]()
-        moved = list(islice(self._moved(np.column_stack([inner.weights, inner.bias]), some, form), 2 * most))
+        if form.labelled:
+            moved = [np.column_stack([one, inner.bias]) for one in form.moves(inner.weights)]
+        else:
+            planes = np.column_stack([inner.weights, inner.bias])
+            moved = list(islice(self._moved(planes, some, form), 2 * most))
         losses = [completed_loss(some, one[:, :-1], one[:, -1]) for one in moved]
         for number in np.argsort(losses, kind="stable")[:most]:
             if run.expired():

@@ -165,6 +165,7 @@ def _noise(
     """
     fitted = problem.fit_coordinates.target(network.predict(problem.samples.X)).reshape(problem.n, -1)
     Z = problem.search_coordinates.inputs(problem.samples.X)
+    Z = Z if problem.form.structure is None else Z[:, :0]  # the inputs may be more than the rows
     left = residual / np.sqrt(1 - np.minimum(leverage, 0.99))
     found = [fit_noise(e, np.column_stack([f, Z])) for e, f in zip(left.T, fitted.T, strict=True)]
     return replace(found[0], value=sum(one.value for one in found))

@@ -134,7 +134,7 @@ def _outside_bands(certificate: Certificate, problem: Problem, mean: Float[np.nd
     if certificate.covariance is None or not np.all(np.isfinite(certificate.covariance)):
         return 0.0
     value, vector = np.linalg.eigh(certificate.covariance)
-    factor, there = vector * np.sqrt(np.maximum(value, 0)), replace(form, d=X.shape[1])
+    factor, there = vector * np.sqrt(np.maximum(value, 0)), replace(form.plain, d=X.shape[1])
     theta = there.pack(net.weights, net.output, net.bias, net.linear, net.intercept)
     pieces = jacobian_pieces(there, theta, X, np.zeros_like(problem.samples.y), None)
     error = np.concatenate([np.sqrt(np.sum((J @ factor) ** 2, axis=1)) for _, J in pieces])

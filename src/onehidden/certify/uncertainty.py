@@ -62,7 +62,8 @@ def uncertainty(
     # A family says what its spread is, and the test of it found nothing: the larger of both would cover 97 %.
     if errors == "auto" and not (robust or exact) and few and grouped is None and equal_p is not None:
         found = found.at_least(local.errors(local.covariance(True)))
-    bands = _covariance_of_bands(covariance, local, found) if few else None
+    kept = local.problem.form.plain.size <= most_parameters
+    bands = _covariance_of_bands(covariance, local, found) if kept else None
     if exact:
         return Uncertainty(found, bands, [])
     checks = _group_checks(local)
@@ -114,7 +115,7 @@ def _covariance_of_bands(
     """The covariance of the parameters in x, as large as the reported standard errors."""
     form, coordinates = local.problem.form, local.problem.fit_coordinates
     found = covariance_in_x(covariance, form, coordinates)
-    there = replace(form, d=len(coordinates.shift))
+    there = replace(form.plain, d=len(coordinates.shift))
     errors = there.pack(reported.weights, reported.output, reported.bias, reported.linear, reported.intercept)
     own = np.sqrt(np.maximum(np.diag(found), 0))
     # A parameter that the data leave open has an infinite error, and moves no prediction.

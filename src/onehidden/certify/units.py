@@ -175,16 +175,18 @@ def undetermined_units(
     errors: ParameterRecord,
     open_parameters: Bool[np.ndarray, " p"],
     exact: bool,
+    inputs: int,
     least: float = 1e-7,
 ) -> Undetermined:
     """The units that the rows leave undetermined.
 
     ``inner`` is the network in whitened coordinates for a target of unit variance. Open parameters
-    change no residual; ``least`` is the share of std(y) below which a unit of an exact fit adds nothing.
+    change no residual; ``inputs`` is the number of free weights of a unit, ``least`` the share of std(y)
+    below which a unit of an exact fit adds nothing.
     """
     parallel = _same_units(inner)
     kinked, d = network.activation.homogeneity is not None, inner.n_inputs
-    needed = rows_needed(d)
+    needed = rows_needed(inputs)
     found: Undetermined = {}
     clear = in_errors(network.output, errors.output)
     for i in range(network.n_hidden):

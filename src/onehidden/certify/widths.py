@@ -27,6 +27,9 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
     Either the answer is clearly better, by its likelihood; or the smaller model leaves something, by the test
     of adequacy. Where a model is far off, its residuals are no noise and that test has little power.
     """
+    linear_freedom = linear_problem(problem).form.freedom
+    if problem.form.structure is not None and linear_freedom > problem.form.freedom:  # no smaller model
+        return certificate
     own = OwnLikelihood.of_answer(certificate, problem, run)
     linear = _clearly_better(own, OwnLikelihood.linear(problem), problem, problem.k, AlternativeKind.LINEAR)
     if linear is None:
@@ -36,7 +39,7 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
         return certificate.with_comparisons([linear]).with_undetermined(
             dict.fromkeys(range(problem.k), reason)
         )
-    if problem.k == 1:
+    if problem.k == 1 or problem.form.labelled:
         return certificate.with_comparisons([linear])
     seen, start = _searched(certificate, problem)
     dropped = int(units_by_cost(seen, start.weights, start.bias)[0])
@@ -58,7 +61,7 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
 
 def compare_larger(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
     """Compare with one unit more, unless the answer is known to miss something."""
-    if certificate.status_if_comparisons_pass is Status.APPROXIMATE:
+    if problem.form.labelled or certificate.status_if_comparisons_pass is Status.APPROXIMATE:
         return certificate
     local, name = local_fit(certificate.network, problem.at(certificate.network)), AlternativeKind.MORE.value
     share = detectable_share(local)

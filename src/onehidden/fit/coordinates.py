@@ -128,6 +128,24 @@ def whitened(
     return from_moments(mean, spread, correlation, level, np.diag(scale))
 
 
+def scaled(
+    X: Float[np.ndarray, "n d"], y: np.ndarray, share: Float[np.ndarray, " n"], each: bool, about_mean: bool
+) -> Coordinates:
+    """Coordinates in which each column, or all together, have mean zero and unit variance, and y as whitened.
+
+    Columns that do not vary keep their place: a structure tells what their weights are.
+    """
+    must_be_moderate(X, "X")
+    around = whitened(X[:, :1], y, share)
+    mean = share @ X if each else np.full(X.shape[1], np.mean(share @ X))
+    mean = mean if about_mean else np.zeros_like(mean)
+    variance = share @ (X - mean) ** 2
+    spread = np.sqrt(variance if each else np.full_like(mean, np.mean(variance)))
+    spread = np.where(is_constant(spread, np.max(np.abs(X), axis=0)), 1.0, spread)
+    none = np.zeros((len(mean), 0))
+    return replace(around, whiten=np.diag(1 / spread), unwhiten=np.diag(spread), shift=mean, null=none)
+
+
 def is_constant(spread: Any, largest: Any) -> Any:
     """Whether a target of this standard deviation and largest size is a constant up to rounding."""
     return spread <= 1e-14 * largest

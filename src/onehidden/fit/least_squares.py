@@ -49,9 +49,9 @@ class InMemoryLeastSquares:
         batch: int | None = None,
     ) -> None:
         n, self.form = len(X), form
-        self._on_cpu = jax.default_backend() == "cpu"
+        self._on_cpu = jax.default_backend() == "cpu" or form.free is not None
         batch = batch or ((8 if self._on_cpu else 64) << 20)
-        rows = max(256, batch // (8 * form.size * form.q))
+        rows = max(256, batch // (8 * form.width * form.q))
         count = max(1, -(-n // rows))
         rows = -(-n // count)
         padded = count * rows - n
@@ -65,6 +65,11 @@ class InMemoryLeastSquares:
         self._given, self._root = (X, y, weight), root[:n]
         alike = weight is None or weight.ndim == 1  # for every output
         self._by_pairs = self._on_cpu and alike and by_pairs(form)
+
+    @property
+    def lower(self) -> np.ndarray | None:
+        """(p,) lower bounds of the parameters; None where there are none."""
+        return self.form.lower
 
     @in_double
     def residuals(self, theta: np.ndarray) -> np.ndarray:
@@ -132,6 +137,11 @@ class FisherScoring:
         self._X, self._y, self._family, self._weight = X, y, family, weight
         self._offset = np.zeros_like(y) if offset is None else offset
         self._plain = InMemoryLeastSquares(form, X, np.zeros_like(y))
+
+    @property
+    def lower(self) -> np.ndarray | None:
+        """(p,) lower bounds of the parameters; None where there are none."""
+        return self.form.lower
 
     def output(self, theta: np.ndarray) -> Target:
         """The network's output at every row, without the offset."""

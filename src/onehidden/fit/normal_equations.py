@@ -36,6 +36,8 @@ def by_pairs(form: Parametrisation, write: float = 60.0) -> bool:
     Writing an entry of a table takes the time of ``write`` multiply-adds of a matrix product. Below 400
     parameters one compiled Jacobian beats many small products.
     """
+    if form.free is not None:
+        return False
     left, right = _count(form.k + 1), _count(form.d + 1)
     cheaper = 2 * left * right + write * (left + right) < form.q * (form.size**2 + write * form.size)
     return form.size >= 400 and cheaper

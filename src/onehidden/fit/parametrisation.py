@@ -2,14 +2,15 @@
 
 All stages use y = c + <beta, x> + sum_i w_i g(<a_i, x> + b_i). The linear skip beta is free in searches
 without orientation and with ``linear=True``; b and c may be fixed at zero. With several outputs w_i, beta and
-c have one entry an output, and the residuals of a row are adjacent.
+c have one entry an output, and the residuals of a row are adjacent. With a structure the parameters are the
+free ones of it, phi, and theta = M phi those of the network.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import wraps
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from jaxtyping import Float, Int
 
 from onehidden.activations import Activation, quietly, xp
+from onehidden.structure import FreeParameters, Structures
 
 Inputs = Float[np.ndarray, "n d"]
 Target = Float[np.ndarray, "n ..."]  # (n,), or (n, q) of several outputs
@@ -38,6 +40,34 @@ class Parametrisation:
     skip: bool = False
     symmetrised: bool = False  # use g - h of exact parity in place of g, see ``Activation.symmetrised``
     outputs: int | None = None  # q, for a target (n, q); None for one output and a target (n,)
+    structure: Structures | None = None  # what is known of the units
+
+    @cached_property
+    def free(self) -> FreeParameters | None:
+        """The free parameters; None where those of the network are."""
+        if self.structure is None or not self.k:
+            return None
+        rest = self.q * (self.skip * self.d + self.intercept)
+        return self.structure.free(self.k, self.d, self.q, self.bias, rest)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the structure tells units apart: their number is fixed, and they keep their order."""
+        return self.structure is not None and self.structure.units is not None
+
+    def moves(self, weights: Float[np.ndarray, "k d"]) -> list[np.ndarray]:
+        """Weights from which a descent may leave a minimum, see ``Structure.moves``."""
+        return [] if self.structure is None else self.structure.moves(weights)
+
+    @property
+    def plain(self) -> Parametrisation:
+        """The parametrisation of the network itself, without a structure."""
+        return self if self.structure is None else replace(self, structure=None)
+
+    @property
+    def lower(self) -> Float[np.ndarray, " p"] | None:
+        """Lower bounds of the parameters; None where there are none."""
+        return None if self.free is None else self.free.lower
 
     @property
     def q(self) -> int:
@@ -52,12 +82,30 @@ class Parametrisation:
     @property
     def size(self) -> int:
         """Length of the parameter vector."""
+        if self.free is not None:
+            return self.free.size
         return self.k * (self.d + self.q + self.bias) + self.q * (self.skip * self.d + self.intercept)
 
     @property
     def freedom(self) -> int:
         """Parameters the function can be said to have: each homogeneous unit has one scale to spare."""
-        return self.size - (self.k if self.activation.homogeneity is not None else 0)
+        scales = self.k if self.free is None else self.free.scales
+        return self.size - (scales if self.activation.homogeneity is not None else 0)
+
+    @property
+    def unit_freedom(self) -> float:
+        """The same for one unit, on average."""
+        return (self.freedom - replace(self, k=0).freedom) / self.k
+
+    @property
+    def inputs(self) -> int:
+        """Free weights of a unit, rounded down: none of its own where units share them."""
+        return self.d if self.free is None else self.free.sizes[0] // self.k
+
+    @property
+    def width(self) -> int:
+        """Numbers of a row while its Jacobian is formed."""
+        return self.size if self.free is None else self.free.width
 
     def g(self, t: Any) -> Any:
         """The activation at a NumPy or a JAX array."""
@@ -78,7 +126,10 @@ class Parametrisation:
         beta: npt.ArrayLike | None = None,
         intercept: npt.ArrayLike = 0.0,
     ) -> Float[np.ndarray, " p"]:
-        """Parameter vector from its parts; parts that are not free are dropped."""
+        """Parameter vector from its parts; parts that are not free are dropped.
+
+        With a structure it is that of the nearest network of this structure.
+        """
         parts = [np.asarray(weights, float).ravel(), np.asarray(output, float).ravel()]
         if self.bias:
             parts.append(np.zeros(self.k) if bias is None else np.asarray(bias, float))
@@ -86,11 +137,13 @@ class Parametrisation:
             parts.append(np.zeros(self.d * self.q) if beta is None else np.asarray(beta, float).ravel())
         if self.intercept:
             parts.append(np.broadcast_to(np.asarray(intercept, float).ravel(), self.q))
-        return np.concatenate(parts)
+        theta = np.concatenate(parts)
+        return theta if self.free is None else self.free.inward(theta)
 
     def unpack(self, theta: Any) -> tuple[Any, Any, Any, Any, Any]:
         """(weights, output, bias, beta, intercept) of a parameter vector."""
         k, d, zeros = self.k, self.d, xp(theta).zeros
+        theta = theta if self.free is None else self.free.matrix @ np.asarray(theta)
         shapes = ((k, d), (k, *self.tail), (k,), (d, *self.tail), self.tail)
         weights, output, bias, beta, intercept = (
             zeros(shape, theta.dtype) if place is None else theta[place].reshape(shape)
@@ -102,8 +155,18 @@ class Parametrisation:
         """The network's outputs (n,) or (n, q) on the host."""
         return _predicted(self, np.asarray(theta, float), x)[0]
 
+    def arguments(self, x: Float[np.ndarray, "n d"]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """For each unit the derivatives (n, m) of its argument, and the m parameters that they are by."""
+        if self.free is not None:
+            return self.free.arguments(x)
+        index = np.arange(self.k * self.d).reshape(self.k, self.d)
+        if (place := self.places()[2]) is None:
+            return [(x, own) for own in index]
+        inputs = np.column_stack([x, np.ones(len(x))])
+        return [(inputs, np.append(own, place.start + i)) for i, own in enumerate(index)]
+
     def places(self) -> tuple[slice | None, ...]:
-        """Where weights, output, bias, beta and intercept stand in a parameter vector; None if not free."""
+        """Where weights, output, bias, beta and intercept stand in theta; None if not free."""
         k, d, q = self.k, self.d, self.q
         sizes = (k * d, k * q, k * self.bias, d * q * self.skip, q * self.intercept)
         ends = np.cumsum(sizes).tolist()
@@ -178,15 +241,19 @@ def residuals_and_jacobian(form: Parametrisation, theta: Any, x: Any, y: Any, ro
         """Columns (n, m) that each output has for itself: (n, q, m q)."""
         return (columns[:, None, :, None] * each[:, :, None, :]).reshape(n, q, -1)
 
-    blocks = [(slopes[..., None] * x[:, None, None, :]).reshape(n, q, -1), own(units)]
+    blocks = [own(units)]
     if form.bias:
         blocks.append(slopes)
     if form.skip:
         blocks.append(own(x))
     if form.intercept:
         blocks.append(each)
-    jacobian = arrays.concatenate(blocks, axis=2).reshape(n * q, -1)
-    return weighed(root, prediction - y).reshape(-1), jacobian
+    if form.free is not None:
+        jacobian = form.free.jacobian(slopes, x, np.concatenate(blocks, axis=2))
+    else:
+        by_weights = (slopes[..., None] * x[:, None, None, :]).reshape(n, q, -1)
+        jacobian = arrays.concatenate([by_weights, *blocks], axis=2)
+    return weighed(root, prediction - y).reshape(-1), jacobian.reshape(n * q, -1)
 
 
 def placed(form: Parametrisation, theta: Float[np.ndarray, " p"], rows: int, on_host: int = 1 << 17) -> Any:
@@ -196,6 +263,8 @@ def placed(form: Parametrisation, theta: Float[np.ndarray, " p"], rows: int, on_
     two cores: 200 x 13 take 80 us for 208, 2000 x 31 284 for 267, 2000 x 111 492 for 518.
     """
     small = rows * form.size * form.q <= on_host and form.activation.either_kind
+    if form.free is not None:  # sparse maps are on the host
+        return np.asarray(theta, float)
     return np.asarray(theta, float) if small and jax.default_backend() == "cpu" else jnp.asarray(theta)
 
 
@@ -232,7 +301,7 @@ def jacobian_pieces(
     8 MiB stay in the cache.
     """
     root = roots(weight, len(y))
-    rows = 1 << max(8, (most // (8 * form.size * form.q)).bit_length() - 1)
+    rows = 1 << max(8, (most // (8 * form.width * form.q)).bit_length() - 1)
     for at in range(0, len(y), rows):
         part = slice(at, at + rows)
         yield written_out(form, theta, X[part], y[part], root[part])

@@ -26,6 +26,7 @@ from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.solvers.linearised import Problem as LeastSquares
+from onehidden.structure import Given
 
 TO_COMPARE = 0.1  # tolerance of a network that is only compared with another
 
@@ -110,7 +111,7 @@ class Problem:
     @property
     def bias(self) -> bool:
         """Whether units have biases in the search: always, where the rows are not centred at the origin."""
-        return self.form.bias or not self._centred
+        return self.form.bias or not (self._centred or self.form.structure)
 
     @cached_property
     def _centred(self) -> bool:
@@ -121,7 +122,12 @@ class Problem:
 
     @cached_property
     def search_coordinates(self) -> Coordinates:
-        """Coordinates of the search; without biases they keep the origin of x where possible."""
+        """Coordinates of the search; without biases they keep the origin of x where possible.
+
+        A structure is kept from the beginning: the search has the coordinates of the final optimisation.
+        """
+        if self.form.structure is not None:
+            return self.fit_coordinates
         if self.form.bias or not self._centred:
             return self.whitening
         return self.whitening.moved(np.zeros(len(self.whitening.shift)), self.whitening.level)
@@ -264,6 +270,23 @@ class Problem:
         return self.form.pack(
             inner.weights[:k], inner.output[:k], inner.bias[:k], inner.linear, inner.intercept
         )
+
+    def canonical(self, network: OneHiddenNet) -> OneHiddenNet:
+        """The canonical form of a network; with a structure only as far as that is kept."""
+        known = self.form.structure
+        return (
+            network.canonical()
+            if known is None
+            else network.canonical(ordered=known.units is None, turned=False)
+        )
+
+    def at_free_parameters(self, network: OneHiddenNet) -> Problem:
+        """The problem of the parameters that are not at their bounds at a network, in x."""
+        free, known = self.form.free, self.form.structure
+        if free is None or known is None or free.bounded is None:
+            return self
+        inside = free.without(free.at_bound(self.theta(network)))
+        return replace(self, form=replace(self.form, structure=Given(known.parts, inside)))
 
     def network(self, theta: Float[np.ndarray, " p"]) -> OneHiddenNet:
         """The network in x of parameters in ``fit_coordinates``; what is not free stays zero."""

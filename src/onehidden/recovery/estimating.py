@@ -20,7 +20,7 @@ from onehidden.certify.units import Cause
 from onehidden.data.arrays import check_arrays, flat_columns, is_frame, is_text, must_be_aligned
 from onehidden.data.opening import inputs_by_name
 from onehidden.machine import in_double
-from onehidden.options import Options, estimator_name
+from onehidden.options import STRUCTURES, Options, estimator_name
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.recover import most_units, recovered
 from onehidden.recovery.solve import plain_fit
@@ -227,6 +227,8 @@ def best_of(target: Target, options: Options) -> tuple[Recovery, list[str]]:
         return plain_fit(target, options, "no column of X varies"), trouble
     if several and len(still):
         return plain_fit(target, options, f"output {still[0]} of y is constant"), trouble
+    if options.structure is not None:  # it fixes what a unit costs: too few rows are refused
+        return recovered(target, options, Run(options.seed, options.max_seconds, options.progress)), trouble
     rank = samples.coordinates(options.bias).rank
     unit = replace(options, hidden=1).form(rank, samples.y.shape[1] if several else None)
     numbers = n * unit.q
@@ -263,6 +265,8 @@ def fitted_estimator(record: Recovery) -> Any:
     kind = OneHiddenClassifier if record.classes else OneHiddenRegressor
     names = kind._get_param_names()
     asked = {estimator_name(one): record.options.get(one.name) for one in fields(Options)}
+    if asked["structure"] not in STRUCTURES:  # the record has its text alone
+        asked["structure"] = None
     model: Any = kind(**{name: value for name, value in asked.items() if name in names and value is not None})
     model.recovery_, model.network_ = record, record.network
     model.n_features_in_ = record.network.n_inputs

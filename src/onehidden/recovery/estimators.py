@@ -77,6 +77,7 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
         family: str | None = None,
         link: str | None = None,
         linear: bool = False,
+        structure: object = None,
         random_intercept: bool = False,
         errors: str = "auto",
         verbose: bool = False,
@@ -198,6 +199,7 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
         random_state: object = None,
         max_seconds: float | None = None,
         linear: bool = False,
+        structure: object = None,
         errors: str = "auto",
         verbose: bool = False,
     ) -> None:

@@ -22,6 +22,7 @@ from onehidden.recovery.streamed import recover_source
 from onehidden.recovery.target import Given, Target, given, read_target
 from onehidden.run import Progress, Run, open_journal
 from onehidden.starts.candidate import Start
+from onehidden.structure import Structure
 
 _OWN = 0.8  # of the time for the answer itself; the rest is for holding its predictions against ridge's
 
@@ -46,6 +47,7 @@ def recover(
     family: str | Family | None = None,
     link: str | None = None,
     linear: bool = False,
+    structure: str | Structure | Sequence[str | Structure] | None = None,
     random_intercept: bool = False,
     target: npt.ArrayLike | str | Sequence[str] | None = None,
     sample_weight: npt.ArrayLike | str | None = None,
@@ -120,6 +122,7 @@ def _of_call(call: Given, options: Options, client: object, checkpoint: object) 
         others = [name for name in ("groups", "offset", "trials") if known[name] is not None]
         others += ["a family"] if options.family not in (None, "gaussian") else []
         others += ["random_intercept"] if options.random_intercept else []
+        others += ["structure"] if options.structure is not None else []
         if others:
             raise ValueError(
                 f"a streamed source has no {' and no '.join(others)}: read the table whole, with "

@@ -20,7 +20,7 @@ from onehidden.certify.certificate import Alternative, AlternativeKind, Certific
 from onehidden.certify.units import Cause
 from onehidden.checks import About, not_evaluated
 from onehidden.families import Family, NegativeBinomial
-from onehidden.fit.coordinates import Coordinates
+from onehidden.fit.coordinates import Coordinates, scaled
 from onehidden.fit.parametrisation import roots, weighed
 from onehidden.fit.problem import TO_COMPARE, Problem, linear_network, optimise, searched
 from onehidden.fit.samples import Rows, Samples
@@ -48,11 +48,16 @@ def problem_of(
 ) -> Problem:
     """Return the problem of samples and options, with the family of y, offset and trials if any."""
     outputs = samples.y.shape[1] if samples.y.ndim == 2 else None
-    around = samples.coordinates(options.bias)
+    known = options.known
+    if known is None:
+        around = samples.coordinates(options.bias)
+    else:
+        around = scaled(samples.X, samples.y, samples.share, known.by_column, options.bias)
     problem = Problem(samples, options.form(around.rank, outputs), around)
     if around.constant:
         return problem
-    around = around.turned(samples.axes(around))
+    if problem.form.free is None:
+        around = around.turned(samples.axes(around))
     problem = replace(problem, whitening=around)
     if family is not None:  # the network's output has units of its own
         level, scale = (0.0, 1.0) if outputs is None else (np.zeros(outputs), np.eye(outputs))
@@ -158,7 +163,7 @@ def choose_width(
     most = int(min(most, max(1, (n - 1) // (2 * freedom))))
     each = each if tries is None else min(tries, each)
     fits: dict[int, Found] = {}
-    k = guess_width(searched(one), run.at("width guess"), most)
+    k = 1 if one.form.structure else guess_width(searched(one), run.at("width guess"), most)
     # Whatever the clock says: there must be an answer.
     while not fits or (k not in fits and not run.expired()):
         fits[k] = _at_width(k, problem, options, run.at("width", k), each, tries is None)

@@ -3,7 +3,7 @@
 A problem offers ``loss(theta)`` and one of two linearisations r + J s of its residuals:
 
 - ``normal_equations(theta)`` (``Dense``): J'J is factored by Cholesky, with more damping where it is too
-  ill-conditioned;
+  ill-conditioned; such a problem may have lower bounds ``lower`` (p,) of theta, and steps are projected;
 - ``linearise(theta)`` (``MatrixFree``): products with J and J' only; a step is damped LSMR.
 
 ``init`` makes a state, ``step`` the next one, ``done`` says whether a state is the last. The caller drives
@@ -173,7 +173,9 @@ class LevenbergMarquardt:
         if isinstance(problem, MatrixFree):
             return OperatorModel(problem.linearise(theta), self.inner, self.forcing)
         # Such damping hides what single precision takes from J'J.
-        return NormalModel(*problem.normal_equations(theta, rough=damping > 1e3 * SINGLE))
+        lower = getattr(problem, "lower", None)
+        room = None if lower is None else theta - lower
+        return NormalModel(*problem.normal_equations(theta, rough=damping > 1e3 * SINGLE), room)
 
     def _more_damping(self, state: State) -> State:
         damping = max(state.damping, self.least) * state.growth
@@ -198,4 +200,5 @@ class LevenbergMarquardt:
 
 def _largest_cosine(model: Model) -> float:
     """max_j |<J_j, r>| / (|J_j| |r|) over the columns of J: the gradient without units."""
-    return float(np.max(np.abs(model.gradient) / np.sqrt(model.squares * max(model.loss, TINY))))
+    gradient = np.where(model.free, model.gradient, 0.0) if isinstance(model, NormalModel) else model.gradient
+    return float(np.max(np.abs(gradient) / np.sqrt(model.squares * max(model.loss, TINY))))

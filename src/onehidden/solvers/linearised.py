@@ -76,6 +76,14 @@ class NormalModel:
     hessian: Matrix
     gradient: Vector
     loss: float
+    room: Vector | None = None  # (p,) how far each parameter is above its lower bound; None without bounds
+
+    @cached_property
+    def free(self) -> np.ndarray:
+        """(p,) whether a parameter can move: not one at its bound that the gradient holds there."""
+        return (
+            np.ones(len(self.gradient), bool) if self.room is None else (self.room > 0) | (self.gradient < 0)
+        )
 
     @property
     def squares(self) -> Vector:
@@ -87,7 +95,27 @@ class NormalModel:
         """Predicted decrease of the loss."""
         return float(-(2 * self.gradient @ step + (step.astype(self.hessian.dtype) @ self.hessian) @ step))
 
-    def step(self, damping: float, band: int = 64) -> Vector | None:
+    def step(self, damping: float) -> Vector | None:
+        """The damped step; a parameter that it would take below its bound is moved onto it, then the others.
+
+        Where that does not lower the loss more damping does: the step turns to the projected gradient.
+        """
+        if self.room is None:
+            return self._step(damping)
+        step, free = np.zeros(len(self.gradient)), self.free.copy()
+        while free.any():
+            gradient = self.gradient[free] + self.hessian[np.ix_(free, ~free)] @ step[~free]
+            moved = NormalModel(self.hessian[np.ix_(free, free)], gradient, self.loss)._step(damping)
+            if moved is None:
+                return None
+            step[free] = moved
+            beyond = free & (step < -self.room)
+            if not beyond.any():
+                break
+            step[beyond], free = -self.room[beyond], free & ~beyond
+        return step
+
+    def _step(self, damping: float, band: int = 64) -> Vector | None:
         """-(J'J + damping D)^-1 J'r, D the diagonal of J'J; None where J'J is too ill-conditioned.
 
         J'J is scaled ``band`` rows at a time, which stay in the cache: a third of the time of whole matrices.

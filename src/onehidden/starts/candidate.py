@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -106,7 +106,7 @@ class InputModel:
 
 def descent_work(problem: Problem, steps: int = 60) -> float:
     """Operations of one descent: steps times n p^2 for the normal equations and p^3/3 for the solve."""
-    p = problem.k * (problem.d + 1 + problem.bias)
+    p = problem.k * (problem.form.inputs + 1 + problem.bias)
     return steps * (2.0 * problem.n * p**2 + p**3 / 3)
 
 
@@ -122,8 +122,10 @@ def cheap_descents(problem: Problem) -> int:
 def search_form(problem: Problem, k: int | None = None) -> Parametrisation:
     """Return the orientation-free form with a linear skip where reversal is linear, the plain form elsewhere.
 
-    Where the answer has a linear part the search has it, too.
+    Where the answer has a linear part the search has it, too. A structure orients the units.
     """
+    if problem.form.structure is not None:
+        return replace(problem.form, k=problem.k if k is None else k)
     g = problem.activation
     free = g.reversal is not None and g.reversal.degree == 1
     units = problem.k if k is None else k

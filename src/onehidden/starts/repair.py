@@ -30,6 +30,8 @@ def repaired(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
     unit, the cheapest first, and puts in its place the direction that explains most of what is then left:
     the best of random ones and of the leading eigenvectors of E[r (z z' - I)].
     """
+    if problem.form.labelled:
+        return moved(problem, candidate, run)
     best, rank = candidate, 0
     # Three repairs a unit, or six where these take more than a minute.
     rounds = min(3 * problem.k, max(6, int(machine.NOMINAL * 50 / descent_work(problem))))
@@ -44,6 +46,24 @@ def repaired(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
     if best is candidate:
         return candidate
     return replace(best, overparameterised=candidate.overparameterised, number=candidate.number)
+
+
+def moved(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
+    """Return the candidate after the best moves of its structure, while they lower the loss by a thousandth.
+
+    One filter at many places: of 36 descents from 190 rows for 126 parameters none found it, with moves
+    six.
+    """
+    best, number = candidate, 0
+    while not (problem.rows.rounding.found(best.loss) or run.expired()):
+        starts = enumerate(problem.form.moves(best.network.weights))
+        here, bias = run.at("move", number), best.network.bias
+        tried = [refine(problem, one, bias, here.at(i), candidate.origin) for i, one in starts]
+        lowest = min(tried, key=lambda one: one.loss, default=best)
+        if not lowest.loss < (1 - 1e-3) * best.loss:
+            break
+        best, number = lowest, number + 1
+    return replace(best, number=candidate.number)
 
 
 def with_one_more(problem: Problem, net: OneHiddenNet, run: Run) -> Candidate:

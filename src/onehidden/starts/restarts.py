@@ -67,6 +67,8 @@ class Random:
             if problem.activation.homogeneity is None:
                 weights = weights * self.scales[number % len(self.scales)]
             bias = 0.5 * rng.standard_normal(problem.k) * problem.bias
+            if problem.form.free is not None:
+                weights, bias = problem.form.free.drawn(rng)
             yield refine(problem, weights, bias, run.at(number), "random restart", max_steps=self.steps)
 
 

@@ -94,6 +94,8 @@ class Entry:
 
 
 def _restarts(case: Case) -> Random:
+    if case.problem.form.labelled:  # no other start is tried
+        return Random(40)
     return Random(max(4, cheap_descents(case.problem)))
 
 
@@ -139,6 +141,10 @@ def proposals(
         if lowest > max_loss:
             continue
         try:
+            if problem.form.structure is not None and not isinstance(one, Random):
+                raise Refused(
+                    f"the start {one.name!r} knows no structure: use start='auto' or oh.starts.Random"
+                )
             for candidate in one.propose(problem, run.at(f"{number}-{one.name}")):
                 yield replace(candidate, number=count)
                 count, lowest = count + 1, min(lowest, candidate.loss)
