@@ -84,27 +84,21 @@ class MixtureScore(LawScore):
         return self
 
     def _em(self, X: Points, K: int, shape: str) -> Any:
+        from sklearn.exceptions import ConvergenceWarning
         from sklearn.mixture import GaussianMixture as EM
 
-        model = EM(
-            K,
-            covariance_type=shape,
-            n_init=2 if K > 1 else 1,
-            max_iter=200,
-            reg_covar=1e-6 * float(np.mean(np.var(X, axis=0))) if K > 1 else 0.0,
-            random_state=derived_seed(self.seed, "scores", "mixture"),
-        )
-        # EM that is still creeping after 200 rounds is ranked by its likelihood like any other.
-        return _converged_or_not(model, X)
-
-
-def _converged_or_not(model: Any, X: Points) -> Any:
-    """Return the model of scikit-learn fitted to X, without a warning that it has not converged."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(X)
+        with warnings.catch_warnings():
+            # EM that is still creeping after 200 rounds is ranked by its likelihood like any other.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            scale = float(np.mean(np.var(X, axis=0)))
+            return EM(
+                K,
+                covariance_type=shape,
+                n_init=2 if K > 1 else 1,
+                max_iter=200,
+                reg_covar=1e-6 * scale if K > 1 else 0.0,
+                random_state=derived_seed(self.seed, "scores", "mixture"),
+            ).fit(X)
 
 
 def _full(model: Any) -> Float[np.ndarray, "K d d"]:
@@ -240,15 +234,17 @@ class IndependentScore(ScoreFunction):
 
     def _ica(self, Z: Points) -> Float[np.ndarray, "d d"]:
         from sklearn.decomposition import FastICA
+        from sklearn.exceptions import ConvergenceWarning
 
-        ica = FastICA(
-            whiten=False,  # pyright: ignore[reportArgumentType]
-            random_state=derived_seed(self.seed, "scores", "independent components"),
-            max_iter=300,
-            tol=1e-4,
-        )
-        # Gaussian directions cannot be distinguished and never converge; any rotation of them will do.
-        ica = _converged_or_not(ica, Z)
+        with warnings.catch_warnings():
+            # Gaussian directions cannot be distinguished and never converge; any rotation of them will do.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            ica = FastICA(
+                whiten=False,  # pyright: ignore[reportArgumentType]
+                random_state=derived_seed(self.seed, "scores", "independent components"),
+                max_iter=300,
+                tol=1e-4,
+            ).fit(Z)
         U, _, Vt = np.linalg.svd(ica.components_)  # orthogonal to rounding
         return (U @ Vt).T
 
