@@ -23,11 +23,12 @@ from onehidden.network import OneHiddenNet
 from onehidden.options import Options
 from onehidden.refused import Refused
 from onehidden.run import Run
-from onehidden.starts.candidate import Candidate, cheap_descents
+from onehidden.starts.candidate import Candidate, cheap_descents, further_restarts
 from onehidden.starts.repair import repaired
 from onehidden.starts.schedule import Choice, proposals
 
 SAME_LOSS = 0.5  # n log(loss) within which two answers share the lowest loss
+MANY = 29  # .9^29 = .05
 
 
 @dataclass(frozen=True)
@@ -230,8 +231,8 @@ def _search_done(attempts: Sequence[Attempt], problem: Problem) -> bool:
 
     A fit to rounding cannot be bettered. With noise, two starts that come to the same clear answer settle the
     search, or many that come to one lowest loss: three with an overparameterised network among them, or nine
-    after such a network did worse. That answer may still fail a check: then the model is wrong, not the
-    search.
+    after such a network did worse. Where that answer misses structure of the rows, the model is wrong or the
+    search is: where they cost little, ``MANY`` starts meet a minimum that one in ten leads to.
     """
     last = attempts[-1]
     if problem.rows.rounding.reproduces(last.answer.mean_square):
@@ -248,6 +249,8 @@ def _search_done(attempts: Sequence[Attempt], problem: Problem) -> bool:
     ):
         return True
     if not any(one.candidate.overparameterised for one in attempts):
+        return False
+    if not fitting and independent(attempts) < min(MANY, further_restarts(problem)):
         return False
     return independent(lowest) > (2 if any(one.candidate.overparameterised for one in lowest) else 8)
 

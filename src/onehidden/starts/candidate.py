@@ -13,7 +13,7 @@ from onehidden.checks import Check
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem, descend
-from onehidden.machine import NOMINAL
+from onehidden.machine import NOMINAL, worth
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt
@@ -117,6 +117,11 @@ def cheap_descents(problem: Problem) -> int:
     fifth of this bound.
     """
     return int(np.clip(NOMINAL * 0.25 / descent_work(problem), 2, 8))
+
+
+def further_restarts(problem: Problem, seconds: float = 5.0, most: int = 60) -> int:
+    """Return how many restarts so many seconds are worth, for a search that nothing has settled."""
+    return int(min(most, worth(seconds) / descent_work(problem, 100)))
 
 
 def search_form(problem: Problem, k: int | None = None) -> Parametrisation:

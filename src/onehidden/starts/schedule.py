@@ -18,7 +18,7 @@ from onehidden.fit.rounding import decimal_step
 from onehidden.machine import on_accelerator
 from onehidden.refused import Refused
 from onehidden.run import Run
-from onehidden.starts.candidate import Candidate, Start, cheap_descents, search_form
+from onehidden.starts.candidate import Candidate, Start, cheap_descents, further_restarts, search_form
 from onehidden.starts.difference_map import DifferenceMap, kinked
 from onehidden.starts.restarts import Random
 from onehidden.starts.wide import Wide
@@ -99,6 +99,10 @@ def _restarts(case: Case) -> Random:
     return Random(max(4, cheap_descents(case.problem)))
 
 
+def _more_restarts(case: Case) -> Random:
+    return Random(further_restarts(case.problem), first=100)
+
+
 SCHEDULE: tuple[Entry, ...] = (
     Entry(lambda case: DifferenceMap(min(case.map_steps, 20_000)), Case.map_applies),
     Entry(_restarts, Case.small),
@@ -109,6 +113,7 @@ SCHEDULE: tuple[Entry, ...] = (
     ),
     Entry(Wide()),
     Entry(_restarts, Case.large),
+    Entry(_more_restarts),
 )
 
 
