@@ -13,7 +13,7 @@ from helpers import command as run
 from pyarrow import csv, parquet
 
 import onehidden as oh
-from onehidden.starts.schedule import NAMES
+from onehidden.starts import REGISTRY
 
 
 def fresh(*arguments, cwd=None):
@@ -112,7 +112,7 @@ def test_an_answer_that_is_not_certified_exits_with_one(table, tmp_path):
 
 def test_help_names_every_start():
     text = " ".join(run("recover", "--help").stdout.split())
-    for name in ("auto", *NAMES):
+    for name in ("auto", *REGISTRY):
         assert re.search(rf"\b{name}\b", text[text.index("--start") :]), name
     assert "--no-bias" in text
 

@@ -150,7 +150,7 @@ def test_what_to_do_next_follows_from_what_failed(good, step):
     assert (unmet(gather(made)) == []) is good
     text = first_screen(made)
     assert ("next:" in text) is not good
-    assert text.index("Predictions: ") < text.index("Units: ") < text.index("≈")
+    assert text.index("other rows") < text.index("interpret") < text.index("≈")
     assert "checks passed" in text
 
 

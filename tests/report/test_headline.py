@@ -229,11 +229,23 @@ def test_sides_and_causes_are_kept_in_a_run_folder(tmp_path):
     assert again.units_in_words == r.units_in_words
 
 
+def test_the_summary_has_the_intervals_of_the_parameters():
+    r = oh.recover(X, Y, 2)
+    low, high = (net.weights[1, 2] for net in r.interval())
+    frame = r.to_frame()
+    row = frame[(frame.unit == 2) & (frame.parameter == "x2")].iloc[0]
+    assert (row.lower, row.upper) == (low, high)
+    assert row.lower < row.estimate < row.upper
+    assert f"{low:.4g} to {high:.4g}".replace("-", "−") in summary(r)
+
+
 def test_a_run_is_checked_in_the_same_words(tmp_path):
     saved_run(tmp_path / "run", OneHiddenNet([[2.0, 0.0, 0.0]], [1.0]), ("a", "b", "c"))
     r = oh.load_recovery(tmp_path / "run")
     text = " ".join(CliRunner().invoke(cli, ["check", str(tmp_path / "run")]).stdout.split())
-    assert text.startswith(f"Predictions: {r.predictions_in_words} Units: {r.units_in_words}")
+    assert text.startswith(f"~ {r.predictions_in_words} ✓ {r.units_in_words}")
     record = json.loads(CliRunner().invoke(cli, ["check", str(tmp_path / "run"), "--json"]).stdout)
+    assert list(record)[:2] == ["predictions", "units"]
+    assert list(r.to_dict())[:2] == ["predictions_in_words", "units_in_words"]
     assert (record["predictions"], record["units"]) == (r.predictions_in_words, r.units_in_words)
     assert all(r.units_in_words in " ".join(text.split()) for text in (first_screen(r), summary(r)))

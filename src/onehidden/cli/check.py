@@ -21,9 +21,9 @@ def command(run: Path, as_json: bool) -> int:
     recovery = load_recovery(run)
     if as_json:
         record = recovery.to_dict()
-        shown = {key: record[key] for key in ("status", "message", "checks", "noise_variance")}
-        shown |= {"predictions": recovery.predictions_in_words, "units": recovery.units_in_words}
-        click.echo(json.dumps(shown))
+        names = {"predictions_in_words": "predictions", "units_in_words": "units"}
+        kept = (*names, "status", "message", "checks", "noise_variance")
+        click.echo(json.dumps({names.get(key, key): record[key] for key in kept}))
     else:
         show(recovery, checks=True)
     return 0 if recovery.converged else 1

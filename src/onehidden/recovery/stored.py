@@ -46,13 +46,18 @@ def to_dict(record: Recovery) -> dict[str, Any]:
         for name in ("weights", "bias", "output", "errors"):  # those of the network
             unit.pop(name, None)
         unit["cause"] = None if own.cause is None else own.cause.name
-    return kept | {
-        "format_version": FORMAT_VERSION,
-        "converged": record.converged,
-        "assumptions": list(record.assumptions),
-        "mean_slopes": plain(record.mean_slopes),
-        "covariance": None if record.covariance is None else fingerprint(record.covariance),
-    }
+    first = {name: getattr(record, name) for name in ("predictions_in_words", "units_in_words")}
+    return (
+        first
+        | kept
+        | {
+            "format_version": FORMAT_VERSION,
+            "converged": record.converged,
+            "assumptions": list(record.assumptions),
+            "mean_slopes": plain(record.mean_slopes),
+            "covariance": None if record.covariance is None else fingerprint(record.covariance),
+        }
+    )
 
 
 def plain(value: object) -> object:

@@ -15,7 +15,6 @@ from onehidden.report.wording import mark, short
 class Verdict:
     """The answer to a question in one line, first on the page."""
 
-    question: str
     answer: Answer
 
     @property

@@ -109,7 +109,7 @@ def _sound(subject: Subject, status: str) -> str:
     elif status == Status.EXACT:
         why = f"{it} every row"
     else:
-        why = "no other answer fits the rows as well, and what is left of y looks like noise"
+        why = "no other network of this kind fits as well, and the rest of y looks like noise"
     return f"{who} may be interpreted: {why}."
 
 

@@ -61,10 +61,7 @@ def screen(subject: Subject, few: int = 6, many: int = 12) -> tuple[Block, ...]:
 def answers(subject: Subject) -> list[Block]:
     """The answers to the two questions of a reader, and what to do next."""
     advice = next_step(subject, by_urgency(subject.get("checks", ())))
-    found: list[Block] = [
-        Verdict("Predictions", of_predictions(subject)),
-        Verdict("Units", of_units(subject)),
-    ]
+    found: list[Block] = [Verdict(of_predictions(subject)), Verdict(of_units(subject))]
     return [*found, f"next: {advice}"] if advice else found
 
 

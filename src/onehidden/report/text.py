@@ -44,9 +44,15 @@ def summary(recovery: Recovery, width: int = 100) -> str:
     subject = gather(recovery)
     found = numbers(subject)
     column = max(len(one_line(row.parameter)) for row in found)
-    made = [first_screen(recovery), "", f"{'unit':<5} {'parameter':<{column}}  estimate ± standard error"]
+    wide = max(len(row.shown) for row in found)
+    made = [first_screen(recovery), ""]
+    made.append(f"{'unit':<5} {'parameter':<{column}}  {'estimate ± standard error':<{wide}}  95 % interval")
     for row in found:
-        made.append(f"{row.unit or '':<5} {one_line(row.parameter):<{column}}  {row.shown}")
+        ends = f"{short(row.lower)} to {short(row.upper)}" if math.isfinite(row.upper - row.lower) else ""
+        line = (
+            f"{row.unit or '':<5} {one_line(row.parameter):<{column}}  {row.shown:<{max(wide, 25)}}  {ends}"
+        )
+        made.append(line.rstrip())
     for check in unmet(subject):
         made += ["", *_wrapped(f"{mark(check)}: {check.name}: {check.advice}", width)]
     for other in subject.get("alternatives", ()):
@@ -83,8 +89,8 @@ def lines(blocks: Sequence[Block], width: int) -> Lines:
         match block:
             case str():
                 add(block)
-            case Verdict(question, answer):
-                add(f"{question}: {answer.sentence}", TONES[answer.mood])
+            case Verdict(answer):
+                add(f"{block.sign} {answer.sentence}", TONES[answer.mood], "", "  ")
             case Facts(items):
                 add("; ".join(f"{label} {value}" for label, value in items))
             case Formula(terms):
@@ -156,6 +162,8 @@ class Row(NamedTuple):
     parameter: str
     estimate: float
     standard_error: float
+    lower: float = math.nan  # end of the 95 % interval
+    upper: float = math.nan
     effect_of_one_sd: float = math.nan  # of an input, w a sd, of the first output
     effect_error: float = math.nan
     verdict: str = ""
@@ -174,15 +182,16 @@ def numbers(subject: Subject) -> list[Row]:
     """
     recovery, found = subject.recovery, effects(subject)
     net, errors = recovery.network, getattr(recovery, "standard_errors", None)
+    ends = (None, None) if errors is None else recovery.interval()
     made: list[Row] = []
 
     def add(name: str, label: str, index: tuple[int, ...], unit: int | None = None, **effect: float) -> None:
         verdict = None if unit is None else subject.unit(unit)
-        known = None if errors is None else getattr(errors, name, None)
-        error = math.nan if known is None else float(np.asarray(known)[index])
+        known = [getattr(one, name, None) for one in (errors, *ends)]
+        error, lower, upper = (math.nan if one is None else float(np.asarray(one)[index]) for one in known)
         made.append(Row(
             None if unit is None else unit + 1, label, float(np.asarray(getattr(net, name))[index]),
-            math.inf if left_open(verdict) else error, **effect,
+            *((math.inf, -math.inf, math.inf) if left_open(verdict) else (error, lower, upper)), **effect,
             verdict="" if verdict is None else str(verdict.status),
         ))  # fmt: skip
 
@@ -198,8 +207,9 @@ def numbers(subject: Subject) -> list[Row]:
                 add("linear", f"linear {name}{of}", (j, *index))
     if (mean := subject.get("mean_slopes")) is not None:
         labels = [f"mean slope {name}{of}" for name in subject.names for _, of in each]
-        for label, value, error in zip(labels, np.ravel(mean.estimate), np.ravel(mean.error), strict=True):
-            made.append(Row(None, label, float(value), float(error)))
+        values = map(np.ravel, (mean.estimate, mean.error, mean.lower, mean.upper))
+        for label, value, error, lower, upper in zip(labels, *values, strict=True):
+            made.append(Row(None, label, float(value), float(error), float(lower), float(upper)))
     for i in range(net.n_hidden):
         for index, of in each:
             add("output", f"output{of}", (i, *index), i)
@@ -229,6 +239,6 @@ def to_csv(recovery: Recovery) -> str:
     writer.writerow(Row._fields)
     for row in numbers(gather(recovery)):
         name = f"'{row.parameter}" if row.parameter[:1] in ("=", "+", "-", "@", "\t", "\r") else row.parameter
-        values = ["" if math.isnan(value) else repr(value) for value in row[2:6]]
+        values = ["" if math.isnan(value) else repr(value) for value in row[2:8]]
         writer.writerow(["" if row.unit is None else row.unit, name, *values, row.verdict])
     return stream.getvalue()
