@@ -12,7 +12,7 @@ expected share of rows between both kinks: those rows enter the scatter of the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,12 +40,6 @@ class ParameterRecord:
     bias: Float[np.ndarray, " k"]
     intercept: Any  # a number, of several outputs (q,)
     linear: Float[np.ndarray, "d ..."] | None = None  # None without a linear part
-
-    def at_least(self, other: ParameterRecord) -> ParameterRecord:
-        """The larger of both, parameter by parameter: a few rows do not tell equal noise from unequal."""
-        both = [(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)]
-        parts: list[Any] = [None if a is None or b is None else np.maximum(a, b)[()] for a, b in both]
-        return ParameterRecord(*parts)
 
     @classmethod
     def unknown(cls, network: OneHiddenNet) -> ParameterRecord:

@@ -62,7 +62,7 @@ def certify(
     run : Run
         The run, whose time is kept.
     errors : str
-        "classical", "robust", or "auto": robust where the spread of the residuals is unequal.
+        "classical", "robust", or "auto", see ``uncertainty``.
 
     Returns
     -------

@@ -47,8 +47,8 @@ DEPENDENCE = Level(0.01, "independent rows", "p-value",
 GROUPS = Level(0.01, "groups", "p-value",
     "independent noise is said to be shared by rows of a group; a note, errors by group hold either way")
 EQUAL_VARIANCE = Level(0.05, "equal spread", "p-value",
-    "robust standard errors replace classical ones though the noise is equal",
-    "robust errors hold for equal noise, too: the cost is a little width in 1 of 20 samples")
+    "of more than 1000 parameters robust standard errors replace classical ones though the noise is equal",
+    "robust errors hold for equal noise, too, and are those of fewer parameters")
 CLASSICAL_ERRORS = Level(0.001, "equal spread", "p-value",
     "an answer with errors='classical' is refused though the noise is equal")
 DISPERSION = Level(0.01, "spread of y", "p-value",

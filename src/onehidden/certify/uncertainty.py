@@ -44,24 +44,23 @@ def uncertainty(
     local : LocalFit
         The fit.
     errors : str
-        "classical", "robust", or "auto": robust where the spread of the residuals is unequal.
+        "classical", "robust", or "auto": robust unless a family says what the spread of y is, and it is.
     equal_p : float or None
         p-value of equal spread; None where y has a family, which says what its spread is.
     off : bool
         Whether the spread was found not to be that of the family.
     most_parameters : int
-        Parameters up to which their covariance is kept for confidence bands, and up to which "auto" takes the
-        larger of both errors where the spread looks equal.
+        Parameters up to which their covariance is kept for confidence bands, and up to which "auto" is robust
+        where the spread looks equal, too.
     """
     exact, few = local.exact, local.problem.form.size <= most_parameters
-    unequal = off or (equal_p is not None and equal_p < levels.EQUAL_VARIANCE.value)
+    # Of 55 to 1000 rows with equal, unequal or t3 noise robust intervals cover .93 to .98, classical ones .88
+    # to .98, and the larger of both .94 to .99.
+    unequal = off or (equal_p is not None and (few or equal_p < levels.EQUAL_VARIANCE.value))
     robust = not exact and (errors == "robust" or (errors == "auto" and unequal))
     grouped = None if exact or errors == "classical" else local.grouped
     covariance = local.covariance(robust) if grouped is None else grouped.covariance
     found = local.errors(covariance)
-    # A family says what its spread is, and the test of it found nothing: the larger of both would cover 97 %.
-    if errors == "auto" and not (robust or exact) and few and grouped is None and equal_p is not None:
-        found = found.at_least(local.errors(local.covariance(True)))
     kept = local.problem.form.plain.size <= most_parameters
     bands = _covariance_of_bands(covariance, local, found) if kept else None
     if exact:
