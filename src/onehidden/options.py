@@ -181,8 +181,8 @@ class Options:
     )
     errors: str = option(
         "auto",
-        "Standard errors: classical (equal noise everywhere), robust (sandwich), or auto, which takes "
-        "the robust ones where the residuals show unequal spread.",
+        "Standard errors: classical (equal noise everywhere), robust (sandwich), or auto: robust "
+        "unless a family says what the spread of y is, and it is.",
         must=(lambda: f"one of {', '.join(_errors())}", lambda value: value in _errors()),
         names=_errors,
     )

@@ -144,6 +144,13 @@ def test_a_link_that_rows_do_not_tell_apart_is_named_and_the_mean_is_right():
     assert np.mean((low <= mean.mean()) & (mean.mean() <= high)) < 0.2  # which no constant would do
 
 
+def test_counts_with_a_ceiling_are_told_and_not_certified():
+    rng, X, eta = drawn(6, 900, 1.5, 0.9)
+    r = oh.recover(X, np.minimum(rng.poisson(np.exp(eta)), 5.0), 1, family="poisson")
+    assert not r.status.certified
+    assert "spreads less than the poisson family says" in r.message
+
+
 def test_counts_that_spread_more_are_certified_with_robust_errors_and_told():
     rng, X, eta = drawn(9, 600, 1.2, 0.6)
     y = rng.poisson(np.exp(eta) * rng.gamma(2, 0.5, 600))

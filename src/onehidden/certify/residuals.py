@@ -311,4 +311,4 @@ def family_checks(local: LocalFit, given: Problem, errors: str) -> list[Check]:
     if given.family is None and not better:
         return []
     decisive = errors == "classical" and check.evaluated and given.family is not None
-    return [replace(check, about=About.ERRORS if decisive else About.NOTE)]
+    return [check if decisive or check.about is About.MEAN else replace(check, about=About.NOTE)]

@@ -65,7 +65,11 @@ def dispersion_test(
 def dispersion_check(
     family: Family, y: Values, eta: Values, freedom: float, trials: PerRow = None, level: float = 0.01
 ) -> tuple[Check, str]:
-    """The test as a check on standard errors, and the family to try where y spreads more than below level."""
+    """The test as a check, and the family to try where y spreads more than below level.
+
+    It is about standard errors, and about the mean where counts spread less: a ceiling, or trials that nobody
+    gave, bend the mean, too.
+    """
     name = "spread of y"
     try:
         statistic, p_value = dispersion_test(family, y, eta, freedom, trials)
@@ -77,9 +81,16 @@ def dispersion_check(
     advice = f"y spreads {how} than the {family.name} family says: "
     advice += f'try family="{better}", or ' if better else ""
     advice += "trust the robust standard errors"
+    about = About.ERRORS
     if p_value >= level:
         advice = f"the spread of y about its mean is what the {family.name} family says"
-    return at_least(name, p_value, level, advice, About.ERRORS), better
+    elif statistic < 0 and isinstance(family, WholeNumbers):
+        about = About.MEAN
+        advice = (
+            f"y spreads less than the {family.name} family says, as counts with a ceiling do, whose mean is "
+            "another: give the trials (family='binomial'), or model the share of rows below the ceiling"
+        )
+    return at_least(name, p_value, level, advice, about), better
 
 
 def _spread(family: WholeNumbers, y: Values, mu: Values, trials: Values, h: Values) -> Dispersion:
