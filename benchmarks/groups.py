@@ -104,5 +104,5 @@ def _linear(X: np.ndarray, y: np.ndarray, groups: np.ndarray) -> float:
     covariance = GroupedCovariance(
         np.array([J[at].T @ J[at] for at in parts]), np.array([J[at].T @ (y - J @ b)[at] for at in parts]), C
     )
-    reach = stdtrit(covariance.freedom(np.eye(4)), 0.975) * np.sqrt(np.diag(covariance.covariance))
+    reach = stdtrit(covariance.freedom.of(np.eye(4)), 0.975) * np.sqrt(np.diag(covariance.covariance))
     return float(np.mean((np.abs(b - np.array([0.0, 1, 1, 1])) <= reach)[1:]))

@@ -15,11 +15,12 @@ from onehidden.certify.groups import (
 from onehidden.certify.random_features import (
     FitAndFeatures,
     Projections,
-    group_moments,
+    group_sums,
     random_features,
 )
-from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation, written_out
+from onehidden.fit.problem import Problem
+from onehidden.fit.samples import Samples
 from onehidden.run import stream
 
 
@@ -65,7 +66,7 @@ def test_the_freedom_is_that_of_the_quadratic_form_of_independent_rows():
             v = (np.eye(n) - hat)[:, at] @ A @ J[at] @ C @ c
             form += np.outer(v, v)
         expected = np.trace(form) ** 2 / np.trace(form @ form)
-        found = grouped(J, np.zeros(n), groups).freedom(c[None])[0]
+        found = grouped(J, np.zeros(n), groups).freedom.of(c[None])[0]
         assert found == pytest.approx(expected, rel=1e-6)
         assert found < 5.5
 
@@ -82,7 +83,7 @@ def test_intervals_hold_where_rows_of_ten_groups_share_an_effect():
         found = grouped(J, y - J @ b, groups)
         c = np.array([[0.0, 1.0, 0.0]])
         error = np.sqrt(found.covariance[1, 1])
-        held += abs(b[1]) <= stdtrit(found.freedom(c)[0], 0.975) * error
+        held += abs(b[1]) <= stdtrit(found.freedom.of(c)[0], 0.975) * error
         meat = sum(np.outer(s, s) for s in found.scores)
         plain += abs(b[1]) <= 1.96 * np.sqrt((C @ meat @ C)[1, 1])
     assert 0.93 < held / runs < 0.985
@@ -94,9 +95,12 @@ def test_the_covariance_of_a_fit_is_that_of_its_rows_in_any_order():
     form = Parametrisation(get("relu"), 3, 2, True, True, False)
     Z, y = rng.standard_normal((50, 3)), rng.standard_normal(50)
     theta, groups = rng.standard_normal(form.size), rng.permutation(np.arange(50) % 7)
+    samples = Samples(Z, y, groups=groups)
+    problem = Problem(samples, form, samples.coordinates(True))
+    Z, y = problem.fit_coordinates.inputs(Z), problem.fit_coordinates.target(y)
     r, J = written_out(form, theta, Z, y, np.ones(50))
     expected = grouped(J, r, groups)
-    found = GroupedCovariance.of(InMemoryLeastSquares(form, Z, y), theta, groups, expected.inverse)
+    found = GroupedCovariance.of(problem, theta, expected.inverse)
     assert found.squares == pytest.approx(expected.squares, abs=1e-12)
     assert found.scores == pytest.approx(expected.scores, abs=1e-12)
 
@@ -130,9 +134,9 @@ def test_signs_by_group_are_those_of_whole_matrices():
         H = J[at] @ C @ J[at].T
         rows[g] = V[at].T @ np.linalg.inv(sqrtm(np.eye(at.sum()) - H).real) @ r[at]
     known = Projections(np.linalg.cholesky(C), maps)
-    second, _, powers = group_moments(fit, known, groups, Z, y, None)
-    assert second == pytest.approx(rows.T @ rows, rel=1e-6)
-    assert powers[0] == pytest.approx(np.sum(rows**2), rel=1e-6)
+    shifts = grouped(J, r, groups).shifts
+    assert group_sums(fit, known, shifts, Z, y, None, groups)[0] == pytest.approx(rows, rel=1e-6)
+    assert group_sums(fit, known, 0 * shifts, Z, y, None, groups)[0] != pytest.approx(rows, rel=1e-2)
 
 
 def test_independent_noise_is_seldom_said_to_be_shared():

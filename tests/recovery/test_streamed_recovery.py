@@ -254,3 +254,43 @@ def test_a_killed_worker_changes_nothing(tmp_path):
         found = reduce(source, partial(Slow, 0.2), client=client, progress=half_way).result()
         assert killed
         assert found == expected
+
+
+def in_groups(labels, rows=30, seed=3):
+    """Rows of 40 groups that share an effect, mixed, so that every part has rows of every group."""
+    rng = np.random.default_rng(seed)
+    group = rng.permutation(np.repeat(np.arange(40), rows))
+    X, net = normal(len(group), D, seed + 50), teacher(d=D, k=K, seed=0, output=[1.0, -2.0])
+    y = net.predict(X) + 0.4 * rng.standard_normal(40)[group] + 0.3 * rng.standard_normal(len(group))
+    return X, y, labels(group)
+
+
+@pytest.mark.parametrize("labels", [lambda g: np.array([f"p {one}" for one in g]), lambda g: 1.5 * g])
+def test_groups_spread_over_files_have_the_errors_of_rows_in_memory(labels, tmp_path):
+    X, y, group = in_groups(labels)
+    columns = {f"x{j}": X[:, j] for j in range(D)} | {"y": y, "who": group}
+    folder = write_folder(tmp_path / "f", columns, files=4, group=150)
+    streamed = oh.recover(folder, "y", hidden=K, groups="who")
+    whole, alone = oh.recover(X, y, K, groups=group), oh.recover(X, y, K)
+    np.testing.assert_allclose(streamed.standard_errors.weights, whole.standard_errors.weights, rtol=0.01)
+    assert not np.allclose(streamed.standard_errors.intercept, alone.standard_errors.intercept, rtol=0.2)
+    np.testing.assert_allclose(streamed.error_freedom.weights, whole.error_freedom.weights, rtol=0.01)
+    np.testing.assert_allclose(streamed.predict_interval(X[:9]), whole.predict_interval(X[:9]), rtol=0.02)
+    for name in ("groups", "fit", "independent rows", "samples per parameter"):
+        one, other = (next(c for c in r.checks if c.name == name) for r in (streamed, whole))
+        assert one.passed == other.passed, name
+        if name in ("groups", "samples per parameter"):
+            assert one.value == pytest.approx(other.value, rel=0.01)
+
+
+def test_groups_of_a_stream_that_say_nothing_are_refused_in_a_sentence(tmp_path):
+    X, y, _ = in_groups(lambda g: g, rows=3)
+    for who, words in ((np.zeros(len(y)), "one group only"), (np.arange(len(y)), "a group of its own")):
+        columns = {f"x{j}": X[:, j] for j in range(D)} | {"y": y, "who": who}
+        folder = write_folder(tmp_path / words.replace(" ", ""), columns, files=2)
+        with pytest.raises(ValueError) as refusal:
+            oh.recover(folder, "y", hidden=K, groups="who")
+        one_sentence(refusal, words)
+    with pytest.raises(ValueError) as refusal:
+        oh.recover(data.open(folder, target="y"), hidden=K, groups=np.arange(len(y)) // 2)
+    one_sentence(refusal, "groups=NAME")

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 
 from onehidden.certify import levels
 from onehidden.certify.errors import ParameterRecord
+from onehidden.certify.groups import GroupedFreedom
 from onehidden.certify.reasons import decisive_first, reason
 from onehidden.certify.units import Cause, Undetermined, UnitStatus, UnitVerdict, plural, unit_verdicts
 from onehidden.checks import About, Check
@@ -125,7 +126,7 @@ class Certificate:
     likelihood: Any = field(default=None, repr=False)  # the ``OwnLikelihood`` of the network, where compared
     covariance: Float[np.ndarray, "p p"] | None = field(default=None, repr=False)  # in x; None if too large
     freedom: ParameterRecord | None = field(default=None, repr=False)  # of errors by group
-    band_freedom: float = float("nan")  # of the errors of the mean, likewise
+    by_group: GroupedFreedom | None = field(repr=False, default=None)  # that of the mean, likewise
 
     @property
     def checks(self) -> list[Check]:

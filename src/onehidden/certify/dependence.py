@@ -13,12 +13,14 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy.stats import rankdata
 
 from onehidden.certify import levels
+from onehidden.certify.groups import Groups, sums_by_group
 from onehidden.certify.local_fit import LocalFit
 from onehidden.checks import About, Check, at_least, not_evaluated
+from onehidden.fit.parametrisation import roots, weighed
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Inputs, Numbers, Samples, Target, Weight
 from onehidden.network import OneHiddenNet
@@ -41,6 +43,10 @@ def order_checks(local: LocalFit, given: Problem, fewest: int = 10) -> list[Chec
         if given.rows.groups is not None and given.rows.shared is None:
             groups = given.rows.groups if given.rows.place is None else given.rows.groups[order]
             residuals, y = _by_group(residuals, groups), _by_group(y, groups)
+    elif given.rows.n_groups:
+        known = _values_of_groups, local.inner, given.rows.n_groups
+        size, sums = given.sums(*known, by_group=True)  # groups of a stream are in the order of first rows
+        residuals, y = np.split(sums / np.sqrt(size)[:, None], 2, axis=1)
     else:
         kept = given.fold(partial(RowsInOrder, local.inner, given.n))
         residuals, y = kept.result()
@@ -58,11 +64,20 @@ def order_checks(local: LocalFit, given: Problem, fewest: int = 10) -> list[Chec
     return [at_least(name, p_value, level, advice, About.ERRORS)]
 
 
-def _by_group(values: Float[np.ndarray, "n q"], groups: Int[np.ndarray, " n"]) -> Float[np.ndarray, "G q"]:
+def _by_group(values: Float[np.ndarray, "n q"], groups: Groups) -> Float[np.ndarray, "G q"]:
     """Sums over rows of each group by the root of their number, groups in the order of first rows."""
-    _, first, size = np.unique(groups, return_index=True, return_counts=True)
-    sums = np.array([np.bincount(groups, one, len(size)) for one in values.T]).T / np.sqrt(size)[:, None]
-    return sums[np.argsort(first)]
+    _, first, number = np.unique(groups, return_index=True, return_inverse=True)
+    size, sums, _ = sums_by_group(len(first), values, number)
+    return (sums / np.sqrt(size)[:, None])[np.argsort(first)]
+
+
+def _values_of_groups(
+    network: OneHiddenNet, count: int, Z: Inputs, y: Target, weight: Weight, group: Groups
+) -> list[np.ndarray]:
+    """Rows of each group, and their summed residuals and targets."""
+    left, y = (one.reshape(len(Z), -1) for one in (network.predict(Z) - y, y))
+    values = [weighed(roots(weight, len(Z)), left), y]
+    return sums_by_group(count, np.column_stack(values), group)[:2]
 
 
 def dependence_p_value(

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float
 from scipy import sparse
 from scipy.special import ndtr
 
-from onehidden.certify.groups import GroupedCovariance
+from onehidden.certify.groups import GroupedFreedom
 from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.parametrisation import Parametrisation, jacobian_pieces, roots, weighed
 from onehidden.fit.samples import Inputs, Numbers, Target, Weight
@@ -122,12 +122,13 @@ def standard_errors(
     return found
 
 
-def freedom_of_errors(
-    grouped: GroupedCovariance, form: Parametrisation, coordinates: Coordinates
-) -> ParameterRecord:
-    """Degrees of freedom of the standard error of every parameter in x, of a covariance by groups."""
-    found = grouped.freedom(_outward_map(form, coordinates).toarray())
-    return ParameterRecord.in_x(replace(form.plain, d=len(coordinates.shift)), found)
+def freedom_in_x(
+    freedom: GroupedFreedom, form: Parametrisation, coordinates: Coordinates
+) -> tuple[ParameterRecord, GroupedFreedom]:
+    """Degrees of freedom of the error of every parameter in x, and of contrasts of them, by groups."""
+    outward = _outward_map(form, coordinates)
+    found = freedom.of(outward.toarray())
+    return ParameterRecord.in_x(replace(form.plain, d=len(coordinates.shift)), found), freedom.moved(outward)
 
 
 def covariance_in_x(

@@ -114,7 +114,7 @@ def certify(
         missed_share=0.0 if missed is None else missed.missed_share,
         covariance=known.bands,
         freedom=known.freedom,
-        band_freedom=known.band_freedom,
+        by_group=known.by_group,
         remarks=() if normal else tuple(one.advice for one in off[:1]),
     )
     if not exact:

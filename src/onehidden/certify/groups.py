@@ -17,12 +17,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import fdtri
 
 from onehidden.fit.least_squares import InMemoryLeastSquares
+from onehidden.fit.parametrisation import Parametrisation, roots, weighed, written_out
+from onehidden.fit.problem import Problem
+from onehidden.fit.samples import Inputs, Samples, Target, Weight
 
 Groups = Int[np.ndarray, " n"]  # of each row, numbers from 0 on
 
@@ -35,68 +39,131 @@ def parts_of(groups: Groups) -> list[tuple[int, Int[np.ndarray, " m"]]]:
 
 
 @dataclass(frozen=True)
-class GroupedCovariance:
-    """CR2 and its degrees of freedom."""
+class GroupedFreedom:
+    """Degrees of freedom of c' V c, from what each group has of the information."""
 
-    squares: Float[np.ndarray, "G p p"] = field(repr=False)  # J_g' J_g
+    root: Float[np.ndarray, "p f"] = field(repr=False)  # L, with L L' = C
+    shares: Float[np.ndarray, "G f f"] = field(repr=False)  # K_g; none where they are too many to keep
+    otherwise: float  # degrees of freedom without them
+
+    @cached_property
+    def spectra(self) -> tuple[Float[np.ndarray, "G f"], Float[np.ndarray, "G f f"]]:
+        """Eigenvalues and eigenvectors of K_g; what a group alone determines has the value one."""
+        value, vector = np.linalg.eigh(self.shares)
+        return np.clip(value, 0.0, 1.0), vector
+
+    def of_remainder(self, power: float) -> Float[np.ndarray, "G f"]:
+        """Eigenvalues of (I - K_g)^-power; zero where the group alone determines a direction."""
+        left = 1 - self.spectra[0]
+        seen = left > 1e-8
+        return np.where(seen, np.where(seen, left, 1.0) ** -power, 0.0)
+
+    def of(self, contrasts: Float[np.ndarray, "m p"]) -> Float[np.ndarray, " m"]:
+        """Degrees of freedom of c' V c for each contrast c."""
+        found = np.full(len(contrasts), self.otherwise)
+        if not len(self.shares):
+            return found
+        value, vector = self.spectra
+        single, half = value * self.of_remainder(1.0), value * self.of_remainder(0.5)
+        for i, h in enumerate(contrasts @ self.root):
+            along = np.einsum("gab,a->gb", vector, h)
+            t = np.einsum("gab,gb->ga", vector, half * along)
+            between = np.diag(np.sum(along**2 * single, axis=1)) - t @ t.T
+            square = float(np.sum(between**2))
+            found[i] = float(np.trace(between)) ** 2 / square if square > 0 else self.otherwise
+        return np.maximum(found, 1.0)
+
+    def moved(self, outward: Any, most: int = 100_000) -> GroupedFreedom:
+        """That of other parameters, a linear map of these; more than ``most`` numbers are not kept."""
+        kept = self.shares.size <= most
+        return GroupedFreedom(outward @ self.root, self.shares if kept else self.shares[:0], self.otherwise)
+
+
+@dataclass(frozen=True)
+class GroupedCovariance:
+    """CR2 and its degrees of freedom; CR1 with G - 1 where the squares are too many to hold."""
+
+    squares: Float[np.ndarray, "G p p"] = field(repr=False)  # J_g' J_g, or none
     scores: Float[np.ndarray, "G p"] = field(repr=False)  # J_g' r_g
     inverse: Float[np.ndarray, "p p"] = field(repr=False)  # C, of J'J along the free directions
 
     @classmethod
     def of(
-        cls, fit: InMemoryLeastSquares, theta: np.ndarray, groups: Groups, inverse: np.ndarray
+        cls, problem: Problem, theta: Float[np.ndarray, " p"], inverse: np.ndarray, most: int = 1 << 24
     ) -> GroupedCovariance:
-        """That of a fit at these parameters."""
-        count, p, residuals = int(groups.max()) + 1, len(theta), fit.residuals(theta).reshape(len(groups), -1)
-        squares, scores = np.zeros((count, p, p)), np.zeros((count, p))
-        for group, rows in parts_of(groups):
-            J = fit.jacobian(theta, rows)
-            squares[group], scores[group] = J.T @ J, J.T @ residuals[rows].ravel()
+        """That of rows with groups at these parameters; ``most`` bounds the numbers of the squares."""
+        count, p, rows = problem.rows.n_groups, len(theta), problem.rows
+        squares = np.zeros((count if count * p**2 <= most else 0, p, p))
+        if not isinstance(rows, Samples):
+            known = _sums_of_groups, problem.form, theta, squares, count
+            squares, scores = problem.sums(*known, by_group=True)
+            return cls(squares, scores, inverse)
+        fit, scores = problem.least_squares, np.zeros((count, p))
+        assert isinstance(fit, InMemoryLeastSquares)
+        assert rows.groups is not None
+        residuals = fit.residuals(theta).reshape(rows.n, -1)
+        for group, part in parts_of(rows.groups):
+            J = fit.jacobian(theta, part)
+            scores[group] = J.T @ residuals[part].ravel()
+            if len(squares):
+                squares[group] = J.T @ J
         return cls(squares, scores, inverse)
 
     @cached_property
-    def _root(self) -> Float[np.ndarray, "p f"]:
-        """L, with L L' = C."""
+    def freedom(self) -> GroupedFreedom:
+        """What gives degrees of freedom."""
         value, vector = np.linalg.eigh(self.inverse)
         kept = value > 1e-14 * value[-1]
-        return vector[:, kept] * np.sqrt(value[kept])
-
-    @cached_property
-    def _spectra(self) -> tuple[Float[np.ndarray, "G f"], Float[np.ndarray, "G f f"]]:
-        """Eigenvalues and eigenvectors of K_g; what a group alone determines has the value one."""
-        value, vector = np.linalg.eigh(self._root.T @ self.squares @ self._root)
-        return np.clip(value, 0.0, 1.0), vector
-
-    def _of_remainder(self, power: float) -> Float[np.ndarray, "G f"]:
-        """Eigenvalues of (I - K_g)^-power; zero where the group alone determines a direction."""
-        left = 1 - self._spectra[0]
-        seen = left > 1e-8
-        return np.where(seen, np.where(seen, left, 1.0) ** -power, 0.0)
+        root = vector[:, kept] * np.sqrt(value[kept])
+        return GroupedFreedom(root, root.T @ self.squares @ root, len(self.scores) - 1.0)
 
     @cached_property
     def covariance(self) -> Float[np.ndarray, "p p"]:
         """V of the parameters."""
-        vector = self._spectra[1]
-        along = np.einsum("gab,ga->gb", vector, self.scores @ self._root)
-        adjusted = np.einsum("gab,gb->ga", vector, self._of_remainder(0.5) * along)
-        half = adjusted @ self._root.T
+        root = self.freedom.root
+        adjusted = self.scores @ root
+        if len(self.squares):
+            vector = self.freedom.spectra[1]
+            along = np.einsum("gab,ga->gb", vector, adjusted)
+            adjusted = np.einsum("gab,gb->ga", vector, self.freedom.of_remainder(0.5) * along)
+        else:
+            adjusted = adjusted * np.sqrt(len(adjusted) / (len(adjusted) - 1))
+        half = adjusted @ root.T
         return half.T @ half
 
-    def freedom(self, contrasts: Float[np.ndarray, "m p"], most: int = 2000) -> Float[np.ndarray, " m"]:
-        """Degrees of freedom of c' V c for each contrast c: G - 1 of more than ``most`` groups."""
-        count = len(self.scores)
-        if count > most:
-            return np.full(len(contrasts), count - 1.0)
-        value, vector = self._spectra
-        found = np.empty(len(contrasts))
-        for i, h in enumerate(contrasts @ self._root):
-            along = np.einsum("gab,a->gb", vector, h)
-            own = np.sum(along**2 * value * self._of_remainder(1.0), axis=1)
-            t = np.einsum("gab,gb->ga", vector, value * self._of_remainder(0.5) * along)
-            between = np.diag(own) - t @ t.T
-            square = float(np.sum(between**2))
-            found[i] = float(np.trace(between)) ** 2 / square if square > 0 else count - 1.0
-        return np.maximum(found, 1.0)
+    @property
+    def shifts(self) -> Float[np.ndarray, "G p"]:
+        """a_g with (I - H_g)^(-1/2) r_g = r_g + J_g a_g, H_g the block of the projection on J."""
+        root = self.freedom.root
+        if not len(self.squares):
+            return np.zeros_like(self.scores)
+        value, vector = self.freedom.spectra
+        along = np.einsum("gab,ga->gb", vector, self.scores @ root)
+        value = np.minimum(value, 1 - 1e-3)  # what a group determines alone says nothing about its noise
+        change = 1 / (np.sqrt(1 - value) * (1 + np.sqrt(1 - value)))  # ((1 - v)^(-1/2) - 1) / v
+        return np.einsum("gab,gb->ga", vector, change * along) @ root.T
+
+
+def _sums_of_groups(
+    form: Parametrisation,
+    theta: np.ndarray,
+    squares: np.ndarray,
+    count: int,
+    Z: Inputs,
+    y: Target,
+    weight: Weight,
+    group: Groups,
+) -> list[np.ndarray]:
+    """J_g' J_g, where they are held, and J_g' r_g of some rows."""
+    r, J = written_out(form, theta, Z, y, roots(weight, len(Z)))
+    squares, scores = np.zeros_like(squares), np.zeros((count, form.size))
+    r, J = r.reshape(len(Z), -1), J.reshape(len(Z), -1, form.size)
+    for one, part in parts_of(group):
+        own = J[part].reshape(-1, form.size)
+        scores[one] = own.T @ r[part].ravel()
+        if len(squares):
+            squares[one] = own.T @ own
+    return [squares, scores]
 
 
 def residual_correlation(residual: Float[np.ndarray, "n q"], groups: Groups) -> tuple[float, float]:
@@ -104,14 +171,43 @@ def residual_correlation(residual: Float[np.ndarray, "n q"], groups: Groups) -> 
 
     The latter is n_0, the number of rows that groups of equal size would have.
     """
-    sizes = np.bincount(groups).astype(float)
-    count, n = len(sizes), len(groups)
+    return _correlation(*sums_by_group(int(groups.max()) + 1, residual, groups))
+
+
+def correlation_within(problem: Problem, theta: Float[np.ndarray, " p"]) -> tuple[float, float]:
+    """The same of the residuals of a network, of rows in memory or of a stream."""
+    rows = problem.rows
+    if isinstance(rows, Samples) and rows.groups is not None:
+        fit = problem.least_squares
+        assert isinstance(fit, InMemoryLeastSquares)
+        return residual_correlation(fit.residuals(theta).reshape(rows.n, -1), rows.groups)
+    sums = problem.sums(_residual_sums, problem.form, theta, rows.n_groups, by_group=True)
+    return _correlation(*sums)
+
+
+def _residual_sums(
+    form: Parametrisation, theta: np.ndarray, count: int, Z: Inputs, y: Target, weight: Weight, group: Groups
+) -> list[np.ndarray]:
+    residual = weighed(roots(weight, len(Z)), form.predict(theta, Z) - y)
+    return sums_by_group(count, residual.reshape(len(Z), -1), group)
+
+
+def sums_by_group(count: int, values: Float[np.ndarray, "n q"], groups: Groups) -> list[np.ndarray]:
+    """Rows of each group, the sums of their values, and the sum of all squares."""
+    sums = np.array([np.bincount(groups, one, count) for one in values.T]).T
+    return [np.bincount(groups, minlength=count).astype(float), sums, np.sum(values**2)]
+
+
+def _correlation(
+    sizes: Float[np.ndarray, " G"], sums: Float[np.ndarray, "G q"], square: Any
+) -> tuple[float, float]:
+    count, n = len(sizes), float(sizes.sum())
     rows = (n - float(sizes @ sizes) / n) / max(count - 1, 1)
     if count < 2 or n <= count:
         return 0.0, rows
-    means = np.array([np.bincount(groups, one, count) for one in residual.T]).T / sizes[:, None]
-    between = float(np.sum(sizes[:, None] * (means - residual.mean(axis=0)) ** 2)) / (count - 1)
-    within = float(np.sum((residual - means[groups]) ** 2)) / (n - count)
+    means = sums / sizes[:, None]
+    between = float(np.sum(sizes[:, None] * (means - sums.sum(axis=0) / n) ** 2)) / (count - 1)
+    within = float(square - np.sum(sizes[:, None] * means**2)) / (n - count)
     if between <= within:
         return 0.0, rows
     return (between - within) / (between + (rows - 1) * within), rows

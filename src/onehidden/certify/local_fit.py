@@ -13,7 +13,7 @@ from scipy.special import fdtri, ncfdtrinc
 
 from onehidden.certify import levels
 from onehidden.certify.errors import ParameterRecord, kink_scatter, leverage_scatter, standard_errors
-from onehidden.certify.groups import GroupedCovariance, independent_rows, residual_correlation
+from onehidden.certify.groups import GroupedCovariance, correlation_within, independent_rows
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem
@@ -196,29 +196,28 @@ class LocalFit:
         assert isinstance(fit, InMemoryLeastSquares)
         return fit.residuals(self.theta).reshape(self.n, -1)
 
-    def covariance(self, robust: bool) -> Float[np.ndarray, "p p"]:
-        """Covariance of the parameters in z: classical, or by the HC3 sandwich; kinks add to either.
+    def covariance(self, robust: bool, by_group: bool = False) -> Float[np.ndarray, "p p"]:
+        """Covariance of the parameters in z: classical, by the HC3 sandwich or by groups; kinks add to each.
 
-        What kinks add is taken to first order: at the covariance without it.
+        What kinks add is taken to first order: at the covariance without it, for rows by themselves.
         """
         inverse, form, variance = self.bend.covariance, self.problem.form, self.variance
         smooth = inverse * variance
-        if robust:
+        if by_group and self.grouped is not None:
+            smooth = self.grouped.covariance
+        elif robust:
             smooth = inverse @ self.problem.sums(leverage_scatter, form, self.theta, inverse)[0] @ inverse
         if not form.activation.kinked or self.exact:
             return smooth
-        known = form, self.theta, smooth, None if robust else variance
+        known = form, self.theta, smooth, None if robust or by_group else variance
         return smooth + inverse @ self.problem.sums(kink_scatter, *known)[0] @ inverse
 
     @cached_property
     def grouped(self) -> GroupedCovariance | None:
         """The covariance by groups; None where rows have none."""
-        rows = self.problem.rows
-        if not isinstance(rows, Samples) or rows.groups is None:
+        if not self.problem.rows.n_groups:
             return None
-        fit = self.problem.least_squares
-        assert isinstance(fit, InMemoryLeastSquares)
-        return GroupedCovariance.of(fit, self.theta, rows.groups, self.bend.covariance)
+        return GroupedCovariance.of(self.problem, self.theta, self.bend.covariance)
 
     @property
     def open_parameters(self) -> Bool[np.ndarray, " P"]:
@@ -226,13 +225,12 @@ class LocalFit:
         free, found = self.problem.form.free, self.bend.undetermined
         return found if free is None else abs(free.matrix) @ found.astype(float) > 0
 
-    @property
+    @cached_property
     def effective_numbers(self) -> float:
         """Independent numbers of the target: fewer than there are where rows of a group share noise."""
-        rows = self.problem.rows
-        if not isinstance(rows, Samples) or rows.groups is None:
+        if not self.problem.rows.n_groups:
             return float(self.n_values)
-        return independent_rows(self.n_values, *residual_correlation(self.residuals, rows.groups))
+        return independent_rows(self.n_values, *correlation_within(self.problem, self.theta))
 
     def errors(self, covariance: Float[np.ndarray, "p p"]) -> ParameterRecord:
         """Standard errors in x of parameters with this covariance in z."""

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.sparse import csr_array
 
 from onehidden.activations import Activation
-from onehidden.certify.groups import Groups, parts_of
+from onehidden.certify.groups import Groups
 from onehidden.fit.parametrisation import Parametrisation, roots, weighed, written_out
 from onehidden.fit.samples import Inputs, Numbers, Target, Weight
 from onehidden.run import stream
@@ -216,19 +217,23 @@ def moments_of(rows: Float[np.ndarray, "N M"]) -> list[np.ndarray]:
     return [rows.T @ rows, weighted.T @ weighted, np.array([own.sum(), own @ own, own @ own**2])]
 
 
-def group_moments(
-    fit: FitAndFeatures, known: Projections, groups: Groups, Z: Inputs, y: Target, weight: Weight
+def group_sums(
+    fit: FitAndFeatures,
+    known: Projections,
+    shifts: Float[np.ndarray, "G p"],
+    Z: Inputs,
+    y: Target,
+    weight: Weight,
+    group: Groups,
 ) -> list[np.ndarray]:
-    """What ``sign_moments`` gives where all rows of a group have one sign.
+    """V_g' (I - H_g)^(-1/2) r_g of every family: the place of a row's u V where a group has one sign.
 
-    V_g' (I - H_g)^(-1/2) r_g takes the place of a row's u V, H_g the block of the projection on J.
+    H_g is the block of the projection on J, ``shifts`` are those of ``GroupedCovariance``.
     """
-    rows = list[list[np.ndarray]]()
-    for _, part in parts_of(groups):
-        own = fit.blocks(Z[part], y[part], None if weight is None else weight[part])
-        along, r, V = zip(*((one.J @ known.leverages, one.r, known.of(one)) for one in own), strict=True)
-        left, value, _ = np.linalg.svd(np.concatenate(along), full_matrices=False)
-        u = np.concatenate(r)
-        u = u + left @ ((1 / np.sqrt(1 - np.minimum(value**2, 1 - 1e-3)) - 1) * (left.T @ u))
-        rows.append([np.concatenate(family).T @ u for family in zip(*V, strict=True)])
-    return [term for family in zip(*rows, strict=True) for term in moments_of(np.array(family))]
+    total, at = [np.zeros((len(shifts), len(root))) for _, root in known.maps], 0
+    for block in fit.blocks(Z, y, weight):
+        own = np.repeat(group[at : (at := at + len(block.r) // fit.form.q)], fit.form.q)
+        u = block.r + np.sum(block.J * shifts[own], axis=1)
+        signed = csr_array((u, (own, np.arange(len(u)))), shape=(len(shifts), len(u)))
+        total = [sums + signed @ V for sums, V in zip(total, known.of(block), strict=True)]
+    return total

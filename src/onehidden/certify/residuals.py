@@ -35,6 +35,7 @@ from jaxtyping import Float
 from scipy.special import chdtrc, gammaincc, ndtr
 
 from onehidden.certify import levels
+from onehidden.certify.groups import GroupedCovariance
 from onehidden.certify.local_fit import LocalFit, root_of_inverse
 from onehidden.certify.random_features import (
     FeatureKind,
@@ -42,7 +43,8 @@ from onehidden.certify.random_features import (
     FittedCurves,
     Projections,
     cross_moments,
-    group_moments,
+    group_sums,
+    moments_of,
     random_features,
     sign_moments,
 )
@@ -167,13 +169,22 @@ def adequacy_at(
         return Adequacy(False, reason="the time was up: allow more")
     mean = (problem.whitening.shift - problem.fit_coordinates.shift) @ problem.fit_coordinates.whiten
     seed = run.unseeded().seed_of("looks at the residuals")
-    each, rows, grouped = problem.marginal, problem.rows, None  # features are those of single rows
-    if isinstance(rows, Samples) and rows.groups is not None:
-        Z, y = problem.fit_coordinates.inputs(rows.X), problem.fit_coordinates.target(rows.y)
-        grouped = partial(group_moments, groups=rows.groups, Z=Z, y=y, weight=rows.weight)
+    each, grouped = problem.marginal, None  # features are those of single rows
     if hessian is None or each is not problem:
         hessian = each.least_squares.normal_equations(theta)[0].astype(float)
+    if problem.rows.n_groups:
+        grouped = partial(_grouped_moments, each, theta, hessian)
     return adequacy(problem.fold, problem.form, theta, hessian, problem.n_values, seed, mean, grouped)
+
+
+def _grouped_moments(
+    problem: Problem, theta: np.ndarray, hessian: np.ndarray, fit: FitAndFeatures, known: Projections
+) -> list[np.ndarray]:
+    """What ``sign_moments`` gives where all rows of a group have one sign."""
+    C = root_of_inverse(hessian)
+    shifts = GroupedCovariance.of(problem, theta, C @ C.T).shifts
+    families = problem.sums(group_sums, fit, known, shifts, by_group=True)
+    return [term for sums in families for term in moments_of(sums)]
 
 
 def adequacy_work(n: int, p: int) -> float:

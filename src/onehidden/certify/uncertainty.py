@@ -9,18 +9,16 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden.certify import levels
-from onehidden.certify.errors import ParameterRecord, covariance_in_x, freedom_of_errors
+from onehidden.certify.errors import ParameterRecord, covariance_in_x, freedom_in_x
 from onehidden.certify.groups import (
-    GroupedCovariance,
+    GroupedFreedom,
     correlation_by_chance,
+    correlation_within,
     independent_rows,
-    residual_correlation,
 )
 from onehidden.certify.local_fit import LocalFit
 from onehidden.certify.residuals import spread_check
 from onehidden.checks import About, Check, at_least, at_most
-from onehidden.fit.least_squares import InMemoryLeastSquares
-from onehidden.fit.samples import Samples
 from onehidden.network import facing
 
 
@@ -31,7 +29,7 @@ class Uncertainty(NamedTuple):
     bands: Float[np.ndarray, "P P"] | None  # covariance; None of too many parameters
     checks: list[Check]  # whether they hold; none where the fit is exact
     freedom: ParameterRecord | None = None  # degrees of freedom of errors by group
-    band_freedom: float = float("nan")  # of the errors of the mean, likewise
+    by_group: GroupedFreedom | None = None  # that of the mean, likewise
 
 
 def uncertainty(
@@ -59,7 +57,7 @@ def uncertainty(
     unequal = off or (equal_p is not None and (few or equal_p < levels.EQUAL_VARIANCE.value))
     robust = not exact and (errors == "robust" or (errors == "auto" and unequal))
     grouped = None if exact or errors == "classical" else local.grouped
-    covariance = local.covariance(robust) if grouped is None else grouped.covariance
+    covariance = local.covariance(robust, grouped is not None)
     found = local.errors(covariance)
     kept = local.problem.form.plain.size <= most_parameters
     bands = _covariance_of_bands(covariance, local, found) if kept else None
@@ -73,39 +71,26 @@ def uncertainty(
         checks += of_side
     if grouped is None:
         return Uncertainty(found, bands, checks)
-    freedom = freedom_of_errors(grouped, local.problem.form, local.problem.fit_coordinates)
-    return Uncertainty(found, bands, checks, freedom, _band_freedom(local, grouped))
+    own, by_group = freedom_in_x(grouped.freedom, local.problem.form, local.problem.fit_coordinates)
+    return Uncertainty(found, bands, checks, own, by_group)
 
 
 def _group_checks(local: LocalFit) -> list[Check]:
     """How much of the noise rows of a group share, and whether there are enough groups."""
-    rows = local.problem.rows
-    if not isinstance(rows, Samples) or rows.groups is None:
+    count, k = local.problem.rows.n_groups, local.problem.k
+    if not count:
         return []
-    each = local.problem.marginal.least_squares
-    assert isinstance(each, InMemoryLeastSquares)
-    residuals = each.residuals(local.theta).reshape(local.n, -1)
-    correlation, size = residual_correlation(residuals, rows.groups)
-    count, k = int(rows.groups.max()) + 1, local.problem.k
+    correlation, size = correlation_within(local.problem.marginal, local.theta)
     by_chance = correlation_by_chance(local.n, count, size, levels.GROUPS.value)
     shared = (
         "share of the noise that rows of a group have in common, against what chance shows; standard errors, "
         f"tests and rows left out are by group: {local.n} rows in {count} groups say as much as "
         f"{independent_rows(local.n, correlation, size):.0f} independent ones"
     )
-    enough = "groups beyond one for each unit; with fewer the errors by group are not known"
-    return [
-        at_most("groups", correlation, by_chance, shared),
-        at_least("number of groups", float(count), k + 2.0, enough, About.ERRORS),
-    ]
-
-
-def _band_freedom(local: LocalFit, grouped: GroupedCovariance, most: int = 50) -> float:
-    """Degrees of freedom of the mean at the rows: the median over at most so many of them."""
-    fit, n = local.problem.marginal.least_squares, local.n_values
-    assert isinstance(fit, InMemoryLeastSquares)
-    rows = np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
-    return float(np.median(grouped.freedom(fit.jacobian(local.theta, rows))))
+    advice = "groups beyond one for each unit; with fewer the errors by group are not known"
+    enough = at_least("number of groups", float(count), k + 2.0, advice, About.ERRORS)
+    few = f"{count} groups give no standard errors of {k} units: {k + 2} are needed"
+    return [at_most("groups", correlation, by_chance, shared), replace(enough, clause=few)]
 
 
 def _covariance_of_bands(

@@ -106,10 +106,6 @@ def open(
     if stream is None:
         large = isinstance(held, Path) and (held.is_dir() or (held.is_file() and too_large(held)))
         stream = is_dask(held) or large
-    if stream and groups is not None:
-        raise ValueError(
-            "groups are of rows in memory: read the table whole, with data.open(…, stream=False)"
-        )
     found = contents(held, targets, request, stream)
     request = replace(request, targets=placed(found.targets, found.schema.names, found.where))
     selection, notes = select(found, request, stream)

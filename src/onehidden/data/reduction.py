@@ -12,6 +12,7 @@ alone, not on batches, order or workers.
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -188,6 +189,9 @@ class Summary:
     X: np.ndarray = field(repr=False)
     y: np.ndarray = field(repr=False)
     w: np.ndarray | None = field(repr=False)
+    # Keys of all groups in the order of their first rows, and those of the sampled rows; none without groups.
+    keys: np.ndarray = field(repr=False)
+    groups: np.ndarray = field(repr=False)
 
 
 class Survey:
@@ -209,6 +213,10 @@ class Survey:
         self._low, self._high = np.full(p, np.inf), np.full(p, -np.inf)
         # Of the sample: numbers of the rows, and their values with the weight in the last column.
         self._rows, self._values = np.zeros(0, np.int64), np.zeros((0, p + 1))
+        self._keys, self._groups = (
+            np.zeros(0, np.uint64),
+            np.zeros(0, np.uint64),
+        )  # of all rows, of the sample
 
     def update(self, batch: Batch) -> Survey:
         """Add the rows of a batch."""
@@ -230,6 +238,9 @@ class Survey:
         one._low, one._high = values.min(axis=0), values.max(axis=0)
         low = hashed(batch.row, self.seed) < self._limit
         one._rows, one._values = batch.row[low], np.column_stack([values, weight])[low]
+        if batch.groups is not None:
+            keys = group_keys(batch.groups)
+            one._keys, one._groups = _distinct(keys), keys[low]
         return self.merge(one)
 
     def merge(self, other: Survey) -> Survey:
@@ -244,8 +255,10 @@ class Survey:
         self._low, self._high = np.minimum(self._low, other._low), np.maximum(self._high, other._high)
         self._rows = np.concatenate([self._rows, other._rows])
         self._values = np.concatenate([self._values, other._values])
+        self._keys = _distinct(np.concatenate([self._keys, other._keys]))
+        self._groups = np.concatenate([self._groups, other._groups])
         if len(self._rows) > 2 * self.sample:
-            self._rows, self._values = self._sampled()
+            self._rows, self._values, self._groups = self._sampled()
         return self
 
     def result(self) -> Summary:
@@ -253,8 +266,9 @@ class Survey:
         if self.n == 0:
             raise ValueError("no row is without missing or infinite values: leave out columns with many")
         d, y = self.d, self.d if self.outputs is None else slice(self.d, None)
-        rows, kept = self._sampled()
-        kept = kept[np.argsort(rows)]
+        rows, kept, groups = self._sampled()
+        order = np.argsort(rows)
+        kept = kept[order]
         covariance = self._scatter / self.weight
         size = np.maximum(np.abs(self._low), np.abs(self._high))
         level, variance, largest = (own[y] for own in (self._mean, np.diag(covariance), size))
@@ -263,11 +277,13 @@ class Survey:
             level, variance, largest,
             np.ascontiguousarray(kept[:, :d]), kept[:, :-1][:, y],
             None if np.all(kept[:, -1] == 1.0) else kept[:, -1],
+            self._keys, groups[order] if len(groups) else groups,
         )  # fmt: skip
 
-    def _sampled(self) -> tuple[np.ndarray, np.ndarray]:
+    def _sampled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         lowest = np.argsort(hashed(self._rows, self.seed), kind="stable")[: self.sample]
-        return self._rows[lowest], self._values[lowest]
+        groups = self._groups[lowest] if len(self._groups) else self._groups
+        return self._rows[lowest], self._values[lowest], groups
 
 
 def must_be_varied(summary: Summary, names: tuple[str, ...]) -> None:
@@ -277,6 +293,20 @@ def must_be_varied(summary: Summary, names: tuple[str, ...]) -> None:
             f"column {names[j]!r} is constant ({summary.X[0, j]:g}) in the sample of {len(summary.X)} rows: "
             f"{left_out([names[j]])} leaves it out, or hold the table whole with stream=False"
         )
+
+
+def group_keys(labels: np.ndarray) -> np.ndarray:
+    """A 64-bit number of each label, the same in every batch; two labels share one by chance 2^-64."""
+    if labels.dtype.kind == "f":
+        return (labels + 0.0).view(np.uint64)
+    found, place = np.unique(labels.astype(str), return_inverse=True)
+    each = [hashlib.blake2b(one.encode(), digest_size=8).digest() for one in found.tolist()]
+    return np.frombuffer(b"".join(each), np.uint64)[place]
+
+
+def _distinct(keys: np.ndarray) -> np.ndarray:
+    """Each key once, in the order of the first."""
+    return keys[np.sort(np.unique(keys, return_index=True)[1])]
 
 
 def hashed(row: np.ndarray, seed: int) -> np.ndarray:

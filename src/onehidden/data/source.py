@@ -47,7 +47,7 @@ class Selection:
     request: Request
     levels: Levels
     where: str
-    labelled: frozenset[str] = frozenset()  # columns that hold labels; those of a table only
+    labelled: frozenset[str] = frozenset()  # columns that hold labels
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ def select(found: Contents, request: Request, stream: bool) -> tuple[Selection, 
         except (Unusable, StopIteration, UnicodeDecodeError):
             return []
 
-    labelled = frozenset() if stream else _labelled(found, request)
+    labelled = _labelled(found, request, stream)
     roles = {name: role for name, role in request.roles if name not in labelled}
     plain = [feature.column for feature in features if feature.level is None]
     must_be_numbers(plain, roles, kinds, where, some)
@@ -142,12 +142,15 @@ def select(found: Contents, request: Request, stream: bool) -> tuple[Selection, 
     return Selection(features, request, levels, where, labelled), notes
 
 
-def _labelled(found: Contents, request: Request, most: int = 50) -> frozenset[str]:
-    """The columns that hold labels: the groups of rows, and one target of few texts, no number among them."""
+def _labelled(found: Contents, request: Request, stream: bool, most: int = 50) -> frozenset[str]:
+    """The columns that hold labels: the groups of rows, and one target of few texts, no number among them.
+
+    The target of a stream holds none.
+    """
     kinds, labelled = found.kinds, set()
     if request.groups is not None and kinds[request.groups] in (ColumnKind.TEXT, ColumnKind.DATE):
         labelled.add(request.groups)
-    if len(request.targets) == 1 and kinds[request.targets[0]] is ColumnKind.TEXT:
+    if not stream and len(request.targets) == 1 and kinds[request.targets[0]] is ColumnKind.TEXT:
         read = (table for part in found.parts for table in part.tables([request.targets[0]], PART_ROWS))
         texts = {text for table in read for text in labels(table.column(0))} - {None}
         if 0 < len(texts) <= most and not any(is_number(one) or has_comma(one) for one in texts):

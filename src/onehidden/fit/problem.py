@@ -256,13 +256,15 @@ class Problem:
         samples, Z = self.samples, self.fit_coordinates.inputs(self.samples.X)
         return FisherScoring(self.form, Z, samples.y, self.family, samples.weight, self.offsets)
 
-    def fold(self, make: Callable[[], A]) -> A:
+    def fold(self, make: Callable[[], A], by_group: bool = False) -> A:
         """An accumulator with all rows, in the coordinates ``fit_coordinates``."""
-        return self.rows.fold(make, self.fit_coordinates)
+        return self.rows.fold(make, self.fit_coordinates, by_group)
 
-    def sums(self, terms: Callable[..., Sequence[np.ndarray]], *known: object) -> list[np.ndarray]:
+    def sums(
+        self, terms: Callable[..., Sequence[np.ndarray]], *known: object, by_group: bool = False
+    ) -> list[np.ndarray]:
         """Sums over all rows of ``terms(*known, Z, y, weight, row)``, in ``fit_coordinates``."""
-        return self.fold(partial(RowSum, partial(terms, *known))).result()
+        return self.fold(partial(RowSum, partial(terms, *known)), by_group).result()
 
     def theta(self, network: OneHiddenNet) -> Float[np.ndarray, " p"]:
         """Parameters in the coordinates ``fit_coordinates`` of a network in x; a linear one has no units."""

@@ -27,7 +27,7 @@ class Accumulator(Protocol):
     """A sum over rows in given coordinates."""
 
     def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers, /) -> object:
-        """Add rows: inputs, target, weights of mean one over all rows, and the numbers that name the rows."""
+        """Add rows: inputs, target, weights of mean one over all rows, and the numbers of rows or groups."""
         ...
 
     def merge(self, other: Self) -> object: ...
@@ -87,12 +87,15 @@ class Rows(Protocol):
     @property
     def rounding(self) -> Rounding: ...
 
+    @property
+    def n_groups(self) -> int: ...  # zero where no rows belong together
+
     def least_squares(self, form: Parametrisation, coordinates: Coordinates) -> NetworkLeastSquares:
         """The loss of a parametrisation in these coordinates."""
         ...
 
-    def fold(self, make: Callable[[], A], coordinates: Coordinates) -> A:
-        """An accumulator with all rows, in these coordinates."""
+    def fold(self, make: Callable[[], A], coordinates: Coordinates, by_group: bool = False) -> A:
+        """An accumulator with all rows, in these coordinates; ``by_group`` numbers groups, not rows."""
         ...
 
 
@@ -129,6 +132,11 @@ class Samples:
     @property
     def streamed(self) -> bool:
         return False
+
+    @property
+    def n_groups(self) -> int:
+        """Groups of rows that belong together, zero where none are named."""
+        return 0 if self.groups is None else int(self.groups.max()) + 1
 
     @cached_property
     def row_weight(self) -> Float[np.ndarray, " n"] | None:
@@ -213,14 +221,15 @@ class Samples:
             return InMemoryLeastSquares(form, *rows)
         return SharedNoiseLeastSquares(form, *rows, shared)
 
-    def fold(self, make: Callable[[], A], coordinates: Coordinates) -> A:
+    def fold(self, make: Callable[[], A], coordinates: Coordinates, by_group: bool = False) -> A:
         """An accumulator with all rows, block by block."""
+        numbers = self.groups if by_group and self.groups is not None else np.arange(len(self))
         total, step = make(), max(1, (1 << 20) // self.X.shape[1])  # blocks of 8 MiB
         for at in range(0, len(self), step):
             part = slice(at, at + step)
             weight = None if self.weight is None else self.weight[part]
-            row = np.arange(at, min(at + step, len(self)))
-            total.update(coordinates.inputs(self.X[part]), coordinates.target(self.y[part]), weight, row)
+            Z, y = coordinates.inputs(self.X[part]), coordinates.target(self.y[part])
+            total.update(Z, y, weight, numbers[part])
         return total
 
 

@@ -133,7 +133,7 @@ def derived(record: Recovery, quantity: Callable[[OneHiddenNet], npt.ArrayLike],
 
     It is differentiated by central differences, each parameter moved by a thousandth of its error.
     """
-    quantile = quantile_of(level, record.mean_freedom)
+    quantile_of(level, 1.0)  # refuses a level before the quantity is computed
     form, theta, factor = fitted_parameters(record)
 
     def at(theta: Float[np.ndarray, " p"]) -> Float[np.ndarray, " m"]:
@@ -154,8 +154,10 @@ def derived(record: Recovery, quantity: Callable[[OneHiddenNet], npt.ArrayLike],
         step[j] = 1e-3 * errors[j]
         both = at(theta + step) - at(theta - step)
         slopes.append(both / (2 * step[j]) if step[j] > 0 else np.zeros_like(both))
-    error = np.linalg.norm(np.tensordot(factor, np.array(slopes), axes=(0, 0)), axis=0)
-    reach = quantile * error
+    each = np.array(slopes)
+    error = np.linalg.norm(np.tensordot(factor, each, axes=(0, 0)), axis=0)
+    freedom = record.mean_freedom(each.reshape(len(theta), -1).T).reshape(error.shape)
+    reach = quantile_of(level, freedom) * error
     return Derived(estimate, error, estimate - reach, estimate + reach, level)
 
 
@@ -185,30 +187,30 @@ def linear_predictor(
 
 
 @in_double
-def output_errors(
-    record: Recovery, X: Float[np.ndarray, "m d"], batch: int = 2048
-) -> Float[np.ndarray, "m ..."]:
-    """Standard errors of the network's output at the rows of X, by batches of the Jacobian."""
+def output_errors(record: Recovery, X: Float[np.ndarray, "m d"], batch: int = 2048) -> Ends:
+    """Standard errors of the network's output at rows and their freedom, by batches of the Jacobian."""
     form, theta, factor = fitted_parameters(record)
     found = []
     for at in range(0, len(X), batch):
         part = X[at : at + batch]
         target, root = np.zeros((len(part), *form.tail)), np.ones(len(part))
         J = written_out(form, theta, part, target, root)[1]
-        found.append(np.sqrt(np.sum((J @ factor) ** 2, axis=1)))
-    return np.concatenate(found).reshape(len(X), *form.tail)
+        found.append((np.sqrt(np.sum((J @ factor) ** 2, axis=1)), record.mean_freedom(J)))
+    error, freedom = (np.concatenate(one).reshape(len(X), *form.tail) for one in zip(*found, strict=True))
+    return error, freedom
 
 
 def prediction_interval(
     record: Recovery, X: npt.ArrayLike, level: float, of: str, offset: npt.ArrayLike | None
 ) -> Ends:
     """Lower and upper ends, see ``Recovery.predict_interval``."""
-    reach = quantile_of(level, record.mean_freedom)
+    quantile_of(level, 1.0)
     if of not in ("mean", "observation"):
         raise ValueError(f'of must be "mean" or "observation", got {of!r}')
     X, family = np.asarray(X, float), record.family
     eta = linear_predictor(record, X, offset)
-    error = output_errors(record, X)
+    error, freedom = output_errors(record, X)
+    reach = quantile_of(level, freedom)
     if record.options.get("hidden") is None:
         # What a missed unit adds differs from row to row, as another error of its standard deviation would.
         error = np.hypot(error, np.nan_to_num(record.undetected))
@@ -266,7 +268,8 @@ def input_test(record: Recovery) -> InputTest:
         known = value > 1e-12 * max(float(value[-1]), np.finfo(float).tiny)
         along = vector[:, known].T @ theta[own]
         statistic, freedom = float(np.sum(along**2 / value[known])), float(np.sum(known))
-        p_value = float(fdtrc(freedom, record.mean_freedom, statistic / max(freedom, 1)))
+        below = float(np.min(record.mean_freedom(np.eye(len(theta))[own])))
+        p_value = float(fdtrc(freedom, below, statistic / max(freedom, 1)))
         found.append((statistic, freedom, p_value))
     return InputTest(*(np.array(column) for column in zip(*found, strict=True)))
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from onehidden.certify.certificate import Alternative, Status
 from onehidden.certify.errors import ParameterRecord
+from onehidden.certify.groups import GroupedFreedom
 from onehidden.certify.units import UnitVerdict
 from onehidden.checks import Check
 from onehidden.data.table import Table
@@ -108,8 +109,8 @@ class Recovery:
     error_freedom : ParameterRecord or None
         Degrees of freedom of each standard error where rows came in groups; None where they are
         ``residual_freedom``.
-    band_freedom : float
-        Those of the standard error of the mean of y, where rows came in groups.
+    by_group : GroupedFreedom or None
+        What gives those of the mean of y and of other quantities, where rows came in groups.
     group_variance : float
         The part of ``noise_variance`` that rows of a group share, by restricted likelihood; NaN without
         random intercepts.
@@ -148,7 +149,7 @@ class Recovery:
     covariance: np.ndarray | None = field(repr=False, default=None)
     undetected: Any = field(repr=False, default=float("nan"))
     error_freedom: ParameterRecord | None = field(repr=False, default=None)
-    band_freedom: float = float("nan")
+    by_group: GroupedFreedom | None = field(repr=False, default=None)
     group_variance: float = float("nan")
 
     def __post_init__(self) -> None:
@@ -197,10 +198,11 @@ class Recovery:
         numbers = self.n_samples * (self.network.n_outputs if self.network.output.ndim == 2 else 1)
         return max(numbers - self.freedom, 1)
 
-    @property
-    def mean_freedom(self) -> float:
-        """Degrees of freedom of a standard error of the mean of y."""
-        return float(self.residual_freedom) if np.isnan(self.band_freedom) else self.band_freedom
+    def mean_freedom(self, contrasts: np.ndarray) -> np.ndarray:
+        """Degrees of freedom of the errors of linear functions (m, p) of the free parameters."""
+        if self.by_group is not None:
+            return self.by_group.of(contrasts)
+        return np.full(len(contrasts), float(self.residual_freedom))
 
     def predict(self, X: npt.ArrayLike, offset: npt.ArrayLike | None = None) -> np.ndarray:
         """Predict the mean of y.

@@ -119,7 +119,8 @@ def _of_call(call: Given, options: Options, client: object, checkpoint: object) 
     X, y, known, _ = call
     if isinstance(X, data.Source):
         options.check_inputs(X.n_inputs)
-        others = [name for name in ("groups", "offset", "trials") if known[name] is not None]
+        extras = X.selection.request.extras
+        others = [name for name in ("offset", "trials") if known[name] is not None or name in extras]
         others += ["a family"] if options.family not in (None, "gaussian") else []
         others += ["random_intercept"] if options.random_intercept else []
         others += ["structure"] if options.structure is not None else []
@@ -128,6 +129,8 @@ def _of_call(call: Given, options: Options, client: object, checkpoint: object) 
                 f"a streamed source has no {' and no '.join(others)}: read the table whole, with "
                 "data.open(…, stream=False)"
             )
+        if known["groups"] is not None:
+            raise ValueError("a source holds its groups: open it with groups=NAME and leave groups out")
         return recover_source(X, y, known["sample_weight"], options, run, client, checkpoint)
     if client is not None:
         raise ValueError("a client reads a streamed source: open the data with data.open(…, stream=True)")

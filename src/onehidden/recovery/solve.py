@@ -334,7 +334,7 @@ def record(
 # What a record has from the certificate under the same name.
 _SHARED = (
     "network", "status", "message", "checks", "standard_errors", "units", "covariance", "undetected",
-    "band_freedom", "loss", "noise_variance",
+    "by_group", "loss", "noise_variance",
 )  # fmt: skip
 
 

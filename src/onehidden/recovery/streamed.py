@@ -17,7 +17,7 @@ from jaxtyping import Float
 from onehidden import __version__, machine
 from onehidden.certify.alternatives import with_comparisons_on_a_sample
 from onehidden.certify.evaluate import certify
-from onehidden.data.reduction import Summary, Survey, connected, must_be_varied, reduce
+from onehidden.data.reduction import Summary, Survey, connected, group_keys, must_be_varied, reduce
 from onehidden.data.source import Batch, Source
 from onehidden.fit.coordinates import Coordinates, from_moments, is_constant, must_be_moderate
 from onehidden.fit.normal_equations import normal_equations
@@ -29,7 +29,7 @@ from onehidden.options import Options
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import Found
 from onehidden.recovery.solve import constant_fit, held_against_ridge, problem_of, record, solve
-from onehidden.recovery.target import Target, checked_samples
+from onehidden.recovery.target import Target, checked_samples, must_be_compared
 from onehidden.run import Run, open_journal
 
 
@@ -59,6 +59,9 @@ def recover_source(
         wanted = sample or sample_size(options.form(source.n_inputs, outputs), source.n_rows)
         summary = survey(source, wanted, cluster, run, outputs)
         samples = replace(checked_samples(summary.X, summary.y, summary.w), names=source.feature_names)
+        if len(summary.keys):
+            must_be_compared(len(summary.keys), summary.n)
+            samples = replace(samples, groups=np.unique(summary.groups, return_inverse=True)[1])
         sampled = problem_of(samples, options)
         if sampled.whitening.constant:
             return replace(constant_fit(Target(samples), options), n_samples=summary.n)
@@ -71,7 +74,7 @@ def recover_source(
         network = first.certificate.network
         rounding = rounding_of(*least_precise(summary.largest, np.sqrt(summary.variance)))
         report = _twentieths(run, "pass over all rows")
-        rows = StreamedRows(source, summary.n, summary.weight, rounding, cluster, report)
+        rows = StreamedRows(source, summary.n, summary.weight, rounding, cluster, report, summary.keys)
         form = options.form(around.rank, outputs)
         form = replace(form, activation=network.activation, k=network.n_hidden)
         problem = Problem(rows, form, around)
@@ -124,17 +127,31 @@ def coordinates_of(summary: Summary, bias: bool) -> Coordinates:
     return found[1] if found[1].rank > found[0].rank else found[0]
 
 
-class InCoordinates(Generic[A]):
-    """An accumulator of batches that hands their rows in given coordinates to another one."""
+def place_among(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """The place of each wanted key."""
+    order = np.argsort(keys)
+    return order[np.searchsorted(keys, wanted, sorter=order)]
 
-    def __init__(self, make: Callable[[], A], coordinates: Coordinates, share: float) -> None:
-        self.inner, self._coordinates, self._share = make(), coordinates, share
+
+class InCoordinates(Generic[A]):
+    """An accumulator of batches that hands their rows in given coordinates to another one.
+
+    It numbers groups by their place among ``keys`` instead of rows where these are given.
+    """
+
+    def __init__(
+        self, make: Callable[[], A], coordinates: Coordinates, share: float, keys: np.ndarray | None
+    ) -> None:
+        self.inner, self._coordinates, self._share, self._keys = make(), coordinates, share, keys
 
     def update(self, batch: Batch) -> InCoordinates[A]:
         assert batch.y is not None
         weight = None if batch.weight is None else batch.weight * self._share
         Z, y = self._coordinates.inputs(batch.X), self._coordinates.target(batch.y)
-        self.inner.update(Z, y, weight, batch.row)
+        number = batch.row
+        if self._keys is not None and batch.groups is not None:
+            number = place_among(self._keys, group_keys(batch.groups))
+        self.inner.update(Z, y, weight, number)
         return self
 
     def merge(self, other: InCoordinates[A]) -> InCoordinates[A]:
@@ -155,7 +172,12 @@ class StreamedRows:
     rounding: Rounding
     client: object = field(default=None, repr=False)  # of Dask
     report: Callable[[int, int], None] | None = field(default=None, repr=False)  # (parts done, parts)
+    keys: np.ndarray | None = field(default=None, repr=False)  # of the groups, by first rows
     streamed: bool = True
+
+    @property
+    def n_groups(self) -> int:
+        return 0 if self.keys is None else len(self.keys)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -165,9 +187,10 @@ class StreamedRows:
         """The loss of a parametrisation in these coordinates."""
         return StreamedLeastSquares(form, self, coordinates)
 
-    def fold(self, make: Callable[[], A], coordinates: Coordinates) -> A:
+    def fold(self, make: Callable[[], A], coordinates: Coordinates, by_group: bool = False) -> A:
         """An accumulator with all rows, read here or on the workers of a cluster."""
-        accumulator = partial(InCoordinates, make, coordinates, self.n / self.weight)
+        keys = self.keys if by_group else None
+        accumulator = partial(InCoordinates, make, coordinates, self.n / self.weight, keys)
         return reduce(self.source, accumulator, client=self.client, progress=self.report).result()
 
 

@@ -62,7 +62,7 @@ def given(X: Any, y: Any, target: Any, of_rows: dict[str, Any], reading: Mapping
     names |= {"one_hot": {name: list(found) for name, found in table.levels.items()}} if table.levels else {}
     apart = {role: None if isinstance(one, str) else one for role, one in of_rows.items()}
     if isinstance(table, data.Source):
-        return table, None, of_rows | {"sample_weight": apart["sample_weight"]}, names
+        return table, None, apart, names
     if table.row is not None:
         apart = {role: per_row(role, one, table.n_read, table.row) for role, one in apart.items()}
     return table, None, apart, names
@@ -239,11 +239,15 @@ def _codes(labels: np.ndarray) -> Int[np.ndarray, " n"]:
             "one of its own where it belongs to none"
         )
     codes = np.unique(labels.astype(str) if labels.dtype.kind == "O" else labels, return_inverse=True)[1]
-    count = int(codes.max()) + 1
-    if count in (1, len(codes)):
+    must_be_compared(int(codes.max()) + 1, len(codes))
+    return codes
+
+
+def must_be_compared(count: int, rows: int) -> None:
+    """Refuse one group, and groups of one row each."""
+    if count in (1, rows):
         what = "names one group only" if count == 1 else "gives every row a group of its own"
         raise ValueError(f"groups {what}, which leaves nothing to compare: leave it out")
-    return codes
 
 
 def _shares(y: object, counts: object) -> Float[np.ndarray, " n"]:
