@@ -225,7 +225,11 @@ def _peers(family: str, n: int, groups: np.ndarray | None) -> dict[str, Callable
     def searched(model: Any, **grid: Any) -> Callable[..., Any]:
         def fitted(X: np.ndarray, y: np.ndarray) -> Any:
             kind = StratifiedKFold if family == "labels" else KFold
-            folds = kind(5, shuffle=True, random_state=1) if groups is None else GroupKFold(5)
+            folds = (
+                kind(5, shuffle=True, random_state=1)
+                if groups is None
+                else GroupKFold(min(5, len(set(groups))))
+            )
             whole = make_pipeline(StandardScaler(), model)
             score = {"labels": "neg_log_loss", "poisson": "neg_mean_poisson_deviance",
                      "gamma": "neg_mean_gamma_deviance", "gaussian": "r2"}[family]  # fmt: skip

@@ -12,6 +12,7 @@ from onehidden.certify.groups import (
     independent_rows,
     residual_correlation,
 )
+from onehidden.certify.local_fit import local_fit
 from onehidden.certify.random_features import (
     FitAndFeatures,
     Projections,
@@ -19,9 +20,10 @@ from onehidden.certify.random_features import (
     random_features,
 )
 from onehidden.fit.parametrisation import Parametrisation, written_out
-from onehidden.fit.problem import Problem
+from onehidden.fit.problem import Problem, optimise
 from onehidden.fit.samples import Samples
-from onehidden.run import stream
+from onehidden.network import OneHiddenNet
+from onehidden.run import Run, stream
 
 
 def linear_case(rng, sizes, p=4):
@@ -144,3 +146,19 @@ def test_independent_noise_is_seldom_said_to_be_shared():
     bound = correlation_by_chance(120, 20, 6.0, 0.05)
     found = [residual_correlation(rng.standard_normal((120, 1)), groups)[0] > bound for _ in range(2000)]
     assert 0.035 < np.mean(found) < 0.065
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_kinks_that_are_estimated_add_to_errors_by_group(activation):
+    rng = stream(10, "groups")
+    groups, X = np.repeat(np.arange(20), 6), rng.standard_normal((120, 2))
+    truth = OneHiddenNet([[1.0, 0.5]], [2.0], [0.2], 0.1, activation)
+    y = truth.predict(X) + 0.3 * rng.standard_normal(20)[groups] + 0.3 * rng.standard_normal(120)
+    samples = Samples(X, y, groups=groups)
+    problem = Problem(samples, Parametrisation(truth.activation, 2, 1, True), samples.coordinates(True))
+    local = local_fit(optimise(truth, problem, Run(0)).network, problem)
+    more = np.diag(local.covariance(False, by_group=True)) / np.diag(local.grouped.covariance)
+    if activation == "relu":
+        assert np.all(more[[0, 1]] > 1.02)
+    assert np.all(more >= 1 - 1e-12)
+    assert np.max(more) < 3

@@ -291,8 +291,19 @@ class Recovery:
         """
         return input_test(self)
 
-    def derive(self, quantity: Callable[[OneHiddenNet], npt.ArrayLike], level: float = 0.95) -> Derived:
-        """Compute a quantity of the network with a standard error and an interval, by the delta method.
+    def derive(
+        self,
+        quantity: Callable[[OneHiddenNet], npt.ArrayLike],
+        level: float = 0.95,
+        X: npt.ArrayLike | None = None,
+        y: npt.ArrayLike | None = None,
+        **of_rows: Any,
+    ) -> Derived:
+        """Compute a quantity of the network with a standard error and an interval.
+
+        The error is that of the delta method. The interval is symmetric about the estimate, or with the rows
+        of the fit that of the profile likelihood, which is better where rows are few and parameters enter far
+        from linearly: a dose of half effect near the end of the doses may have no upper bound.
 
         Parameters
         ----------
@@ -301,6 +312,10 @@ class Recovery:
             point, a difference of predictions.
         level : float
             Coverage of the interval.
+        X, y : array_like, optional
+            The rows of the fit, for an interval by profile likelihood.
+        **of_rows
+            ``sample_weight``, ``offset``, ``trials`` and ``groups`` as arrays, if ``recover`` had them.
 
         Returns
         -------
@@ -319,7 +334,11 @@ class Recovery:
         >>> bool(middle.lower < 0.5 < middle.upper)
         True
         """
-        return derived(self, quantity, level)
+        if X is None and y is None:
+            return derived(self, quantity, level)
+        from onehidden.recovery.profile import profiled
+
+        return profiled(self, quantity, level, X, y, of_rows)
 
     def to_onnx(self, path: str | Path) -> None:
         """Write what ``predict`` computes as an ONNX graph in float64; ``network.to_onnx`` is the network.
