@@ -189,13 +189,17 @@ def _opposite_pairs(network: OneHiddenNet, tolerance: float) -> list[tuple[int, 
 def other_orientations(problem: Problem, network: OneHiddenNet, most: int, run: Run) -> list[OneHiddenNet]:
     """Networks in x with some units of ``network`` reversed that may explain the rows almost as well.
 
-    Only where reversals leave linear functions: beside a linear part orientations are a convention. In the
+    Beside a linear part orientations are a convention where reversals leave linear functions. In the
     orientation-free form the skip beta is free and the orientations s must reproduce it: beta = B s, B = h_1
     (w_1 a_1, …, w_k a_k). Each pattern is judged by (beta - B s)' V^-1 (beta - B s), V the covariance of that
     difference.
     """
     reversal = problem.activation.reversal
-    if reversal is None or reversal.degree != 1 or problem.form.skip or problem.form.structure is not None:
+    if reversal is None or reversal.degree < 1 or problem.form.structure is not None:
+        return []
+    if reversal.degree > 1:
+        return _with_least_left(problem, network, most)
+    if problem.form.skip:
         return []
     form = search_form(problem)
     fit, net = search_fit(problem, form), problem.search_coordinates.inward(network)
@@ -219,6 +223,15 @@ def other_orientations(problem: Problem, network: OneHiddenNet, most: int, run: 
     likely = [i for i in np.argsort(misfits) if misfits[i] <= bound]
     outward = problem.search_coordinates.outward
     return [outward(oriented(form, theta, patterns[order[i]])) for i in likely[:most]]
+
+
+def _with_least_left(problem: Problem, network: OneHiddenNet, most: int) -> list[OneHiddenNet]:
+    """Those whose reversals leave the smallest polynomials over whitened inputs."""
+    around = problem.search_coordinates
+    columns = reversal_columns(around.inward(network), 1 if problem.form.skip else 0)
+    left = np.linalg.norm(columns @ (_patterns(problem.k) < 0).T, axis=0)
+    chosen = [np.flatnonzero(_patterns(problem.k)[i] < 0).tolist() for i in np.argsort(left)[:most]]
+    return [reversed_units(network, units, around.shift) for units in chosen]
 
 
 def _patterns(k: int, all_up_to: int = 10, triples_up_to: int = 24) -> Float[np.ndarray, "m k"]:
