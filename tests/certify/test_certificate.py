@@ -105,8 +105,8 @@ def test_an_alternative_is_ruled_out_where_it_is_as_far_behind_as_needed():
     )
     held_out = Alternative(AlternativeKind.SELECTED_ACTIVATION, "tanh", 5.0)
     assert [one.close for one in (near, far, held_out)] == [True, False, True]
-    assert not all_worse([near, far], AlternativeKind.MINIMUM, 21.0).passed
-    assert all_worse([far], AlternativeKind.MINIMUM, 21.0).passed
+    assert not all_worse([near, far], AlternativeKind.MINIMUM).passed
+    assert all_worse([far], AlternativeKind.MINIMUM).passed
     assert near.distance == "2 log likelihood behind by 3.1; 21 would rule it out"
 
 

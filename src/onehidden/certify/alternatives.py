@@ -148,7 +148,7 @@ def compare_minima(
     if any(not differing(certificate.network, one) for one in minima):
         starts = (int(check.value) for check in certificate.comparisons if check.about is About.SEARCH)
         certificate = replace(certificate, comparisons=tuple(agreement(1 + one) for one in starts))
-    found, likelihood = list[Alternative](), best.likelihood
+    found, likelihood, form = list[Alternative](), best.likelihood, problem.form
     certificate = replace(certificate, likelihood=likelihood)
     for one in known:
         units = differing(certificate.network, one.optimum.network)
@@ -157,11 +157,14 @@ def compare_minima(
         if units and differing(mine, its):
             where = "reversed" if one.kind is AlternativeKind.ORIENTATION else "elsewhere"
             behind, label = likelihood.ahead(one.likelihood), f"{named(units)} {where}"
-            found.append(Alternative(one.kind, label, behind, one.optimum.network, units, likelihood.needed))
-    checks = [all_worse(found, AlternativeKind.MINIMUM, likelihood.needed)]
+            # Where both share units the noise that these fit is in both likelihoods.
+            shared = likelihood.parameters - int(len(units) * form.unit_freedom)
+            needed = likelihood.ruled_out_at(levels.RIVAL.value, shared)
+            found.append(Alternative(one.kind, label, behind, one.optimum.network, units, needed))
+    checks = [all_worse(found, AlternativeKind.MINIMUM)]
     reversal = problem.activation.reversal
     if reversal is not None and reversal.degree > 0:
-        checks.append(all_worse(found, AlternativeKind.ORIENTATION, likelihood.needed))
+        checks.append(all_worse(found, AlternativeKind.ORIENTATION))
     why = "the data do not rule out another network with {} ({})"
     close = [(i, why.format(one.label, one.distance)) for one in found if one.close for i in one.units]
     reasons = {i: (Cause.RIVAL, reason) for i, reason in close}
@@ -226,9 +229,7 @@ def _reached(
     return found
 
 
-def all_worse(
-    alternatives: Sequence[Alternative], kind: AlternativeKind, needed: float = levels.LIKELIHOOD.value
-) -> Check:
+def all_worse(alternatives: Sequence[Alternative], kind: AlternativeKind) -> Check:
     """The check that every alternative of one kind is ruled out; it passes where there is none."""
     what, about = "the next best network with other units", About.UNITS
     if kind is AlternativeKind.ORIENTATION:
@@ -236,13 +237,15 @@ def all_worse(
     if kind is AlternativeKind.SELECTED_ACTIVATION:
         what, about = "the runner-up among activations, by held-out likelihood,", About.NOTE
     mine = [one for one in alternatives if one.kind is kind]
-    closest = min(mine, key=lambda one: one.behind, default=None)
+    closest = min(mine, key=lambda one: one.behind - one.needed, default=None)
     name = "there is none" if closest is None else f"closest: {closest.label}"
     advice = (
         f"twice the log likelihood by which {what} is behind; below the bound the data do not rule it out "
         f"({name})"
     )
-    return at_least(kind.value, np.inf if closest is None else closest.behind, needed, advice, about)
+    if closest is None:
+        return at_least(kind.value, np.inf, levels.LIKELIHOOD.value, advice, about)
+    return at_least(kind.value, closest.behind, closest.needed, advice, about)
 
 
 def agreement(starts: int) -> Check:
