@@ -20,7 +20,7 @@ import onehidden as oh
 from benchmarks import _pool
 from benchmarks._table import Table
 from benchmarks.families import descended
-from onehidden.certify.certificate import Certificate
+from onehidden.certify.certificate import Certificate, Status
 from onehidden.certify.dependence import dependence_p_value
 from onehidden.certify.evaluate import certify
 from onehidden.certify.local_fit import local_fit
@@ -174,11 +174,18 @@ def _of_replicates(noise: str, n: int, seed: int) -> float | None:
 
 
 def _compared(given: Certificate, problem: Problem, wrong: str, run: Run) -> Iterator[tuple[str, Answer]]:
-    """Whether comparisons with other widths and laws refuse the answer, or a linear function."""
+    """Whether comparisons with other widths and laws refuse the answer, or a linear function.
+
+    As in a recovery, an answer that does not stand by itself is not compared: a spike is no unit either.
+    """
     stages = {
         "nothing": (compare_smaller, compare_larger, compare_activations, compare_mean_laws),
         "unit": (compare_larger,), "linear": (compare_smaller,), "floor": (compare_mean_laws,),
     }  # fmt: skip
+    if given.status_if_comparisons_pass is not Status.CONSISTENT:
+        if wrong == "linear":
+            yield "linear function", (False, False)
+        return
     for stage in stages.get(wrong, ()):
         for check in stage(given, problem, run).comparisons:
             if check.name in _BETWEEN and check.evaluated:
