@@ -119,5 +119,6 @@ def test_a_gap_among_the_groups_is_one_sentence(frame):
     holes = frame[["a", "b", "y"]].assign(site=frame.site.astype(str).where(frame.index != 5))
     with pytest.raises(ValueError, match=r"first is row 6\) hold missing or infinite values in 'site'"):
         oh.recover(holes, "y", groups="site", **CALL)
-    with pytest.raises(ValueError, match="stream=False"):
-        oh.data.open(holes, "y", groups="site", stream=True)
+    source = oh.data.open(holes, "y", groups="site", stream=True)
+    with pytest.raises(ValueError, match=r"first is row 6\) hold missing or infinite values in 'site'"):
+        oh.recover(source, hidden=1)

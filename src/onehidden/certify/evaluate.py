@@ -71,7 +71,6 @@ def certify(
     """
     if not run.last().within_budget(certificate_work(problem)):
         return _not_evaluated(network, problem)
-    network = problem.canonical(network)
     given, problem = problem, problem.at(network).at_free_parameters(network)
     local, normal = local_fit(network, problem), given.family is None
     exact = local.exact
@@ -87,14 +86,13 @@ def certify(
         checks += [*repeated_rows(local, given), *known.checks, *of_family]
         checks += [*order_checks(local, given), *mean_law_checks(local, given)]
     rows, rounding = problem.rows, problem.rows.rounding
-    loss = given.least_squares.loss(given.theta(local.network)) / given.n_values
     unit = rows.unit if isinstance(rows, Samples) else 1.0
     certificate = certificate_of(
         local.network,
         checks,
-        loss=loss * given.fit_coordinates.variance,
+        loss=local.mean_square * given.fit_coordinates.variance,
         noise_variance=local.residual_variance * problem.fit_coordinates.variance / unit,
-        mean_square=loss,
+        mean_square=local.mean_square,
         errors=known.errors,
         shares=patterns.spread**2,
         sides=patterns.side,

@@ -287,7 +287,7 @@ class Problem:
         free, known = self.form.free, self.form.structure
         if free is None or known is None or free.bounded is None:
             return self
-        inside = free.without(free.at_bound(self.theta(network)))
+        inside = free.without(free.at_bound(self.theta(self.canonical(network))))
         return replace(self, form=replace(self.form, structure=Given(known.parts, inside)))
 
     def network(self, theta: Float[np.ndarray, " p"]) -> OneHiddenNet:
