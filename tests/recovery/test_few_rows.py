@@ -29,7 +29,7 @@ def test_the_power_of_nine_rows_is_said_in_the_message():
     """The F test of one more unit, of three parameters, finds that shift nine times in ten."""
     found = oh.recover(AGE, WEIGHT, 1, activation="sigmoid", intercept=False)
     said = re.match(
-        r"9 rows for 3 parameters show a further unit only if it moves the fit by (\S+) ", found.message
+        r"9 rows for 3 parameters show one more unit only if it moves the fit by (\S+) ", found.message
     )
     assert said is not None
     shift = float(said[1])
@@ -57,4 +57,4 @@ def test_seven_rows_cannot_show_a_further_unit():
     y = 1 + 3 / (1 + np.exp(-1.5 * x)) + 0.05 * rng.standard_normal(7)
     found = oh.recover(x[:, None], y, 1, activation="sigmoid")
     assert not found.converged
-    assert "7 rows for 4 parameters cannot show a further unit, however strong" in found.message
+    assert "7 rows for 4 parameters cannot show one more unit, however strong" in found.message

@@ -222,9 +222,9 @@ def _power_in_words(local: LocalFit) -> str:
     """What so many rows can show, by the power of the F test of one more unit."""
     what, share = f"{local.n} rows for {local.freedom} parameters", detectable_share(local)
     if share is None:
-        return f"{what} cannot show a further unit, however strong"
+        return f"{what} cannot show one more unit, however strong"
     moved = float(np.sqrt(share * local.problem.fit_coordinates.variance))
-    return f"{what} show a further unit only if it moves the fit by {moved:.2g} (standard deviation)"
+    return f"{what} show one more unit only if it moves the fit by {moved:.2g} (standard deviation)"
 
 
 def _column_checks(problem: Problem) -> list[Check]:

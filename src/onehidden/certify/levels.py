@@ -74,7 +74,7 @@ SKEWNESS = Level(0.01, "skewness", "p-value",
     "size 0 to .013 for equal, unequal, t3 and skewed noise, n = 80 to 2000; power at n = 400: a floor "
     "under 20 % of the rows .30, log1p of counts .23")
 LARGER_MODEL = Level(0.002, "(detectable share of one unit more)", "p-value",
-    "a further unit is seen where there is none, by the F test whose power is reported")
+    "one more unit is seen where there is none, by the F test whose power is reported")
 LARGER_MODEL_POWER = Level(0.9, "(detectable share of one unit more)", "power",
     "a unit of the reported detectable share is overlooked")
 SMALLER_MODEL = Level(0.01, "a smaller model", "p-value",

@@ -300,7 +300,7 @@ def linear_problem(problem: Problem) -> Problem:
 
 
 def detectable_share(local: LocalFit) -> float | None:
-    """The share of var(y) below which a further unit may be overlooked, by the power of the F test of one.
+    """The share of var(y) below which one more unit may be overlooked, by the power of the F test of one.
 
     None where the rows leave less than twice the parameters of a unit.
     """
