@@ -22,7 +22,14 @@ from helpers import ROOT, sketched
 import onehidden as oh
 from onehidden.cli import cli, main
 
-PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/howto/*.md")])
+PAGES = sorted(
+    [
+        ROOT / "README.md",
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("docs/howto/*.md"),
+        *ROOT.glob("docs/gallery/*.md"),
+    ]
+)
 BLOCK = re.compile(r"^```(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RUNNABLE = {"python", "console", "sh"}
 # Output follows its block; directives are Sphinx's; text alone is a picture of something, not a claim.
