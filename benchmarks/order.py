@@ -1,8 +1,7 @@
 """The same rows in another order, and the same table by function and by estimator: one verdict, one network.
 
 ``python -m benchmarks order [--runs SHUFFLES]``: 200 shuffles of a small table of each of four kinds, with
-noise, against the table as it is; 100 tables by ``recover`` and by ``OneHiddenRegressor``. The growth curve
-Rat42 of NIST (nine rows) beside its certified parameters and standard errors.
+noise, against the table as it is; 100 tables by ``recover`` and by ``OneHiddenRegressor``.
 """
 
 from __future__ import annotations
@@ -21,13 +20,6 @@ from onehidden.run import derived_seed, stream
 
 SECONDS = 20.0
 TABLES = ("relu", "tanh", "softplus", "dose")
-# Pasture yield by time, y then x; certified y = b1 / (1 + exp(b2 - b3 x)): parameters, standard errors.
-RAT42 = "8.93 9 10.8 14 18.59 21 22.33 28 39.35 42 56.11 57 61.73 63 64.62 70 67.08 79"
-CERTIFIED = {
-    "b1": (72.462237576, 1.7340283401),
-    "b2": (2.6180768402, 8.8295217536e-2),
-    "b3": (6.7359200066e-2, 3.4465663377e-3),
-}
 
 
 def main(quick: bool) -> list[str]:
@@ -47,7 +39,7 @@ def main(quick: bool) -> list[str]:
         f"Function and estimator on {len(both)} tables: {same[True, True]} with one status and one network, "
         f"{same[True, False]} with one status alone, {same[False, True] + same[False, False]} with two."
     )
-    return [*table.lines, "", *rat42()]
+    return table.lines
 
 
 def one_table(name: str) -> tuple[np.ndarray, np.ndarray, str]:
@@ -85,24 +77,3 @@ def by_both(number: int) -> dict[str, Any]:
     model = oh.OneHiddenRegressor(n_hidden=k, activation=g, random_state=seed, max_seconds=limit).fit(X, y)
     apart = np.max(np.abs(model.network_.predict(X) - r.network.predict(X))) / np.std(y)
     return {"function": str(r.status), "estimator": str(model.recovery_.status), "apart": float(apart)}
-
-
-def rat42() -> list[str]:
-    """Certified digits of Rat42 from default starts."""
-    y, x = np.array(RAT42.split(), float).reshape(-1, 2).T
-    r = oh.recover(x[:, None], y, 1, activation="sigmoid", intercept=False, errors="classical")
-    net, error = r.network, r.standard_errors
-    found = {
-        "b1": (net.output[0], error.output[0]),
-        "b2": (-net.bias[0], error.bias[0]),
-        "b3": (net.weights[0, 0], error.weights[0, 0]),
-    }
-    table = Table("Rat42", "certified", "digits", "standard error", "digits of it")
-    for name, (value, deviation) in CERTIFIED.items():
-        digits = [
-            -np.log10(abs(mine / its - 1)) for mine, its in zip(found[name], (value, deviation), strict=True)
-        ]
-        table.row(name, value, digits[0], deviation, digits[1])
-    table.say("")
-    table.say(f"Status: {r.status}; {r.message}")
-    return table.lines
