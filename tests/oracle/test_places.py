@@ -2,12 +2,15 @@
 
 import numpy as np
 
+from onehidden import activations
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.oracle.layer import Layer
 from onehidden.oracle.search import placed
 
 
 def hinges(bias, rows, output, linear):
-    return Layer(rows, bias, output, np.array([0.3, -0.2]), linear)
+    form = Parametrisation(activations.get("relu"), 40, 12, True, skip=True, symmetrised=True, outputs=2)
+    return Layer(form, rows, output, bias, linear, np.array([0.3, -0.2]))
 
 
 def function(layer, U):

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import onehidden as oh
+from onehidden import activations
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.oracle.examine import stored_precision
 from onehidden.oracle.layer import Layer
 from onehidden.oracle.search import confirmed
@@ -14,9 +16,11 @@ from onehidden.run import stream
 SINGLE = np.finfo(np.float32).eps
 
 
-def half_absolute(z):
-    """What a ReLU unit adds whichever way it is oriented."""
-    return 0.5 * np.abs(z), 0.5 * np.sign(z)
+def layer_of(rows, output, bias, linear, constant):
+    """Units without their orientations."""
+    (k, d), q = rows.shape, output.shape[1]
+    form = Parametrisation(activations.get("relu"), d, k, bias=True, skip=True, symmetrised=True, outputs=q)
+    return Layer(form, rows, output, bias, linear, constant)
 
 
 def in_single(net: oh.OneHiddenNet):
@@ -40,24 +44,22 @@ def test_a_hinge_that_is_none_and_one_that_was_seen_twice_are_weighed_out():
     rows = rng.standard_normal((k, d))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     output = rng.choice([-1.0, 1.0], (k, 2)) * rng.uniform(0.2, 1.0, (k, 2))
-    true = Layer(rows, 0.3 * rng.standard_normal(k), output, np.ones(2), rng.standard_normal((d, 2)))
+    true = layer_of(rows, output, 0.3 * rng.standard_normal(k), rng.standard_normal((d, 2)), np.ones(2))
     U = rng.standard_normal((n, d))
-    Y = true.predict(U, half_absolute)
+    Y = 0.5 * np.abs(U @ rows.T + true.bias) @ output + U @ true.linear + 1.0
     false = rng.standard_normal((2, d))
     false[1] = rows[4] + 0.02 * false[1]
     false /= np.linalg.norm(false, axis=1, keepdims=True)
-    seen = Layer(
+    seen = layer_of(
         np.concatenate([rows, false]),
-        np.append(true.bias, [0.1, true.bias[4]]),
         np.concatenate([output, [[0.4, -0.3], output[4]]]),
-        np.zeros(2),
+        np.append(true.bias, [0.1, true.bias[4]]),
         np.zeros((d, 2)),
+        np.zeros(2),
     )
-    found = confirmed(seen, U, Y, half_absolute)
+    found = confirmed(seen, U, Y)
     assert np.array_equal(found.weights, rows)
     assert np.allclose(found.output, output, rtol=0, atol=1e-12)
-    assert found.linear is not None
-    assert true.linear is not None
     assert np.allclose(found.linear, true.linear, rtol=0, atol=1e-12)
 
 

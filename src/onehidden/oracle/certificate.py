@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from onehidden.activations import Activation
 from onehidden.certify import levels
 from onehidden.certify.certificate import AlternativeKind, Certificate, certificate_of
 from onehidden.certify.equivalent import EXACT, equivalent_sets, orientation_check
@@ -24,7 +23,6 @@ from onehidden.oracle.domain import EPS, Outputs, PerUnit, Points, UnitRows
 from onehidden.oracle.final_fit import DENSE, simulated_errors
 from onehidden.oracle.layer import Layer, Queries
 from onehidden.oracle.signs import column_space, relations
-from onehidden.oracle.tails import WithSlope, with_slope
 
 UNKNOWN = 0.3  # relative error of a row or output from which a unit is undetermined
 
@@ -43,13 +41,12 @@ class Errors:
         return float(max(np.max(self.row), np.max(self.bias), np.max(self.output)))
 
 
-def parameter_errors(
-    box: BlackBox, layer: Layer, queries: Queries, g: WithSlope, homogeneous: bool
-) -> Errors:
+def parameter_errors(box: BlackBox, layer: Layer, queries: Queries) -> Errors:
     """Errors in x of the parameters of a fitted layer in u, from a few draws of the errors of the answers.
 
-    Where g is ``homogeneous``, the length of a row and the outputs of its unit are one number.
+    Where g is homogeneous, the length of a row and the outputs of its unit are one number.
     """
+    homogeneous = layer.form.activation.homogeneity is not None
 
     def in_x(one: Layer) -> tuple[UnitRows, PerUnit]:
         rows = one.weights / box.scale
@@ -62,7 +59,7 @@ def parameter_errors(
     size = np.linalg.norm(rows, axis=1)
     reach = np.maximum(size, np.abs(bias))
     squares, constant = np.zeros((3, layer.k)), np.zeros(layer.output.shape[1])
-    for move in simulated_errors(layer, queries, g, draws, box.rng):
+    for move in simulated_errors(layer, queries, draws, box.rng):
         tilted, shifted = in_x(move)
         along = np.sum(tilted * rows, axis=1) / size**2 * homogeneous
         squares[0] += np.sum((tilted - along[:, None] * rows) ** 2, axis=1) / size**2
@@ -110,7 +107,6 @@ def layer_certificate(
     layer: Layer,
     queries: Queries | None,
     errors: Errors | None,
-    activation: Activation,
     box: BlackBox,
     hidden: int | None,
     checks: list[Check],
@@ -120,12 +116,14 @@ def layer_certificate(
     ``queries`` are what it was fitted to and ``errors`` those of the fit, None where there was no fit;
     ``checks`` are those of the search.
     """
-    g, counted = with_slope(activation), count_checks(layer.k, hidden)
-    network = layer.network(box, activation)
+    counted, network = count_checks(layer.k, hidden), layer.network(box)
     U, Y = box.answered(int(min(400, 0.3 * box.caller.left)))
-    rest, spread = layer.predict(U, g) - Y, _spread(Y)
-    level = g(U @ layer.weights.T + layer.bias)[0]
-    shares = level.var(axis=0) * np.sum(layer.output**2, axis=1) / max(float(np.sum(Y.var(axis=0))), 1e-300)
+    rest, spread = layer.predict(U) - Y, _spread(Y)
+    shares = (
+        layer.levels(U).var(axis=0)
+        * np.sum(layer.output**2, axis=1)
+        / max(float(np.sum(Y.var(axis=0))), 1e-300)
+    )
     rms = float(np.max(np.sqrt(np.mean(rest**2, axis=0)) / spread))
     bound = rounding_of(float(np.max(np.max(np.abs(Y), axis=0) / spread)), 1.0, box.rounding).exact
     advice = "share of std(y) left: the network gives the answers to rounding"
@@ -150,7 +148,7 @@ def layer_certificate(
         mean_square=rms**2,
         exact=rms <= bound,
         n=len(U) if queries is None else len(queries.U),
-        n_parameters=len(layer.pack()) - (layer.k if activation.homogeneity is not None else 0),
+        n_parameters=layer.form.freedom,
         errors=standard_errors(canonical, errors, order, box),
         shares=shares[order],
         undetermined=imprecise_units(errors, order),

@@ -15,12 +15,12 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
+from onehidden.fit.parametrisation import residuals_and_jacobian
 from onehidden.fit.problem import descend
 from onehidden.oracle.answers import finite
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.domain import Outputs, Points
 from onehidden.oracle.layer import ROWS, Layer, Queries
-from onehidden.oracle.tails import WithSlope
 from onehidden.solvers import LevenbergMarquardt, damped_least_squares
 
 
@@ -108,13 +108,13 @@ class LayerLeastSquares:
     In single precision a direction that changes nothing, the length of a row, would seem to change it.
     """
 
-    def __init__(self, layer: Layer, queries: Queries, g: WithSlope) -> None:
-        self.layer, self.queries, self.g = layer, queries, g
-        self.weight = queries.weight[:, None]
+    def __init__(self, layer: Layer, queries: Queries) -> None:
+        self.layer, self.queries = layer, queries
 
     def residual(self, theta: Float[np.ndarray, " p"]) -> Outputs:
-        prediction = self.layer.moved(theta).predict(self.queries.U, self.g)
-        return (prediction - self.queries.Y) * self.weight
+        return (self.layer.moved(theta).predict(self.queries.U) - self.queries.Y) * self.queries.weight[
+            :, None
+        ]
 
     def loss(self, theta: Float[np.ndarray, " p"]) -> float:
         return float(np.sum(self.residual(theta) ** 2))
@@ -136,27 +136,12 @@ class LayerLeastSquares:
         return upper
 
     def _blocks(self, theta: Float[np.ndarray, " p"]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Residuals and rows of J, 64 MiB at a time; row n q + j is output j of query n."""
-        layer, residual = self.layer.moved(theta), self.residual(theta)
-        k, q = layer.output.shape
-        eye = np.eye(q)
-        height = max(len(theta) // q + 1, (64 << 20) // (8 * len(theta) * q))
-        for begin in range(0, len(residual), height):
+        """Residuals and rows of J, 64 MiB at a time, on the host: a box is no reason to compile."""
+        form, (U, Y), root = self.layer.form, (self.queries.U, self.queries.Y), self.queries.weight
+        height = max(form.size // form.q + 1, (64 << 20) // (8 * form.size * form.q))
+        for begin in range(0, len(U), height):
             part = slice(begin, begin + height)
-            U = np.asarray(self.queries.U[part], float)
-            m = len(U)
-            level, slope = self.g(U @ layer.weights.T + layer.bias)
-            spread = slope[:, None, :] * layer.output.T  # (m, q, k)
-            blocks = [
-                np.einsum("mqk,md->mqkd", spread, U).reshape(m * q, -1),
-                spread.reshape(m * q, k),
-                np.einsum("mk,qr->mqkr", level, eye).reshape(m * q, -1),
-                np.tile(eye, (m, 1)),
-            ]
-            if layer.linear is not None:
-                blocks.append(np.einsum("md,qr->mqdr", U, eye).reshape(m * q, -1))
-            weight = np.repeat(self.weight[part, 0], q)
-            yield residual[part].ravel(), np.concatenate(blocks, axis=1) * weight[:, None]
+            yield residuals_and_jacobian(form, theta, np.asarray(U[part], float), Y[part], root[part])
 
 
 class MatrixFreeLayer(LayerLeastSquares):
@@ -172,13 +157,13 @@ class LinearisedLayer:
     def __init__(self, problem: LayerLeastSquares, theta: Float[np.ndarray, " p"]) -> None:
         self.layer, self.U = problem.layer.moved(theta), problem.queries.U
         self.residual = problem.residual(theta).ravel()
-        self.weight = problem.weight.astype(np.float32)
-        n, k = len(self.U), self.layer.k
+        self.weight = problem.queries.weight[:, None].astype(np.float32)
+        n, k, form = len(self.U), self.layer.k, self.layer.form
         self.level, self.slope = np.empty((n, k), np.float32), np.empty((n, k), np.float32)
         for begin in range(0, n, ROWS):
             part = slice(begin, begin + ROWS)
             z = np.asarray(self.U[part], float) @ self.layer.weights.T + self.layer.bias
-            self.level[part], self.slope[part] = problem.g(z)
+            self.level[part], self.slope[part] = form.g(z), form.slope(z)
         self.output = self.layer.output.astype(np.float32)
         self.lengths = self._lengths()
 
@@ -192,14 +177,14 @@ class LinearisedLayer:
             U2 = self.U[part] ** 2
             rows += own[part].T @ U2
             inputs += square[part][:, 0] @ U2
-        squares = Layer(
+        squares = self.layer.form.pack(
             rows * strength[:, None],
+            np.repeat((self.level**2 * square).sum(axis=0), q),
             own.sum(axis=0) * strength,
-            np.repeat((self.level**2 * square).sum(axis=0)[:, None], q, axis=1),
-            np.full(q, square.sum()),
-            None if self.layer.linear is None else np.repeat(inputs[:, None], q, axis=1),
-        ).pack()
-        return np.sqrt(np.where(squares > 1e-12 * squares.max(), squares, 0.0)).astype(float)
+            np.repeat(inputs, q),
+            square.sum(),
+        )
+        return np.sqrt(np.where(squares > 1e-12 * squares.max(), squares, 0.0))
 
     def jvp(self, step: Float[np.ndarray, " p"], /) -> Float[np.ndarray, " m"]:
         move = self.layer.moved(step.astype(np.float32))
@@ -207,25 +192,21 @@ class LinearisedLayer:
         z += move.bias
         z *= self.slope
         out = z @ self.output + self.level @ move.output + move.constant
-        if move.linear is not None:
+        if move.form.skip:
             out += self.U @ move.linear
         return (out * self.weight).ravel().astype(float)
 
     def vjp(self, residual: Float[np.ndarray, " m"], /) -> Float[np.ndarray, " p"]:
         R = residual.reshape(len(self.U), -1).astype(np.float32) * self.weight
-        S = (R @ self.output.T) * self.slope
-        linear = None if self.layer.linear is None else self.U.T @ R
-        return (
-            Layer(S.T @ self.U, S.sum(axis=0), self.level.T @ R, R.sum(axis=0), linear).pack().astype(float)
-        )
+        S, form = (R @ self.output.T) * self.slope, self.layer.form
+        linear = self.U.T @ R if form.skip else None
+        return form.pack(S.T @ self.U, self.level.T @ R, S.sum(axis=0), linear, R.sum(axis=0))
 
 
-def fitted(
-    box: BlackBox, layer: Layer, queries: Queries, g: WithSlope, homogeneous: bool, short: float = 3.0
-) -> Layer:
+def fitted(box: BlackBox, layer: Layer, queries: Queries, short: float = 3.0) -> Layer:
     """The layer in u after the final optimisation in all its parameters.
 
-    Rows are brought to length one where g is ``homogeneous``. In low precision the errors of
+    Rows of a homogeneous g are brought to length one. In low precision the errors of
     the answers hide what a step gains: steps go on until they gain 0.5 %. A descent that leaves ``short``
     times the errors of the answers stopped before the minimum.
     """
@@ -237,31 +218,29 @@ def fitted(
     solve_densely = len(theta) <= DENSE
     if not solve_densely:
         theta, loss = descend(
-            solver, MatrixFreeLayer(layer, queries, g), theta, box.run, "final optimisation", n
+            solver, MatrixFreeLayer(layer, queries), theta, box.run, "final optimisation", n
         )
         # LSMR stops short where J is ill-conditioned; J'J of 1e12 operations takes about 30 s.
         solve_densely = loss > floor and n * float(len(theta)) ** 2 <= 1e12
     if solve_densely:
         solver = replace(solver, rtol=min(solver.rtol, 0.1))
-        dense = LayerLeastSquares(layer, queries, g)
+        dense = LayerLeastSquares(layer, queries)
         theta, _ = descend(solver, dense, theta, box.run, "final optimisation", n)
     layer = layer.moved(theta)
-    return layer.unit_rows() if homogeneous else layer
+    return layer if layer.form.activation.homogeneity is None else layer.unit_rows()
 
 
-def simulated_errors(
-    layer: Layer, queries: Queries, g: WithSlope, draws: int, rng: np.random.Generator
-) -> list[Layer]:
+def simulated_errors(layer: Layer, queries: Queries, draws: int, rng: np.random.Generator) -> list[Layer]:
     """Errors of the parameters for as many draws of the errors of the answers."""
     from scipy.linalg import lstsq
 
     theta = layer.pack()
     if len(theta) > DENSE:
-        at = LinearisedLayer(MatrixFreeLayer(layer, queries, g), theta)
+        at = LinearisedLayer(MatrixFreeLayer(layer, queries), theta)
         noise = (queries.least * rng.standard_normal(queries.Y.size) for _ in range(draws))
         return [layer.moved(damped_least_squares(at, one, forcing=0.03)) for one in noise]
     # With J = QR the steps R^-1 z of normal z are errors of the least-squares solution.
-    upper = LayerLeastSquares(layer, queries, g).triangle(theta)
+    upper = LayerLeastSquares(layer, queries).triangle(theta)
     size = np.linalg.norm(upper, axis=0)
     scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 1e-6 * size.max())
     z = queries.least * rng.standard_normal((len(upper), draws))

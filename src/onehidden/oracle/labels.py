@@ -18,6 +18,7 @@ from onehidden import activations
 from onehidden.certify.certificate import Certificate, certificate_of
 from onehidden.certify.units import Cause, Undetermined
 from onehidden.checks import About, Check, at_most
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.options import Options
 from onehidden.oracle.boundary import Labels, Piece, beyond, flat_piece, kinks_along
 from onehidden.oracle.box import BlackBox, BudgetExceeded
@@ -32,7 +33,6 @@ from onehidden.oracle.certificate import (
 )
 from onehidden.oracle.domain import Vector
 from onehidden.oracle.layer import Layer
-from onehidden.oracle.tails import with_slope
 from onehidden.refused import Refused
 
 _NULL = 1e-7  # singular value of equations that have a solution: planes are known to about 1e-12
@@ -275,22 +275,20 @@ def _layer(found: Scaled, points: Float[np.ndarray, "p e"]) -> Layer:
     sign = np.where(np.all((points @ found.units.T > 0) == found.active, axis=0), 1.0, -1.0)
     planes, output = found.units * (sign / size)[:, None], sign * size
     largest = float(np.max(np.abs(output)))
-    linear = None if found.closed else found.base[:-1, None] / largest
-    return Layer(planes[:, :-1], planes[:, -1], output[:, None] / largest, found.base[-1:] / largest, linear)
-
-
-_relu = with_slope(activations.get("relu"))
+    relu, base = activations.get("relu"), found.base[:, None] / largest
+    form = Parametrisation(relu, len(base) - 1, len(size), True, True, not found.closed, outputs=1)
+    return Layer(form, planes[:, :-1], output[:, None] / largest, planes[:, -1], base[:-1], base[-1])
 
 
 def _certificate(labels: Labels, boundary: Boundary, found: Scaled, options: Options) -> Certificate:
     box, layer, k = labels.box, _layer(found, boundary.arrays[1]), len(found.units)
     edges = boundary.edges
-    network, order = canonical_order(layer.network(box, activations.get("relu")))
+    network, order = canonical_order(layer.network(box))
     own = found.spread * boundary.arrays[2].min() / np.linalg.norm(found.units[:, :-1], axis=1)
     errors = Errors(np.where(found.known, own, np.inf), own, own, np.max(own) * np.abs(layer.constant))
     fresh, wrong = _fresh_check(labels, layer)
     U = box.typical(500)
-    level = _relu(U @ layer.weights.T + layer.bias)[0] * layer.output[:, 0]
+    level = layer.levels(U) * layer.output[:, 0]
     share = level.var(axis=0) / max(float(level.sum(axis=1).var()), 1e-300)
     known = Errors(np.where(found.known, own, 0.0), own, own, errors.constant)  # else: _left_open
     uncrossed = "1 where a linear part stands for units that the boundary does not cross"
@@ -329,7 +327,7 @@ def _fresh_check(labels: Labels, layer: Layer) -> tuple[Check, float]:
         aside = 1e-6 * (np.sqrt(box.d) + float(np.linalg.norm(point))) * along
         rows.append(np.stack([point + aside, point - aside]))
     U = np.concatenate(rows)
-    label, value = labels(U), layer.predict(U, _relu)[:, 0]
+    label, value = labels(U), layer.predict(U)[:, 0]
     wrong = int(np.sum((label != 0) & (label != np.sign(value))))
     advice = (
         f"labels of {len(U)} queries that were not used, near the boundary too, that the network has wrong"

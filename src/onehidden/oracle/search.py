@@ -14,6 +14,7 @@ import numpy as np
 
 from onehidden.certify.certificate import Certificate
 from onehidden.checks import About, Check, at_most
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.rounding import rounding_of
 from onehidden.options import Options
 from onehidden.oracle.answers import finite
@@ -25,7 +26,7 @@ from onehidden.oracle.layer import Layer, Queries
 from onehidden.oracle.lines import Kinks, Line, distant_line, random_line
 from onehidden.oracle.pieces import continued, kinks_of, straight_pieces
 from onehidden.oracle.signs import solve_signs
-from onehidden.oracle.tails import Tail, WithSlope, with_slope
+from onehidden.oracle.tails import Tail
 from onehidden.oracle.transitions import units_along
 from onehidden.refused import Refused
 
@@ -70,10 +71,10 @@ def line_answer(box: BlackBox, tail: Tail, options: Options) -> Certificate | li
         if not found.curved and not found.broken:
             raise Refused(f"no {options.g.name} unit was found: {check.advice}")
         return [check]
-    g, checks = options.g, list[Check]()
+    checks = list[Check]()
     facing = oriented(found.layer, tail)
     if tail.sharp:
-        checks.append(_one_layer_check(found, g.name))
+        checks.append(_one_layer_check(found, options.g.name))
     if tail.degree:
         advice = (
             "the linear part of the box against that of its units, oriented as fits best; above the bound "
@@ -83,33 +84,38 @@ def line_answer(box: BlackBox, tail: Tail, options: Options) -> Certificate | li
         checks.append(at_most("linear part", off, _LINEAR, advice, About.FIT))
     if found.cut_short:
         checks.append(cut_short_check(found.cut_short))
-    layer = replace(found.layer, output=found.layer.output / tail.jump, linear=None)
-    layer = layer if facing is None else facing[0]
-    queries, errors = None if box.run.expired() else found.queries, None
-    if queries is not None:
-        errors = parameter_errors(box, layer, queries, with_slope(g), tail.sharp)
+    layer = facing[0] if facing is not None else _without_linear_part(found.layer)
+    queries = None if box.run.expired() else found.queries
+    errors = None if queries is None else parameter_errors(box, layer, queries)
     layer = layer.restricted(box, options.bias, options.intercept)
-    return layer_certificate(layer, queries, errors, g, box, options.hidden, checks)
+    return layer_certificate(layer, queries, errors, box, options.hidden, checks)
 
 
 def oriented(layer: Layer, tail: Tail) -> tuple[Layer, float] | None:
     """The layer as one of g alone, with its units oriented; and how far its linear part is from the box's.
 
-    g(z) = jump e(z) + h(z): the linear part, slope sum_i s_i w_i n_i over all outputs, gives the signs.
+    g(z) = e(z) + h(z): the linear part, slope sum_i s_i w_i n_i over all outputs, gives the signs.
     """
-    output, signs, off = layer.output / tail.jump, np.ones(layer.k), 0.0
-    if layer.linear is not None and tail.slope == 0:
+    signs, off = np.ones(layer.k), 0.0
+    if layer.form.skip and tail.slope == 0:
         off = float(np.max(np.abs(layer.linear))) / max(float(np.max(np.abs(layer.output))), 1e-300)
-    elif layer.linear is not None:
-        columns = tail.slope * np.einsum("kq,kd->qdk", output, layer.weights).reshape(-1, layer.k)
+    elif layer.form.skip:
+        columns = tail.slope * np.einsum("kq,kd->qdk", layer.output, layer.weights).reshape(-1, layer.k)
         target = layer.linear.T.reshape(-1)
         found = solve_signs(columns, target, 1e-12, 1e-9, 1e-6, 1e-3, 0.3)
         if found is None:
             return None
         signs, off = found, float(np.linalg.norm(columns @ found - target) / np.linalg.norm(target))
-    facing = replace(layer, weights=layer.weights * signs[:, None], bias=layer.bias * signs, linear=None)
-    constant = layer.constant - output.T @ (tail.level + tail.slope * facing.bias)
-    return replace(facing, output=output, constant=constant), off
+    facing = _without_linear_part(layer)
+    facing = replace(facing, weights=layer.weights * signs[:, None], bias=layer.bias * signs)
+    constant = layer.constant - layer.output.T @ (tail.level + tail.slope * facing.bias)
+    return replace(facing, constant=constant), off
+
+
+def _without_linear_part(layer: Layer) -> Layer:
+    """The units as those of g itself."""
+    form = replace(layer.form, skip=False, symmetrised=False)
+    return replace(layer, form=form, linear=np.zeros_like(layer.linear))
 
 
 def _one_layer_check(found: FoundLayer, name: str) -> Check:
@@ -134,7 +140,7 @@ def found_layer(box: BlackBox, tail: Tail, hidden: int | None) -> FoundLayer | N
     Each round surveys what the fitted layer of the round before leaves of the box, and fits all parameters.
     """
     found: FoundLayer | None = None
-    base, kinks, g, low = None, Kinks.none(box.d, box.q), tail.unoriented, box.low_precision
+    base, kinks, low = None, Kinks.none(box.d, box.q), box.low_precision
     try:
         count, far = max(1000, 2 * box.d), box.exact_far_away if tail.sharp else 1.0
         U, Y = box.answered(count)
@@ -148,13 +154,11 @@ def found_layer(box: BlackBox, tail: Tail, hidden: int | None) -> FoundLayer | N
         def settled(seen: FoundLayer) -> FoundLayer:
             """With the affine part, and where the layer fails."""
             off = 0.5 if far == 1 and (low or not tail.sharp) else np.inf
-            layer = confirmed(seen.layer, *around, g, off)
+            layer = confirmed(seen.layer, *around, off)
             if far > 1:
                 layer = placed(layer, seen.kinks.bias_error, U, Y)
-            rest = np.abs(layer.predict(U, g) - Y).max(axis=1)
-            return replace(
-                seen, layer=layer, left=_left_over(layer, U, Y, g), missed=U[rest > 0.5 * rest.max()]
-            )
+            rest = np.abs(layer.predict(U) - Y).max(axis=1)
+            return replace(seen, layer=layer, left=_left_over(layer, U, Y), missed=U[rest > 0.5 * rest.max()])
 
         for radius in _radii(tail, box):
             left, idle = np.inf, 0
@@ -176,7 +180,7 @@ def found_layer(box: BlackBox, tail: Tail, hidden: int | None) -> FoundLayer | N
                 kinks = found.kinks  # from another distance more are seen
                 continue
             found = _optimised(box, tail, found)
-            found = replace(found, left=_left_over(found.layer, U, Y, g))
+            found = replace(found, left=_left_over(found.layer, U, Y))
             size = float(np.max(np.abs(Y) / np.maximum(Y.std(axis=0), 1e-300)))
             exact = rounding_of(size, 1.0, box.rounding).exact
             if found.left <= exact:  # what lines have seen beside single kinks was kinks close to each other
@@ -225,7 +229,7 @@ def _survey(
     for number in range(1, 33 if chords else 17):
         if number > 1 and box.low_precision:
             box.mix_anew()  # a unit that this mixture hides shows in another
-        box.known = None if base is None else (lambda U: base.predict(U, tail.unoriented))
+        box.known = None if base is None else base.predict
         before = len(kinks)
         if tail.sharp:
             line = random_line(box, radius, through=missed)
@@ -243,10 +247,11 @@ def _survey(
         box.must_not_change()
         if base is not None:
             zero, none = np.zeros(base.k), np.zeros(base.weights.shape)
-            every = Kinks(base.weights, base.bias, base.output, zero, zero, none).merged(kinks)
+            every = Kinks(base.weights, base.bias, base.output * tail.jump, zero, zero, none).merged(kinks)
         box.run.report(f"line {number}, {len(every)} units", box.caller.queries, float("nan"))
-        linear = np.zeros((box.d, box.q)) if tail.degree else None
-        layer = Layer(every.weights, every.bias, every.output, np.zeros(box.q), linear)
+        nothing = np.zeros((box.d, box.q))
+        form = Parametrisation(tail.activation, box.d, len(every), True, True, tail.degree > 0, True, box.q)
+        layer = Layer(form, every.weights, every.output / tail.jump, every.bias, nothing, nothing[0])
         found = settled(FoundLayer(layer, every, broken, crowded, number, curved, quiet))
         missed = found.missed
         yield found
@@ -267,16 +272,15 @@ def _kinks_along(box: BlackBox, line: Line, known: Kinks) -> tuple[Kinks, int, i
     return new.at(np.flatnonzero(real)), int(np.sum(~real)), crowded
 
 
-def confirmed(layer: Layer, U: Points, Y: Outputs, g: WithSlope, off: float = 0.5) -> Layer:
+def confirmed(layer: Layer, U: Points, Y: Outputs, off: float = 0.5) -> Layer:
     """The layer with the affine part that answers Y at U leave, and those units whose outputs they confirm.
 
     Lines show a unit twice, or units that are none. With rows and biases held, outputs are a linear problem,
     in which such a unit gets another output than it has shown; the worst is removed first. Where ``off`` is
     infinite, or answers are few, outputs stand as they are.
     """
-    affine = np.ones((len(U), 1))
-    affine = affine if layer.linear is None else np.column_stack([affine, U])
-    columns, output = g(U @ layer.weights.T + layer.bias)[0], layer.output
+    affine = np.column_stack([np.ones(len(U)), U[:, : U.shape[1] * layer.form.skip]])
+    columns, output = layer.levels(U), layer.output
     Q, R = np.linalg.qr(affine)
     outside, target = columns - Q @ (Q.T @ columns), Y - Q @ (Q.T @ Y)
     kept = np.arange(layer.k)
@@ -288,8 +292,8 @@ def confirmed(layer: Layer, U: Points, Y: Outputs, g: WithSlope, off: float = 0.
             break
         kept = np.delete(kept, int(np.argmax(away)))
     rest = np.linalg.lstsq(R, Q.T @ (Y - columns[:, kept] @ output), rcond=None)[0]
-    linear = None if layer.linear is None else rest[1:]
-    return Layer(layer.weights[kept], layer.bias[kept], output, rest[0], linear)
+    linear = rest[1:] if layer.form.skip else layer.linear
+    return replace(layer.units(kept), output=output, linear=linear, constant=rest[0])
 
 
 def placed(
@@ -300,8 +304,7 @@ def placed(
     At a distance R an absolute error tilts a row by error / R, but shifts the place of its kink as much as
     anywhere. The rows stand; k biases are searched one after the other on finer and finer grids.
     """
-    assert layer.linear is not None
-    z, rest = U @ layer.weights.T, Y - U @ layer.linear
+    g, z, rest = layer.form.g, U @ layer.weights.T, Y - U @ layer.linear
     # Beyond all queries a kink is linear: the search begins among them, where the error allows that.
     most, output = np.max(np.abs(z), axis=0), layer.output
     bias = layer.bias + np.clip(
@@ -310,42 +313,41 @@ def placed(
     width = np.minimum(3 * bias_error, 2 * most)
 
     def left(at: np.ndarray) -> np.ndarray:
-        off = rest - 0.5 * np.abs(z + at) @ output
+        off = rest - g(z + at) @ output
         return off - off.mean(axis=0)
 
     for sweep in range(sweeps):
         for i in np.argsort(-np.linalg.norm(output, axis=1)):
-            others = left(bias) + 0.5 * np.abs(z[:, [i]] + bias[i]) * output[i]
+            others = left(bias) + g(z[:, [i]] + bias[i]) * output[i]
             tried = np.append(bias[i] + width[i] * 0.25**sweep * np.linspace(-1, 1, grid), bias[i])
-            own = 0.5 * np.abs(z[:, [i]] + tried)  # (n, tried)
+            own = g(z[:, [i]] + tried)  # (n, tried)
             own -= own.mean(axis=0)
             others -= others.mean(axis=0)
             # |others - own m|², all outputs, up to what no choice changes
             loss = np.sum(own**2, axis=0) * np.sum(output[i] ** 2) - 2 * (others @ output[i]) @ own
             bias[i] = tried[int(np.argmin(loss))]
-    constant = np.mean(rest - 0.5 * np.abs(z + bias) @ output, axis=0)
+    constant = np.mean(rest - g(z + bias) @ output, axis=0)
     return replace(layer, bias=bias, constant=constant)
 
 
-def _left_over(layer: Layer, U: Points, Y: Outputs, g: WithSlope) -> float:
+def _left_over(layer: Layer, U: Points, Y: Outputs) -> float:
     """Share of the spread of an output, the largest, that the layer leaves at typical queries."""
     spread = Y.std(axis=0)
-    rest = np.sqrt(np.mean((layer.predict(U, g) - Y) ** 2, axis=0))
+    rest = np.sqrt(np.mean((layer.predict(U) - Y) ** 2, axis=0))
     return float(np.max(rest[spread > 0] / spread[spread > 0], initial=0.0))
 
 
 def _optimised(box: BlackBox, tail: Tail, found: FoundLayer) -> FoundLayer:
     """The layer after a fit in all parameters, without units that are none."""
-    g = tail.unoriented
     queries = (
         kink_queries(box, found.layer) if tail.sharp else transition_queries(box, found.layer, tail.degree)
     )
     if queries.Y.size < 1.2 * len(found.layer.pack()):
         return found  # too few queries are left: the differences stand as they are
-    layer = fitted(box, found.layer, queries, g, tail.sharp)
+    layer = fitted(box, found.layer, queries)
     if box.low_precision:
         # A unit that is none has an output below its own error.
-        real = parameter_errors(box, layer, queries, g, tail.sharp).output < 0.3
+        real = parameter_errors(box, layer, queries).output < 0.3
         if not real.all() and real.any():
-            layer = fitted(box, layer.units(real), queries, g, tail.sharp)
+            layer = fitted(box, layer.units(real), queries)
     return replace(found, layer=layer, queries=queries)

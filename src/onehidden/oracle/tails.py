@@ -9,14 +9,6 @@ import numpy as np
 
 from onehidden.activations import Activation
 
-# g with its slope, elementwise.
-WithSlope = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-
-
-def with_slope(g: Activation) -> WithSlope:
-    """An activation with its slope."""
-    return lambda z: (g(z), g.derivative(z))
-
 
 @dataclass(frozen=True)
 class Tail:
@@ -37,17 +29,14 @@ class Tail:
         """Of h, the linear part that changes its sign when a unit is reversed; 0 for a step."""
         return (*self.activation.orientation_part, 0.0, 0.0)[1]
 
-    def unoriented(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(g - h) / jump, what a unit adds in either orientation, and its slope: |z| / 2 for ReLU."""
-        if self.sharp:
-            return 0.5 * np.abs(z), 0.5 * np.sign(z)
-        g = self.activation
-        return g.on_host(g.symmetrised, z) / self.jump, g.on_host(g.symmetrised_slope, z) / self.jump
+    def unoriented(self, z: np.ndarray) -> np.ndarray:
+        """(g - h) / jump, what a unit of strength one adds in either orientation: |z| / 2 for ReLU."""
+        return self.activation.on_host(self.activation.symmetrised, z) / self.jump
 
     def inverse(self, heights: np.ndarray) -> np.ndarray:
         """z where the unoriented part of a step is as high; NaN outside of its range."""
         low, high = np.full(np.shape(heights), -40.0), np.full(np.shape(heights), 40.0)
-        z = bisected(low, high, lambda z: self.unoriented(z)[0] > heights)
+        z = bisected(low, high, lambda z: self.unoriented(z) > heights)
         return np.where(np.abs(heights) < 0.5, z, np.nan)
 
 

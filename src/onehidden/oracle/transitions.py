@@ -76,7 +76,7 @@ def _slopes(
         bend = curved(y[i])
 
         def off(alpha: np.ndarray, i: int = i, bend: np.ndarray = bend) -> np.ndarray:
-            level = tail.unoriented(alpha[:, None] * tau[i])[0]
+            level = tail.unoriented(alpha[:, None] * tau[i])
             return curved(strength[i] / alpha[:, None] * level) - bend
 
         # The minimum of the sum of squares lies in a valley of the logarithm that a grid finds.
@@ -114,7 +114,7 @@ def _steps(box: BlackBox, pieces: Pieces, tail: Tail) -> Kinks:
     # One unit and nothing else: the function along the line must be g.
     z = np.linspace(-6, 6, 25)[:, None]
     off = box.mixture(line.at(center + z / np.where(good, slope, 1.0)))
-    off -= first + height * (tail.unoriented(z)[0] + 0.5)
+    off -= first + height * (tail.unoriented(z) + 0.5)
     # Far away the argument itself is rounded, and nearer the tails of others add to it.
     good &= np.max(np.abs(off), axis=0) <= _row_error(box) * np.abs(height) + 2.5 * rounding
     rows = np.flatnonzero(good)
