@@ -209,14 +209,18 @@ class BlackBox:
         U = np.where((U < low) | (U > high), low + (high - low) * self.rng.random(U.shape), U)
         return (self.domain.within(self.inputs(U)) - self.center) / self.scale
 
+    def answers_at(self, U: Points) -> tuple[Points, Outputs]:
+        """The rows of u that were answered, and all outputs."""
+        Y = self.outputs(U)
+        good = finite(Y)
+        return (U, Y) if good.all() else (U[good], Y[good])
+
     def answered(self, count: int, far: float = 1.0) -> tuple[Points, Outputs]:
         """Typical rows of u, ``far`` times as far from the centre, that were answered, and all outputs."""
         U, Y = np.zeros((0, self.d)), np.zeros((0, self.q))
         for _ in range(8 if self.share < 1 else 1):
-            more = far * self.typical(count)
-            answers = self.outputs(more)
-            good = finite(answers)
-            U, Y = np.concatenate([U, more[good]]), np.concatenate([Y, answers[good]])
+            V, Z = self.answers_at(far * self.typical(count))
+            U, Y = np.concatenate([U, V]), np.concatenate([Y, Z])
             if len(U) >= count:
                 break
         return U[:count], Y[:count]

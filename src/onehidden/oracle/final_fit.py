@@ -17,7 +17,6 @@ from jaxtyping import Float
 
 from onehidden.fit.parametrisation import residuals_and_jacobian
 from onehidden.fit.problem import descend
-from onehidden.oracle.answers import finite
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.domain import Outputs, Points
 from onehidden.oracle.layer import ROWS, Layer, Queries
@@ -32,10 +31,7 @@ def most_queries(layer: Layer, room: float = 1.5 * 2**30) -> int:
 
 def answers_at(box: BlackBox, U: Points) -> Queries:
     """The queries that were answered, within the budget, with the errors of their answers."""
-    U = U[: int(min(len(U), 0.8 * box.caller.left))]
-    Y = box.outputs(U)
-    good = finite(Y)
-    U, Y = (U, Y) if good.all() else (U[good], Y[good])
+    U, Y = box.answers_at(U[: int(min(len(U), 0.8 * box.caller.left))])
     return Queries(U, Y, box.error_at(U, Y))
 
 

@@ -7,7 +7,6 @@ activation with linear tails looks like it. The linear part L of the whole gives
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +16,6 @@ from onehidden.checks import About, Check, at_most
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.rounding import rounding_of
 from onehidden.options import Options
-from onehidden.oracle.answers import finite
 from onehidden.oracle.box import BlackBox, BudgetExceeded
 from onehidden.oracle.certificate import cut_short_check, layer_certificate, parameter_errors
 from onehidden.oracle.domain import EPS, Outputs, PerUnit, Points
@@ -44,9 +42,8 @@ class FoundLayer:
     lines: int
     curved: int  # lines that are curved everywhere
     quiet: int  # last lines in a row without anything new
-    left: float = np.inf  # share of the spread of the answers that the layer leaves
-    missed: Points | None = None  # where it leaves most
-    queries: Queries | None = None  # what the layer was fitted to
+    left: float  # share of the spread of the answers that the layer leaves
+    queries: Queries | None  # what the layer was fitted to
     cut_short: str = ""  # why the search ended early, "" if it did not
 
 
@@ -64,8 +61,8 @@ def line_answer(box: BlackBox, tail: Tail, options: Options) -> Certificate | li
     box.caller.reserve()
     found = found_layer(box, tail, options.hidden)
     box.caller.release()
-    if found is None or found.layer.k == 0 or not (tail.sharp or found.cut_short or found.left < 1e-2):
-        if found is None or not tail.sharp:
+    if found.layer.k == 0 or not (tail.sharp or found.cut_short or found.left < 1e-2):
+        if not tail.sharp:
             return []
         check = _one_layer_check(found, options.g.name)
         if not found.curved and not found.broken:
@@ -134,67 +131,122 @@ def _one_layer_check(found: FoundLayer, name: str) -> Check:
     return at_most("one hidden layer", float(wrong), 0.0, advice, About.FIT)
 
 
-def found_layer(box: BlackBox, tail: Tail, hidden: int | None) -> FoundLayer | None:
-    """Every unit of the box that can be found within its budget; None if no line was queried.
+def found_layer(box: BlackBox, tail: Tail, hidden: int | None) -> FoundLayer:
+    """Every unit of the box that can be found within its budget."""
+    search = Search(box, tail, hidden)
+    try:
+        search.rounds()
+    except BudgetExceeded as ended:
+        if search.found is None:
+            raise
+        return replace(search.found, cut_short=str(ended))
+    finally:
+        box.known = None
+    assert search.found is not None
+    return search.found
+
+
+class Search:
+    """Lines through a box, the units that they show, and the layer that follows from these.
 
     Each round surveys what the fitted layer of the round before leaves of the box, and fits all parameters.
     """
-    found: FoundLayer | None = None
-    base, kinks, low = None, Kinks.none(box.d, box.q), box.low_precision
-    try:
-        count, far = max(1000, 2 * box.d), box.exact_far_away if tail.sharp else 1.0
+
+    def __init__(self, box: BlackBox, tail: Tail, hidden: int | None) -> None:
+        self.box, self.tail, self.hidden = box, tail, hidden
+        self.found: FoundLayer | None = None
+        count, self.far = max(1000, 2 * box.d), box.exact_far_away if tail.sharp else 1.0
         U, Y = box.answered(count)
         if box.enclosed:
-            V = box.spread_out(count)
-            Z = box.outputs(V)
-            U, Y = np.concatenate([U, V[finite(Z)]]), np.concatenate([Y, Z[finite(Z)]])
+            V, Z = box.answers_at(box.spread_out(count))
+            U, Y = np.concatenate([U, V]), np.concatenate([Y, Z])
+        self.typical = U, Y
         # Far away absolute errors are small, and biases matter little.
-        around = (U, Y) if far == 1 else box.answered(count, far)
+        self.around = (U, Y) if self.far == 1 else box.answered(count, self.far)
 
-        def settled(seen: FoundLayer) -> FoundLayer:
-            """With the affine part, and where the layer fails."""
-            off = 0.5 if far == 1 and (low or not tail.sharp) else np.inf
-            layer = confirmed(seen.layer, *around, off)
-            if far > 1:
-                layer = placed(layer, seen.kinks.bias_error, U, Y)
-            rest = np.abs(layer.predict(U) - Y).max(axis=1)
-            return replace(seen, layer=layer, left=_left_over(layer, U, Y), missed=U[rest > 0.5 * rest.max()])
-
-        for radius in _radii(tail, box):
-            left, idle = np.inf, 0
-            for more in _survey(box, tail, radius, base, kinks, hidden, settled):
-                now = more.left
-                box.run.report(f"{more.layer.k} units of lines", more.lines, now**2)
-                idle = 0 if now < 0.8 * left else idle + 1
-                if idle == 0 or (tail.sharp and not low):
-                    found, left = replace(more, queries=found.queries if found else None), now
-                # Least squares leads from a rough start of all units to the precision of the answers.
-                rough = low and ((left < 0.05 and idle > 1) or (left < 0.3 and idle > 3))
-                if rough or (
-                    left < 1e-2 if not tail.sharp else left < 1e-6 and box.domain.bounded and more.quiet
-                ):
-                    break
-            if found is None or found.layer.k == 0 or left > 0.3:
-                if tail.sharp or found is None:
-                    return found
+    def rounds(self) -> None:
+        """Survey and fit until the answers are explained to rounding."""
+        box, sharp, (U, Y) = self.box, self.tail.sharp, self.typical
+        base, kinks = None, Kinks.none(box.d, box.q)
+        size = float(np.max(np.abs(Y) / np.maximum(Y.std(axis=0), 1e-300)))
+        exact = rounding_of(size, 1.0, box.rounding).exact
+        for radius in _radii(self.tail, box):
+            found = self._survey(radius, base, kinks)
+            if found.layer.k == 0 or found.left > 0.3:
+                if sharp:
+                    return
                 kinks = found.kinks  # from another distance more are seen
                 continue
-            found = _optimised(box, tail, found)
-            found = replace(found, left=_left_over(found.layer, U, Y))
-            size = float(np.max(np.abs(Y) / np.maximum(Y.std(axis=0), 1e-300)))
-            exact = rounding_of(size, 1.0, box.rounding).exact
+            found = _optimised(box, self.tail, found)
+            found = self.found = replace(found, left=_left_over(found.layer, U, Y))
             if found.left <= exact:  # what lines have seen beside single kinks was kinks close to each other
-                found = replace(found, broken=0, crowded=0)
-            if found.left <= (exact if low and not tail.sharp else 0.1 * exact):
-                return found
+                self.found = replace(found, broken=0, crowded=0)
+            if found.left <= (exact if box.low_precision and not sharp else 0.1 * exact):
+                return
             base, kinks = found.layer, Kinks.none(box.d, box.q)
-    except BudgetExceeded as ended:
-        if found is None:
-            raise
-        found = replace(found, cut_short=str(ended))
-    finally:
-        box.known = None
-    return found
+
+    def _survey(self, radius: float, base: Layer | None, kinks: Kinks) -> FoundLayer:
+        """The best layer after lines of what the layer ``base`` leaves of the box, and the units beside it.
+
+        There are 16 lines at most, or 32 of a bounded domain, of which each meets some units only; there they
+        go through places where the layer before fails.
+        """
+        box, sharp, low = self.box, self.tail.sharp, self.box.low_precision
+        chords = box.domain.bounded and sharp
+        queries = None if self.found is None else self.found.queries
+        curved = broken = crowded = quiet = idle = 0
+        left, missed = np.inf, None
+        for number in range(1, 33 if chords else 17):
+            if number > 1 and low:
+                box.mix_anew()  # a unit that this mixture hides shows in another
+            box.known = None if base is None else base.predict
+            before = len(kinks)
+            if sharp:
+                line = random_line(box, radius, through=missed)
+                new, ended, crowded, bent = _kinks_along(box, line, kinks)
+                kinks, curved, broken = kinks.merged(new), curved + bent, broken + ended
+            else:
+                new, ended, bent = units_along(box, distant_line(box, radius, 20.0), self.tail, kinks), 0, 0
+                kinks = kinks.merged(new, 1e-6, 100.0)
+            quiet = 0 if len(kinks) > before or ended or crowded or bent else quiet + 1
+            box.known = None
+            box.must_not_change()
+            every = kinks if base is None else _kinks_of(base, self.tail).merged(kinks)
+            layer, now, missed = self._settled(every)
+            box.run.report(f"line {number}, {layer.k} units", box.caller.queries, now**2)
+            idle = 0 if now < 0.8 * left else idle + 1
+            if idle == 0 or (sharp and not low):
+                left = now
+                found = FoundLayer(layer, every, broken, crowded, number, curved, quiet, now, queries)
+                self.found = found
+            # Least squares leads from a rough start of all units to the precision of the answers.
+            rough = low and ((left < 0.05 and idle > 1) or (left < 0.3 and idle > 3))
+            if rough or (left < 1e-6 and chords and quiet if sharp else left < 1e-2):
+                break
+            enough = self.hidden is None or len(every) >= self.hidden
+            if quiet >= (10 if chords else 1 if enough and sharp else 6 if low else 2):
+                break
+        return found
+
+    def _settled(self, kinks: Kinks) -> tuple[Layer, float, Points]:
+        """The layer of these units with its affine part; the share it leaves, and where it leaves most."""
+        box, tail, (U, Y) = self.box, self.tail, self.typical
+        form = Parametrisation(tail.activation, box.d, len(kinks), True, True, tail.degree > 0, True, box.q)
+        nothing = np.zeros((box.d, box.q))
+        layer = Layer(form, kinks.weights, kinks.output / tail.jump, kinks.bias, nothing, nothing[0])
+        exact = tail.sharp and not box.low_precision
+        layer = confirmed(layer, *self.around, np.inf if exact or self.far > 1 else 0.5)
+        if self.far > 1:
+            layer = placed(layer, kinks.bias_error, U, Y)
+        rest = np.abs(layer.predict(U) - Y).max(axis=1)
+        return layer, _left_over(layer, U, Y), U[rest > 0.5 * rest.max()]
+
+
+def _kinks_of(layer: Layer, tail: Tail) -> Kinks:
+    """The units of a fitted layer, without errors."""
+    zero = np.zeros(layer.k)
+    output, point = layer.output * tail.jump, np.zeros(layer.weights.shape)
+    return Kinks(layer.weights, layer.bias, output, zero, zero, point)
 
 
 def _radii(tail: Tail, box: BlackBox) -> list[float]:
@@ -209,67 +261,16 @@ def _radii(tail: Tail, box: BlackBox) -> list[float]:
     return list(dict.fromkeys(min(radius, box.reach / 3) for radius in wanted))
 
 
-def _survey(
-    box: BlackBox,
-    tail: Tail,
-    radius: float,
-    base: Layer | None,
-    kinks: Kinks,
-    hidden: int | None,
-    settled: Callable[[FoundLayer], FoundLayer],
-) -> Iterator[FoundLayer]:
-    """The layer after every line of what the layer ``base`` leaves of the box, and the units beside it.
-
-    There are 16 lines at most, or 32 of a bounded domain, of which each meets some units only; there they
-    go through places where the layer ``settled`` before fails.
-    """
-    chords = box.domain.bounded and tail.sharp
-    curved = quiet = number = broken = crowded = 0
-    missed: Points | None = None
-    for number in range(1, 33 if chords else 17):
-        if number > 1 and box.low_precision:
-            box.mix_anew()  # a unit that this mixture hides shows in another
-        box.known = None if base is None else base.predict
-        before = len(kinks)
-        if tail.sharp:
-            line = random_line(box, radius, through=missed)
-            seen = _kinks_along(box, line, kinks)
-            curved += seen is None
-            if seen is not None:
-                new, ended, crowded = seen
-                broken, kinks = broken + ended, kinks.merged(new)
-                quiet = 0 if len(new) or ended or crowded else quiet + 1
-        else:
-            line = distant_line(box, radius, 20.0)
-            kinks = kinks.merged(units_along(box, line, tail, kinks), 1e-6, 100.0)
-            quiet = 0 if len(kinks) > before else quiet + 1
-        box.known, every = None, kinks
-        box.must_not_change()
-        if base is not None:
-            zero, none = np.zeros(base.k), np.zeros(base.weights.shape)
-            every = Kinks(base.weights, base.bias, base.output * tail.jump, zero, zero, none).merged(kinks)
-        box.run.report(f"line {number}, {len(every)} units", box.caller.queries, float("nan"))
-        nothing = np.zeros((box.d, box.q))
-        form = Parametrisation(tail.activation, box.d, len(every), True, True, tail.degree > 0, True, box.q)
-        layer = Layer(form, every.weights, every.output / tail.jump, every.bias, nothing, nothing[0])
-        found = settled(FoundLayer(layer, every, broken, crowded, number, curved, quiet))
-        missed = found.missed
-        yield found
-        enough = hidden is None or len(every) >= hidden
-        if quiet >= (10 if chords else 1 if enough and tail.sharp else 6 if box.low_precision else 2):
-            break
-
-
-def _kinks_along(box: BlackBox, line: Line, known: Kinks) -> tuple[Kinks, int, int] | None:
-    """New kinks of a line, and how many others end, or are no single kinks; None where it is curved."""
+def _kinks_along(box: BlackBox, line: Line, known: Kinks) -> tuple[Kinks, int, int, bool]:
+    """New kinks of a line, how many others end, or are no single kinks, and whether it is curved."""
     pieces = straight_pieces(box, line)
     if pieces is None:
-        return None
+        return Kinks.none(box.d, box.q), 0, 0, True
     explained = pieces.explained(known, box.mix)
     crowded = int(np.sum(~pieces.single & ~explained & ~pieces.unanswered))
     new = kinks_of(box, pieces, ~explained)[0]
     real = ~(continued(box, new, float(np.linalg.norm(line.start))) < 0.5)
-    return new.at(np.flatnonzero(real)), int(np.sum(~real)), crowded
+    return new.at(np.flatnonzero(real)), int(np.sum(~real)), crowded, False
 
 
 def confirmed(layer: Layer, U: Points, Y: Outputs, off: float = 0.5) -> Layer:
