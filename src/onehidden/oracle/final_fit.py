@@ -9,7 +9,7 @@ is summed in double precision.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -161,26 +161,9 @@ class LinearisedLayer:
             z = np.asarray(self.U[part], float) @ self.layer.weights.T + self.layer.bias
             self.level[part], self.slope[part] = form.g(z), form.slope(z)
         self.output = self.layer.output.astype(np.float32)
-        self.lengths = self._lengths()
-
-    def _lengths(self) -> Float[np.ndarray, " p"]:
-        """Lengths of the columns; zero for those that are rounding."""
-        square, (k, q) = self.weight**2, self.output.shape
-        strength, own = np.sum(self.output**2, axis=1), self.slope**2 * square
-        rows, inputs = np.zeros((k, self.U.shape[1]), np.float32), np.zeros(self.U.shape[1], np.float32)
-        for begin in range(0, len(self.U), ROWS):
-            part = slice(begin, begin + ROWS)
-            U2 = self.U[part] ** 2
-            rows += own[part].T @ U2
-            inputs += square[part][:, 0] @ U2
-        squares = self.layer.form.pack(
-            rows * strength[:, None],
-            np.repeat((self.level**2 * square).sum(axis=0), q),
-            own.sum(axis=0) * strength,
-            np.repeat(inputs, q),
-            square.sum(),
-        )
-        return np.sqrt(np.where(squares > 1e-12 * squares.max(), squares, 0.0))
+        squares = self._transposed(np.repeat(self.weight**2, form.q, axis=1), np.square)
+        # Zero for columns that are rounding.
+        self.lengths = np.sqrt(np.where(squares > 1e-12 * squares.max(), squares, 0.0))
 
     def jvp(self, step: Float[np.ndarray, " p"], /) -> Float[np.ndarray, " m"]:
         move = self.layer.moved(step.astype(np.float32))
@@ -193,10 +176,19 @@ class LinearisedLayer:
         return (out * self.weight).ravel().astype(float)
 
     def vjp(self, residual: Float[np.ndarray, " m"], /) -> Float[np.ndarray, " p"]:
-        R = residual.reshape(len(self.U), -1).astype(np.float32) * self.weight
-        S, form = (R @ self.output.T) * self.slope, self.layer.form
-        linear = self.U.T @ R if form.skip else None
-        return form.pack(S.T @ self.U, self.level.T @ R, S.sum(axis=0), linear, R.sum(axis=0))
+        return self._transposed(residual.reshape(len(self.U), -1).astype(np.float32) * self.weight)
+
+    def _transposed(
+        self, R: Outputs, of: Callable[[np.ndarray], np.ndarray] = np.asarray
+    ) -> Float[np.ndarray, " p"]:
+        """Products of R with the columns of J, or with a power of their entries; of rows without weights."""
+        total, form = np.zeros(self.layer.form.size), self.layer.form
+        for begin in range(0, len(R), ROWS):
+            part = slice(begin, begin + ROWS)
+            U, level, slope, rest = of(self.U[part]), of(self.level[part]), of(self.slope[part]), R[part]
+            S = (rest @ of(self.output).T) * slope
+            total += form.pack(S.T @ U, level.T @ rest, S.sum(axis=0), U.T @ rest, rest.sum(axis=0))
+        return total
 
 
 def fitted(box: BlackBox, layer: Layer, queries: Queries, short: float = 3.0) -> Layer:

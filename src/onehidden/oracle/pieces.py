@@ -51,24 +51,20 @@ class Pieces:
         found = np.zeros(len(self.place), bool)
         if len(kinks) == 0 or len(found) == 0:
             return found
-        along = kinks.weights @ self.line.direction
+        along, radius = kinks.weights @ self.line.direction, self.line.radius
+        strength = (kinks.output @ mix) * np.abs(along)
+        half = 0.5 * np.diff(np.array([self.low[0], *self.place, self.high[-1]], float))
+        slope_error = self.error / np.maximum(self.high - self.low, 1e-300)
+        slack = SIGNIFICANT * (slope_error[:-1] + slope_error[1:])
         with np.errstate(divide="ignore"):
             place = -(kinks.weights @ self.line.start + kinks.bias) / along
-        order = np.argsort(place)
-        place, along = place[order], np.abs(along[order])
-        strength = np.asarray(kinks.output @ mix)[order] * along
-        half = 0.5 * np.diff(np.array([self.low[0], *self.place, self.high[-1]], float))
-        near = np.minimum(half[:-1], half[1:])
-        doubt = (kinks.bias_error + kinks.error * self.line.radius)[order] / along
-        slope_error = self.error / np.maximum(self.high - self.low, 1e-300)
-        with np.errstate(divide="ignore"):
+            doubt = 100 * (kinks.bias_error + kinks.error * radius) / np.abs(along)
             place_error = SIGNIFICANT * (self.error[:-1] + self.error[1:]) / np.abs(self.change)
-        for step in (-1, 0):
-            k = np.clip(np.searchsorted(place, self.place) + step, 0, len(place) - 1)
-            room = np.minimum(100 * doubt[k] * (1 + np.abs(self.place) / self.line.radius), near)
-            same = np.abs(place[k] - self.place) <= np.maximum(room, place_error)
-            slack = 0.01 * np.abs(strength[k]) + SIGNIFICANT * (slope_error[:-1] + slope_error[1:])
-            found |= same & (np.abs(strength[k] - self.change) <= slack)
+        for i, at in enumerate(self.place):
+            room = np.minimum(doubt * (1 + np.abs(at) / radius), min(half[i], half[i + 1]))
+            same = np.abs(place - at) <= np.maximum(room, place_error[i])
+            same &= np.abs(strength - self.change[i]) <= 0.01 * np.abs(strength) + slack[i]
+            found[i] = same.any()
         return found
 
 

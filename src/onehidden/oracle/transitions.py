@@ -63,6 +63,8 @@ def _slopes(
 
     Beside a linear function the answer at distance tau is (strength / alpha) g(alpha tau): one unknown.
     """
+    from scipy.optimize import minimize_scalar
+
     step, strength = np.geomspace(1e-4, 1, each), kinks.output @ box.mix
     tau = np.concatenate([-step[::-1], [0.0], step]) * width[:, None]
     y = box.mixture(kinks.point[:, None] + tau[:, :, None] * kinks.weights[:, None])
@@ -70,25 +72,23 @@ def _slopes(
     for i in range(len(kinks)):
         lines = np.linalg.qr(np.column_stack([np.ones(len(step) * 2 + 1), tau[i]]))[0]
 
-        def curved(values: Float[np.ndarray, "a n"], lines: np.ndarray = lines) -> np.ndarray:
-            return values - (values @ lines) @ lines.T
+        def curved(values: Float[np.ndarray, " n"], lines: np.ndarray = lines) -> np.ndarray:
+            return values - lines @ (lines.T @ values)
 
         bend = curved(y[i])
 
-        def off(alpha: np.ndarray, i: int = i, bend: np.ndarray = bend) -> np.ndarray:
-            level = tail.unoriented(alpha[:, None] * tau[i])
-            return curved(strength[i] / alpha[:, None] * level) - bend
+        def off(alpha: float, i: int = i, bend: np.ndarray = bend) -> np.ndarray:
+            return curved(strength[i] / alpha * tail.unoriented(alpha * tau[i])) - bend
 
         # The minimum of the sum of squares lies in a valley of the logarithm that a grid finds.
         grid = np.geomspace(0.1, 1e5, 180) / width[i]
-        for _ in range(24):
-            best = int(np.argmin(np.sum(off(grid) ** 2, axis=1)))
-            slope[i] = grid[best]
-            near = grid[[max(best - 2, 0), min(best + 2, len(grid) - 1)]]
-            if near[1] / near[0] < 1 + 1e-11:
-                break
-            grid = np.geomspace(near[0], near[1], 22)
-        worst, largest = np.max(np.abs(off(slope[[i]]))), np.max(np.abs(bend))
+        best = int(np.argmin([np.sum(off(alpha) ** 2) for alpha in grid]))
+        near = np.log(grid[[max(best - 2, 0), min(best + 2, len(grid) - 1)]])
+        found = minimize_scalar(
+            lambda a, off=off: np.sum(off(np.exp(a)) ** 2), bounds=near, options={"xatol": 1e-12}
+        )
+        slope[i] = np.exp(found.x)
+        worst, largest = np.max(np.abs(off(slope[i]))), np.max(np.abs(bend))
         fits[i] = largest > 25 * rounding[i] and worst <= 1e-3 * largest + 25 * rounding[i]
     return slope, fits
 
