@@ -213,21 +213,7 @@ def to_torch(net: OneHiddenNet) -> Any:
         The same function, (n, d) -> (n,) or (n, q).
     """
     torch = _package("torch", "to_torch", "torch")
-    named = (
-        "relu",
-        "abs",
-        "sign",
-        "exp",
-        "expm1",
-        "log",
-        "sqrt",
-        "tanh",
-        "sigmoid",
-        "erf",
-        "sin",
-        "atan",
-        "maximum",
-    )
+    named = "relu abs sign exp expm1 log sqrt tanh sigmoid erf sin atan maximum".split()
     operators = SimpleNamespace(
         softplus=lambda z: torch.logaddexp(z, torch.zeros_like(z)),
         ndtr=torch.special.ndtr,

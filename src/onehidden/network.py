@@ -64,11 +64,7 @@ class OneHiddenNet:
         activation: str | Activation = "relu",
         linear: npt.ArrayLike | None = None,
     ) -> None:
-        weights, output, g = (
-            _numbers("weights", weights),
-            _numbers("output", output),
-            activations.get(activation),
-        )
+        weights, output = _numbers("weights", weights), _numbers("output", output)
         if weights.ndim != 2 or 0 in weights.shape:
             raise ValueError(f"weights must be a (k, d) matrix, got shape {weights.shape}")
         k, d = weights.shape
@@ -95,7 +91,7 @@ class OneHiddenNet:
             object.__setattr__(self, name, values)
         if not tail:
             object.__setattr__(self, "intercept", float(parts["intercept"]))
-        object.__setattr__(self, "activation", g)
+        object.__setattr__(self, "activation", activations.get(activation))
 
     @property
     def n_hidden(self) -> int:

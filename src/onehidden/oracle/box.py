@@ -143,8 +143,11 @@ class BlackBox:
         self.first: tuple[Points, Outputs] | None = None  # some first queries, asked again later
         # Subtracted from every answer, (n, d) -> (n, q), so that the remainder is searched alone.
         self.known: Callable[[np.ndarray], np.ndarray] | None = None
-        # Largest |u_j| that the domain allows in all directions, fixed inputs aside.
-        self.reach = self._reach()
+
+    @property
+    def reach(self) -> float:
+        """Largest |u_j| that the domain allows in all directions, fixed inputs aside."""
+        return float(self.margin(np.zeros((1, self.d)))[0])
 
     @property
     def d(self) -> int:
@@ -181,15 +184,10 @@ class BlackBox:
         lost = self.reading.error(Y * self.units) * np.max(np.abs(self.mix) / self.units)
         return np.hypot(self.precision.relative * size, lost)
 
-    def _reach(self) -> float:
-        room = np.minimum(self.domain.high - self.center, self.center - self.domain.low) / self.scale
-        return float(np.min(room[self.domain.free]))
-
     def keep_within(self, reach: float) -> None:
         """Bound the distance of queries from the centre, in scales."""
         around = reach * self.scale
         self.domain = self.domain.narrowed(self.center - around, self.center + around)
-        self.reach = self._reach()
 
     def margin(self, U: Points) -> PerPoint:
         """How far every free coordinate of rows of u may move."""
@@ -287,17 +285,12 @@ class BlackBox:
             yield slice(begin, min(begin + self._batch, n))
 
     def _values(self, U: Points) -> Outputs:
-        y = self._inside(self.inputs(U))
+        """Answers less what is known; NaN outside of the domain, where nothing is queried."""
+        X = self.inputs(U)
+        near = self.domain.near(X)
+        nothing = np.zeros((0, self.caller.outputs or self.q))
+        answers = self.caller(self.domain.within(X[near])) if near.any() else nothing
+        y = np.full((len(X), answers.shape[1]), np.nan)
+        y[near] = answers
         y = (y if self.reading is None else self.reading(y)) / self.units
         return y if self.known is None else y - self.known(U)
-
-    def _inside(self, X: Points) -> Outputs:
-        """Answers at rows of x, NaN outside of the domain, where nothing is queried."""
-        near = self.domain.near(X)
-        if near.all():
-            return self.caller(self.domain.within(X))
-        answers = self.caller(self.domain.within(X[near])) if near.any() else None
-        y = np.full((len(X), (self.caller.outputs or self.q)), np.nan)
-        if answers is not None:
-            y[near] = answers
-        return y

@@ -65,8 +65,7 @@ class Domain:
 
     def contains(self, X: Points) -> Bool[np.ndarray, " n"]:
         """Rows that may be queried exactly as they are."""
-        inside = np.all((X >= self.low) & (X <= self.high), axis=1)
-        return inside & np.all(np.rint(X) == X, axis=1) if self.whole else inside
+        return np.all(self.within(X) == X, axis=1)
 
 
 def checked_domain(domain: object, d: int) -> Domain:

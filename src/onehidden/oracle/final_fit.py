@@ -9,12 +9,13 @@ is summed in double precision.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
 
+from onehidden.certify.local_fit import root_of_inverse
 from onehidden.fit.parametrisation import residuals_and_jacobian
 from onehidden.fit.problem import descend
 from onehidden.oracle.box import BlackBox
@@ -99,7 +100,7 @@ DENSE = 1200  # parameters up to which steps are solved by factorisations of J'J
 
 
 class LayerLeastSquares:
-    """The sum of weighted squared residuals of a layer over queries; J'J and QR in double precision.
+    """The sum of weighted squared residuals of a layer over queries; J'J in double precision.
 
     In single precision a direction that changes nothing, the length of a row, would seem to change it.
     """
@@ -118,26 +119,14 @@ class LayerLeastSquares:
     def normal_equations(
         self, theta: Float[np.ndarray, " p"], rough: bool = False
     ) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, " p"], float]:
-        p = len(theta)
-        hessian, gradient, loss = np.zeros((p, p)), np.zeros(p), 0.0
-        for r, J in self._blocks(theta):
+        form, (U, Y), root = self.layer.form, (self.queries.U, self.queries.Y), self.queries.weight
+        hessian, gradient, loss = np.zeros((form.size, form.size)), np.zeros(form.size), 0.0
+        height = max(form.size // form.q + 1, (64 << 20) // (8 * form.size * form.q))
+        for begin in range(0, len(U), height):  # 64 MiB of J on the host: a box is no reason to compile
+            part = slice(begin, begin + height)
+            r, J = residuals_and_jacobian(form, theta, np.asarray(U[part], float), Y[part], root[part])
             hessian, gradient, loss = hessian + J.T @ J, gradient + J.T @ r, loss + float(r @ r)
         return hessian, gradient, loss
-
-    def triangle(self, theta: Float[np.ndarray, " p"]) -> Float[np.ndarray, "p p"]:
-        """R of J = QR."""
-        upper = np.zeros((0, len(theta)))
-        for _, J in self._blocks(theta):
-            upper = np.asarray(np.linalg.qr(np.vstack([upper, J]), mode="r"))
-        return upper
-
-    def _blocks(self, theta: Float[np.ndarray, " p"]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Residuals and rows of J, 64 MiB at a time, on the host: a box is no reason to compile."""
-        form, (U, Y), root = self.layer.form, (self.queries.U, self.queries.Y), self.queries.weight
-        height = max(form.size // form.q + 1, (64 << 20) // (8 * form.size * form.q))
-        for begin in range(0, len(U), height):
-            part = slice(begin, begin + height)
-            yield residuals_and_jacobian(form, theta, np.asarray(U[part], float), Y[part], root[part])
 
 
 class MatrixFreeLayer(LayerLeastSquares):
@@ -220,18 +209,11 @@ def fitted(box: BlackBox, layer: Layer, queries: Queries, short: float = 3.0) ->
 
 def simulated_errors(layer: Layer, queries: Queries, draws: int, rng: np.random.Generator) -> list[Layer]:
     """Errors of the parameters for as many draws of the errors of the answers."""
-    from scipy.linalg import lstsq
-
     theta = layer.pack()
     if len(theta) > DENSE:
         at = LinearisedLayer(MatrixFreeLayer(layer, queries), theta)
         noise = (queries.least * rng.standard_normal(queries.Y.size) for _ in range(draws))
         return [layer.moved(damped_least_squares(at, one, forcing=0.03)) for one in noise]
-    # With J = QR the steps R^-1 z of normal z are errors of the least-squares solution.
-    upper = LayerLeastSquares(layer, queries).triangle(theta)
-    size = np.linalg.norm(upper, axis=0)
-    scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 1e-6 * size.max())
-    z = queries.least * rng.standard_normal((len(upper), draws))
-    solved = lstsq(upper * scale, z, cond=1e-12, lapack_driver="gelsy")
-    assert solved is not None
-    return [layer.moved(step) for step in (scale[:, None] * solved[0]).T]
+    root = root_of_inverse(LayerLeastSquares(layer, queries).normal_equations(theta)[0])
+    z = queries.least * rng.standard_normal((len(theta), draws))
+    return [layer.moved(step) for step in (root @ z).T]
