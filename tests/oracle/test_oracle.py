@@ -18,8 +18,7 @@ from onehidden.oracle.box import BlackBox
 from onehidden.oracle.examine import measure_box
 from onehidden.oracle.lines import Kinks, distant_line
 from onehidden.oracle.signs import solve_signs
-from onehidden.oracle.tails import tail_of
-from onehidden.oracle.transitions import units_along
+from onehidden.oracle.transitions import tail_of, units_along
 from onehidden.refused import Refused
 
 # Polynomials hide their units. tests/exports compares the others with formulas written apart from ``fn``.

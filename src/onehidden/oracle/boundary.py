@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.domain import EPS, Vector
-from onehidden.oracle.tails import bisected
+from onehidden.oracle.transitions import bisected
 
 # Bisections end at this share of the size of a query.
 _LAST = 4.0 * EPS
@@ -70,18 +70,15 @@ class Labels:
     ) -> Float[np.ndarray, " m"]:
         """t with the boundary at base + t along, by bisection; NaN unless -1 at low turns to +1 at high."""
         ends = self(np.stack([base + low[:, None] * along, base + high[:, None] * along]))
-        low, high = low.copy(), high.copy()
-        good = (ends[0] == -1) & (ends[1] == 1)
+        good, found = np.flatnonzero((ends[0] == -1) & (ends[1] == 1)), np.full(len(base), np.nan)
+        base, along = base[good], along[good]
         enough = _LAST * np.maximum(np.linalg.norm(base, axis=1) / np.sqrt(self.box.d), 1e-300)
-        rows = np.flatnonzero(good)
-        for _ in range(steps):
-            rows = rows[(high - low)[rows] > enough[rows]]
-            if len(rows) == 0:
-                break
-            middle = 0.5 * (low[rows] + high[rows])
-            up = self(base[rows] + middle[:, None] * along[rows]) == 1
-            high[rows[up]], low[rows[~up]] = middle[up], middle[~up]
-        return np.where(good, 0.5 * (low + high), np.nan)
+
+        def up(t: np.ndarray) -> np.ndarray:
+            return self(base + t[:, None] * along) == 1
+
+        found[good] = bisected(low[good], high[good], up, steps, enough)
+        return found
 
     def height(
         self,

@@ -24,7 +24,7 @@ from onehidden.oracle.labels import label_answer
 from onehidden.oracle.lines import random_line
 from onehidden.oracle.pieces import straight_pieces
 from onehidden.oracle.search import expected_queries, line_answer
-from onehidden.oracle.tails import tail_of
+from onehidden.oracle.transitions import tail_of
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.solve import problem_of, record, solve
 from onehidden.run import Progress, Run

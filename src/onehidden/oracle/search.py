@@ -24,8 +24,7 @@ from onehidden.oracle.layer import Layer, Queries
 from onehidden.oracle.lines import Kinks, Line, distant_line, random_line
 from onehidden.oracle.pieces import continued, kinks_of, straight_pieces
 from onehidden.oracle.signs import solve_signs
-from onehidden.oracle.tails import Tail
-from onehidden.oracle.transitions import units_along
+from onehidden.oracle.transitions import Tail, units_along
 from onehidden.refused import Refused
 
 _LINEAR = 1e-3  # share by which the linear part of the box may differ from that of its oriented units
@@ -68,51 +67,44 @@ def line_answer(box: BlackBox, tail: Tail, options: Options) -> Certificate | li
         if not found.curved and not found.broken:
             raise Refused(f"no {options.g.name} unit was found: {check.advice}")
         return [check]
-    checks = list[Check]()
-    facing = oriented(found.layer, tail)
-    if tail.sharp:
-        checks.append(_one_layer_check(found, options.g.name))
+    checks = [_one_layer_check(found, options.g.name)] if tail.sharp else []
+    layer, off = oriented(found.layer, tail)
     if tail.degree:
         advice = (
             "the linear part of the box against that of its units, oriented as fits best; above the bound "
             "there is a linear part beside the units, or units are missing"
         )
-        off = np.inf if facing is None else facing[1]
         checks.append(at_most("linear part", off, _LINEAR, advice, About.FIT))
     if found.cut_short:
         checks.append(cut_short_check(found.cut_short))
-    layer = facing[0] if facing is not None else _without_linear_part(found.layer)
     queries = None if box.run.expired() else found.queries
     errors = None if queries is None else parameter_errors(box, layer, queries)
     layer = layer.restricted(box, options.bias, options.intercept)
     return layer_certificate(layer, queries, errors, box, options.hidden, checks)
 
 
-def oriented(layer: Layer, tail: Tail) -> tuple[Layer, float] | None:
+def oriented(layer: Layer, tail: Tail) -> tuple[Layer, float]:
     """The layer as one of g alone, with its units oriented; and how far its linear part is from the box's.
 
-    g(z) = e(z) + h(z): the linear part, slope sum_i s_i w_i n_i over all outputs, gives the signs.
+    g = e + h: the linear part, slope sum_i s_i w_i n_i over all outputs, gives the signs s_i. The distance is
+    relative to the rows w_i n_i, and infinite where no signs fit.
     """
-    signs, off = np.ones(layer.k), 0.0
-    if layer.form.skip and tail.slope == 0:
-        off = float(np.max(np.abs(layer.linear))) / max(float(np.max(np.abs(layer.output))), 1e-300)
-    elif layer.form.skip:
-        columns = tail.slope * np.einsum("kq,kd->qdk", layer.output, layer.weights).reshape(-1, layer.k)
-        target = layer.linear.T.reshape(-1)
-        found = solve_signs(columns, target, 1e-12, 1e-9, 1e-6, 1e-3, 0.3)
-        if found is None:
-            return None
-        signs, off = found, float(np.linalg.norm(columns @ found - target) / np.linalg.norm(target))
-    facing = _without_linear_part(layer)
-    facing = replace(facing, weights=layer.weights * signs[:, None], bias=layer.bias * signs)
-    constant = layer.constant - layer.output.T @ (tail.level + tail.slope * facing.bias)
-    return replace(facing, constant=constant), off
-
-
-def _without_linear_part(layer: Layer) -> Layer:
-    """The units as those of g itself."""
-    form = replace(layer.form, skip=False, symmetrised=False)
-    return replace(layer, form=form, linear=np.zeros_like(layer.linear))
+    rows = np.einsum("kq,kd->qdk", layer.output, layer.weights).reshape(-1, layer.k)
+    target, signs = layer.linear.T.reshape(-1), np.ones(layer.k)
+    found = solve_signs(tail.slope * rows, target, 1e-12, 1e-9, 1e-6, 1e-3, 0.3) if tail.slope else signs
+    off = np.inf
+    if found is not None:
+        signs, off = found, np.linalg.norm(tail.slope * rows @ found - target) / np.linalg.norm(rows)
+    bias = layer.bias * signs
+    facing = replace(
+        layer,
+        form=replace(layer.form, skip=False, symmetrised=False),
+        weights=layer.weights * signs[:, None],
+        bias=bias,
+        linear=np.zeros_like(layer.linear),
+        constant=layer.constant - layer.output.T @ (tail.level + tail.slope * bias),
+    )
+    return facing, float(off)
 
 
 def _one_layer_check(found: FoundLayer, name: str) -> Check:
@@ -305,30 +297,20 @@ def placed(
     At a distance R an absolute error tilts a row by error / R, but shifts the place of its kink as much as
     anywhere. The rows stand; k biases are searched one after the other on finer and finer grids.
     """
-    g, z, rest = layer.form.g, U @ layer.weights.T, Y - U @ layer.linear
-    # Beyond all queries a kink is linear: the search begins among them, where the error allows that.
-    most, output = np.max(np.abs(z), axis=0), layer.output
-    bias = layer.bias + np.clip(
-        np.clip(layer.bias, -most, most) - layer.bias, -3 * bias_error, 3 * bias_error
-    )
-    width = np.minimum(3 * bias_error, 2 * most)
-
-    def left(at: np.ndarray) -> np.ndarray:
-        off = rest - g(z + at) @ output
-        return off - off.mean(axis=0)
-
+    g, z, rest, output = layer.form.g, U @ layer.weights.T, Y - U @ layer.linear, layer.output
+    # Beyond all queries a kink is linear: the search is among them.
+    most = np.max(np.abs(z), axis=0)
+    bias, width = np.clip(layer.bias, -most, most), np.minimum(3 * bias_error, 2 * most)
     for sweep in range(sweeps):
         for i in np.argsort(-np.linalg.norm(output, axis=1)):
-            others = left(bias) + g(z[:, [i]] + bias[i]) * output[i]
+            others = rest - g(z + bias) @ output + g(z[:, [i]] + bias[i]) * output[i]
             tried = np.append(bias[i] + width[i] * 0.25**sweep * np.linspace(-1, 1, grid), bias[i])
             own = g(z[:, [i]] + tried)  # (n, tried)
-            own -= own.mean(axis=0)
-            others -= others.mean(axis=0)
+            own, others = own - own.mean(axis=0), others - others.mean(axis=0)
             # |others - own m|², all outputs, up to what no choice changes
             loss = np.sum(own**2, axis=0) * np.sum(output[i] ** 2) - 2 * (others @ output[i]) @ own
             bias[i] = tried[int(np.argmin(loss))]
-    constant = np.mean(rest - g(z + bias) @ output, axis=0)
-    return replace(layer, bias=bias, constant=constant)
+    return replace(layer, bias=bias, constant=np.mean(rest - g(z + bias) @ output, axis=0))
 
 
 def _left_over(layer: Layer, U: Points, Y: Outputs) -> float:
