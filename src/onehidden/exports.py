@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -41,12 +40,11 @@ class Predictor:
         return self.share == 1 and not np.any(np.isfinite(self.low) | np.isfinite(self.high))
 
 
-class Operators(ABC):
-    """Operators of formulas by name, such as ``relu``, ``exp`` and ``maximum``, each a node of an export."""
+class Operators:
+    """Operators of formulas by name, such as ``relu``, ``exp`` and ``maximum``, each a node of an export.
 
-    @abstractmethod
-    def add(self, op: str, *inputs: Value | npt.ArrayLike) -> Value:
-        """A value by an operator."""
+    ``add`` of a subclass makes a value by the name of an operator and its inputs.
+    """
 
     def __getattr__(self, name: str) -> Any:
         return partial(self.add, name)
@@ -102,10 +100,11 @@ def to_onnx(
     if net.has_linear:
         out = out + X @ net.linear
     out = out + net.intercept
-    if predictor is not None and not predictor.alone:
+    predictor = predictor or Predictor()
+    if not predictor.alone:
         line = X @ predictor.slope + predictor.level
         out = line + predictor.share * o.minimum(o.maximum(out - line, predictor.low), predictor.high)
-    if predictor is not None and predictor.mean is not None:
+    if predictor.mean is not None:
         out = predictor.mean(o, out)
     o.add("identity", out, name="y")
     model = helper.make_model(
@@ -304,7 +303,7 @@ def to_python(
     o, single = PythonSource(), net.output.ndim == 1
     size = f"{net.n_hidden} units of {net.n_inputs} inputs"
     size += "" if single else f", {net.n_outputs} outputs"
-    predictor = Predictor() if predictor is None else predictor
+    predictor = predictor or Predictor()
     mean = Value(o, "t") if predictor.mean is None or predictor.coupled else predictor.mean(o, Value(o, "t"))
     last = f"[{mean.name} for t in y]"
     if predictor.coupled:

@@ -51,14 +51,14 @@ class Piece:
 
 
 class Labels:
-    """The label at rows of u as +1 or -1, 0 where the box does not answer; ``high`` counts as +1."""
+    """The label at rows of u as +1 or -1, 0 where the box does not answer; its level counts as +1."""
 
-    def __init__(self, box: BlackBox, high: float) -> None:
-        self.box, self._high = box, high
+    def __init__(self, box: BlackBox) -> None:
+        self.box = box
 
     def __call__(self, U: Float[np.ndarray, "... d"]) -> Int[np.ndarray, ...]:
         y = self.box.mixture(U)
-        return np.where(np.isfinite(y), np.where(y == self._high, 1, -1), 0)
+        return np.where(np.isfinite(y), np.where(y == self.box.level, 1, -1), 0)
 
     def crossing(
         self,

@@ -17,7 +17,6 @@ from onehidden.checks import About, Check, at_most, not_evaluated
 from onehidden.fit.rounding import rounding_of
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
-from onehidden.oracle.answers import finite
 from onehidden.oracle.box import BlackBox
 from onehidden.oracle.domain import EPS, Outputs, PerUnit, Points, UnitRows
 from onehidden.oracle.final_fit import DENSE, simulated_errors
@@ -116,7 +115,7 @@ def layer_certificate(
     ``queries`` are what it was fitted to and ``errors`` those of the fit, None where there was no fit;
     ``checks`` are those of the search.
     """
-    counted, network = count_checks(layer.k, hidden), layer.network(box)
+    network = layer.network(box)
     U, Y = box.answered(int(min(400, 0.3 * box.caller.left)))
     rest, spread = layer.predict(U) - Y, _spread(Y)
     shares = (
@@ -129,32 +128,57 @@ def layer_certificate(
     advice = "share of std(y) left: the network gives the answers to rounding"
     fit = at_most("fit", rms, bound, advice, About.FIT)
     fresh, where = fresh_check(network, box)
-    remarks = [*([f"dead units: {counted[0].advice}"] if counted[0].value else []), where]
+    remarks = [where]
     if errors is not None:
         remarks.append(f"parameters are known to about {errors.worst:.0e} of their size")
-    canonical, order = canonical_order(network)
-    checks = [
-        *counted,
-        *checks,
-        fit,
-        fresh,
-        _orientation(canonical, box, layer, errors),
-        attainable_check(errors),
-    ]
-    return certificate_of(
-        canonical,
-        checks,
+    return finished(
+        layer,
+        box,
+        hidden,
+        [*checks, fit, fresh, _orientation(network, box, layer, errors)],
+        errors,
+        {},
+        shares=shares,
+        remarks=remarks,
         loss=float(np.mean(rest**2)),
         mean_square=rms**2,
         exact=rms <= bound,
         n=len(U) if queries is None else len(queries.U),
+        output_precision=box.rounding if box.low_precision else 0.0,
+    )
+
+
+def finished(
+    layer: Layer,
+    box: BlackBox,
+    hidden: int | None,
+    checks: list[Check],
+    errors: Errors | None,
+    left_open: Undetermined,
+    shares: PerUnit,
+    remarks: list[str],
+    **more: Any,
+) -> Certificate:
+    """The certificate of a layer in u, with what values and labels have in common; ``more`` are its fields.
+
+    Units, those ``left_open`` by the queries among them, have the order of the layer.
+    """
+    network = layer.network(box)
+    canonical = network.canonical()
+    order = np.argsort(match(canonical, network).permutation)  # the number in the layer of each unit
+    counted = count_checks(layer.k, hidden)
+    if counted[0].value:
+        remarks = [f"dead units: {counted[0].advice}", *remarks]
+    return certificate_of(
+        canonical,
+        [*counted, *checks, attainable_check(errors)],
         n_parameters=layer.form.freedom,
         errors=standard_errors(canonical, errors, order, box),
         shares=shares[order],
-        undetermined=imprecise_units(errors, order),
+        undetermined=_undetermined(errors, left_open, order),
         noun="query",
         remarks=tuple(remarks),
-        output_precision=box.rounding if box.low_precision else 0.0,
+        **more,
     )
 
 
@@ -168,9 +192,8 @@ def fresh_check(network: OneHiddenNet, box: BlackBox) -> tuple[Check, str]:
         if (distance > 2 and distance * 3.0 > box.reach) or most < 10:
             continue
         U = box.spread_out(most) if distance == 2 else box.typical(most) * distance
+        U, Y = box.answers_at(U)
         X = box.domain.within(box.inputs(U))
-        Y = box.outputs((X - box.center) / box.scale)
-        X, Y = X[finite(Y)], Y[finite(Y)]
         if not len(X):
             continue
         size = np.maximum(np.max(np.abs(Y), axis=0), np.finfo(float).tiny)
@@ -244,21 +267,16 @@ def _orientation(network: OneHiddenNet, box: BlackBox, layer: Layer, errors: Err
     return orientation_check(found, AlternativeKind.ORIENTATION.value)
 
 
-def canonical_order(network: OneHiddenNet) -> tuple[OneHiddenNet, Int[np.ndarray, " k"]]:
-    """The canonical network, and for each of its units the number in the network."""
-    canonical = network.canonical()
-    return canonical, np.argsort(match(canonical, network).permutation)
-
-
-def imprecise_units(errors: Errors | None, order: Int[np.ndarray, " k"]) -> Undetermined:
-    """Units, in the order of the canonical network, with errors as large as their parameters."""
-    if errors is None:
-        return {}
-    return {
-        i: (Cause.NOTHING, f"unit {i + 1} cannot be determined at the precision of the answers")
-        for i, j in enumerate(order)
-        if max(errors.row[j], errors.output[j]) > UNKNOWN
+def _undetermined(
+    errors: Errors | None, left_open: Undetermined, order: Int[np.ndarray, " k"]
+) -> Undetermined:
+    """Units, in this order, that are left open, or have errors as large as their parameters."""
+    unknown = np.zeros(len(order)) if errors is None else np.maximum(errors.row, errors.output)
+    imprecise = Cause.NOTHING, "unit {} cannot be determined at the precision of the answers"
+    found = {
+        i: left_open.get(j, imprecise) for i, j in enumerate(order) if j in left_open or unknown[j] > UNKNOWN
     }
+    return {i: (cause, reason.format(i + 1)) for i, (cause, reason) in found.items()}
 
 
 def count_checks(found: int, hidden: int | None) -> list[Check]:

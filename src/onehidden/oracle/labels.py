@@ -15,22 +15,14 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from onehidden import activations
-from onehidden.certify.certificate import Certificate, certificate_of
+from onehidden.certify.certificate import Certificate
 from onehidden.certify.units import Cause, Undetermined
 from onehidden.checks import About, Check, at_most
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.options import Options
 from onehidden.oracle.boundary import Labels, Piece, beyond, flat_piece, kinks_along
 from onehidden.oracle.box import BlackBox, BudgetExceeded
-from onehidden.oracle.certificate import (
-    Errors,
-    attainable_check,
-    canonical_order,
-    count_checks,
-    cut_short_check,
-    imprecise_units,
-    standard_errors,
-)
+from onehidden.oracle.certificate import Errors, cut_short_check, finished
 from onehidden.oracle.domain import Vector
 from onehidden.oracle.layer import Layer
 from onehidden.refused import Refused
@@ -194,7 +186,7 @@ def label_answer(box: BlackBox, options: Options) -> Certificate:
     """The certificate of the units whose kinks bend the boundary."""
     if options.activation not in ("relu", "auto"):
         raise Refused(f"labels alone determine relu units, not {options.g.name}: return probabilities")
-    labels = Labels(box, box.level)
+    labels = Labels(box)
     box.caller.reserve()
     boundary = _traced(labels)
     box.caller.release()
@@ -282,39 +274,29 @@ def _layer(found: Scaled, points: Float[np.ndarray, "p e"]) -> Layer:
 
 def _certificate(labels: Labels, boundary: Boundary, found: Scaled, options: Options) -> Certificate:
     box, layer, k = labels.box, _layer(found, boundary.arrays[1]), len(found.units)
-    edges = boundary.edges
-    network, order = canonical_order(layer.network(box))
     own = found.spread * boundary.arrays[2].min() / np.linalg.norm(found.units[:, :-1], axis=1)
     errors = Errors(np.where(found.known, own, np.inf), own, own, np.max(own) * np.abs(layer.constant))
     fresh, wrong = _fresh_check(labels, layer)
-    U = box.typical(500)
-    level = layer.levels(U) * layer.output[:, 0]
-    share = level.var(axis=0) / max(float(level.sum(axis=1).var()), 1e-300)
-    known = Errors(np.where(found.known, own, 0.0), own, own, errors.constant)  # else: _left_open
+    level = layer.levels(box.typical(500)) * layer.output[:, 0]
     uncrossed = "1 where a linear part stands for units that the boundary does not cross"
+    bends = (
+        f"{len(boundary.pieces)} flat pieces of the boundary and {len(boundary.edges)} bends fit {k} units"
+    )
     checks = [
-        at_most(
-            "one hidden layer", found.off, 1e-5,
-            f"{len(boundary.pieces)} flat pieces of the boundary and {len(edges)} bends fit {k} units",
-            About.FIT,
-        ),
-        *count_checks(k, options.hidden),
+        at_most("one hidden layer", found.off, 1e-5, bends, About.FIT),
         fresh,
         Check("units not crossed", float(not found.closed), 0.0, True, uncrossed),
-        attainable_check(errors),
-    ]  # fmt: skip
+    ]
     if boundary.cut_short:
         checks.append(cut_short_check(boundary.cut_short))
-    remarks = (
+    remarks = [
         "labels fix the network up to one positive factor: its largest output is set to 1 for unit rows",
         "units that never change a label are not found",
-    )
-    return certificate_of(
-        network, checks, loss=wrong, exact=fresh.passed, n=box.caller.queries,
-        n_parameters=k * (box.d + 1) + 1,
-        errors=standard_errors(network, errors, order, box), shares=share[order],
-        undetermined=_left_open(order, found) | imprecise_units(known, order), noun="query",
-        remarks=remarks, output_precision=1.0,
+    ]
+    return finished(
+        layer, box, options.hidden, checks, errors, _left_open(found),
+        shares=level.var(axis=0) / max(float(level.sum(axis=1).var()), 1e-300), remarks=remarks,
+        loss=wrong, exact=fresh.passed, n=box.caller.queries, output_precision=1.0,
     )  # fmt: skip
 
 
@@ -335,14 +317,12 @@ def _fresh_check(labels: Labels, layer: Layer) -> tuple[Check, float]:
     return at_most("fresh queries", float(wrong), 0.0, advice, About.FIT), wrong / len(U)
 
 
-def _left_open(order: Int[np.ndarray, " k"], found: Scaled) -> Undetermined:
-    """What labels leave open of the units, in the order of the network."""
-    undetermined: Undetermined = {}
-    for i, j in enumerate(order):
-        if not found.known[j]:
-            reason = f"unit {i + 1} bends the boundary in one place only, which leaves its row undetermined"
-            undetermined[i] = Cause.BLIND, reason
-        elif not found.closed:
-            reason = f"the row of unit {i + 1} is known, its orientation and output are not: other units are"
-            undetermined[i] = Cause.EQUIVALENT, f"{reason} never crossed"
-    return undetermined
+def _left_open(found: Scaled) -> Undetermined:
+    """What labels leave open of the units."""
+    bent = "unit {} bends the boundary in one place only, which leaves its row undetermined"
+    turned = "the row of unit {} is known, its orientation and output are not: other units are never crossed"
+    return {
+        i: (Cause.EQUIVALENT, turned) if known else (Cause.BLIND, bent)
+        for i, known in enumerate(found.known)
+        if not (known and found.closed)
+    }

@@ -160,14 +160,8 @@ def _from_samples(
     """Typical queries, up to ``most``, searched as samples are, in ``seconds`` where there is no limit."""
     size = replace(options.form(box.d), k=options.hidden or 8).freedom
     U, Y = box.answered(int(min(max(4000, 20 * size), most, 0.6 * box.caller.left)))
-    names = tuple(f"x{j}" for j in range(box.d))
-    samples = Samples(
-        box.inputs(U),
-        (Y * box.units).squeeze(axis=1) if box.q == 1 else Y * box.units,
-        None,
-        names,
-        box.rounding,
-    )
+    y, names = Y * box.units, tuple(f"x{j}" for j in range(box.d))
+    samples = Samples(box.inputs(U), y[:, 0] if box.q == 1 else y, None, names, box.rounding)
     run = box.run
     if run.max_seconds is None:
         run = replace(run, max_seconds=run.seconds() + seconds)
