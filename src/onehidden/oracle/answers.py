@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
+from onehidden.fit.rounding import decimal_step
 from onehidden.oracle.domain import Outputs, PerPoint
 
 
@@ -108,9 +109,8 @@ class LogOdds:
 
 def _spacing(p: PerPoint) -> float:
     """The spacing of the probabilities of a class; 0 where they have the digits of their own size."""
-    for decimals in range(1, 13):
-        if np.array_equal(np.round(p, decimals), p):
-            return 10.0**-decimals
+    if step := decimal_step(p, 12):
+        return min(step, 0.1)
     small = p[(p > 0) & (p < 1e-2)]
     for step in (2.0**-24, 2.0**-53):  # of 1 - p in single and in double precision
         if len(small) >= 4 and np.array_equal(np.rint(small / step), small / step):

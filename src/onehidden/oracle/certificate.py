@@ -117,16 +117,14 @@ def layer_certificate(
     """
     network = layer.network(box)
     U, Y = box.answered(int(min(400, 0.3 * box.caller.left)))
-    rest, spread = layer.predict(U) - Y, _spread(Y)
+    share, bound = left_over(layer, U, Y, box.rounding)
     shares = (
         layer.levels(U).var(axis=0)
         * np.sum(layer.output**2, axis=1)
         / max(float(np.sum(Y.var(axis=0))), 1e-300)
     )
-    rms = float(np.max(np.sqrt(np.mean(rest**2, axis=0)) / spread))
-    bound = rounding_of(float(np.max(np.max(np.abs(Y), axis=0) / spread)), 1.0, box.rounding).exact
     advice = "share of std(y) left: the network gives the answers to rounding"
-    fit = at_most("fit", rms, bound, advice, About.FIT)
+    fit = at_most("fit", share, bound, advice, About.FIT)
     fresh, where = fresh_check(network, box)
     remarks = [where]
     if errors is not None:
@@ -140,9 +138,9 @@ def layer_certificate(
         {},
         shares=shares,
         remarks=remarks,
-        loss=float(np.mean(rest**2)),
-        mean_square=rms**2,
-        exact=rms <= bound,
+        loss=float(np.mean((layer.predict(U) - Y) ** 2)),
+        mean_square=share**2,
+        exact=share <= bound,
         n=len(U) if queries is None else len(queries.U),
         output_precision=box.rounding if box.low_precision else 0.0,
     )
@@ -232,6 +230,13 @@ def _spread(Y: Outputs) -> Float[np.ndarray, " q"]:
     """Standard deviation of each output, its size where it is constant."""
     spread, size = Y.std(axis=0), np.max(np.abs(Y), axis=0)
     return np.maximum(np.where(spread > 1e-13 * size, spread, size), np.finfo(float).tiny)
+
+
+def left_over(layer: Layer, U: Points, Y: Outputs, rounding: float) -> tuple[float, float]:
+    """Share of the spread of an output, the largest, that a layer leaves; and the share that is rounding."""
+    spread, rest = _spread(Y), layer.predict(U) - Y
+    level = float(np.max(np.max(np.abs(Y), axis=0) / spread))
+    return float(np.max(np.sqrt(np.mean(rest**2, axis=0)) / spread)), rounding_of(level, 1.0, rounding).exact
 
 
 def _argument_error(network: OneHiddenNet, X: Points, box: BlackBox) -> Outputs:

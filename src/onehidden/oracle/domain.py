@@ -105,7 +105,7 @@ def typical_region(
     columns = getattr(inputs, "column_names", None)
     columns = getattr(inputs, "columns", None) if columns is None else columns
     names = names if columns is None else tuple(str(c) for c in columns)
-    matrix = _checked_inputs(inputs)
+    matrix = data.check_arrays(inputs, constant=True)[0]
     if matrix.shape[1] != d:
         raise ValueError(f"inputs has {matrix.shape[1]} columns, but fn takes n_inputs={d}")
     inside = domain.contains(matrix)
@@ -121,14 +121,3 @@ def typical_region(
 def _off_the_bounds(center: Vector, scale: Vector, domain: Domain) -> Vector:
     """The centre moved one scale inside the bounds, so that queries have room on both sides."""
     return np.where(domain.free, np.clip(center, domain.low + scale, domain.high - scale), domain.low)
-
-
-def _checked_inputs(inputs: npt.ArrayLike) -> np.ndarray:
-    """Typical x, checked as samples are, except that a column may be constant."""
-    try:
-        matrix = np.array(inputs, dtype=float)
-        constant = np.all(matrix == matrix[0], axis=0) & np.isfinite(matrix[0])
-        varied = np.where(constant, np.arange(len(matrix))[:, None], matrix)
-    except (TypeError, ValueError, IndexError):
-        return data.check_arrays(inputs, None)[0]
-    return np.where(constant, matrix, data.check_arrays(varied, None)[0])

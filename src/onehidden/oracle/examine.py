@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
+from onehidden.fit.rounding import decimal_step
 from onehidden.oracle.answers import Answers, LogOdds, detected, finite
 from onehidden.oracle.box import BlackBox, OutputPrecision
 from onehidden.oracle.domain import EPS, Outputs, PerPoint, Points
@@ -144,18 +145,11 @@ def stored_precision(y: PerPoint) -> OutputPrecision:
 
     A change of units may have moved the answers a few roundings of a double off the grid of the format.
     """
-
-    def on(grid: PerPoint) -> bool:
-        return bool(np.all(np.abs(grid - y) <= 4 * EPS * np.abs(y)))
-
     for kind in (np.float16, np.float32):
         with np.errstate(over="ignore"):
-            if on(y.astype(kind).astype(float)):
+            if np.all(np.abs(y.astype(kind).astype(float) - y) <= 4 * EPS * np.abs(y)):
                 return OutputPrecision(relative=float(np.finfo(kind).eps) / np.sqrt(12))
-    for decimals in range(13):
-        if on(np.round(y, decimals)):
-            return OutputPrecision(absolute=10.0**-decimals / np.sqrt(12))
-    return OutputPrecision()
+    return OutputPrecision(absolute=decimal_step(y, 12) / np.sqrt(12))
 
 
 def _error_of_neighbours(box: BlackBox, U: Points) -> float:

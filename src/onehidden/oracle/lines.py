@@ -33,11 +33,6 @@ class Line:
         return (1 + np.abs(t) / self.radius) ** degree
 
 
-def random_line(box: BlackBox, radius: float, span: float = 1e3, through: Points | None = None) -> Line:
-    """A line at this distance from the centre, or a chord of a bounded domain, through one of some places."""
-    return _chord(box, radius, span, through) if box.domain.bounded else distant_line(box, radius, span)
-
-
 def distant_line(box: BlackBox, radius: float, span: float) -> Line:
     """A line at this distance from the centre, ``span`` radii to either side as far as the box answers."""
     v = box.rng.standard_normal(box.d)
@@ -51,8 +46,13 @@ def distant_line(box: BlackBox, radius: float, span: float) -> Line:
     return Line(p, v, radius, limit)
 
 
-def _chord(box: BlackBox, radius: float, span: float, through: Points | None) -> Line:
-    """A line through two places of the domain: a random direction soon meets one of d bounds."""
+def random_line(box: BlackBox, radius: float, span: float = 1e3, through: Points | None = None) -> Line:
+    """A line at this distance from the centre, or a chord of a bounded domain, through one of some places.
+
+    A chord goes through two places of the domain: a random direction soon meets one of d bounds.
+    """
+    if not box.domain.bounded:
+        return distant_line(box, radius, span)
     low, high = ((end - box.center) / box.scale for end in (box.domain.low, box.domain.high))
     # To both sides: queries beside the line stay inside. Places in a corner are reached with little room.
     room = (0.1 if through is None else 1e-3) * np.minimum(high - low, 4.0)

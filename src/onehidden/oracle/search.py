@@ -14,10 +14,9 @@ import numpy as np
 from onehidden.certify.certificate import Certificate
 from onehidden.checks import About, Check, at_most
 from onehidden.fit.parametrisation import Parametrisation
-from onehidden.fit.rounding import rounding_of
 from onehidden.options import Options
 from onehidden.oracle.box import BlackBox, BudgetExceeded
-from onehidden.oracle.certificate import cut_short_check, layer_certificate, parameter_errors
+from onehidden.oracle.certificate import cut_short_check, layer_certificate, left_over, parameter_errors
 from onehidden.oracle.domain import EPS, Outputs, PerUnit, Points
 from onehidden.oracle.final_fit import fitted, kink_queries, transition_queries
 from onehidden.oracle.layer import Layer, Queries
@@ -160,8 +159,6 @@ class Search:
         """Survey and fit until the answers are explained to rounding."""
         box, sharp, (U, Y) = self.box, self.tail.sharp, self.typical
         base, kinks = None, Kinks.none(box.d, box.q)
-        size = float(np.max(np.abs(Y) / np.maximum(Y.std(axis=0), 1e-300)))
-        exact = rounding_of(size, 1.0, box.rounding).exact
         for radius in _radii(self.tail, box):
             found = self._survey(radius, base, kinks)
             if found.layer.k == 0 or found.left > 0.3:
@@ -170,7 +167,8 @@ class Search:
                 kinks = found.kinks  # from another distance more are seen
                 continue
             found = _optimised(box, self.tail, found)
-            found = self.found = replace(found, left=_left_over(found.layer, U, Y))
+            left, exact = left_over(found.layer, U, Y, box.rounding)
+            found = self.found = replace(found, left=left)
             if found.left <= exact:  # what lines have seen beside single kinks was kinks close to each other
                 self.found = replace(found, broken=0, crowded=0)
             if found.left <= (exact if box.low_precision and not sharp else 0.1 * exact):
@@ -231,7 +229,7 @@ class Search:
         if self.far > 1:
             layer = placed(layer, kinks.bias_error, U, Y)
         rest = np.abs(layer.predict(U) - Y).max(axis=1)
-        return layer, _left_over(layer, U, Y), U[rest > 0.5 * rest.max()]
+        return layer, left_over(layer, U, Y, box.rounding)[0], U[rest > 0.5 * rest.max()]
 
 
 def _kinks_of(layer: Layer, tail: Tail) -> Kinks:
@@ -311,13 +309,6 @@ def placed(
             loss = np.sum(own**2, axis=0) * np.sum(output[i] ** 2) - 2 * (others @ output[i]) @ own
             bias[i] = tried[int(np.argmin(loss))]
     return replace(layer, bias=bias, constant=np.mean(rest - g(z + bias) @ output, axis=0))
-
-
-def _left_over(layer: Layer, U: Points, Y: Outputs) -> float:
-    """Share of the spread of an output, the largest, that the layer leaves at typical queries."""
-    spread = Y.std(axis=0)
-    rest = np.sqrt(np.mean((layer.predict(U) - Y) ** 2, axis=0))
-    return float(np.max(rest[spread > 0] / spread[spread > 0], initial=0.0))
 
 
 def _optimised(box: BlackBox, tail: Tail, found: FoundLayer) -> FoundLayer:
