@@ -160,11 +160,6 @@ class Boundary:
     edges: set[tuple[int, int]] = field(default_factory=set)
     cut_short: str = ""
 
-    def at(self, point: Vector) -> int | None:
-        """The piece on whose hyperplane a point lies."""
-        nearest = min(range(len(self.pieces)), key=lambda i: abs(self.pieces[i].height(point)), default=None)
-        return nearest if nearest is not None and self.pieces[nearest].contains(point) else None
-
     @property
     def arrays(self) -> tuple[Float[np.ndarray, "p e"], Float[np.ndarray, "p e"], Float[np.ndarray, " p"]]:
         """Planes (d + 1 numbers each), points with a one appended, and errors of the pieces."""
@@ -174,10 +169,12 @@ class Boundary:
 
     def found(self, labels: Labels, point: Vector, along: Vector, arm: float) -> int | None:
         """The number of the piece at a point, a new one if need be; None where it is not flat."""
-        index = self.at(point)
-        piece = flat_piece(labels, point, along, arm) if index is None else None
+        nearest = min(range(len(self.pieces)), key=lambda i: abs(self.pieces[i].height(point)), default=None)
+        if nearest is not None and self.pieces[nearest].contains(point):
+            return nearest
+        piece = flat_piece(labels, point, along, arm)
         if piece is None:
-            return index
+            return None
         self.pieces.append(piece)
         return len(self.pieces) - 1
 

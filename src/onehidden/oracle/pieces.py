@@ -38,10 +38,6 @@ class Pieces:
     unanswered: Bool[np.ndarray, " b"]  # whether the box does not answer between
 
     @property
-    def middle(self) -> Float[np.ndarray, " m"]:
-        return 0.5 * (self.low + self.high)
-
-    @property
     def change(self) -> Float[np.ndarray, " b"]:
         """Change of the slope at each kink."""
         return np.diff(self.slope)
@@ -208,10 +204,8 @@ def kinks_of(
     at = np.flatnonzero(wanted & pieces.single)
     if len(at) == 0:
         return Kinks.none(box.d, box.q), at
-    which, basis = (
-        np.unique(np.concatenate([at, at + 1])),
-        np.linalg.qr(box.rng.standard_normal((box.d, box.d)))[0],
-    )
+    which = np.unique(np.concatenate([at, at + 1]))
+    basis = np.linalg.qr(box.rng.standard_normal((box.d, box.d)))[0]
     slope, error, found = _gradients(box, pieces, which, basis)
     before, after = np.searchsorted(which, at), np.searchsorted(which, at + 1)
     good = found[before] & found[after]
@@ -245,9 +239,10 @@ def _gradients(
     the arm reached over another kink and is shortened.
     """
     line, m, d = pieces.line, len(which), box.d
-    base = line.at(pieces.middle[which])
+    low, high = pieces.low[which], pieces.high[which]
+    base = line.at(0.5 * (low + high))
     center, error = box.outputs(base), pieces.error[which]
-    room = np.minimum(pieces.high - pieces.low, 2 * (line.radius + np.abs(pieces.middle)))[which]
+    room = np.minimum(high - low, 2 * line.radius + np.abs(low + high))
     arm = np.minimum(0.3 * room, box.margin(base) / np.max(np.abs(basis)))
     step = np.repeat(arm[:, None], d, axis=1)
     slope, unknown = np.zeros((m, d, box.q)), np.ones((m, d), bool)

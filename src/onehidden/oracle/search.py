@@ -57,7 +57,7 @@ def expected_queries(n_inputs: int, hidden: int, activation: str = "relu") -> in
 def line_answer(box: BlackBox, tail: Tail, options: Options) -> Certificate | list[Check]:
     """The certificate of what was found; where nothing was, the checks that say what was found instead."""
     box.caller.reserve()
-    found = found_layer(box, tail, options.hidden)
+    found = Search(box, tail, options.hidden).run()
     box.caller.release()
     if found.layer.k == 0 or not (tail.sharp or found.cut_short or found.left < 1e-2):
         if not tail.sharp:
@@ -85,15 +85,16 @@ def line_answer(box: BlackBox, tail: Tail, options: Options) -> Certificate | li
 def oriented(layer: Layer, tail: Tail) -> tuple[Layer, float]:
     """The layer as one of g alone, with its units oriented; and how far its linear part is from the box's.
 
-    g = e + h: the linear part, slope sum_i s_i w_i n_i over all outputs, gives the signs s_i. The distance is
-    relative to the rows w_i n_i, and infinite where no signs fit.
+    g = e + h, h(z) = level + slope z: the linear part, slope sum_i s_i w_i n_i over all outputs, gives the
+    signs s_i. The distance is relative to the rows w_i n_i, and infinite where no signs fit.
     """
+    level, slope = (*tail.activation.orientation_part, 0.0, 0.0)[:2]  # of a step only the first is there
     rows = np.einsum("kq,kd->qdk", layer.output, layer.weights).reshape(-1, layer.k)
     target, signs = layer.linear.T.reshape(-1), np.ones(layer.k)
-    found = solve_signs(tail.slope * rows, target, 1e-12, 1e-9, 1e-6, 1e-3, 0.3) if tail.slope else signs
+    found = solve_signs(slope * rows, target, 1e-12, 1e-9, 1e-6, 1e-3, 0.3) if slope else signs
     off = np.inf
     if found is not None:
-        signs, off = found, np.linalg.norm(tail.slope * rows @ found - target) / np.linalg.norm(rows)
+        signs, off = found, np.linalg.norm(slope * rows @ found - target) / np.linalg.norm(rows)
     bias = layer.bias * signs
     facing = replace(
         layer,
@@ -101,7 +102,7 @@ def oriented(layer: Layer, tail: Tail) -> tuple[Layer, float]:
         weights=layer.weights * signs[:, None],
         bias=bias,
         linear=np.zeros_like(layer.linear),
-        constant=layer.constant - layer.output.T @ (tail.level + tail.slope * bias),
+        constant=layer.constant - layer.output.T @ (level + slope * bias),
     )
     return facing, float(off)
 
@@ -122,21 +123,6 @@ def _one_layer_check(found: FoundLayer, name: str) -> Check:
     return at_most("one hidden layer", float(wrong), 0.0, advice, About.FIT)
 
 
-def found_layer(box: BlackBox, tail: Tail, hidden: int | None) -> FoundLayer:
-    """Every unit of the box that can be found within its budget."""
-    search = Search(box, tail, hidden)
-    try:
-        search.rounds()
-    except BudgetExceeded as ended:
-        if search.found is None:
-            raise
-        return replace(search.found, cut_short=str(ended))
-    finally:
-        box.known = None
-    assert search.found is not None
-    return search.found
-
-
 class Search:
     """Lines through a box, the units that they show, and the layer that follows from these.
 
@@ -155,7 +141,20 @@ class Search:
         # Far away absolute errors are small, and biases matter little.
         self.around = (U, Y) if self.far == 1 else box.answered(count, self.far)
 
-    def rounds(self) -> None:
+    def run(self) -> FoundLayer:
+        """Every unit of the box that can be found within its budget."""
+        try:
+            self._rounds()
+        except BudgetExceeded as ended:
+            if self.found is None:
+                raise
+            self.found = replace(self.found, cut_short=str(ended))
+        finally:
+            self.box.known = None
+        assert self.found is not None
+        return self.found
+
+    def _rounds(self) -> None:
         """Survey and fit until the answers are explained to rounding."""
         box, sharp, (U, Y) = self.box, self.tail.sharp, self.typical
         base, kinks = None, Kinks.none(box.d, box.q)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -30,16 +31,6 @@ class Tail:
     degree: int  # 0 for a step (tanh), 1 for a kink (ReLU, softplus)
     jump: float
     sharp: bool  # whether the tails reach up to zero itself
-
-    @property
-    def level(self) -> float:
-        """The constant of h, 0 for a kink."""
-        return (*self.activation.orientation_part, 0.0)[0]
-
-    @property
-    def slope(self) -> float:
-        """Of h, the linear part that changes its sign when a unit is reversed; 0 for a step."""
-        return (*self.activation.orientation_part, 0.0, 0.0)[1]
 
     def unoriented(self, z: np.ndarray) -> np.ndarray:
         """(g - h) / jump, what a unit of strength one adds in either orientation: |z| / 2 for ReLU."""
@@ -113,12 +104,8 @@ def _kinks(box: BlackBox, pieces: Pieces, tail: Tail, known: Kinks) -> Kinks:
     width = 0.5 * (pieces.low[at + 1] - pieces.high[at]) * along
     slope, fits = _slopes(box, kinks, width, tail, np.maximum(pieces.error[at], pieces.error[at + 1]))
     kinks, slope = kinks.at(fits), slope[fits][:, None]
-    return replace(
-        kinks,
-        weights=slope * kinks.weights,
-        bias=slope[:, 0] * kinks.bias,
-        output=kinks.output / slope,
-    )
+    weights, output = slope * kinks.weights, kinks.output / slope
+    return replace(kinks, weights=weights, bias=slope[:, 0] * kinks.bias, output=output)
 
 
 def _slopes(
@@ -149,7 +136,7 @@ def _slopes(
         grid = np.geomspace(0.1, 1e5, 180) / width[i]
         best = int(np.argmin([np.sum(off(alpha) ** 2) for alpha in grid]))
         near = np.log(grid[[max(best - 2, 0), min(best + 2, len(grid) - 1)]])
-        found = minimize_scalar(
+        found: Any = minimize_scalar(
             lambda a, off=off: np.sum(off(np.exp(a)) ** 2), bounds=near, options={"xatol": 1e-12}
         )
         slope[i] = np.exp(found.x)
