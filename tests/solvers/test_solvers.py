@@ -12,7 +12,7 @@ from onehidden.fit.problem import descend
 from onehidden.machine import double
 from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt, Status
-from onehidden.solvers.linearised import NormalModel
+from onehidden.solvers.levenberg import NormalModel
 
 
 def setup(name="tanh", n=300, d=3, k=2, noise=0.0, **free):

@@ -25,7 +25,7 @@ from onehidden.fit.shared_noise import likely_ratio
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt
-from onehidden.solvers.linearised import Problem as LeastSquares
+from onehidden.solvers.levenberg import Problem as LeastSquares
 from onehidden.structure import Given
 
 TO_COMPARE = 0.1  # tolerance of a network that is only compared with another
