@@ -22,7 +22,8 @@ import numpy as np
 import onehidden as oh
 from benchmarks._table import Table
 from onehidden import activations, laws
-from onehidden.fit.least_squares import InMemoryLeastSquares, by_pairs
+from onehidden.fit.least_squares import InMemoryLeastSquares
+from onehidden.fit.normal_equations import by_pairs
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.run import stream
 from onehidden.solvers import LevenbergMarquardt

@@ -9,7 +9,7 @@ from helpers import normal, planted, teacher, write_folder
 from onehidden import activations, data
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.normal_equations import by_pairs, normal_equations
-from onehidden.fit.parametrisation import Parametrisation, residuals_and_jacobian
+from onehidden.fit.parametrisation import Parametrisation, jacobian_pieces, residuals_and_jacobian
 from onehidden.fit.rounding import Rounding
 from onehidden.machine import double
 from onehidden.recovery.streamed import StreamedRows
@@ -93,10 +93,11 @@ def test_batches_of_any_size_add_up_to_the_whole():
     net = teacher("tanh", d=3, k=2)
     form, X = Parametrisation(net.activation, 3, 2), normal(1000, 3)
     truth, y = form.pack(net.weights, net.output), net.predict(X)
-    whole = InMemoryLeastSquares(form, X, y + 1)
-    parts = InMemoryLeastSquares(form, X, y + 1, batch=1)  # four batches of 250 rows
-    found = parts.normal_equations(truth)
-    for a, b in zip(whole.normal_equations(truth), found, strict=True):
+    whole = InMemoryLeastSquares(form, X, y + 1).normal_equations(truth)
+    parts = list(jacobian_pieces(form, truth, X, y + 1, None, most=1))
+    assert [len(r) for r, _ in parts] == [256, 256, 256, 232]
+    found = (sum(one) for one in zip(*((J.T @ J, J.T @ r, r @ r) for r, J in parts), strict=True))
+    for a, b in zip(whole, found, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-10)
 
 

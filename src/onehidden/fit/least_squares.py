@@ -18,11 +18,11 @@ from jaxtyping import Float
 
 from onehidden.activations import quietly
 from onehidden.families.family import Family
-from onehidden.fit.normal_equations import by_pairs, normal_equations
+from onehidden.fit.normal_equations import normal_equations
 from onehidden.fit.parametrisation import (
     Parametrisation,
     Target,
-    placed,
+    pieces,
     residuals,
     residuals_and_jacobian,
     roots,
@@ -32,11 +32,10 @@ from onehidden.machine import in_double
 
 
 class InMemoryLeastSquares:
-    """Residuals of a form over samples (x, y, weight), as sums over batches of one shape.
+    """Residuals of a form over samples (x, y, weight), as sums over pieces of the rows.
 
-    The last batch is filled up with rows of weight zero, so that one compiled function serves all. ``batch``
-    is the number of bytes of one batch's Jacobian. On a CPU it should stay in the cache: J'J of 100 000 x 10
-    with 4 units takes 27 ms with 8 MiB and 44 ms with 64.
+    On a CPU a piece should stay in the cache: J'J of 100 000 x 10 with 4 units takes 27 ms with 8 MiB and 44
+    ms with 64. An accelerator holds all rows, in batches of ``batch`` bytes of the Jacobian.
     """
 
     @in_double
@@ -46,25 +45,18 @@ class InMemoryLeastSquares:
         X: np.ndarray,
         y: np.ndarray,
         weight: np.ndarray | None = None,
-        batch: int | None = None,
+        batch: int = 64 << 20,
     ) -> None:
-        n, self.form = len(X), form
-        self._on_cpu = jax.default_backend() == "cpu" or form.free is not None
-        batch = batch or ((8 if self._on_cpu else 64) << 20)
-        rows = max(256, batch // (8 * form.width * form.q))
-        count = max(1, -(-n // rows))
-        rows = -(-n // count)
-        padded = count * rows - n
-        root = roots(weight, n)
-        x, target, root = (np.pad(v, ((0, padded),) + ((0, 0),) * (v.ndim - 1)) for v in (X, y, root))
-        self.n, self._height = n, rows
-        keep = np.asarray if isinstance(placed(form, np.zeros(form.size), rows), np.ndarray) else jnp.asarray
-        self._batches = [
-            tuple(keep(v[i : i + rows]) for v in (x, target, root)) for i in range(0, len(x), rows)
-        ]
-        self._given, self._root = (X, y, weight), root[:n]
-        alike = weight is None or weight.ndim == 1  # for every output
-        self._by_pairs = self._on_cpu and alike and by_pairs(form)
+        self.form, self.n, self._given = form, len(X), (X, y, weight)
+        self._held: tuple[jax.Array, ...] | None = None
+        if jax.default_backend() != "cpu" and form.free is None:
+            count = -(-self.n // max(256, batch // (8 * form.width * form.q)))
+            more, given = -self.n % count, (X, y, roots(weight, self.n))
+            filled = (np.pad(v, ((0, more),) + ((0, 0),) * (v.ndim - 1)) for v in given)
+            filled = (
+                np.pad(v, ((0, more),) + ((0, 0),) * (v.ndim - 1)) for v in (X, y, roots(weight, self.n))
+            )
+            self._held = tuple(jnp.asarray(v.reshape(count, -1, *v.shape[1:])) for v in filled)
 
     @property
     def lower(self) -> np.ndarray | None:
@@ -74,34 +66,35 @@ class InMemoryLeastSquares:
     @in_double
     def residuals(self, theta: np.ndarray) -> np.ndarray:
         """(n,) weighted residuals, prediction minus y; of q outputs (n q,)."""
-        return np.concatenate(list(self._batchwise(theta)))[: self.n * self.form.q]
+        return np.concatenate(list(self._by_piece(theta)))[: self.n * self.form.q]
 
     @quietly
     @in_double
     def loss(self, theta: np.ndarray) -> float:
         """Sum of squared residuals."""
-        return float(sum(float(r @ r) for r in self._batchwise(theta)))
+        return float(sum(float(r @ r) for r in self._by_piece(theta)))
 
     @in_double
     def normal_equations(
         self, theta: np.ndarray, rough: bool = False
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """J'J, J'r and r'r; J is never held for more than one batch, and where that pays not at all."""
-        if not self._on_cpu:
-            batches = tuple(jnp.stack(part) for part in zip(*self._batches, strict=True))
-            hessian, gradient, loss = _on_device(self.form, jnp.asarray(theta), batches)
+        """J'J, J'r and r'r; J is never held for more than one piece, and where that pays not at all."""
+        if self._held is not None:
+            hessian, gradient, loss = _on_device(self.form, jnp.asarray(theta), self._held)
             return np.asarray(hessian), np.asarray(gradient), float(loss)
-        return normal_equations(self.form, theta, *self._given, rough=rough, pairs=self._by_pairs)
+        return normal_equations(self.form, theta, *self._given, rough=rough)
 
     @in_double
     def jacobian(self, theta: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
         """(m, p) the weighted Jacobian of some rows; of q outputs (m q, p)."""
-        X, y, _ = self._given
-        return written_out(self.form, theta, X[rows], y[rows], self._root[rows])[1]
+        X, y, weight = self._given
+        return written_out(self.form, theta, X[rows], y[rows], roots(weight, self.n)[rows])[1]
 
-    def _batchwise(self, theta: np.ndarray) -> Iterator[np.ndarray]:
-        at = placed(self.form, theta, self._height)
-        return (np.asarray(residuals(self.form, at, *batch)) for batch in self._batches)
+    def _by_piece(self, theta: np.ndarray) -> Iterator[np.ndarray]:
+        if self._held is None:
+            return pieces(residuals, self.form, theta, *self._given)
+        at = jnp.asarray(theta)
+        return (np.asarray(residuals(self.form, at, *batch)) for batch in zip(*self._held, strict=True))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -118,7 +111,7 @@ def _on_device(
     return jax.lax.scan(one, nothing, batches)[0]
 
 
-class FisherScoring:
+class FisherScoring(InMemoryLeastSquares):
     """The deviance of a form over rows, and a step of Fisher scoring at any parameters.
 
     ``weight`` (n,) holds the trials of a binomial, too; ``offset`` is added to the network's output.
@@ -133,19 +126,13 @@ class FisherScoring:
         weight: Float[np.ndarray, " n"] | None = None,
         offset: Target | None = None,
     ) -> None:
-        self.form, self.n = form, len(X)
-        self._X, self._y, self._family, self._weight = X, y, family, weight
+        super().__init__(form, X, np.zeros_like(y))
+        self._y, self._family, self._weight = y, family, weight
         self._offset = np.zeros_like(y) if offset is None else offset
-        self._plain = InMemoryLeastSquares(form, X, np.zeros_like(y))
-
-    @property
-    def lower(self) -> np.ndarray | None:
-        """(p,) lower bounds of the parameters; None where there are none."""
-        return self.form.lower
 
     def output(self, theta: np.ndarray) -> Target:
         """The network's output at every row, without the offset."""
-        return self._plain.residuals(theta).reshape(self._y.shape)
+        return self.residuals(theta).reshape(self._y.shape)
 
     def loss(self, theta: np.ndarray) -> float:
         """The deviance."""
@@ -157,16 +144,9 @@ class FisherScoring:
         self, theta: np.ndarray, rough: bool = False
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """The information, half the gradient of the deviance, and the deviance."""
-        target, weight = self._working(theta)
-        pairs = False if weight.ndim > 1 else None
-        hessian, gradient, _ = normal_equations(
-            self.form, theta, self._X, target, weight, rough=rough, pairs=pairs
-        )
+        rows = working_rows(self._family, self._y, self.output(theta), self._offset, self._weight)
+        hessian, gradient, _ = normal_equations(self.form, theta, self._given[0], *rows, rough=rough)
         return hessian, gradient, self.loss(theta)
-
-    def _working(self, theta: np.ndarray) -> tuple[Target, np.ndarray]:
-        output = self.output(theta)
-        return working_rows(self._family, self._y, output, self._offset, self._weight)
 
 
 def deviances(

@@ -65,7 +65,8 @@ def normal_equations(
     2048, .79 of 4096. ``row`` is not needed: this is a function as ``RowSum`` takes.
     """
     theta = np.asarray(theta, float)
-    if by_pairs(form) if pairs is None else pairs:
+    alike = weight is None or weight.ndim == 1  # for every output
+    if alike and by_pairs(form) if pairs is None else pairs:
         sums, gradient, loss = _pair_sums(form, theta, X, y, weight, rough, table)
         return _assembled(form, theta, *sums, rough), gradient, loss
     hessian, gradient, loss = np.zeros((form.size, form.size)), np.zeros(form.size), 0.0

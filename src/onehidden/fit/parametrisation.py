@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from typing import Any
 
 import jax
@@ -268,15 +268,16 @@ def placed(form: Parametrisation, theta: Float[np.ndarray, " p"], rows: int, on_
     return np.asarray(theta, float) if small and jax.default_backend() == "cpu" else jnp.asarray(theta)
 
 
-def written_out(
+def evaluated(
+    compute: Callable[..., Any],
     form: Parametrisation,
     theta: Float[np.ndarray, " p"],
     x: np.ndarray,
     y: np.ndarray,
     root: np.ndarray,
     on_host: int = 1 << 17,
-) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, "m p"]]:
-    """``residuals_and_jacobian`` as NumPy arrays; ``on_host`` as for ``placed``.
+) -> Any:
+    """``residuals`` or ``residuals_and_jacobian`` as NumPy arrays; ``on_host`` as for ``placed``.
 
     Rows for a compiled program are filled up to a power of two: few shapes, few compilations.
     """
@@ -284,19 +285,22 @@ def written_out(
     if not isinstance(at, np.ndarray):
         more = (1 << max(8, (n - 1).bit_length())) - n
         x, y, root = (np.pad(v, ((0, more),) + ((0, 0),) * (v.ndim - 1)) for v in (x, y, root))
-    r, J = residuals_and_jacobian(form, at, x, y, root)
-    return np.asarray(r)[: n * form.q], np.asarray(J)[: n * form.q]
+    return jax.tree.map(lambda one: np.asarray(one)[: n * form.q], compute(form, at, x, y, root))
 
 
-def jacobian_pieces(
+written_out = partial(evaluated, residuals_and_jacobian)
+
+
+def pieces(
+    compute: Callable[..., Any],
     form: Parametrisation,
     theta: Float[np.ndarray, " p"],
     X: Float[np.ndarray, "n d"],
     y: Float[np.ndarray, " n"],
     weight: Float[np.ndarray, " n"] | None,
     most: int = 8 << 20,
-) -> Iterator[tuple[Float[np.ndarray, " m"], Float[np.ndarray, "m p"]]]:
-    """The residuals and their Jacobian piece by piece, each of at most ``most`` bytes or 256 rows.
+) -> Iterator[Any]:
+    """The same piece by piece, the Jacobian of each of at most ``most`` bytes or 256 rows.
 
     8 MiB stay in the cache.
     """
@@ -304,4 +308,7 @@ def jacobian_pieces(
     rows = 1 << max(8, (most // (8 * form.width * form.q)).bit_length() - 1)
     for at in range(0, len(y), rows):
         part = slice(at, at + rows)
-        yield written_out(form, theta, X[part], y[part], root[part])
+        yield evaluated(compute, form, theta, X[part], y[part], root[part])
+
+
+jacobian_pieces = partial(pieces, residuals_and_jacobian)

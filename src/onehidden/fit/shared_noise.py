@@ -68,7 +68,7 @@ class SharedNoiseLeastSquares(InMemoryLeastSquares):
         shared: SharedNoise,
     ) -> None:
         super().__init__(form, X, y, weight)
-        self._shared, self._by_pairs = shared, False
+        self._shared = shared
         self._last: tuple[bytes, np.ndarray] = (b"", np.zeros((0, 0)))
 
     def residuals(self, theta: np.ndarray) -> np.ndarray:
