@@ -90,12 +90,16 @@ class FreeParameters:
 
     def without(self, fixed: Bool[np.ndarray, " p"]) -> FreeParameters:
         """The map without these free parameters, which are zero."""
-        kept = np.split(~fixed, np.cumsum(self.sizes)[:-1])
-        blocks = [
-            block[:, own] for block, own in zip((self.weights, self.output, self.bias), kept, strict=False)
-        ]
+        a, b, c, _ = np.split(~fixed, np.cumsum(self.sizes)[:-1])
         bounded = None if self.bounded is None else self.bounded[~fixed]
-        return replace(self, weights=blocks[0], output=blocks[1], bias=blocks[2], bounded=bounded)
+        return replace(
+            self, weights=self.weights[:, a], output=self.output[:, b], bias=self.bias[:, c], bounded=bounded
+        )
+
+    def shared(self, weights: Sparse) -> FreeParameters:
+        """The map where all units have these weights' parameters and one bias in common."""
+        bias = sparse.csc_array(np.ones((self.shape[0], int(self.bias.shape[1] > 0))))
+        return replace(self, weights=weights, bias=bias, scales=1)
 
     @cached_property
     def _pairs(self) -> tuple[Sparse, Int[np.ndarray, " m"], Int[np.ndarray, " m"]]:
@@ -143,15 +147,12 @@ class FreeParameters:
 class Structure:
     """What is known of the units beforehand."""
 
+    by_column = True  # whether it stays what it is where each input is measured in units of its own
+
     @property
     def units(self) -> int | None:
         """The number of units, where they differ in what is known of them: they then keep their order."""
         return None
-
-    @property
-    def by_column(self) -> bool:
-        """Whether it stays what it is where each input is measured in units of its own."""
-        return True
 
     def restrict(self, free: FreeParameters) -> FreeParameters:
         """Return these free parameters restricted."""
@@ -221,6 +222,7 @@ class Basis(Structure):
     3
     """
 
+    by_column = False
     matrix: npt.ArrayLike = field(repr=False)
     shared: bool = False
 
@@ -240,10 +242,6 @@ class Basis(Structure):
     def units(self) -> int | None:
         return len(np.asarray(self.matrix)) if np.ndim(self.matrix) == 3 else None
 
-    @property
-    def by_column(self) -> bool:
-        return False
-
     def restrict(self, free: FreeParameters) -> FreeParameters:
         (k, d, _), matrix = free.shape, np.asarray(self.matrix)
         if matrix.shape[-2] != d:
@@ -251,11 +249,9 @@ class Basis(Structure):
                 f"the matrix of the basis is for {matrix.shape[-2]} inputs, but X has {d} columns"
             )
         each = [sparse.csc_array(one) for one in (matrix if matrix.ndim == 3 else [matrix] * k)]
-        weights = (sparse.vstack if self.shared else sparse.block_diag)(each, "csc")
-        if not self.shared:
-            return replace(free, weights=weights)
-        one_bias = sparse.csc_array(np.ones((k, int(free.bias.shape[1] > 0))))
-        return replace(free, weights=weights, bias=one_bias, scales=1)
+        if self.shared:
+            return free.shared(sparse.vstack(each, "csc"))
+        return replace(free, weights=sparse.block_diag(each, "csc"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,6 +327,7 @@ class Shifts(Structure):
     array([-0.707,  0.707])
     """
 
+    by_column = False
     shape: int | Sequence[int]
     filter: int | Sequence[int]
     common_output: bool = False
@@ -358,10 +355,6 @@ class Shifts(Structure):
     @property
     def units(self) -> int:
         return int(np.prod(self.places))
-
-    @property
-    def by_column(self) -> bool:
-        return False
 
     @cached_property
     def pixels(self) -> Int[np.ndarray, "k m"]:
@@ -392,29 +385,33 @@ class Shifts(Structure):
             raise ValueError(f"a picture of shape {self.shape} has {inputs} values, but X has {d} columns")
         (k, m), entries = self.pixels.shape, self.pixels + d * np.arange(k)[:, None]
         at = entries.ravel(), np.tile(np.arange(m), k)
-        weights = sparse.csc_array((np.ones(k * m), at), (k * d, m))
-        output, q = free.output, free.shape[2]
         if self.common_output:
-            output = sparse.csc_array(np.tile(np.eye(q), (k, 1)))
-        one_bias = sparse.csc_array(np.ones((k, int(free.bias.shape[1] > 0))))
-        return replace(free, weights=weights, output=output, bias=one_bias, scales=1)
+            free = replace(free, output=sparse.csc_array(np.tile(np.eye(free.shape[2]), (k, 1))))
+        return free.shared(sparse.csc_array((np.ones(k * m), at), (k * d, m)))
 
 
 @dataclass(frozen=True, eq=False)
-class Structures(Structure):
-    """Several structures at once, in the order in which they restrict the parameters."""
+class Structures:
+    """Several structures at once, in the order in which they restrict the parameters.
+
+    Free parameters that are ``given``, those of other structures without the ones at their bounds, stay so.
+    """
 
     parts: tuple[Structure, ...]
+    given: FreeParameters | None = None
 
     @property
     def by_column(self) -> bool:
+        """Whether all parts are."""
         return all(part.by_column for part in self.parts)
 
     @property
     def units(self) -> int | None:
+        """The number of units where a part has one."""
         return next((part.units for part in self.parts if part.units is not None), None)
 
     def moves(self, weights: Float[np.ndarray, "k d"]) -> list[Float[np.ndarray, "k d"]]:
+        """The moves of all parts."""
         return [moved for part in self.parts for moved in part.moves(weights)]
 
     @property
@@ -430,6 +427,8 @@ class Structures(Structure):
 
     def free(self, k: int, d: int, q: int, bias: bool, rest: int) -> FreeParameters:
         """The free parameters of k units."""
+        if self.given is not None:
+            return self.given
         if self.units not in (None, k):
             raise ValueError(f"the structure has {self.units} units, but hidden={k} were asked for")
         eye: list[Sparse] = [sparse.eye_array(size, format="csc") for size in (k * d, k * q, k)]
@@ -437,17 +436,6 @@ class Structures(Structure):
         for part in self.parts:
             free = part.restrict(free)
         return free
-
-
-@dataclass(frozen=True, eq=False)
-class Given(Structures):
-    """Free parameters as they are: those of another structure without the ones at their bounds."""
-
-    given: FreeParameters | None = None
-
-    def free(self, k: int, d: int, q: int, bias: bool, rest: int) -> FreeParameters:
-        assert self.given is not None
-        return self.given
 
 
 NAMES = {"nonnegative": NonNegative}

@@ -26,7 +26,6 @@ from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt
 from onehidden.solvers.levenberg import Problem as LeastSquares
-from onehidden.structure import Given
 
 TO_COMPARE = 0.1  # tolerance of a network that is only compared with another
 
@@ -276,11 +275,9 @@ class Problem:
     def canonical(self, network: OneHiddenNet) -> OneHiddenNet:
         """The canonical form of a network; with a structure only as far as that is kept."""
         known = self.form.structure
-        return (
-            network.canonical()
-            if known is None
-            else network.canonical(ordered=known.units is None, turned=False)
-        )
+        if known is None:
+            return network.canonical()
+        return network.canonical(ordered=known.units is None, turned=False)
 
     def at_free_parameters(self, network: OneHiddenNet) -> Problem:
         """The problem of the parameters that are not at their bounds at a network, in x."""
@@ -288,7 +285,7 @@ class Problem:
         if free is None or known is None or free.bounded is None:
             return self
         inside = free.without(free.at_bound(self.theta(self.canonical(network))))
-        return replace(self, form=replace(self.form, structure=Given(known.parts, inside)))
+        return replace(self, form=replace(self.form, structure=replace(known, given=inside)))
 
     def network(self, theta: Float[np.ndarray, " p"]) -> OneHiddenNet:
         """The network in x of parameters in ``fit_coordinates``; what is not free stays zero."""
