@@ -48,6 +48,7 @@ class Accumulator(Protocol):
 
 A = TypeVar("A", bound=Accumulator)
 Progress = Callable[[int, int], None]  # (parts done, parts)
+Rows = tuple[np.ndarray, ...]
 
 
 def reduce(
@@ -81,16 +82,12 @@ def reduce(
     fold, parts = partial(_fold, source.selection, make, rows), source.parts
     if client is not None:
         return _on_cluster(parts, fold, client, progress)
-    total = None
+    total = make()
     for number, part in enumerate(parts):
-        found = fold(number, part)
-        if total is None:
-            total = found
-        else:
-            total.merge(found)
+        total.merge(fold(number, part))
         if progress is not None:
             progress(number + 1, len(parts))
-    return make() if total is None else total
+    return total
 
 
 def _fold(selection: Selection, make: Callable[[], A], rows: int, number: int, part: Part) -> A:
@@ -185,12 +182,11 @@ class Summary:
     level: Any  # mean of the target; of several targets an array, as the next two
     variance: Any
     largest: Any  # absolute value of the target
-    # The sampled rows in the order of the data, and their weights, if any.
+    # The sampled rows in the order of the data, their weights, if any, below the keys of their groups.
     X: np.ndarray = field(repr=False)
     y: np.ndarray = field(repr=False)
     w: np.ndarray | None = field(repr=False)
-    # Keys of all groups in the order of their first rows, and those of the sampled rows; none without groups.
-    keys: np.ndarray = field(repr=False)
+    keys: np.ndarray = field(repr=False)  # of all groups in the order of their first rows; none without
     groups: np.ndarray = field(repr=False)
 
 
@@ -211,12 +207,9 @@ class Survey:
         p = d + (1 if outputs is None else outputs)
         self._mean, self._scatter = np.zeros(p), np.zeros((p, p))
         self._low, self._high = np.full(p, np.inf), np.full(p, -np.inf)
-        # Of the sample: numbers of the rows, and their values with the weight in the last column.
-        self._rows, self._values = np.zeros(0, np.int64), np.zeros((0, p + 1))
-        self._keys, self._groups = (
-            np.zeros(0, np.uint64),
-            np.zeros(0, np.uint64),
-        )  # of all rows, of the sample
+        self._keys = np.zeros(0, np.uint64)  # of all groups
+        # Of the sample: numbers of the rows, their values with the weight in the last column, keys of groups.
+        self._sample: Rows = np.zeros(0, np.int64), np.zeros((0, p + 1)), self._keys
 
     def update(self, batch: Batch) -> Survey:
         """Add the rows of a batch."""
@@ -236,11 +229,10 @@ class Survey:
         one.n, one.weight, one._mean = len(batch), total, mean + rest
         one._scatter = (centred * weight[:, None]).T @ centred - total * np.outer(rest, rest)
         one._low, one._high = values.min(axis=0), values.max(axis=0)
+        keys = np.zeros(len(batch), np.uint64) if batch.groups is None else group_keys(batch.groups)
+        one._keys = _distinct(keys[: 0 if batch.groups is None else None])
         low = hashed(batch.row, self.seed) < self._limit
-        one._rows, one._values = batch.row[low], np.column_stack([values, weight])[low]
-        if batch.groups is not None:
-            keys = group_keys(batch.groups)
-            one._keys, one._groups = _distinct(keys), keys[low]
+        one._sample = batch.row[low], np.column_stack([values[low], weight[low]]), keys[low]
         return self.merge(one)
 
     def merge(self, other: Survey) -> Survey:
@@ -253,12 +245,11 @@ class Survey:
         self._mean = self._mean + step * (other.weight / total)
         self.n, self.weight = self.n + other.n, total
         self._low, self._high = np.minimum(self._low, other._low), np.maximum(self._high, other._high)
-        self._rows = np.concatenate([self._rows, other._rows])
-        self._values = np.concatenate([self._values, other._values])
         self._keys = _distinct(np.concatenate([self._keys, other._keys]))
-        self._groups = np.concatenate([self._groups, other._groups])
-        if len(self._rows) > 2 * self.sample:
-            self._rows, self._values, self._groups = self._sampled()
+        both = zip(self._sample, other._sample, strict=True)
+        self._sample = tuple(np.concatenate(two) for two in both)
+        if len(self._sample[0]) > 2 * self.sample:
+            self._sample = self._lowest()
         return self
 
     def result(self) -> Summary:
@@ -266,24 +257,21 @@ class Survey:
         if self.n == 0:
             raise ValueError("no row is without missing or infinite values: leave out columns with many")
         d, y = self.d, self.d if self.outputs is None else slice(self.d, None)
-        rows, kept, groups = self._sampled()
-        order = np.argsort(rows)
-        kept = kept[order]
+        _, kept, groups = self._lowest()
         covariance = self._scatter / self.weight
         size = np.maximum(np.abs(self._low), np.abs(self._high))
-        level, variance, largest = (own[y] for own in (self._mean, np.diag(covariance), size))
         return Summary(
             self.n, self.weight, self._mean[:d], covariance[:d, :d], self._low[:d], self._high[:d],
-            level, variance, largest,
+            self._mean[y], np.diag(covariance)[y], size[y],
             np.ascontiguousarray(kept[:, :d]), kept[:, :-1][:, y],
-            None if np.all(kept[:, -1] == 1.0) else kept[:, -1],
-            self._keys, groups[order] if len(groups) else groups,
+            None if np.all(kept[:, -1] == 1.0) else kept[:, -1], self._keys, groups,
         )  # fmt: skip
 
-    def _sampled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        lowest = np.argsort(hashed(self._rows, self.seed), kind="stable")[: self.sample]
-        groups = self._groups[lowest] if len(self._groups) else self._groups
-        return self._rows[lowest], self._values[lowest], groups
+    def _lowest(self) -> Rows:
+        """The rows of the sample whose numbers hash lowest, in the order of the data."""
+        lowest = np.argsort(hashed(self._sample[0], self.seed), kind="stable")[: self.sample]
+        order = lowest[np.argsort(self._sample[0][lowest])]
+        return tuple(part[order] for part in self._sample)
 
 
 def must_be_varied(summary: Summary, names: tuple[str, ...]) -> None:
