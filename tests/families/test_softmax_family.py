@@ -96,7 +96,6 @@ def test_draws_follow_the_probabilities():
     p = FIVE.mean(eta)[0]
     assert np.all(np.abs(y.mean(axis=0) - p) < 4.5 * np.sqrt(p * (1 - p) / n))
     assert set(y.sum(axis=1)) == {0.0, 1.0}
-    FIVE.check_values(y)
 
 
 def test_start_gives_the_shares_of_the_classes():
@@ -110,8 +109,3 @@ def test_nonsense_is_refused_in_one_sentence():
     with pytest.raises(ValueError, match="two classes") as error:
         Softmax(classes=1)
     one_sentence(error)
-    y = rows()[0]
-    for wrong, word in ((y[:, :3], "(n, 4)"), (2 * y, "sum to one"), (y * (y[:, :1] == 0), "class 1")):
-        with pytest.raises(ValueError) as error:
-            FIVE.check_values(wrong)
-        one_sentence(error, word)

@@ -212,13 +212,8 @@ class Survey:
         self._sample: Rows = np.zeros(0, np.int64), np.zeros((0, p + 1)), self._keys
 
     def update(self, batch: Batch) -> Survey:
-        """Add the rows of a batch."""
-        if batch.y is None:
-            raise ValueError("the source has no target: open it with target=NAME")
-        if batch.y.ndim == 2 and self.outputs is None:
-            raise ValueError("a streamed source is read for one target at a time: name one, or hold it whole")
-        if not len(batch):
-            return self
+        """Add the rows of a batch, which has a target."""
+        assert batch.y is not None
         values, weight = np.column_stack([batch.X, batch.y]), batch.weight
         weight = np.ones(len(batch)) if weight is None else weight
         total = float(weight.sum())

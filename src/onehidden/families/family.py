@@ -93,7 +93,7 @@ class Family(ABC):
     def check_values(self, y: Values, trials: PerRow = None) -> None:  # noqa: B027
         """Raise ``ValueError`` with one sentence where finite y is outside the range of the family.
 
-        Of a binomial y is the share of successes, of a softmax it has the rows of ``Softmax.target``.
+        Of a binomial y is the share of successes.
         """
 
     def wider(self, y: Values) -> str:

@@ -8,14 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import betaln
 
-from onehidden.families.family import (
-    Level,
-    Linked,
-    PerRow,
-    Values,
-    WholeNumbers,
-    refuse,
-)
+from onehidden.families.family import Level, Linked, PerRow, Values, WholeNumbers, refuse
 from onehidden.families.links import LIMIT, POSITIVE
 
 

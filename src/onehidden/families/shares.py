@@ -9,16 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import entr, log_softmax, softmax
 
-from onehidden.families.family import (
-    FLOOR,
-    Family,
-    Level,
-    PerRow,
-    Values,
-    WholeNumbers,
-    beside,
-    refuse,
-)
+from onehidden.families.family import FLOOR, Family, Level, PerRow, Values, WholeNumbers, beside, refuse
 from onehidden.families.links import SHARE, ShareLink
 
 Scores = Float[np.ndarray, "n m"]
@@ -224,16 +215,6 @@ class Softmax(Family):
     def target(self, code: np.ndarray) -> Scores:
         """Target rows of the numbers 0 .. m of the classes."""
         return (np.asarray(code)[:, None] == np.arange(1, self.classes)).astype(float)
-
-    def check_values(self, y: Values, trials: PerRow = None) -> None:
-        if y.ndim != 2 or y.shape[1] != self.outputs:
-            raise ValueError(f"{self.classes} classes have targets (n, {self.outputs}), got {y.shape}")
-        total = y.sum(axis=1)
-        wrong = np.any(y < 0, axis=1) | (total > 1 + 1e-9)
-        refuse(wrong, total, "the shares of classes in a row must be between 0 and 1 and sum to one at most")
-        absent = [j for j, mass in enumerate([np.sum(1 - total), *np.sum(y, axis=0)]) if mass <= 0]
-        if absent:
-            raise ValueError(f"class {absent[0]} has no row: a class must be seen to be learned")
 
 
 def _full(y: Scores) -> Float[np.ndarray, "n classes"]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ class Coordinates:
 
     def divided(self, values: np.ndarray) -> np.ndarray:
         """Values in the units of y, (…,) or (…, q), in those of t."""
-        return values @ self._unscale if self.several else values / self.scale
+        return values @ np.linalg.inv(self.scale) if self.several else values / self.scale
 
     def multiplied(self, values: np.ndarray) -> np.ndarray:
         """Values in the units of t in those of y."""
@@ -56,10 +55,6 @@ class Coordinates:
     def constant(self) -> bool:
         """Whether y does not vary."""
         return not np.any(self.scale)
-
-    @cached_property
-    def _unscale(self) -> np.ndarray:
-        return np.linalg.inv(self.scale)
 
     @property
     def variance(self) -> float:

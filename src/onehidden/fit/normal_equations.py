@@ -112,7 +112,7 @@ def _pair_sums(
         # while, would take the cores from the other.
         left, right = (_pairs(v, t) for v, t in zip((slopes, inputs), tables, strict=True))
         pairs += left @ right.T
-        if not _degree(form):
+        if not form.activation.homogeneity:
             units += np.stack([(one * slopes) @ inputs.T for one in u.astype(kind)])
             gram += u @ u.T
         along = np.stack([(s * one) @ x.T for one in r], axis=-1)
@@ -131,7 +131,7 @@ def _assembled(
     rough: bool,
 ) -> Float[np.ndarray, "p p"]:
     """J'J from the sums; those of units follow from the others where a unit is homogeneous."""
-    k, d, degree = form.k, form.d, _degree(form)
+    k, d, degree = form.k, form.d, form.activation.homogeneity  # of the even part of g, too
     weights, _, bias, _, _ = form.unpack(theta)
     planes = np.column_stack([weights, bias])
     inner, outer = _places(k + 1), _places(d + 1)
@@ -168,11 +168,6 @@ def _columns(
         for w, own in zip(form.unpack(theta)[1].reshape(k, q).T, np.eye(q), strict=True)
     ]
     return feature.astype(int), np.array(factor)
-
-
-def _degree(form: Parametrisation) -> int:
-    """Degree m with m g(t) = t g'(t); zero where there is none. The even part of such a g has it too."""
-    return form.activation.homogeneity or 0
 
 
 @partial(jax.jit, static_argnums=0)

@@ -243,9 +243,7 @@ class Problem:
 
     def weighted(self, columns: np.ndarray) -> np.ndarray:
         """Rows times the root of their weight, for weighted least squares."""
-        if self.weight is None:
-            return columns
-        return columns * np.sqrt(self.weight).reshape(-1, *[1] * (columns.ndim - 1))
+        return columns if self.weight is None else weighed(np.sqrt(self.weight), columns)
 
     @cached_property
     def least_squares(self) -> NetworkLeastSquares:

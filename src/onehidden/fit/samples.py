@@ -208,16 +208,14 @@ class Samples:
 
     def take(self, index: Int[np.ndarray, " m"]) -> Samples:
         """The samples of these rows."""
-        weight = None if self.weight is None else self.weight[index]
-        place = None if self.place is None else self.place[index]
+        weight, place = (None if own is None else own[index] for own in (self.weight, self.place))
         groups = None if self.groups is None else np.unique(self.groups[index], return_inverse=True)[1]
         return replace(self, X=self.X[index], y=self.y[index], weight=weight, place=place, groups=groups)
 
     def least_squares(self, form: Parametrisation, coordinates: Coordinates) -> InMemoryLeastSquares:
         """The loss of a parametrisation in these coordinates."""
         rows = coordinates.inputs(self.X), coordinates.target(self.y), self.weight
-        shared = self.shared
-        if shared is None:
+        if (shared := self.shared) is None:
             return InMemoryLeastSquares(form, *rows)
         return SharedNoiseLeastSquares(form, *rows, shared)
 

@@ -245,18 +245,20 @@ class DifferenceMap:
         typical = self.steps if self.first_run else min(self.steps, TYPICAL_STEPS)
         return self.size(problem) * typical * self.step_work(problem)
 
+    def values(self, problem: Problem) -> int:
+        """Numbers of one run."""
+        return (problem.k + 1) * min(problem.n, self.rows * search_form(problem).freedom)
+
     def step_work(self, problem: Problem) -> float:
         """Operations of a step of one run: two products with the basis, and some fifty per value."""
-        rows = min(problem.n, self.rows * search_form(problem).freedom)
-        return rows * (problem.k + 1) * (4.0 * (problem.d + 1) + 50)
+        return self.values(problem) * (4.0 * (problem.d + 1) + 50)
 
     def size(self, problem: Problem) -> int:
         """Number of parallel runs for this problem."""
         if self.runs is not None:
             return self.runs
         if on_accelerator():
-            values = (problem.k + 1) * min(problem.n, self.rows * search_form(problem).freedom)
-            return int(np.clip((1 << 24) // values, 16, 1024))
+            return int(np.clip((1 << 24) // self.values(problem), 16, 1024))
         return 2 if 16 * TYPICAL_STEPS * self.step_work(problem) > machine.worth(15) else 16
 
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
@@ -271,9 +273,7 @@ class DifferenceMap:
         if problem.n > most:
             drawn = run.rng("rows of the difference map").choice(problem.n, most, replace=False)
             few = problem.take(np.sort(drawn))
-        runs = _Runs(
-            self, few, count, parallel=not on_accelerator() and self.work(problem) > machine.worth(5)
-        )
+        runs = _Runs(self, few, count)
         here = run.at("difference map", self.first_run)
         rng, done, best = here.rng(*here.path), 0, (np.inf, np.zeros((form.k, form.d + form.bias)))
 
@@ -311,7 +311,7 @@ class _Runs:
     Their number depends on the problem alone, not on the cores that work on them: the answer is the same.
     """
 
-    def __init__(self, settings: DifferenceMap, problem: Problem, count: int, parallel: bool) -> None:
+    def __init__(self, settings: DifferenceMap, problem: Problem, count: int) -> None:
         self.form = search_form(problem)
         with single_precision():
             self.sets = sets_of(problem, self.form)
@@ -322,7 +322,7 @@ class _Runs:
         each = 5 * 4 * (problem.k + 1) * problem.n  # bytes: five arrays per run
         together = 1024 if on_accelerator() else max(1, (4 << 20) // each)  # what a cache holds
         self.number = min(max(-(-count // together), len(self.variants)), count)
-        self.batch, self.cores = -(-count // self.number), free_cores() if parallel else 1
+        self.batch, self.cores = -(-count // self.number), 1 if on_accelerator() else free_cores()
 
     def restart(self, rng: np.random.Generator, turn: int) -> None:
         """Draw new initial values of all runs, each batch with another variant than before."""
@@ -333,14 +333,12 @@ class _Runs:
 
     def advanced(self, steps: int, ridge: float) -> tuple[float, Float[np.ndarray, "k e"]]:
         """Return the best loss and its network after so many steps more; infinity where none is finite."""
-        shrunk = [shrinkage(penalty, ridge) for penalty, _ in self.variants]
 
         def one(number: int) -> State:
-            own = (number + self.turn) % len(self.variants)
+            penalty, strategy = self.variants[(number + self.turn) % len(self.variants)]
             with single_precision():  # the thread waits for its own result
-                variant = (jnp.asarray(part, jnp.float32) for part in (shrunk[own], self.variants[own][1]))
-                state = self.batches[number]
-                result = iterate(self.form, self.sets, *variant, *state, steps)
+                variant = (jnp.asarray(v, jnp.float32) for v in (shrinkage(penalty, ridge), strategy))
+                result = iterate(self.form, self.sets, *variant, *self.batches[number], steps)
                 return jax.block_until_ready(result)
 
         with ThreadPoolExecutor(self.cores) as threads:

@@ -33,11 +33,6 @@ class Case:
     problem: Problem
 
     @property
-    def parameters(self) -> int:
-        """Weights and biases of the units."""
-        return self.problem.k * (self.problem.d + 1)
-
-    @property
     def samples_per_weight(self) -> float:
         """Target values per weight into or out of a unit."""
         problem = self.problem
@@ -50,7 +45,7 @@ class Case:
     def small(self) -> bool:
         """At most 450 parameters (300 when samples are few): random restarts are fast and usually succeed."""
         scarce = self.few_samples() and self.problem.k >= 8  # restarts seldom succeed (d = k = 20, n = 1000)
-        return self.parameters <= (300 if scarce else 450)
+        return self.problem.k * (self.problem.d + 1) <= (300 if scarce else 450)
 
     def large(self) -> bool:
         """Whether random restarts take longer, or seldom succeed."""
