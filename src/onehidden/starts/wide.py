@@ -3,10 +3,9 @@
 For activations whose reversal only adds a linear term (ReLU, leaky ReLU, softplus, GELU) the network is
 orientation-free: it uses the even part of g and a linear skip, from which orientations are read last.
 
-``Wide`` prunes once, ``Thinned`` stage by stage. Weight decay on rows and outputs is, for g of degree one, a
-penalty on the sum of |w_i| |a_i|: a lasso over all directions (for others it is like one). Its minimiser
-holds many true units, and others with them even where the data determine the network. Dividing each unit's
-penalty by its own strength, as in the reweighted lasso, removes the others.
+Weight decay on rows and outputs is, for g of degree one, a penalty on the sum of |w_i| |a_i|: a lasso over
+all directions (for others it is like one). Its minimiser holds many true units, and others with them even
+where the data determine the network. Backward elimination by least squares removes the others.
 """
 
 from __future__ import annotations
@@ -49,10 +48,6 @@ class Units(NamedTuple):
     bias: Float[np.ndarray, " M"]
     amplitude: Float[np.ndarray, "M ..."]  # (M,) or (M, q)
 
-    def strongest(self, count: int) -> Units:
-        """Return so many of them at most."""
-        return Units(*(part[:count] for part in self))
-
     @property
     def strength(self) -> Float[np.ndarray, " M"]:
         """Lengths of the amplitudes."""
@@ -75,9 +70,6 @@ class Wide:
         Peak rate, with cosine decay to zero.
     decay : float
         Weight of |theta|^2 / 2 on rows, biases and outputs, which acts as a sparse penalty on their product.
-    stages : tuple of int
-        Further trainings, each of half the steps at half the rate: the strongest units that each begins with,
-        in multiples of k. The decay of a unit is divided by its strength.
     """
 
     name: ClassVar[str] = "wide"
@@ -87,13 +79,11 @@ class Wide:
     batch: int | None = 512
     rate: float = 1e-2
     decay: float = 1e-3
-    stages: tuple[int, ...] = ()
 
     def work(self, problem: Problem) -> float:
         """Operations of the training, two per product and three products per step, and of a descent."""
-        units = self.units(problem) + 0.5 * problem.k * sum(self.stages)
         rows = min(self.batch or problem.n, problem.n)
-        return 6.0 * self.steps * rows * problem.d * units + descent_work(problem)
+        return 6.0 * self.steps * rows * problem.d * self.units(problem) + descent_work(problem)
 
     def units(self, problem: Problem) -> int:
         """Number of units of the network."""
@@ -104,37 +94,25 @@ class Wide:
         form = search_form(problem, self.units(problem))
         early = _EarlyPruning(form, problem, run.at("early"))
         theta = train(form, self, problem, run.at("network"), "wide network", stop=early.succeeds)
-        later = replace(self, steps=self.steps // 2, rate=self.rate / 2)
-        for stage, multiple in enumerate(self.stages):
-            units = merged_units(form, theta).strongest(multiple * problem.k)
-            if early.candidate or run.expired() or len(units.bias) <= problem.k:
-                break
-            narrow = search_form(problem, len(units.bias))
-            theta = narrow.pack(*balanced(form, units), *form.unpack(theta)[3:])
-            form, share = narrow, shares(units.strength, problem.k)
-            here = run.at("stage", stage)
-            theta = train(form, later, problem, here, f"network of {form.k} units", theta, share)
         yield early.candidate or pruned(form, theta, problem, run, self.origin)
 
 
 @dataclass(frozen=True)
 class Thinned(Wide):
-    """``Wide`` with four times the units, all rows a step, and stages of pruning.
+    """``Wide`` with four times the units and all rows a step, for few samples.
 
     Parameters
     ----------
     width : int or None
-        Units of the first network; None for 32 times those sought, at least 256.
+        Units of the network; None for 32 times those sought, at least 256.
     steps : int
-        Adam steps of the first network.
+        Adam steps.
     batch : int or None
         Rows a step; None for all.
     rate : float
         Peak rate.
     decay : float
         Weight of |theta|^2 / 2.
-    stages : tuple of int
-        As for ``Wide``.
     """
 
     name: ClassVar[str] = "thinned"
@@ -142,10 +120,9 @@ class Thinned(Wide):
     steps: int = 8000
     batch: int | None = None
     decay: float = 2e-3
-    stages: tuple[int, ...] = (20, 10, 5)
 
     def units(self, problem: Problem) -> int:
-        """Number of units of the first network."""
+        """Number of units of the network."""
         return max(32 * problem.k, 256) if self.width is None else self.width
 
 
@@ -174,7 +151,7 @@ class _EarlyPruning:
         units = merged_units(self.form, theta)
         if len(units.bias) < k or np.any(1.5 * units.strength[k:] > units.strength[k - 1]):
             return False
-        weights, bias, _ = units.strongest(k)
+        weights, bias = units.weights[:k], units.bias[:k]
         if completed_loss(rows_to_choose(problem), weights, bias) > loss:
             return False
         here = self.run.at(self.tried)
@@ -208,8 +185,6 @@ def train(
     problem: Problem,
     run: Run,
     stage: str,
-    begin: Float[np.ndarray, " p"] | None = None,  # None: random
-    share: Float[np.ndarray, " k"] | None = None,  # factor of the decay of each unit
     stop: Callable[[np.ndarray, float], bool] | None = None,  # given parameters and loss after each chunk
 ) -> Float[np.ndarray, " p"]:
     """Parameters of a trained network, in single precision.
@@ -223,15 +198,12 @@ def train(
     chunk = next((chunk for chunk in (500, 100) if chunk * work <= machine.worth(5)), 10)
     order = shuffled(n, batch, run.rng("training rows"))
     rates = settings.rate * (1 + np.cos(np.pi * np.arange(steps) / steps)) / 2
-    share = np.ones(form.k) if share is None else share
-    each = form.pack(np.repeat(share, form.d), np.repeat(share, form.q), share)  # none on skip and intercept
-    if begin is None:
-        begin = random_network(form, run.rng("wide network", form.k))
+    alike = np.ones((form.k, form.d)), np.ones((form.k, form.q)), np.ones(form.k)
     with single_precision():
         root = np.ones(n) if problem.weight is None else np.sqrt(problem.weight)
         rows = tuple(jnp.asarray(v[order], jnp.float32) for v in (problem.Z, problem.y, root))
-        decay = jnp.asarray(settings.decay * each, jnp.float32)
-        theta = jnp.asarray(begin, jnp.float32)
+        decay = jnp.asarray(settings.decay * form.pack(*alike), jnp.float32)  # none on skip and intercept
+        theta = jnp.asarray(random_network(form, run.rng("wide network", form.k)), jnp.float32)
         state, kept, taken, loss = _ADAM.init(theta), run.recall(), 0, float("inf")
         if kept is not None:
             leaves, shape = jax.tree.flatten((theta, state))
@@ -336,23 +308,3 @@ def merge_parallel(
     found = Units(planes[:, :-1], planes[:, -1], amplitude)
     order = np.argsort(-found.strength, kind="stable")
     return Units(*(part[order] for part in found))
-
-
-def balanced(form: Parametrisation, units: Units) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights, outputs, biases of merged units; a homogeneous one is scaled so that its decay is least."""
-    weights, bias, amplitude = units
-    norm = np.linalg.norm(weights, axis=1)
-    degree, length = form.activation.homogeneity, norm
-    if degree is not None:  # the least of |a|^2 + b^2 + w^2 with w |a|^degree and b / |a| held
-        length = (np.sqrt(degree) * units.strength * norm / np.hypot(norm, bias)) ** (1 / (degree + 1))
-    output = (amplitude.T / length ** (degree or 1)).T
-    return weights * (length / norm)[:, None], output, bias * length / norm
-
-
-def shares(strength: Float[np.ndarray, " M"], k: int, floor: float = 0.15) -> Float[np.ndarray, " M"]:
-    """Factor of the decay of each unit: one at the mean strength of the k strongest, more below.
-
-    It stops to rise at ``floor`` of that mean.
-    """
-    top = float(np.mean(np.sort(strength)[::-1][:k]))
-    return (1 + floor) * top / (strength + floor * top)
