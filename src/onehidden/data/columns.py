@@ -144,7 +144,7 @@ def learnt_levels(
     counts: dict[str, Counter[str]] = {column: Counter() for column in columns}
     for table in tables if columns else ():
         for column, counter in counts.items():
-            for pair in as_text(table.column(column)).drop_null().value_counts().to_pylist():
+            for pair in table.column(column).cast("string").drop_null().value_counts().to_pylist():
                 counter[pair["values"]] += pair["counts"]
             if len(counter) > most:
                 raise ValueError(
@@ -160,13 +160,6 @@ def learnt_levels(
     return found
 
 
-def as_text(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """A text column as plain strings."""
-    import pyarrow as pa
-
-    return column.cast(pa.string())
-
-
 def values_of(feature: Feature, column: pa.Array | pa.ChunkedArray, levels: Levels, where: str) -> np.ndarray:
     """The numbers of a feature; NaN where the column has a gap."""
     if feature.level is None:
@@ -176,7 +169,7 @@ def values_of(feature: Feature, column: pa.Array | pa.ChunkedArray, levels: Leve
 
     compute: Any = pyarrow.compute  # its functions are made when it is imported: no checker sees them
     try:
-        text = as_text(column)
+        text = column.cast("string")
     except pa.ArrowException:
         raise ValueError(f"{where} must have text in column {feature.column!r}, got {column.type}") from None
     known = compute.is_in(text, value_set=pa.array([*levels[feature.column], None], pa.string()))
@@ -186,7 +179,7 @@ def values_of(feature: Feature, column: pa.Array | pa.ChunkedArray, levels: Leve
             f"{where} holds {first[:40]!r} in column {feature.column!r}, whose categories are "
             f"{shorten(levels[feature.column])}: use one of them"
         )
-    return compute.equal(text, feature.level).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return compute.equal(text, feature.level).cast("double").to_numpy(zero_copy_only=False)
 
 
 def numbers(column: pa.Array | pa.ChunkedArray, name: str, where: str) -> np.ndarray:
@@ -194,8 +187,8 @@ def numbers(column: pa.Array | pa.ChunkedArray, name: str, where: str) -> np.nda
     import pyarrow as pa
 
     try:
-        column = column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
-        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        column = column.cast("int8") if pa.types.is_boolean(column.type) else column
+        return column.cast("double", safe=False).to_numpy(zero_copy_only=False)
     except pa.ArrowException:
         raise ValueError(
             f"{where} must have numeric columns, but {name!r} is of type {column.type}: make columns of "
@@ -205,7 +198,7 @@ def numbers(column: pa.Array | pa.ChunkedArray, name: str, where: str) -> np.nda
 
 def labels(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """A column of text as objects, None at gaps."""
-    return np.array(as_text(column).to_pylist(), dtype=object)
+    return np.array(column.cast("string").to_pylist(), dtype=object)
 
 
 def is_gap(values: np.ndarray) -> np.ndarray:

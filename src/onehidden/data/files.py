@@ -38,7 +38,14 @@ BLOCK = 1 << 24  # bytes of a CSV file read at once: types are those of the firs
 
 def format_of(path: Path) -> str:
     """Parquet, Feather, npy, npz, an Excel sheet or CSV, by suffix, else by content."""
-    begins = first_bytes(path)
+    if path.is_dir():
+        raise Unusable(f"{path} is a folder: give one CSV, Parquet, Feather, npz or npy file")
+    if not path.is_file():
+        raise Unusable(f"no file at {path}: check the path")
+    with path.open("rb") as file:
+        begins = file.read(8)
+    if not begins:
+        raise Unusable(f"{path} is empty: give a file with a header line and rows")
     suffix = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
     if suffix.lower() in (".xls", ".ods"):
         raise Unusable(f"{path} is a spreadsheet: save the sheet as CSV or .xlsx and give that file")
@@ -46,19 +53,6 @@ def format_of(path: Path) -> str:
     if path.suffix.lower() == ".gz" and found not in (None, "CSV"):
         raise Unusable(f"{path} is packed: unpack it first (gunzip {path.name})")
     return found or next((name for name, _, magic in _FORMATS if magic and begins.startswith(magic)), "CSV")
-
-
-def first_bytes(path: Path) -> bytes:
-    """The first bytes of a file that there is."""
-    if path.is_dir():
-        raise Unusable(f"{path} is a folder: give one CSV, Parquet, Feather, npz or npy file")
-    if not path.is_file():
-        raise Unusable(f"no file at {path}: check the path")
-    with path.open("rb") as file:
-        head = file.read(8)
-    if not head:
-        raise Unusable(f"{path} is empty: give a file with a header line and rows")
-    return head
 
 
 @contextmanager
