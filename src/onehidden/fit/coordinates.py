@@ -89,10 +89,6 @@ class Coordinates:
         """The same coordinates along other orthonormal axes, the columns given."""
         return replace(self, whiten=self.whiten @ axes, unwhiten=axes.T @ self.unwhiten)
 
-    def moved(self, shift: np.ndarray, level: Any) -> Coordinates:
-        """The same scales around another origin."""
-        return replace(self, shift=shift, level=level)
-
 
 def whitened(
     X: Float[np.ndarray, "n d"],

@@ -129,7 +129,7 @@ class Problem:
             return self.fit_coordinates
         if self.form.bias or not self._centred:
             return self.whitening
-        return self.whitening.moved(np.zeros(len(self.whitening.shift)), self.whitening.level)
+        return replace(self.whitening, shift=np.zeros_like(self.whitening.shift))
 
     @cached_property
     def fit_coordinates(self) -> Coordinates:
@@ -138,7 +138,7 @@ class Problem:
         # Biases take up a shift; with a linear part an intercept must, too.
         shifted = form.bias and (form.intercept or not form.skip)
         level = around.level if form.intercept else np.zeros_like(around.level)[()]
-        return around.moved(around.shift if shifted else np.zeros_like(around.shift), level)
+        return replace(around, shift=around.shift if shifted else np.zeros_like(around.shift), level=level)
 
     @cached_property
     def Z(self) -> Float[np.ndarray, "n d"]:

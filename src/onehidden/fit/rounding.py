@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from jaxtyping import Float
 
 EPS = float(np.finfo(float).eps)
@@ -60,9 +61,14 @@ class Rounding:
         return mean_square <= self.near**2
 
 
-def rounding_of(largest: float, spread: float, precision: float = EPS) -> Rounding:
-    """For a target of this largest size and standard deviation, known to a relative ``precision``."""
-    return Rounding(max(1.0, largest / spread) if spread > 0 else 1.0, precision)
+def rounding_of(largest: npt.ArrayLike, spread: npt.ArrayLike, precision: float = EPS) -> Rounding:
+    """For a target of this largest size and standard deviation, known to a relative ``precision``.
+
+    Of several outputs it is that of the one known least precisely.
+    """
+    size, deviation = np.atleast_1d(largest).astype(float), np.atleast_1d(spread)
+    ratio = np.divide(size, deviation, out=np.ones_like(size), where=deviation > 0)
+    return Rounding(max(1.0, float(np.max(ratio))), precision)
 
 
 def decimal_step(y: Float[np.ndarray, " n"], decimals: int = 6) -> float:

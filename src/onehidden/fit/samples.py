@@ -167,8 +167,7 @@ class Samples:
     @cached_property
     def _rounding(self) -> Rounding:
         spread = np.sqrt(self.share @ (self.y - self.share @ self.y) ** 2)
-        largest = np.max(np.abs(self.y), axis=0)
-        found = rounding_of(*least_precise(largest, spread), self.precision)
+        found = rounding_of(np.max(np.abs(self.y), axis=0), spread, self.precision)
         return replace(found, noisy=self.noisy)
 
     @property
@@ -229,10 +228,3 @@ class Samples:
             Z, y = coordinates.inputs(self.X[part]), coordinates.target(self.y[part])
             total.update(Z, y, weight, numbers[part])
         return total
-
-
-def least_precise(largest: np.ndarray, spread: np.ndarray) -> tuple[float, float]:
-    """Largest size and standard deviation of the output that is known least precisely."""
-    largest, spread = np.atleast_1d(largest), np.atleast_1d(spread)
-    worst = int(np.argmax(largest / np.maximum(spread, np.finfo(float).tiny)))
-    return float(largest[worst]), float(spread[worst])

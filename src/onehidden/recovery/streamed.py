@@ -24,7 +24,7 @@ from onehidden.fit.normal_equations import normal_equations
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem, optimise
 from onehidden.fit.rounding import Rounding, rounding_of
-from onehidden.fit.samples import A, RowSum, least_precise
+from onehidden.fit.samples import A, RowSum
 from onehidden.options import Options
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.search import Found
@@ -72,7 +72,7 @@ def recover_source(
         if first.noise_known is not None:  # covariance of the noise between outputs
             around = replace(around, scale=sampled.whitening.scale)
         network = first.certificate.network
-        rounding = rounding_of(*least_precise(summary.largest, np.sqrt(summary.variance)))
+        rounding = rounding_of(summary.largest, np.sqrt(summary.variance))
         report = _twentieths(run, "pass over all rows")
         rows = StreamedRows(source, summary.n, summary.weight, rounding, cluster, report, summary.keys)
         form = options.form(around.rank, outputs)

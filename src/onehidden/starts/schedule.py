@@ -43,13 +43,12 @@ class Case:
         return self.problem.activation.homogeneity is not None and self.samples_per_weight < 5
 
     def small(self) -> bool:
-        """At most 450 parameters (300 when samples are few): random restarts are fast and usually succeed."""
+        """At most 450 parameters (300 when samples are few): random restarts are fast and usually succeed.
+
+        Otherwise they take longer, or seldom succeed.
+        """
         scarce = self.few_samples() and self.problem.k >= 8  # restarts seldom succeed (d = k = 20, n = 1000)
         return self.problem.k * (self.problem.d + 1) <= (300 if scarce else 450)
-
-    def large(self) -> bool:
-        """Whether random restarts take longer, or seldom succeed."""
-        return not self.small()
 
     def map_applies(self) -> bool:
         """Whether samples are few and without noise, units have one kink, and the map is not too slow."""
@@ -70,17 +69,12 @@ class Case:
         return int(machine.worth(50) / (start.size(self.problem) * start.step_work(self.problem)))
 
 
-def always(case: Case) -> bool:
-    """No condition."""
-    return True
-
-
 @dataclass(frozen=True)
 class Entry:
     """One start of the schedule."""
 
     start: Start | Callable[[Case], Start]  # what is tried, or a function of the case that makes it
-    when: Callable[[Case], bool] = always  # the condition
+    when: Callable[[Case], bool] = lambda _: True  # the condition
     max_loss: float = float("inf")  # tried only while the best loss is at most this share of var(y)
 
     def made(self, case: Case) -> Start:
@@ -107,7 +101,7 @@ SCHEDULE: tuple[Entry, ...] = (
         max_loss=0.1,
     ),
     Entry(Wide()),
-    Entry(_restarts, Case.large),
+    Entry(_restarts, lambda case: not case.small()),
     Entry(_more_restarts),
 )
 

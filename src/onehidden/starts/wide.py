@@ -74,6 +74,7 @@ class Wide:
 
     name: ClassVar[str] = "wide"
     origin: ClassVar[str] = "wide-and-prune"
+    per_unit: ClassVar[int] = 8  # units of the network for each one sought
     width: int | None = None
     steps: int = 12_000
     batch: int | None = 512
@@ -87,7 +88,7 @@ class Wide:
 
     def units(self, problem: Problem) -> int:
         """Number of units of the network."""
-        return max(8 * problem.k, 64) if self.width is None else self.width
+        return self.per_unit * max(problem.k, 8) if self.width is None else self.width
 
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
         """Yield the k units that matter most, refined."""
@@ -117,13 +118,10 @@ class Thinned(Wide):
 
     name: ClassVar[str] = "thinned"
     origin: ClassVar[str] = "thinned"
+    per_unit: ClassVar[int] = 32
     steps: int = 8000
     batch: int | None = None
     decay: float = 2e-3
-
-    def units(self, problem: Problem) -> int:
-        """Number of units of the network."""
-        return max(32 * problem.k, 256) if self.width is None else self.width
 
 
 class _EarlyPruning:
