@@ -126,7 +126,7 @@ class FisherScoring(InMemoryLeastSquares):
         weight: Float[np.ndarray, " n"] | None = None,
         offset: Target | None = None,
     ) -> None:
-        super().__init__(form, X, np.zeros_like(y))
+        super().__init__(form, X, np.zeros_like(y))  # whose residuals are the outputs
         self._y, self._family, self._weight = y, family, weight
         self._offset = np.zeros_like(y) if offset is None else offset
 
