@@ -23,10 +23,10 @@ from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.machine import double
 from onehidden.run import derived_seed, stream
-from onehidden.scores.local_gaussian import local_moments, prepare
 from onehidden_papers.moments import score_moments
 from onehidden_papers.moments.passes import hermite_scores
 from onehidden_papers.moments.products import ProductSums, unpack
+from onehidden_papers.scores.local_gaussian import local_moments, prepare
 
 
 def main(quick: bool) -> list[str]:

@@ -17,10 +17,10 @@ from onehidden import laws, recover
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.run import derived_seed
-from onehidden.scores import LocalLikelihood
 from onehidden_papers.lab.stochastic import adam, descend
 from onehidden_papers.objectives import ScoreDesigned, unit_rows
 from onehidden_papers.reproductions.experiment import random_rows, rotation, without_degree_two
+from onehidden_papers.scores import LocalLikelihood
 
 FOUND, STARTS = 0.1, 3
 BLOCK, LARGEST = 2048, 2**26  # rows, and numbers of a block of dense scores

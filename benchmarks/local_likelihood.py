@@ -13,12 +13,12 @@ import warnings
 import numpy as np
 
 from benchmarks._table import Table
-from onehidden.laws import Gaussian, GaussianMixture
 from onehidden.run import derived_seed
-from onehidden.scores import LocalLikelihood
 from onehidden_papers import reproductions as papers
+from onehidden_papers.laws import Gaussian, GaussianMixture
 from onehidden_papers.reproductions import record
 from onehidden_papers.reproductions.gmov_scores import HINDSIGHT, QUANTITIES, SIZES
+from onehidden_papers.scores import LocalLikelihood
 
 LAWS = {
     "gmov-fig1": Gaussian(np.zeros(2), np.eye(2)),

@@ -27,10 +27,10 @@ from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.refused import Refused
 from onehidden.run import derived_seed
-from onehidden.scores import LocalLikelihood
 from onehidden_papers.lab.stochastic import adam, cosine_decay, descend
 from onehidden_papers.objectives import HermiteLoss, ScoreDesigned, SquaredLoss, unit_rows
 from onehidden_papers.reproductions.experiment import random_rows, rotation
+from onehidden_papers.scores import LocalLikelihood
 from onehidden_papers.starts.tensor import tensor_start
 
 FOUND, STARTS, SAMPLES, STEPS = 0.1, 3, 5, 800

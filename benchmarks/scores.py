@@ -95,7 +95,7 @@ def _in_turns(fns: Sequence[Callable[[], Any]], repeat: int = 3) -> list[tuple[f
 
 def _ours(X: np.ndarray, Q: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """S_1 and S_2 at every sample, or elsewhere, from one pass."""
-    from onehidden.scores.local_gaussian import gaussian_fit, prepare
+    from onehidden_papers.scores.local_gaussian import gaussian_fit, prepare
 
     Q = X if Q is None else Q
     fit = gaussian_fit(prepare(X), Q, np.full(len(Q), _BANDWIDTH))
@@ -123,7 +123,7 @@ def _keops(X: np.ndarray) -> Callable[[], np.ndarray] | None:
 
 def _must_agree(X: np.ndarray, rows: int = 500) -> None:
     """pykeops, compiled here, and onehidden have the same sums over a few rows."""
-    from onehidden.scores.local_gaussian import local_moments, prepare
+    from onehidden_papers.scores.local_gaussian import local_moments, prepare
 
     few = X[:rows]
     keops = _keops(few)

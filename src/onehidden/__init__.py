@@ -1,8 +1,8 @@
 """onehidden: recover the hidden layer that generated your data.
 
 This page names the whole public interface; every name is imported at its first use. The modules
-``moments``, ``objectives``, ``lab``, ``problems`` and ``papers`` live in the package ``onehidden_papers``,
-which imports this one.
+``laws``, ``scores``, ``moments``, ``objectives``, ``lab``, ``problems`` and ``papers`` live in the package
+``onehidden_papers``, which imports this one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from onehidden import activations, certify, data, families, laws, scores, starts, structure
+    from onehidden import activations, certify, data, families, starts, structure
     from onehidden.activations import Activation
     from onehidden.checks import Check
     from onehidden.matching import Match, match
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onehidden.recovery import Recovery, load_recovery, recover
     from onehidden.recovery.estimating import RecoveryWarning
     from onehidden.recovery.estimators import OneHiddenClassifier, OneHiddenRegressor
-    from onehidden_papers import lab, moments, objectives, problems
+    from onehidden_papers import lab, laws, moments, objectives, problems, scores
     from onehidden_papers import reproductions as papers
 
 _HOME = {
@@ -39,12 +39,9 @@ _HOME = {
     "recover": "onehidden.recovery",
     "recover_oracle": "onehidden.oracle",
 }
-_THEORY = {
-    "lab": "onehidden_papers.lab",
-    "moments": "onehidden_papers.moments",
-    "objectives": "onehidden_papers.objectives",
-    "papers": "onehidden_papers.reproductions",
-    "problems": "onehidden_papers.problems",
+_THEORY = {"papers": "onehidden_papers.reproductions"} | {
+    name: f"onehidden_papers.{name}"
+    for name in ("lab", "laws", "moments", "objectives", "problems", "scores")
 }
 
 __all__ = [

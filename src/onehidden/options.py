@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from onehidden.activations import Activation
     from onehidden.families import Family
     from onehidden.fit.parametrisation import Parametrisation
-    from onehidden.laws.base import Score
     from onehidden.run import Progress
     from onehidden.starts.candidate import Start
     from onehidden.structure import Structure, Structures
+    from onehidden_papers.laws.base import Score
 
 T = TypeVar("T", bound=Callable[..., Any])
 SCORES = ("auto", "gaussian")

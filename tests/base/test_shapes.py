@@ -18,14 +18,14 @@ from jaxtyping import TypeCheckError, install_import_hook
 strict = types.ModuleType("strict_types")
 strict.check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 sys.modules["strict_types"] = strict
-with install_import_hook("onehidden", "strict_types.check"):
+with install_import_hook(["onehidden", "onehidden_papers"], "strict_types.check"):
     import onehidden
     from onehidden import activations, laws, matching, network, scores
     from onehidden_papers import moments
-    from onehidden.laws.base import power_sum
-    from onehidden.scores.local_gaussian import prepare
-    from onehidden.scores.local_gaussian import local_moments
-    from onehidden.scores.sample import Coordinates, coordinates, draw_rows
+    from onehidden_papers.laws.base import power_sum
+    from onehidden_papers.scores.local_gaussian import prepare
+    from onehidden_papers.scores.local_gaussian import local_moments
+    from onehidden_papers.scores.sample import Coordinates, coordinates, draw_rows
 import numpy as np
 X = laws.GaussianMixture([0.5, 0.5], [[1.0, 1.0], [-1.0, -1.0]], np.eye(2)).sample(200, 0)
 """

@@ -12,10 +12,10 @@ from jax.scipy.special import logsumexp
 from plain_scores import LogisticProduct
 
 from onehidden import laws
-from onehidden.laws.base import set_partitions
 from onehidden.machine import double
 from onehidden.refused import Refused
-from onehidden.scores import validity
+from onehidden_papers.laws.base import set_partitions
+from onehidden_papers.scores import validity
 
 D = 3
 _rng = np.random.default_rng(7)

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from onehidden.laws import GaussianMixture, Logistic
 from onehidden.machine import double
 from onehidden.network import OneHiddenNet
+from onehidden_papers.laws import GaussianMixture, Logistic
 from onehidden_papers.objectives import (
     GaussianDesigned,
     HermiteLoss,

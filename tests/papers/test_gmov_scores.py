@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onehidden.laws import GaussianMixture, standard_normal
-from onehidden.scores import LocalLikelihood
 from onehidden_papers import reproductions as papers
+from onehidden_papers.laws import GaussianMixture, standard_normal
 from onehidden_papers.reproductions import gmov_scores
 from onehidden_papers.reproductions.record import printed
+from onehidden_papers.scores import LocalLikelihood
 
 
 def test_printed_slopes_of_figure_one_are_swapped():

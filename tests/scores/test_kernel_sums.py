@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onehidden import machine
-from onehidden.scores.local_gaussian import gaussian_fit, local_moments, prepare
+from onehidden_papers.scores.local_gaussian import gaussian_fit, local_moments, prepare
 
 EPS = np.finfo(float).eps
 

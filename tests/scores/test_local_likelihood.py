@@ -7,7 +7,7 @@ import pytest
 from plain_scores import log_derivatives
 
 from onehidden import laws
-from onehidden.scores import LocalLikelihood
+from onehidden_papers.scores import LocalLikelihood
 
 MIX = laws.GaussianMixture([0.5, 0.5], [[1.0, 1.0], [-1.0, -1.0]], np.eye(2))
 X = MIX.sample(600, 0)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from onehidden import laws
-from onehidden.scores import LocalLikelihood
-from onehidden.scores.local_likelihood import scores_along
+from onehidden_papers.scores import LocalLikelihood
+from onehidden_papers.scores.local_likelihood import scores_along
 
 MIX = laws.GaussianMixture([0.5, 0.5], [[1.0, 1.0], [-1.0, -1.0]], np.eye(2))
 

@@ -7,8 +7,8 @@ import pytest
 from helpers import problem_of
 
 import onehidden as oh
-from onehidden.laws import GaussianMixture, standard_normal
 from onehidden.starts.candidate import InputModel
+from onehidden_papers.laws import GaussianMixture, standard_normal
 from onehidden_papers.starts.input_law import clusters_of, looks_gaussian, score_of
 
 

@@ -8,8 +8,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import norm
 
 import onehidden as oh
-from onehidden.laws import Gaussian, GaussianMixture, standard_normal
 from onehidden.starts import Refused
+from onehidden_papers.laws import Gaussian, GaussianMixture, standard_normal
 from onehidden_papers.moments import score_moments
 from onehidden_papers.starts.components import as_mixture, component_moments, fit_mixture, mapped
 from onehidden_papers.starts.landscape import landscape_start

@@ -6,13 +6,13 @@ from helpers import FOUND, normal, planted, problem_of, teacher, worst_error
 
 from onehidden import activations, match
 from onehidden.fit.parametrisation import Parametrisation
-from onehidden.laws import standard_normal as standard_law
 from onehidden.machine import double
 from onehidden.run import Run
 from onehidden.starts import Random, Start, Wide
 from onehidden.starts.candidate import complete, orient, search_form
 from onehidden.starts.repair import eliminate
 from onehidden.starts.wide import Units, merge_parallel, shuffled
+from onehidden_papers.laws import standard_normal as standard_law
 from onehidden_papers.moments import score_moments
 from onehidden_papers.starts.input_law import span_of_units
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onehidden.laws import Gaussian
 from onehidden.matching import match
+from onehidden_papers.laws import Gaussian
 from onehidden_papers.moments import score_moments
 from onehidden_papers.problems.problem import conditioned_teacher
 from onehidden_papers.starts.input_law import span_of_units

@@ -22,7 +22,7 @@ _COMMANDS = {
     "problems": "List the catalogue of problems with known truth.",
 }
 # Commands of the theory package.
-_THEORY = ("demo", "reproduce", "problems")
+_THEORY = ("demo", "score", "reproduce", "problems")
 
 
 class _Lazy(click.Group):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
+from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
@@ -13,7 +14,6 @@ from onehidden.activations import Activation
 from onehidden.data.table import OneHot
 from onehidden.families import Family
 from onehidden.fit.parametrisation import Parametrisation
-from onehidden.laws.base import Score
 from onehidden.machine import in_double
 from onehidden.options import Options, documented, hinting
 from onehidden.recovery.record import Recovery
@@ -23,6 +23,9 @@ from onehidden.recovery.target import Given, Target, given, read_target
 from onehidden.run import Progress, Run, open_journal
 from onehidden.starts.candidate import Start
 from onehidden.structure import Structure
+
+if TYPE_CHECKING:
+    from onehidden_papers.laws.base import Score
 
 _OWN = 0.8  # of the time for the answer itself; the rest is for holding its predictions against ridge's
 

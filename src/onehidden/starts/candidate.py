@@ -19,7 +19,7 @@ from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt
 
 if TYPE_CHECKING:
-    from onehidden.laws.base import Score
+    from onehidden_papers.laws.base import Score
 
 Weights = Float[np.ndarray, "k d"]
 Vector = Float[np.ndarray, " k"]

@@ -1,1 +1,1 @@
-"""Commands of the terminal that need the theory: demo, problems, reproduce."""
+"""Commands of the terminal that need the theory: demo, problems, reproduce, score."""

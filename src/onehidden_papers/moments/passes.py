@@ -19,9 +19,9 @@ import numpy.typing as npt
 from onehidden.activations import xp
 from onehidden.data.reduction import connected, reduce
 from onehidden.data.source import BATCH_ROWS, Batch, Source
-from onehidden.laws import Gaussian
-from onehidden.laws.base import Score, require_valid_orders
 from onehidden.machine import accelerator_memory, in_double, sent
+from onehidden_papers.laws import Gaussian
+from onehidden_papers.laws.base import Score, require_valid_orders
 from onehidden_papers.moments.products import Array, ProductSums, multiplicities, pack, places, unpack
 from onehidden_papers.moments.weights import Weight, checked_samples, effective_rows
 

@@ -21,9 +21,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onehidden.laws.base import row_powers
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
+from onehidden_papers.laws.base import row_powers
 from onehidden_papers.objectives.signal import hermite_of_unit
 
 

@@ -17,10 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onehidden import activations, laws
-from onehidden.laws import Law
-from onehidden.laws import standard_normal as standard
+from onehidden import activations
 from onehidden.run import stream
+from onehidden_papers import laws
+from onehidden_papers.laws import Law
+from onehidden_papers.laws import standard_normal as standard
 from onehidden_papers.problems.problem import (
     Problem,
     TeacherBiases,

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import joblib
 import numpy as np
 
-from onehidden.laws import GaussianMixture, standard_normal
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.run import stream
+from onehidden_papers.laws import GaussianMixture, standard_normal
 from onehidden_papers.moments.passes import Control, ControlPass
 from onehidden_papers.objectives import Objective
 from onehidden_papers.reproductions.record import Curves, Draw, Row, of, one_of

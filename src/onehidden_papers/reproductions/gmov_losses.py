@@ -11,12 +11,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from onehidden.laws import GaussianMixture, Logistic
 from onehidden.machine import in_double
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.run import derived_seed, stream
 from onehidden_papers.lab.stochastic import adam, cosine_decay, descend
+from onehidden_papers.laws import GaussianMixture, Logistic
 from onehidden_papers.objectives import Objective, ScoreDesigned, SquaredLoss, unit_rows
 from onehidden_papers.objectives.sources import GaussianBatch
 from onehidden_papers.reproductions import experiment
@@ -239,7 +239,7 @@ def plane(settings: PlaneSettings, seed: int) -> Table:
 @lru_cache(maxsize=64)
 def _inputs(law: str, n: int, seed: int, trial: int) -> tuple[np.ndarray, Sources]:
     """Return the inputs and the sources of each objective; scores are estimated once a trial."""
-    from onehidden.scores import LocalLikelihood
+    from onehidden_papers.scores import LocalLikelihood
 
     shift = {NORMAL: 0.0, MIXTURE: 1.0, FAIR: 0.5}[law] * np.ones(2)
     mixture = GaussianMixture([0.5, 0.5], [shift, -shift], np.eye(2))

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from onehidden.laws import GaussianMixture
-from onehidden.laws.base import score_tensor
 from onehidden.run import stream
-from onehidden.scores.local_gaussian import gaussian_fit, prepare
-from onehidden.scores.local_polynomial import polynomial_fit
+from onehidden_papers.laws import GaussianMixture
+from onehidden_papers.laws.base import score_tensor
 from onehidden_papers.reproductions import record
 from onehidden_papers.reproductions.experiment import draw_columns, draw_curves
 from onehidden_papers.reproductions.record import Row, Table, item, of, one_of
+from onehidden_papers.scores.local_gaussian import gaussian_fit, prepare
+from onehidden_papers.scores.local_polynomial import polynomial_fit
 
 SIZES = (128, 256, 512, 1024, 2048, 4096, 8192)
 PERCENTILES = (5, 25, 50, 75, 95)

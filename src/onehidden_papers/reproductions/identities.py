@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 
-from onehidden.laws import GaussianMixture
 from onehidden.network import OneHiddenNet
 from onehidden.run import derived_seed, stream
+from onehidden_papers.laws import GaussianMixture
 from onehidden_papers.objectives import GaussianDesigned, HermiteLoss, Objective, SquaredLoss
 from onehidden_papers.reproductions import experiment
 from onehidden_papers.reproductions.experiment import SHIFT, random_rows, rotation

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onehidden.laws import Law, standard_normal
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.run import derived_seed, stream
 from onehidden_papers.lab.descents import newton_descent
 from onehidden_papers.lab.landscape import LandscapeRecord, landscape, slice_surface
+from onehidden_papers.laws import Law, standard_normal
 from onehidden_papers.moments import MomentPass
 from onehidden_papers.objectives import GaussianDesigned, NonOrthogonal, Objective, PairwiseQuartic, kappa
 from onehidden_papers.objectives.designed import ScoreDesigned

@@ -11,11 +11,11 @@ import numpy as np
 
 from onehidden import activations
 from onehidden.activations import Activation
-from onehidden.laws import standard_normal
 from onehidden.network import OneHiddenNet
 from onehidden.run import stream
 from onehidden_papers.activation_properties import rho_terms, standard_normal_nodes
 from onehidden_papers.lab.descents import descend, empirical_hessian, linear_rate
+from onehidden_papers.laws import standard_normal
 from onehidden_papers.moments import MomentPass
 from onehidden_papers.problems.problem import conditioned_teacher
 from onehidden_papers.reproductions.experiment import draw_curves

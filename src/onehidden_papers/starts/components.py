@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden.laws import Gaussian, GaussianMixture
 from onehidden.refused import Refused
 from onehidden.run import stream
-from onehidden.scores import MixtureScore
+from onehidden_papers.laws import Gaussian, GaussianMixture
 from onehidden_papers.moments import ScoreMoments, score_moments
 from onehidden_papers.moments.weights import Weight, checked_samples, effective_rows
+from onehidden_papers.scores import MixtureScore
 from onehidden_papers.starts.joint_diagonalisation import common_basis
 
 SIGNAL = 3.0  # z-value at which a tensor counts as seen

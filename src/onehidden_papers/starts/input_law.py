@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden import scores
 from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.problem import Problem
-from onehidden.laws import GaussianMixture, standard_normal
-from onehidden.laws.base import Score
 from onehidden.refused import Refused
 from onehidden.run import derived_seed, stream
 from onehidden.starts.candidate import InputModel
+from onehidden_papers import scores
+from onehidden_papers.laws import GaussianMixture, standard_normal
+from onehidden_papers.laws.base import Score
 from onehidden_papers.moments import ScoreMoments, score_moments
 from onehidden_papers.starts.components import as_mixture, fit_mixture, mapped
 

@@ -23,12 +23,12 @@ from jaxtyping import Float
 from onehidden import activations
 from onehidden.activations import Activation
 from onehidden.fit.problem import Problem
-from onehidden.laws import Gaussian, standard_normal
-from onehidden.laws.base import Score
 from onehidden.network import OneHiddenNet
 from onehidden.refused import Refused
 from onehidden.run import Run, stream
 from onehidden.starts.candidate import Candidate, descent_work
+from onehidden_papers.laws import Gaussian, standard_normal
+from onehidden_papers.laws.base import Score
 from onehidden_papers.moments import ScoreMoments, score_moments
 from onehidden_papers.moments.weights import of_rows
 from onehidden_papers.starts.components import SIGNAL, checked_units, variance_of

@@ -9,13 +9,21 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden.laws.base import Derivatives, Directions, Points, ScoreFunction, Tensors, Values, power_sum
-from onehidden.laws.gaussian import GaussianMixture
 from onehidden.refused import Refused
 from onehidden.run import derived_seed, stream
-from onehidden.scores.local_gaussian import LocalFit, local_moments, prepare
-from onehidden.scores.local_polynomial import polynomial_fit
-from onehidden.scores.sample import Coordinates, check_bandwidth, check_sample, coordinates, draw_rows
+from onehidden_papers.laws.base import (
+    Derivatives,
+    Directions,
+    Points,
+    ScoreFunction,
+    Tensors,
+    Values,
+    power_sum,
+)
+from onehidden_papers.laws.gaussian import GaussianMixture
+from onehidden_papers.scores.local_gaussian import LocalFit, local_moments, prepare
+from onehidden_papers.scores.local_polynomial import polynomial_fit
+from onehidden_papers.scores.sample import Coordinates, check_bandwidth, check_sample, coordinates, draw_rows
 
 
 class LawScore(ScoreFunction):

@@ -1,8 +1,8 @@
 """Input laws you know: sample, log-density, exact scores."""
 
-from onehidden.laws.base import Law, ScoreFunction
-from onehidden.laws.gaussian import Gaussian, GaussianMixture, standard_normal
-from onehidden.laws.product import (
+from onehidden_papers.laws.base import Law, ScoreFunction
+from onehidden_papers.laws.gaussian import Gaussian, GaussianMixture, standard_normal
+from onehidden_papers.laws.product import (
     GeneralizedGaussian,
     Laplace,
     Logistic,
@@ -11,7 +11,7 @@ from onehidden.laws.product import (
     StudentT,
     Uniform,
 )
-from onehidden.laws.transformed import Affine, FromLogDensity
+from onehidden_papers.laws.transformed import Affine, FromLogDensity
 
 __all__ = [
     "Affine",

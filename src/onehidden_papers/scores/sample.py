@@ -9,9 +9,9 @@ import numpy.typing as npt
 from jaxtyping import Float, Int
 
 from onehidden.data.arrays import flat_columns
-from onehidden.laws.base import as_points
 from onehidden.refused import Refused
 from onehidden.run import stream
+from onehidden_papers.laws.base import as_points
 
 
 def check_sample(X: npt.ArrayLike) -> Float[np.ndarray, "n d"]:

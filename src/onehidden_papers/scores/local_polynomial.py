@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from onehidden.machine import in_double
-from onehidden.scores.local_gaussian import LocalFit
+from onehidden_papers.scores.local_gaussian import LocalFit
 
 # One-dimensional factors on [-1, 1]; the kernel is their product, zero outside the box of half-width h times
 # this (the cut Gaussian's h keeps its meaning of a standard deviation).

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden.laws.base import Derivatives, Directions, Law, Points, Tensors, Values, as_points
 from onehidden.machine import double, in_double
+from onehidden_papers.laws.base import Derivatives, Directions, Law, Points, Tensors, Values, as_points
 
 
 class Affine(Law):

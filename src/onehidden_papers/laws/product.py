@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden.laws.base import Derivatives, Directions, Law, Points, Values, as_points, power_sum
 from onehidden.run import stream
+from onehidden_papers.laws.base import Derivatives, Directions, Law, Points, Values, as_points, power_sum
 
 
 class ProductLaw(Law):

@@ -11,12 +11,17 @@ import numpy.typing as npt
 from jaxtyping import Float
 
 from onehidden.checks import Check, at_most
-from onehidden.laws.base import ScoreFunction, as_points
 from onehidden.refused import Refused
 from onehidden.run import stream
-from onehidden.scores.local_likelihood import LocalLikelihood
-from onehidden.scores.sample import check_sample
-from onehidden.scores.structured import GaussianScore, IndependentScore, KernelDensityScore, MixtureScore
+from onehidden_papers.laws.base import ScoreFunction, as_points
+from onehidden_papers.scores.local_likelihood import LocalLikelihood
+from onehidden_papers.scores.sample import check_sample
+from onehidden_papers.scores.structured import (
+    GaussianScore,
+    IndependentScore,
+    KernelDensityScore,
+    MixtureScore,
+)
 
 # From simple to rich, the baseline last: a richer estimator must win by more than its standard error.
 CANDIDATES: dict[str, Callable[[int], Any]] = {

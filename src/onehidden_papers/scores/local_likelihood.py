@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
-from onehidden.laws.base import (
+from onehidden.run import derived_seed, stream
+from onehidden_papers.laws.base import (
     Derivatives,
     Directions,
     Points,
@@ -21,11 +22,10 @@ from onehidden.laws.base import (
     as_points,
     score_tensor,
 )
-from onehidden.run import derived_seed, stream
-from onehidden.scores.local_gaussian import LocalFit, Tiles, gaussian_fit, prepare
-from onehidden.scores.local_polynomial import KERNELS, MAX_INPUTS, polynomial_fit
-from onehidden.scores.sample import Coordinates, check_bandwidth, check_sample, coordinates, draw_rows
-from onehidden.scores.structured import MixtureScore
+from onehidden_papers.scores.local_gaussian import LocalFit, Tiles, gaussian_fit, prepare
+from onehidden_papers.scores.local_polynomial import KERNELS, MAX_INPUTS, polynomial_fit
+from onehidden_papers.scores.sample import Coordinates, check_bandwidth, check_sample, coordinates, draw_rows
+from onehidden_papers.scores.structured import MixtureScore
 
 # Bandwidths to try: of closed forms, and half-widths of the box of a compact kernel.
 _GRID = np.array([0.25, 0.3, 0.36, 0.43, 0.51, 0.6, 0.72, 0.85, 1.0, 1.3, 1.8, 3.0, 30.0])

@@ -13,7 +13,7 @@ import numpy as np
 from onehidden.cli import examples, options
 
 if TYPE_CHECKING:
-    from onehidden.laws.base import ScoreFunction
+    from onehidden_papers.laws.base import ScoreFunction
 
 
 @click.command(
@@ -44,9 +44,10 @@ def command(
     **typed: Any,
 ) -> int:  # fmt: skip
     """Estimate the score functions S_1 … S_m of the law of a table and write them row by row."""
-    from onehidden import data, scores
+    from onehidden import data
     from onehidden.cli import progress, runs
     from onehidden.recovery.stored import plain
+    from onehidden_papers import scores
 
     out = file.with_name(f"{file.stem}.scores.parquet") if out is None else out
     runs.must_differ(out, file)
