@@ -102,12 +102,13 @@ def overview(groups: dict[str, list[Item]], pages: list[str]) -> str:
     for key, group in groups.items():
         for item in group:
             kept, small = kept_rows(item), record.load(item, "default")
+            made = kept.made
             for claim in item.claims:
                 found, other = kept.verdicts[claim.name], small.verdicts[claim.name] if small else "–"
                 table.append(
                     f"| [{claim.name}]({key}.md#{anchor(item)}) | {cell(claim.where)} | "
                     f"**{found}** | {'same' if other == found else other} | "
-                    f"{kept.made.machine.split(', ')[0].removeprefix('NVIDIA ')}, {kept.made.seconds:.0f} s |"
+                    f"{made.machine.split(', ')[0].removeprefix('NVIDIA ')}, {made.seconds:.0f} s |"
                 )
     lines += [*boxed(table), BEYOND.format(needed="\n".join(boxed(_needed())))]
     table = ["| place | printed | right | proved by |", "|---|---|---|---|"]
@@ -140,10 +141,10 @@ def _needed() -> list[str]:
     return lines
 
 
-def kept_rows(item: Item) -> record.Stored:
+def kept_rows(item: Item) -> record.Reproduction:
     """The rows of full size."""
     kept = record.load(item, "full")
-    if kept is None:
+    if kept is None or kept.made is None:
         raise SystemExit(f"{item.name} has no rows of full size: run it with --full --store first")
     return kept
 

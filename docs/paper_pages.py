@@ -61,8 +61,7 @@ def _page(key: str, items: list[Item]) -> str:
         lines += [f"{plain(kept.table.title)}. {kept.made.sentence()}.", ""]
         lines += _rows(kept.table)
         lines += ["", *(f"- {plain(note)}" for note in kept.table.notes), ""]
-        module = item.measure.func.__module__ if hasattr(item.measure, "func") else item.measure.__module__
-        code = f"{{impl}}`{module.removeprefix('onehidden_papers.').replace('reproductions', 'papers')}`"
+        code = f"{{impl}}`reproductions.{record.stated()[item.name]['code'].partition(':')[0]}`"
         lines += [f"`onehidden reproduce {item.name}`, in full `--full`; code: {code}.", ""]
     return "\n".join(lines)
 
@@ -73,11 +72,10 @@ def _rows(table: record.Table) -> list[str]:
     return boxed([*lines, *(f"| {' | '.join(cell(v, digits) for v in row)} |" for row in table.rows)])
 
 
-def _picture(item: Item, kept: record.Stored) -> str:
-    assert item.draw is not None
+def _picture(item: Item, kept: record.Reproduction) -> str:
     name = f"{item.name}.png"
     figure = Figure(figsize=(5.8, 4.0), layout="constrained")  # letters stay legible at the width of a phone
-    item.draw(figure, kept.table.records(), kept.table.curves)
+    kept.draw(figure)
     figure.savefig(OUT / name, dpi=122, metadata={"Software": None})
     return name
 

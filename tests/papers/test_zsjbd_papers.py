@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import matplotlib.figure
 import numpy as np
 import pytest
 
 from onehidden_papers import reproductions as papers
 from onehidden_papers.reproductions import experiment, success_rates
-from onehidden_papers.reproductions.record import Reproduction, printed
+from onehidden_papers.reproductions.record import Table, printed, sizes_of, stated
 
 
 @pytest.mark.parametrize(
@@ -38,18 +40,20 @@ def test_every_registered_reproduction_can_be_loaded():
 
 def test_icml_cell_succeeds_where_the_figure_has_three_in_ten():
     found = [success_rates.trial(50, 1000, seed) for seed in range(2)]
-    assert max(error for error, _ in found) < success_rates.Settings.success
+    sizes = sizes_of("zsjbd-icml-grid")
+    assert max(error for error, _ in found) < sizes.success
     assert all(signs == 1.0 for _, signs in found)
-    assert printed("zsjbd-icml-grid")[1000][success_rates.Settings.dimensions.index(50)] == 0.3
+    assert printed("zsjbd-icml-grid")[1000][sizes.dimensions.index(50)] == 0.3
 
 
 @pytest.mark.parametrize(
     ("error", "rate", "verdict"), [(1e-9, 1.0, "reproduced"), (1.3, 0.0, "not reproduced")]
 )
 def test_grid_counts_failures(error, rate, verdict):
-    settings = success_rates.Settings((10,), (1000,), 10)
-    table = success_rates.measure(settings, 0, lambda d, n, seed: (error, 1.0))
-    result = Reproduction(success_rates.GRID, table)
+    sizes = SimpleNamespace(dimensions=(10,), sizes=(1000,), trials=10)
+    rows, _ = success_rates.measure(sizes, 0, lambda d, n, seed: (error, 1.0))
+    table = Table("T", tuple(stated()["zsjbd-icml-grid"]["columns"]), tuple(rows))
+    result = success_rates.GRID.judged(table)
     assert table.rows[0][3] == rate
     assert result.summary() == verdict
     result.draw(matplotlib.figure.Figure())

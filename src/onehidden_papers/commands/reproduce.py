@@ -133,7 +133,7 @@ def _list(as_json: bool) -> None:
     for name in papers.names():
         item = papers.get(name)
         runs = {size: record.load(item, size) for size in record.SIZES}
-        made = runs["full"].made.sentence() if runs["full"] else ""
+        made = runs["full"].made.sentence() if runs["full"] and runs["full"].made else ""
         for claim in item.claims:
             verdicts = {
                 s: run.verdicts.get(claim.name, "not run") if run else "not run" for s, run in runs.items()

@@ -127,9 +127,8 @@ def draw_curves(plot: str = "plot", limit: float | None = None, **labels: Any) -
     return draw
 
 
-def draw_errors() -> Draw:
-    """Return a drawing of honest errors along descents."""
-    return draw_curves(limit=REACHED, xlabel="steps", ylabel="honest error", ylim=(0, 1.05))
+# Honest errors along descents.
+ERRORS = draw_curves(limit=REACHED, xlabel="steps", ylabel="honest error", ylim=(0, 1.05))
 
 
 def draw_columns(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 import optax
@@ -15,42 +16,18 @@ from onehidden.run import derived_seed
 from onehidden_papers.lab.stochastic import adam, cosine_decay, descend, sgd
 from onehidden_papers.objectives import GaussianDesigned, HermiteLoss, Objective, SquaredLoss
 from onehidden_papers.reproductions import experiment
-from onehidden_papers.reproductions.experiment import REACHED, draw_errors, reached
-from onehidden_papers.reproductions.record import FAILED, OPEN, REPRODUCED, Row, Table, item, one_of
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Sizes of a run, of Fig. 1 and 2 in the paper by default; the text states no rate.
-
-    Fig. 3: at B near the truth the noise of a raw gradient is .19 an entry and the curvature .4; SGD from .01
-    along a cosine has hundreds of times to get there and ends without noise.
-    """
-
-    d: int = 50
-    batch: int = 256
-    steps: int = 70_000
-    rate: float = 0.01
-    starts: int = 5
-
-
-@dataclass(frozen=True)
-class DesignedSettings(Settings):
-    """Sizes of Fig. 4; batch and steps are those of the paper by default.
-
-    A raw gradient at d = 50 has noise 1.25 an entry at this batch and signal .11 at a random start; with
-    degree 2 removed the noise is .05. SGD at .0007 along a cosine averages over thousands of batches; at .002
-    raw labels drove it to infinity. With less noise the rate can be larger and the run shorter.
-    """
-
-    batch: int = 262_144
-    steps: int = 80_000
-    rate: float = 7e-4
-    lean_steps: int = 15_000
-    lean_rate: float = 4e-3
-    mu: float = 1.0
-    lam: float = 5.0
-
+from onehidden_papers.reproductions.experiment import ERRORS, REACHED, reached
+from onehidden_papers.reproductions.record import (
+    FAILED,
+    OPEN,
+    REPRODUCED,
+    Curves,
+    Row,
+    Rows,
+    item,
+    one_of,
+    sizes_of,
+)
 
 Rule = Callable[[float | optax.Schedule], optax.GradientTransformation]
 
@@ -71,17 +48,11 @@ class Run:
 
 
 def descents(
-    name: str,
-    runs: Sequence[Run],
-    settings: Settings,
-    seed: int,
-    about: tuple[str, Callable[..., float]],
-    title: str,
-    notes: tuple[str, ...],
-) -> Table:
+    name: str, runs: Sequence[Run], settings: Any, seed: int, about: Callable[..., float]
+) -> tuple[Rows, Curves]:
     """Descend from every start of every run; outputs move too where the objective takes them.
 
-    ``about`` names a column and computes it from a run, its parameters (a, B) and the teacher.
+    ``about`` computes the second column from a run, its parameters (a, B) and the teacher.
     """
     d, rows, curves = settings.d, [], {}
     seed_of = lambda use: derived_seed(seed, "paper", name, use)  # noqa: E731
@@ -107,12 +78,11 @@ def descents(
             finite = [B if np.all(np.isfinite(B)) else np.full((d, d), d**-0.5) for B in path]
             label = f"{run.label}, run {i}" if run.starts else run.label
             curves[label] = found.steps, experiment.honest_errors(finite, A)
-            last, value = match(finite[-1], A), about[1](run, (np.asarray(a)[-1], path[-1]), teacher)
+            last, value = match(finite[-1], A), about(run, (np.asarray(a)[-1], path[-1]), teacher)
             rows.append((label, value, last.printed_error, last.honest_error))
-    return Table(title, ("run", about[0], "printed error", "honest error"), tuple(rows), notes, curves)
+    return rows, curves
 
 
-STEPS: tuple[str, Callable[..., float]] = ("steps", lambda run, *_: run.steps)
 NEAR = "control: started near the truth"
 
 
@@ -122,62 +92,51 @@ def judge_stuck(rows: Sequence[Row]) -> str:
     near = [row["honest error"] for row in rows if row["run"].startswith(NEAR)]
     if not near or max(near) > REACHED:
         return OPEN
-    return REPRODUCED if len(random) >= Settings.starts and min(random) > REACHED else FAILED
+    return REPRODUCED if len(random) >= sizes_of("glm-fig1").starts and min(random) > REACHED else FAILED
 
 
 @cache
-def printed_schedule(settings: Settings) -> optax.Schedule:
+def printed_schedule(steps: int, rate: float = 0.01) -> optax.Schedule:
     """Return the schedule of the text, compressed to ``steps``; one object a length, to share compilations.
 
-    Of 70 000 steps: divided by 4 every 5000 after 10 000, below 1e-9 in the last 5000.
+    Of 70 000 steps: divided by 4 every 5000 after 10 000, below 1e-9 in the last 5000; no rate is stated.
     """
-    cuts = {round((10_000 + 5_000 * i) * settings.steps / Settings.steps): 0.25 for i in range(12)}
-    return optax.piecewise_constant_schedule(settings.rate, cuts)
+    cuts = {round((10_000 + 5_000 * i) * steps / 70_000): 0.25 for i in range(12)}
+    return optax.piecewise_constant_schedule(rate, cuts)
 
 
-def squared_loss(name: str, activation: str, rule: Rule, settings: Settings, seed: int) -> Table:
+def squared_loss(name: str, activation: str, rule: Rule, settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Minimise the squared loss from random starts, for a rotated truth, and from near the truth."""
-    loss, schedule = SquaredLoss(activation), printed_schedule(settings)
+    loss, schedule = SquaredLoss(activation), printed_schedule(settings.steps)
     run = partial(Run, objective=loss, steps=settings.steps, rate=schedule, rule=rule)
     runs = [
         run("B* = I", starts=settings.starts),
         run("control: B* rotated", rotated=True, starts=2),
         run(NEAR, starts=2, near=True),
     ]
-    return descents(
-        name, runs, settings, seed, ("population loss", lambda _, *point: loss.population(*point)),
-        f"Squared loss, {activation}, d = k = {settings.d}, batch {settings.batch}, {settings.steps} fresh "
-        f"batches, {rule.__name__}",
-        (
-            "Rate .01, divided by 4 twelve times as the text has it (its last 5000 steps below 1e-9); the "
-            "first value is ours. Adam for sigmoid, whose curvatures are 100 times smaller.",
-        ),
-    )  # fmt: skip
+    return descents(name, runs, settings, seed, lambda _, *point: loss.population(*point))
 
 
 RAW, EVEN = "orders 2 and 4, raw labels, B* = I", "½|z|, raw labels, B* = I"
 TURNED = "control: orders 2 and 4, raw labels, B* rotated"
 
 
-def hermite(settings: Settings, seed: int) -> Table:
+def hermite(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Minimise f' with orders (2, 4) and ½|z|."""
-    d, steps, rate, both = settings.d, settings.steps, settings.rate, HermiteLoss((2, 4))
+    steps, rate, both = settings.steps, settings.rate, HermiteLoss((2, 4))
     runs = [
         Run(RAW, both, steps, rate),
         Run(TURNED, both, steps, rate, rotated=True),
         Run(EVEN, HermiteLoss("even"), steps, rate),
     ]
-    return descents(
-        "glm-fig3", runs, settings, seed, STEPS, f"f' on fresh samples, d = k = {d}, batch {settings.batch}",
-        (f"SGD from rate {rate:g} along half a cosine; the paper states no rate.",),
-    )  # fmt: skip
+    return descents("glm-fig3", runs, settings, seed, lambda run, *_: run.steps)
 
 
 RAW_G, LEAN_G = "raw labels, B* = I", "degree 2 removed from y, B* = I"
 TURNED_G, UNSIGNED_G = "control: raw labels, B* rotated", "control: sign of κ_4 left out, degree 2 removed"
 
 
-def designed(settings: DesignedSettings, seed: int) -> Table:
+def designed(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """G on raw labels, and with polynomials of degree ≤ 2 removed from y."""
     rate, short, fast = settings.rate, settings.lean_steps, settings.lean_rate
     signed, unsigned = (GaussianDesigned(settings.mu, settings.lam, sign=sign) for sign in (None, 1.0))
@@ -187,15 +146,7 @@ def designed(settings: DesignedSettings, seed: int) -> Table:
         Run(UNSIGNED_G, unsigned, short // 3, fast, control=2),
         Run(TURNED_G, signed, settings.steps, rate, rotated=True),
     ]
-    return descents(
-        "glm-fig4", runs, settings, seed, STEPS,
-        f"G on fresh samples, d = k = {settings.d}, batch {settings.batch}",
-        (
-            f"μ = {settings.mu:g}, λ = {settings.lam:g}, SGD from rate {rate:g} (raw) and {fast:g} along "
-            "half a cosine; the paper states neither rate nor weights.",
-            "Rows that went to infinity count as rows that all point along the diagonal.",
-        ),
-    )  # fmt: skip
+    return descents("glm-fig4", runs, settings, seed, lambda run, *_: run.steps)
 
 
 def judge_sign(rows: Sequence[Row]) -> str:
@@ -203,20 +154,18 @@ def judge_sign(rows: Sequence[Row]) -> str:
 
 
 FIG1, FIG2 = (
-    item(name, {name: judge_stuck}, partial(squared_loss, name, activation, rule), draw_errors(),
-         Settings(d=20, steps=7_000), Settings())
+    item(name, {name: judge_stuck}, partial(squared_loss, name, activation, rule), ERRORS)
     for name, activation, rule in (("glm-fig1", "relu", sgd), ("glm-fig2", "sigmoid", adam))
-)  # fmt: skip
+)
 FIG3 = item(
     "glm-fig3",
     {"glm-fig3": partial(reached, run=RAW), "glm-fig3-rotated": partial(reached, run=TURNED),
      "glm-footnote-11": partial(reached, run=EVEN)},
-    hermite, draw_errors(), Settings(6, 4096, 4000, 0.15), Settings(batch=8192, steps=300_000),
+    hermite, ERRORS,
 )  # fmt: skip
 FIG4 = item(
     "glm-fig4",
     {"glm-fig4": partial(reached, run=RAW_G), "glm-fig4-rotated": partial(reached, run=TURNED_G),
      "glm-fig4-sign": judge_sign},
-    designed, draw_errors(),
-    DesignedSettings(8, 8192, 4000, 0.01, lean_steps=4000, lean_rate=0.01), DesignedSettings(),
+    designed, ERRORS,
 )  # fmt: skip

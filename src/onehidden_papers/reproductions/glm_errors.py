@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 
 from onehidden.matching import match
 from onehidden.run import derived_seed, stream
 from onehidden_papers.reproductions.experiment import rotation
-from onehidden_papers.reproductions.record import Row, Table, item, one_of
+from onehidden_papers.reproductions.record import Curves, Row, Rows, item, one_of
 
 RATIO, TRUE_RATIO = "error of a / δ a*_max", "error of a / δ |a*|"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Sizes of a run."""
-
-    d: int = 6
-    noises: int = 40
-    trials: int = 20_000
 
 
 def judge_metric(rows: Sequence[Row], form: str) -> str:
@@ -33,7 +24,7 @@ def judge_metric(rows: Sequence[Row], form: str) -> str:
     return one_of(bool(inside) and bound)
 
 
-def metric(settings: Settings, seed: int) -> Table:
+def metric(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Permutations moved by noise of several sizes, and matrices whose rows collapse on few axes."""
     rng, eye = stream(seed, "paper", "glm-metric"), np.eye(settings.d)
     collapsed = eye[np.zeros(settings.d, int)]
@@ -47,12 +38,7 @@ def metric(settings: Settings, seed: int) -> Table:
         Q = Q / np.linalg.norm(Q, axis=1, keepdims=True)
         m = match(Q, eye)
         rows.append((label, m.printed_error, m.honest_error, _distance(Q)))
-    return Table(
-        f"The papers' error of a matrix of unit rows, d = {settings.d}",
-        ("matrix", "e with min, as printed", "e with max, honest", "distance to a permutation"),
-        tuple(rows),
-        ("Distance: largest entry of |Q| − P for the best permutation P.",),
-    )
+    return rows, {}
 
 
 def _distance(Q: np.ndarray) -> float:
@@ -77,7 +63,7 @@ def judge_corrected(rows: Sequence[Row]) -> str:
     return one_of(bool(inside) and bounded and all(row["orientations right"] for row in inside))
 
 
-def lemma_2_5(settings: Settings, seed: int) -> Table:
+def lemma_2_5(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """E[y x] = ½ Σ a*_i b*_i exactly, so no sampling error enters; random directions and the worst."""
     d, trials = settings.d, settings.trials
     rng = stream(seed, "paper", "glm-lemma-2.5")
@@ -98,13 +84,7 @@ def lemma_2_5(settings: Settings, seed: int) -> Table:
                 (spread, delta, delta * spread, delta * norm / a.min(), trials + 1, right,
                  worst / (delta * a.max()), worst / (delta * norm))
             )  # fmt: skip
-    return Table(
-        f"Outputs from rows moved by δ, d = k = {d}, orthonormal B*",
-        ("κ*", "δ", "δ κ*", "δ |a*| / a*_min", "trials", "orientations right", RATIO, TRUE_RATIO),
-        tuple(rows),
-        ("Rows are moved by exactly δ and kept at unit norm, in random directions and once against "
-         "Σ a*_j b*_j.",),
-    )  # fmt: skip
+    return rows, {}
 
 
 def _moved(B: np.ndarray, delta: float, away: np.ndarray) -> np.ndarray:
@@ -119,10 +99,10 @@ METRIC = item(
     "glm-metric",
     {"glm-metric": partial(judge_metric, form="e with min, as printed"),
      "glm-metric-corrected": partial(judge_metric, form="e with max, honest")},
-    metric, None, Settings(noises=12), Settings(),
+    metric,
 )  # fmt: skip
 LEMMA_2_5 = item(
     "glm-lemma-2.5",
     {"glm-lemma-2.5": judge_outputs, "glm-lemma-2.5-corrected": judge_corrected},
-    lemma_2_5, None, Settings(d=8, trials=2000), Settings(d=8),
-)  # fmt: skip
+    lemma_2_5,
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -16,7 +15,7 @@ from onehidden_papers.laws import GaussianMixture
 from onehidden_papers.laws.base import score_tensor
 from onehidden_papers.reproductions import record
 from onehidden_papers.reproductions.experiment import draw_columns, draw_curves
-from onehidden_papers.reproductions.record import Row, Table, item, of, one_of
+from onehidden_papers.reproductions.record import Curves, Row, Rows, item, of, one_of
 from onehidden_papers.scores.local_gaussian import gaussian_fit, prepare
 from onehidden_papers.scores.local_polynomial import polynomial_fit
 
@@ -34,18 +33,6 @@ MEANS = {"gmov-fig1": ((0.0, 0.0),), "gmov-fig2": ((1.0, 1.0), (-1.0, -1.0))}
 # The largest gap between a printed slope and the slope of its own printed curve (Fig. 2, S_4: .0403).
 SLOPE_TOLERANCE = 0.04
 READING = 1.02  # medians were read off a picture to about 2 %
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Sizes of a run; those of the paper by default. Trials are counted by order."""
-
-    sizes: tuple[int, ...] = SIZES
-    trials: dict[int, int] = field(default_factory=lambda: {2: 10_000, 4: 50_000})
-
-
-COLUMNS = ("error", "estimator", "n", "reported median", *(f"{p} %" for p in PERCENTILES), "se of the median",
-           "h", "trials")  # fmt: skip
 
 
 def slope_and_error(
@@ -109,13 +96,13 @@ def judge_consistent(rows: Sequence[Row]) -> str:
     return one_of(bool(left) and max(left) <= 1e-9)
 
 
-def measure(name: str, settings: Settings, seed: int) -> Table:
+def measure(name: str, settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Every trial a fresh sample and one query, all bandwidths on the same samples."""
-    trials, sizes = settings.trials, settings.sizes
+    trials = dict(zip(QUANTITIES, settings.trials, strict=True))
     law = GaussianMixture(np.ones(len(MEANS[name])), MEANS[name], np.eye(2))
     rows: list[tuple[Any, ...]] = []
     medians = record.printed(name)
-    for n in sizes:
+    for n in settings.sizes:
         reported = [medians[order][SIZES.index(n)] for order in QUANTITIES]
         grid = (*BANDWIDTHS, n ** (-1 / 8))
         for origin in (False, True):
@@ -132,12 +119,7 @@ def measure(name: str, settings: Settings, seed: int) -> Table:
     for order, quantity in QUANTITIES.items():
         left = without_higher(law, order, stream(seed, "paper", name, "limit"))
         rows.append(_row(quantity, LIMIT_ROW, 0, "–", left, 0.0))
-    return Table(
-        f"Errors of LLSFE, p = 2, d = 2, x ~ {'N(0, I)' if len(law.means) == 1 else '½N(1, I) + ½N(-1, I)'}",
-        COLUMNS,
-        tuple(rows),
-        (f"{trials[2]} trials for S_2, {trials[4]} for S_4: a fresh sample and one fresh query each.",),
-    )
+    return rows, {}
 
 
 def _row(quantity: str, label: str, n: int, known: Any, errors: np.ndarray, h: float) -> tuple[Any, ...]:
@@ -186,19 +168,6 @@ def without_higher(
 # Theorem 1 and Remark 1: the rate of LLSFE of degree p for the score of order m ≤ p
 
 
-@dataclass(frozen=True)
-class RateSettings:
-    """Sizes of a run, the mixture and the query; the half-width is h = scale · n^(−1/(2p+3))."""
-
-    trials: int = 400
-    degrees: tuple[int, ...] = (2, 3, 4)
-    sizes: tuple[int, ...] = (1 << 10, 1 << 12, 1 << 14, 1 << 16)
-    centre: float = 1.0  # components at ±1
-    query: float = 0.7
-    scale: float = 4.0
-    kernel: str = "tricube"
-
-
 def judge_rate(rows: Sequence[Row]) -> str:
     """Slopes at or below the exponent, to three standard errors; a conjecture on optimality is not judged."""
     return one_of(
@@ -206,7 +175,7 @@ def judge_rate(rows: Sequence[Row]) -> str:
     )
 
 
-def rate(settings: RateSettings, seed: int) -> Table:
+def rate(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Measure on a mixture on the line, a query off the centre, degrees 2, 3 and 4, a compact kernel."""
     trials = settings.trials
     medians: dict[tuple[int, int], list[tuple[float, float]]] = {}
@@ -221,25 +190,16 @@ def rate(settings: RateSettings, seed: int) -> Table:
         exponent = -(p + 1 - m) / (2 * p + 3)  # of Remark 1 for d = 1
         rows.append((p, m, *middle, *slope_and_error(settings.sizes, middle, se), exponent))
         curves[f"p = {p}, m = {m}"] = (settings.sizes, middle)
-    return Table(
-        f"LLSFE at a point of a mixture on the line, {trials} samples",
-        ("p", "m", *(f"median error, n = {n}" for n in settings.sizes), "slope", "standard error",
-         "exponent of Remark 1"),
-        tuple(rows),
-        (f"½N(1, 1) + ½N(−1, 1), query {settings.query}, {settings.kernel} kernel of half-width "
-         f"{settings.scale:g} n^(−1/(2p+3)).",),
-        curves,
-    )  # fmt: skip
+    return rows, curves
 
 
-def _errors(settings: RateSettings, p: int, n: int, seed: int, trial: int) -> list[float]:
+def _errors(settings: Any, p: int, n: int, seed: int, trial: int) -> list[float]:
     """|Ŝ_m − S_m| at the query, m = 1 … p, of one sample."""
     rng = stream(seed, "paper", "gmov-theorem-1", p, n, trial)
-    Z = rng.standard_normal((n, 1)) + rng.choice([-settings.centre, settings.centre], size=(n, 1))
+    Z = rng.standard_normal((n, 1)) + rng.choice([-1.0, 1.0], size=(n, 1))
     h = settings.scale * n ** (-1 / (2 * p + 3))
-    fit = polynomial_fit(Z, np.array([[settings.query]]), np.array([h]), p, settings.kernel)
-    centres = [[-settings.centre], [settings.centre]]
-    law, query = GaussianMixture([0.5, 0.5], centres, np.eye(1)), np.array([[settings.query]])
+    law, query = GaussianMixture([0.5, 0.5], [[-1.0], [1.0]], np.eye(1)), np.array([[settings.query]])
+    fit = polynomial_fit(Z, query, np.array([h]), p, settings.kernel)
     orders = range(1, p + 1)
     return [float(abs(score_tensor(fit.derivatives[:m]) - law.score(query, m)).item()) for m in orders]
 
@@ -252,12 +212,10 @@ FIG1, FIG2 = (
         partial(measure, name),
         draw_columns("n", ("50 %", "5 %", "95 %"), by="error", only=("estimator", HINDSIGHT), plot="loglog",
                      ylabel="median error, 5 and 95 %"),
-        Settings((128, 512, 2048, 8192), {2: 500, 4: 500}), Settings(),
     )
     for name in MEANS
 )  # fmt: skip
 THEOREM_1 = item(
     "gmov-theorem-1", {"gmov-theorem-1": judge_rate, "gmov-remark-2": lambda rows: record.OPEN}, rate,
     draw_curves("loglog", xlabel="n", ylabel="median |Ŝ_m − S_m|"),
-    RateSettings(60), RateSettings(),
 )  # fmt: skip

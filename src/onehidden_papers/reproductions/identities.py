@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -14,20 +14,9 @@ from onehidden_papers.laws import GaussianMixture
 from onehidden_papers.objectives import GaussianDesigned, HermiteLoss, Objective, SquaredLoss
 from onehidden_papers.reproductions import experiment
 from onehidden_papers.reproductions.experiment import SHIFT, random_rows, rotation
-from onehidden_papers.reproductions.record import Row, Table, item, of, one_of
+from onehidden_papers.reproductions.record import Curves, Row, Rows, item, of, one_of
 
-
-@dataclass(frozen=True)
-class Settings:
-    """Monte Carlo batches of a run."""
-
-    repeats: int = 2000
-    n: int = 20_000
-    d: int = 3  # of the identities of [GMOV]
-
-
-COMPARED = ("formula", "value", "Monte Carlo", "standard error", "deviation in standard errors")
-DEVIATION, LIMIT = COMPARED[-1], 4.0  # four standard errors: a true formula fails once in 16 000
+DEVIATION, LIMIT = "deviation in standard errors", 4.0  # a true formula fails once in 16 000
 
 
 def compared(formula: str, value: float, mean: float, error: float) -> tuple[object, ...]:
@@ -53,7 +42,7 @@ SERIES, TENSORS = "(2.3), orders up to 60", "(2.6): σ_2² f_2 + σ_4² f_4 + co
 RIGHT, PRINTED = "corrected: √6, 1/(2√6)", "as printed, (2.10): 2√6, 1/√6"
 
 
-def theorem_2_1(settings: Settings, seed: int) -> Table:
+def theorem_2_1(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Compare f = Σ_m σ_m² |Σ a*_i b*_i^{⊗m} − Σ a_i b_i^{⊗m}|² + const, with const = 0 (no noise)."""
     teacher, params = _skew(seed)
     loss = SquaredLoss()
@@ -78,11 +67,10 @@ def theorem_2_1(settings: Settings, seed: int) -> Table:
         ("control: orders 2 and 4 alone", series(4, lambda m: g.hermite(m) if m in (2, 4) else 0.0)),
         ("control: coefficients shifted by one order", series(60, shifted)),
     ]
-    title = "Squared loss as a sum of tensor losses"
-    return _compare("glm-theorem-2.1", title, loss, teacher, params, formulas, settings, seed)
+    return _compare("glm-theorem-2.1", loss, teacher, params, formulas, settings, seed)
 
 
-def theorem_2_2(settings: Settings, seed: int) -> Table:
+def theorem_2_2(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Compare f' = σ_2² f_2 + σ_4² f_4 + const."""
     teacher, params = _skew(seed)
     loss = HermiteLoss((2, 4))
@@ -94,12 +82,10 @@ def theorem_2_2(settings: Settings, seed: int) -> Table:
         ("control: σ_2 f_2 + σ_4 f_4 + const (squares lost)", _unsquared(loss, params, teacher) + constant),
         ("control: without the constant", tensor),
     ]
-    return _compare(
-        "glm-theorem-2.2", "f' as two tensor losses", loss, teacher, params, formulas, settings, seed
-    )
+    return _compare("glm-theorem-2.2", loss, teacher, params, formulas, settings, seed)
 
 
-def theorem_2_6(settings: Settings, seed: int) -> Table:
+def theorem_2_6(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """G in closed form: constants √6 and 1/(2√6), not 2√6 and 1/√6."""
     d = 4
     truth = rotation(d, derived_seed(seed, "paper", "glm-theorem-2.6", "teacher"))
@@ -119,19 +105,18 @@ def theorem_2_6(settings: Settings, seed: int) -> Table:
         (PRINTED, form(2 * np.sqrt(6), 1 / np.sqrt(6))),
         ("control: sign of σ_4 left out", form(np.sqrt(6), 1 / (2 * np.sqrt(6)), -1)),
     ]
-    return _compare("glm-theorem-2.6", "Closed form of G", G, teacher, B, formulas, settings, seed)
+    return _compare("glm-theorem-2.6", G, teacher, B, formulas, settings, seed)
 
 
 def _compare(
     name: str,
-    title: str,
     objective: Objective,
     teacher: OneHiddenNet,
     params: np.ndarray | tuple[np.ndarray, np.ndarray],
     formulas: list[tuple[str, float]],
-    settings: Settings,
+    settings: Any,
     seed: int,
-) -> Table:
+) -> tuple[Rows, Curves]:
     """Every formula beside the mean of the objective over fresh batches."""
     repeats, n = settings.repeats, settings.n
     rng = stream(seed, "paper", name, "inputs")
@@ -140,10 +125,7 @@ def _compare(
         X = rng.standard_normal((n, teacher.n_inputs))
         values.append(objective.value(params, (X, teacher.predict(X))))
     mean, error = float(np.mean(values)), float(np.std(values) / np.sqrt(repeats))
-    rows = tuple(compared(label, value, mean, error) for label, value in formulas)
-    return Table(
-        title, COMPARED, rows, (f"{repeats} batches of {n} samples, x ~ N(0, I), random parameters.",)
-    )
+    return [compared(label, value, mean, error) for label, value in formulas], {}
 
 
 def _skew(seed: int) -> tuple[OneHiddenNet, tuple[np.ndarray, np.ndarray]]:
@@ -168,7 +150,7 @@ CROSS = "(21): E[y S_4(u,u,v,v)] = Σ w κ ⟨a,u⟩²⟨a,v⟩²"
 EXAMPLE = "Examples 1 and 2: t_1, t_2 of a mixture"
 
 
-def stein(settings: Settings, seed: int) -> Table:
+def stein(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Third order with tanh, fourth with ReLU, x of a mixture; examples at random points."""
     repeats, n, law = settings.repeats, settings.n, experiment.mixture(settings.d)
     A = rotation(settings.d, derived_seed(seed, "paper", "gmov-stein", "teacher"))
@@ -206,11 +188,7 @@ def stein(settings: Settings, seed: int) -> Table:
     ]
     rounding = 1e-12
     rows.append((EXAMPLE, float(max(gaps)), 0.0, rounding, float(max(gaps)) / rounding))
-    return Table(
-        f"Identities behind L, d = {settings.d}, mixture ±{SHIFT}", COMPARED, tuple(rows),
-        (f"{repeats} batches of {n} samples; the examples are held to 1e-12 at 100 points. For (21) y is "
-         "freed of its degree-2 part, which moves no expectation E[y S_4].",),
-    )  # fmt: skip
+    return rows, {}
 
 
 def _printed(X: np.ndarray, law: GaussianMixture, u: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -223,28 +201,19 @@ def _printed(X: np.ndarray, law: GaussianMixture, u: np.ndarray, v: np.ndarray) 
     return total
 
 
-DEFAULT = Settings(300, 10_000)
 DRAW = experiment.draw_columns(DEVIATION, "formula", style="o", xscale="symlog", ylabel="")
-THEOREM_2_1, THEOREM_2_2 = (
-    item(name, {name: partial(agree, formula=formula)}, measure, DRAW, DEFAULT, Settings())
-    for name, formula, measure in (
-        ("glm-theorem-2.1", SERIES, theorem_2_1),
-        ("glm-theorem-2.2", TENSORS, theorem_2_2),
-    )
-)
+THEOREM_2_1 = item("glm-theorem-2.1", {"glm-theorem-2.1": partial(agree, formula=SERIES)}, theorem_2_1, DRAW)
+THEOREM_2_2 = item("glm-theorem-2.2", {"glm-theorem-2.2": partial(agree, formula=TENSORS)}, theorem_2_2, DRAW)
 THEOREM_2_6 = item(
     "glm-theorem-2.6",
     {"glm-theorem-2.6": partial(agree, formula=PRINTED),
      "glm-theorem-2.6-corrected": partial(agree, formula=RIGHT)},
-    theorem_2_6, DRAW, DEFAULT, Settings(),
+    theorem_2_6, DRAW,
 )  # fmt: skip
 STEIN = item(
     "gmov-stein",
-    {
-        "gmov-lemma-b.2": partial(near, formula=UNSIGNED),
-        "gmov-lemma-b.2-corrected": partial(near, formula=SIGNED),
-        "gmov-theorem-4": partial(agree, formula=CROSS),
-        "gmov-examples": partial(near, formula=EXAMPLE),
-    },
-    stein, DRAW, Settings(60, 10_000), Settings(400),
+    {"gmov-lemma-b.2": partial(near, formula=UNSIGNED),
+     "gmov-lemma-b.2-corrected": partial(near, formula=SIGNED),
+     "gmov-theorem-4": partial(agree, formula=CROSS), "gmov-examples": partial(near, formula=EXAMPLE)},
+    stein, DRAW,
 )  # fmt: skip

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,24 +20,11 @@ from onehidden_papers.objectives.designed import ScoreDesigned
 from onehidden_papers.problems.problem import conditioned
 from onehidden_papers.reproductions import experiment, record
 from onehidden_papers.reproductions.experiment import REACHED, SHIFT, honest_errors, random_rows, rotation
-from onehidden_papers.reproductions.record import Curves, Row, Table, item, of, one_of
+from onehidden_papers.reproductions.record import Curves, Row, Rows, item, of, one_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Sizes of a run; ``c`` is the constant of the theorems."""
-
-    d: int = 10
-    starts: int = 50
-    sizes: tuple[int, ...] = ()  # of samples
-    c: float = 0.01
-    deltas: tuple[float, ...] = (0.01, 0.5, 2.0)  # of Appendix F
-    close: float = 0.01  # honest error of a minimum of F at the truth
-    draws: int = 2000  # of orthogonal A*, for the signs of κ_4
 
 
 def minima(objective: Objective, first: np.ndarray, data: object, steps: int = 1000) -> np.ndarray:
@@ -89,7 +75,7 @@ def judge_2_3(rows: Sequence[Row]) -> str:
     return one_of(bool(inside) and good and all(row["reach the truth"] < row["starts"] for row in control))
 
 
-def theorem_2_3(settings: Settings, seed: int) -> Table:
+def theorem_2_3(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """All local minima of G are the truth: at the theorem's weights every random start gets there."""
     d, starts, c = settings.d, settings.starts, settings.c
     rows = []
@@ -106,12 +92,7 @@ def theorem_2_3(settings: Settings, seed: int) -> Table:
             certified = sum(landscape(G, B, teacher, tau=tau).verdict == MINIMUM for B in found)
             reached = int(np.sum(errors <= 1e-3))
             rows.append((f"κ* = {spread:g}, {label}", starts, reached, float(errors.max()), certified, tau))
-    return Table(
-        f"{starts} random starts of G on exact moments, d = {d}",
-        ("setting", "starts", "reach the truth", "worst honest error", "certified minima", "τ"),
-        tuple(rows),
-        (f"c = {c}, λ = a*_max/c; trust-region Newton steps, since curvatures differ by eight orders.",),
-    )
+    return rows, {}
 
 
 def judge_f(rows: Sequence[Row]) -> str:
@@ -120,7 +101,7 @@ def judge_f(rows: Sequence[Row]) -> str:
     return one_of(all((row["found"] == MINIMUM) == (row["reported"] != NONE) for row in own))
 
 
-def appendix_f(settings: Settings, seed: int) -> Table:
+def appendix_f(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Measure a spurious minimum of P' that is none of G."""
     rows = []
     for delta in settings.deltas:
@@ -140,12 +121,7 @@ def appendix_f(settings: Settings, seed: int) -> Table:
     equal = OneHiddenNet(np.eye(4), np.ones(4))
     control = landscape(PairwiseQuartic(), SPURIOUS, equal, tau=0.0, sphere=True)
     rows.append(("control: P' at the example, equal outputs", "", *_looks(control)))
-    return Table(
-        "The spurious minimum of P', d = 4, a* = (1, 2+δ, 2+δ, 2+δ)",
-        ("point", "reported", "value", "gradient norm", "smallest curvature", "found"),
-        tuple(rows),
-        ("P' counts ordered pairs, hence 2 where the paper has 1; it is judged on rows of unit norm.",),
-    )
+    return rows, {}
 
 
 def _looks(record: LandscapeRecord) -> tuple[float, float, float, str]:
@@ -188,7 +164,7 @@ def _draw_slice(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
 # [GLM] Theorem 2.7
 
 
-def theorem_2_7(settings: Settings, seed: int) -> Table:
+def theorem_2_7(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Every start descended to a minimum of the empirical G, raw labels."""
     d, starts = settings.d, settings.starts
     truth = rotation(d, derived_seed(seed, "paper", "glm-theorem-2.7", "teacher"))
@@ -202,12 +178,7 @@ def theorem_2_7(settings: Settings, seed: int) -> Table:
         rows.append(
             (n, starts, int(np.sum(errors <= REACHED)), float(errors.max()), float(np.median(errors)))
         )
-    return Table(
-        f"Minima of G on N samples, d = k = {d}, a* = 1, {starts} starts",
-        ("N", "starts", "starts near the truth", "worst honest error", "median honest error"),
-        tuple(rows),
-        (f"μ = {settings.c}, λ = {1 / settings.c:g}, the theorem's own; raw labels.",),
-    )
+    return rows, {}
 
 
 # [GLM] Theorems C.4 and C.5: F for rows that are not orthogonal, F_δ for fewer rows than inputs
@@ -215,7 +186,7 @@ def theorem_2_7(settings: Settings, seed: int) -> Table:
 SQUARE, NARROW = "F, k = d", "F_δ, k < d"
 
 
-def theorem_c(settings: Settings, seed: int) -> Table:
+def theorem_c(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Minima of F on exact moments from random starts, rows of condition number 2."""
     starts, c = settings.starts, settings.c
     rows = []
@@ -231,12 +202,7 @@ def theorem_c(settings: Settings, seed: int) -> Table:
             angles, lengths = np.array([_gaps(one, teacher) for one in found]).T
             reached = int(np.sum(angles <= settings.close))
             rows.append((setting, k, d, spread, starts, reached, float(angles.max()), float(lengths.max())))
-    return Table(
-        f"Minima of F and F_δ on exact moments, {starts} starts",
-        ("setting", "k", "d", "κ_a", "starts", "reach the truth", "worst 1 − cosine", "worst |length − √a*|"),
-        tuple(rows),
-        (f"c = {c}; δ = 1e-4 for k < d; B* of condition number 2 with rows at unit norm.",),
-    )
+    return rows, {}
 
 
 def _gaps(found: np.ndarray, teacher: OneHiddenNet) -> tuple[float, float]:
@@ -257,7 +223,7 @@ EXACT, SAMPLES, SIGNS = (
 )
 
 
-def gmov_theorem_2(settings: Settings, seed: int) -> Table:
+def gmov_theorem_2(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Exact moments Σ κ_i a_i^⊗4, then moments of samples with the exact score; last the signs of κ."""
     size, starts, c = settings.d, settings.starts, settings.c
     A = rotation(size, derived_seed(seed, "paper", "gmov-theorem-2", "teacher"))
@@ -283,45 +249,27 @@ def gmov_theorem_2(settings: Settings, seed: int) -> Table:
             )
             same += bool(np.all(one > 0) or np.all(one < 0))
         rows.append((SIGNS, d, 0, settings.draws, same, "–"))
-    return Table(
-        f"L under mixtures, ReLU, w = 1, {starts} starts",
-        ("setting", "d", "N", "tries", "successes", "worst honest error"),
-        tuple(rows),
-        (f"c = {c}; N = 0: exact. Signs: a success is an A* whose κ_i all have one sign.",),
-    )
+    return rows, {}
 
 
-THEOREM_2_3 = item(
-    "glm-theorem-2.3", {"glm-theorem-2.3": judge_2_3}, theorem_2_3, _draw_surface,
-    Settings(6, 20), Settings(starts=100),
-)  # fmt: skip
-APPENDIX_F = item(
-    "glm-appendix-f",
-    {"glm-appendix-f": judge_f},
-    appendix_f,
-    _draw_slice,
-    Settings(deltas=(0.5,)),
-    Settings(),
-)
+THEOREM_2_3 = item("glm-theorem-2.3", {"glm-theorem-2.3": judge_2_3}, theorem_2_3, _draw_surface)
+APPENDIX_F = item("glm-appendix-f", {"glm-appendix-f": judge_f}, appendix_f, _draw_slice)
 THEOREM_2_7 = item(
     "glm-theorem-2.7",
     {"glm-theorem-2.7": partial(judge_by_size, reached="starts near the truth", tries="starts")},
     theorem_2_7,
     experiment.draw_columns("N", ("worst honest error", "median honest error"), plot="loglog", limit=REACHED),
-    Settings(4, 10, (1 << 13, 1 << 16, 1 << 19)),
-    Settings(4, 50, (1 << 14, 1 << 17, 1 << 20, 1 << 23)),
-)  # fmt: skip
+)
 THEOREM_C = item(
     "glm-theorem-c.4",
     {f"glm-theorem-c.{i}": partial(judge_all, setting=setting, reached="reach the truth", tries="starts")
      for i, setting in ((4, SQUARE), (5, NARROW))},
-    theorem_c, None, Settings(starts=10), Settings(),
+    theorem_c,
 )  # fmt: skip
 THEOREM_2 = item(
     "gmov-theorem-2",
     {"gmov-theorem-2": partial(judge_all, setting=EXACT, reached="successes", tries="tries"),
      "gmov-theorem-3": lambda rows: judge_by_size(of(rows, "setting", SAMPLES), "successes", "tries"),
      "gmov-assumption-2a": lambda rows: one_of(any(r["successes"] > 0 for r in of(rows, "setting", SIGNS)))},
-    gmov_theorem_2, None, Settings(3, 10, (1 << 13, 1 << 16, 1 << 19), draws=200),
-    Settings(3, 50, (1 << 15, 1 << 18, 1 << 21)),
+    gmov_theorem_2,
 )  # fmt: skip

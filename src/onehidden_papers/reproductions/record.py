@@ -1,7 +1,7 @@
 """Claims with their rules, items that measure, and what follows; the rows that were measured, stored.
 
-``claims.toml`` states the items and their claims. Stored rows carry date, machine, seed and seconds: verdicts
-and pages come from them.
+``claims.toml`` states the items: their claims, the sizes of a run, and the table that it fills. Stored rows
+carry date, machine, seed and seconds: verdicts and pages come from them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,7 @@ EXPLAINED, OPEN = "explained by a control", "cannot be judged"
 VERDICTS = (REPRODUCED, FAILED, EXPLAINED, OPEN)
 
 Row = Mapping[str, Any]
+Rows = Sequence[Sequence[Any]]  # as they are measured, in the order of the columns
 Line = Sequence[float] | np.ndarray
 Curves = Mapping[str, tuple[Line, Line]]
 Draw = Callable[["Figure", Sequence[Row], Curves], None]
@@ -78,13 +80,16 @@ class Item:
     paper: str
     about: str
     claims: tuple[Claim, ...]
-    measure: Callable[[Any, int], Table]  # (settings, seed) -> rows
+    measure: Callable[[bool, int], Table]  # of (full, seed)
     draw: Draw | None = None  # from what is stored
-    default: Any = None  # settings for a laptop
-    full: Any = None  # settings of the paper
 
     def __call__(self, full: bool = False, seed: int = 0) -> Reproduction:
-        return Reproduction(self, self.measure(self.full if full else self.default, seed))
+        return self.judged(self.measure(full, seed))
+
+    def judged(self, table: Table) -> Reproduction:
+        """Return the table with the verdict of every claim by its name."""
+        rows = table.records()
+        return Reproduction(self, table, {claim.name: claim.judge(rows) for claim in self.claims})
 
 
 @cache
@@ -102,33 +107,40 @@ def printed(name: str) -> dict[Any, tuple[Any, ...]]:
 def item(
     name: str,
     judges: Mapping[str, Judge],
-    measure: Callable[[Any, int], Table],
+    measure: Callable[[Any, int], tuple[Rows, Curves]],  # (settings, seed) -> rows, curves
     draw: Draw | None = None,
-    default: Any = None,
-    full: Any = None,
 ) -> Item:
-    """Return the item of that name with its claims as stated."""
+    """Return the item of that name with its claims, settings, title, columns and notes as stated."""
     known = stated()[name]
     claims = tuple(Claim(claim, **text, judge=judges[claim]) for claim, text in known["claims"].items())
-    return Item(name, known["paper"], known["about"], claims, measure, draw, default, full)
+
+    def table(full: bool, seed: int) -> Table:
+        given = sizes_of(name, full)
+        rows, curves = measure(given, seed)
+        title, *notes = (text.format(**vars(given)) for text in (known["title"], *known.get("notes", ())))
+        return Table(title, tuple(known["columns"]), tuple(map(tuple, rows)), tuple(notes), curves)
+
+    return Item(name, known["paper"], known["about"], claims, table, draw)
+
+
+def sizes_of(name: str, full: bool = True) -> SimpleNamespace:
+    """Return the sizes of a run: those of the paper, or fewer for a laptop."""
+    known = stated()[name]
+    return SimpleNamespace(**known.get("full", {}) | ({} if full else known.get("default", {})))
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """An item with the rows of one run; the verdicts follow from both."""
+    """An item with the rows of one run and the verdicts that follow from both."""
 
     item: Item
     table: Table
+    verdicts: dict[str, str]
+    made: Made | None = None  # of stored rows
 
     @property
     def name(self) -> str:
         return self.item.name
-
-    @property
-    def verdicts(self) -> dict[str, str]:
-        """Verdict of every claim by its name."""
-        rows = self.table.records()
-        return {claim.name: claim.judge(rows) for claim in self.item.claims}
 
     def summary(self) -> str:
         """All verdicts in a few words: the one word where all agree."""
@@ -185,15 +197,6 @@ class Made:
         )
 
 
-@dataclass(frozen=True)
-class Stored:
-    """One stored run: its table, the verdicts it was stored with, and how it was made."""
-
-    table: Table
-    verdicts: dict[str, str]
-    made: Made
-
-
 def made(seed: int, seconds: float) -> Made:
     """Return the stamp of a run that ends now."""
     import jax
@@ -225,14 +228,15 @@ def save(result: Reproduction, size: str, stamp: Made, folder: Path = FOLDER) ->
         beside.write_text(text + "\n", encoding="utf-8")
 
 
-def load(item: Item, size: str, folder: Path = FOLDER) -> Stored | None:
+def load(item: Item, size: str, folder: Path = FOLDER) -> Reproduction | None:
     """Return the stored run of that size, or None."""
     part = _read(folder / f"{item.name}.json").get(size)
     if part is None:
         return None
     curves = {name: (x, y) for name, (x, y) in part["curves"].items()}
     rows, columns, notes = (tuple(part[key]) for key in ("rows", "columns", "notes"))
-    return Stored(Table(part["title"], columns, rows, notes, curves), part["verdicts"], Made(**part["made"]))
+    table = Table(part["title"], columns, rows, notes, curves)
+    return Reproduction(item, table, part["verdicts"], Made(**part["made"]))
 
 
 def _read(path: Path) -> dict[str, Any]:

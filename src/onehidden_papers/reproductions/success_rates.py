@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -13,20 +13,7 @@ from onehidden.recovery import recover
 from onehidden.run import stream
 from onehidden_papers.problems.problem import conditioned_teacher
 from onehidden_papers.reproductions.experiment import draw_columns, map_cells
-from onehidden_papers.reproductions.record import Row, Table, item, one_of, printed
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Sizes of the figure and its teacher; those of the paper by default."""
-
-    dimensions: tuple[int, ...] = (10, 20, 30, 40, 50, 60, 70, 80, 90)
-    sizes: tuple[int, ...] = tuple(range(1000, 9001, 1000))
-    trials: int = 10
-    units: int = 5
-    condition: float = 2.0
-    activation: str = "squared_relu"
-    success: float = 0.01  # relative error of the worst row
+from onehidden_papers.reproductions.record import Curves, Row, Rows, item, one_of, printed, sizes_of
 
 
 def judge_rates(rows: Sequence[Row]) -> str:
@@ -51,7 +38,7 @@ def judge_overall(rows: Sequence[Row]) -> str:
 
 def trial(d: int, n: int, seed: int) -> tuple[float, float]:
     """Return the worst row error of one recovery, and whether every sign of v is right."""
-    paper = Settings()
+    paper = sizes_of("zsjbd-icml-grid")
     random = stream(seed, "paper", "zsjbd-icml-grid", "teacher", d, n)
     teacher = conditioned_teacher(d, paper.units, paper.condition, paper.activation, random, signed=True)
     X = stream(seed, "paper", "zsjbd-icml-grid", "inputs", d, n).standard_normal((n, d))
@@ -65,27 +52,21 @@ def trial(d: int, n: int, seed: int) -> tuple[float, float]:
 
 
 def measure(
-    settings: Settings, seed: int, run: Callable[[int, int, int], tuple[float, float]] = trial
-) -> Table:
+    sizes: Any, seed: int, run: Callable[[int, int, int], tuple[float, float]] = trial
+) -> tuple[Rows, Curves]:
     """Success means every row within 1 %, rows at unit norm, as the figure counts it."""
-    known, rows = printed("zsjbd-icml-grid"), []
-    cells = list(product(settings.sizes, settings.dimensions))
-    found = map_cells(run, [(d, n, 1000 * seed + t) for n, d in cells for t in range(settings.trials)])
-    for (n, d), values in zip(cells, np.reshape(found, (len(cells), settings.trials, 2)), strict=True):
-        reported = known[n][Settings.dimensions.index(d)] if n in known else "–"
+    known, paper, rows = printed("zsjbd-icml-grid"), sizes_of("zsjbd-icml-grid"), []
+    cells = list(product(sizes.sizes, sizes.dimensions))
+    found = map_cells(run, [(d, n, 1000 * seed + t) for n, d in cells for t in range(sizes.trials)])
+    for (n, d), values in zip(cells, np.reshape(found, (len(cells), sizes.trials, 2)), strict=True):
+        reported = known[n][paper.dimensions.index(d)] if n in known else "–"
         errors, signs = values.T
-        rate = float(np.mean(errors <= settings.success))
-        rows.append((n, d, reported, rate, float(np.mean(signs)), float(errors.max()), settings.trials))
-    return Table(
-        "Success rate, squared ReLU, k = 5, κ = 2",
-        ("n", "d", "reported", "ours", "signs right", "worst row error", "trials"),
-        tuple(rows),
-        ("Tensor start, then the library's finish; v = ±1, no noise; reported rates are over 10 trials.",),
-    )
+        rate = float(np.mean(errors <= paper.success))
+        rows.append((n, d, reported, rate, float(np.mean(signs)), float(errors.max()), sizes.trials))
+    return rows, {}
 
 
 GRID = item(
     "zsjbd-icml-grid", {"zsjbd-icml-grid": judge_rates, "zsjbd-overall": judge_overall}, measure,
     draw_columns("n", ("ours", "reported"), by="d", ylabel="success rate, one line a d"),
-    Settings((10, 50, 90), (1000, 2000), 2), Settings(),
 )  # fmt: skip

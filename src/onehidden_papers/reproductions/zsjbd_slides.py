@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -19,27 +20,7 @@ from onehidden_papers.laws import standard_normal
 from onehidden_papers.moments import MomentPass
 from onehidden_papers.problems.problem import conditioned_teacher
 from onehidden_papers.reproductions.experiment import draw_curves
-from onehidden_papers.reproductions.record import OPEN, Row, Table, item, of, one_of, printed
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Sizes of the runs: batches for the third moment, trials for the curvatures, steps of the descent."""
-
-    repeats: int = 400
-    batch: int = 20_000
-    trials: int = 20
-    n: int = 4000
-    units: int = 3
-    condition: float = 2.0
-    radius: float = 0.05  # of σ_k: inside the convex region of every activation here
-    steps: int = 4000
-    # The eight activations of the printed table of properties and four that it does not have.
-    activations: tuple[str, ...] = (
-        "relu", "leaky_relu", "squared_relu", "cubed_relu", "sigmoid", "tanh", "erf", "softplus", "gelu",
-        "abs", "quadratic", "linear",
-    )  # fmt: skip
-
+from onehidden_papers.reproductions.record import OPEN, Curves, Row, Rows, item, of, one_of, printed, sizes_of
 
 # Which activations have P1, P2, P3(a), P3(b)
 
@@ -51,24 +32,16 @@ def judge_properties(rows: Sequence[Row]) -> str:
     return one_of(len(found) == len(printed("zsjbd-properties")) and set(found) == {"same"})
 
 
-def properties(settings: Settings, seed: int) -> Table:
+def properties(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Decide every property from values of g' and hold it beside the printed table."""
     rows = []
-    for name in settings.activations:
+    for name in activations.names(compared=True):
         found = activations.get(name).properties()
         ours = tuple(bool(found[c]) for c in COLUMNS)
         known = printed("zsjbd-properties").get(name)
         same = "–" if known is None else "same" if known == ours else "differs"
         rows.append((name, *("yes" if v else "no" for v in ours), same))
-    return Table(
-        "Three properties of activations",
-        ("activation", "P1", "P2", "P3(a)", "P3(b)", "P1,2,3", "printed"),
-        tuple(rows),
-        (
-            "A dash: not in the printed table. Cubed ReLU has an unbounded g'' and fails P3; GELU is not "
-            "monotone and fails P1; |t| is even and fails P1 and P2.",
-        ),
-    )
+    return rows, {}
 
 
 # ρ(σ) of Property 2, at σ = .1, 1, 10
@@ -91,7 +64,7 @@ def judge_squared(rows: Sequence[Row], power: int) -> str:
     return one_of(all(fits))
 
 
-def rho(settings: None, seed: int) -> Table:
+def rho(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """ρ as the definition gives it, negative values counted as 0, beside the printed table."""
     rows = []
     known = printed("zsjbd-rho")
@@ -105,12 +78,7 @@ def rho(settings: None, seed: int) -> Table:
         name: (sigma, [activations.get(name).rho(s) for s in sigma])
         for name in ("relu", "leaky_relu", SQUARED, "tanh", "sigmoid", "erf")
     }
-    return Table(
-        "ρ(σ) of Property 2",
-        ("activation", "σ", "printed", "ours", "min of the three terms"),
-        tuple(rows),
-        curves=curves,
-    )
+    return rows, curves
 
 
 # Two examples where local strong convexity fails: g(z) = z and g(z) = z², W* = I, v = 1
@@ -130,7 +98,7 @@ def judge_degenerate(rows: Sequence[Row], name: str) -> str:
     )
 
 
-def degenerate(settings: None, seed: int) -> Table:
+def degenerate(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Smallest eigenvalue and null space of the expected Hessian, with activations that have P2 beside."""
     rows, d = [], 4
     for name in ("linear", "quadratic", "relu", "squared_relu", "tanh", "sigmoid", "erf"):
@@ -142,11 +110,7 @@ def degenerate(settings: None, seed: int) -> Table:
             left = directions.sum(axis=1) if name == "linear" else directions + directions.transpose(0, 2, 1)
             defect = float(np.max(np.abs(left)))
         rows.append((name, float(values[0]), float(values[-1]), null, NULL.get(name, 0), defect))
-    return Table(
-        f"Where local strong convexity does not hold, k = d = {d}",
-        ("activation", "λ_min", "λ_max", "null directions", "expected", "defect of the null space"),
-        tuple(rows),
-    )
+    return rows, {}
 
 
 def hessian_at_unit_rows(g: Activation, d: int) -> np.ndarray:
@@ -173,7 +137,7 @@ HOMOGENEOUS = ("relu", "squared_relu", "cubed_relu")
 NICE, POOR = ("relu", "leaky_relu", "squared_relu", "tanh", "sigmoid", "erf"), ("linear", "quadratic")
 
 
-def _teacher(settings: Settings, d: int, name: str, rng: np.random.Generator) -> OneHiddenNet:
+def _teacher(settings: Any, d: int, name: str, rng: np.random.Generator) -> OneHiddenNet:
     return conditioned_teacher(d, settings.units, settings.condition, name, rng, signed=True)
 
 
@@ -187,7 +151,7 @@ def judge_fact(rows: Sequence[Row]) -> str:
     return one_of(all(row["largest deviation in standard errors"] <= row["allowed"] for row in rows))
 
 
-def third_moment(settings: Settings, seed: int) -> Table:
+def third_moment(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Measure with c = E[φ'''(z)] at unit norm: 0 for ReLU, 2φ(0) for ReLU², 3 for ReLU³."""
     from scipy.stats import norm
 
@@ -211,13 +175,7 @@ def third_moment(settings: Settings, seed: int) -> Table:
         gap = np.abs(moments[3] - exact) / error
         largest = (float(part.max()) for part in (np.abs(exact), error, gap))
         rows.append((name, q, constants[name], *largest, allowed))
-    return Table(
-        f"The third moment, d = {d}, k = {settings.units}",
-        ("activation", "q", "c", "largest entry", "largest standard error",
-         "largest deviation in standard errors", "allowed"),
-        tuple(rows),
-        (f"{repeats} batches of {n} samples; {d**3} entries each.",),
-    )  # fmt: skip
+    return rows, {}
 
 
 def judge_convex(rows: Sequence[Row]) -> str:
@@ -225,7 +183,7 @@ def judge_convex(rows: Sequence[Row]) -> str:
     return one_of(all(row["smallest m_0"] > 0 for row in nice))
 
 
-def convexity(settings: Settings, seed: int) -> Table:
+def convexity(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Extreme curvatures on samples at W* and around it; linear and quadratic beside."""
     trials, n, k, condition = settings.trials, settings.n, settings.units, settings.condition
     rows = []
@@ -244,11 +202,7 @@ def convexity(settings: Settings, seed: int) -> Table:
         reference = g.rho(1.0) / (condition**2 * float(np.prod(size)))
         ratio = float(min(low) / reference) if reference > 0 else "–"
         rows.append((name, trials, float(min(low)), float(max(high)), float(g.rho(1.0)), ratio))
-    return Table(
-        f"Curvatures of the squared loss near the truth, d = 8, k = {k}, κ = {condition:g}, n = {n}",
-        ("activation", "trials", "smallest m_0", "largest M_0", "ρ(1)", "m_0 κ²λ/ρ"),
-        tuple(rows),
-    )
+    return rows, {}
 
 
 # Linear convergence of gradient descent with step 1/M_0
@@ -259,13 +213,13 @@ CONTROL = "relu"  # P3(b) only: the corollary does not cover it
 
 def judge_linear(rows: Sequence[Row]) -> str:
     own = [row for row in rows if row["activation"] != CONTROL]
-    moved = Settings.radius  # the Hessian moves by so much along the way
+    moved = sizes_of("zsjbd-linear").radius  # the Hessian moves by so much along the way
     return one_of(
         all(row["measured rate"] <= row["1 - m_0/M_0"] + moved * row["m_0"] / row["M_0"] for row in own)
     )
 
 
-def linear(settings: Settings, seed: int) -> Table:
+def linear(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """|W - W*|² a step against the corollary's 1 - m_0/M_0, both measured on the data at W*."""
     rows, curves, d = [], {}, 10
     for name in (*SMOOTH, CONTROL):
@@ -282,44 +236,28 @@ def linear(settings: Settings, seed: int) -> Table:
         rows.append((name, low, high, 1 - low / high, linear_rate(far**2), float(far[-1] / far[0])))
         thin = slice(None, None, max(1, len(far) // 100))
         curves[name] = (np.arange(len(far))[thin], far[thin])
-    return Table(
-        "Linear convergence of gradient descent",
-        ("activation", "m_0", "M_0", "1 - m_0/M_0", "measured rate", "end / start"),
-        tuple(rows),
-        (
-            f"d = {d}, k = {settings.units}, κ = {settings.condition:g}, n = {settings.n}, v = ±1 held; "
-            "ReLU, which is not smooth, stands beside as a control.",
-        ),
-        curves,
-    )
+    return rows, curves
 
 
-SMALL = Settings(100, 10_000, 4, steps=2000)
-PROPERTIES = item(
-    "zsjbd-properties", {"zsjbd-properties": judge_properties}, properties, None, SMALL, Settings()
-)
+PROPERTIES = item("zsjbd-properties", {"zsjbd-properties": judge_properties}, properties)
 RHO = item(
     "zsjbd-rho",
-    {
-        "zsjbd-rho": judge_rho,
-        "zsjbd-rho-squared": partial(judge_squared, power=1),
-        "zsjbd-rho-squared-corrected": partial(judge_squared, power=2),
-    },
-    rho,
-    draw_curves("loglog", xlabel="σ", ylabel="ρ(σ)", ylim=(1e-10, 1e2)),
-)
+    {"zsjbd-rho": judge_rho, "zsjbd-rho-squared": partial(judge_squared, power=1),
+     "zsjbd-rho-squared-corrected": partial(judge_squared, power=2)},
+    rho, draw_curves("loglog", xlabel="σ", ylabel="ρ(σ)", ylim=(1e-10, 1e2)),
+)  # fmt: skip
 DEGENERATE = item(
     "zsjbd-degenerate",
     {f"zsjbd-degenerate-{name}": partial(judge_degenerate, name=name) for name in NULL},
     degenerate,
 )
-FACT = item("zsjbd-fact", {"zsjbd-fact": judge_fact}, third_moment, None, SMALL, Settings())
+FACT = item("zsjbd-fact", {"zsjbd-fact": judge_fact}, third_moment)
 CONVEXITY = item(
     "zsjbd-convexity",
     {"zsjbd-convexity": judge_convex, "zsjbd-convexity-order": lambda rows: OPEN},
-    convexity, None, SMALL, Settings(),
-)  # fmt: skip
+    convexity,
+)
 LINEAR = item(
     "zsjbd-linear", {"zsjbd-linear": judge_linear}, linear,
-    draw_curves("semilogy", xlabel="step", ylabel="|W - W*| in the Frobenius norm"), SMALL, Settings(),
+    draw_curves("semilogy", xlabel="step", ylabel="|W - W*| in the Frobenius norm"),
 )  # fmt: skip
