@@ -459,9 +459,9 @@ def score_moments(
         data, (n, d) = X, (X.n_rows, X.n_inputs)
     else:
         data = checked_samples(frame.at_hand(np.asarray(X, float)), y, weight)
-        n, d = effective_rows(data[2], len(data[1])), data[0].shape[1]
         if len(data[1]) < 2:
             raise ValueError(f"moments need at least 2 samples, got {len(data[1])}")
+        n, d = effective_rows(data[2]), data[0].shape[1]
     if score.n_inputs != d:
         raise ValueError(f"the score is one of {score.n_inputs} inputs, but X has {d} columns")
     r = frame.r

@@ -1,4 +1,4 @@
-"""Rows and how much each counts: (n,) weights of at least zero, or None where all count alike."""
+"""Rows and how much each counts: (n,) weights of at least zero and mean one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from jaxtyping import Float
 
 from onehidden.activations import xp
 
-Weight = Float[np.ndarray, " n"] | None
+Weight = Float[np.ndarray, " n"]
 
 
 def checked_samples(
-    X: npt.ArrayLike, y: npt.ArrayLike | None, weight: npt.ArrayLike | None
+    X: npt.ArrayLike, y: npt.ArrayLike | None, weight: npt.ArrayLike | None = None
 ) -> tuple[Any, np.ndarray, Weight]:
     """X (n, d), y (n,) and weights of mean one, in double precision and finite; refuse what is not."""
     X, y = X if isinstance(X, jax.Array) else np.asarray(X, float), np.asarray(y, float)
@@ -23,26 +23,14 @@ def checked_samples(
         raise ValueError(f"expected X (n, d) and y (n,), got shapes {X.shape} and {y.shape}")
     if not (xp(X).isfinite(X).all() and np.isfinite(y).all()):
         raise ValueError("X and y must be finite: they hold NaN or infinity")
-    if weight is None:
-        return X, y, None
-    v = np.asarray(weight, float)
+    v = np.ones(len(y)) if weight is None else np.asarray(weight, float)
     if v.shape != y.shape:
         raise ValueError(f"weight must have one number for each of the {len(y)} rows, got shape {v.shape}")
-    if not np.all(np.isfinite(v)) or np.any(v < 0) or not np.any(v > 0):
+    if not np.all(np.isfinite(v)) or np.any(v < 0) or not (np.any(v > 0) or len(v) == 0):
         raise ValueError("weight must be finite and not negative, with some of it above zero")
-    return X, y, v / np.mean(v)
+    return X, y, v / (np.mean(v) if len(v) else 1.0)
 
 
-def rooted(values: np.ndarray, weight: Weight) -> np.ndarray:
-    """Rows times the root of their weight: least squares on them is weighted least squares."""
-    return values if weight is None else values * np.sqrt(weight).reshape(-1, *[1] * (values.ndim - 1))
-
-
-def of_rows(weight: Weight, rows: slice | np.ndarray) -> Float[np.ndarray, " m"] | None:
-    """Return the weights of some of the rows."""
-    return None if weight is None else weight[rows]
-
-
-def effective_rows(weight: Weight, n: int) -> float:
+def effective_rows(weight: Weight) -> float:
     """(Σ v)² / Σ v²: as many rows of equal weight would give means of the same variance."""
-    return float(n) if weight is None else float(np.sum(weight) ** 2 / np.sum(weight**2))
+    return float(np.sum(weight) ** 2 / np.sum(weight**2))

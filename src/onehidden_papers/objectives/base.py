@@ -157,7 +157,7 @@ def checked_batch(data: Sequence[npt.ArrayLike]) -> tuple[np.ndarray, np.ndarray
     """X (n, d) and y (n,) of a batch, in double precision and finite; refuse what is not."""
     if len(data) != 2:
         raise ValueError(f"a batch is a pair (X, y), got {len(data)} things")
-    X, y, _ = checked_samples(data[0], data[1], None)
+    X, y, _ = checked_samples(data[0], data[1])
     if len(y) == 0:
         raise ValueError("a batch needs at least one row")
     return X, y

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from math import factorial, sqrt
+from math import factorial
 
 import jax
 import numpy as np
 
 from onehidden import activations
 from onehidden.activations import Activation
-from onehidden_papers.activation_properties import standard_normal_nodes
 
 # Quadrature returns an exact zero as rounding of terms up to the size of h_m: far below any true coefficient.
 _BLIND = 1e-9
@@ -61,13 +60,3 @@ def require_signal(activation: str | Activation, order: int, who: str) -> None:
         f"{who} reads order {order}, but E[g^({order})] = 0 for {g.name} under N(0, 1): "
         f"it would follow noise alone; {advice}"
     )
-
-
-def hermite_of_unit(g: Activation, norm: float, bias: float, order: int) -> float:
-    """E[g(norm·z + bias) h_m(z)], with the kink of g on a panel edge."""
-    t, weight = standard_normal_nodes()
-    # Beyond 8 standard deviations the kink weighs less than rounding, and the shifted window would miss mass.
-    kink = -bias / norm if abs(bias) < 8 * norm else 0.0
-    z = t + kink
-    h = np.polynomial.hermite_e.hermeval(z, [0.0] * order + [1 / sqrt(factorial(order))])
-    return float(np.sum(weight * np.exp(-kink * t - kink**2 / 2) * g(norm * z + bias) * h))  # φ(z)/φ(t)

@@ -23,8 +23,8 @@ import numpy as np
 
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
+from onehidden_papers.activation_properties import hermite
 from onehidden_papers.laws.base import row_powers
-from onehidden_papers.objectives.signal import hermite_of_unit
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class RankOne:
             raise ValueError("the teacher has a zero row: a constant unit has no direction")
         coefficients = {}
         for m in orders:
-            units = [hermite_of_unit(g, norm, b, m) for norm, b in zip(norms, teacher.bias, strict=True)]
+            units = [hermite(g, m, norm, b) for norm, b in zip(norms, teacher.bias, strict=True)]
             c = np.sqrt(factorial(m)) * teacher.output * units
             coefficients[m] = jnp.asarray(c if m else c + teacher.intercept / len(norms))
         return cls(jnp.asarray(teacher.weights / norms[:, None]), coefficients)

@@ -27,20 +27,17 @@ def component_moments(
     law: GaussianMixture,
     orders: Sequence[int],
     *,
-    weight: Weight = None,
+    weight: Weight | float = 1.0,
     subspace: Float[np.ndarray, "d r"] | None = None,
 ) -> dict[int, ScoreMoments]:
     """T_m^(c) by component c: the responsibilities are the weights of the samples.
 
     Components with fewer than four rows for each coefficient of a linear fit are left out.
     """
-    share = law.posterior(X)
-    if weight is not None:
-        share = share * weight[:, None]
-    out = {}
+    share, out = law.posterior(X) * np.reshape(weight, (-1, 1)), {}
     for c, (component, rho) in enumerate(zip(law.components, share.T, strict=True)):
         near = rho > 1e-12 * rho.max()  # rows that belong elsewhere add nothing but time
-        rows = effective_rows(rho, len(rho)) if near.any() else 0.0
+        rows = effective_rows(rho) if near.any() else 0.0
         side = law.n_inputs if subspace is None else subspace.shape[1]
         if rows >= 4 * (1 + side):
             inside = X[near], y[near], component, tuple(orders)
@@ -54,9 +51,8 @@ def checked_units(
     """Return the rows that count; refuse more units than moments of so many inputs show."""
     samples: np.ndarray
     samples, target, counts = checked_samples(X, y, weight)
-    if counts is not None and np.any(counts == 0):
-        kept = counts > 0
-        samples, target, counts = samples[kept], target[kept], counts[kept] / np.mean(counts[kept])
+    kept = counts > 0
+    samples, target, counts = samples[kept], target[kept], counts[kept] / np.mean(counts[kept])
     most = min(samples.shape[1], LARGEST_SIDE)
     if not 1 <= hidden <= most:
         raise Refused(

@@ -17,7 +17,6 @@ from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, refine
-from onehidden_papers.moments.weights import Weight, of_rows, rooted
 
 
 def fit_units(
@@ -27,7 +26,7 @@ def fit_units(
     activation: Activation,
     *,
     bias: bool = False,
-    weight: Weight = None,
+    weight: Float[np.ndarray, " n"] | None = None,
 ) -> OneHiddenNet:
     """Return the network whose rows lie along ``directions`` and that fits y best.
 
@@ -36,21 +35,21 @@ def fit_units(
     search: a reversed sigmoid leaves a constant.
     """
     rows, k = slice(0, 20_000), len(directions)
-    t, counts = X[rows] @ directions.T, of_rows(weight, rows)
-    target, constant = rooted(y[rows], counts), rooted(np.ones((len(t), 1)), counts)
-    middle = np.average(t, axis=0, weights=counts)
-    variance = np.average((t - middle) ** 2, axis=0, weights=counts)
+    root = np.sqrt(np.ones(len(X)) if weight is None else weight)[:, None]  # weighted least squares
+    t, some = X[rows] @ directions.T, root[rows]
+    middle = np.average(t, axis=0, weights=some[:, 0] ** 2)
+    variance = np.average((t - middle) ** 2, axis=0, weights=some[:, 0] ** 2)
     spread = np.maximum(np.sqrt(variance), np.finfo(float).tiny)
     grid = _grid(activation, bias)
-    columns = [rooted(activation(t * s / spread + b), counts) for s, b in grid]
-    choice = _exchange(np.stack(columns, axis=1), constant, target)
+    columns = [some * activation(t * s / spread + b) for s, b in grid]
+    choice = _exchange(np.stack(columns, axis=1), some, some[:, 0] * y[rows])
     scale, shift = np.array(grid)[choice].T
     scale = scale / spread
     if activation.homogeneity is not None:  # unit rows by convention; the sign is the orientation
         shift, scale = shift / np.abs(scale), np.sign(scale)
     weights = scale[:, None] * directions
     columns = np.column_stack([activation(X @ weights.T + shift), np.ones(len(X))])
-    output = np.linalg.lstsq(rooted(columns, weight), rooted(y, weight), rcond=1e-10)[0]
+    output = np.linalg.lstsq(root * columns, root[:, 0] * y, rcond=1e-10)[0]
     return OneHiddenNet(weights, output[:k], shift, float(output[k]), activation)
 
 

@@ -30,7 +30,6 @@ from onehidden.starts.candidate import Candidate, descent_work
 from onehidden_papers.laws import Gaussian, standard_normal
 from onehidden_papers.laws.base import Score
 from onehidden_papers.moments import ScoreMoments, score_moments
-from onehidden_papers.moments.weights import of_rows
 from onehidden_papers.starts.components import SIGNAL, checked_units, variance_of
 from onehidden_papers.starts.input_law import moment_work, one_output, score_of
 from onehidden_papers.starts.joint_diagonalisation import common_basis, joint_decompose
@@ -123,8 +122,8 @@ def tensor_start(
     def moments(
         orders: tuple[int, ...], subspace: Float[np.ndarray, "d k"] | None = None, rows: slice = slice(None)
     ) -> ScoreMoments:
-        own = of_rows(counts, rows)
-        return score_moments(samples[rows], target[rows], law, orders, subspace=subspace, weight=own)
+        inside = samples[rows], target[rows], law, orders
+        return score_moments(*inside, subspace=subspace, weight=counts[rows])
 
     order, signals = held_out_signals(moments, n, d, hidden, g, seed)
     used = usable_orders(signals, g, gaussian)
