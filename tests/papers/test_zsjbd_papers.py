@@ -53,7 +53,7 @@ def test_grid_counts_failures(error, rate, verdict):
     sizes = SimpleNamespace(dimensions=(10,), sizes=(1000,), trials=10)
     rows, _ = success_rates.measure(sizes, 0, lambda d, n, seed: (error, 1.0))
     table = Table("T", tuple(stated()["zsjbd-icml-grid"]["columns"]), tuple(rows))
-    result = success_rates.GRID.judged(table)
+    result = papers.get("zsjbd-icml-grid").judged(table)
     assert table.rows[0][3] == rate
     assert result.summary() == verdict
     result.draw(matplotlib.figure.Figure())

@@ -17,7 +17,7 @@ from onehidden.run import stream
 from onehidden_papers.laws import GaussianMixture, standard_normal
 from onehidden_papers.moments.passes import Control, ControlPass
 from onehidden_papers.objectives import Objective
-from onehidden_papers.reproductions.record import Curves, Draw, Row, of, one_of
+from onehidden_papers.reproductions.record import OPEN, Curves, Row, of, one_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,64 +104,65 @@ def reached(rows: Sequence[Row], run: str) -> str:
     return one_of(next(row["honest error"] for row in rows if row["run"] == run) <= REACHED)
 
 
+def cannot_be_judged(rows: Sequence[Row]) -> str:
+    """No run can decide it."""
+    return OPEN
+
+
 # Pictures, from stored rows and curves
 
 
-def draw_curves(plot: str = "plot", limit: float | None = None, **labels: Any) -> Draw:
-    """Return a drawing of all curves: one colour for the runs of a group, controls dashed.
+def draw_curves(
+    figure: Figure,
+    rows: Sequence[Row],
+    curves: Curves,
+    plot: str = "plot",
+    limit: float | None = None,
+    **labels: Any,
+) -> None:
+    """Draw all curves: one colour for the runs of a group, controls dashed.
 
     ``plot`` is a method of Matplotlib axes (``"loglog"``), ``limit`` the height of a dotted line, ``labels``
     what ``axes.set`` takes.
     """
-
-    def draw(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
-        axes = figure.subplots()
-        groups = list(dict.fromkeys(name.partition(", run ")[0] for name in curves))
-        for name, (x, y) in curves.items():
-            group, _, run = name.partition(", run ")
-            style = "--" if name.startswith("control") else "-"
-            label = group if run in ("", "1") else None
-            getattr(axes, plot)(x, y, style, color=f"C{groups.index(group) % 10}", label=label)
-        _finish(figure, axes, limit, labels)
-
-    return draw
-
-
-# Honest errors along descents.
-ERRORS = draw_curves(limit=REACHED, xlabel="steps", ylabel="honest error", ylim=(0, 1.05))
+    axes = figure.subplots()
+    groups = list(dict.fromkeys(name.partition(", run ")[0] for name in curves))
+    for name, (x, y) in curves.items():
+        group, _, run = name.partition(", run ")
+        style = "--" if name.startswith("control") else "-"
+        label = group if run in ("", "1") else None
+        getattr(axes, plot)(x, y, style, color=f"C{groups.index(group) % 10}", label=label)
+    _finish(figure, axes, limit, labels)
 
 
 def draw_columns(
+    figure: Figure,
+    rows: Sequence[Row],
+    curves: Curves,
     x: str,
-    y: str | tuple[str, ...],
-    by: str = "",
+    y: Sequence[str],
+    group: str = "",
     only: tuple[str, object] | None = None,
     plot: str = "plot",
     style: str = "o-",
     limit: float | None = None,
     **labels: Any,
-) -> Draw:
-    """Return a drawing of columns against a column, one line for each value of the column ``by``.
+) -> None:
+    """Draw columns against a column, one line for each value of the column ``group``.
 
     ``only`` names a column and the value that rows must have there.
     """
-    columns = (y,) if isinstance(y, str) else y
-
-    def draw(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
-        axes, rows = figure.subplots(), of(rows, *only) if only else rows
-        for i, value in enumerate(dict.fromkeys(row[by] if by else "" for row in rows)):
-            own = [row for row in rows if not by or row[by] == value]
-            for j, column in enumerate(columns):
-                given = [row for row in own if row[column] not in ("", "–")]
-                label = ", ".join([str(value)] * bool(by) + [column] * (len(columns) > 1))
-                points = [row[x] for row in given], [row[column] for row in given]
-                getattr(axes, plot)(
-                    *points, "x:" if j else style, color=f"C{(i + j * (not by)) % 10}", label=label
-                )
-        _finish(figure, axes, limit, {"xlabel": x, "ylabel": columns[0], **labels})
-        axes.minorticks_off()  # their labels would run into each other
-
-    return draw
+    axes, rows = figure.subplots(), of(rows, *only) if only else rows
+    for i, value in enumerate(dict.fromkeys(row[group] if group else "" for row in rows)):
+        own = [row for row in rows if not group or row[group] == value]
+        for j, column in enumerate(y):
+            given = [row for row in own if row[column] not in ("", "–")]
+            label = ", ".join([str(value)] * bool(group) + [column] * (len(y) > 1))
+            points = [row[x] for row in given], [row[column] for row in given]
+            color = f"C{(i + j * (not group)) % 10}"
+            getattr(axes, plot)(*points, "x:" if j else style, color=color, label=label)
+    _finish(figure, axes, limit, {"xlabel": x, "ylabel": y[0], **labels})
+    axes.minorticks_off()  # their labels would run into each other
 
 
 def _finish(figure: Figure, axes: Axes, limit: float | None, labels: dict[str, Any]) -> None:

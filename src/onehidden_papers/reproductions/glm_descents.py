@@ -16,7 +16,7 @@ from onehidden.run import derived_seed
 from onehidden_papers.lab.stochastic import adam, cosine_decay, descend, sgd
 from onehidden_papers.objectives import GaussianDesigned, HermiteLoss, Objective, SquaredLoss
 from onehidden_papers.reproductions import experiment
-from onehidden_papers.reproductions.experiment import ERRORS, REACHED, reached
+from onehidden_papers.reproductions.experiment import REACHED, reached
 from onehidden_papers.reproductions.record import (
     FAILED,
     OPEN,
@@ -24,7 +24,6 @@ from onehidden_papers.reproductions.record import (
     Curves,
     Row,
     Rows,
-    item,
     one_of,
     sizes_of,
 )
@@ -48,14 +47,14 @@ class Run:
 
 
 def descents(
-    name: str, runs: Sequence[Run], settings: Any, seed: int, about: Callable[..., float]
+    runs: Sequence[Run], settings: Any, seed: int, about: Callable[..., float]
 ) -> tuple[Rows, Curves]:
     """Descend from every start of every run; outputs move too where the objective takes them.
 
     ``about`` computes the second column from a run, its parameters (a, B) and the teacher.
     """
     d, rows, curves = settings.d, [], {}
-    seed_of = lambda use: derived_seed(seed, "paper", name, use)  # noqa: E731
+    seed_of = lambda use: derived_seed(seed, "paper", settings.name, use)  # noqa: E731
     for run in runs:
         A = experiment.rotation(d, seed_of("teacher")) if run.rotated else np.eye(d)
         teacher = OneHiddenNet(A, np.ones(d), activation=run.objective.activation)
@@ -105,35 +104,37 @@ def printed_schedule(steps: int, rate: float = 0.01) -> optax.Schedule:
     return optax.piecewise_constant_schedule(rate, cuts)
 
 
-def squared_loss(name: str, activation: str, rule: Rule, settings: Any, seed: int) -> tuple[Rows, Curves]:
+def squared_loss(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Minimise the squared loss from random starts, for a rotated truth, and from near the truth."""
-    loss, schedule = SquaredLoss(activation), printed_schedule(settings.steps)
-    run = partial(Run, objective=loss, steps=settings.steps, rate=schedule, rule=rule)
+    loss, schedule = SquaredLoss(settings.activation), printed_schedule(settings.steps)
+    run = partial(
+        Run,
+        objective=loss,
+        steps=settings.steps,
+        rate=schedule,
+        rule={"sgd": sgd, "adam": adam}[settings.rule],
+    )
     runs = [
         run("B* = I", starts=settings.starts),
         run("control: B* rotated", rotated=True, starts=2),
         run(NEAR, starts=2, near=True),
     ]
-    return descents(name, runs, settings, seed, lambda _, *point: loss.population(*point))
-
-
-RAW, EVEN = "orders 2 and 4, raw labels, B* = I", "½|z|, raw labels, B* = I"
-TURNED = "control: orders 2 and 4, raw labels, B* rotated"
+    return descents(runs, settings, seed, lambda _, *point: loss.population(*point))
 
 
 def hermite(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Minimise f' with orders (2, 4) and ½|z|."""
     steps, rate, both = settings.steps, settings.rate, HermiteLoss((2, 4))
     runs = [
-        Run(RAW, both, steps, rate),
-        Run(TURNED, both, steps, rate, rotated=True),
-        Run(EVEN, HermiteLoss("even"), steps, rate),
+        Run("orders 2 and 4, raw labels, B* = I", both, steps, rate),
+        Run("control: orders 2 and 4, raw labels, B* rotated", both, steps, rate, rotated=True),
+        Run("½|z|, raw labels, B* = I", HermiteLoss("even"), steps, rate),
     ]
-    return descents("glm-fig3", runs, settings, seed, lambda run, *_: run.steps)
+    return descents(runs, settings, seed, lambda run, *_: run.steps)
 
 
-RAW_G, LEAN_G = "raw labels, B* = I", "degree 2 removed from y, B* = I"
-TURNED_G, UNSIGNED_G = "control: raw labels, B* rotated", "control: sign of κ_4 left out, degree 2 removed"
+LEAN_G = "degree 2 removed from y, B* = I"
+UNSIGNED_G = "control: sign of κ_4 left out, degree 2 removed"
 
 
 def designed(settings: Any, seed: int) -> tuple[Rows, Curves]:
@@ -141,31 +142,13 @@ def designed(settings: Any, seed: int) -> tuple[Rows, Curves]:
     rate, short, fast = settings.rate, settings.lean_steps, settings.lean_rate
     signed, unsigned = (GaussianDesigned(settings.mu, settings.lam, sign=sign) for sign in (None, 1.0))
     runs = [
-        Run(RAW_G, signed, settings.steps, rate),
+        Run("raw labels, B* = I", signed, settings.steps, rate),
         Run(LEAN_G, signed, short, fast, control=2),
         Run(UNSIGNED_G, unsigned, short // 3, fast, control=2),
-        Run(TURNED_G, signed, settings.steps, rate, rotated=True),
+        Run("control: raw labels, B* rotated", signed, settings.steps, rate, rotated=True),
     ]
-    return descents("glm-fig4", runs, settings, seed, lambda run, *_: run.steps)
+    return descents(runs, settings, seed, lambda run, *_: run.steps)
 
 
 def judge_sign(rows: Sequence[Row]) -> str:
     return one_of(reached(rows, UNSIGNED_G) != reached(rows, LEAN_G) == REPRODUCED)
-
-
-FIG1, FIG2 = (
-    item(name, {name: judge_stuck}, partial(squared_loss, name, activation, rule), ERRORS)
-    for name, activation, rule in (("glm-fig1", "relu", sgd), ("glm-fig2", "sigmoid", adam))
-)
-FIG3 = item(
-    "glm-fig3",
-    {"glm-fig3": partial(reached, run=RAW), "glm-fig3-rotated": partial(reached, run=TURNED),
-     "glm-footnote-11": partial(reached, run=EVEN)},
-    hermite, ERRORS,
-)  # fmt: skip
-FIG4 = item(
-    "glm-fig4",
-    {"glm-fig4": partial(reached, run=RAW_G), "glm-fig4-rotated": partial(reached, run=TURNED_G),
-     "glm-fig4-sign": judge_sign},
-    designed, ERRORS,
-)  # fmt: skip

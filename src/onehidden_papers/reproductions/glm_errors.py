@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import permutations
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from onehidden.matching import match
 from onehidden.run import derived_seed, stream
 from onehidden_papers.reproductions.experiment import rotation
-from onehidden_papers.reproductions.record import Curves, Row, Rows, item, one_of
+from onehidden_papers.reproductions.record import Curves, Row, Rows, one_of
 
 RATIO, TRUE_RATIO = "error of a / δ a*_max", "error of a / δ |a*|"
 
@@ -93,16 +92,3 @@ def _moved(B: np.ndarray, delta: float, away: np.ndarray) -> np.ndarray:
     away /= np.linalg.norm(away, axis=1, keepdims=True)
     cosine = 1 - delta**2 / 2
     return cosine * B + np.sqrt(1 - cosine**2) * away
-
-
-METRIC = item(
-    "glm-metric",
-    {"glm-metric": partial(judge_metric, form="e with min, as printed"),
-     "glm-metric-corrected": partial(judge_metric, form="e with max, honest")},
-    metric,
-)  # fmt: skip
-LEMMA_2_5 = item(
-    "glm-lemma-2.5",
-    {"glm-lemma-2.5": judge_outputs, "glm-lemma-2.5-corrected": judge_corrected},
-    lemma_2_5,
-)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import jax.numpy as jnp
@@ -27,14 +27,12 @@ from onehidden_papers.reproductions.record import (
     Curves,
     Row,
     Rows,
-    item,
     one_of,
 )
 
 # Fig. 3: on Laplace inputs L found the input law, not the network
 
 PRINTED, SIGNED = "L as printed (no sign of κ_4), A* = I", "L, sign of κ_4 added, A* = I"
-GAUSS, SQUARED = "G, A* = I", "ℓ2, A* = I"
 EMPTY, TURNED = "control: L on y = 1, no network at all", "control: L, A* rotated"
 TURNED_PRINTED = "control: L as printed, A* rotated"
 OWN_L = "own: logistic x, A* rotated, L with the logistic score"
@@ -104,8 +102,8 @@ def laplace(settings: Any, seed: int) -> tuple[Rows, Curves]:
     L, printed = (ScoreDesigned(settings.mu, 1.0, sign=sign) for sign in (None, 1.0))
     add(PRINTED, printed, signs, plain, 0.0)
     add(SIGNED, L, signs, plain, 0.0)
-    add(GAUSS, L, (X, y), plain, 0.458)
-    add(SQUARED, SquaredLoss(), (X, y), plain, 0.156)
+    add("G, A* = I", L, (X, y), plain, 0.458)
+    add("ℓ2, A* = I", SquaredLoss(), (X, y), plain, 0.156)
     add(EMPTY, L, of_signs(X, np.ones(n)), plain)
     add(TURNED_PRINTED, printed, turned_signs, turned)
     add(TURNED, L, turned_signs, turned)
@@ -211,18 +209,3 @@ def _inputs(law: str, n: int, seed: int, trial: int) -> tuple[np.ndarray, Source
         EXACT: lambda y: _L.prepare({4: np.tensordot(y, true, 1) / len(y)}),
         ESTIMATED: lambda y: _L.prepare({4: np.tensordot(y, found, 1) / len(y)}),
     }
-
-
-FIG3 = item(
-    "gmov-fig3",
-    {"gmov-fig3-l": judge_l, "gmov-fig3-g": partial(judge_stuck, run=GAUSS),
-     "gmov-fig3-l2": partial(judge_stuck, run=SQUARED), "gmov-fig3-fair": judge_fair_law},
-    laplace, experiment.ERRORS,
-)  # fmt: skip
-FIG4 = item(
-    "gmov-fig4",
-    {"gmov-fig4-normal": judge_normal, "gmov-fig4-mixture": judge_mixture,
-     "gmov-fig4-fair": judge_fair_estimate},
-    plane,
-    experiment.draw_columns(HONEST, "inputs and truth", by="objective", style="o", ylabel=""),
-)  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -14,8 +13,7 @@ from onehidden.run import stream
 from onehidden_papers.laws import GaussianMixture
 from onehidden_papers.laws.base import score_tensor
 from onehidden_papers.reproductions import record
-from onehidden_papers.reproductions.experiment import draw_columns, draw_curves
-from onehidden_papers.reproductions.record import Curves, Row, Rows, item, of, one_of
+from onehidden_papers.reproductions.record import Curves, Row, Rows, of, one_of
 from onehidden_papers.scores.local_gaussian import gaussian_fit, prepare
 from onehidden_papers.scores.local_polynomial import polynomial_fit
 
@@ -96,18 +94,18 @@ def judge_consistent(rows: Sequence[Row]) -> str:
     return one_of(bool(left) and max(left) <= 1e-9)
 
 
-def measure(name: str, settings: Any, seed: int) -> tuple[Rows, Curves]:
+def measure(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Every trial a fresh sample and one query, all bandwidths on the same samples."""
     trials = dict(zip(QUANTITIES, settings.trials, strict=True))
-    law = GaussianMixture(np.ones(len(MEANS[name])), MEANS[name], np.eye(2))
+    law = GaussianMixture(np.ones(len(MEANS[settings.name])), MEANS[settings.name], np.eye(2))
     rows: list[tuple[Any, ...]] = []
-    medians = record.printed(name)
+    medians = record.printed(settings.name)
     for n in settings.sizes:
         reported = [medians[order][SIZES.index(n)] for order in QUANTITIES]
         grid = (*BANDWIDTHS, n ** (-1 / 8))
         for origin in (False, True):
             count = max(trials.values()) if not origin else trials[2]
-            rng = stream(seed, "paper", name, "trials", n, origin)
+            rng = stream(seed, "paper", settings.name, "trials", n, origin)
             found = trial_errors(rng, n, grid, law, count, origin)
             for (order, quantity), known in zip(QUANTITIES.items(), reported, strict=True):
                 own = found[order][: trials[order]]
@@ -117,7 +115,7 @@ def measure(name: str, settings: Any, seed: int) -> tuple[Rows, Curves]:
                 if not origin:
                     rows.append(_row(quantity, REMARK, n, known, own[:, -1], grid[-1]))
     for order, quantity in QUANTITIES.items():
-        left = without_higher(law, order, stream(seed, "paper", name, "limit"))
+        left = without_higher(law, order, stream(seed, "paper", settings.name, "limit"))
         rows.append(_row(quantity, LIMIT_ROW, 0, "–", left, 0.0))
     return rows, {}
 
@@ -202,20 +200,3 @@ def _errors(settings: Any, p: int, n: int, seed: int, trial: int) -> list[float]
     fit = polynomial_fit(Z, query, np.array([h]), p, settings.kernel)
     orders = range(1, p + 1)
     return [float(abs(score_tensor(fit.derivatives[:m]) - law.score(query, m)).item()) for m in orders]
-
-
-FIG1, FIG2 = (
-    item(
-        name,
-        {name: judge_falls, f"{name}-slopes": partial(judge_slopes, name=name),
-         f"{name}-medians": judge_medians, f"{name}-consistent": judge_consistent},
-        partial(measure, name),
-        draw_columns("n", ("50 %", "5 %", "95 %"), by="error", only=("estimator", HINDSIGHT), plot="loglog",
-                     ylabel="median error, 5 and 95 %"),
-    )
-    for name in MEANS
-)  # fmt: skip
-THEOREM_1 = item(
-    "gmov-theorem-1", {"gmov-theorem-1": judge_rate, "gmov-remark-2": lambda rows: record.OPEN}, rate,
-    draw_curves("loglog", xlabel="n", ylabel="median |Ŝ_m − S_m|"),
-)  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from onehidden_papers.laws import GaussianMixture
 from onehidden_papers.objectives import GaussianDesigned, HermiteLoss, Objective, SquaredLoss
 from onehidden_papers.reproductions import experiment
 from onehidden_papers.reproductions.experiment import SHIFT, random_rows, rotation
-from onehidden_papers.reproductions.record import Curves, Row, Rows, item, of, one_of
+from onehidden_papers.reproductions.record import Curves, Row, Rows, of, one_of
 
 DEVIATION, LIMIT = "deviation in standard errors", 4.0  # a true formula fails once in 16 000
 
@@ -38,9 +37,6 @@ def near(rows: Sequence[Row], formula: str) -> str:
 
 # [GLM] Theorems 2.1, 2.2, 2.6: as printed and corrected
 
-SERIES, TENSORS = "(2.3), orders up to 60", "(2.6): σ_2² f_2 + σ_4² f_4 + const"
-RIGHT, PRINTED = "corrected: √6, 1/(2√6)", "as printed, (2.10): 2√6, 1/√6"
-
 
 def theorem_2_1(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Compare f = Σ_m σ_m² |Σ a*_i b*_i^{⊗m} − Σ a_i b_i^{⊗m}|² + const, with const = 0 (no noise)."""
@@ -62,7 +58,7 @@ def theorem_2_1(settings: Any, seed: int) -> tuple[Rows, Curves]:
 
     shifted = lambda m: g.hermite(m + 1)  # noqa: E731 - a formula that must fail
     formulas = [
-        (SERIES, series(60, g.hermite)),
+        ("(2.3), orders up to 60", series(60, g.hermite)),
         ("closed form (pair kernels)", loss.population(params, teacher)),
         ("control: orders 2 and 4 alone", series(4, lambda m: g.hermite(m) if m in (2, 4) else 0.0)),
         ("control: coefficients shifted by one order", series(60, shifted)),
@@ -77,7 +73,7 @@ def theorem_2_2(settings: Any, seed: int) -> tuple[Rows, Curves]:
     constant = loss.population((teacher.output, teacher.weights), teacher)
     tensor = loss.value(params, teacher)
     formulas = [
-        (TENSORS, tensor + constant),
+        ("(2.6): σ_2² f_2 + σ_4² f_4 + const", tensor + constant),
         ("closed form", loss.population(params, teacher)),
         ("control: σ_2 f_2 + σ_4 f_4 + const (squares lost)", _unsquared(loss, params, teacher) + constant),
         ("control: without the constant", tensor),
@@ -100,9 +96,9 @@ def theorem_2_6(settings: Any, seed: int) -> tuple[Rows, Curves]:
     penalty = lam * np.sum((np.sum(B**2, axis=1) - 1) ** 2)
     form = lambda a, b, sign=1: sign * s4 * (a * pairs - mu * b * own) + penalty  # noqa: E731
     formulas = [
-        (RIGHT, form(np.sqrt(6), 1 / (2 * np.sqrt(6)))),
+        ("corrected: √6, 1/(2√6)", form(np.sqrt(6), 1 / (2 * np.sqrt(6)))),
         ("library population form", G.population(B, teacher)),
-        (PRINTED, form(2 * np.sqrt(6), 1 / np.sqrt(6))),
+        ("as printed, (2.10): 2√6, 1/√6", form(2 * np.sqrt(6), 1 / np.sqrt(6))),
         ("control: sign of σ_4 left out", form(np.sqrt(6), 1 / (2 * np.sqrt(6)), -1)),
     ]
     return _compare("glm-theorem-2.6", G, teacher, B, formulas, settings, seed)
@@ -145,10 +141,6 @@ def _unsquared(loss: HermiteLoss, params: tuple[np.ndarray, np.ndarray], teacher
 
 # [GMOV] Lemma B.2, (21) and Examples 1, 2: the identities behind L, as printed and with the sign
 
-UNSIGNED, SIGNED = "Lemma B.2 as printed, m = 3: E[y ∇³f/f] = E[∇³y]", "with the sign (−1)^m, m = 3"
-CROSS = "(21): E[y S_4(u,u,v,v)] = Σ w κ ⟨a,u⟩²⟨a,v⟩²"
-EXAMPLE = "Examples 1 and 2: t_1, t_2 of a mixture"
-
 
 def stein(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Third order with tanh, fourth with ReLU, x of a mixture; examples at random points."""
@@ -176,9 +168,9 @@ def stein(settings: Any, seed: int) -> tuple[Rows, Curves]:
     error4 = float(np.std(fourth) / np.sqrt(repeats))
     mean3, mean4 = float(np.mean(third)), float(np.mean(fourth))
     rows = [
-        compared(SIGNED, exact3, mean3, error3),
-        compared(UNSIGNED, exact3, -mean3, error3),
-        compared(CROSS, exact4, mean4, error4),
+        compared("with the sign (−1)^m, m = 3", exact3, mean3, error3),
+        compared("Lemma B.2 as printed, m = 3: E[y ∇³f/f] = E[∇³y]", exact3, -mean3, error3),
+        compared("(21): E[y S_4(u,u,v,v)] = Σ w κ ⟨a,u⟩²⟨a,v⟩²", exact4, mean4, error4),
         compared("control: twice (21)", 2 * exact4, mean4, error4),
     ]
     X = law.sample(100, derived_seed(seed, "paper", "gmov-stein", "points"))
@@ -186,8 +178,8 @@ def stein(settings: Any, seed: int) -> tuple[Rows, Curves]:
         np.max(np.abs(_printed(X, law, u, v) - law.contract(X, u, u, v, v))),
         np.max(np.abs(_printed(X, law, u, u) - law.contract(X, u, u, u, u))),
     ]
-    rounding = 1e-12
-    rows.append((EXAMPLE, float(max(gaps)), 0.0, rounding, float(max(gaps)) / rounding))
+    worst, rounding = float(max(gaps)), 1e-12
+    rows.append(("Examples 1 and 2: t_1, t_2 of a mixture", worst, 0.0, rounding, worst / rounding))
     return rows, {}
 
 
@@ -199,21 +191,3 @@ def _printed(X: np.ndarray, law: GaussianMixture, u: np.ndarray, v: np.ndarray) 
         uu, vv, uv = u @ u, v @ v, u @ v
         total += weight * (a**2 * b**2 - uu * b**2 - 4 * a * b * uv - vv * a**2 + uu * vv + 2 * uv**2)
     return total
-
-
-DRAW = experiment.draw_columns(DEVIATION, "formula", style="o", xscale="symlog", ylabel="")
-THEOREM_2_1 = item("glm-theorem-2.1", {"glm-theorem-2.1": partial(agree, formula=SERIES)}, theorem_2_1, DRAW)
-THEOREM_2_2 = item("glm-theorem-2.2", {"glm-theorem-2.2": partial(agree, formula=TENSORS)}, theorem_2_2, DRAW)
-THEOREM_2_6 = item(
-    "glm-theorem-2.6",
-    {"glm-theorem-2.6": partial(agree, formula=PRINTED),
-     "glm-theorem-2.6-corrected": partial(agree, formula=RIGHT)},
-    theorem_2_6, DRAW,
-)  # fmt: skip
-STEIN = item(
-    "gmov-stein",
-    {"gmov-lemma-b.2": partial(near, formula=UNSIGNED),
-     "gmov-lemma-b.2-corrected": partial(near, formula=SIGNED),
-     "gmov-theorem-4": partial(agree, formula=CROSS), "gmov-examples": partial(near, formula=EXAMPLE)},
-    stein, DRAW,
-)  # fmt: skip

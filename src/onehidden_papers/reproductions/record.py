@@ -104,29 +104,10 @@ def printed(name: str) -> dict[Any, tuple[Any, ...]]:
     return {int(key) if key.isdigit() else key: tuple(line) for key, line in lines.items()}
 
 
-def item(
-    name: str,
-    judges: Mapping[str, Judge],
-    measure: Callable[[Any, int], tuple[Rows, Curves]],  # (settings, seed) -> rows, curves
-    draw: Draw | None = None,
-) -> Item:
-    """Return the item of that name with its claims, settings, title, columns and notes as stated."""
-    known = stated()[name]
-    claims = tuple(Claim(claim, **text, judge=judges[claim]) for claim, text in known["claims"].items())
-
-    def table(full: bool, seed: int) -> Table:
-        given = sizes_of(name, full)
-        rows, curves = measure(given, seed)
-        title, *notes = (text.format(**vars(given)) for text in (known["title"], *known.get("notes", ())))
-        return Table(title, tuple(known["columns"]), tuple(map(tuple, rows)), tuple(notes), curves)
-
-    return Item(name, known["paper"], known["about"], claims, table, draw)
-
-
 def sizes_of(name: str, full: bool = True) -> SimpleNamespace:
-    """Return the sizes of a run: those of the paper, or fewer for a laptop."""
+    """Return the name of an item and the sizes of a run: those of the paper, or fewer for a laptop."""
     known = stated()[name]
-    return SimpleNamespace(**known.get("full", {}) | ({} if full else known.get("default", {})))
+    return SimpleNamespace(name=name, **known.get("full", {}) | ({} if full else known.get("default", {})))
 
 
 @dataclass(frozen=True)

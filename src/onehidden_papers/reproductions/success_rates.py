@@ -12,8 +12,8 @@ from onehidden.matching import match
 from onehidden.recovery import recover
 from onehidden.run import stream
 from onehidden_papers.problems.problem import conditioned_teacher
-from onehidden_papers.reproductions.experiment import draw_columns, map_cells
-from onehidden_papers.reproductions.record import Curves, Row, Rows, item, one_of, printed, sizes_of
+from onehidden_papers.reproductions.experiment import map_cells
+from onehidden_papers.reproductions.record import Curves, Row, Rows, one_of, printed, sizes_of
 
 
 def judge_rates(rows: Sequence[Row]) -> str:
@@ -64,9 +64,3 @@ def measure(
         rate = float(np.mean(errors <= paper.success))
         rows.append((n, d, reported, rate, float(np.mean(signs)), float(errors.max()), sizes.trials))
     return rows, {}
-
-
-GRID = item(
-    "zsjbd-icml-grid", {"zsjbd-icml-grid": judge_rates, "zsjbd-overall": judge_overall}, measure,
-    draw_columns("n", ("ours", "reported"), by="d", ylabel="success rate, one line a d"),
-)  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -19,8 +18,7 @@ from onehidden_papers.lab.descents import descend, empirical_hessian, linear_rat
 from onehidden_papers.laws import standard_normal
 from onehidden_papers.moments import MomentPass
 from onehidden_papers.problems.problem import conditioned_teacher
-from onehidden_papers.reproductions.experiment import draw_curves
-from onehidden_papers.reproductions.record import OPEN, Curves, Row, Rows, item, of, one_of, printed, sizes_of
+from onehidden_papers.reproductions.record import Curves, Row, Rows, of, one_of, printed, sizes_of
 
 # Which activations have P1, P2, P3(a), P3(b)
 
@@ -237,27 +235,3 @@ def linear(settings: Any, seed: int) -> tuple[Rows, Curves]:
         thin = slice(None, None, max(1, len(far) // 100))
         curves[name] = (np.arange(len(far))[thin], far[thin])
     return rows, curves
-
-
-PROPERTIES = item("zsjbd-properties", {"zsjbd-properties": judge_properties}, properties)
-RHO = item(
-    "zsjbd-rho",
-    {"zsjbd-rho": judge_rho, "zsjbd-rho-squared": partial(judge_squared, power=1),
-     "zsjbd-rho-squared-corrected": partial(judge_squared, power=2)},
-    rho, draw_curves("loglog", xlabel="σ", ylabel="ρ(σ)", ylim=(1e-10, 1e2)),
-)  # fmt: skip
-DEGENERATE = item(
-    "zsjbd-degenerate",
-    {f"zsjbd-degenerate-{name}": partial(judge_degenerate, name=name) for name in NULL},
-    degenerate,
-)
-FACT = item("zsjbd-fact", {"zsjbd-fact": judge_fact}, third_moment)
-CONVEXITY = item(
-    "zsjbd-convexity",
-    {"zsjbd-convexity": judge_convex, "zsjbd-convexity-order": lambda rows: OPEN},
-    convexity,
-)
-LINEAR = item(
-    "zsjbd-linear", {"zsjbd-linear": judge_linear}, linear,
-    draw_curves("semilogy", xlabel="step", ylabel="|W - W*| in the Frobenius norm"),
-)  # fmt: skip
