@@ -58,10 +58,8 @@ class ProductLaw(Law):
         return np.sum(self._line.logpdf(t), axis=1) - self.n_inputs * log(self.scale)
 
     def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
-        return [power_sum(L, V, j) for j, L in enumerate(self._line_derivatives(X, order), start=1)]
-
-    def _line_derivatives(self, X: Points, order: int) -> list[Points]:
-        return [self._line_derivative(X / self.scale, j) / self.scale**j for j in range(1, order + 1)]
+        t, orders = X / self.scale, range(1, order + 1)
+        return [power_sum(self._line_derivative(t, j) / self.scale**j, V, j) for j in orders]
 
     @cached_property
     def _line(self) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
-from onehidden.run import stream
+from onehidden.run import derived_seed, stream
 from onehidden_papers.laws import GaussianMixture, standard_normal
 from onehidden_papers.moments.passes import Control, ControlPass
 from onehidden_papers.objectives import Objective
@@ -27,14 +27,16 @@ if TYPE_CHECKING:
 REACHED = 0.1
 
 
-def random_rows(count: int, k: int, d: int, seed: int) -> np.ndarray:
-    """(count, k, d) starts with unit rows."""
+def random_rows(count: int, k: int, d: int, seed: int, *use: str | int) -> np.ndarray:
+    """(count, k, d) starts with unit rows; ``use`` names the stream."""
+    seed = derived_seed(seed, "paper", *use) if use else seed
     rows = stream(seed, "paper", "random rows").standard_normal((count, k, d))
     return rows / np.linalg.norm(rows, axis=2, keepdims=True)
 
 
-def rotation(d: int, seed: int) -> np.ndarray:
-    """Return a random orthogonal matrix."""
+def rotation(d: int, seed: int, *use: str | int) -> np.ndarray:
+    """Return a random orthogonal matrix; ``use`` names the stream."""
+    seed = derived_seed(seed, "paper", *use) if use else seed
     return np.linalg.qr(stream(seed, "paper", "rotation").standard_normal((d, d)))[0]
 
 

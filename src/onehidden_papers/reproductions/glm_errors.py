@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from onehidden.matching import match
-from onehidden.run import derived_seed, stream
+from onehidden.run import stream
 from onehidden_papers.reproductions.experiment import rotation
 from onehidden_papers.reproductions.record import Curves, Row, Rows, one_of
 
@@ -69,7 +69,7 @@ def lemma_2_5(settings: Any, seed: int) -> tuple[Rows, Curves]:
     rows = []
     for spread in (1.0, 3.0):
         a = np.linspace(1, spread, d)
-        B = rotation(d, derived_seed(seed, "paper", "glm-lemma-2.5", "teacher"))
+        B = rotation(d, seed, "glm-lemma-2.5", "teacher")
         linear = B.T @ a / 2
         for share in (0.05, 0.2, 0.5, 1.0):
             delta = share / spread

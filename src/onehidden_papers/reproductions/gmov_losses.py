@@ -20,15 +20,7 @@ from onehidden_papers.objectives import Objective, ScoreDesigned, SquaredLoss, u
 from onehidden_papers.objectives.sources import GaussianBatch
 from onehidden_papers.reproductions import experiment
 from onehidden_papers.reproductions.experiment import LOGISTIC_SCALE, REACHED, random_rows, rotation
-from onehidden_papers.reproductions.record import (
-    EXPLAINED,
-    FAILED,
-    REPRODUCED,
-    Curves,
-    Row,
-    Rows,
-    one_of,
-)
+from onehidden_papers.reproductions.record import EXPLAINED, FAILED, REPRODUCED, Curves, Row, Rows, one_of
 
 # Fig. 3: on Laplace inputs L found the input law, not the network
 
@@ -175,7 +167,7 @@ def plane(settings: Any, seed: int) -> tuple[Rows, Curves]:
             X, sources = _inputs(law, n, seed, trial)
             y = np.ones(n) if truth == CONSTANT else teacher.predict(X)
             for name, source in sources.items():
-                start = random_rows(1, 2, 2, derived_seed(seed, "paper", "gmov-fig4", "start", trial))
+                start = random_rows(1, 2, 2, seed, "gmov-fig4", "start", trial)
                 run = descend(
                     _L.value_and_grad,
                     start,

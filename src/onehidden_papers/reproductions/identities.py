@@ -71,11 +71,12 @@ def theorem_2_2(settings: Any, seed: int) -> tuple[Rows, Curves]:
     teacher, params = _skew(seed)
     loss = HermiteLoss((2, 4))
     constant = loss.population((teacher.output, teacher.weights), teacher)
-    tensor = loss.value(params, teacher)
+    tensor, g = loss.value(params, teacher), teacher.activation
+    unsquared = sum(HermiteLoss((m,)).value(params, teacher) / abs(g.hermite(m)) for m in (2, 4))
     formulas = [
         ("(2.6): σ_2² f_2 + σ_4² f_4 + const", tensor + constant),
         ("closed form", loss.population(params, teacher)),
-        ("control: σ_2 f_2 + σ_4 f_4 + const (squares lost)", _unsquared(loss, params, teacher) + constant),
+        ("control: σ_2 f_2 + σ_4 f_4 + const (squares lost)", unsquared + constant),
         ("control: without the constant", tensor),
     ]
     return _compare("glm-theorem-2.2", loss, teacher, params, formulas, settings, seed)
@@ -84,9 +85,9 @@ def theorem_2_2(settings: Any, seed: int) -> tuple[Rows, Curves]:
 def theorem_2_6(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """G in closed form: constants √6 and 1/(2√6), not 2√6 and 1/√6."""
     d = 4
-    truth = rotation(d, derived_seed(seed, "paper", "glm-theorem-2.6", "teacher"))
+    truth = rotation(d, seed, "glm-theorem-2.6", "teacher")
     teacher = OneHiddenNet(truth, np.linspace(1, 2, d))
-    B = 0.8 * random_rows(1, d, d, derived_seed(seed, "paper", "glm-theorem-2.6", "point"))[0]
+    B = 0.8 * random_rows(1, d, d, seed, "glm-theorem-2.6", "point")[0]
     mu, lam = 0.5, 1.0
     G = GaussianDesigned(mu, lam)
     Q = (B @ teacher.weights.T) ** 2
@@ -125,18 +126,8 @@ def _compare(
 
 
 def _skew(seed: int) -> tuple[OneHiddenNet, tuple[np.ndarray, np.ndarray]]:
-    truth, B = (
-        random_rows(1, 3, 4, derived_seed(seed, "paper", "skew", of))[0] for of in ("teacher", "point")
-    )
+    truth, B = (random_rows(1, 3, 4, seed, "skew", of)[0] for of in ("teacher", "point"))
     return OneHiddenNet(truth, np.array([1.0, 1.5, 2.0])), (np.array([1.0, 0.5, 2.0]), B)
-
-
-def _unsquared(loss: HermiteLoss, params: tuple[np.ndarray, np.ndarray], teacher: OneHiddenNet) -> float:
-    total = 0.0
-    for m in (2, 4):
-        one = HermiteLoss((m,)).value(params, teacher)
-        total += one / abs(teacher.activation.hermite(m))
-    return total
 
 
 # [GMOV] Lemma B.2, (21) and Examples 1, 2: the identities behind L, as printed and with the sign
@@ -145,7 +136,7 @@ def _unsquared(loss: HermiteLoss, params: tuple[np.ndarray, np.ndarray], teacher
 def stein(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Third order with tanh, fourth with ReLU, x of a mixture; examples at random points."""
     repeats, n, law = settings.repeats, settings.n, experiment.mixture(settings.d)
-    A = rotation(settings.d, derived_seed(seed, "paper", "gmov-stein", "teacher"))
+    A = rotation(settings.d, seed, "gmov-stein", "teacher")
     w = np.array([1.0, 1.5, 2.0])
     rng = stream(seed, "paper", "gmov-stein", "directions")
     u = rng.standard_normal(settings.d)

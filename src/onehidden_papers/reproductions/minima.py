@@ -80,12 +80,12 @@ def theorem_2_3(settings: Any, seed: int) -> tuple[Rows, Curves]:
     d, starts, c = settings.d, settings.starts, settings.c
     rows = []
     for spread in (1.0, 3.0):
-        truth = rotation(d, derived_seed(seed, "paper", "glm-theorem-2.3", "teacher"))
+        truth = rotation(d, seed, "glm-theorem-2.3", "teacher")
         teacher = OneHiddenNet(truth, np.linspace(1, spread, d))
         coefficients = abs(kappa(teacher.activation, 4)) * teacher.output
         for label, sign in ((INSIDE, None), (UNSIGNED, 1.0)):
             G = GaussianDesigned(c / spread, spread / c, sign=sign)
-            first = random_rows(starts, d, d, derived_seed(seed, "paper", "glm-theorem-2.3", "starts"))
+            first = random_rows(starts, d, d, seed, "glm-theorem-2.3", "starts")
             found = minima(G, first, teacher)
             errors = honest_errors(found, truth)
             tau = G.tau(coefficients, d)
@@ -167,10 +167,10 @@ def draw_slices(figure: Figure, rows: Sequence[Row], curves: Curves) -> None:
 def theorem_2_7(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Every start descended to a minimum of the empirical G, raw labels."""
     d, starts = settings.d, settings.starts
-    truth = rotation(d, derived_seed(seed, "paper", "glm-theorem-2.7", "teacher"))
+    truth = rotation(d, seed, "glm-theorem-2.7", "teacher")
     teacher = OneHiddenNet(truth, np.ones(d))
     G = GaussianDesigned(settings.c, 1 / settings.c)
-    first = random_rows(starts, d, d, derived_seed(seed, "paper", "glm-theorem-2.7", "starts"))
+    first = random_rows(starts, d, d, seed, "glm-theorem-2.7", "starts")
     rows = []
     for n in settings.sizes:
         T4 = fourth_moment(standard_normal(d), teacher, n, derived_seed(seed, "paper", "glm-theorem-2.7", n))
@@ -195,7 +195,7 @@ def theorem_c(settings: Any, seed: int) -> tuple[Rows, Curves]:
             B /= np.linalg.norm(B, axis=1, keepdims=True)
             teacher = OneHiddenNet(B, np.linspace(1, spread, k))
             F = NonOrthogonal(c / spread, 1 / c, delta)
-            first = random_rows(starts, k, d, derived_seed(seed, "paper", "glm-theorem-c.4", "starts"))
+            first = random_rows(starts, k, d, seed, "glm-theorem-c.4", "starts")
             found = [F.rows(point) for point in minima(F, first, teacher)]
             angles, lengths = np.array([_gaps(one, teacher) for one in found]).T
             reached = int(np.sum(angles <= settings.close))
@@ -225,11 +225,11 @@ def judge_signs(rows: Sequence[Row]) -> str:
 def gmov_theorem_2(settings: Any, seed: int) -> tuple[Rows, Curves]:
     """Exact moments Σ κ_i a_i^⊗4, then moments of samples with the exact score; last the signs of κ."""
     size, starts, c = settings.d, settings.starts, settings.c
-    A = rotation(size, derived_seed(seed, "paper", "gmov-theorem-2", "teacher"))
+    A = rotation(size, seed, "gmov-theorem-2", "teacher")
     strength = experiment.kappa_4(SHIFT * A.sum(axis=1))
     spread = float(np.max(np.abs(strength)) / np.min(np.abs(strength)))
     L = ScoreDesigned(0.9 * c / spread, float(np.max(np.abs(strength))) / c, sign=-1.0)
-    first = random_rows(starts, size, size, derived_seed(seed, "paper", "gmov-theorem-2", "starts"))
+    first = random_rows(starts, size, size, seed, "gmov-theorem-2", "starts")
     teacher = OneHiddenNet(A, np.ones(size))
     law = experiment.mixture(size)
     exact = np.einsum("i,ij,ik,il,im->jklm", strength, A, A, A, A)
@@ -242,11 +242,8 @@ def gmov_theorem_2(settings: Any, seed: int) -> tuple[Rows, Curves]:
         place, reached = f"{setting}, mixture ±{SHIFT}", int(np.sum(errors <= limit))
         rows.append((place, size, n, starts, reached, float(errors.max())))
     for d in (2, 3, 5, 50):
-        same = 0
-        for i in range(settings.draws):
-            one = experiment.kappa_4(
-                rotation(d, derived_seed(seed, "paper", "gmov-assumption-2a", d, i)).sum(axis=1)
-            )
-            same += bool(np.all(one > 0) or np.all(one < 0))
-        rows.append((SIGNS, d, 0, settings.draws, same, "–"))
+        turned = [rotation(d, seed, "gmov-assumption-2a", d, i) for i in range(settings.draws)]
+        signs = [np.sign(experiment.kappa_4(A.sum(axis=1))) for A in turned]
+        same = sum(abs(np.sum(one)) == d for one in signs)
+        rows.append((SIGNS, d, 0, settings.draws, int(same), "–"))
     return rows, {}

@@ -126,11 +126,7 @@ def _without_ties(X: Float[np.ndarray, "n d"], seed: int) -> Float[np.ndarray, "
 
 
 def validity(
-    score: ScoreFunction,
-    X: npt.ArrayLike,
-    *,
-    orders: Sequence[int] = (1, 2, 3, 4),
-    limit: float = 4.0,
+    score: ScoreFunction, X: npt.ArrayLike, *, orders: Sequence[int] = (1, 2, 3, 4), limit: float = 4.0
 ) -> list[Check]:
     """Check E[S_m] = 0 and E[q S_m] = E[∇^m q] on samples X, for powers q of linear forms.
 

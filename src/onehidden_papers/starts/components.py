@@ -89,11 +89,7 @@ def mapped(
 
 
 def moments_in_reach(
-    U: Float[np.ndarray, "n d"],
-    y: Float[np.ndarray, " n"],
-    weight: Weight,
-    law: GaussianMixture,
-    k: int,
+    U: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"], weight: Weight, law: GaussianMixture, k: int
 ) -> tuple[Float[np.ndarray, "d r"] | None, dict[int, ScoreMoments]]:
     """Return the basis in which the tensors are formed, None for the whole space, and the tensors.
 

@@ -20,7 +20,7 @@ from onehidden.starts.candidate import InputModel
 from onehidden_papers import scores
 from onehidden_papers.laws import GaussianMixture, standard_normal
 from onehidden_papers.laws.base import Score
-from onehidden_papers.moments import ScoreMoments, score_moments
+from onehidden_papers.moments import ScoreMoments
 from onehidden_papers.starts.components import as_mixture, fit_mixture, mapped
 
 NORMAL = 5.0  # z-value of third and fourth moments up to which a sample may be Gaussian
@@ -166,13 +166,6 @@ def one_output(problem: Problem, name: str) -> None:
 def moment_work(problem: Problem) -> float:
     """Operations of T_4 in the span of the units."""
     return 2.0 * problem.n * min(problem.k, problem.d) ** 4
-
-
-def span(problem: Problem) -> Float[np.ndarray, "d k"] | None:
-    """Return the span of the units where the second moments show it, else None."""
-    law = score_of(problem)
-    moments = score_moments(problem.Z, problem.y, law, orders=(1, 2), weight=problem.weight)
-    return span_of_units(recorded(problem, moments), problem.k)
 
 
 def span_of_units(

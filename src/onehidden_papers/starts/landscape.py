@@ -21,7 +21,7 @@ from onehidden.run import Run, stream
 from onehidden.starts.candidate import Candidate, descent_work, refine
 from onehidden_papers.moments import ScoreMoments, score_moments
 from onehidden_papers.objectives import ScoreDesigned
-from onehidden_papers.starts.input_law import moment_work, one_output, recorded, score_of, span
+from onehidden_papers.starts.input_law import moment_work, one_output, recorded, score_of, span_of_units
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,16 @@ class Landscape:
 
     def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
         one_output(problem, self.name)
-        basis = span(problem)
+        law, rows = score_of(problem), (problem.Z, problem.y)
+        low = score_moments(*rows, law, orders=(1, 2), weight=problem.weight)
+        basis = span_of_units(recorded(problem, low), problem.k)
         if basis is None and problem.d > self.largest:
             raise Refused(
                 f"the landscape start forms T_4 in at most {self.largest} coordinates, got {problem.d} "
                 "and no clear span of the units: use start='tensor' or start='wide'"
             )
-        law, weight = score_of(problem), problem.weight
-        moments = recorded(
-            problem, score_moments(problem.Z, problem.y, law, orders=(2, 4), subspace=basis, weight=weight)
-        )
+        inside = score_moments(*rows, law, orders=(2, 4), subspace=basis, weight=problem.weight)
+        moments = recorded(problem, inside)
         for attempt in range(self.attempts):
             if attempt and run.expired():
                 return
