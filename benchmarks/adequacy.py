@@ -19,7 +19,10 @@ from onehidden import activations
 from onehidden.certify.random_features import random_features
 from onehidden.certify.residuals import adequacy, feature_count
 from onehidden.fit.parametrisation import Parametrisation, residuals_and_jacobian
+from onehidden.fit.problem import Problem
+from onehidden.fit.samples import Samples
 from onehidden.machine import in_double
+from onehidden.network import OneHiddenNet
 from onehidden.run import stream
 
 D = 8
@@ -97,7 +100,11 @@ def trial(k: int, n: int, noise: str, missed: str, seed: int) -> tuple[float, fl
     y = 2 * np.maximum(X @ frame[:k].T, 0).sum(1) + 0.5 + MISSED[missed](X) + _noise(noise, X, rng)
     y = np.round(y) if noise == "rounded" else y
     theta, r, J = _least_squares(form, theta, X, y)
-    asked = adequacy(lambda make: make().update(X, y), form, theta, J.T @ J, n, seed)
+    rows = Samples(X, y)
+    problem = Problem(rows, form, rows.coordinates(True))
+    weights, output, bias, _, intercept = form.unpack(theta)
+    network = OneHiddenNet(weights, output, bias, intercept, form.activation)
+    asked = adequacy(problem, problem.theta(network), seed=seed)
     return asked.p_value, _f_test(form, r, J, X, seed)
 
 

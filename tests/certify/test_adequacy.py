@@ -12,21 +12,17 @@ from onehidden.certify.local_fit import root_of_inverse
 from onehidden.certify.random_features import (
     FeatureKind,
     FitAndFeatures,
-    Projections,
+    Projected,
     cross_moments,
     random_features,
     sign_moments,
 )
-from onehidden.certify.residuals import (
-    ProjectedFeatures,
-    adequacy,
-    rows_beyond,
-    sign_cumulants,
-    tail,
-)
+from onehidden.certify.residuals import adequacy, rows_beyond, sign_cumulants, tail
 from onehidden.fit.parametrisation import Parametrisation, residuals_and_jacobian
-from onehidden.fit.samples import RowSum
+from onehidden.fit.problem import Problem
+from onehidden.fit.samples import RowSum, Samples
 from onehidden.machine import double
+from onehidden.network import OneHiddenNet
 from onehidden.run import stream
 
 D = 4
@@ -50,12 +46,25 @@ def fitted(n, seed, noise="equal", missed=lambda X: 0.0, scale=1.0):
     return X, y, form, theta, r, J
 
 
-def in_one(X, y, weight=None):
-    return lambda make: make().update(X, y, weight)
+class InParts(Samples):
+    """Rows that come in parts, out of order, and are merged."""
+
+    def fold(self, make, coordinates, by_group=False):
+        order = stream(0, "order").permutation(self.n)
+        Z, y = coordinates.inputs(self.X), coordinates.target(self.y)
+        parts = [make(), make(), make()]  # the last one sees no rows
+        for i, part in enumerate(np.array_split(order, 5)):
+            parts[i % 2].update(Z[part], y[part], self.weight[part], part)
+        total = copy.deepcopy(pickle.loads(pickle.dumps(parts[2])))
+        return total.merge(parts[1]).merge(parts[0])
 
 
-def evaluated(X, y, form, theta, J, **more):
-    return adequacy(in_one(X, y), form, theta, J.T @ J, len(y), **more)
+def evaluated(X, y, form, theta, weight=None, rows=Samples, **more):
+    samples = rows(X, y, weight)
+    problem = Problem(samples, form, samples.coordinates(True))
+    weights, output, bias, _, intercept = form.unpack(theta)
+    network = OneHiddenNet(weights, output, bias, intercept, form.activation)
+    return adequacy(problem, problem.theta(network), **more)
 
 
 def test_cumulants_are_those_of_random_signs():
@@ -77,18 +86,18 @@ def test_cumulants_are_those_of_random_signs():
 def test_second_pass_matches_dense_projections():
     X, y, form, theta, r, J = fitted(60, 1)
     fit = FitAndFeatures(form, theta, random_features(form.activation, np.zeros(D), 6, 0))
-    _, gradient, *first = cross_moments(fit, X, y, None, None)
+    _, _, gradient, *first = cross_moments(fit, X, y, None, None)
     P = J @ np.linalg.pinv(J, rcond=1e-9)
     C = root_of_inverse(J.T @ J)
     np.testing.assert_allclose(np.sum((J @ C) ** 2, axis=1), np.diag(P), atol=1e-8)
     for i, family in enumerate(fit.families):
         F = family(X)
-        one = ProjectedFeatures.of(family.kind, C, gradient, *first[3 * i : 3 * i + 3])
+        one = Projected.of(family.kind, C, gradient, *first[3 * i : 3 * i + 3])
         left = (F - P @ F) / np.linalg.norm(F - P @ F, axis=0)
         ridge = left @ np.linalg.inv(left.T @ left + family.kind.ridge * np.eye(6)) @ left.T
         u = r / np.sqrt(1 - np.diag(P))
         alone = FitAndFeatures(form, theta, (family,))
-        second, _, powers = sign_moments(alone, Projections(C, (one.map,)), X, y, None, None)
+        second, _, powers = sign_moments(alone, C, [one], X, y, None, None)
         A = ridge * u * u[:, None]
         # The ridge on J'J leaves 1e-10 of each projection; P itself would be off by order one.
         np.testing.assert_allclose(np.trace(second @ second), np.trace(A @ A), rtol=1e-6)
@@ -97,29 +106,19 @@ def test_second_pass_matches_dense_projections():
 
 
 def test_batches_order_and_parts_change_rounding_only():
-    X, y, form, theta, _, J = fitted(700, 2, missed=lambda X: 0.5 * X[:, 0] * X[:, 1])
+    pieces = fitted(700, 2, missed=lambda X: 0.5 * X[:, 0] * X[:, 1])[:4]
     weight = stream(0, "weights").uniform(0.5, 1.5, 700)
-
-    def in_parts(make):
-        order = stream(0, "order").permutation(700)
-        parts = [make(), make(), make()]  # the last one sees no rows
-        for i, part in enumerate(np.array_split(order, 5)):
-            parts[i % 2].update(X[part], y[part], weight[part], part)
-        total = copy.deepcopy(pickle.loads(pickle.dumps(parts[2])))
-        return total.merge(parts[1]).merge(parts[0])
-
-    H = (J * weight[:, None]).T @ J
-    whole, parts = (adequacy(f, form, theta, H, 700) for f in (in_one(X, y, weight), in_parts))
+    whole, parts = evaluated(*pieces, weight), evaluated(*pieces, weight, InParts)
     np.testing.assert_allclose(np.log(parts.p_value), np.log(whole.p_value), rtol=1e-6)
     np.testing.assert_allclose(parts.missed_share, whole.missed_share, rtol=1e-6)
-    other = adequacy(in_one(X, y, weight), form, theta, H, 700, seed=1)
+    other = evaluated(*pieces, weight, seed=1)
     assert abs(np.log(other.p_value) / np.log(whole.p_value) - 1) > 1e-3  # other functions, another number
 
 
 @pytest.mark.parametrize("noise", ["equal", "unequal"])
 def test_size_is_right_under_equal_and_unequal_noise(noise):
     runs, level = 150, 0.05
-    p = np.array([evaluated(*_pieces(fitted(120, 100 + i, noise)), seed=i).p_value for i in range(runs)])
+    p = np.array([evaluated(*fitted(120, 100 + i, noise)[:4], seed=i).p_value for i in range(runs)])
     error = np.sqrt(level * (1 - level) / runs)
     # 3.5 standard errors; the F-test on such functions rejects a quarter of the samples of unequal noise
     assert abs(np.mean(p < level) - level) < 3.5 * error
@@ -138,7 +137,7 @@ def test_size_is_right_under_equal_and_unequal_noise(noise):
 @pytest.mark.parametrize("noise", ["equal", "unequal"])
 def test_what_is_missed_is_seen_and_measured(missed, kind, noise):
     pieces = fitted(3000, 3, noise, missed)
-    result = evaluated(*_pieces(pieces))
+    result = evaluated(*pieces[:4])
     assert result.evaluated
     assert result.p_value < 1e-4
     assert next(family.p_value for family in result.families if family.kind == kind) < 1e-3
@@ -150,30 +149,28 @@ def test_what_is_missed_is_seen_and_measured(missed, kind, noise):
 
 
 def test_nothing_missed_leaves_nothing_over():
-    result = evaluated(*_pieces(fitted(2000, 4)))
+    result = evaluated(*fitted(2000, 4)[:4])
     assert result.p_value > 0.05
     assert result.missed_share == 0.0
 
 
 def test_too_few_rows_are_not_evaluated_and_not_passed():
-    X, y, form, theta, _, J = fitted(30, 5)
+    X, y, form, theta, _, _ = fitted(30, 5)
     few = rows_beyond(form.freedom) - 1
-    result = adequacy(in_one(X[:few], y[:few]), form, theta, J[:few].T @ J[:few], few)
+    result = evaluated(X[:few], y[:few], form, theta)
     assert not result.evaluated
     assert np.isnan(result.p_value)
     assert result.reason
-    assert evaluated(X, y, form, theta, J).evaluated == (len(y) >= rows_beyond(form.freedom))
+    assert evaluated(X, y, form, theta).evaluated == (len(y) >= rows_beyond(form.freedom))
 
 
 def test_units_of_measurement_of_y_do_not_matter():
-    X, y, form, theta, _, J = fitted(300, 6)
+    X, y, form, theta, _, _ = fitted(300, 6)
     weights, output, _, _, intercept = form.unpack(theta)
     by = 1e6
     scaled = form.pack(weights * np.sqrt(by), output * np.sqrt(by), intercept=intercept * by)
-    with double():
-        J2 = np.asarray(residuals_and_jacobian(form, scaled, X, y * by, np.ones(300))[1])
     np.testing.assert_allclose(
-        evaluated(X, y * by, form, scaled, J2).p_value, evaluated(X, y, form, theta, J).p_value, rtol=1e-6
+        evaluated(X, y * by, form, scaled).p_value, evaluated(X, y, form, theta).p_value, rtol=1e-6
     )
 
 
@@ -195,8 +192,3 @@ def test_accumulators_travel():
     own = cross_moments(fit, X, X[:, 0], None, None)
     for mine, theirs in zip(own, made.update(X, X[:, 0]).result(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
-
-
-def _pieces(pieces):
-    X, y, form, theta, _, J = pieces
-    return X, y, form, theta, J

@@ -13,12 +13,7 @@ from onehidden.certify.groups import (
     residual_correlation,
 )
 from onehidden.certify.local_fit import local_fit
-from onehidden.certify.random_features import (
-    FitAndFeatures,
-    Projections,
-    group_sums,
-    random_features,
-)
+from onehidden.certify.random_features import FitAndFeatures, Projected, group_sums, random_features
 from onehidden.fit.parametrisation import Parametrisation, written_out
 from onehidden.fit.problem import Problem, optimise
 from onehidden.fit.samples import Samples
@@ -128,17 +123,19 @@ def test_signs_by_group_are_those_of_whole_matrices():
     fit = FitAndFeatures(form, theta, family)
     r, J = written_out(form, theta, Z, y, np.ones(40))
     C = np.linalg.inv(J.T @ J)
-    maps = ((C @ J.T @ family[0](Z), np.eye(4)),)
-    V = family[0](Z) - J @ maps[0][0]
+    F = family[0](Z)
+    root = np.linalg.cholesky(C)
+    projected = [Projected.of(family[0].kind, root, J.T @ r, F.T @ F, J.T @ F, F.T @ r)]
+    V = projected[0].columns(F, J)
+    assert np.abs(J.T @ V).max() < 1e-8
     rows = np.zeros((5, 4))
     for g in range(5):
         at = groups == g
         H = J[at] @ C @ J[at].T
         rows[g] = V[at].T @ np.linalg.inv(sqrtm(np.eye(at.sum()) - H).real) @ r[at]
-    known = Projections(np.linalg.cholesky(C), maps)
     shifts = grouped(J, r, groups).shifts
-    assert group_sums(fit, known, shifts, Z, y, None, groups)[0] == pytest.approx(rows, rel=1e-6)
-    assert group_sums(fit, known, 0 * shifts, Z, y, None, groups)[0] != pytest.approx(rows, rel=1e-2)
+    assert group_sums(fit, projected, shifts, Z, y, None, groups)[0] == pytest.approx(rows, rel=1e-6)
+    assert group_sums(fit, projected, 0 * shifts, Z, y, None, groups)[0] != pytest.approx(rows, rel=1e-2)
 
 
 def test_independent_noise_is_seldom_said_to_be_shared():

@@ -10,16 +10,16 @@ the statistic under random signs of the residuals; see ``residuals`` for the mat
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.sparse import csr_array
 
 from onehidden.activations import Activation
-from onehidden.certify.groups import Groups
+from onehidden.certify.groups import Groups, sums_by_group
 from onehidden.fit.parametrisation import Parametrisation, roots, weighed, written_out
 from onehidden.fit.samples import Inputs, Numbers, Target, Weight
 from onehidden.run import stream
@@ -63,28 +63,19 @@ class RandomFeatures:
     kind: FeatureKind
     activation: Activation  # g of the units
     directions: Float[np.ndarray, "factors M d"] = field(repr=False)
-    offsets: Float[np.ndarray, " M"] = field(repr=False)
-    centre: Float[np.ndarray, " d"] = field(repr=False)  # mean of the rows z; functions are drawn around it
+    offsets: Float[np.ndarray, "factors M"] = field(repr=False)
     seen_in: Int[np.ndarray, " M"] = field(repr=False)  # the output of each
     clip: float = 2.0  # standard deviations at which a factor of a product is cut: few rows must not decide
 
     def __call__(self, Z: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n M"]:
         """The functions at the rows of Z."""
-        centred = Z - self.centre
+        t = Z @ self.directions.mT + self.offsets[:, None]
         if self.kind == FeatureKind.PRODUCTS:
-            value = np.ones((len(Z), len(self.offsets)))
-            for a in self.directions:
-                value *= np.clip(centred @ a.T, -self.clip, self.clip)
-            return value
-        t = centred @ self.directions[0].T + self.offsets
+            return np.prod(np.clip(t, -self.clip, self.clip), axis=0)
         if self.kind == FeatureKind.UNITS:
-            return self.activation(t)
-        t /= 2 * np.pi
+            return self.activation(t[0])
+        t = t[0] / (2 * np.pi)
         return 4 * np.abs(t - np.rint(t)) - 1  # a cosine to .7 % of its variance at a tenth of its cost
-
-    def by_output(self, Z: Float[np.ndarray, "n d"], q: int) -> Float[np.ndarray, "n q M"]:
-        """The functions, each in its output and zero in the others."""
-        return self(Z)[:, None, :] * (np.arange(q)[:, None] == self.seen_in)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +88,15 @@ class FittedCurves:
     clip: float = 2.5
     kind: FeatureKind = FeatureKind.CURVES
 
-    def by_output(self, Z: Float[np.ndarray, "n d"], q: int) -> Float[np.ndarray, "n q M"]:
-        """The functions, each in its output and zero in the others."""
-        fitted = np.clip(self.form.predict(self.theta, Z).reshape(len(Z), q), -self.clip, self.clip)
-        values = fitted[:, None, :, None] ** np.array(self.powers) * np.eye(q)[:, :, None]
-        return values.reshape(len(Z), q, -1)
+    @property
+    def seen_in(self) -> Int[np.ndarray, " M"]:
+        """The output of each."""
+        return np.repeat(np.arange(self.form.q), len(self.powers))
+
+    def __call__(self, Z: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n M"]:
+        """The functions at the rows of Z."""
+        fitted = np.clip(self.form.predict(self.theta, Z), -self.clip, self.clip)
+        return (fitted.reshape(len(Z), -1, 1) ** np.array(self.powers)).reshape(len(Z), -1)
 
 
 def random_features(
@@ -112,12 +107,15 @@ def random_features(
     outputs: int | None = None,
     frequencies: tuple[float, float] = (1.0, 4.0),
 ) -> tuple[RandomFeatures, ...]:
-    """Three families of ``size`` functions; ``frequencies`` of waves are in radians per deviation."""
+    """Three families of ``size`` functions about ``centre``, the mean of the rows z.
+
+    ``frequencies`` of waves are in radians per deviation.
+    """
     d, found = len(centre), []
     for kind in (FeatureKind.UNITS, FeatureKind.PRODUCTS, FeatureKind.WAVES):
         rng = stream(seed, "adequacy", kind.value)
         directions = rng.standard_normal((3 if kind == FeatureKind.PRODUCTS else 1, size, d))
-        offsets = rng.standard_normal(size)
+        offsets = rng.standard_normal(size) if kind != FeatureKind.PRODUCTS else np.zeros(size)
         if kind == FeatureKind.WAVES:
             few = rng.integers(1, 4, (size, 1))  # whitened coordinates stay near the inputs they come from
             directions *= np.argsort(rng.random((size, d)), axis=1) < few
@@ -126,21 +124,20 @@ def random_features(
         if kind == FeatureKind.WAVES:
             directions *= rng.uniform(*frequencies, (size, 1))
         seen_in = np.zeros(size, int) if outputs is None else rng.integers(outputs, size=size)
-        found.append(RandomFeatures(kind, activation, directions, offsets, centre, seen_in))
+        found.append(RandomFeatures(kind, activation, directions, offsets - directions @ centre, seen_in))
     return tuple(found)
 
 
 class Block(NamedTuple):
-    """Weighted residuals, Jacobian and features of each family; plain target and weights.
+    """Weighted residuals, Jacobian and features of each family at some rows.
 
     Of several outputs N is n q, those of a row next to each other.
     """
 
+    rows: slice
     r: Float[np.ndarray, " N"]
     J: Float[np.ndarray, "N p"]
     F: list[Float[np.ndarray, "N M"]]
-    y: Float[np.ndarray, " N"]
-    weight: Float[np.ndarray, " N"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,55 +154,96 @@ class FitAndFeatures:
 
     def blocks(self, Z: Inputs, y: Target, weight: Weight) -> Iterator[Block]:
         every, q = roots(weight, len(y)), self.form.q
-        width = (self.form.size + sum(one.by_output(Z[:1], q).shape[2] for one in self.families)) * q
+        width = (self.form.size + sum(len(one.seen_in) for one in self.families)) * q
         step = 1 << max(8, (self.piece // (8 * width)).bit_length() - 1)
         for at in range(0, len(y), step):
-            z, target, root = Z[at : at + step], y[at : at + step], every[at : at + step]
-            r, J = written_out(self.form, self.theta, z, target, root)
-            each = root if root.ndim > 1 else np.repeat(root[:, None], q, axis=1)
-            F = [weighed(each, one.by_output(z, q)).reshape(len(r), -1) for one in self.families]
-            # Of information matrices the diagonal.
-            mass = each**2 if each.ndim == 2 else (each**2).sum(axis=1)
-            yield Block(r, J, F, target.ravel(), mass.ravel())
+            rows = slice(at, at + step)
+            r, J = written_out(self.form, self.theta, Z[rows], y[rows], every[rows])
+            # A function is zero in all outputs but its own.
+            F = [one(Z[rows])[:, None, :] * (np.arange(q)[:, None] == one.seen_in) for one in self.families]
+            yield Block(rows, r, J, [weighed(every[rows], f).reshape(len(r), -1) for f in F])
 
 
 def cross_moments(
     fit: FitAndFeatures, Z: Inputs, y: Target, weight: Weight, row: Numbers
 ) -> list[np.ndarray]:
     """First pass: moments of y and r, J'r, and F'F, J'F, F'r of every family."""
-    total: list[Any] = [0.0] * (2 + 3 * len(fit.families))
-    for r, J, F, target, mass in fit.blocks(Z, y, weight):
-        moments = np.array([mass.sum(), mass @ target, mass @ target**2, r @ r])
+    root, y_each = roots(weight, len(y)), y.reshape(len(y), -1)
+    mass = root**2 if root.ndim < 3 else np.sum(root**2, axis=1)  # of information matrices the diagonal
+    mass = np.broadcast_to(mass.reshape(len(y), -1), y_each.shape)
+    total: list[Any] = [np.array([np.sum(mass * y_each**power) for power in range(3)])]
+    total += [0.0] * (2 + 3 * len(fit.families))
+    for _, r, J, F in fit.blocks(Z, y, weight):
         each = [term for f in F for term in (f.T @ f, J.T @ f, f.T @ r)]
-        total = [a + b for a, b in zip(total, [moments, J.T @ r, *each], strict=True)]
+        total[1:] = [a + b for a, b in zip(total[1:], [r @ r, J.T @ r, *each], strict=True)]
     return total
 
 
-class Projections(NamedTuple):
-    """What the second pass needs of the first: C with h_i = |J_i C|², and V = (F - J coefficients) root."""
+@dataclass(frozen=True, eq=False)
+class Projected:
+    """One family after the first pass: F~ = (F - J coefficients) scale and V = F~ (factor')^-1."""
 
-    leverages: Float[np.ndarray, "p p"]
-    maps: tuple[tuple[Float[np.ndarray, "p M"], Float[np.ndarray, "M M"]], ...]
+    kind: FeatureKind
+    coefficients: Float[np.ndarray, "p M"]  # of the projection of F on J
+    scale: Float[np.ndarray, " M"]
+    gram: Float[np.ndarray, "M M"]  # F~'F~, of unit diagonal
+    factor: Float[np.ndarray, "M M"]  # lower triangle of gram + ridge
+    cross: Float[np.ndarray, " M"]  # F~'r
 
-    def of(self, block: Block) -> list[Float[np.ndarray, "N M"]]:
-        """V of every family."""
-        pairs = zip(block.F, self.maps, strict=True)
-        return [(f - block.J @ coefficients) @ root for f, (coefficients, root) in pairs]
+    @classmethod
+    def of(
+        cls,
+        kind: FeatureKind,
+        C: Float[np.ndarray, "p p"],
+        gradient: Float[np.ndarray, " p"],
+        gram: Float[np.ndarray, "M M"],
+        cross: Float[np.ndarray, "p M"],
+        toward: Float[np.ndarray, " M"],
+    ) -> Projected:
+        """From F'F, J'F, F'r, given J'r, which is zero at a minimum but for rounding and kinks."""
+        coefficients = C @ (C.T @ cross)
+        left = gram - cross.T @ coefficients
+        size = np.diag(left)
+        own = size > 1e-10 * np.diag(gram)  # the others lie in the span of J to rounding
+        scale = np.where(own, 1 / np.sqrt(np.where(own, size, 1.0)), 0.0)
+        left = left * scale[:, None] * scale
+        factor = np.linalg.cholesky(left + kind.ridge * np.eye(len(left)))
+        return cls(kind, coefficients, scale, left, factor, scale * (toward - coefficients.T @ gradient))
+
+    @property
+    def statistic(self) -> float:
+        """t = |V'r|^2."""
+        return float(np.sum((np.linalg.inv(self.factor) @ self.cross) ** 2))
+
+    @cached_property
+    def root(self) -> Float[np.ndarray, "M M"]:
+        """V = (F - J coefficients) root."""
+        return self.scale[:, None] * np.linalg.inv(self.factor).T
+
+    def columns(self, F: Float[np.ndarray, "N M"], J: Float[np.ndarray, "N p"]) -> Float[np.ndarray, "N M"]:
+        """V at some rows."""
+        return (F - J @ self.coefficients) @ self.root
 
 
 def sign_moments(
-    fit: FitAndFeatures, known: Projections, Z: Inputs, y: Target, weight: Weight, row: Numbers
+    fit: FitAndFeatures,
+    C: Float[np.ndarray, "p p"],
+    projected: Sequence[Projected],
+    Z: Inputs,
+    y: Target,
+    weight: Weight,
+    row: Numbers,
 ) -> list[np.ndarray]:
     """Second pass: V'U^2 V, V'U^2 D V and the sums of D, D^2, D^3 for every family.
 
-    U = diag(u), u_i = r_i / sqrt(1 - h_i) and D_i = u_i^2 |V_i|^2. A row that the fit passes through says
-    nothing about its noise: 1 - h is at least 1e-3.
+    U = diag(u), u_i = r_i / sqrt(1 - h_i), h_i = |J_i C|^2 and D_i = u_i^2 |V_i|^2. A row that the fit passes
+    through says nothing about its noise: 1 - h is at least 1e-3.
     """
-    total: list[Any] = [0.0] * 3 * len(fit.families)
-    for block in fit.blocks(Z, y, weight):
-        h = np.sum((block.J @ known.leverages) ** 2, axis=1)
-        u = block.r / np.sqrt(np.maximum(1 - h, 1e-3))
-        terms = [term for V in known.of(block) for term in moments_of(V * u[:, None])]
+    total: list[Any] = [0.0] * 3 * len(projected)
+    for _, r, J, F in fit.blocks(Z, y, weight):
+        u = r / np.sqrt(np.maximum(1 - np.sum((J @ C) ** 2, axis=1), 1e-3))
+        each = [one.columns(f, J) for f, one in zip(F, projected, strict=True)]
+        terms = [term for V in each for term in moments_of(V * u[:, None])]
         total = [a + b for a, b in zip(total, terms, strict=True)]
     return total
 
@@ -219,7 +257,7 @@ def moments_of(rows: Float[np.ndarray, "N M"]) -> list[np.ndarray]:
 
 def group_sums(
     fit: FitAndFeatures,
-    known: Projections,
+    projected: Sequence[Projected],
     shifts: Float[np.ndarray, "G p"],
     Z: Inputs,
     y: Target,
@@ -230,10 +268,10 @@ def group_sums(
 
     H_g is the block of the projection on J, ``shifts`` are those of ``GroupedCovariance``.
     """
-    total, at = [np.zeros((len(shifts), len(root))) for _, root in known.maps], 0
-    for block in fit.blocks(Z, y, weight):
-        own = np.repeat(group[at : (at := at + len(block.r) // fit.form.q)], fit.form.q)
-        u = block.r + np.sum(block.J * shifts[own], axis=1)
-        signed = csr_array((u, (own, np.arange(len(u)))), shape=(len(shifts), len(u)))
-        total = [sums + signed @ V for sums, V in zip(total, known.of(block), strict=True)]
+    total: list[Any] = [0.0] * len(projected)
+    for rows, r, J, F in fit.blocks(Z, y, weight):
+        own = np.repeat(group[rows], fit.form.q)
+        u = (r + np.sum(J * shifts[own], axis=1))[:, None]
+        each = [one.columns(f, J) for f, one in zip(F, projected, strict=True)]
+        total = [a + sums_by_group(len(shifts), u * V, own)[1] for a, V in zip(total, each, strict=True)]
     return total

@@ -25,10 +25,8 @@ and .1-1.25 times at 1e-4: an extreme p-value errs towards caution.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -41,7 +39,7 @@ from onehidden.certify.random_features import (
     FeatureKind,
     FitAndFeatures,
     FittedCurves,
-    Projections,
+    Projected,
     cross_moments,
     group_sums,
     moments_of,
@@ -51,16 +49,15 @@ from onehidden.certify.random_features import (
 from onehidden.checks import About, Check, at_least
 from onehidden.families import Gaussian
 from onehidden.families.dispersion import dispersion_check
-from onehidden.fit.parametrisation import Parametrisation, roots, weighed
+from onehidden.fit.parametrisation import roots, weighed
 from onehidden.fit.problem import Problem
-from onehidden.fit.samples import Inputs, Numbers, RowSum, Samples, Target, Weight
+from onehidden.fit.samples import Inputs, Numbers, Samples, Target, Weight
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 
 
-@dataclass(frozen=True)
-class FamilyResult:
+class FamilyResult(NamedTuple):
     """What one family of features shows."""
 
     kind: FeatureKind
@@ -107,46 +104,51 @@ def rows_beyond(p: int, least: int = 5) -> int:
     return p + least
 
 
+def adequacy_at(
+    problem: Problem,
+    theta: Float[np.ndarray, " p"],
+    run: Run,
+    hessian: Float[np.ndarray, "p p"] | None = None,
+) -> Adequacy:
+    """The test at the best parameters of a problem, where the time allows it."""
+    if not run.within_budget(adequacy_work(problem.n_values, problem.form.size)):
+        return Adequacy(False, reason="the time was up: allow more")
+    return adequacy(problem, theta, hessian, run.unseeded().seed_of("looks at the residuals"))
+
+
 @in_double
 def adequacy(
-    fold: Callable[[Callable[[], Any]], Any],
-    form: Parametrisation,
+    problem: Problem,
     theta: Float[np.ndarray, " p"],
-    hessian: Float[np.ndarray, "p p"],
-    n: int,
+    hessian: Float[np.ndarray, "p p"] | None = None,
     seed: int = 0,
-    centre: Float[np.ndarray, " d"] | None = None,
-    grouped: Callable[[FitAndFeatures, Projections], list[np.ndarray]] | None = None,
 ) -> Adequacy:
-    """Test the residuals in two passes over the rows.
-
-    ``fold(make)`` is an accumulator from ``make()`` that has seen all rows, in the coordinates of theta,
-    where the inputs have unit covariance and mean ``centre``, by default zero. ``hessian`` is J'J at theta,
-    ``n`` counts rows times outputs. ``grouped`` takes the place of the second pass where rows of a group have
-    one sign.
-    """
-
-    def sums(terms: Callable[..., Any], *known: object) -> Any:
-        return fold(partial(RowSum, partial(terms, *known))).result()
-
+    """Test the residuals in two passes over the rows; ``hessian`` is J'J at theta."""
+    form, n, each = problem.form, problem.n_values, problem.marginal  # features are those of single rows
     needed, free = rows_beyond(form.freedom), n - form.freedom
     if n < needed:
         reason = (
             f"{n} rows leave {free} beyond the {form.freedom} parameters, and {needed - n + free} are needed"
         )
         return Adequacy(False, reason=reason)
-    middle, at = np.zeros(form.d) if centre is None else centre, np.asarray(theta, float)
-    drawn = random_features(form.activation, middle, feature_count(n, free), seed, form.outputs)
-    fit = FitAndFeatures(form, at, (*drawn, FittedCurves(form, at)))
-    (mass, mean, square, loss), gradient, *first = sums(cross_moments, fit)
-    C, variation = root_of_inverse(hessian), float(square - mean**2 / mass)
+    if hessian is None or each is not problem:
+        hessian = each.least_squares.normal_equations(theta)[0].astype(float)
+    mean = (problem.whitening.shift - problem.fit_coordinates.shift) @ problem.fit_coordinates.whiten
+    drawn = random_features(form.activation, mean, feature_count(n, free), seed, form.outputs)
+    fit = FitAndFeatures(form, theta, (*drawn, FittedCurves(form, theta)))
+    (mass, total, square), loss, gradient, *first = problem.sums(cross_moments, fit)
+    C, variation = root_of_inverse(hessian), float(square - total**2 / mass)
     projected = [
-        ProjectedFeatures.of(family.kind, C, gradient, *first[3 * i : 3 * i + 3])
+        Projected.of(family.kind, C, gradient, *first[3 * i : 3 * i + 3])
         for i, family in enumerate(fit.families)
     ]
-    known = Projections(C, tuple(one.map for one in projected))
-    second = sums(sign_moments, fit, known) if grouped is None else grouped(fit, known)
-    results = [one.result(second[3 * i : 3 * i + 3], loss, variation) for i, one in enumerate(projected)]
+    if problem.rows.n_groups:  # all rows of a group have one sign
+        shifts = GroupedCovariance.of(each, theta, C @ C.T).shifts
+        by_group = problem.sums(group_sums, fit, projected, shifts, by_group=True)
+        second = [term for sums in by_group for term in moments_of(sums)]
+    else:
+        second = problem.sums(sign_moments, fit, C, projected)
+    results = [_shown(one, second[3 * i : 3 * i + 3], loss, variation) for i, one in enumerate(projected)]
     found = tuple(result for result in results if result is not None)
     if not found:
         reason = "the fit leaves no residuals, or no further function differs from it"
@@ -158,33 +160,23 @@ def adequacy(
     return Adequacy(True, p_value, missed_share, found)
 
 
-def adequacy_at(
-    problem: Problem,
-    theta: Float[np.ndarray, " p"],
-    run: Run,
-    hessian: Float[np.ndarray, "p p"] | None = None,
-) -> Adequacy:
-    """The test at the best parameters of a problem, where the time allows it."""
-    if not run.within_budget(adequacy_work(problem.n_values, problem.form.size)):
-        return Adequacy(False, reason="the time was up: allow more")
-    mean = (problem.whitening.shift - problem.fit_coordinates.shift) @ problem.fit_coordinates.whiten
-    seed = run.unseeded().seed_of("looks at the residuals")
-    each, grouped = problem.marginal, None  # features are those of single rows
-    if hessian is None or each is not problem:
-        hessian = each.least_squares.normal_equations(theta)[0].astype(float)
-    if problem.rows.n_groups:
-        grouped = partial(_grouped_moments, each, theta, hessian)
-    return adequacy(problem.fold, problem.form, theta, hessian, problem.n_values, seed, mean, grouped)
-
-
-def _grouped_moments(
-    problem: Problem, theta: np.ndarray, hessian: np.ndarray, fit: FitAndFeatures, known: Projections
-) -> list[np.ndarray]:
-    """What ``sign_moments`` gives where all rows of a group have one sign."""
-    C = root_of_inverse(hessian)
-    shifts = GroupedCovariance.of(problem, theta, C @ C.T).shifts
-    families = problem.sums(group_sums, fit, known, shifts, by_group=True)
-    return [term for sums in families for term in moments_of(sums)]
+def _shown(one: Projected, sums: list[np.ndarray], loss: float, variation: float) -> FamilyResult | None:
+    """What a family shows; None where it lies in the span of J, or there are no residuals."""
+    k1, k2, k3 = sign_cumulants(*sums)
+    # Where one row outweighs all others, k2 is a difference of equal numbers: only that row is seen.
+    if not (k2 > 1e-10 * sums[2][1] and variation > 0):
+        return None
+    # What all features explain of r, and of signs at random: |V'r|^2 and k1 for a ridge of zero.
+    value, vector = np.linalg.eigh(one.gram)
+    kept = value > 1e-6 * value[-1]
+    flat = vector[:, kept] / np.sqrt(value[kept])
+    scatter = one.factor @ sums[0] @ one.factor.T  # F~'U^2 F~
+    explained, by_chance = np.sum((flat.T @ one.cross) ** 2), np.sum((flat.T @ scatter) * flat.T)
+    # u^2 holds what is missed, too: by_chance / loss of it is taken for noise, as in an adjusted R^2.
+    missed = float(explained - by_chance) / max(1 - float(by_chance) / loss, 0.1)
+    t = one.statistic
+    share = min(max(missed, t - k1, 0.0) / variation, 1.0)
+    return FamilyResult(one.kind, tail(k1, k2, k3, t), share)
 
 
 def adequacy_work(n: int, p: int) -> float:
@@ -200,66 +192,6 @@ def feature_count(n: int, free: int, most: int = 150, fewest: int = 64, work: fl
     three evaluations of J'J at 400 parameters. Where n M^2 exceeds ``work``, there are fewer.
     """
     return min(most, free // 5, max(fewest, int(np.sqrt(work / n))))
-
-
-@dataclass(frozen=True, eq=False)
-class ProjectedFeatures:
-    """One family after the first pass: F~ = (F - J coefficients) scale and V = F~ (factor')^-1."""
-
-    kind: FeatureKind
-    coefficients: Float[np.ndarray, "p M"]  # of the projection of F on J
-    scale: Float[np.ndarray, " M"]
-    gram: Float[np.ndarray, "M M"]  # F~'F~, of unit diagonal
-    factor: Float[np.ndarray, "M M"]  # lower triangle of gram + ridge
-    cross: Float[np.ndarray, " M"]  # F~'r
-
-    @classmethod
-    def of(
-        cls,
-        kind: FeatureKind,
-        C: Float[np.ndarray, "p p"],
-        gradient: Float[np.ndarray, " p"],
-        gram: Float[np.ndarray, "M M"],
-        cross: Float[np.ndarray, "p M"],
-        toward: Float[np.ndarray, " M"],
-    ) -> ProjectedFeatures:
-        """From F'F, J'F, F'r, given J'r, which is zero at a minimum but for rounding and kinks."""
-        coefficients = C @ (C.T @ cross)
-        left = gram - cross.T @ coefficients
-        size = np.diag(left)
-        own = size > 1e-10 * np.diag(gram)  # the others lie in the span of J to rounding
-        scale = np.where(own, 1 / np.sqrt(np.where(own, size, 1.0)), 0.0)
-        left = left * scale[:, None] * scale
-        factor = np.linalg.cholesky(left + kind.ridge * np.eye(len(left)))
-        return cls(kind, coefficients, scale, left, factor, scale * (toward - coefficients.T @ gradient))
-
-    @property
-    def statistic(self) -> float:
-        """t = |V'r|^2."""
-        return float(np.sum((np.linalg.inv(self.factor) @ self.cross) ** 2))
-
-    @property
-    def map(self) -> tuple[Float[np.ndarray, "p M"], Float[np.ndarray, "M M"]]:
-        """V = (F - J map[0]) map[1]."""
-        return self.coefficients, self.scale[:, None] * np.linalg.inv(self.factor).T
-
-    def result(self, sums: list[np.ndarray], loss: float, variation: float) -> FamilyResult | None:
-        """What the family shows; None where it lies in the span of J, or there are no residuals."""
-        k1, k2, k3 = sign_cumulants(*sums)
-        # Where one row outweighs all others, k2 is a difference of equal numbers: only that row is seen.
-        if not (k2 > 1e-10 * sums[2][1] and variation > 0):
-            return None
-        # What all features explain of r, and of signs at random: |V'r|^2 and k1 for a ridge of zero.
-        value, vector = np.linalg.eigh(self.gram)
-        kept = value > 1e-6 * value[-1]
-        flat = vector[:, kept] / np.sqrt(value[kept])
-        scatter = self.factor @ sums[0] @ self.factor.T  # F~'U^2 F~
-        explained, by_chance = np.sum((flat.T @ self.cross) ** 2), np.sum((flat.T @ scatter) * flat.T)
-        # u^2 holds what is missed, too: by_chance / loss of it is taken for noise, as in an adjusted R^2.
-        missed = float(explained - by_chance) / max(1 - float(by_chance) / loss, 0.1)
-        t = self.statistic
-        share = min(max(missed, t - k1, 0.0) / variation, 1.0)
-        return FamilyResult(self.kind, tail(k1, k2, k3, t), share)
 
 
 def spread_sums(
