@@ -87,12 +87,15 @@ def certify(
         checks += [*order_checks(local, given), *mean_law_checks(local, given)]
     rows, rounding = problem.rows, problem.rows.rounding
     unit = rows.unit if isinstance(rows, Samples) else 1.0
+    mean_square = local.mean_square
+    if not normal:  # the mean deviance: local squares are those of the working rows
+        mean_square = given.least_squares.loss(given.theta(local.network)) / given.n_values
     certificate = certificate_of(
         local.network,
         checks,
-        loss=local.mean_square * given.fit_coordinates.variance,
+        loss=mean_square * given.fit_coordinates.variance,
         noise_variance=local.residual_variance * problem.fit_coordinates.variance / unit,
-        mean_square=local.mean_square,
+        mean_square=mean_square,
         errors=known.errors,
         shares=patterns.spread**2,
         sides=patterns.side,
