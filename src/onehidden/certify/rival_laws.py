@@ -22,7 +22,7 @@ from onehidden.checks import About, Check, not_evaluated
 from onehidden.families import Bernoulli, Family
 from onehidden.families.shares import FlippedLabels
 from onehidden.fit.parametrisation import jacobian_pieces, roots
-from onehidden.fit.problem import TO_COMPARE, Optimum, Problem, optimise, searched
+from onehidden.fit.problem import TO_COMPARE, Optimum, Problem, optimise, searched, with_best_outputs
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.starts.candidate import descent_work
@@ -62,10 +62,9 @@ def compare_activations(certificate: Certificate, problem: Problem, run: Run) ->
 
     def laws() -> Iterator[Law]:
         own = OwnLikelihood.of_answer(certificate, problem, run)
-        mean = certificate.network.predict(problem.samples.X) + problem.offsets
         for name in names:
             rival = problem.with_activation(activations.get(name))
-            network = fitted_from(certificate.network, rival, mean, run.at(name)).network
+            network = fitted_from(certificate.network, rival, run.at(name)).network
             its = OwnLikelihood.of(rival, network, run.at(name))
             gain, needed = its.ahead(own), levels.OTHER_LAW.value
             yield Law(name, gain, needed, abs(gain) < needed, network=network)
@@ -160,22 +159,18 @@ def _links(certificate: Certificate, problem: Problem, run: Run) -> Iterator[Law
         mean = law.mean(fitted.network.predict(problem.samples.X) + problem.offsets)
         return Law(label, gain, levels.LINK.value, abs(gain) < levels.LINK.value, mean)
 
-    eta = network.predict(problem.samples.X) + problem.offsets
-    mean = family.mean(eta)
     for link in family.links:
         if link != family.link:
             law = replace(family, link=link)
-            start = law.unlink(np.asarray(law.inside(mean, problem.n)))
-            yield compared(link, law, fitted_from(network, replace(problem, family=law), start, run.at(link)))
+            yield compared(link, law, fitted_from(network, replace(problem, family=law), run.at(link)))
     if type(family) is not Bernoulli:
         return
-    law, fitted = FlippedLabels(family.link), None
+    law, fitted = FlippedLabels(family.link), Optimum(network, certificate.mean_square)
     for number in range(3):
-        law, eta = law.with_rates(y, eta, problem.samples.weight)
-        fitted = fitted_from(network, replace(problem, family=law), eta, run.at("labels that flip", number))
-        network = fitted.network
-        eta = network.predict(problem.samples.X) + problem.offsets
-    assert fitted is not None
+        eta = fitted.network.predict(problem.samples.X) + problem.offsets
+        law, _ = law.with_rates(y, eta, problem.samples.weight)
+        here = run.at("labels that flip", number)
+        fitted = fitted_from(fitted.network, replace(problem, family=law), here)
     flipped = compared(f"{law.name} (probabilities from {law.low:.2g} to {law.high:.2g})", law, fitted)
     # It holds the assumed law as a case, and so is never worse: it is reported from the .05 of its law on.
     yield flipped._replace(needed=levels.OTHER_LAW.value, tie=flipped.gain >= levels.LINK.value)
@@ -208,7 +203,7 @@ def _scales_of_y(certificate: Certificate, problem: Problem, run: Run) -> Iterat
         around = there.coordinates(problem.form.bias)
         whitening = replace(problem.whitening, level=around.level, scale=around.scale)
         rival = replace(problem, rows=there, whitening=whitening)
-        f = fitted_from(network, rival, there.y, run.at(label)).network.predict(samples.X)
+        f = fitted_from(network, rival, run.at(label)).network.predict(samples.X)
         likelihood = fit_noise(root * (there.y - f), f[:, None]).value
         middle = mean(f, there.y - f)
         by_mean = len(y) * np.log(loss / (own.weight @ (root * (y - middle)) ** 2))
@@ -217,28 +212,14 @@ def _scales_of_y(certificate: Certificate, problem: Problem, run: Run) -> Iterat
         yield Law(label, gain, needed, abs(gain) < needed, middle)
 
 
-def fitted_from(
-    network: OneHiddenNet, rival: Problem, eta: Float[np.ndarray, "n ..."], run: Run, restarts: int = 3
-) -> Optimum:
+def fitted_from(network: OneHiddenNet, rival: Problem, run: Run, restarts: int = 3) -> Optimum:
     """The best fit of another law from units of a network and, where descents are cheap, from random ones.
 
-    The outputs of those units are the nearest to these predictors. From units of tanh a network of softplus
-    is hardly found: its units do other things.
+    From units of tanh a network of softplus is hardly found: its units do other things.
     """
-    samples, k = rival.samples, network.n_hidden
-    units = rival.activation(samples.X @ network.weights.T + network.bias)
-    design = np.column_stack([units, np.ones(len(samples)), *([samples.X] if rival.form.skip else [])])
-    level = np.mean(eta - rival.offsets, axis=0)
-    solved = np.linalg.lstsq(design, eta - rival.offsets, rcond=1e-10)[0]
-    for _ in range(50):
-        linear = solved[k + 1 :] if rival.form.skip else None
-        start = OneHiddenNet(network.weights, solved[:k], network.bias, solved[k], rival.activation, linear)
-        if np.isfinite(rival.least_squares.loss(rival.theta(start))):
-            break
-        solved *= 0.8  # a link of a half-line has no likelihood beyond it: towards the constant
-        solved[k] += 0.2 * level
-    best, space = optimise(start, rival, run, tolerance=TO_COMPARE), searched(rival)
-    cheap = 20 * descent_work(rival) <= WORTH_ITS_TIME
+    units = replace(network, activation=rival.activation)
+    best = optimise(with_best_outputs(units, rival), rival, run, tolerance=TO_COMPARE)
+    cheap, space = 20 * descent_work(rival) <= WORTH_ITS_TIME, searched(rival)
     for number, one in enumerate(Random(restarts).propose(space, run) if cheap else ()):
         start = space.search_coordinates.outward(one.network)
         fitted = optimise(start, rival, run.at("restart", number), tolerance=TO_COMPARE)
