@@ -12,7 +12,7 @@ from scipy.linalg import block_diag, null_space, solve_triangular
 from scipy.special import fdtri, ncfdtrinc
 
 from onehidden.certify import levels
-from onehidden.certify.errors import ParameterRecord, kink_scatter, leverage_scatter, standard_errors
+from onehidden.certify.errors import kink_scatter, leverage_scatter
 from onehidden.certify.groups import GroupedCovariance, correlation_within, independent_rows
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
@@ -231,12 +231,6 @@ class LocalFit:
         if not self.problem.rows.n_groups:
             return float(self.n_values)
         return independent_rows(self.n_values, *correlation_within(self.problem, self.theta))
-
-    def errors(self, covariance: Float[np.ndarray, "p p"]) -> ParameterRecord:
-        """Standard errors in x of parameters with this covariance in z."""
-        return standard_errors(
-            covariance, self.bend.undetermined, self.problem.form, self.problem.fit_coordinates
-        )
 
 
 def local_fit(network: OneHiddenNet, problem: Problem) -> LocalFit:

@@ -70,7 +70,7 @@ class Moves:
         """
         seen = problem.at(network)
         form, inner = search_form(seen), seen.search_coordinates.inward(network)
-        some = seen.take(_spread(seen.n, self.rows)) if seen.n > self.rows else seen
+        some = seen.take(np.linspace(0, seen.n - 1, min(seen.n, self.rows)).astype(int))
         most, found = int(self.work / descent_work(problem)), list[Optimum]()
         if form.labelled:
             moved = [np.column_stack([one, inner.bias]) for one in form.moves(inner.weights)]
@@ -164,7 +164,3 @@ class Moves:
         directions = np.vstack(found)
         length = np.linalg.norm(directions, axis=1, keepdims=True)
         return (directions / np.where(length > 0, length, 1.0))[length[:, 0] > 0]
-
-
-def _spread(n: int, most: int) -> np.ndarray:
-    return np.linspace(0, n - 1, most).astype(int)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden.certify import levels
-from onehidden.certify.errors import ParameterRecord, covariance_in_x, freedom_in_x
+from onehidden.certify.errors import ParameterRecord, covariance_in_x, freedom_in_x, standard_errors
 from onehidden.certify.groups import (
     GroupedFreedom,
     correlation_by_chance,
@@ -58,9 +58,10 @@ def uncertainty(
     robust = not exact and (errors == "robust" or (errors == "auto" and unequal))
     grouped = None if exact or errors == "classical" else local.grouped
     covariance = local.covariance(robust, grouped is not None)
-    found = local.errors(covariance)
+    form, coordinates = local.problem.form, local.problem.fit_coordinates
+    found = standard_errors(covariance, local.bend.undetermined, form, coordinates)
     kept = local.problem.form.plain.size <= most_parameters
-    bands = _covariance_of_bands(covariance, local, found) if kept else None
+    bands = covariance_in_x(covariance, form, coordinates) if kept else None
     if exact:
         return Uncertainty(found, bands, [])
     checks = _group_checks(local)
@@ -71,7 +72,7 @@ def uncertainty(
         checks += of_side
     if grouped is None:
         return Uncertainty(found, bands, checks)
-    own, by_group = freedom_in_x(grouped.freedom, local.problem.form, local.problem.fit_coordinates)
+    own, by_group = freedom_in_x(grouped.freedom, form, coordinates)
     return Uncertainty(found, bands, checks, own, by_group)
 
 
@@ -91,20 +92,6 @@ def _group_checks(local: LocalFit) -> list[Check]:
     enough = at_least("number of groups", float(count), k + 2.0, advice, About.ERRORS)
     few = f"{count} groups give no standard errors of {k} units: {k + 2} are needed"
     return [at_most("groups", correlation, by_chance, shared), replace(enough, clause=few)]
-
-
-def _covariance_of_bands(
-    covariance: Float[np.ndarray, "p p"], local: LocalFit, reported: ParameterRecord
-) -> Float[np.ndarray, "P P"]:
-    """The covariance of the parameters in x, as large as the reported standard errors."""
-    form, coordinates = local.problem.form, local.problem.fit_coordinates
-    found = covariance_in_x(covariance, form, coordinates)
-    there = replace(form.plain, d=len(coordinates.shift))
-    errors = there.pack(reported.weights, reported.output, reported.bias, reported.linear, reported.intercept)
-    own = np.sqrt(np.maximum(np.diag(found), 0))
-    # A parameter that the data leave open has an infinite error, and moves no prediction.
-    larger = np.where((own > 0) & np.isfinite(errors), errors / np.where(own > 0, own, 1.0), 1.0)
-    return found * np.outer(larger, larger)
 
 
 def _with_orientations(
