@@ -14,7 +14,7 @@ from onehidden.certify import levels
 from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.groups import GroupedFreedom
 from onehidden.certify.reasons import decisive_first, reason
-from onehidden.certify.units import Cause, Undetermined, UnitStatus, UnitVerdict, plural, unit_verdicts
+from onehidden.certify.units import Cause, Undetermined, UnitStatus, UnitVerdict, plural
 from onehidden.checks import About, Check
 from onehidden.network import OneHiddenNet
 
@@ -193,9 +193,7 @@ class Certificate:
     ) -> Certificate:
         """Add checks against alternatives."""
         return replace(
-            self,
-            comparisons=(*self.comparisons, *checks),
-            alternatives=(*self.alternatives, *alternatives),
+            self, comparisons=(*self.comparisons, *checks), alternatives=(*self.alternatives, *alternatives)
         )
 
     def with_remark(self, clause: str) -> Certificate:
@@ -238,10 +236,16 @@ def certificate_of(
     errors = ParameterRecord.unknown(network) if errors is None else errors
     shares = np.zeros(network.n_hidden) if shares is None else shares
     sides = np.zeros(network.n_hidden, int) if sides is None else sides
+    several, units = network.output.ndim == 2, list[UnitVerdict]()
+    for i, share in enumerate(shares.tolist()):
+        output, error = (one[i] if several else float(one[i]) for one in (network.output, errors.output))
+        own, bias = (errors.weights[i], float(errors.bias[i]), error), float(network.bias[i])
+        unit = UnitVerdict(i, network.weights[i], bias, output, own, share, unit_status, side=int(sides[i]))
+        units.append(unit)
     return Certificate(
         network,
         tuple(checks),
-        unit_verdicts(network, errors, shares, sides, undetermined or {}, unit_status),
+        tuple(units),
         loss=loss,
         noise_variance=loss if noise_variance is None else noise_variance,
         standard_errors=errors,
@@ -250,7 +254,7 @@ def certificate_of(
         n=n,
         n_parameters=n_parameters,
         **more,  # pyright: ignore[reportArgumentType]
-    )
+    ).with_undetermined(undetermined or {})
 
 
 # Order of precedence of the verdict; the first row that applies decides.

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 from math import comb
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from scipy.spatial.distance import cdist
 
 from onehidden.activations import Activation, ReversalIdentity
 from onehidden.certify import levels
@@ -54,8 +55,8 @@ class EquivalentSets(NamedTuple):
 def equivalent_sets(
     network: OneHiddenNet,
     *,
-    centre: Float[np.ndarray, " d"] | None = None,
-    spread: Float[np.ndarray, ...] | None = None,
+    centre: Any = 0.0,
+    spread: Any = 1.0,
     intercept: bool = True,
     linear: bool = False,
     tolerance: float = EXACT,
@@ -63,10 +64,10 @@ def equivalent_sets(
 ) -> EquivalentSets:
     """Find the sets of units that, reversed together, leave the function as it is.
 
-    ``centre`` (d,) and ``spread``, (d,) or a factor (d, d) of the covariance, are those of the inputs, x =
-    centre + spread z: polynomials are compared in z, so the units of measurement do not matter. A free
-    intercept or linear part absorbs constants or linear functions. ``tolerance`` is the error of a unit's
-    coefficients as a share of the strongest unit's; at most ``most`` sets are reported.
+    ``centre``, a number or (d,), and ``spread``, that or a factor (d, d) of the covariance, are those of the
+    inputs, x = centre + spread z: polynomials are compared in z, so the units of measurement do not matter.
+    A free intercept or linear part absorbs constants or linear functions. ``tolerance`` is the error of a
+    unit's coefficients as a share of the strongest unit's; at most ``most`` sets are reported.
     """
     g = network.activation
     if g.reversal is None and _may_reverse(g):
@@ -77,11 +78,14 @@ def equivalent_sets(
         return EquivalentSets(
             True, "a free linear part absorbs every reversal: orientations are a convention"
         )
-    white = _whitened(network, centre, spread)
+    # The same network as a function of z, in the span of its rows: at most k coordinates.
+    weights = network.weights @ spread if np.ndim(spread) == 2 else network.weights * spread
+    weights = np.linalg.qr(weights.T)[1].T
+    bias = network.bias + network.weights @ np.broadcast_to(centre, network.n_inputs)
+    white = OneHiddenNet(weights, network.output, bias, network.intercept, g)
     columns = reversal_columns(white, 1 if linear else 0 if intercept else -1)
     found = zero_subset_sums(columns, tolerance, _opposite_pairs(white, tolerance), most)
-    at = None if centre is None else np.asarray(centre, float)
-    networks = tuple(reversed_units(network, chosen, at, intercept).canonical() for chosen in found.sets)
+    networks = tuple(reversed_units(network, chosen, centre, intercept).canonical() for chosen in found.sets)
     if found.sets:
         reason = "units can be reversed together without changing the function"
     elif found.complete:
@@ -111,10 +115,7 @@ def _may_reverse(g: Activation, degree: int = 3, reach: float = 3.0) -> bool:
 
 
 def reversed_units(
-    network: OneHiddenNet,
-    units: Sequence[int],
-    centre: Float[np.ndarray, " d"] | None = None,
-    intercept: bool = True,
+    network: OneHiddenNet, units: Sequence[int], centre: Any = 0.0, intercept: bool = True
 ) -> OneHiddenNet:
     """The network with these units reversed and the intercept moved by what they leave at ``centre``."""
     chosen = list(units)
@@ -122,7 +123,7 @@ def reversed_units(
     sign[chosen] = -1.0
     output = network.output.copy()
     output[chosen] *= _reversal(network).parity
-    t = network.bias if centre is None else network.bias + network.weights @ centre
+    t = network.bias + network.weights @ np.broadcast_to(centre, network.n_inputs)
     left = _left(network, t)[chosen] @ network.output[chosen] if intercept else 0.0
     weights, bias = network.weights * sign[:, None], network.bias * sign
     return OneHiddenNet(weights, output, bias, network.intercept + left, network.activation, network.linear)
@@ -155,35 +156,18 @@ def _reversal(network: OneHiddenNet) -> ReversalIdentity:
     return network.activation.reversal
 
 
-def _whitened(network: OneHiddenNet, centre: np.ndarray | None, spread: np.ndarray | None) -> OneHiddenNet:
-    """The same network as a function of z, x = centre + spread z, in the span of its rows."""
-    bias = network.bias if centre is None else network.bias + network.weights @ np.asarray(centre, float)
-    spread = np.ones(network.n_inputs) if spread is None else np.asarray(spread, float)
-    weights = network.weights * spread if spread.ndim == 1 else network.weights @ spread
-    weights = np.linalg.qr(weights.T)[1].T  # at most k coordinates; lengths and angles stay
-    return OneHiddenNet(weights, network.output, bias, network.intercept, network.activation)
-
-
 def _opposite_pairs(network: OneHiddenNet, tolerance: float) -> list[tuple[int, int]]:
     """Pairs of units that are each other's reversal to a hundred tolerances, such as |x| of two ReLU units.
 
     Reversing both gives the same network. Without such a pair inside, no reversed unit of a set is again in
     the set: the network is another.
     """
-    g, parity = network.activation, _reversal(network).parity
-    A, b, w = network.weights, network.bias, network.output.reshape(network.n_hidden, -1)
-    size = np.linalg.norm(np.column_stack([A, b]), axis=1)
-    size = np.where(size > 0, size, 1.0)
-    if g.homogeneity is not None:
-        A, b, w = A / size[:, None], b / size, w * size[:, None] ** g.homogeneity
-        size = np.ones(len(w))
-    units, error, pairs = np.column_stack([A, b]), 100 * tolerance, []
-    for i in range(len(w)):
-        opposite = np.linalg.norm(units + units[i], axis=1) <= error * np.maximum(size, size[i])
-        gap = np.max(np.abs(w - parity * w[i]), axis=1)
-        alike = gap <= error * np.max(np.abs(w), initial=0.0)
-        pairs += [(i, int(j)) for j in np.flatnonzero(opposite & alike) if j >= i]
-    return pairs
+    network = network.canonical(ordered=False, turned=False)
+    units, w = np.column_stack([network.weights, network.bias]), network.output.reshape(network.n_hidden, -1)
+    size, error = np.linalg.norm(units, axis=1), 100 * tolerance
+    opposite = cdist(units, -units) <= error * np.maximum.outer(size, size)
+    alike = cdist(w, _reversal(network).parity * w, "chebyshev") <= error * np.max(np.abs(w), initial=0.0)
+    return [(int(i), int(j)) for i, j in np.argwhere(np.triu(opposite & alike))]
 
 
 def other_orientations(problem: Problem, network: OneHiddenNet, most: int, run: Run) -> list[OneHiddenNet]:

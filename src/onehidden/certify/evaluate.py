@@ -14,18 +14,8 @@ from onehidden.certify.equivalent import EXACT, equivalent_sets, orientation_che
 from onehidden.certify.lattice import lattice_checks
 from onehidden.certify.local_fit import LocalFit, detectable_share, local_fit
 from onehidden.certify.mean_law import mean_law_checks
-from onehidden.certify.replicates import (
-    count_distinct,
-    lack_of_fit,
-    repeated_rows,
-)
-from onehidden.certify.residuals import (
-    Adequacy,
-    adequacy_at,
-    equal_spread,
-    family_checks,
-    spread_sums,
-)
+from onehidden.certify.replicates import count_distinct, lack_of_fit, repeated_rows
+from onehidden.certify.residuals import Adequacy, adequacy_at, equal_spread, family_checks, spread_sums
 from onehidden.certify.uncertainty import uncertainty
 from onehidden.certify.units import (
     ActivePatterns,
@@ -43,12 +33,7 @@ from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 
 
-def certify(
-    network: OneHiddenNet,
-    problem: Problem,
-    run: Run,
-    errors: str = "auto",
-) -> Certificate:
+def certify(network: OneHiddenNet, problem: Problem, run: Run, errors: str = "auto") -> Certificate:
     """The certificate of a network, in x, as far as the network by itself allows.
 
     Where the time left does not allow it, the certificate says that nothing was evaluated.

@@ -13,7 +13,6 @@ for lying nearer to the truth by chance. One descent with the weights of the noi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,24 +57,15 @@ class OwnLikelihood:
     network: OneHiddenNet | None = None
 
     @classmethod
-    def of(cls, problem: Problem, network: OneHiddenNet, run: Run) -> OwnLikelihood:
-        """That of a network, in x, at its minimum."""
-
-        def refitted(there: Problem) -> OneHiddenNet:
-            return optimise(network, there, run.at("own noise"), tolerance=TO_COMPARE).network
-
-        return cls._of(problem, network, refitted)
-
-    @classmethod
     def of_answer(cls, certificate: Certificate, problem: Problem, run: Run) -> OwnLikelihood:
         """That of the network of a certificate, which an earlier comparison may have left there."""
         return certificate.likelihood or cls.of(problem, certificate.network, run)
 
     @classmethod
-    def linear(cls, problem: Problem) -> OwnLikelihood:
+    def linear(cls, problem: Problem, run: Run) -> OwnLikelihood:
         """That of the best linear function."""
         without = linear_problem(problem)
-        return cls._of(without, linear_network(without), linear_network)
+        return cls.of(without, linear_network(without), run)
 
     @classmethod
     def constant(cls, problem: Problem) -> OwnLikelihood:
@@ -84,9 +74,8 @@ class OwnLikelihood:
         return cls(-float(np.sum(problem.row_losses(level))), problem.form.q)
 
     @classmethod
-    def _of(
-        cls, problem: Problem, network: OneHiddenNet, refitted: Callable[[Problem], OneHiddenNet]
-    ) -> OwnLikelihood:
+    def of(cls, problem: Problem, network: OneHiddenNet, run: Run) -> OwnLikelihood:
+        """That of a network, in x, at its minimum."""
         seen, groups = problem.at(network), problem.samples.groups
         residual, leverage = _fit_of(seen, network)
         rank, share = int(np.rint(leverage.sum())), 1.0
@@ -103,7 +92,9 @@ class OwnLikelihood:
         if noise.uneven and residual.shape[1] == 1:
             own = noise.weight if problem.samples.weight is None else noise.weight * problem.samples.weight
             there = replace(problem, rows=replace(problem.samples, weight=own / own.mean()))
-            moved = refitted(there)
+            moved = linear_network(there)
+            if problem.k:
+                moved = optimise(network, there, run.at("own noise"), tolerance=TO_COMPARE).network
             own = _noise(problem, moved, _fit_of(problem, moved)[0], _fit_of(there, moved)[1])
             if own.value > noise.value:
                 noise, likely = own, moved

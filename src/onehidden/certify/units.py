@@ -86,25 +86,6 @@ class UnitVerdict:
 Undetermined = dict[int, tuple[Cause, str]]  # units by number: the cause, and a clause for a person
 
 
-def unit_verdicts(
-    network: OneHiddenNet,
-    errors: ParameterRecord,
-    shares: Float[np.ndarray, " k"],
-    sides: Int[np.ndarray, " k"],
-    undetermined: Undetermined,
-    status: UnitStatus = UnitStatus.DETERMINED,
-) -> tuple[UnitVerdict, ...]:
-    """One verdict for each unit of a network; ``status`` is that of the units that are not undetermined."""
-    several, found = network.output.ndim == 2, []
-    for i, share in enumerate(shares.tolist()):
-        output, error = (one[i] if several else float(one[i]) for one in (network.output, errors.output))
-        own, side = (errors.weights[i], float(errors.bias[i]), error), int(sides[i])
-        bias = float(network.bias[i])
-        unit = UnitVerdict(i, network.weights[i], bias, output, own, share, status, side=side)
-        found.append(unit.undetermined(*undetermined[i]) if i in undetermined else unit)
-    return tuple(found)
-
-
 @dataclass(frozen=True)
 class ActivePatterns:
     """On which rows the units of a network are active, counted.

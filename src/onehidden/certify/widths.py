@@ -31,7 +31,9 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
     if problem.form.structure is not None and linear_freedom > problem.form.freedom:  # no smaller model
         return certificate
     own = OwnLikelihood.of_answer(certificate, problem, run)
-    linear = _clearly_better(own, OwnLikelihood.linear(problem), problem, problem.k, AlternativeKind.LINEAR)
+    linear = _clearly_better(
+        own, OwnLikelihood.linear(problem, run), problem, problem.k, AlternativeKind.LINEAR
+    )
     if linear is None:
         linear = _needs_units(beyond_linear(problem, run), AlternativeKind.LINEAR, "a linear function")
     if not linear.passed:
