@@ -175,14 +175,9 @@ def residual_correlation(residual: Float[np.ndarray, "n q"], groups: Groups) -> 
 
 
 def correlation_within(problem: Problem, theta: Float[np.ndarray, " p"]) -> tuple[float, float]:
-    """The same of the residuals of a network, of rows in memory or of a stream."""
-    rows = problem.rows
-    if isinstance(rows, Samples) and rows.groups is not None:
-        fit = problem.least_squares
-        assert isinstance(fit, InMemoryLeastSquares)
-        return residual_correlation(fit.residuals(theta).reshape(rows.n, -1), rows.groups)
-    sums = problem.sums(_residual_sums, problem.form, theta, rows.n_groups, by_group=True)
-    return _correlation(*sums)
+    """The same of the residuals of a network."""
+    known = _residual_sums, problem.form, theta, problem.rows.n_groups
+    return _correlation(*problem.sums(*known, by_group=True))
 
 
 def _residual_sums(

@@ -62,12 +62,6 @@ class OwnLikelihood:
         return certificate.likelihood or cls.of(problem, certificate.network, run)
 
     @classmethod
-    def linear(cls, problem: Problem, run: Run) -> OwnLikelihood:
-        """That of the best linear function."""
-        without = linear_problem(problem)
-        return cls.of(without, linear_network(without), run)
-
-    @classmethod
     def constant(cls, problem: Problem) -> OwnLikelihood:
         """That of the best constant of a family."""
         level = linear_network(linear_problem(problem), inputs=False)

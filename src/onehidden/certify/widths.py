@@ -27,15 +27,12 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
     Either the answer is clearly better, by its likelihood; or the smaller model leaves something, by the test
     of adequacy. Where a model is far off, its residuals are no noise and that test has little power.
     """
-    linear_freedom = linear_problem(problem).form.freedom
-    if problem.form.structure is not None and linear_freedom > problem.form.freedom:  # no smaller model
+    without = linear_problem(problem)
+    if problem.form.structure is not None and without.form.freedom > problem.form.freedom:  # no smaller model
         return certificate
     own = OwnLikelihood.of_answer(certificate, problem, run)
-    linear = _clearly_better(
-        own, OwnLikelihood.linear(problem, run), problem, problem.k, AlternativeKind.LINEAR
-    )
-    if linear is None:
-        linear = _needs_units(beyond_linear(problem, run), AlternativeKind.LINEAR, "a linear function")
+    what = AlternativeKind.LINEAR, "a linear function"
+    linear = _ruled_out(without, linear_network(without), own, problem, what, run)
     if not linear.passed:
         reason = Cause.SPARE, "these rows do not exclude a linear function"
         return certificate.with_comparisons([linear]).with_undetermined(
@@ -51,10 +48,8 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
     rest = optimise(
         seen.search_coordinates.outward(found.network), fewer, run.at("fewer", "finish"), tolerance=enough
     ).network
-    check = _clearly_better(own, OwnLikelihood.of(fewer, rest, run), problem, 1, AlternativeKind.FEWER)
-    if check is None:
-        there, smaller = fewer.at(rest), f"the network without unit {dropped + 1}"
-        check = _needs_units(adequacy_at(there, there.theta(rest), run), AlternativeKind.FEWER, smaller)
+    what = AlternativeKind.FEWER, f"the network without unit {dropped + 1}"
+    check = _ruled_out(fewer, rest, own, problem, what, run)
     spare: Undetermined = {}
     if not check.passed:
         spare = {dropped: (Cause.SPARE, f"the data do not ask for unit {dropped + 1}")}
@@ -108,42 +103,44 @@ def _searched(certificate: Certificate, problem: Problem) -> tuple[Problem, OneH
     return seen, seen.search_coordinates.inward(certificate.network)
 
 
-def _needs_units(found: Adequacy, kind: AlternativeKind, smaller: str) -> Check:
-    """The check that a smaller model leaves something."""
+def _ruled_out(
+    smaller: Problem,
+    network: OneHiddenNet,
+    own: OwnLikelihood,
+    problem: Problem,
+    what: tuple[AlternativeKind, str],
+    run: Run,
+) -> Check:
+    """The check that rows rule out a smaller model, fitted: by its likelihood, or by what it leaves.
+
+    By likelihood it is ruled out as any rival is, and by log(n) for each parameter of the additional units.
+    Of 0/1 labels, of which the test of adequacy sees little, it is by the chi-square law of the additional
+    parameters at ``levels.LINEAR``: a network holds a smaller one as a case, a kink beyond the rows. A linear
+    function without a slope leaves the direction of a unit open, too: there all parameters count.
+    """
+    its, (kind, name) = OwnLikelihood.of(smaller, network, run), what
+    gain, charge = own.ahead(its), max(_charge(problem, problem.k - smaller.k, more=False), own.needed)
+    if isinstance(problem.family, Bernoulli):
+        nested = kind is AlternativeKind.FEWER or its.ahead(OwnLikelihood.constant(problem)) >= (
+            its.ruled_out_at(levels.LINEAR.value, 1)
+        )
+        charge = own.ruled_out_at(levels.LINEAR.value, its.parameters if nested else 0)
+    if gain >= charge:
+        advice = (
+            "twice the log likelihood by which the larger network is ahead, each under its own noise model, "
+            "against what rules the smaller one out"
+        )
+        return at_least(kind.value, gain, charge, advice, About.UNITS)
+    found = _adequacy_of(smaller, network, run)
     if not found.evaluated:
         reason = f"could not be evaluated: {found.reason}"
         return not_evaluated(kind.value, np.nan, reason, About.UNITS)
     level = levels.LINEAR if kind is AlternativeKind.LINEAR else levels.SMALLER_MODEL
     advice = (
-        f"p-value of what {smaller}, fitted again, leaves unexplained; above the bound these rows "
-        f"do not exclude {smaller}"
+        f"p-value of what {name}, fitted again, leaves unexplained; above the bound these rows "
+        f"do not exclude {name}"
     )
     return at_most(kind.value, found.p_value, level.value, advice, About.UNITS)
-
-
-def _clearly_better(
-    larger: OwnLikelihood, smaller: OwnLikelihood, problem: Problem, units: int, kind: AlternativeKind
-) -> Check | None:
-    """The likelihood test of a network with so many units more; None where it is not clearly better.
-
-    The smaller one is ruled out as any rival is, and by log(n) for each parameter of the additional units.
-    Of 0/1 labels, of which the test of adequacy sees little, it is by the chi-square law of the additional
-    parameters at ``levels.LINEAR``: a network holds a smaller one as a case, a kink beyond the rows. A linear
-    function without a slope leaves the direction of a unit open, too: there all parameters count.
-    """
-    gain, charge = larger.ahead(smaller), max(_charge(problem, units, more=False), larger.needed)
-    if isinstance(problem.family, Bernoulli):
-        nested = kind is AlternativeKind.FEWER or smaller.ahead(OwnLikelihood.constant(problem)) >= (
-            smaller.ruled_out_at(levels.LINEAR.value, 1)
-        )
-        charge = larger.ruled_out_at(levels.LINEAR.value, smaller.parameters if nested else 0)
-    if gain < charge:
-        return None
-    advice = (
-        "twice the log likelihood by which the larger network is ahead, each under its own noise model, "
-        "against what rules the smaller one out"
-    )
-    return at_least(kind.value, gain, charge, advice, About.UNITS)
 
 
 def _charge(problem: Problem, units: int, more: bool) -> float:
@@ -160,6 +157,9 @@ def _charge(problem: Problem, units: int, more: bool) -> float:
 def beyond_linear(problem: Problem, run: Run) -> Adequacy:
     """The test of adequacy of the best linear function."""
     without = linear_problem(problem)
-    network = linear_network(without)
-    seen = without.at(network)
+    return _adequacy_of(without, linear_network(without), run)
+
+
+def _adequacy_of(problem: Problem, network: OneHiddenNet, run: Run) -> Adequacy:
+    seen = problem.at(network)
     return adequacy_at(seen, seen.theta(network), run)
