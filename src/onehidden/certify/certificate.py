@@ -261,8 +261,8 @@ def certificate_of(
 #
 #   polynomial activation                                      not identifiable
 #   a check of the columns failed                              not identifiable
-#   only checks of fit or mean failed, the network is the best
-#     with as many units (``_best_of_its_kind``)               approximate
+#   only checks of fit or mean failed, all of fit evaluated,
+#     it was compared and all units are determined             approximate
 #   a check of the search, the fit or the mean failed          doubtful
 #   a unit is undetermined or a check of the units failed      not identifiable
 #   any other check failed, notes not counted                  doubtful
@@ -288,9 +288,11 @@ def _verdict(one: Certificate) -> tuple[Status, str]:
         )
     # If the search failed, undetermined units may be its fault. If the model is wrong, its units are not the
     # true ones.
-    if kinds & {About.FIT, About.MEAN} and _best_of_its_kind(one, kinds, bool(undetermined_units)):
-        return Status.APPROXIMATE, _approximate(one)
     if kinds & {About.SEARCH, About.FIT, About.MEAN}:
+        evaluated = all(check.evaluated for check in one.checks if check.about is About.FIT)
+        wrong_otherwise = kinds - {About.FIT, About.MEAN, About.NOTE} or undetermined_units
+        if evaluated and not (wrong_otherwise or one.exact) and one.compared:
+            return Status.APPROXIMATE, _approximate(one)
         return Status.DOUBTFUL, _doubt(failed, one.noun)
     if undetermined_units or About.UNITS in kinds:
         return Status.NOT_IDENTIFIABLE, _reasons([unit.reason for unit in undetermined_units], one)
@@ -306,13 +308,6 @@ def _verdict(one: Certificate) -> tuple[Status, str]:
         status = Status.EXACT
         what = f"every {one.noun} is reproduced to rounding and the parameters are determined"
     return status, "; ".join([what, *one.remarks])
-
-
-def _best_of_its_kind(one: Certificate, kinds: set[About], any_undetermined: bool) -> bool:
-    """Whether a network that misses something is determined as the best with as many units."""
-    evaluated = all(check.evaluated for check in one.checks if check.about is About.FIT)
-    wrong_otherwise = bool(kinds - {About.FIT, About.MEAN, About.NOTE}) or any_undetermined
-    return evaluated and not (wrong_otherwise or one.exact) and one.compared
 
 
 def _approximate(one: Certificate) -> str:

@@ -94,20 +94,13 @@ class GroupedCovariance:
         """That of rows with groups at these parameters; ``most`` bounds the numbers of the squares."""
         count, p, rows = problem.rows.n_groups, len(theta), problem.rows
         squares = np.zeros((count if count * p**2 <= most else 0, p, p))
-        if not isinstance(rows, Samples):
+        if not isinstance(rows, Samples) or rows.shared is None:
             known = _sums_of_groups, problem.form, theta, squares, count
-            squares, scores = problem.sums(*known, by_group=True)
-            return cls(squares, scores, inverse)
-        fit, scores = problem.least_squares, np.zeros((count, p))
+            return cls(*problem.sums(*known, by_group=True), inverse)
+        fit = problem.least_squares
         assert isinstance(fit, InMemoryLeastSquares)
-        assert rows.groups is not None
-        residuals = fit.residuals(theta).reshape(rows.n, -1)
-        for group, part in parts_of(rows.groups):
-            J = fit.jacobian(theta, part)
-            scores[group] = J.T @ residuals[part].ravel()
-            if len(squares):
-                squares[group] = J.T @ J
-        return cls(squares, scores, inverse)
+        r, J = fit.residuals(theta), fit.jacobian(theta, slice(0, rows.n))
+        return cls(*_squares_and_scores(squares, count, r, J, rows.groups), inverse)
 
     @cached_property
     def freedom(self) -> GroupedFreedom:
@@ -154,16 +147,19 @@ def _sums_of_groups(
     weight: Weight,
     group: Groups,
 ) -> list[np.ndarray]:
-    """J_g' J_g, where they are held, and J_g' r_g of some rows."""
+    """Squares and scores of some rows."""
     r, J = written_out(form, theta, Z, y, roots(weight, len(Z)))
-    squares, scores = np.zeros_like(squares), np.zeros((count, form.size))
-    r, J = r.reshape(len(Z), -1), J.reshape(len(Z), -1, form.size)
-    for one, part in parts_of(group):
-        own = J[part].reshape(-1, form.size)
-        scores[one] = own.T @ r[part].ravel()
-        if len(squares):
-            squares[one] = own.T @ own
-    return [squares, scores]
+    return _squares_and_scores(squares, count, r, J, np.repeat(group, form.q))
+
+
+def _squares_and_scores(
+    squares: np.ndarray, count: int, r: np.ndarray, J: np.ndarray, group: Groups
+) -> list[np.ndarray]:
+    """J_g' J_g, where they are held, and J_g' r_g."""
+    squares = np.zeros_like(squares)
+    for one, part in parts_of(group) if len(squares) else ():
+        squares[one] = J[part].T @ J[part]
+    return [squares, sums_by_group(count, J * r[:, None], group)[1]]
 
 
 def residual_correlation(residual: Float[np.ndarray, "n q"], groups: Groups) -> tuple[float, float]:

@@ -23,45 +23,35 @@ from onehidden.certify.local_fit import LocalFit, local_fit
 from onehidden.certify.replicates import different
 from onehidden.certify.units import ActivePatterns, on_kink, pattern_sums, rows_needed
 from onehidden.checks import About, Check, at_least
-from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
-from onehidden.network import OneHiddenNet
 
 
 def lattice_checks(local: LocalFit, most_parameters: int = 1000) -> list[Check]:
-    """The check for rows in memory of which a column has half as many values or fewer.
-
-    For more than ``most_parameters`` only where whole rows stand at least twice on average.
-    """
-    rows, form = local.problem.rows, local.problem.form
-    if not isinstance(rows, Samples) or not (form.activation.kinked and form.activation.homogeneity):
-        return []
-    parts = [rows.X.T, *([column] for column in rows.X.T if form.size <= most_parameters)]
-    if all(different(columns) > len(rows) / 2 for columns in parts):
-        return []
-    return [lattice_check(local.network, local.problem)]
-
-
-def lattice_check(network: OneHiddenNet, problem: Problem) -> Check:
     """Fewest distinct rows that tell two units apart, or less the directions that a linear part adds in vain.
 
-    In these the units imitate <v, x> on all rows, or move without a change on any row.
+    In these the units imitate <v, x> on all rows, or move without a change on any row. Asked of rows in
+    memory of which a column has half as many values or fewer; for more than ``most_parameters`` only where
+    whole rows stand at least twice on average.
     """
-    X = problem.samples.X
-    t = X @ network.weights.T + network.bias
+    problem, rows, network = local.problem, local.problem.rows, local.network
+    kinked = network.activation.kinked and network.activation.homogeneity
+    if not isinstance(rows, Samples) or not kinked:
+        return []
+    parts = [rows.X.T, *([column] for column in rows.X.T if problem.form.size <= most_parameters)]
+    if all(different(columns) > len(rows) / 2 for columns in parts):
+        return []
+    t = rows.X @ network.weights.T + network.bias
     clear = np.all(np.abs(t) > on_kink(t), axis=1)
-    rows = np.unique(X, axis=0, return_index=True)[1]
-    some, value = problem.take(rows[clear[rows]]), 0
+    first = np.unique(rows.X, axis=0, return_index=True)[1]
+    some, value = problem.take(first[clear[first]]), 0
     if some.n:
         bend = local_fit(network, replace(some, form=replace(problem.form, skip=True))).bend
         inner = some.fit_coordinates.inward(network)
         closest = ActivePatterns.of(inner, *some.sums(pattern_sums, inner)).closest()[0]
         value = bend.rank - bend.freedom or closest
-    return at_least(
-        "kinks held by distinct rows",
-        value,
-        rows_needed(problem.form.inputs + problem.form.bias - 1),
+    advice = (
         "fewest distinct rows that tell two units apart, or less the directions in which units imitate a "
-        "linear function; below the bound kinks can lie elsewhere in the gaps of a lattice",
-        About.UNITS,
+        "linear function; below the bound kinks can lie elsewhere in the gaps of a lattice"
     )
+    needed = rows_needed(problem.form.inputs + problem.form.bias - 1)
+    return [at_least("kinks held by distinct rows", value, needed, advice, About.UNITS)]

@@ -8,7 +8,7 @@ rows and over the sides of the other units, and the rows of the largest residual
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice
 
@@ -98,17 +98,15 @@ class Moves:
                 yield np.vstack([rest, factor * planes[i : i + 1]])
         for i, j in list(combinations(order, 2))[: self.pairs]:
             rest, pair = np.delete(planes, [i, j], axis=0), planes[[i, j]]
-            for first in self.additions(rest, problem, form, pair, 1):
+            merged = pair.sum(axis=0) if pair[0] @ pair[1] > 0 else pair[0] - pair[1]
+            for first in (*self.additions(rest, problem, form, pair, 1), merged):
                 half = np.vstack([rest, first])
                 for second in self.additions(half, problem, form, pair, 1):
                     yield np.vstack([half, second])
-            merged = np.vstack([rest, pair.sum(axis=0) if pair[0] @ pair[1] > 0 else pair[0] - pair[1]])
-            for new in self.additions(merged, problem, form, pair, 1):
-                yield np.vstack([merged, new])
 
     def additions(
         self, planes: Planes, problem: Problem, form: Parametrisation, without: Planes, count: int
-    ) -> Sequence[Float[np.ndarray, " e"]]:
+    ) -> Planes:
         """The units that explain most of what these leave, unlike each other and those of ``without``."""
         basis = np.linalg.qr(least_squares_columns(problem, planes[:, :-1], planes[:, -1]))[0]
         y = problem.weighted(problem.y)
@@ -120,15 +118,13 @@ class Moves:
         size = np.linalg.norm(columns, axis=0)
         columns = columns / np.where(size > 1e-6 * np.sqrt(problem.n), size, np.inf)
         gain = np.sum((columns.T @ left).reshape(columns.shape[1], -1) ** 2, axis=1)
-        chosen: list[int] = []
-        alike = list(range(len(without)))
+        taken = list(range(len(without)))
         for i in len(without) + np.argsort(-gain[len(without) :], kind="stable"):
-            if len(chosen) == count or not gain[i] > 0:
+            if len(taken) == len(without) + count or not gain[i] > 0:
                 break
-            if np.max(np.abs(columns[:, alike].T @ columns[:, i]), initial=0.0) < 0.9:
-                chosen.append(int(i))
-                alike.append(int(i))
-        return [candidates[i] for i in chosen]
+            if np.max(np.abs(columns[:, taken].T @ columns[:, i]), initial=0.0) < 0.9:
+                taken.append(int(i))
+        return candidates[taken[len(without) :]]
 
     def _candidates(
         self, planes: Planes, problem: Problem, form: Parametrisation, left: Float[np.ndarray, "n q"]

@@ -14,6 +14,7 @@ for lying nearer to the truth by chance. One descent with the weights of the noi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -119,23 +120,12 @@ def _fit_of(
     return fit.residuals(theta).reshape(problem.n, -1), leverages(fit, theta).reshape(problem.n, -1)
 
 
-@dataclass(frozen=True)
-class Noise:
-    """A noise model fitted to residuals.
+class Noise(NamedTuple):
+    """A noise model fitted to residuals."""
 
-    Attributes
-    ----------
-    value : float
-        The log likelihood.
-    weight : ndarray of shape (n,)
-        What a weighted fit under this noise gives each row.
-    uneven : bool
-        Whether it is clearly more likely than normal noise of one spread.
-    """
-
-    value: float
-    weight: Float[np.ndarray, " n"]
-    uneven: bool
+    value: float  # the log likelihood
+    weight: Float[np.ndarray, " n"]  # what a weighted fit under this noise gives each row
+    uneven: bool  # whether it is clearly more likely than normal noise of one spread
 
 
 def _noise(
@@ -153,7 +143,7 @@ def _noise(
     Z = Z if problem.form.structure is None else Z[:, :0]  # the inputs may be more than the rows
     left = residual / np.sqrt(1 - np.minimum(leverage, 0.99))
     found = [fit_noise(e, np.column_stack([f, Z])) for e, f in zip(left.T, fitted.T, strict=True)]
-    return replace(found[0], value=sum(one.value for one in found))
+    return found[0]._replace(value=sum(one.value for one in found))
 
 
 def fit_noise(residual: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n m"], steps: int = 60) -> Noise:

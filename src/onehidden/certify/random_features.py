@@ -13,7 +13,7 @@ import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -128,18 +128,6 @@ def random_features(
     return tuple(found)
 
 
-class Block(NamedTuple):
-    """Weighted residuals, Jacobian and features of each family at some rows.
-
-    Of several outputs N is n q, those of a row next to each other.
-    """
-
-    rows: slice
-    r: Float[np.ndarray, " N"]
-    J: Float[np.ndarray, "N p"]
-    F: list[Float[np.ndarray, "N M"]]
-
-
 @dataclass(frozen=True, eq=False)
 class FitAndFeatures:
     """A fit and the families of features: rows in, blocks out.
@@ -152,7 +140,13 @@ class FitAndFeatures:
     families: tuple[RandomFeatures | FittedCurves, ...]
     piece: int = 16 << 20
 
-    def blocks(self, Z: Inputs, y: Target, weight: Weight) -> Iterator[Block]:
+    def blocks(
+        self, Z: Inputs, y: Target, weight: Weight
+    ) -> Iterator[tuple[slice, np.ndarray, np.ndarray, list[np.ndarray]]]:
+        """Some rows, their weighted residuals (N,), Jacobian (N, p) and features (N, M) of each family.
+
+        Of several outputs N is n q, those of a row next to each other.
+        """
         every, q = roots(weight, len(y)), self.form.q
         width = (self.form.size + sum(len(one.seen_in) for one in self.families)) * q
         step = 1 << max(8, (self.piece // (8 * width)).bit_length() - 1)
@@ -161,7 +155,7 @@ class FitAndFeatures:
             r, J = written_out(self.form, self.theta, Z[rows], y[rows], every[rows])
             # A function is zero in all outputs but its own.
             F = [one(Z[rows])[:, None, :] * (np.arange(q)[:, None] == one.seen_in) for one in self.families]
-            yield Block(rows, r, J, [weighed(every[rows], f).reshape(len(r), -1) for f in F])
+            yield rows, r, J, [weighed(every[rows], f).reshape(len(r), -1) for f in F]
 
 
 def cross_moments(
