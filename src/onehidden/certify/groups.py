@@ -94,13 +94,16 @@ class GroupedCovariance:
         """That of rows with groups at these parameters; ``most`` bounds the numbers of the squares."""
         count, p, rows = problem.rows.n_groups, len(theta), problem.rows
         squares = np.zeros((count if count * p**2 <= most else 0, p, p))
-        if not isinstance(rows, Samples) or rows.shared is None:
+        shared = rows.shared if isinstance(rows, Samples) else None
+        if shared is None:
             known = _sums_of_groups, problem.form, theta, squares, count
-            return cls(*problem.sums(*known, by_group=True), inverse)
-        fit = problem.least_squares
-        assert isinstance(fit, InMemoryLeastSquares)
-        r, J = fit.residuals(theta), fit.jacobian(theta, slice(0, rows.n))
-        return cls(*_squares_and_scores(squares, count, r, J, rows.groups), inverse)
+            squares, scores = problem.sums(*known, by_group=True)
+        else:
+            fit = problem.least_squares
+            assert isinstance(fit, InMemoryLeastSquares)
+            r, J = fit.residuals(theta), fit.jacobian(theta, slice(0, rows.n))
+            squares, scores = _squares_and_scores(squares, count, r, J, shared.groups)
+        return cls(squares, scores, inverse)
 
     @cached_property
     def freedom(self) -> GroupedFreedom:

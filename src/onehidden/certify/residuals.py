@@ -148,7 +148,9 @@ def adequacy(
         second = [term for sums in by_group for term in moments_of(sums)]
     else:
         second = problem.sums(sign_moments, fit, C, projected)
-    results = [_shown(one, second[3 * i : 3 * i + 3], loss, variation) for i, one in enumerate(projected)]
+    results = [
+        _shown(one, second[3 * i : 3 * i + 3], float(loss), variation) for i, one in enumerate(projected)
+    ]
     found = tuple(result for result in results if result is not None)
     if not found:
         reason = "the fit leaves no residuals, or no further function differs from it"

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from onehidden.certify import levels
 from onehidden.certify.errors import ParameterRecord
+from onehidden.certify.local_fit import LocalFit
 from onehidden.fit.samples import Inputs, Numbers, Target, Weight
 from onehidden.network import OneHiddenNet
 
@@ -150,24 +151,15 @@ def rows_needed(d: int) -> int:
 
 
 def undetermined_units(
-    network: OneHiddenNet,
-    inner: OneHiddenNet,
-    patterns: ActivePatterns,
-    errors: ParameterRecord,
-    open_parameters: Bool[np.ndarray, " p"],
-    exact: bool,
-    inputs: int,
-    least: float = 1e-7,
+    local: LocalFit, patterns: ActivePatterns, errors: ParameterRecord, least: float = 1e-7
 ) -> Undetermined:
     """The units that the rows leave undetermined.
 
-    ``inner`` is the network in whitened coordinates for a target of unit variance. Open parameters
-    change no residual; ``inputs`` is the number of free weights of a unit, ``least`` the share of std(y)
-    below which a unit of an exact fit adds nothing.
+    ``least`` is the share of std(y) below which a unit of an exact fit adds nothing.
     """
-    parallel = _same_units(inner)
-    kinked, d = network.activation.homogeneity is not None, inner.n_inputs
-    needed = rows_needed(inputs)
+    network, parallel = local.network, _same_units(local.inner)
+    kinked, d = network.activation.homogeneity is not None, local.inner.n_inputs
+    needed, open_parameters = rows_needed(local.problem.form.inputs), local.open_parameters
     found: Undetermined = {}
     clear = in_errors(network.output, errors.output)
     for i in range(network.n_hidden):
@@ -181,7 +173,7 @@ def undetermined_units(
             found[i] = Cause.KINK, reason
         elif open_parameters[i * d : (i + 1) * d].any():
             found[i] = Cause.BLIND, f"the weights of unit {i + 1} are not determined"
-        elif not exact and clear[i] < levels.OUTPUT.value:
+        elif not local.exact and clear[i] < levels.OUTPUT.value:
             # Its share may be large: w is not clear of zero while all other parameters are free.
             reason = f"other units can take over the part of unit {i + 1}"
             alone = f"the output of unit {i + 1} cannot be distinguished from zero"
