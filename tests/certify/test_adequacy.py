@@ -17,7 +17,7 @@ from onehidden.certify.random_features import (
     random_features,
     sign_moments,
 )
-from onehidden.certify.residuals import adequacy, rows_beyond, sign_cumulants, tail
+from onehidden.certify.residuals import adequacy, sign_cumulants, tail
 from onehidden.fit.parametrisation import Parametrisation, residuals_and_jacobian
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import RowSum, Samples
@@ -156,12 +156,13 @@ def test_nothing_missed_leaves_nothing_over():
 
 def test_too_few_rows_are_not_evaluated_and_not_passed():
     X, y, form, theta, _, _ = fitted(30, 5)
-    few = rows_beyond(form.freedom) - 1
+    few = int(form.freedom) + 4
     result = evaluated(X[:few], y[:few], form, theta)
     assert not result.evaluated
     assert np.isnan(result.p_value)
     assert result.reason
-    assert evaluated(X, y, form, theta).evaluated == (len(y) >= rows_beyond(form.freedom))
+    assert evaluated(X[: few + 1], y[: few + 1], form, theta).evaluated
+    assert evaluated(X, y, form, theta).evaluated
 
 
 def test_units_of_measurement_of_y_do_not_matter():

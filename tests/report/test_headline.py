@@ -13,9 +13,8 @@ from fake_recovery import fake, saved_run
 
 import onehidden as oh
 from onehidden.certify.certificate import Status
-from onehidden.certify.reasons import reason, why_undetermined
-from onehidden.certify.units import Cause, UnitStatus, UnitVerdict
-from onehidden.checks import About, Check, not_evaluated
+from onehidden.certify.units import Cause, UnitStatus, UnitVerdict, why_undetermined
+from onehidden.checks import About, Check, not_evaluated, reason
 from onehidden.cli import cli
 from onehidden.network import OneHiddenNet
 from onehidden.recovery.line import Affine

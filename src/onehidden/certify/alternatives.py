@@ -237,14 +237,12 @@ def all_worse(alternatives: Sequence[Alternative], kind: AlternativeKind) -> Che
     if kind is AlternativeKind.SELECTED_ACTIVATION:
         what, about = "the runner-up among activations, by held-out likelihood,", About.NOTE
     mine = [one for one in alternatives if one.kind is kind]
-    closest = min(mine, key=lambda one: one.behind - one.needed, default=None)
-    name = "there is none" if closest is None else f"closest: {closest.label}"
+    closest = min(mine, key=lambda one: one.behind - one.needed, default=Alternative(kind, "", np.inf))
+    name = f"closest: {closest.label}" if mine else "there is none"
     advice = (
         f"twice the log likelihood by which {what} is behind; below the bound the data do not rule it out "
         f"({name})"
     )
-    if closest is None:
-        return at_least(kind.value, np.inf, levels.LIKELIHOOD.value, advice, about)
     return at_least(kind.value, closest.behind, closest.needed, advice, about)
 
 

@@ -13,9 +13,8 @@ from jaxtyping import Float, Int
 from onehidden.certify import levels
 from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.groups import GroupedFreedom
-from onehidden.certify.reasons import decisive_first, reason
 from onehidden.certify.units import Cause, Undetermined, UnitStatus, UnitVerdict, plural
-from onehidden.checks import About, Check
+from onehidden.checks import About, Check, decisive_first, reason
 from onehidden.network import OneHiddenNet
 
 

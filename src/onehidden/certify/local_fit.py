@@ -33,14 +33,6 @@ class Curvature:
     undetermined: np.ndarray  # (p,) whether the data leave this parameter undetermined
     lengths: np.ndarray  # (f,) of the columns of J along the free directions, 1 for a column of zeros
 
-    @property
-    def well_conditioned(self) -> bool:
-        """Whether J'J in single precision shows that every direction is determined.
-
-        Of 2501 directions, d = k = 50, a smallest eigenvalue of 4e-4 was known to 1e-4 of itself.
-        """
-        return _known_in_single_precision(self.values)
-
 
 class FreeDirections:
     """D (p, f), an orthonormal basis of the parameter changes allowed in canonical form; never formed.
@@ -91,7 +83,7 @@ def curvature(hessian: np.ndarray, free: FreeDirections, *, single_from: int = 1
     value = np.zeros(1)
     if len(reduced) >= single_from:
         value = np.linalg.eigvalsh(reduced.astype(np.float32)).astype(float)
-    if not _known_in_single_precision(value):
+    if not known_in_single_precision(value):
         value = np.linalg.eigvalsh(reduced)
     # J'J has half the digits of J: eigenvalues below p * eps * largest are rounding.
     rounding = max(1e-13, len(value) * np.finfo(float).eps) * value[-1]
@@ -109,8 +101,11 @@ def curvature(hessian: np.ndarray, free: FreeDirections, *, single_from: int = 1
     return Curvature(value, int(np.sum(value > rounding)), len(value), covariance, undetermined, scale)
 
 
-def _known_in_single_precision(values: np.ndarray) -> bool:
-    """Whether seven digits of the largest eigenvalue tell the smallest to a thousandth."""
+def known_in_single_precision(values: np.ndarray) -> bool:
+    """Whether seven digits of the largest eigenvalue tell the smallest to a thousandth.
+
+    Of 2501 directions, d = k = 50, a smallest eigenvalue of 4e-4 was known to 1e-4 of itself.
+    """
     return bool(values[0] > 1e-4 * values[-1])
 
 
@@ -238,7 +233,7 @@ def local_fit(network: OneHiddenNet, problem: Problem) -> LocalFit:
     hessian, gradient, loss = problem.least_squares.normal_equations(theta, rough)
     hessian = hessian.astype(float, copy=False)
     bend = curvature(hessian, free)
-    if rough and not bend.well_conditioned:
+    if rough and not known_in_single_precision(bend.values):
         hessian, gradient, loss = problem.least_squares.normal_equations(theta)
         bend = curvature(hessian, free)
     cosine = 0.0

@@ -80,11 +80,9 @@ def _repeated_values(local: LocalFit, given: Problem) -> Iterator[Check]:
         there = column == value[full]
         p_value = _differs(residual, there, np.abs(column - value[full]))
         what = f"{own} rows have {name} = {value[full]:.4g}, and hardly another value of it repeats"
-        if p_value < level:
-            advice = f"{what}; y spreads or lies differently there: gaps that were filled in? leave them out"
-            yield at_least(f"repeated {name}", p_value, level, advice, About.MEAN)
-        else:
-            yield at_least(f"repeated {name}", p_value, level, f"{what}; y behaves as beside it")
+        differs = "y spreads or lies differently there: gaps that were filled in? leave them out"
+        advice = f"{what}; {differs if p_value < level else 'y behaves as beside it'}"
+        yield at_least(f"repeated {name}", p_value, level, advice, About.MEAN)
 
 
 def _differs(residual: Float[np.ndarray, "n q"], there: np.ndarray, distance: np.ndarray) -> float:

@@ -36,32 +36,23 @@ Planes = Float[np.ndarray, "k e"]  # weights and bias of each unit, in the coord
 class Moves:
     """Moves of the units of a network.
 
-    Parameters
-    ----------
-    each : int
-        Replacements tried for a unit, different from one another and from the unit.
-    pairs : int
-        Pairs of units moved at most, the cheapest first.
-    work : float
-        Operations of the descents at most. Where they allow fewer than all, the units that are missed least
-        are moved, and of twice as many moves those that promise most are taken.
-    quantiles : tuple of float
-        Where kinks of candidates lie along a direction.
-    lengths : tuple of float
-        Lengths of candidates, where the length of a unit matters.
-    factors : tuple of float
-        By which a unit is made steeper, where its length matters.
-    rows : int
-        Rows on which candidates are compared, evenly spread.
+    Where ``work`` allows fewer than all, the units that are missed least are moved, and of twice as many
+    moves those that promise most are taken.
     """
 
-    each: int = 3
-    pairs: int = 10
-    work: float = 0.5 * NOMINAL
-    quantiles: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
-    lengths: tuple[float, ...] = (0.7, 2.0)
-    factors: tuple[float, ...] = (0.2, 5.0, 50.0)
-    rows: int = 4000
+    each: int = 3  # replacements tried for a unit, different from one another and from the unit
+    pairs: int = 10  # pairs of units moved at most, the cheapest first
+    work: float = 0.5 * NOMINAL  # operations of the descents at most
+    quantiles: tuple[float, ...] = (
+        0.1,
+        0.3,
+        0.5,
+        0.7,
+        0.9,
+    )  # where kinks of candidates lie along a direction
+    lengths: tuple[float, ...] = (0.7, 2.0)  # of candidates, where the length of a unit matters
+    factors: tuple[float, ...] = (0.2, 5.0, 50.0)  # by which a unit is made steeper, where its length matters
+    rows: int = 4000  # on which candidates are compared, evenly spread
 
     def minima(self, network: OneHiddenNet, problem: Problem, run: Run) -> list[Optimum]:
         """Minima that the moves of a network, in x, lead to, after the final optimisation.

@@ -35,27 +35,13 @@ from onehidden.run import Run
 
 @dataclass(frozen=True)
 class OwnLikelihood:
-    """Twice the log likelihood of a fit, and what a difference of two must exceed.
+    """Twice the log likelihood of a fit, and what a difference of two must exceed."""
 
-    Attributes
-    ----------
-    twice : float
-        Twice the log likelihood under the fit's own noise model; of a family the negative deviance.
-    parameters : int
-        Rank of the Jacobian.
-    dispersion : float
-        What the deviance of a family is divided by, 1 for normal noise.
-    share : float
-        Independent rows among the rows; less than 1 where rows of a group share noise.
-    network : OneHiddenNet or None
-        The most likely network, in x, where that is not the fit itself.
-    """
-
-    twice: float
-    parameters: int
-    dispersion: float = 1.0
-    share: float = 1.0
-    network: OneHiddenNet | None = None
+    twice: float  # the log likelihood under the fit's own noise model; of a family the negative deviance
+    parameters: int  # rank of the Jacobian
+    dispersion: float = 1.0  # what the deviance of a family is divided by, 1 for normal noise
+    share: float = 1.0  # independent rows among the rows; less than 1 where rows of a group share noise
+    network: OneHiddenNet | None = None  # the most likely one, in x, where that is not the fit itself
 
     @classmethod
     def of_answer(cls, certificate: Certificate, problem: Problem, run: Run) -> OwnLikelihood:

@@ -26,24 +26,12 @@ from onehidden.run import stream
 
 
 class FeatureKind(enum.StrEnum):
-    """What the functions of a family are.
+    """What the functions of a family are."""
 
-    Attributes
-    ----------
-    UNITS
-        g(<a, z> + b), random additional units.
-    PRODUCTS
-        Products of three clipped <a, z>: interactions of three inputs.
-    WAVES
-        Triangle waves of <a, z> + b, a along one to three inputs.
-    CURVES
-        Powers of the fitted value: another link, or y on another scale.
-    """
-
-    UNITS = "units"
-    PRODUCTS = "products"
-    WAVES = "waves"
-    CURVES = "curves"
+    UNITS = "units"  # g(<a, z> + b), random additional units
+    PRODUCTS = "products"  # of three clipped <a, z>: interactions of three inputs
+    WAVES = "waves"  # triangle waves of <a, z> + b, a along one to three inputs
+    CURVES = "curves"  # powers of the fitted value: another link, or y on another scale
 
     @property
     def ridge(self) -> float:

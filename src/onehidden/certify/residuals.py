@@ -95,15 +95,6 @@ def tail(k1: float, k2: float, k3: float, t: float) -> float:
     return float(gammaincc(shape, max(shape + z * np.sqrt(shape), 0.0)))
 
 
-def rows_beyond(p: int, least: int = 5) -> int:
-    """Rows from which the test is evaluated for p parameters; fewer beyond them leave no feature.
-
-    With 4 parameters and n = 8 to 30 rows its size at .05 is 0 to .05, equal and t3 noise, rows at few levels
-    or spread: it errs towards caution.
-    """
-    return p + least
-
-
 def adequacy_at(
     problem: Problem,
     theta: Float[np.ndarray, " p"],
@@ -122,14 +113,17 @@ def adequacy(
     theta: Float[np.ndarray, " p"],
     hessian: Float[np.ndarray, "p p"] | None = None,
     seed: int = 0,
+    least: int = 5,
 ) -> Adequacy:
-    """Test the residuals in two passes over the rows; ``hessian`` is J'J at theta."""
+    """Test the residuals in two passes over the rows; ``hessian`` is J'J at theta.
+
+    Fewer than ``least`` rows beyond the parameters leave no feature. With 4 parameters and n = 8 to 30 rows
+    the size at .05 is 0 to .05, equal and t3 noise, rows at few levels or spread: it errs towards caution.
+    """
     form, n, each = problem.form, problem.n_values, problem.marginal  # features are those of single rows
-    needed, free = rows_beyond(form.freedom), n - form.freedom
-    if n < needed:
-        reason = (
-            f"{n} rows leave {free} beyond the {form.freedom} parameters, and {needed - n + free} are needed"
-        )
+    free = n - form.freedom
+    if free < least:
+        reason = f"{n} rows leave {free} beyond the {form.freedom} parameters, and {least} are needed"
         return Adequacy(False, reason=reason)
     if hessian is None or each is not problem:
         hessian = each.least_squares.normal_equations(theta)[0].astype(float)

@@ -214,3 +214,8 @@ def named(units: tuple[int, ...]) -> str:
     """Units in words."""
     numbers = [str(i + 1) for i in units]
     return f"unit {numbers[0]}" if len(numbers) == 1 else f"units {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+def why_undetermined(cause: Cause | None, several: bool) -> str:
+    """A clause for a person: why a unit, or several, may not be interpreted."""
+    return "several networks fit these rows as well" if cause is None else cause.value[several]

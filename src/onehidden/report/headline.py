@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from onehidden.certify.certificate import Status
-from onehidden.certify.reasons import decisive_first, reason, why_undetermined
-from onehidden.certify.units import Cause, UnitStatus, UnitVerdict
-from onehidden.checks import About
+from onehidden.certify.units import Cause, UnitStatus, UnitVerdict, why_undetermined
+from onehidden.checks import About, decisive_first, reason
 from onehidden.report.formula import few_bend, straight
 from onehidden.report.subject import Subject
 from onehidden.report.wording import part

@@ -11,9 +11,8 @@ import math
 import numpy as np
 
 from onehidden.certify.certificate import Status
-from onehidden.certify.reasons import ORDER, decisive_first
 from onehidden.certify.units import Cause, UnitVerdict
-from onehidden.checks import About, Check
+from onehidden.checks import ORDER, About, Check, decisive_first
 from onehidden.report.blocks import Block, Facts, Formula, Grid, Verdict
 from onehidden.report.formula import Effects, effects, formula, straight
 from onehidden.report.headline import of_predictions, of_units
