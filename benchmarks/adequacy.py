@@ -23,7 +23,7 @@ from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Samples
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
-from onehidden.run import stream
+from onehidden.run import Run, stream
 
 D = 8
 NOISES = ("equal", "unequal", "t3", "rounded", "skewed")
@@ -104,7 +104,7 @@ def trial(k: int, n: int, noise: str, missed: str, seed: int) -> tuple[float, fl
     problem = Problem(rows, form, rows.coordinates(True))
     weights, output, bias, _, intercept = form.unpack(theta)
     network = OneHiddenNet(weights, output, bias, intercept, form.activation)
-    asked = adequacy(problem, problem.theta(network), seed=seed)
+    asked = adequacy(problem, problem.theta(network), Run(), seed=seed)
     return asked.p_value, _f_test(form, r, J, X, seed)
 
 

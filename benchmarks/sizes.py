@@ -26,7 +26,7 @@ from onehidden.certify.evaluate import certify
 from onehidden.certify.local_fit import local_fit
 from onehidden.certify.mean_law import mean_law_checks
 from onehidden.certify.replicates import lack_of_fit
-from onehidden.certify.residuals import adequacy_at, equal_spread, spread_sums
+from onehidden.certify.residuals import adequacy, equal_spread, spread_sums
 from onehidden.certify.rival_laws import compare_activations, compare_mean_laws
 from onehidden.certify.widths import compare_larger, compare_smaller
 from onehidden.fit.problem import Problem
@@ -146,7 +146,7 @@ def trial(noise: str, n: int, wrong: str, seed: int) -> Iterator[tuple[str, Answ
         return name, (not value > 0.05, not value > 0.01)
 
     if wrong in ("nothing", "product"):
-        yield p("fit", adequacy_at(seen, local.theta, run).p_value)
+        yield p("fit", adequacy(seen, local.theta, run).p_value)
         if not labels:
             repeated = lack_of_fit(local) if wrong == "product" else _of_replicates(noise, n, seed)
             if repeated is not None:

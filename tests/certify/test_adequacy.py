@@ -23,7 +23,7 @@ from onehidden.fit.problem import Problem
 from onehidden.fit.samples import RowSum, Samples
 from onehidden.machine import double
 from onehidden.network import OneHiddenNet
-from onehidden.run import stream
+from onehidden.run import Run, stream
 
 D = 4
 
@@ -64,7 +64,7 @@ def evaluated(X, y, form, theta, weight=None, rows=Samples, **more):
     problem = Problem(samples, form, samples.coordinates(True))
     weights, output, bias, _, intercept = form.unpack(theta)
     network = OneHiddenNet(weights, output, bias, intercept, form.activation)
-    return adequacy(problem, problem.theta(network), **more)
+    return adequacy(problem, problem.theta(network), Run(), **more)
 
 
 def test_cumulants_are_those_of_random_signs():

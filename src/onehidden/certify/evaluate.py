@@ -15,7 +15,7 @@ from onehidden.certify.lattice import lattice_checks
 from onehidden.certify.local_fit import LocalFit, detectable_share, local_fit
 from onehidden.certify.mean_law import mean_law_checks
 from onehidden.certify.replicates import count_distinct, lack_of_fit, repeated_rows
-from onehidden.certify.residuals import Adequacy, adequacy_at, equal_spread, family_checks, spread_sums
+from onehidden.certify.residuals import Adequacy, adequacy, equal_spread, family_checks, spread_sums
 from onehidden.certify.uncertainty import uncertainty
 from onehidden.certify.units import (
     ActivePatterns,
@@ -64,7 +64,7 @@ def certify(network: OneHiddenNet, problem: Problem, run: Run, errors: str = "au
     of_family = [] if exact else family_checks(local, given, errors)
     off = [one for one in of_family if one.evaluated and not one.passed]
     known = uncertainty(local, errors, equal_spread(*sums[4:]) if normal else None, bool(off))
-    missed = None if exact else adequacy_at(problem, local.theta, run, local.hessian)
+    missed = None if exact else adequacy(problem, local.theta, run, local.hessian)
     checks = [*_fit_checks(local, missed, normal), *_local_checks(local), *_column_checks(problem)]
     checks += _bound_checks(local, given)
     if not exact:

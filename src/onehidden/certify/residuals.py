@@ -54,7 +54,7 @@ from onehidden.fit.problem import Problem
 from onehidden.fit.samples import Inputs, Numbers, Samples, Target, Weight
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
-from onehidden.run import Run
+from onehidden.run import Run, derived_seed
 
 
 class FamilyResult(NamedTuple):
@@ -95,31 +95,22 @@ def tail(k1: float, k2: float, k3: float, t: float) -> float:
     return float(gammaincc(shape, max(shape + z * np.sqrt(shape), 0.0)))
 
 
-def adequacy_at(
-    problem: Problem,
-    theta: Float[np.ndarray, " p"],
-    run: Run,
-    hessian: Float[np.ndarray, "p p"] | None = None,
-) -> Adequacy:
-    """The test at the best parameters of a problem, where the time allows it."""
-    if not run.within_budget(adequacy_work(problem.n_values, problem.form.size)):
-        return Adequacy(False, reason="the time was up: allow more")
-    return adequacy(problem, theta, hessian, run.unseeded().seed_of("looks at the residuals"))
-
-
 @in_double
 def adequacy(
     problem: Problem,
     theta: Float[np.ndarray, " p"],
+    run: Run,
     hessian: Float[np.ndarray, "p p"] | None = None,
     seed: int = 0,
     least: int = 5,
 ) -> Adequacy:
-    """Test the residuals in two passes over the rows; ``hessian`` is J'J at theta.
+    """Test the residuals in two passes over the rows, where the time allows it; ``hessian`` is J'J at theta.
 
     Fewer than ``least`` rows beyond the parameters leave no feature. With 4 parameters and n = 8 to 30 rows
     the size at .05 is 0 to .05, equal and t3 noise, rows at few levels or spread: it errs towards caution.
     """
+    if not run.within_budget(adequacy_work(problem.n_values, problem.form.size)):
+        return Adequacy(False, reason="the time was up: allow more")
     form, n, each = problem.form, problem.n_values, problem.marginal  # features are those of single rows
     free = n - form.freedom
     if free < least:
@@ -128,7 +119,8 @@ def adequacy(
     if hessian is None or each is not problem:
         hessian = each.least_squares.normal_equations(theta)[0].astype(float)
     mean = (problem.whitening.shift - problem.fit_coordinates.shift) @ problem.fit_coordinates.whiten
-    drawn = random_features(form.activation, mean, feature_count(n, free), seed, form.outputs)
+    of_features = derived_seed(seed, "solver", "looks at the residuals")
+    drawn = random_features(form.activation, mean, feature_count(n, free), of_features, form.outputs)
     fit = FitAndFeatures(form, theta, (*drawn, FittedCurves(form, theta)))
     (mass, total, square), loss, gradient, *first = problem.sums(cross_moments, fit)
     C, variation = root_of_inverse(hessian), float(square - total**2 / mass)

@@ -70,10 +70,8 @@ def uncertainty(
     if bands is not None:
         found, of_side = _with_orientations(local, bands, found)
         checks += of_side
-    if grouped is None:
-        return Uncertainty(found, bands, checks)
-    own, by_group = freedom_in_x(grouped.freedom, form, coordinates)
-    return Uncertainty(found, bands, checks, own, by_group)
+    of_groups = () if grouped is None else freedom_in_x(grouped.freedom, form, coordinates)
+    return Uncertainty(found, bands, checks, *of_groups)
 
 
 def _group_checks(local: LocalFit) -> list[Check]:

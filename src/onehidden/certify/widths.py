@@ -11,7 +11,7 @@ from onehidden.certify.certificate import AlternativeKind, Certificate, Status
 from onehidden.certify.local_fit import detectable_share, linear_problem, local_fit
 from onehidden.certify.noise_model import OwnLikelihood
 from onehidden.certify.replicates import lack_of_fit
-from onehidden.certify.residuals import Adequacy, adequacy_at
+from onehidden.certify.residuals import Adequacy, adequacy
 from onehidden.certify.units import Cause, Undetermined, plural
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
 from onehidden.families import Bernoulli
@@ -73,7 +73,7 @@ def compare_larger(certificate: Certificate, problem: Problem, run: Run) -> Cert
     grown = with_one_more(seen, start, run.at("more"))
     # The search form is the richer one: what gains too little there does so after the final optimisation.
     gain = problem.excess_deviance(grown.loss, certificate.mean_square)
-    needed = _charge(problem, 1, more=True)
+    needed = 1.5 * _charge(problem, 1)
     if problem.family is not None or gain > needed:
         begin = seen.search_coordinates.outward(grown.network)
         more = optimise(begin, wider, run.at("more", "finish"), tolerance=TO_COMPARE).network
@@ -119,7 +119,7 @@ def _ruled_out(
     function without a slope leaves the direction of a unit open, too: there all parameters count.
     """
     its, (kind, name) = OwnLikelihood.of(smaller, network, run), what
-    gain, charge = own.ahead(its), max(_charge(problem, problem.k - smaller.k, more=False), own.needed)
+    gain, charge = own.ahead(its), max(_charge(problem, problem.k - smaller.k), own.needed)
     if isinstance(problem.family, Bernoulli):
         nested = kind is AlternativeKind.FEWER or its.ahead(OwnLikelihood.constant(problem)) >= (
             its.ruled_out_at(levels.LINEAR.value, 1)
@@ -143,15 +143,14 @@ def _ruled_out(
     return at_most(kind.value, found.p_value, level.value, advice, About.UNITS)
 
 
-def _charge(problem: Problem, units: int, more: bool) -> float:
-    """n log(loss) that so many more units must gain to be kept or, half as much again, to be asked for.
+def _charge(problem: Problem, units: int) -> float:
+    """n log(loss) that so many more units must gain to be kept; to be asked for, half as much again.
 
     At log(n) a parameter the criterion alone asks for a unit in 13 % of pure noise; with the test row by row
     it did in 1 of 190.
     """
     shared = replace(problem.form, k=0).freedom
-    each = (problem.form.freedom - shared) / problem.k * float(np.log(problem.n))
-    return (1.5 if more else 1.0) * units * each
+    return units * (problem.form.freedom - shared) / problem.k * float(np.log(problem.n))
 
 
 def beyond_linear(problem: Problem, run: Run) -> Adequacy:
@@ -162,4 +161,4 @@ def beyond_linear(problem: Problem, run: Run) -> Adequacy:
 
 def _adequacy_of(problem: Problem, network: OneHiddenNet, run: Run) -> Adequacy:
     seen = problem.at(network)
-    return adequacy_at(seen, seen.theta(network), run)
+    return adequacy(seen, seen.theta(network), run)
