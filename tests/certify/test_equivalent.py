@@ -15,8 +15,8 @@ from onehidden.certify.equivalent import (
     reversal_columns,
     reversed_units,
 )
-from onehidden.certify.lattice import lattice_checks
 from onehidden.certify.local_fit import local_fit
+from onehidden.certify.replicates import lattice_checks
 from onehidden.certify.subset_sums import zero_subset_sums
 from onehidden.run import stream
 

@@ -36,13 +36,11 @@ def order_checks(local: LocalFit, given: Problem, fewest: int = 10, most_rows: i
     """
     name, level = "independent rows", levels.DEPENDENCE.value
     if isinstance(given.rows, Samples):
-        residuals, y = local.residuals, given.rows.y.reshape(given.n, -1)
-        if given.rows.place is not None:
-            order = np.argsort(given.rows.place, kind="stable")
-            residuals, y = residuals[order], y[order]
-        if given.rows.groups is not None and given.rows.shared is None:
-            groups = given.rows.groups if given.rows.place is None else given.rows.groups[order]
-            residuals, y = _by_group(residuals, groups), _by_group(y, groups)
+        rows = given.rows
+        order = np.arange(rows.n) if rows.place is None else np.argsort(rows.place, kind="stable")
+        residuals, y = local.residuals[order], rows.y.reshape(rows.n, -1)[order]
+        if rows.groups is not None and rows.shared is None:
+            residuals, y = (_by_group(one, rows.groups[order]) for one in (residuals, y))
     elif given.rows.n_groups:
         known = _values_of_groups, local.inner, given.rows.n_groups
         size, sums = given.sums(*known, by_group=True)  # groups of a stream are in the order of first rows

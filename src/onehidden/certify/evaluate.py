@@ -11,10 +11,9 @@ from onehidden.certify import levels
 from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, certificate_of
 from onehidden.certify.dependence import order_checks
 from onehidden.certify.equivalent import EXACT, equivalent_sets, orientation_check
-from onehidden.certify.lattice import lattice_checks
 from onehidden.certify.local_fit import LocalFit, detectable_share, local_fit
 from onehidden.certify.mean_law import mean_law_checks
-from onehidden.certify.replicates import count_distinct, lack_of_fit, repeated_rows
+from onehidden.certify.replicates import count_distinct, lack_of_fit, lattice_checks, repeated_rows
 from onehidden.certify.residuals import Adequacy, adequacy, equal_spread, family_checks, spread_sums
 from onehidden.certify.uncertainty import uncertainty
 from onehidden.certify.units import (

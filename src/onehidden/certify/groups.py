@@ -31,13 +31,6 @@ from onehidden.fit.samples import Inputs, Samples, Target, Weight
 Groups = Int[np.ndarray, " n"]  # of each row, numbers from 0 on
 
 
-def parts_of(groups: Groups) -> list[tuple[int, Int[np.ndarray, " m"]]]:
-    """The groups that there are, and the places of the rows of each."""
-    order = np.argsort(groups, kind="stable")
-    found, first = np.unique(groups[order], return_index=True)
-    return list(zip(found.tolist(), np.split(order, first[1:]), strict=True))
-
-
 @dataclass(frozen=True)
 class GroupedFreedom:
     """Degrees of freedom of c' V c, from what each group has of the information."""
@@ -159,8 +152,9 @@ def _squares_and_scores(
     squares: np.ndarray, count: int, r: np.ndarray, J: np.ndarray, group: Groups
 ) -> list[np.ndarray]:
     """J_g' J_g, where they are held, and J_g' r_g."""
-    squares = np.zeros_like(squares)
-    for one, part in parts_of(group) if len(squares) else ():
+    squares, order = np.zeros_like(squares), np.argsort(group, kind="stable")
+    found, first = np.unique(group[order], return_index=True)
+    for one, part in zip(found, np.split(order, first[1:]), strict=True) if len(squares) else ():
         squares[one] = J[part].T @ J[part]
     return [squares, sums_by_group(count, J * r[:, None], group)[1]]
 

@@ -25,8 +25,9 @@ and .1-1.25 times at 1e-4: an extreme p-value errs towards caution.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -57,14 +58,6 @@ from onehidden.network import OneHiddenNet
 from onehidden.run import Run, derived_seed
 
 
-class FamilyResult(NamedTuple):
-    """What one family of features shows."""
-
-    kind: FeatureKind
-    p_value: float
-    share: float  # of var(y) that it shows to be missed
-
-
 @dataclass(frozen=True)
 class Adequacy:
     """Whether the residuals still carry something that the network misses."""
@@ -72,7 +65,7 @@ class Adequacy:
     evaluated: bool  # if not, ``reason`` says why
     p_value: float = float("nan")  # of so much in the residuals when nothing is missed
     missed_share: float = 0.0  # unbiased for what is in the span of one family; other parts come on top
-    families: tuple[FamilyResult, ...] = ()
+    families: Mapping[FeatureKind, float] = field(default_factory=dict)  # p-value by each
     reason: str = ""
 
 
@@ -134,22 +127,27 @@ def adequacy(
         second = [term for sums in by_group for term in moments_of(sums)]
     else:
         second = problem.sums(sign_moments, fit, C, projected)
-    results = [
-        _shown(one, second[3 * i : 3 * i + 3], float(loss), variation) for i, one in enumerate(projected)
-    ]
-    found = tuple(result for result in results if result is not None)
+    found = dict[FeatureKind, tuple[float, float]]()
+    for i, one in enumerate(projected):
+        shown = _shown(one, second[3 * i : 3 * i + 3], float(loss), variation)
+        found |= {} if shown is None else {one.kind: shown}
     if not found:
         reason = "the fit leaves no residuals, or no further function differs from it"
         return Adequacy(False, reason=reason)
-    best = min(found, key=lambda result: (result.p_value, -result.share))
+    least_p, share = min(found.values(), key=lambda result: (result[0], -result[1]))
     # The smallest of nearly independent p-values; exact for independent ones, cautious for dependent ones.
-    p_value = float(-np.expm1(len(found) * np.log1p(-min(best.p_value, 1 - np.finfo(float).epsneg))))
-    missed_share = best.share if p_value < levels.LEFT_OVER.value else 0.0
-    return Adequacy(True, p_value, missed_share, found)
+    p_value = float(-np.expm1(len(found) * np.log1p(-min(least_p, 1 - np.finfo(float).epsneg))))
+    missed_share = share if p_value < levels.LEFT_OVER.value else 0.0
+    return Adequacy(True, p_value, missed_share, {kind: result[0] for kind, result in found.items()})
 
 
-def _shown(one: Projected, sums: list[np.ndarray], loss: float, variation: float) -> FamilyResult | None:
-    """What a family shows; None where it lies in the span of J, or there are no residuals."""
+def _shown(
+    one: Projected, sums: list[np.ndarray], loss: float, variation: float
+) -> tuple[float, float] | None:
+    """The p-value of a family, and the share of var(y) that it shows to be missed.
+
+    None where it lies in the span of J, or there are no residuals.
+    """
     k1, k2, k3 = sign_cumulants(*sums)
     # Where one row outweighs all others, k2 is a difference of equal numbers: only that row is seen.
     if not (k2 > 1e-10 * sums[2][1] and variation > 0):
@@ -164,7 +162,7 @@ def _shown(one: Projected, sums: list[np.ndarray], loss: float, variation: float
     missed = float(explained - by_chance) / max(1 - float(by_chance) / loss, 0.1)
     t = one.statistic
     share = min(max(missed, t - k1, 0.0) / variation, 1.0)
-    return FamilyResult(one.kind, tail(k1, k2, k3, t), share)
+    return tail(k1, k2, k3, t), share
 
 
 def adequacy_work(n: int, p: int) -> float:

@@ -70,8 +70,10 @@ def uncertainty(
     if bands is not None:
         found, of_side = _with_orientations(local, bands, found)
         checks += of_side
-    of_groups = () if grouped is None else freedom_in_x(grouped.freedom, form, coordinates)
-    return Uncertainty(found, bands, checks, *of_groups)
+    if grouped is None:
+        return Uncertainty(found, bands, checks)
+    own, by_group = freedom_in_x(grouped.freedom, form, coordinates)
+    return Uncertainty(found, bands, checks, own, by_group)
 
 
 def _group_checks(local: LocalFit) -> list[Check]:

@@ -40,7 +40,8 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
         )
     if problem.k == 1 or problem.form.labelled:
         return certificate.with_comparisons([linear])
-    seen, start = _searched(certificate, problem)
+    seen = problem.at(certificate.network)
+    start = seen.search_coordinates.inward(certificate.network)
     dropped = int(units_by_cost(seen, start.weights, start.bias)[0])
     fewer = problem.with_width(problem.k - 1)
     found = with_one_fewer(seen, start, run.at("fewer"))
@@ -68,7 +69,8 @@ def compare_larger(certificate: Certificate, problem: Problem, run: Run) -> Cert
         reason = "could not be evaluated: the rows leave too few numbers beyond the parameters"
         about = About.NOTE if answered else About.FIT
         return certificate.with_comparisons([not_evaluated(name, np.nan, reason, about)])
-    seen, start = _searched(certificate, problem)
+    seen = problem.at(certificate.network)
+    start = seen.search_coordinates.inward(certificate.network)
     wider = problem.with_width(problem.k + 1)
     grown = with_one_more(seen, start, run.at("more"))
     # The search form is the richer one: what gains too little there does so after the final optimisation.
@@ -95,12 +97,6 @@ def compare_larger(certificate: Certificate, problem: Problem, run: Run) -> Cert
     )
     check = at_most(name, gain, needed, advice, About.FIT)
     return replace(certificate, undetected=undetected).with_comparisons([check]).with_remark(remark)
-
-
-def _searched(certificate: Certificate, problem: Problem) -> tuple[Problem, OneHiddenNet]:
-    """The problem at an answer, and the answer in its search coordinates."""
-    seen = problem.at(certificate.network)
-    return seen, seen.search_coordinates.inward(certificate.network)
 
 
 def _ruled_out(
