@@ -81,16 +81,12 @@ def with_comparisons_on_a_sample(own: Certificate, sample: Certificate, rows: in
     if own.exact:
         return own
     if sample.exact:
-        own = own.with_checks(
-            at_most(
-                "rows beyond the sample",
-                float(np.sqrt(own.mean_square)),
-                float(np.sqrt(sample.mean_square)),
-                f"a sample of {rows} rows is reproduced to rounding but other rows are not: some follow "
-                "another law; look for them with the residuals of this network",
-                About.FIT,
-            )
+        advice = (
+            f"a sample of {rows} rows is reproduced to rounding but other rows are not: some follow "
+            "another law; look for them with the residuals of this network"
         )
+        of_all, of_sample = np.sqrt([own.mean_square, sample.mean_square])
+        own = own.with_checks(at_most("rows beyond the sample", of_all, of_sample, advice, About.FIT))
     place = match(own.network, sample.network).permutation  # units as all rows number them
     undetermined = {
         int(place[unit.index]): (unit.cause, unit.reason)
@@ -248,14 +244,11 @@ def all_worse(alternatives: Sequence[Alternative], kind: AlternativeKind) -> Che
 
 def agreement(starts: int) -> Check:
     """The check that more than one start came to an answer."""
-    return at_least(
-        "agreement",
-        float(starts),
-        2.0,
+    advice = (
         "starts that came to this answer, moves of its units counted as one; with noise a single one may be "
-        "a local minimum",
-        About.SEARCH,
+        "a local minimum"
     )
+    return at_least("agreement", starts, 2.0, advice, About.SEARCH)
 
 
 def differing_units(

@@ -179,9 +179,8 @@ class Certificate:
     @property
     def search_done_and_determined(self) -> bool:
         """Whether further starts have nothing to improve and every unit is determined by enough rows."""
-        return self.search_done and (
-            self.needs_no_comparison or all(unit.cause is None for unit in self.unit_verdicts)
-        )
+        determined = all(unit.cause is None for unit in self.unit_verdicts)
+        return self.search_done and (self.needs_no_comparison or determined)
 
     def with_checks(self, *checks: Check) -> Certificate:
         """Add checks of the network itself."""
@@ -191,9 +190,8 @@ class Certificate:
         self, checks: Sequence[Check], alternatives: Sequence[Alternative] = ()
     ) -> Certificate:
         """Add checks against alternatives."""
-        return replace(
-            self, comparisons=(*self.comparisons, *checks), alternatives=(*self.alternatives, *alternatives)
-        )
+        every = (*self.alternatives, *alternatives)
+        return replace(self, comparisons=(*self.comparisons, *checks), alternatives=every)
 
     def with_remark(self, clause: str) -> Certificate:
         """Add a clause to a message of success."""
@@ -275,16 +273,13 @@ def _verdict(one: Certificate) -> tuple[Status, str]:
     kinds = {check.about for check in failed}
     if one.network.activation.polynomial:
         name = one.network.activation.name
-        return (
-            Status.NOT_IDENTIFIABLE,
-            f"a {name} activation hides its units: sums of {name} units have many equal decompositions",
-        )
+        why = f"a {name} activation hides its units: sums of {name} units have many equal decompositions"
+        return Status.NOT_IDENTIFIABLE, why
     undetermined_units = [unit for unit in one.unit_verdicts if unit.status == UnitStatus.UNDETERMINED]
     if About.COLUMNS in kinds:
         reasons = [check.advice for check in failed if check.about is About.COLUMNS]
-        return Status.NOT_IDENTIFIABLE, _reasons(
-            [*reasons, *(unit.reason for unit in undetermined_units)], one
-        )
+        reasons += [unit.reason for unit in undetermined_units]
+        return Status.NOT_IDENTIFIABLE, _reasons(reasons, one)
     # If the search failed, undetermined units may be its fault. If the model is wrong, its units are not the
     # true ones.
     if kinds & {About.SEARCH, About.FIT, About.MEAN}:

@@ -75,9 +75,8 @@ def equivalent_sets(
     if g.reversal is None or g.sign_free:
         return EquivalentSets(True, "a reversal changes nothing that canonical form does not fix")
     if linear and g.reversal.degree <= 1:
-        return EquivalentSets(
-            True, "a free linear part absorbs every reversal: orientations are a convention"
-        )
+        reason = "a free linear part absorbs every reversal: orientations are a convention"
+        return EquivalentSets(True, reason)
     # The same network as a function of z, in the span of its rows: at most k coordinates.
     weights = network.weights @ spread if np.ndim(spread) == 2 else network.weights * spread
     weights = np.linalg.qr(weights.T)[1].T

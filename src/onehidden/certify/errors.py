@@ -20,7 +20,6 @@ from jaxtyping import Bool, Float
 from scipy import sparse
 from scipy.special import ndtr
 
-from onehidden.certify.groups import GroupedFreedom
 from onehidden.fit.coordinates import Coordinates
 from onehidden.fit.parametrisation import Parametrisation, jacobian_pieces, roots, weighed
 from onehidden.fit.samples import Inputs, Numbers, Target, Weight
@@ -110,7 +109,7 @@ def standard_errors(
     covariance: Matrix, undetermined: Bool[np.ndarray, " p"], form: Parametrisation, coordinates: Coordinates
 ) -> ParameterRecord:
     """Standard errors in x of parameters with this covariance in z; infinite where undetermined."""
-    outward = _outward_map(form, coordinates)
+    outward = outward_map(form, coordinates)
     variance = np.asarray(outward.multiply(outward @ covariance).sum(axis=1)).ravel()
     errors = np.sqrt(np.maximum(variance, 0))
     errors[abs(outward) @ undetermined.astype(float) > 0] = np.inf
@@ -122,24 +121,15 @@ def standard_errors(
     return found
 
 
-def freedom_in_x(
-    freedom: GroupedFreedom, form: Parametrisation, coordinates: Coordinates
-) -> tuple[ParameterRecord, GroupedFreedom]:
-    """Degrees of freedom of the error of every parameter in x, and of contrasts of them, by groups."""
-    outward = _outward_map(form, coordinates)
-    found = freedom.of(outward.toarray())
-    return ParameterRecord.in_x(replace(form.plain, d=len(coordinates.shift)), found), freedom.moved(outward)
-
-
 def covariance_in_x(
     covariance: Matrix, form: Parametrisation, coordinates: Coordinates
 ) -> Float[np.ndarray, "P P"]:
     """The covariance of the free parameters in x, in the order of ``form.pack``, from that in z."""
-    outward = _outward_map(form, coordinates)
+    outward = outward_map(form, coordinates)
     return outward @ (outward @ covariance.T).T
 
 
-def _outward_map(form: Parametrisation, coordinates: Coordinates) -> sparse.csr_array:
+def outward_map(form: Parametrisation, coordinates: Coordinates) -> sparse.csr_array:
     """(P, p) linear map from changes of the free parameters in z to those in x."""
     whiten, shift, each = coordinates.whiten, coordinates.shift, sparse.eye_array(form.k)
     mixing = coordinates.scale.T if coordinates.several else np.full((1, 1), float(coordinates.scale))

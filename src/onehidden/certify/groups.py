@@ -109,28 +109,28 @@ class GroupedCovariance:
     @cached_property
     def covariance(self) -> Float[np.ndarray, "p p"]:
         """V of the parameters."""
-        root = self.freedom.root
-        adjusted = self.scores @ root
         if len(self.squares):
-            vector = self.freedom.spectra[1]
-            along = np.einsum("gab,ga->gb", vector, adjusted)
-            adjusted = np.einsum("gab,gb->ga", vector, self.freedom.of_remainder(0.5) * along)
+            adjusted = self._by_spectrum(self.freedom.of_remainder(0.5))
         else:
-            adjusted = adjusted * np.sqrt(len(adjusted) / (len(adjusted) - 1))
-        half = adjusted @ root.T
+            adjusted = self.scores @ self.freedom.root * np.sqrt(len(self.scores) / (len(self.scores) - 1))
+        half = adjusted @ self.freedom.root.T
         return half.T @ half
 
     @property
     def shifts(self) -> Float[np.ndarray, "G p"]:
         """a_g with (I - H_g)^(-1/2) r_g = r_g + J_g a_g, H_g the block of the projection on J."""
-        root = self.freedom.root
         if not len(self.squares):
             return np.zeros_like(self.scores)
-        value, vector = self.freedom.spectra
-        along = np.einsum("gab,ga->gb", vector, self.scores @ root)
-        value = np.minimum(value, 1 - 1e-3)  # what a group determines alone says nothing about its noise
-        change = 1 / (np.sqrt(1 - value) * (1 + np.sqrt(1 - value)))  # ((1 - v)^(-1/2) - 1) / v
-        return np.einsum("gab,gb->ga", vector, change * along) @ root.T
+        # What a group determines alone says nothing about its noise.
+        left = np.sqrt(1 - np.minimum(self.freedom.spectra[0], 1 - 1e-3))
+        change = 1 / (left * (1 + left))  # ((1 - v)^(-1/2) - 1) / v
+        return self._by_spectrum(change) @ self.freedom.root.T
+
+    def _by_spectrum(self, factor: Float[np.ndarray, "G f"]) -> Float[np.ndarray, "G f"]:
+        """L' s_g, along each eigenvector of K_g times a factor."""
+        vector = self.freedom.spectra[1]
+        along = np.einsum("gab,ga->gb", vector, self.scores @ self.freedom.root)
+        return np.einsum("gab,gb->ga", vector, factor * along)
 
 
 def _sums_of_groups(

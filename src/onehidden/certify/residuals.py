@@ -102,10 +102,10 @@ def adequacy(
     Fewer than ``least`` rows beyond the parameters leave no feature. With 4 parameters and n = 8 to 30 rows
     the size at .05 is 0 to .05, equal and t3 noise, rows at few levels or spread: it errs towards caution.
     """
-    if not run.within_budget(adequacy_work(problem.n_values, problem.form.size)):
-        return Adequacy(False, reason="the time was up: allow more")
     form, n, each = problem.form, problem.n_values, problem.marginal  # features are those of single rows
-    free = n - form.freedom
+    p, free, size = form.size, n - form.freedom, feature_count(n, max(n - form.size, 0))
+    if not run.within_budget(4.0 * n * (p + 3 * size) * (p + size)):  # two passes over J and three families
+        return Adequacy(False, reason="the time was up: allow more")
     if free < least:
         reason = f"{n} rows leave {free} beyond the {form.freedom} parameters, and {least} are needed"
         return Adequacy(False, reason=reason)
@@ -163,12 +163,6 @@ def _shown(
     t = one.statistic
     share = min(max(missed, t - k1, 0.0) / variation, 1.0)
     return tail(k1, k2, k3, t), share
-
-
-def adequacy_work(n: int, p: int) -> float:
-    """Operations of the test for n rows and p parameters: two passes over J and three families."""
-    size = feature_count(n, max(n - p, 0))
-    return 4.0 * n * (p + 3 * size) * (p + size)
 
 
 def feature_count(n: int, free: int, most: int = 150, fewest: int = 64, work: float = 2e9) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onehidden.certify import levels
-from onehidden.certify.errors import ParameterRecord, covariance_in_x, freedom_in_x, standard_errors
+from onehidden.certify.errors import ParameterRecord, covariance_in_x, outward_map, standard_errors
 from onehidden.certify.groups import (
     GroupedFreedom,
     correlation_by_chance,
@@ -72,8 +72,9 @@ def uncertainty(
         checks += of_side
     if grouped is None:
         return Uncertainty(found, bands, checks)
-    own, by_group = freedom_in_x(grouped.freedom, form, coordinates)
-    return Uncertainty(found, bands, checks, own, by_group)
+    outward, there = outward_map(form, coordinates), replace(form.plain, d=len(coordinates.shift))
+    own = ParameterRecord.in_x(there, grouped.freedom.of(outward.toarray()))
+    return Uncertainty(found, bands, checks, own, grouped.freedom.moved(outward))
 
 
 def _group_checks(local: LocalFit) -> list[Check]:

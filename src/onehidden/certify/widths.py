@@ -35,9 +35,8 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
     linear = _ruled_out(without, linear_network(without), own, problem, what, run)
     if not linear.passed:
         reason = Cause.SPARE, "these rows do not exclude a linear function"
-        return certificate.with_comparisons([linear]).with_undetermined(
-            dict.fromkeys(range(problem.k), reason)
-        )
+        every: Undetermined = dict.fromkeys(range(problem.k), reason)
+        return certificate.with_comparisons([linear]).with_undetermined(every)
     if problem.k == 1 or problem.form.labelled:
         return certificate.with_comparisons([linear])
     seen = problem.at(certificate.network)
@@ -46,15 +45,12 @@ def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Cer
     fewer = problem.with_width(problem.k - 1)
     found = with_one_fewer(seen, start, run.at("fewer"))
     enough = max(TO_COMPARE, 0.01 * problem.form.freedom)  # as for halves of the rows
-    rest = optimise(
-        seen.search_coordinates.outward(found.network), fewer, run.at("fewer", "finish"), tolerance=enough
-    ).network
+    begin = seen.search_coordinates.outward(found.network)
+    rest = optimise(begin, fewer, run.at("fewer", "finish"), tolerance=enough).network
     what = AlternativeKind.FEWER, f"the network without unit {dropped + 1}"
     check = _ruled_out(fewer, rest, own, problem, what, run)
-    spare: Undetermined = {}
-    if not check.passed:
-        spare = {dropped: (Cause.SPARE, f"the data do not ask for unit {dropped + 1}")}
-    return certificate.with_comparisons([linear, check]).with_undetermined(spare)
+    spare = {dropped: (Cause.SPARE, f"the data do not ask for unit {dropped + 1}")}
+    return certificate.with_comparisons([linear, check]).with_undetermined({} if check.passed else spare)
 
 
 def compare_larger(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
