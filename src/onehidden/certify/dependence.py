@@ -10,10 +10,10 @@ that are exchangeable, however few, skewed or rare.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy.stats import rankdata
 
 from onehidden.certify import levels
@@ -22,12 +22,12 @@ from onehidden.certify.local_fit import LocalFit
 from onehidden.checks import About, Check, at_least, not_evaluated
 from onehidden.fit.parametrisation import roots, weighed
 from onehidden.fit.problem import Problem
-from onehidden.fit.samples import Inputs, Samples, Target, Weight
+from onehidden.fit.samples import Inputs, Numbers, Samples, Target, Weight
 from onehidden.network import OneHiddenNet
 from onehidden.run import stream
 
 
-def order_checks(local: LocalFit, given: Problem, fewest: int = 10, most_rows: int = 20_000) -> list[Check]:
+def order_checks(local: LocalFit, given: Problem, fewest: int = 10) -> list[Check]:
     """Whether residuals depend on those of the rows before, in the order in which the caller gave the rows.
 
     ``given`` has the target as it was given, ``local`` the weighted residuals; the order of fewer than
@@ -46,7 +46,7 @@ def order_checks(local: LocalFit, given: Problem, fewest: int = 10, most_rows: i
         size, sums = given.sums(*known, by_group=True)  # groups of a stream are in the order of first rows
         residuals, y = np.split(sums / np.sqrt(size)[:, None], 2, axis=1)
     else:
-        residuals, y = np.split(given.sums(rows_in_order, local.inner, given.n, most_rows)[0], 2, axis=1)
+        residuals, y = given.fold(partial(RowsInOrder, local.inner, given.n)).result()
     if len(residuals) < fewest:
         return [not_evaluated(name, level, f"the order of fewer than {fewest} rows says nothing")]
     each = [dependence_p_value(r) for r, t in zip(residuals.T, y.T, strict=True) if not is_sorted(t)]
@@ -91,7 +91,7 @@ def dependence_p_value(
     Of more than ``most_rows`` rows runs of 1000, evenly spread, are compared.
     """
     n = len(residual)
-    r = residual[np.diff(_kept_before(np.arange(n + 1), n, most_rows)) > 0]
+    r = residual[_in_runs(np.arange(n), n, most_rows)]
     n = len(r)
     lags = max(1, min(lags, n // 4))
     own, draw = _alike(r[None], lags)[0], stream(0, "rows in random order")
@@ -125,19 +125,37 @@ def is_sorted(y: Float[np.ndarray, " n"], enough: float = 0.98) -> bool:
     return bool(max(np.corrcoef(rank, up)[0, 1], np.corrcoef(rank, up[::-1])[0, 1]) > enough)
 
 
-def _kept_before(row: Any, n: int, most: int, run: int = 1000) -> Any:
-    """How many of the first rows lie in runs of neighbours that are kept: about ``most`` of n."""
-    span = run * max(1, -(-n // most))
-    return row // span * run + np.minimum(row % span, run)
+def _in_runs(row: np.ndarray, n: int, most: int, run: int = 1000) -> np.ndarray:
+    """Whether rows, by number, are in a run of neighbours that is kept: about ``most`` of n."""
+    return (row // run) % max(1, -(-n // most)) == 0
 
 
-def rows_in_order(
-    network: OneHiddenNet, n: int, most: int, Z: Inputs, y: Target, weight: Weight, row: Int[np.ndarray, " m"]
-) -> list[np.ndarray]:
-    """Weighted residuals and target of the rows that are kept, each in its place: a sum over all rows."""
-    left = weighed(roots(weight, len(Z)), network.predict(Z) - y)
-    values = np.column_stack([left.reshape(len(Z), -1), y.reshape(len(Z), -1)])
-    place, following = (_kept_before(one, n, most) for one in (row, row + 1))
-    found = np.zeros((_kept_before(n, n, most), values.shape[1]))
-    found[place[following > place]] = values[following > place]
-    return [found]
+class RowsInOrder:
+    """Accumulator of residuals and target of runs of neighbouring rows, about ``most`` of n in all.
+
+    The numbers of rows say their order; those of a source with several files have gaps.
+    """
+
+    def __init__(self, network: OneHiddenNet, n: int, most: int = 20_000) -> None:
+        self.network, self.n, self.most = network, n, most
+        self._parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> RowsInOrder:
+        assert row is not None
+        kept = _in_runs(row, self.n, self.most)
+        if kept.any():
+            root = 1.0 if weight is None else np.sqrt(weight[kept])[:, None]
+            target = y[kept].reshape(int(kept.sum()), -1)
+            fitted = self.network.predict(Z[kept]).reshape(target.shape)
+            self._parts.append((row[kept], root * (fitted - target), target))
+        return self
+
+    def merge(self, other: RowsInOrder) -> RowsInOrder:
+        self._parts += other._parts
+        return self
+
+    def result(self) -> tuple[Float[np.ndarray, "m q"], Float[np.ndarray, "m q"]]:
+        """Residuals and target, in the order of the rows."""
+        row, residuals, y = (np.concatenate(columns) for columns in zip(*self._parts, strict=True))
+        order = np.argsort(row, kind="stable")
+        return residuals[order], y[order]
