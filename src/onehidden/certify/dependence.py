@@ -10,7 +10,7 @@ that are exchangeable, however few, skewed or rare.
 
 from __future__ import annotations
 
-from functools import partial
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -22,12 +22,12 @@ from onehidden.certify.local_fit import LocalFit
 from onehidden.checks import About, Check, at_least, not_evaluated
 from onehidden.fit.parametrisation import roots, weighed
 from onehidden.fit.problem import Problem
-from onehidden.fit.samples import Inputs, Numbers, Samples, Target, Weight
+from onehidden.fit.samples import Inputs, Samples, Target, Weight
 from onehidden.network import OneHiddenNet
 from onehidden.run import stream
 
 
-def order_checks(local: LocalFit, given: Problem, fewest: int = 10) -> list[Check]:
+def order_checks(local: LocalFit, given: Problem, fewest: int = 10, most_rows: int = 20_000) -> list[Check]:
     """Whether residuals depend on those of the rows before, in the order in which the caller gave the rows.
 
     ``given`` has the target as it was given, ``local`` the weighted residuals; the order of fewer than
@@ -46,7 +46,9 @@ def order_checks(local: LocalFit, given: Problem, fewest: int = 10) -> list[Chec
         size, sums = given.sums(*known, by_group=True)  # groups of a stream are in the order of first rows
         residuals, y = np.split(sums / np.sqrt(size)[:, None], 2, axis=1)
     else:
-        residuals, y = given.fold(partial(RowsInOrder, local.inner, given.n)).result()
+        found = given.sums(rows_in_order, local.inner, given.n, most_rows)
+        numbers, residuals, y = (np.concatenate(parts) for parts in found)
+        residuals, y = (one[np.argsort(numbers, kind="stable")] for one in (residuals, y))
     if len(residuals) < fewest:
         return [not_evaluated(name, level, f"the order of fewer than {fewest} rows says nothing")]
     each = [dependence_p_value(r) for r, t in zip(residuals.T, y.T, strict=True) if not is_sorted(t)]
@@ -130,32 +132,12 @@ def _in_runs(row: np.ndarray, n: int, most: int, run: int = 1000) -> np.ndarray:
     return (row // run) % max(1, -(-n // most)) == 0
 
 
-class RowsInOrder:
-    """Accumulator of residuals and target of runs of neighbouring rows, about ``most`` of n in all.
+def rows_in_order(
+    network: OneHiddenNet, n: int, most: int, Z: Inputs, y: Target, weight: Weight, row: np.ndarray
+) -> list[Any]:
+    """Numbers, weighted residuals and target of rows in runs of neighbours, about ``most`` of n in all.
 
-    The numbers of rows say their order; those of a source with several files have gaps.
+    Lists of parts are joined. Numbers say the order; those of a source with several files have gaps.
     """
-
-    def __init__(self, network: OneHiddenNet, n: int, most: int = 20_000) -> None:
-        self.network, self.n, self.most = network, n, most
-        self._parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-
-    def update(self, Z: Inputs, y: Target, weight: Weight, row: Numbers) -> RowsInOrder:
-        assert row is not None
-        kept = _in_runs(row, self.n, self.most)
-        if kept.any():
-            root = 1.0 if weight is None else np.sqrt(weight[kept])[:, None]
-            target = y[kept].reshape(int(kept.sum()), -1)
-            fitted = self.network.predict(Z[kept]).reshape(target.shape)
-            self._parts.append((row[kept], root * (fitted - target), target))
-        return self
-
-    def merge(self, other: RowsInOrder) -> RowsInOrder:
-        self._parts += other._parts
-        return self
-
-    def result(self) -> tuple[Float[np.ndarray, "m q"], Float[np.ndarray, "m q"]]:
-        """Residuals and target, in the order of the rows."""
-        row, residuals, y = (np.concatenate(columns) for columns in zip(*self._parts, strict=True))
-        order = np.argsort(row, kind="stable")
-        return residuals[order], y[order]
+    kept, left = _in_runs(row, n, most), weighed(roots(weight, len(Z)), network.predict(Z) - y)
+    return [[row[kept]], *([one.reshape(len(Z), -1)[kept]] for one in (left, y))]
