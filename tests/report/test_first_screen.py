@@ -144,7 +144,7 @@ def test_errors_that_hold_for_unequal_noise_fail_by_dependence_alone(errors, ste
 )
 def test_what_to_do_next_follows_from_what_failed(good, step):
     made = _recovery(good)
-    object.__setattr__(made, "status", "consistent" if good else "not identifiable")
+    object.__setattr__(made, "status", Status.CONSISTENT if good else Status.NOT_IDENTIFIABLE)
     advice = [block for block in screen(gather(made)) if str(block).startswith("next: ")]
     assert advice == [f"next: {step}"] * (not good)
     assert (unmet(gather(made)) == []) is good
@@ -206,7 +206,7 @@ def test_the_figure_of_the_fit_shows_what_is_predicted():
     made = _recovery()
     line = Affine(np.array([1.0, 2.0, 3.0]), 4.0)
     guard = Prediction(0.0, line)
-    object.__setattr__(made, "predict", lambda X: guard.predict(made.network, X))
+    object.__setattr__(made, "predict", lambda X, offset: guard.predict(made.network, X))
     X = np.random.default_rng(0).standard_normal((20, 3))
     subject = gather(made, X, np.zeros(20))
     np.testing.assert_array_equal(fit_of(subject, 0, subject.predictions()).rows, line(X))

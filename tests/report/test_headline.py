@@ -76,8 +76,8 @@ def made(status, checks=(), units=None, guard=None, k=2, **options):
     net = OneHiddenNet(np.eye(k, 3) + 0.1, np.arange(1.0, k + 1), np.full(k, 0.1), 3.0)
     found = fake(net, ("a", "b", "c"))
     for name, value in (
-        ("status", status), ("checks", tuple(checks)), ("units", units or ()), ("prediction", guard),
-        ("converged", Status(status).certified), ("options", options), ("input_mean", np.zeros(3)),
+        ("status", Status(status)), ("checks", tuple(checks)), ("units", units or ()), ("prediction", guard),
+        ("options", options), ("input_mean", np.zeros(3)),
     ):  # fmt: skip
         object.__setattr__(found, name, value)
     return found
@@ -169,7 +169,7 @@ def test_a_weak_unit_is_named_and_the_others_may_be_interpreted():
 
 def test_a_good_predictor_with_doubtful_units_is_not_red_all_over(tmp_path):
     found = made("doubtful", [failed(About.SEARCH)], guard=guard(1.0, 0.93))
-    moods = [block.answer.mood for block in screen(gather(found))[:2]]
+    moods = [block.mood for block in screen(gather(found))[:2]]
     assert moods == [Mood.GOOD, Mood.DOUBT]
     page = oh.report.render_html(found, tmp_path / "page.html").read_text()
     assert (
@@ -204,7 +204,7 @@ def test_units_that_are_on_in_every_row_are_printed_as_a_linear_function():
     object.__setattr__(found, "network", net)
     _, of, advice, formula, *_ = screen(gather(found))
     assert formula.lines == ("y ≈ 2", "+ 0.8 a + 0.1 b [1: linear]")
-    assert "linear function" in of.answer.sentence
+    assert "linear function" in of.sentence
     assert advice == "next: use a linear model, or bring more rows"
     rows, bias = [[0.8, 0.1, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]], [10.0, 0.1, -9.0]
     both = OneHiddenNet(rows, [1.0, 2.0, 5.0], bias)
@@ -215,7 +215,7 @@ def test_units_that_are_on_in_every_row_are_printed_as_a_linear_function():
     object.__setattr__(found.standard_errors, "output", np.full(3, 0.01))
     _, of, _, formula, *_ = screen(gather(found))
     assert formula.lines == ("y ≈ 10", "+ 0.8 a + 0.1 b [1, 3: linear]", "+ max(0, 2 c + 0.2) [2]")
-    assert "linear function" not in of.answer.sentence
+    assert "linear function" not in of.sentence
 
 
 def test_sides_and_causes_are_kept_in_a_run_folder(tmp_path):

@@ -8,11 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from fake_recovery import HOSTILE, FakeRecovery, fake, problem
+from fake_recovery import HOSTILE, bare, fake, problem
 from helpers import sketched
 
 from onehidden import report
@@ -130,9 +131,9 @@ def test_a_network_of_several_outputs_shows_them_all(tmp_path, sketches):
     outputs = np.column_stack([found.output, -2 * found.output])
     several = type(found)(found.weights, outputs, found.bias, [0.3, 0.1])
     made = fake(found, NAMES)
-    wide = made.standard_errors
-    wide.output, wide.intercept = np.column_stack([wide.output, wide.output]), np.array([0.1, 0.2])
-    object.__setattr__(made, "network", several)
+    own = made.standard_errors
+    wide = replace(own, output=np.column_stack([own.output] * 2), intercept=np.array([0.1, 0.2]))
+    made = replace(made, network=several, standard_errors=wide)
     page = _Page(report.render_html(made, tmp_path / "two.html", X, np.column_stack([y, y])).read_text())
     assert "4 relu units of 2 outputs" in page.text
     assert {"figure-observed-1", "figure-observed-2"} <= set(page.ids)
@@ -151,7 +152,7 @@ def test_numbers_beyond_a_page_are_counted(tmp_path, sketches):
 
 def test_report_of_a_bare_recovery_leaves_sections_out(tmp_path, sketches):
     *_, found = problem()
-    page = _Page(report.render_html(FakeRecovery(found), tmp_path / "bare.html").read_text())
+    page = _Page(report.render_html(bare(found), tmp_path / "bare.html").read_text())
     assert [name for name in page.ids if name in SECTIONS] == ["summary", "parameters", "reproduce"]
 
 
@@ -166,7 +167,7 @@ def test_rendering_leaves_the_callers_matplotlib_settings_alone(tmp_path):
 
     *_, found = problem()
     before = dict(matplotlib.rcParams)
-    report.render_html(FakeRecovery(found), tmp_path / "a.html")
+    report.render_html(bare(found), tmp_path / "a.html")
     assert dict(matplotlib.rcParams) == before
 
 
@@ -181,9 +182,9 @@ def test_rendering_leaves_the_callers_matplotlib_settings_alone(tmp_path):
 def test_wrong_samples_get_one_sentence(arguments, words, tmp_path):
     *_, found = problem()
     with pytest.raises(ValueError, match=words):
-        report.render_html(FakeRecovery(found), tmp_path / "a.html", **arguments)
+        report.render_html(bare(found), tmp_path / "a.html", **arguments)
     with pytest.raises(ValueError, match="is a folder"):
-        report.render_html(FakeRecovery(found), tmp_path)
+        report.render_html(bare(found), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -7,20 +7,8 @@ from dataclasses import dataclass
 
 from onehidden.checks import Check
 from onehidden.report.figures import Curve, to_svg
-from onehidden.report.headline import Answer, Mood
+from onehidden.report.headline import Answer
 from onehidden.report.wording import mark, short
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The answer to a question in one line, first on the page."""
-
-    answer: Answer
-
-    @property
-    def sign(self) -> str:
-        """The mood without a colour."""
-        return {Mood.GOOD: "✓", Mood.CARE: "~", Mood.DOUBT: "!"}[self.answer.mood]
 
 
 @dataclass(frozen=True)
@@ -79,7 +67,7 @@ class Code:
     text: str
 
 
-Block = str | Verdict | Facts | Checks | Grid | Gallery | Formula | Code  # text is a paragraph
+Block = str | Answer | Facts | Checks | Grid | Gallery | Formula | Code  # text is a paragraph
 
 
 @dataclass(frozen=True)

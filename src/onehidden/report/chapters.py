@@ -13,7 +13,7 @@ from onehidden.report.wording import by_urgency, more, short
 
 def checks(subject: Subject) -> Section | None:
     """Every check with its value, its bound and its advice."""
-    made = by_urgency(subject.get("checks", ()))
+    made = by_urgency(subject.recovery.checks)
     if not made:
         return None
     text = (
@@ -25,7 +25,7 @@ def checks(subject: Subject) -> Section | None:
 
 def alternatives(subject: Subject) -> Section | None:
     """Other answers that the data do not rule out, and how far behind they are."""
-    found = [one for one in subject.get("alternatives", ()) if one.network is not None]
+    found = [one for one in subject.recovery.alternatives if one.network is not None]
     if not found:
         return None
     text = (
@@ -52,7 +52,7 @@ def parameters(subject: Subject, most_rows: int = 400) -> Section:
 
 def reproduce(subject: Subject) -> Section:
     """The command or the call that gives this answer, the seed and the versions."""
-    options, queries = subject.options, int(subject.get("queries", 0))
+    options, queries = subject.recovery.options, subject.recovery.queries
     chosen = {
         one.name: options[one.name]
         for one in fields(Options)
@@ -65,8 +65,6 @@ def reproduce(subject: Subject) -> Section:
         blocks.append(f"The black box was queried at {queries} rows.")
     if (seed := options.get("seed")) is not None:
         blocks.append(f"Seed {seed}: the same seed, data and versions give the same answer.")
-    if subject.get("seconds") is not None:
-        blocks.append(f"It took {subject.get('seconds'):.1f} s.")
-    if versions := dict(subject.get("versions", {})):
-        blocks.append(f"Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}.")
+    versions = ", ".join(f"{name} {version}" for name, version in subject.recovery.versions.items())
+    blocks += [f"It took {subject.recovery.seconds:.1f} s.", f"Versions: {versions}."]
     return Section("reproduce", "How to reproduce", tuple(blocks), detail=True)

@@ -28,7 +28,7 @@ class Effects:
     """e_ij = w_i a_ij sd(x_j): the change of y for one sd of x_j where unit i has slope one."""
 
     values: Float[np.ndarray, "k d"]
-    errors: Float[np.ndarray, "k d"] | None  # infinite where the data leave a number open
+    errors: Float[np.ndarray, "k d"]  # infinite where the data leave a number open
     head: str  # of a column of them
 
 
@@ -38,15 +38,13 @@ def effects(subject: Subject) -> Effects:
     The error of a product is that of independent factors, (e_a w)² + (e_w a)²: weights are rows of unit
     length, whose errors are nearly uncorrelated with those of the outputs.
     """
-    net, spread = subject.net, subject.spread
-    by = np.ones(net.n_inputs) if spread is None else spread
-    errors = None
-    if subject.output_errors is not None:
-        of_weight = np.asarray(subject.get("standard_errors").weights) * np.abs(net.output)[:, None]
-        of_output = subject.output_errors[:, None] * np.abs(net.weights)
-        with np.errstate(invalid="ignore"):  # an open number times the spread zero of a constant input
-            errors = np.nan_to_num(np.hypot(of_weight, of_output) * by, nan=np.inf, posinf=np.inf)
-    head = "output × weight" if spread is None else f"effect on {left_hand(subject)} of one sd at slope one"
+    net, by = subject.net, subject.spread
+    of_weight = subject.recovery.standard_errors.weights * np.abs(net.output)[:, None]
+    of_output = subject.output_errors[:, None] * np.abs(net.weights)
+    with np.errstate(invalid="ignore"):  # an open number times the spread zero of a constant input
+        errors = np.nan_to_num(np.hypot(of_weight, of_output) * by, nan=np.inf, posinf=np.inf)
+    known = len(subject.recovery.input_spread)
+    head = f"effect on {left_hand(subject)} of one sd at slope one" if known else "output × weight"
     return Effects(net.output[:, None] * net.weights * by, errors, head)
 
 
@@ -55,17 +53,17 @@ def straight(subject: Subject) -> dict[int, float]:
 
     All rows are on one side of their kink, or all but so few that they do not determine the unit.
     """
-    net, mean = subject.net, np.asarray(subject.get("input_mean", ()), dtype=float)
+    net, mean = subject.net, subject.recovery.input_mean
     if net.activation.homogeneity != 1:
         return {}
     below, above = (float(slope) for slope in net.activation.derivative([-1.0, 1.0]))
     if below == above:
         return dict.fromkeys(range(net.n_hidden), above)
     found = {}
-    for unit in subject.get("units", ()):
+    for unit in subject.recovery.units:
         if unit.side:
             found[unit.index] = above if unit.side > 0 else below
-        elif unit.cause is Cause.KINK and mean.shape == (net.n_inputs,):
+        elif unit.cause is Cause.KINK and len(mean):
             # Nearly all rows are where their mean is; a unit that only a few rows see stays as it is.
             i = unit.index
             if net.weights[i] @ mean + net.bias[i] > 0:
@@ -77,7 +75,7 @@ def few_bend(subject: Subject) -> bool:
     """Whether some rows lie beyond the kinks of the units that ``straight`` returns."""
     found = straight(subject)
     kinked = subject.net.activation.kinked
-    return kinked and any(unit.index in found and not unit.side for unit in subject.get("units", ()))
+    return kinked and any(unit.index in found and not unit.side for unit in subject.recovery.units)
 
 
 def formula(subject: Subject, found: Effects, units: Sequence[int], most_inputs: int) -> tuple[str, ...]:
@@ -123,11 +121,11 @@ def with_straight_units(net: OneHiddenNet, subject: Subject) -> tuple[float, np.
 
 def left_hand(subject: Subject, which: int = 0) -> str:
     """What an output of the network is: y, or what the link makes of its mean."""
-    name, classes = subject.outputs[which], subject.get("classes", ())
-    if subject.family is None:
+    name, classes = subject.outputs[which], subject.recovery.classes
+    if subject.recovery.family is None:
         return name
     base = label(classes[0]) if classes else ""
-    return _LINKS.get(subject.family.link, "f(E[{}])").format(name, base=base)
+    return _LINKS.get(subject.recovery.family.link, "f(E[{}])").format(name, base=base)
 
 
 def _of_one(subject: Subject, most_inputs: int) -> list[str]:
@@ -163,14 +161,13 @@ def _of_outputs(subject: Subject, units: Sequence[int], most_inputs: int, most_o
 
 
 def _offset(subject: Subject) -> str:
-    named = subject.options.get("offset")
+    named = subject.recovery.options.get("offset")
     return f" + {named}" if named else ""
 
 
 def _linear(subject: Subject, slopes: np.ndarray, most: int) -> Terms:
     """The strongest terms of a linear part."""
-    spread = np.ones(len(slopes)) if subject.spread is None else subject.spread
-    return [(float(slopes[j]), subject.names[j]) for j in strongest(slopes * spread, most)]
+    return [(float(slopes[j]), subject.names[j]) for j in strongest(slopes * subject.spread, most)]
 
 
 def _tiny(subject: Subject) -> float:

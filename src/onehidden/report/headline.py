@@ -26,6 +26,11 @@ class Mood(enum.StrEnum):
     CARE = "care"
     DOUBT = "doubt"
 
+    @property
+    def sign(self) -> str:
+        """The mood without a colour."""
+        return {Mood.GOOD: "✓", Mood.CARE: "~", Mood.DOUBT: "!"}[self]
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -40,10 +45,10 @@ def of_predictions(subject: Subject, weak: float = 0.1) -> Answer:
 
     They are called weak where they explain less than ``weak`` of the variation of y.
     """
-    guard = subject.get("prediction")
+    guard = subject.recovery.prediction
     if guard is None or not math.isfinite(guard.r_squared):
         return _without_rows_left_out(subject)
-    if guard.alone and subject.get("n_samples", math.inf) <= subject.get("freedom", 0):
+    if guard.alone and subject.recovery.n_samples <= subject.recovery.freedom:
         text = "Nothing is known about predictions: as many parameters as rows reproduce any rows."
         return Answer(text, Mood.DOUBT)
     if guard.r_squared <= 0:
@@ -61,13 +66,11 @@ def of_predictions(subject: Subject, weak: float = 0.1) -> Answer:
 
 def _without_rows_left_out(subject: Subject) -> Answer:
     """What is known of predictions where no rows were left out: of streams and of black boxes."""
-    fitted = float(subject.get("r_squared", math.nan))
-    if subject.get("queries"):
-        if subject.get("converged", False):
-            text = (
-                "The network gives the answers of the black box: predictions may be used where queries went."
-            )
-            return Answer(text, Mood.GOOD)
+    fitted = subject.recovery.r_squared
+    if subject.recovery.queries:
+        if subject.recovery.converged:
+            text = "The network gives the answers of the black box: predictions may be used where queries"
+            return Answer(f"{text} went.", Mood.GOOD)
         return Answer("The network is not known to give the answers of the black box everywhere.", Mood.CARE)
     if not math.isfinite(fitted):
         return Answer("How well the network predicts other rows was not measured.", Mood.CARE)
@@ -77,7 +80,7 @@ def _without_rows_left_out(subject: Subject) -> Answer:
 
 def of_units(subject: Subject) -> Answer:
     """Which units may be interpreted, and in a clause why not the others."""
-    status, k = subject.get("status"), subject.net.n_hidden
+    status, k = subject.recovery.status, subject.net.n_hidden
     if len(straight(subject)) == k:
         where = "Except on a few rows" if few_bend(subject) else "On these rows"
         text = f"{where} the answer is a linear function: there are no units to interpret."
@@ -90,11 +93,9 @@ def of_units(subject: Subject) -> Answer:
         return Answer(text, Mood.CARE)
     if status == Status.NOT_IDENTIFIABLE:
         return _not_identifiable(subject)
-    why = next(map(reason, decisive_first(subject.get("checks", ()))), "")
+    why = next(map(reason, decisive_first(subject.recovery.checks)), "")
     if not why and status == Status.DOUBTFUL:
         why = "the time ended before other networks were compared"
-    if not why and subject.get("converged", False):
-        return Answer(_sound(subject, Status.CONSISTENT), Mood.GOOD)
     return Answer(f"Do not interpret {_all(k)}" + (f": {why}." if why else "."), Mood.DOUBT)
 
 
@@ -103,7 +104,7 @@ def _sound(subject: Subject, status: str) -> str:
     k = subject.net.n_hidden
     who = "The unit" if k == 1 else "Both units" if k == 2 else f"All {k} units"
     it = "it reproduces" if k == 1 else "they reproduce"
-    if subject.get("queries"):
+    if subject.recovery.queries:
         why = f"{it} the answers of the black box"
     elif status == Status.EXACT:
         why = f"{it} every row"
@@ -114,11 +115,11 @@ def _sound(subject: Subject, status: str) -> str:
 
 def _not_identifiable(subject: Subject) -> Answer:
     """The units that may be interpreted where the rows leave something open."""
-    k, units = subject.net.n_hidden, subject.get("units", ())
+    k, units = subject.net.n_hidden, subject.recovery.units
     if subject.net.activation.polynomial:
         text = "with this activation many other sets of units give the same function"
         return Answer(f"Do not interpret {_all(k)}: {text}.", Mood.DOUBT)
-    checks = decisive_first(subject.get("checks", ()))
+    checks = decisive_first(subject.recovery.checks)
     if checks and checks[0].about is About.COLUMNS:
         text = "Do not interpret single weights: some columns can be computed from others."
         return Answer(text, Mood.DOUBT)

@@ -56,13 +56,13 @@ def over_input(subject: Subject, which: int = 0, points: int = 240) -> Curve:
     rows, y = subject.X[:, 0], None if subject.Y is None else subject.Y[:, which]
     x = np.linspace(rows.min(), rows.max(), points)
     # Exposures differ from row to row: the curve is that of the mean one.
-    offset = {} if subject.offset is None else {"offset": np.full(points, subject.offset.mean())}
-    mean = np.asarray(subject.recovery.predict(x[:, None], **offset)).reshape(points, -1)[:, which]
-    interval, coupled = getattr(subject.recovery, "predict_interval", None), bool(subject.get("classes", ()))
-    band = None
-    if interval is not None and not coupled:
-        ends = [np.asarray(end).reshape(points, -1)[:, which] for end in interval(x[:, None], **offset)]
-        band = (ends[0], ends[1]) if np.all(np.isfinite(ends)) else None
+    offset = None if subject.offset is None else np.full(points, subject.offset.mean())
+    found, band = subject.recovery, None
+    mean = found.predict(x[:, None], offset).reshape(points, -1)[:, which]
+    if found.covariance is not None and not found.classes:
+        ends = found.predict_interval(x[:, None], offset=offset)
+        lower, upper = (end.reshape(points, -1)[:, which] for end in ends)
+        band = (lower, upper) if np.all(np.isfinite(upper - lower)) else None
     return Curve(subject.names[0], x, mean, band, rows, y)
 
 
@@ -80,7 +80,7 @@ def effect_of(subject: Subject, j: int, rows: int = 400, points: int = 40) -> Cu
     mean = subject.net.predict(moved.reshape(-1, X.shape[1])).reshape(points, len(X)).mean(axis=1)
     within = (place >= grid[0]) & (place <= grid[-1])
     y = None
-    if subject.Y is not None and subject.family is None:
+    if subject.Y is not None and subject.recovery.family is None:
         y = (np.interp(place, grid, mean) + subject.residuals())[within]
     return Curve(subject.names[j], grid, mean, None, place[within], y)
 
@@ -89,7 +89,7 @@ def strongest_inputs(subject: Subject, most: int) -> list[int]:
     """The inputs that move the network most, those without an effect left out."""
     strength = np.abs(effects(subject).values).sum(axis=0)
     if subject.net.has_linear:
-        strength = strength + np.abs(subject.net.linear) * (1.0 if subject.spread is None else subject.spread)
+        strength = strength + np.abs(subject.net.linear) * subject.spread
     return [j for j in strongest(strength, most) if strength[j] > 0]
 
 
@@ -98,7 +98,7 @@ def fit_of(subject: Subject, which: int, predicted: np.ndarray) -> Curve:
     assert subject.Y is not None
     rows, y = predicted[:, which], subject.Y[:, which]
     ends = np.array([min(rows.min(), y.min()), max(rows.max(), y.max())])
-    return Curve("predicted", ends, ends, None, rows, y, binned=subject.family is not None)
+    return Curve("predicted", ends, ends, None, rows, y, binned=subject.recovery.family is not None)
 
 
 def of_inputs(subject: Subject, most: int = 8) -> Section | None:
@@ -143,5 +143,5 @@ def of_fit(subject: Subject, panels: int = 6) -> Section | None:
     text = f"Observed against predicted{few}; the line is equality."
     keep = len(thin(len(subject.X)))
     text += f" {keep} rows of {subject.n_rows}." if keep < (subject.n_rows or 0) else ""
-    text += "" if subject.family is None else " Points are means with 95 % intervals."
+    text += "" if subject.recovery.family is None else " Points are means with 95 % intervals."
     return Section("observed", "Fit", (text, Gallery(shown)))

@@ -13,7 +13,7 @@ import numpy as np
 from onehidden.certify.certificate import Status
 from onehidden.certify.units import Cause, UnitVerdict
 from onehidden.checks import ORDER, About, Check, decisive_first
-from onehidden.report.blocks import Block, Facts, Formula, Grid, Verdict
+from onehidden.report.blocks import Block, Facts, Formula, Grid
 from onehidden.report.formula import Effects, effects, formula, straight
 from onehidden.report.headline import of_predictions, of_units
 from onehidden.report.subject import Subject, strongest
@@ -38,7 +38,7 @@ def screen(subject: Subject, few: int = 6, many: int = 12) -> tuple[Block, ...]:
     found, k = effects(subject), subject.net.n_hidden
     most_inputs = 6 if k <= few else 3
     chosen = _by_share(subject)[: k if k <= many else few]
-    guard, checks = subject.get("prediction"), subject.get("checks", ())
+    guard, checks = subject.recovery.prediction, subject.recovery.checks
     named = {one: [check.name for check in checks if mark(check) is one] for one in Mark}
     noted, passed = len(named[Mark.NOTED]), len(named[Mark.PASSED])
     blocks: list[Block] = [
@@ -52,70 +52,69 @@ def screen(subject: Subject, few: int = 6, many: int = 12) -> tuple[Block, ...]:
     for outcome in (Mark.FAILED, Mark.NOT_EVALUATED):
         blocks.append(f"{outcome}: {', '.join(named[outcome])}" if named[outcome] else "")
     blocks.append(f"{passed} {plural(passed, 'check')} passed" + (f", {noted} noted" if noted else ""))
-    if assumptions := subject.get("assumptions"):
+    if assumptions := subject.recovery.assumptions:
         blocks.append(f"taken as given: {' '.join(assumptions)}")
     return tuple(block for block in blocks if block)
 
 
 def answers(subject: Subject) -> list[Block]:
     """The answers to the two questions of a reader, and what to do next."""
-    advice = next_step(subject, by_urgency(subject.get("checks", ())))
-    found: list[Block] = [Verdict(of_predictions(subject)), Verdict(of_units(subject))]
+    advice = next_step(subject, by_urgency(subject.recovery.checks))
+    found: list[Block] = [of_predictions(subject), of_units(subject)]
     return [*found, f"next: {advice}"] if advice else found
 
 
 def sentence(subject: Subject) -> str:
     """The status and what it means."""
-    return ": ".join(filter(None, (str(subject.get("status", "no status")), str(subject.get("message", "")))))
+    return ": ".join(filter(None, (subject.recovery.status, subject.recovery.message)))
 
 
 def unmet(subject: Subject) -> list[Check]:
     """The checks that failed, then those that were not evaluated."""
-    checks = by_urgency(subject.get("checks", ()))
+    checks = by_urgency(subject.recovery.checks)
     return [check for check in checks if mark(check) in (Mark.FAILED, Mark.NOT_EVALUATED)]
 
 
 def title(subject: Subject) -> str:
     """The units found, the target and the file."""
-    net, options = subject.net, subject.options
+    net, options = subject.net, subject.recovery.options
     what = f"{net.n_hidden} {net.activation.name} {plural(net.n_hidden, 'unit')}"
     what += f" of {subject.n_outputs} outputs" if subject.n_outputs > 1 else ""
     source, target = options.get("source"), options.get("target")
     if target:
-        what += f" behind {target if subject.get('classes') else subject.target}"
+        what += f" behind {target if subject.recovery.classes else subject.target}"
     return what + (f" in {str(source).rstrip('/').rpartition('/')[2]}" if source else "")
 
 
 def facts(subject: Subject) -> tuple[tuple[str, str], ...]:
     """The fit next to that of a linear function, on the rows fitted and on rows left out; noise and rows."""
     found: list[tuple[str, str]] = []
-    share = "R²" if subject.family is None else "share of the deviance"
+    share = "R²" if subject.recovery.family is None else "share of the deviance"
     for label, name in ((f"network: {share}", "r_squared"), (f"{share} of a linear fit", "linear_r_squared")):
-        value = subject.get(name, math.nan)
+        value = getattr(subject.recovery, name)
         found += [(label, explained(value))] if math.isfinite(value) else []
-    guard = subject.get("prediction")
+    guard = subject.recovery.prediction
     if guard is not None and math.isfinite(guard.r_squared):
         # A fit to rounding with as many parameters as rows shows nothing about other rows.
-        free = guard.alone and subject.get("n_samples", math.inf) <= subject.get("freedom", 0)
-        model = "ridge" if subject.family is None else "a penalised linear model"
+        free = guard.alone and subject.recovery.n_samples <= subject.recovery.freedom
+        model = "ridge" if subject.recovery.family is None else "a penalised linear model"
         found.append((f"{share} on rows left out", "–" if free else explained(guard.r_squared)))
         found.append((f"{share} of {model}, same rows", explained(guard.linear_r_squared)))
-    if subject.family is not None:
-        found += [("family", subject.family.name), ("link", subject.family.link)]
-    elif (noise := subject.get("noise_variance")) is not None:
-        found.append(("noise sd", short(math.sqrt(max(noise, 0.0)), 3)))
-    if rows := subject.get("n_samples", subject.n_rows):
-        found.append(("rows", f"{rows:,}".replace(",", " ")))
-    if subject.get("freedom"):
-        found.append(("free parameters", str(subject.get("freedom"))))
+    if subject.recovery.family is not None:
+        found += [("family", subject.recovery.family.name), ("link", subject.recovery.family.link)]
+    else:
+        found.append(("noise sd", short(math.sqrt(max(subject.recovery.noise_variance, 0.0)), 3)))
+    found.append(("rows", f"{subject.recovery.n_samples:,}".replace(",", " ")))
+    if subject.recovery.freedom:
+        found.append(("free parameters", str(subject.recovery.freedom)))
     return tuple(found)
 
 
 def _share(subject: Subject, unit: UnitVerdict) -> float:
     """The share of a unit in var(y); of a family, whose y has another scale, in all units."""
-    if subject.family is None:
+    if subject.recovery.family is None:
         return unit.share
-    return unit.share / (sum(one.share for one in subject.get("units", ())) or 1.0)
+    return unit.share / (sum(one.share for one in subject.recovery.units) or 1.0)
 
 
 def _by_share(subject: Subject) -> list[int]:
@@ -128,38 +127,36 @@ def _by_share(subject: Subject) -> list[int]:
 def _units(subject: Subject, found: Effects, chosen: list[int], most: int) -> Grid:
     """A row a unit: its share, its output weight, its verdict, its strongest inputs with their effects."""
     net, rows = subject.net, []
-    whole = "var(y)" if subject.family is None else "all units"
+    whole = "var(y)" if subject.recovery.family is None else "all units"
     largest_output = float(np.max(np.abs(net.output)))
     for i in chosen:
         unit, largest = subject.unit(i), float(np.max(np.abs(found.values[i])))
         named = []
         for j in strongest(found.values[i], most):
-            error = None if found.errors is None else float(found.errors[i, j])
-            named.append(f"{subject.names[j]} {_effect(float(found.values[i, j]), error, unit, largest)}")
+            effect = _effect(float(found.values[i, j]), float(found.errors[i, j]), unit, largest)
+            named.append(f"{subject.names[j]} {effect}")
         if net.n_inputs > most:
             named.append(f"and {net.n_inputs - most} more")
         share = judged = ""
         if unit is not None:
             share = f"{part(_share(subject, unit))} of {whole}"
             judged = f"{unit.status} ({unit.reason})" if unit.reason else str(unit.status)
-        error = None if subject.output_errors is None else float(subject.output_errors[i])
-        output = _effect(float(net.output[i]), error, unit, largest_output)
+        output = _effect(float(net.output[i]), float(subject.output_errors[i]), unit, largest_output)
         rows.append((str(i + 1), share, f"w {output}", judged, ", ".join(named)))
     columns = ("unit", "share", "output", "verdict", f"{found.head}, the strongest first")
     return Grid(columns, tuple(rows), _legend(subject, chosen, rows), frozenset({3, 4}))
 
 
-def _effect(value: float, error: float | None, unit: UnitVerdict | None, scale: float) -> str:
+def _effect(value: float, error: float, unit: UnitVerdict | None, scale: float) -> str:
     """A number with its error, alone where the error is rounding, a question mark where it is undetermined.
 
     Ten errors leave neither digits nor sign, unless the error is small next to ``scale``, the largest number
     of its kind: such a number is known to be near zero.
     """
-    if error is not None and not error <= max(10 * abs(value), scale):
+    if not error <= max(10 * abs(value), scale):
         return UNKNOWN
-    if error is not None and error <= 1e-9 * abs(value):
-        return short(value)
-    return short(value) if left_open(unit) else with_error(value, error)
+    alone = error <= 1e-9 * abs(value) or left_open(unit)
+    return short(value) if alone else with_error(value, error)
 
 
 def _legend(subject: Subject, chosen: list[int], rows: list[tuple[str, ...]]) -> str:
@@ -168,7 +165,7 @@ def _legend(subject: Subject, chosen: list[int], rows: list[tuple[str, ...]]) ->
     made = ["± is one standard error."] if "±" in shown else []
     if any(left_open(subject.unit(i)) for i in chosen) or f" {UNKNOWN}" in shown:
         made.append("? is undetermined: the data leave it open; numbers of a unit marked (?) have no error.")
-    if sum(_share(subject, unit) for unit in subject.get("units", ())) > 1 + 1e-9:
+    if sum(_share(subject, unit) for unit in subject.recovery.units) > 1 + 1e-9:
         made.append("Shares can pass 100 %, one or their sum: units overlap or cancel.")
     if left := subject.net.n_hidden - len(rows):
         made.append(f"{more(left, 'weaker unit').capitalize()} under the details.")
@@ -185,11 +182,11 @@ def next_step(subject: Subject, checks: list[Check]) -> str:
     Every step leaves a choice to the data or asks for something that only a person can bring, so that
     following the steps comes to an end. More time is asked for only where the time was used up.
     """
-    status, options, unmet = subject.get("status"), subject.options, decisive_first(checks)
+    status, options, unmet = subject.recovery.status, subject.recovery.options, decisive_first(checks)
     if status in (Status.EXACT, Status.CONSISTENT):
         return ""
-    limit, guard = options.get("max_seconds"), subject.get("prediction")
-    short_of_time = limit is not None and 2 * subject.get("seconds", math.inf) > float(limit)
+    limit, guard = options.get("max_seconds"), subject.recovery.prediction
+    short_of_time = limit is not None and 2 * subject.recovery.seconds > float(limit)
     automatic, choose = options.get("start", "auto") == "auto", options.get("hidden") is not None
     kinds = [_concern(check, short_of_time) for check in unmet]
     if automatic and options.get("seed", 0) != 0 and not short_of_time:
@@ -233,6 +230,6 @@ def _concern(check: Check, short_of_time: bool) -> About:
 
 def _linear_serves(subject: Subject) -> bool:
     """Whether the rows do not show that any unit is needed beside a linear function."""
-    units, k = subject.get("units", ()), subject.net.n_hidden
+    units, k = subject.recovery.units, subject.net.n_hidden
     spare = k == 1 and bool(units) and all(unit.cause is Cause.SPARE for unit in units)
     return spare or len(straight(subject)) == k

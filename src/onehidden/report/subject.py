@@ -1,9 +1,9 @@
-"""The subject of a report: a recovery with its samples and the true network, gathered and checked once."""
+"""The subject of a report: a recovery with its samples, gathered and checked once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,32 +23,29 @@ class Subject:
     recovery: Recovery
     net: OneHiddenNet  # of several outputs the first
     outputs: tuple[str, ...]  # names of the target columns
-    names: tuple[str, ...]  # of the inputs
-    X: np.ndarray | None
-    Y: np.ndarray | None  # (n, q)
-    n_rows: int | None
-    offset: np.ndarray | None  # (n,) added to the network's output at these rows
-
-    def get(self, name: str, default: object = None) -> Any:
-        """A field of the recovery that an older or simpler one may lack."""
-        value = getattr(self.recovery, name, None)
-        return default if value is None else value
-
-    def unit(self, i: int) -> UnitVerdict | None:
-        """The verdict on unit i, where the recovery has one."""
-        return next((unit for unit in self.get("units", ()) if unit.index == i), None)
+    X: np.ndarray | None = None
+    Y: np.ndarray | None = None  # (n, q)
+    n_rows: int = 0
+    offset: np.ndarray | None = None  # (n,) added to the network's output at these rows
 
     @property
-    def output_errors(self) -> np.ndarray | None:
+    def names(self) -> tuple[str, ...]:
+        """The names of the inputs."""
+        return self.recovery.feature_names
+
+    def unit(self, i: int) -> UnitVerdict | None:
+        """The verdict on unit i; records of version 0.1 have none."""
+        return next((unit for unit in self.recovery.units if unit.index == i), None)
+
+    @property
+    def output_errors(self) -> np.ndarray:
         """(k,) standard errors of the output weights, of several outputs those of the first."""
-        errors = self.get("standard_errors")
-        return None if errors is None else np.asarray(errors.output).reshape(self.net.n_hidden, -1)[:, 0]
+        return self.recovery.standard_errors.output.reshape(self.net.n_hidden, -1)[:, 0]
 
     def predictions(self) -> np.ndarray:
         """(n, q) predictions at the rows."""
         assert self.X is not None
-        offset = {} if self.offset is None else {"offset": self.offset}
-        return self.recovery.predict(self.X, **offset).reshape(len(self.X), -1)
+        return self.recovery.predict(self.X, self.offset).reshape(len(self.X), -1)
 
     def residuals(self) -> np.ndarray:
         """(n,) y less the mean that the network gives it, for the first output."""
@@ -56,13 +53,9 @@ class Subject:
         assert self.Y is not None
         eta = self.recovery.network.predict(self.X)
         eta = eta if self.offset is None else (eta.T + self.offset).T
-        mean = eta if self.family is None else self.family.mean(eta)
+        family = self.recovery.family
+        mean = eta if family is None else family.mean(eta)
         return self.Y[:, 0] - mean.reshape(len(self.X), -1)[:, 0]
-
-    @property
-    def y(self) -> np.ndarray | None:
-        """(n,) the first output."""
-        return None if self.Y is None else self.Y[:, 0]
 
     @property
     def n_outputs(self) -> int:
@@ -74,59 +67,37 @@ class Subject:
         return " and ".join(filter(None, (", ".join(self.outputs[:-1]), self.outputs[-1])))
 
     @property
-    def options(self) -> dict[str, Any]:
-        return dict(self.get("options", {}))
-
-    @property
-    def family(self) -> Any | None:
-        """The distribution of y given the network's output; None for normal noise."""
-        return self.get("family")
-
-    @property
-    def spread(self) -> np.ndarray | None:
-        """(d,) standard deviations of the inputs: of the rows fitted, else of the rows given."""
-        kept = np.asarray(self.get("input_spread", ()), dtype=float)
-        if kept.shape == (self.net.n_inputs,):
-            return kept
-        return None if self.X is None else self.X.std(axis=0)
+    def spread(self) -> np.ndarray:
+        """(d,) standard deviations of the inputs on the rows fitted; ones where they were not kept."""
+        kept = self.recovery.input_spread
+        return kept if len(kept) else np.ones(self.net.n_inputs)
 
 
-def gather(
-    recovery: Recovery,
-    X: object = None,
-    y: object = None,
-    most_rows: int = 200_000,
-) -> Subject:
+def gather(recovery: Recovery, X: object = None, y: object = None, most_rows: int = 200_000) -> Subject:
     """Validate the pieces and take a fixed, evenly spaced subsample of the rows."""
-    net = recovery.network.one_output()
-    names = getattr(recovery, "feature_names", None) or [f"x{j}" for j in range(net.n_inputs)]
-    if len(names) != net.n_inputs:
-        raise ValueError(f"feature_names must have one name an input ({net.n_inputs}), got {len(names)}")
-    n_rows, rows, values, offset = None, None, None, None
+    found, offset = Subject(recovery, recovery.network.one_output(), output_names(recovery)), None
     if isinstance(X, Table):
         X, y, offset = X.X, X.y if X.y is None or X.trials is None else (X.y.T / X.trials).T, X.offset
-    if X is not None:
-        rows, values = check_arrays(X, as_indicators(y, getattr(recovery, "classes", ())))
-        if rows.shape[1] != net.n_inputs:
-            raise ValueError(f"X must be (n, {net.n_inputs}) to fit the network, got shape {rows.shape}")
-        n_rows = len(rows)
-        keep = thin(n_rows, most_rows)
-        rows, values = rows[keep], None if values is None else values[keep].reshape(len(keep), -1)
-        offset = None if offset is None else offset[keep]
-        outputs = recovery.network.n_outputs
-        if values is not None and values.shape[1] != outputs:
-            raise ValueError(f"y must have {outputs} columns to fit the network, got {values.shape[1]}")
-    elif y is not None:
-        raise ValueError("y came without X: give both, or neither")
-    return Subject(
-        recovery, net, output_names(recovery), tuple(map(str, names)), rows, values, n_rows, offset
-    )  # fmt: skip
+    if X is None:
+        if y is not None:
+            raise ValueError("y came without X: give both, or neither")
+        return found
+    rows, values = check_arrays(X, as_indicators(y, recovery.classes))
+    d, q = recovery.network.n_inputs, recovery.network.n_outputs
+    if rows.shape[1] != d:
+        raise ValueError(f"X must be (n, {d}) to fit the network, got shape {rows.shape}")
+    values = None if values is None else values.reshape(len(rows), -1)
+    if values is not None and values.shape[1] != q:
+        raise ValueError(f"y must have {q} columns to fit the network, got {values.shape[1]}")
+    keep = thin(len(rows), most_rows)
+    drawn = (None if one is None else one[keep] for one in (values, offset))
+    return replace(found, X=rows[keep], Y=next(drawn), n_rows=len(rows), offset=next(drawn))
 
 
 def output_names(recovery: Any) -> tuple[str, ...]:
     """The names of the outputs of a recovery or network: their columns, the classes after the first, or y."""
     q = getattr(recovery, "network", recovery).n_outputs
-    target = dict(getattr(recovery, "options", None) or {}).get("target")
+    target = getattr(recovery, "options", {}).get("target")
     named = [*map(label, getattr(recovery, "classes", ())[1:])] or target
     named = [named] if isinstance(named, str) else named
     if isinstance(named, (list, tuple)) and len(named) == q:

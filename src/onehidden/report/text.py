@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onehidden.report.blocks import Block, Checks, Facts, Formula, Grid, Verdict
+from onehidden.report.blocks import Block, Checks, Facts, Formula, Grid
 from onehidden.report.formula import effects
-from onehidden.report.headline import Mood
+from onehidden.report.headline import Answer, Mood
 from onehidden.report.screen import answers, screen, sentence, title, unmet
 from onehidden.report.subject import Subject, gather
 from onehidden.report.wording import OPEN, Mark, by_urgency, left_open, mark, short, with_error
@@ -55,7 +55,7 @@ def summary(recovery: Recovery, width: int = 100) -> str:
         made.append(line.rstrip())
     for check in unmet(subject):
         made += ["", *_wrapped(f"{mark(check)}: {check.name}: {check.advice}", width)]
-    for other in subject.get("alternatives", ()):
+    for other in subject.recovery.alternatives:
         made += ["", f"not ruled out: {other.label} ({other.distance})"]
     return "\n".join(made)
 
@@ -71,7 +71,7 @@ def screen_lines(recovery: Recovery, width: int = 100) -> Lines:
 def check_lines(recovery: Recovery, width: int = 100) -> Lines:
     """The two answers and what to do next, a line a check with its advice below, and the verdict."""
     subject = gather(recovery)
-    checks = Checks(tuple(by_urgency(subject.get("checks", ()))))
+    checks = Checks(tuple(by_urgency(subject.recovery.checks)))
     shown = checks if checks.checks else "no checks were made"
     return lines((*answers(subject), shown, sentence(subject)), width)
 
@@ -89,8 +89,8 @@ def lines(blocks: Sequence[Block], width: int) -> Lines:
         match block:
             case str():
                 add(block)
-            case Verdict(answer):
-                add(f"{block.sign} {answer.sentence}", TONES[answer.mood], "", "  ")
+            case Answer(text, mood):
+                add(f"{mood.sign} {text}", TONES[mood], "", "  ")
             case Facts(items):
                 add("; ".join(f"{label} {value}" for label, value in items))
             case Formula(terms):
@@ -180,15 +180,13 @@ def numbers(subject: Subject) -> list[Row]:
 
     Of several outputs each has its own intercept, linear part and output weights.
     """
-    recovery, found = subject.recovery, effects(subject)
-    net, errors = recovery.network, getattr(recovery, "standard_errors", None)
-    ends = (None, None) if errors is None else recovery.interval()
-    made: list[Row] = []
+    recovery, found, made = subject.recovery, effects(subject), list[Row]()
+    net, known = recovery.network, (recovery.standard_errors, *recovery.interval())
 
     def add(name: str, label: str, index: tuple[int, ...], unit: int | None = None, **effect: float) -> None:
         verdict = None if unit is None else subject.unit(unit)
-        known = [getattr(one, name, None) for one in (errors, *ends)]
-        error, lower, upper = (math.nan if one is None else float(np.asarray(one)[index]) for one in known)
+        values = [getattr(one, name) for one in known]
+        error, lower, upper = (math.nan if one is None else float(np.asarray(one)[index]) for one in values)
         made.append(Row(
             None if unit is None else unit + 1, label, float(np.asarray(getattr(net, name))[index]),
             *((math.inf, -math.inf, math.inf) if left_open(verdict) else (error, lower, upper)), **effect,
@@ -205,7 +203,7 @@ def numbers(subject: Subject) -> list[Row]:
         for j, name in enumerate(subject.names):
             for index, of in each:
                 add("linear", f"linear {name}{of}", (j, *index))
-    if (mean := subject.get("mean_slopes")) is not None:
+    if (mean := subject.recovery.mean_slopes) is not None:
         labels = [f"mean slope {name}{of}" for name in subject.names for _, of in each]
         values = map(np.ravel, (mean.estimate, mean.error, mean.lower, mean.upper))
         for label, value, error, lower, upper in zip(labels, *values, strict=True):
@@ -216,8 +214,7 @@ def numbers(subject: Subject) -> list[Row]:
         if np.any(net.bias != 0):
             add("bias", "bias", (i,), i)
         for j, name in enumerate(subject.names):
-            error = math.nan if found.errors is None else float(found.errors[i, j])
-            error = math.inf if left_open(subject.unit(i)) else error
+            error = math.inf if left_open(subject.unit(i)) else float(found.errors[i, j])
             add("weights", name, (i, j), i, effect_of_one_sd=float(found.values[i, j]), effect_error=error)
     return made
 
