@@ -20,6 +20,7 @@ from onehidden.fit.parametrisation import Parametrisation, written_out
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
 from onehidden.recovery.line import Affine
+from onehidden.recovery.target import inputs_of
 
 if TYPE_CHECKING:
     from onehidden.recovery.record import Recovery
@@ -128,10 +129,48 @@ def fitted_parameters(
     return form, theta, vector * np.sqrt(np.maximum(value, 0))
 
 
-def derived(record: Recovery, quantity: Callable[[OneHiddenNet], npt.ArrayLike], level: float) -> Derived:
-    """A quantity of the network with its error, see ``Recovery.derive``.
+def derive(
+    record: Recovery,
+    quantity: Callable[[OneHiddenNet], npt.ArrayLike],
+    level: float = 0.95,
+    X: npt.ArrayLike | None = None,
+    y: npt.ArrayLike | None = None,
+    **of_rows: Any,
+) -> Derived:
+    """Compute a quantity of the network with a standard error and an interval.
 
-    It is differentiated by central differences, each parameter moved by a thousandth of its error.
+    The error is that of the delta method. The interval is symmetric about the estimate, or with the rows
+    of the fit that of the profile likelihood, which is better where rows are few and parameters enter far
+    from linearly: a dose of half effect near the end of the doses may have no upper bound.
+
+    Parameters
+    ----------
+    quantity : callable
+        Takes a ``OneHiddenNet`` and returns a number or an array: a dose of half effect, a slope at a
+        point, a difference of predictions.
+    level : float
+        Coverage of the interval.
+    X, y : array_like, optional
+        The rows of the fit, for an interval by profile likelihood.
+    **of_rows
+        ``sample_weight``, ``offset``, ``trials`` and ``groups`` as arrays, if ``recover`` had them.
+
+    Returns
+    -------
+    Derived
+        Estimate, error and the ends of the interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import onehidden as oh
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 1))
+    >>> y = 3 * np.tanh(2 * X[:, 0] - 1) + 0.1 * rng.normal(size=200)
+    >>> found = oh.recover(X, y, hidden=1, activation="tanh")
+    >>> middle = found.derive(lambda net: -net.bias[0] / net.weights[0, 0])
+    >>> bool(middle.lower < 0.5 < middle.upper)
+    True
     """
     quantile_of(level, 1.0)  # refuses a level before the quantity is computed
     form, theta, factor = fitted_parameters(record)
@@ -148,17 +187,21 @@ def derived(record: Recovery, quantity: Callable[[OneHiddenNet], npt.ArrayLike],
         return found
 
     estimate, errors = at(theta), np.linalg.norm(factor, axis=1)
+    # Central differences, each parameter moved by a thousandth of its error.
     slopes = []
-    for j in range(len(theta)):
-        step = np.zeros(len(theta))
-        step[j] = 1e-3 * errors[j]
+    for step in np.diag(1e-3 * errors):
         both = at(theta + step) - at(theta - step)
-        slopes.append(both / (2 * step[j]) if step[j] > 0 else np.zeros_like(both))
+        slopes.append(both / (2 * step.sum()) if step.any() else np.zeros_like(both))
     each = np.array(slopes)
     error = np.linalg.norm(np.tensordot(factor, each, axes=(0, 0)), axis=0)
     freedom = record.mean_freedom(each.reshape(len(theta), -1).T).reshape(error.shape)
     reach = quantile_of(level, freedom) * error
-    return Derived(estimate, error, estimate - reach, estimate + reach, level)
+    wald = Derived(estimate, error, estimate - reach, estimate + reach, level)
+    if X is None and y is None:
+        return wald
+    from onehidden.recovery.profile import profiled
+
+    return profiled(record, quantity, wald, X, y, of_rows)
 
 
 def quantile_of(level: float, freedom: Any) -> Any:
@@ -200,14 +243,38 @@ def output_errors(record: Recovery, X: Float[np.ndarray, "m d"], batch: int = 20
     return error, freedom
 
 
-def prediction_interval(
-    record: Recovery, X: npt.ArrayLike, level: float, of: str, offset: npt.ArrayLike | None
+def predict_interval(
+    record: Recovery,
+    X: npt.ArrayLike,
+    level: float = 0.95,
+    of: str = "mean",
+    offset: npt.ArrayLike | None = None,
 ) -> Ends:
-    """Lower and upper ends, see ``Recovery.predict_interval``."""
+    """Intervals of the mean of y, or of a new observation, at each row.
+
+    Where the number of units was left open they also cover, on average over rows, a unit that would not
+    have been detected (``undetected``).
+
+    Parameters
+    ----------
+    X : array_like of shape (m, d)
+        Rows.
+    level : float
+        Coverage of each interval.
+    of : {"mean", "observation"}
+        "observation" adds the noise.
+    offset : array_like of shape (m,), optional
+        Added to the network's output.
+
+    Returns
+    -------
+    lower, upper : ndarray of shape (m,) or (m, q)
+        The ends of the intervals.
+    """
     quantile_of(level, 1.0)
     if of not in ("mean", "observation"):
         raise ValueError(f'of must be "mean" or "observation", got {of!r}')
-    X, family = np.asarray(X, float), record.family
+    X, family = inputs_of(record, X), record.family
     eta = linear_predictor(record, X, offset)
     error, freedom = output_errors(record, X)
     reach = quantile_of(level, freedom)
@@ -254,7 +321,13 @@ def _observation_interval(record: Recovery, eta: np.ndarray, error: np.ndarray, 
 
 
 def input_test(record: Recovery) -> InputTest:
-    """Wald tests that an input matters to no unit, nor to the linear part."""
+    """Wald tests, one per input, that no unit and no linear part uses it.
+
+    Returns
+    -------
+    InputTest
+        Statistics and p-values of the inputs.
+    """
     from scipy.special import fdtrc
 
     form, theta, factor = fitted_parameters(record)
@@ -274,13 +347,12 @@ def input_test(record: Recovery) -> InputTest:
     return InputTest(*(np.array(column) for column in zip(*found, strict=True)))
 
 
-def mean_slopes(record: Recovery, level: float = 0.95) -> Derived | None:
-    """v + h_1 sum_i w_i a_i, h_1 the slope of g that a reversal changes; see ``Recovery.mean_slopes``."""
+def mean_slopes(record: Recovery) -> Derived | None:
+    """Slopes v + ½ Σ w_i a_i with standard errors, which no choice of orientations of the units changes.
+
+    None without a free linear part and a covariance, or where the orientation of units is no convention.
+    """
     part = record.network.activation.orientation_part
     if record.standard_errors.linear is None or record.covariance is None or len(part) != 2:
         return None
-
-    def slopes(net: OneHiddenNet) -> Float[np.ndarray, "d ..."]:
-        return net.linear + part[1] * net.weights.T @ net.output
-
-    return derived(record, slopes, level)
+    return derive(record, lambda net: net.linear + part[1] * net.weights.T @ net.output)

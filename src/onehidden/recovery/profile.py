@@ -16,6 +16,7 @@ whatever W and c' are. Parameters move along a root of their covariance, in whic
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from onehidden.fit.least_squares import FisherScoring, InMemoryLeastSquares
 from onehidden.fit.parametrisation import roots
 from onehidden.fit.shared_noise import SharedNoise, SharedNoiseLeastSquares
 from onehidden.network import OneHiddenNet
-from onehidden.recovery.prediction import Derived, derived, fitted_parameters, quantile_of
+from onehidden.recovery.prediction import Derived, fitted_parameters, quantile_of
 from onehidden.recovery.target import inputs_of, read_target
 from onehidden.solvers import LevenbergMarquardt
 
@@ -38,16 +39,16 @@ if TYPE_CHECKING:
 def profiled(
     record: Recovery,
     quantity: Callable[[OneHiddenNet], Any],
-    level: float,
+    wald: Derived,
     X: object,
     y: object,
     of_rows: dict[str, Any],
 ) -> Derived:
     """A quantity with its interval by profile likelihood, see ``Recovery.derive``."""
-    wald, profile = derived(record, quantity, level), Profile(record, quantity, _loss(record, X, y, of_rows))
-    ends = [profile.interval(place, level, error) for place, error in enumerate(np.ravel(wald.error))]
+    profile = Profile(record, quantity, _loss(record, X, y, of_rows))
+    ends = [profile.interval(place, wald.level, error) for place, error in enumerate(np.ravel(wald.error))]
     lower, upper = (np.reshape(one, wald.estimate.shape) for one in np.transpose(ends))
-    return Derived(wald.estimate, wald.error, lower, upper, level)
+    return replace(wald, lower=lower, upper=upper)
 
 
 def _loss(record: Recovery, X: object, y: object, of_rows: dict[str, Any]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -20,20 +19,17 @@ from onehidden.exports import Predictor, to_onnx, to_python
 from onehidden.families import Family
 from onehidden.network import OneHiddenNet
 from onehidden.recovery.prediction import (
-    Derived,
-    InputTest,
     Prediction,
-    derived,
+    derive,
     input_test,
     linear_predictor,
     mean_slopes,
-    prediction_interval,
+    predict_interval,
     quantile_of,
 )
+from onehidden.recovery.stored import save_recovery, to_dict
 from onehidden.recovery.target import inputs_of
 from onehidden.run import TraceRecord
-
-FORMAT_VERSION = 4  # since 3 the record has a digest, since 4 checks are evaluated, not asked
 
 
 @dataclass(frozen=True)
@@ -184,13 +180,12 @@ class Recovery:
             else "Rows of different groups are independent of each other.",
         )
 
-    @property
-    def mean_slopes(self) -> Derived | None:
-        """Slopes v + ½ Σ w_i a_i with standard errors, which no choice of orientations of the units changes.
-
-        None without a free linear part and a covariance, or where the orientation of units is no convention.
-        """
-        return mean_slopes(self)
+    mean_slopes = property(mean_slopes)
+    predict_interval = predict_interval
+    input_test = input_test
+    derive = derive
+    save = save_recovery
+    to_dict = to_dict
 
     @property
     def residual_freedom(self) -> int:
@@ -250,95 +245,6 @@ class Recovery:
         from onehidden.report.subject import gather
 
         return of_units(gather(self)).sentence
-
-    def predict_interval(
-        self,
-        X: npt.ArrayLike,
-        level: float = 0.95,
-        of: str = "mean",
-        offset: npt.ArrayLike | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Intervals of the mean of y, or of a new observation, at each row.
-
-        Where the number of units was left open they also cover, on average over rows, a unit that would not
-        have been detected (``undetected``).
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            Rows.
-        level : float
-            Coverage of each interval.
-        of : {"mean", "observation"}
-            "observation" adds the noise.
-        offset : array_like of shape (m,), optional
-            Added to the network's output.
-
-        Returns
-        -------
-        lower, upper : ndarray of shape (m,) or (m, q)
-            The ends of the intervals.
-        """
-        return prediction_interval(self, inputs_of(self, X), level, of, offset)
-
-    def input_test(self) -> InputTest:
-        """Wald tests, one per input, that no unit and no linear part uses it.
-
-        Returns
-        -------
-        InputTest
-            Statistics and p-values of the inputs.
-        """
-        return input_test(self)
-
-    def derive(
-        self,
-        quantity: Callable[[OneHiddenNet], npt.ArrayLike],
-        level: float = 0.95,
-        X: npt.ArrayLike | None = None,
-        y: npt.ArrayLike | None = None,
-        **of_rows: Any,
-    ) -> Derived:
-        """Compute a quantity of the network with a standard error and an interval.
-
-        The error is that of the delta method. The interval is symmetric about the estimate, or with the rows
-        of the fit that of the profile likelihood, which is better where rows are few and parameters enter far
-        from linearly: a dose of half effect near the end of the doses may have no upper bound.
-
-        Parameters
-        ----------
-        quantity : callable
-            Takes a ``OneHiddenNet`` and returns a number or an array: a dose of half effect, a slope at a
-            point, a difference of predictions.
-        level : float
-            Coverage of the interval.
-        X, y : array_like, optional
-            The rows of the fit, for an interval by profile likelihood.
-        **of_rows
-            ``sample_weight``, ``offset``, ``trials`` and ``groups`` as arrays, if ``recover`` had them.
-
-        Returns
-        -------
-        Derived
-            Estimate, error and the ends of the interval.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import onehidden as oh
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.normal(size=(200, 1))
-        >>> y = 3 * np.tanh(2 * X[:, 0] - 1) + 0.1 * rng.normal(size=200)
-        >>> found = oh.recover(X, y, hidden=1, activation="tanh")
-        >>> middle = found.derive(lambda net: -net.bias[0] / net.weights[0, 0])
-        >>> bool(middle.lower < 0.5 < middle.upper)
-        True
-        """
-        if X is None and y is None:
-            return derived(self, quantity, level)
-        from onehidden.recovery.profile import profiled
-
-        return profiled(self, quantity, level, X, y, of_rows)
 
     def to_onnx(self, path: str | Path) -> None:
         """Write what ``predict`` computes as an ONNX graph in float64; ``network.to_onnx`` is the network.
@@ -440,30 +346,6 @@ class Recovery:
             upper[name] = None if error is None else middle + reach * error
         return ParameterRecord(**lower), ParameterRecord(**upper)
 
-    def save(self, directory: str | Path) -> None:
-        """Write ``model.safetensors``, ``recovery.json`` and what bands are made from into a folder.
-
-        Parameters
-        ----------
-        directory : str or Path
-            The folder; it is made where it does not exist.
-        """
-        from onehidden.recovery.stored import save_recovery
-
-        save_recovery(self, directory)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Write everything but the model as plain JSON values; numbers that are not finite become text.
-
-        Returns
-        -------
-        dict
-            The values by name.
-        """
-        from onehidden.recovery.stored import to_dict
-
-        return to_dict(self)
-
     def plot(
         self, X: npt.ArrayLike | Table | None = None, y: npt.ArrayLike | None = None, axes: Any = None
     ) -> Any:
@@ -502,9 +384,9 @@ class Recovery:
         Parameters
         ----------
         path_html : str or Path
-            The file to write.
+            The file to write; a missing folder is made.
         X : array_like of shape (m, d) or Table, optional
-            Samples that are drawn; a table may hold the target.
+            Samples that are drawn, of many a subsample; a table may hold the target, offset and trials.
         y : array_like of shape (m,) or (m, q), optional
             Target at these samples.
         """

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -19,12 +19,22 @@ from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.units import Cause, UnitStatus, UnitVerdict
 from onehidden.families import Family
 from onehidden.network import OneHiddenNet
-from onehidden.recovery.record import FORMAT_VERSION, Recovery
 from onehidden.run import fingerprint
+
+if TYPE_CHECKING:
+    from onehidden.recovery.record import Recovery
+
+FORMAT_VERSION = 4  # since 3 the record has a digest, since 4 checks are evaluated, not asked
 
 
 def save_recovery(record: Recovery, directory: str | Path) -> None:
-    """Write ``model.safetensors``, ``recovery.json`` and, where there is one, ``covariance.safetensors``."""
+    """Write ``model.safetensors``, ``recovery.json`` and what bands are made from into a folder.
+
+    Parameters
+    ----------
+    directory : str or Path
+        The folder; it is made where it does not exist.
+    """
     from safetensors.numpy import save_file
 
     folder = Path(directory)
@@ -39,7 +49,13 @@ def save_recovery(record: Recovery, directory: str | Path) -> None:
 
 
 def to_dict(record: Recovery) -> dict[str, Any]:
-    """Everything but the model, as plain JSON values; numbers that are not finite become text."""
+    """Write everything but the model as plain JSON values; numbers that are not finite become text.
+
+    Returns
+    -------
+    dict
+        The values by name.
+    """
     kept = plain({f.name: getattr(record, f.name) for f in fields(record) if f.name != "covariance"})
     assert isinstance(kept, dict)
     for unit, own in zip(kept["units"], record.units, strict=True):
@@ -106,6 +122,8 @@ def load_recovery(directory: str | Path) -> Recovery:
     >>> again.status == found.status
     True
     """
+    from onehidden.recovery.record import Recovery
+
     folder = Path(directory)
     path = folder / "recovery.json"
     if not path.is_file():

@@ -13,31 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["render_html"]
 
 
-def render_html(
-    recovery: Recovery,
-    path: str | Path,
-    X: object = None,
-    y: object = None,
-) -> Path:
-    """Write one self-contained page, with its figures inside.
-
-    Parameters
-    ----------
-    recovery : Recovery
-        The result of ``recover``.
-    path : str or Path
-        The file to write; a missing folder is made.
-    X : array_like of shape (n, d) or data.Table, optional
-        Samples for the response curves and for observed against predicted values, of which a subsample is
-        drawn. A table may hold the target with its offset and trials.
-    y : array_like of shape (n,) or (n, q), optional
-        The target at these samples.
-
-    Returns
-    -------
-    Path
-        The path written.
-    """
+def render_html(recovery: Recovery, path: str | Path, X: object = None, y: object = None) -> Path:
+    """Write one self-contained page, with its figures inside; see ``Recovery.report``."""
     from onehidden.report import blocks, chapters, pictures
     from onehidden.report.screen import screen, title
     from onehidden.report.subject import gather
