@@ -135,9 +135,8 @@ class Estimating(BaseEstimator):
             )
         try:
             found = validated(self, X, **how) if y is None else validated(self, X, y, **how)
-        except ValueError as error:
-            if any(words in str(error) for words in _SAID_BETTER):
-                must_be_readable(X, y, how.get("y_numeric", False))
+        except ValueError:
+            must_be_readable(X, y, how.get("y_numeric", False))
             raise
         if how.get("y_numeric"):
             must_be_numbers(y)
@@ -157,25 +156,22 @@ class Estimating(BaseEstimator):
         return Options(**asked)
 
 
-# Parts of scikit-learn's sentences for which ``recover`` has one that says more.
-_SAID_BETTER = (
-    "contains NaN", "contains infinity", "convert string", "Unable to convert", "inconsistent numbers",
-    "Expected 2D array, got 1D", "y should be a 1d array", "dtype='numeric'",
-)  # fmt: skip
-
-
 def must_be_readable(X: Any, y: Any, y_numeric: bool) -> None:
-    """Refuse, as ``recover`` does, text, gaps, infinite values, a single dimension and unequal lengths."""
+    """Refuse, as ``recover`` does, text, gaps, infinite values, a single dimension and unequal lengths.
+
+    What scikit-learn's sentence tells as well is left to it: a row for a column, too few rows, complex numbers.
+    """
     names = None
     if is_frame(X):
         names, X = inputs_by_name(X)
-    if y is None and np.ndim(X) == 1:
-        return  # scikit-learn's sentence tells a row from a column
+    n, *tail = np.shape(X)
+    if n < 2 or 0 in tail or np.iscomplexobj(X) or (y is None and not tail):
+        return
     if y_numeric:
         must_be_numbers(y)
     elif y is not None:
         y = np.arange(len(np.asarray(y, dtype=object)))
-    check_arrays(X, y, names)
+    check_arrays(X, y, names, constant=True)
 
 
 def must_be_numbers(y: Any) -> None:
