@@ -29,15 +29,14 @@ from benchmarks._table import Table
 from onehidden.fit.problem import Problem, optimise
 from onehidden.machine import in_double
 from onehidden.options import Options
-from onehidden.recovery.search import PARTS, Parts, Step, finish, reoriented, search
+from onehidden.recovery.search import search
 from onehidden.recovery.solve import problem_of
 from onehidden.recovery.target import read_target
 from onehidden.run import Run, stream
 from onehidden.starts import DifferenceMap, Start, Wide
 from onehidden.starts.candidate import Candidate
 from onehidden.starts.repair import repaired
-from onehidden.starts.schedule import SCHEDULE, Case, proposals
-from onehidden.starts.schedule import Row as ScheduledRow
+from onehidden.starts.schedule import SCHEDULE, Case, Entry, proposals
 
 BUDGET = 12.0  # seconds of one run
 SEEDS = 40
@@ -148,7 +147,7 @@ class Entered:
         return call
 
 
-def label_of(row: ScheduledRow, case: Case) -> str:
+def label_of(row: Entry, case: Case) -> str:
     """What a row of the schedule is called in the table."""
     start = row.made(case)
     if isinstance(start, DifferenceMap):
@@ -177,24 +176,19 @@ def recording(start: Start, label: str, entered: Entered) -> Start:
     return type(base.__name__, (base,), {"propose": propose})(**parts)
 
 
-def schedule(entered: Entered, out: Mechanism | None) -> tuple[ScheduledRow, ...]:
+def schedule(entered: Entered, out: Mechanism | None) -> tuple[Entry, ...]:
     """The rows of the schedule, recorded, without one."""
 
-    def recorded(row: ScheduledRow) -> Callable[[Case], Start]:
+    def recorded(row: Entry) -> Callable[[Case], Start]:
         return lambda case: recording(row.made(case), label_of(row, case), entered)
 
-    def stays(row: ScheduledRow) -> Callable[[Case], bool]:
+    def stays(row: Entry) -> Callable[[Case], bool]:
         return lambda case: row.when(case) and label_of(row, case) != out
 
     return tuple(replace(row, start=recorded(row), when=stays(row)) for row in SCHEDULE)
 
 
-STEPS: dict[Mechanism, Step] = {
-    "reorientation": reoriented,
-}
-
-
-def parts(entered: Entered, out: Mechanism | None) -> Parts:
+def parts(entered: Entered, out: Mechanism | None) -> dict[str, Any]:
     """The parts of a search, recorded, without one mechanism."""
 
     def repair(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
@@ -202,9 +196,7 @@ def parts(entered: Entered, out: Mechanism | None) -> Parts:
             candidate if out == "repair" else entered.around("repair", repaired, 1)(problem, candidate, run)
         )
 
-    steps = tuple(entered.around(name, step, 0) for name, step in STEPS.items() if name != out)
-    propose = partial(proposals, schedule=schedule(entered, out))
-    return Parts(propose, repair, partial(finish, steps=steps), PARTS.certify)
+    return {"propose": partial(proposals, schedule=schedule(entered, out)), "repair": repair}
 
 
 def posed(regime: Regime, seed: int) -> tuple[Problem, Options, oh.OneHiddenNet]:
@@ -224,7 +216,7 @@ def measured(name: str, seed: int, out: Mechanism | None, start: str = "auto") -
     options = replace(options, start=start)
     entered = Entered()
     run = Run(seed, BUDGET, clock=time.process_time, began=time.process_time())
-    found = search(problem, options, run, parts=parts(entered, out)).certificate
+    found = search(problem, options, run, **parts(entered, out)).certificate
     seconds = run.seconds()
     best = optimise(truth, problem, Run(), warm=True)
     if REGIMES[name].noise or problem.family is not None:

@@ -12,7 +12,7 @@ from onehidden.certify.units import Cause
 from onehidden.checks import About, at_least
 from onehidden.fit.problem import Optimum
 from onehidden.options import Options
-from onehidden.recovery.search import Parts, search
+from onehidden.recovery.search import search
 from onehidden.run import Run
 from onehidden.starts import Refused
 from onehidden.starts.candidate import Candidate
@@ -38,8 +38,8 @@ class Staged:
     def __init__(self, answers, rows=100_000, **verdict):
         self.looked, self.answers, self.verdict = 0, answers, verdict
         self.problem = planted(NET, normal(rows, 3), noise=0.1)
-        parts = Parts(self.propose, self.repair, self.finish, self.certify)
-        self.found = search(self.problem, Options(hidden=2), Run(), parts=parts).certificate
+        parts = (self.propose, self.repair, self.finish, self.certify)
+        self.found = search(self.problem, Options(hidden=2), Run(), None, *parts).certificate
 
     def propose(self, problem, start, run):
         for number, (origin, loss, *_) in enumerate(self.answers):

@@ -1,7 +1,4 @@
-"""Search at a given width: candidates of the scheduled starts, each refined, until none adds anything.
-
-The parts are handed in (``Parts``), so that tests can replace any part.
-"""
+"""Search at a given width: candidates of the scheduled starts, each refined, until none adds anything."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ import numpy as np
 from onehidden.certify import levels
 from onehidden.certify.alternatives import agreement, compare_with_alternatives, differing_units
 from onehidden.certify.certificate import Certificate
-from onehidden.certify.equivalent import other_orientations
 from onehidden.certify.evaluate import certificate_work, certify
 from onehidden.certify.widths import beyond_linear
 from onehidden.checks import About
@@ -52,27 +48,13 @@ class Attempt:
     certificate: Certificate | None
 
 
-def reoriented(answer: Optimum, candidate: Candidate, problem: Problem, run: Run) -> Optimum:
-    """Return the better of an answer and of its units reoriented, where the search form promised more.
+def finish(candidate: Candidate, search_problem: Problem, problem: Problem, run: Run) -> Optimum:
+    """Return a candidate on ``search_problem`` after the final optimisation on ``problem``.
 
-    That form has a linear part instead of orientations. It has d·q more parameters, so a gain of d·q is
-    expected. A gain above d·q + 3·sqrt(2·d·q) means wrong orientations.
+    Of a family it also begins from the best outputs for the units; the better of both is returned.
     """
-    more = problem.d * problem.form.q
-    gap = problem.excess_deviance(candidate.loss, answer.mean_square)
-    if problem.family is not None or run.expired() or not gap > more + 3 * np.sqrt(2 * more):
-        return answer
-    for number, net in enumerate(other_orientations(problem, answer.network, 3, run.at("orientations"))):
-        if run.expired():
-            break
-        other = optimise(net, problem, run.at("orientation", number))
-        answer = other if other.mean_square < answer.mean_square else answer
-    return answer
-
-
-def _optimised(network: OneHiddenNet, problem: Problem, run: Run, warm: bool = False) -> Optimum:
-    """The final optimisation, of a family also from the best outputs for the units; the better of both."""
-    answer = optimise(network, problem, run, warm=warm)
+    network = search_problem.search_coordinates.outward(candidate.network)
+    answer = optimise(network, problem, run, warm=problem.rows.rounding.found(candidate.loss))
     other = network if problem.family is None else with_best_outputs(network, problem)
     if other is network or run.expired():
         return answer
@@ -80,44 +62,20 @@ def _optimised(network: OneHiddenNet, problem: Problem, run: Run, warm: bool = F
     return second if not answer.mean_square <= second.mean_square else answer
 
 
-Step = Callable[[Optimum, Candidate, Problem, Run], Optimum]
-
-
-def finish(
-    candidate: Candidate,
-    search_problem: Problem,
-    problem: Problem,
-    run: Run,
-    steps: tuple[Step, ...] = (reoriented,),
-) -> Optimum:
-    """Return a candidate on ``search_problem`` after the final optimisation on ``problem`` and its steps."""
-    near = problem.rows.rounding.found(candidate.loss)
-    answer = _optimised(search_problem.search_coordinates.outward(candidate.network), problem, run, warm=near)
-    for step in steps:
-        answer = step(answer, candidate, problem, run)
-    return answer
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What a search is made of."""
-
-    propose: Callable[[Problem, Choice, Run], Iterable[Candidate]] = proposals
-    repair: Callable[[Problem, Candidate, Run], Candidate] = repaired
-    finish: Callable[[Candidate, Problem, Problem, Run], Optimum] = finish
-    certify: Callable[[OneHiddenNet, Problem, Run, str], Certificate] = certify
-
-
-PARTS = Parts()
-
-
 def search(
-    problem: Problem, options: Options, run: Run, tries: int | None = None, parts: Parts = PARTS
+    problem: Problem,
+    options: Options,
+    run: Run,
+    tries: int | None = None,
+    propose: Callable[[Problem, Choice, Run], Iterable[Candidate]] = proposals,
+    repair: Callable[[Problem, Candidate, Run], Candidate] = repaired,
+    finish: Callable[[Candidate, Problem, Problem, Run], Optimum] = finish,
+    certify: Callable[[OneHiddenNet, Problem, Run, str], Certificate] = certify,
 ) -> Found:
     """Try starts until one answer is certain or none are left; ``compared`` compares it with alternatives.
 
-    ``tries`` bounds the candidates. The rows of a family are searched as a least-squares problem of Fisher
-    scoring (``searched``); every final optimisation is in its likelihood.
+    ``tries`` bounds the candidates; tests replace the other parts. The rows of a family are searched as a
+    least-squares problem of Fisher scoring (``searched``); every final optimisation is in its likelihood.
     """
     attempts: list[Attempt] = []
     if problem.k == 1:  # where nothing shows more than a linear function, starts find no more either
@@ -126,7 +84,7 @@ def search(
     search_problem = searched(problem)
 
     def attempt(candidate: Candidate, run: Run) -> Attempt:
-        answer = parts.finish(candidate, search_problem, problem, run)
+        answer = finish(candidate, search_problem, problem, run)
         lowest = min((one.answer.mean_square for one in attempts), default=float("inf"))
         # Another start may have found it, too: losses that agree to a thousandth share a certificate.
         lost = [problem.excess_deviance(one.answer.mean_square, answer.mean_square) for one in attempts]
@@ -135,19 +93,19 @@ def search(
         # Without time for it, the answer that is returned is examined, once, at the end.
         examined = certificate is None and run.within_budget(certificate_work(problem))
         if examined and not problem.excess_deviance(lowest, answer.mean_square) > SAME_LOSS:
-            certificate = parts.certify(answer.network, problem, run, options.errors)
+            certificate = certify(answer.network, problem, run, options.errors)
             run.report(f"certified {certificate.status}", 0, answer.mean_square)
         return Attempt(answer, candidate, certificate)
 
     number, search_done = -1, False
-    for number, candidate in enumerate(islice(parts.propose(search_problem, options.start, run), tries)):
+    for number, candidate in enumerate(islice(propose(search_problem, options.start, run), tries)):
         here = run.at("candidate", number)
         first = attempt(candidate, here.at("finish", 0))
         attempts.append(first)
         if not (
             run.expired() or (first.certificate is not None and first.certificate.search_done_and_determined)
         ):
-            better = parts.repair(search_problem, candidate, here)
+            better = repair(search_problem, candidate, here)
             if better.loss < candidate.loss:
                 attempts.append(attempt(better, here.at("finish", 1)))
         search_done = _search_done(attempts, problem)
@@ -165,7 +123,7 @@ def search(
     if refined is not answer:
         answer, certificate = refined, None
     if certificate is None:
-        certificate = parts.certify(answer.network, problem, run, options.errors)
+        certificate = certify(answer.network, problem, run, options.errors)
     if certificate.needs_no_comparison:
         return Found(certificate, origin)
     others = tuple(one.answer for one in attempts if one is not best)
