@@ -26,7 +26,7 @@ def recovered(source, search=solve, client=None, **asked):
     """recover() with a sample of a quarter of the rows, as of a source that is too large to hold."""
     options = Options(**asked)
     run = Run(options.seed, options.max_seconds, options.progress)
-    return recover_source(source, None, None, options, run, client, None, sample=N // 4, search=search)
+    return recover_source(source, options, run, client, None, sample=N // 4, search=search)
 
 
 def problem(noise=0.0, n=N, seed=0):
@@ -84,7 +84,7 @@ def test_rows_that_follow_another_law_are_not_called_exact(tmp_path):
         ({"hidden": 2, "bias": "yes"}, "bias must be"),
         ({"hidden": 2, "seed": -1}, "seed must be"),
         ({"hidden": 2, "activation": "swish"}, "unknown activation"),
-        ({"hidden": 2, "sample_weight": 3}, "holds its weights"),
+        ({"hidden": 2, "sample_weight": 3}, "holds its weight: open it with weight=NAME"),
         ({"hidden": 2, "client": 3}, "client must be"),
         ({"hidden": 2, "client": "tcp://127.0.0.1:1"}, "no Dask scheduler answers"),
         ({"hidden": 2, "checkpoint": 3}, "checkpoint must be"),

@@ -96,10 +96,8 @@ class Estimating(BaseEstimator):
         kept, weight = counted_rows(sample_weight, matrix)
         own = {name: per_row(name, values, len(matrix), kept) for name, values in of_rows.items()}
         options = options if family is None else replace(options, family=family)
-        read = read_target(
-            matrix[kept], target[kept], weight, options.family, options.link, own.get("offset"), None,
-            own.get("groups"), constant=True,
-        )  # fmt: skip
+        known = {"sample_weight": weight, "family": options.family, "link": options.link} | own
+        read = read_target(matrix[kept], target[kept], **known, constant=True)
         if sample_weight is not None:
             read = replace(read, samples=replace(read.samples, place=kept))
         found, trouble = best_of(read, options)
@@ -159,7 +157,7 @@ class Estimating(BaseEstimator):
 def must_be_readable(X: Any, y: Any, y_numeric: bool) -> None:
     """Refuse, as ``recover`` does, text, gaps, infinite values, a single dimension and unequal lengths.
 
-    What scikit-learn's sentence tells as well is left to it: a row for a column, too few rows, complex numbers.
+    What scikit-learn's sentence tells as well stays its own: a row for a column, few rows, complex numbers.
     """
     names = None
     if is_frame(X):

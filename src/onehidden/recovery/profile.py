@@ -55,10 +55,8 @@ def _loss(record: Recovery, X: object, y: object, of_rows: dict[str, Any]) -> An
     """The loss of the fit over its rows, which are read anew."""
     if record.network.output.ndim == 2:
         raise ValueError("intervals by profile likelihood are those of one output: leave X and y out")
-    family = None if record.family is None else record.family.name
-    link = None if record.family is None else record.family.link
-    asked: dict[str, Any] = {"sample_weight": None, "offset": None, "trials": None} | of_rows
-    target = read_target(inputs_of(record, X), y, family=family, link=link, **asked)
+    known = {} if record.family is None else {"family": record.family.name, "link": record.family.link}
+    target = read_target(inputs_of(record, X), y, **known, **of_rows)
     form, theta, _ = fitted_parameters(record)
     rows = target.samples
     if record.family is not None:

@@ -125,16 +125,18 @@ def _of_call(call: Given, options: Options, client: object, checkpoint: object) 
         extras = X.selection.request.extras
         others = [name for name in ("offset", "trials") if known[name] is not None or name in extras]
         others += ["a family"] if options.family not in (None, "gaussian") else []
-        others += ["random_intercept"] if options.random_intercept else []
-        others += ["structure"] if options.structure is not None else []
+        others += [name for name in ("random_intercept", "structure") if getattr(options, name)]
         if others:
             raise ValueError(
                 f"a streamed source has no {' and no '.join(others)}: read the table whole, with "
                 "data.open(…, stream=False)"
             )
-        if known["groups"] is not None:
-            raise ValueError("a source holds its groups: open it with groups=NAME and leave groups out")
-        return recover_source(X, y, known["sample_weight"], options, run, client, checkpoint)
+        for name, option in (("y", "target"), ("sample_weight", "weight"), ("groups", "groups")):
+            if (known | {"y": y})[name] is not None or (name == "y" and X.target_name is None):
+                raise ValueError(
+                    f"a source holds its {option}: open it with {option}=NAME and leave {name} out"
+                )
+        return recover_source(X, options, run, client, checkpoint)
     if client is not None:
         raise ValueError("a client reads a streamed source: open the data with data.open(…, stream=True)")
     target = read_target(X, y, family=options.family, link=options.link, **known)

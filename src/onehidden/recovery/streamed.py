@@ -35,8 +35,6 @@ from onehidden.run import Run, open_journal
 
 def recover_source(
     source: Source,
-    y: object,
-    sample_weight: object,
     options: Options,
     run: Run,
     client: object,
@@ -44,21 +42,17 @@ def recover_source(
     sample: int | None = None,
     search: Callable[[Problem, Options, Run], Found] = solve,
 ) -> Recovery:
-    """Recover a network from all rows of a source, which holds target and weights: both must be None here.
+    """Recover a network from all rows of a source.
 
     ``sample`` is the number of rows to search in, by default ``sample_size``.
     """
-    if y is not None or source.target_name is None:
-        raise ValueError("a source holds its target: open it with target=NAME and leave y out")
-    if sample_weight is not None:
-        raise ValueError("a source holds its weights: open it with weight=NAME and leave sample_weight out")
     plain, key = options.to_dict(), options.checkpoint_key(source.n_inputs)
     run = replace(run, journal=open_journal(checkpoint, source.fingerprint, key, __version__))
     with connected(client, source) as cluster:
         outputs = source.n_outputs
         wanted = sample or sample_size(options.form(source.n_inputs, outputs), source.n_rows)
         summary = survey(source, wanted, cluster, run, outputs)
-        samples = replace(checked_samples(summary.X, summary.y, summary.w), names=source.feature_names)
+        samples = checked_samples(summary.X, summary.y, summary.w, source.feature_names)
         if len(summary.keys):
             must_be_compared(len(summary.keys), summary.n)
             samples = replace(samples, groups=np.unique(summary.groups, return_inverse=True)[1])

@@ -168,11 +168,11 @@ class Target:
 def read_target(
     X: object,
     y: object,
-    sample_weight: object,
-    family: str | Family | None,
-    link: str | None,
-    offset: object,
-    trials: object,
+    sample_weight: object = None,
+    family: str | Family | None = None,
+    link: str | None = None,
+    offset: object = None,
+    trials: object = None,
     groups: object = None,
     constant: bool = False,
 ) -> Target:
@@ -182,11 +182,16 @@ def read_target(
     ``constant`` says whether columns may be constant.
     """
     if isinstance(X, data.Table):
+        if y is None and X.y is None:
+            raise ValueError("the table has no target: open it with target=NAME, or give y")
         held = (X.y, X.weight, X.offset, X.trials, X.groups)
         asked = (y, sample_weight, offset, trials, groups)
         y, sample_weight, offset, trials, groups = (
             own if one is None else one for one, own in zip(asked, held, strict=True)
         )
+        X, names = X.X, X.feature_names
+    else:
+        names = tuple(_column_names(X))
     labelled = family == Softmax.name or isinstance(family, Softmax)
     labelled |= (family is None or family == Bernoulli.name) and is_text(y)
     chosen = Softmax() if labelled else get_family("gaussian" if family is None else family, link)
@@ -204,7 +209,7 @@ def read_target(
         y = coded[:, 0] if two else coded
     elif trials is not None and y is not None:
         y = _shares(y, trials)
-    samples = checked_samples(X, y, sample_weight, constant)
+    samples = checked_samples(X, y, sample_weight, names, constant)
     kept = np.ones(samples.n, bool) if sample_weight is None else np.asarray(sample_weight, float) > 0
     shift = per_row("offset", _numbers("offset", offset), len(kept), kept)
     counts = per_row("trials", _numbers("trials", trials), len(kept), kept)
@@ -264,14 +269,10 @@ def _shares(y: object, counts: object) -> Float[np.ndarray, " n"]:
     return won / trials
 
 
-def checked_samples(X: object, y: object, sample_weight: object, constant: bool = False) -> Samples:
-    """Samples from arrays or a table; ``ValueError`` with one sentence for anything else."""
-    names = tuple(_column_names(X))
-    if isinstance(X, data.Table):
-        if y is None and X.y is None:
-            raise ValueError("the table has no target: open it with target=NAME, or give y")
-        sample_weight = X.weight if sample_weight is None else sample_weight
-        X, y, names = X.X, X.y if y is None else y, X.feature_names
+def checked_samples(
+    X: object, y: object, sample_weight: object, names: tuple[str, ...] = (), constant: bool = False
+) -> Samples:
+    """Samples from arrays; ``ValueError`` with one sentence for anything else."""
     if y is None:
         raise ValueError("recover needs the target: recover(X, y, …), or of a frame recover(frame, 'column')")
     if sample_weight is not None:
