@@ -16,7 +16,6 @@ from onehidden.network import OneHiddenNet
 from onehidden.recovery.line import Affine
 from onehidden.recovery.prediction import Prediction
 from onehidden.report.blocks import Formula, Grid
-from onehidden.report.formula import effects
 from onehidden.report.pictures import fit_of
 from onehidden.report.screen import facts, next_step, screen, unmet
 from onehidden.report.subject import gather
@@ -59,13 +58,13 @@ def _recovery(good=True):
 
 def test_inputs_stand_in_the_order_of_their_standardised_effects():
     made = _recovery()
-    found = effects(gather(made))
-    np.testing.assert_allclose(found.values, [[1.2, 0.0, -0.16], [0.0, -50.0, 0.0]])
+    found = gather(made)
+    np.testing.assert_allclose(found.effects, [[1.2, 0.0, -0.16], [0.0, -50.0, 0.0]])
     inputs = unit_of(made)[-1]
     assert inputs.index("age") < inputs.index(HOSTILE)  # raw weights say otherwise
     # The error of a product of independent factors, in the same measure.
     weight, output = made.standard_errors.weights[0, 0], made.standard_errors.output[0]
-    assert found.errors[0, 0] == pytest.approx(np.hypot(2.0 * weight, 0.6 * output))
+    assert found.effect_errors[0, 0] == pytest.approx(np.hypot(2.0 * weight, 0.6 * output))
 
 
 def test_the_formula_has_the_numbers_of_the_network():

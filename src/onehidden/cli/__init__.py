@@ -28,9 +28,6 @@ _THEORY = ("demo", "score", "reproduce", "problems")
 class _Lazy(click.Group):
     """A group that imports the module of a command only when it is called."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
@@ -64,10 +61,8 @@ def examples(*lines: str) -> str:
 
 def main() -> None:
     """Entry point: whatever goes wrong becomes one sentence and exit code 2."""
-    if sys.stdout is None:  # closed by the caller
-        sys.stdout = open(os.devnull, "w")
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")
+    # The caller may have closed them.
+    sys.stdout, sys.stderr = (one or open(os.devnull, "w") for one in (sys.stdout, sys.stderr))
     output = sys.stdout
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without ± must not end the run
@@ -79,10 +74,12 @@ def main() -> None:
             code = cli.main(prog_name="onehidden", standalone_mode=False)
         output.flush()
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help() if error.ctx else str(error), err=True)
+        error.show()
         code = 2
     except click.ClickException as error:
-        click.echo(f"onehidden: {_one_line(error.format_message())}{_where_to_look(error)}", err=True)
+        context = getattr(error, "ctx", None)
+        look = "" if context is None else f" See {context.command_path} --help."
+        click.echo(f"onehidden: {_one_line(error.format_message())}{look}", err=True)
         code = 2
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
@@ -124,8 +121,3 @@ def _shown(text: str, most: int = 500) -> str:
     if len(text) > most:
         text = f"{text[: most // 2]} … {text[-most // 2 :]}"
     return "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in text)
-
-
-def _where_to_look(error: click.ClickException) -> str:
-    context = getattr(error, "ctx", None)
-    return "" if context is None else f" See {context.command_path} --help."

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from onehidden.certify.units import Cause
 from onehidden.network import OneHiddenNet
@@ -23,29 +21,10 @@ _LINKS = {
 Terms = list[tuple[float, str]]
 
 
-@dataclass(frozen=True)
-class Effects:
-    """e_ij = w_i a_ij sd(x_j): the change of y for one sd of x_j where unit i has slope one."""
-
-    values: Float[np.ndarray, "k d"]
-    errors: Float[np.ndarray, "k d"]  # infinite where the data leave a number open
-    head: str  # of a column of them
-
-
-def effects(subject: Subject) -> Effects:
-    """The effects of a recovery.
-
-    The error of a product is that of independent factors, (e_a w)² + (e_w a)²: weights are rows of unit
-    length, whose errors are nearly uncorrelated with those of the outputs.
-    """
-    net, by = subject.net, subject.spread
-    of_weight = subject.recovery.standard_errors.weights * np.abs(net.output)[:, None]
-    of_output = subject.output_errors[:, None] * np.abs(net.weights)
-    with np.errstate(invalid="ignore"):  # an open number times the spread zero of a constant input
-        errors = np.nan_to_num(np.hypot(of_weight, of_output) * by, nan=np.inf, posinf=np.inf)
+def heading(subject: Subject) -> str:
+    """What the effects of the units measure: y, where the spreads of the inputs are known."""
     known = len(subject.recovery.input_spread)
-    head = f"effect on {left_hand(subject)} of one sd at slope one" if known else "output × weight"
-    return Effects(net.output[:, None] * net.weights * by, errors, head)
+    return f"effect on {left_hand(subject)} of one sd at slope one" if known else "output × weight"
 
 
 def straight(subject: Subject) -> dict[int, float]:
@@ -78,7 +57,7 @@ def few_bend(subject: Subject) -> bool:
     return kinked and any(unit.index in found and not unit.side for unit in subject.recovery.units)
 
 
-def formula(subject: Subject, found: Effects, units: Sequence[int], most_inputs: int) -> tuple[str, ...]:
+def formula(subject: Subject, units: Sequence[int], most_inputs: int) -> tuple[str, ...]:
     """One line for y with the constant and the linear part, then one for each of these units.
 
     Where g has degree one, only w times the length of a is determined: w stands inside, and the numbers are
@@ -92,7 +71,7 @@ def formula(subject: Subject, found: Effects, units: Sequence[int], most_inputs:
     inside = net.activation.homogeneity == 1 and not several
     for i in units:
         scale = abs(net.output[i]) if inside else 1.0
-        chosen = strongest(found.values[i], most_inputs)
+        chosen = strongest(subject.effects[i], most_inputs)
         terms = [(scale * float(net.weights[i, j]), subject.names[j]) for j in chosen]
         body = _sum(
             terms, scale * float(net.bias[i]), len(chosen) < net.n_inputs, _tiny(subject) if inside else 0.0

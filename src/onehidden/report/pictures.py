@@ -12,7 +12,6 @@ import numpy as np
 from onehidden.report import figures
 from onehidden.report.blocks import Figure, Gallery, Section
 from onehidden.report.figures import Curve
-from onehidden.report.formula import effects
 from onehidden.report.subject import Subject, gather, strongest, thin
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def effect_of(subject: Subject, j: int, rows: int = 400, points: int = 40) -> Cu
 
 def strongest_inputs(subject: Subject, most: int) -> list[int]:
     """The inputs that move the network most, those without an effect left out."""
-    strength = np.abs(effects(subject).values).sum(axis=0)
+    strength = np.abs(subject.effects).sum(axis=0)
     if subject.net.has_linear:
         strength = strength + np.abs(subject.net.linear) * subject.spread
     return [j for j in strongest(strength, most) if strength[j] > 0]

@@ -14,7 +14,7 @@ from onehidden.certify.certificate import Status
 from onehidden.certify.units import Cause, UnitVerdict
 from onehidden.checks import ORDER, About, Check, decisive_first
 from onehidden.report.blocks import Block, Facts, Formula, Grid
-from onehidden.report.formula import Effects, effects, formula, straight
+from onehidden.report.formula import formula, heading, straight
 from onehidden.report.headline import of_predictions, of_units
 from onehidden.report.subject import Subject, strongest
 from onehidden.report.wording import (
@@ -35,7 +35,7 @@ UNKNOWN = "?"  # stands for an undetermined number where words would crowd the l
 
 def screen(subject: Subject, few: int = 6, many: int = 12) -> tuple[Block, ...]:
     """The first screen of a recovery; of more than ``many`` units the strongest ``few``."""
-    found, k = effects(subject), subject.net.n_hidden
+    k = subject.net.n_hidden
     most_inputs = 6 if k <= few else 3
     chosen = _by_share(subject)[: k if k <= many else few]
     guard, checks = subject.recovery.prediction, subject.recovery.checks
@@ -43,10 +43,10 @@ def screen(subject: Subject, few: int = 6, many: int = 12) -> tuple[Block, ...]:
     noted, passed = len(named[Mark.NOTED]), len(named[Mark.PASSED])
     blocks: list[Block] = [
         *answers(subject),
-        Formula(formula(subject, found, sorted(chosen), most_inputs)),
+        Formula(formula(subject, sorted(chosen), most_inputs)),
         Facts(facts(subject)),
         "" if guard is None or guard.alone else guard.message,
-        _units(subject, found, chosen, most_inputs),
+        _units(subject, chosen, most_inputs),
         sentence(subject),
     ]
     for outcome in (Mark.FAILED, Mark.NOT_EVALUATED):
@@ -124,17 +124,17 @@ def _by_share(subject: Subject) -> list[int]:
     return strongest(np.array(share), len(share))
 
 
-def _units(subject: Subject, found: Effects, chosen: list[int], most: int) -> Grid:
+def _units(subject: Subject, chosen: list[int], most: int) -> Grid:
     """A row a unit: its share, its output weight, its verdict, its strongest inputs with their effects."""
-    net, rows = subject.net, []
+    net, effects, errors, rows = subject.net, subject.effects, subject.effect_errors, []
     whole = "var(y)" if subject.recovery.family is None else "all units"
     largest_output = float(np.max(np.abs(net.output)))
     for i in chosen:
-        unit, largest = subject.unit(i), float(np.max(np.abs(found.values[i])))
-        named = []
-        for j in strongest(found.values[i], most):
-            effect = _effect(float(found.values[i, j]), float(found.errors[i, j]), unit, largest)
-            named.append(f"{subject.names[j]} {effect}")
+        unit, largest = subject.unit(i), float(np.max(np.abs(effects[i])))
+        named = [
+            f"{subject.names[j]} {_effect(effects[i, j], errors[i, j], unit, largest)}"
+            for j in strongest(effects[i], most)
+        ]
         if net.n_inputs > most:
             named.append(f"and {net.n_inputs - most} more")
         share = judged = ""
@@ -143,7 +143,7 @@ def _units(subject: Subject, found: Effects, chosen: list[int], most: int) -> Gr
             judged = f"{unit.status} ({unit.reason})" if unit.reason else str(unit.status)
         output = _effect(float(net.output[i]), float(subject.output_errors[i]), unit, largest_output)
         rows.append((str(i + 1), share, f"w {output}", judged, ", ".join(named)))
-    columns = ("unit", "share", "output", "verdict", f"{found.head}, the strongest first")
+    columns = ("unit", "share", "output", "verdict", f"{heading(subject)}, the strongest first")
     return Grid(columns, tuple(rows), _legend(subject, chosen, rows), frozenset({3, 4}))
 
 

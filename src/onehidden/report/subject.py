@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Float
 
 from onehidden.certify.units import UnitVerdict
 from onehidden.data import Table, check_arrays
@@ -41,6 +42,24 @@ class Subject:
     def output_errors(self) -> np.ndarray:
         """(k,) standard errors of the output weights, of several outputs those of the first."""
         return self.recovery.standard_errors.output.reshape(self.net.n_hidden, -1)[:, 0]
+
+    @property
+    def effects(self) -> Float[np.ndarray, "k d"]:
+        """e_ij = w_i a_ij sd(x_j): the change of y for one sd of x_j where unit i has slope one."""
+        return self.net.output[:, None] * self.net.weights * self.spread
+
+    @property
+    def effect_errors(self) -> Float[np.ndarray, "k d"]:
+        """Their standard errors, infinite where the data leave a number open.
+
+        The error of a product is that of independent factors, (e_a w)² + (e_w a)²: weights are rows of unit
+        length, whose errors are nearly uncorrelated with those of the outputs.
+        """
+        of_weight = self.recovery.standard_errors.weights * np.abs(self.net.output)[:, None]
+        of_output = self.output_errors[:, None] * np.abs(self.net.weights)
+        with np.errstate(invalid="ignore"):  # an open number times the spread zero of a constant input
+            found = np.hypot(of_weight, of_output) * self.spread
+        return np.nan_to_num(found, nan=np.inf, posinf=np.inf)
 
     def predictions(self) -> np.ndarray:
         """(n, q) predictions at the rows."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from onehidden.report.blocks import Block, Checks, Facts, Formula, Grid
-from onehidden.report.formula import effects
 from onehidden.report.headline import Answer, Mood
 from onehidden.report.screen import answers, screen, sentence, title, unmet
 from onehidden.report.subject import Subject, gather
@@ -180,7 +179,7 @@ def numbers(subject: Subject) -> list[Row]:
 
     Of several outputs each has its own intercept, linear part and output weights.
     """
-    recovery, found, made = subject.recovery, effects(subject), list[Row]()
+    recovery, effects, errors, made = subject.recovery, subject.effects, subject.effect_errors, list[Row]()
     net, known = recovery.network, (recovery.standard_errors, *recovery.interval())
 
     def add(name: str, label: str, index: tuple[int, ...], unit: int | None = None, **effect: float) -> None:
@@ -214,8 +213,8 @@ def numbers(subject: Subject) -> list[Row]:
         if np.any(net.bias != 0):
             add("bias", "bias", (i,), i)
         for j, name in enumerate(subject.names):
-            error = math.inf if left_open(subject.unit(i)) else float(found.errors[i, j])
-            add("weights", name, (i, j), i, effect_of_one_sd=float(found.values[i, j]), effect_error=error)
+            error = math.inf if left_open(subject.unit(i)) else float(errors[i, j])
+            add("weights", name, (i, j), i, effect_of_one_sd=float(effects[i, j]), effect_error=error)
     return made
 
 

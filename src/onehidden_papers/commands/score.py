@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 from itertools import combinations_with_replacement
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
 
 from onehidden.cli import examples, options
-
-if TYPE_CHECKING:
-    from onehidden_papers.laws.base import ScoreFunction
 
 
 @click.command(
@@ -37,7 +34,7 @@ if TYPE_CHECKING:
 @options.reading_options()
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write .csv or .parquet here.")
 @click.option("--force", is_flag=True, help="Replace the file that is written.")
-@click.option("--seed", default=0, show_default=True)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
 @click.option("--json", "as_json", is_flag=True, help="The summary as JSON on stdout.")
 def command(
     file: Path, order: int, estimator: str, out: Path | None, force: bool, seed: int, as_json: bool,
@@ -52,8 +49,6 @@ def command(
     out = file.with_name(f"{file.stem}.scores.parquet") if out is None else out
     runs.must_differ(out, file)
     runs.free_file(out, runs.TABLES, force)
-    if seed < 0:
-        raise ValueError(f"--seed must be 0 or more, got {seed}")
     table = data.open(file, **options.given(**typed), constant="drop", stream=False)
     assert isinstance(table, data.Table)
     options.say_notes(table)
@@ -63,13 +58,11 @@ def command(
         "local": scores.LocalLikelihood, "kernel": scores.KernelDensityScore,
     }  # fmt: skip
     with progress.waiting(f"{len(X)} rows, {len(names)} inputs: {estimator}"):
-        fitted: ScoreFunction
         if estimator == "select":
             fitted = scores.select(X, seed=seed)
-        elif estimator == "gaussian":
-            fitted = scores.GaussianScore().fit(X)
         else:
-            fitted = known[estimator](seed=seed).fit(X)
+            made = scores.GaussianScore() if estimator == "gaussian" else known[estimator](seed=seed)
+            fitted = made.fit(X)
         blocks = np.array_split(X, max(1, len(X) // 2000))  # dense scores of high orders are large
         orders = range(1, order + 1)
         values = {m: np.concatenate([fitted.score(block, m) for block in blocks]) for m in orders}
