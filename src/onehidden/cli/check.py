@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from onehidden.cli import examples
+from onehidden.cli import examples, options
 
 
 @click.command(name="check", epilog=examples("onehidden check data-run", "onehidden check data-run --json"))
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=options.PATH)
 @click.option("--json", "as_json", is_flag=True, help="The checks as JSON on stdout.")
 def command(run: Path, as_json: bool) -> int:
     """Show the checks of a run folder; exit 1 when the answer is not to be trusted."""

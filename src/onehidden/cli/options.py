@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from onehidden.recovery import Recovery
 
 F = TypeVar("F", bound=Callable[..., Any])
+PATH = click.Path(path_type=Path)
 
 
 def recovery_options(oracle: bool = False) -> Callable[[F], F]:

@@ -32,7 +32,7 @@ from onehidden.cli import examples, options
 @click.option("--batch", type=click.IntRange(1), help="Most rows of one request.")
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Most requests a second.")
 @click.option("--max-queries", type=click.IntRange(1))
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the network and its certificate.")
+@click.option("--out", type=options.PATH, help="Folder for the network and its certificate.")
 @click.option("--force", is_flag=True, help="Give up a run that the folder holds.")
 @click.option("--dry-run", is_flag=True, help="Only estimate the number of queries.")
 @click.option("--json", "as_json", is_flag=True, help="The certificate as JSON on stdout.")

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
         "onehidden predict my-run/model.safetensors test.csv --target y --json",
     ),
 )
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("model", type=options.PATH)
+@click.argument("file", type=options.PATH)
 @click.option(
     "--target",
     "targets",
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 )
 @click.option("--level", type=float, default=0.95, show_default=True, help="How sure each band is.")
 @options.reading_options("columns", "drop", "nulls", "na", "decimal", "encoding")
-@click.option("--out", type=click.Path(path_type=Path), help="Write .csv or .parquet here.")
+@click.option("--out", type=options.PATH, help="Write .csv or .parquet here.")
 @click.option("--force", is_flag=True, help="Replace the file that --out names.")
 @click.option("--json", "as_json", is_flag=True, help="Predictions as JSON on stdout.")
 def command(

@@ -26,7 +26,7 @@ from onehidden.cli import examples, options
         "onehidden recover visits.csv --target pressure --groups patient",
     ),
 )
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=options.PATH)
 @click.option(
     "--target",
     "targets",
@@ -40,13 +40,9 @@ from onehidden.cli import examples, options
 @click.option("--offset", help="Column that is added to the network's output, as a log exposure.")
 @click.option("--trials", help="Column of trials of a binomial target, which counts the successes.")
 @click.option("--groups", help="Column that says which rows belong together, as patients or sites.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Run folder [default: FILE's name with -run added]."
-)
+@click.option("--out", type=options.PATH, help="Run folder [default: FILE's name with -run added].")
 @click.option("--force", is_flag=True, help="Give up a run that the folder holds.")
-@click.option(
-    "--checkpoint", type=click.Path(path_type=Path), help="Folder that lets a killed run go on where it was."
-)
+@click.option("--checkpoint", type=options.PATH, help="Folder that lets a killed run go on where it was.")
 @click.option("--scheduler", help="Address of a Dask scheduler whose workers read a folder of Parquet files.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on stdout.")
 def command(

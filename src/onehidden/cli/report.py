@@ -16,16 +16,16 @@ from onehidden.cli import examples, options
     name="report",
     epilog=examples("onehidden report data-run --data data.csv", "onehidden report data-run --out page.html"),
 )
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=options.PATH)
 @click.option(
     "--data",
     "file",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     help="The table, for figures of the fit [default: the run's, if it is still there].",
 )
 @click.option("--target", "targets", **options.TARGETS, help="Its targets [default: the run's].")
 @options.reading_options("nulls", "na", "decimal", "encoding")
-@click.option("--out", type=click.Path(path_type=Path), help="The page, .html [default: RUN/report.html].")
+@click.option("--out", type=options.PATH, help="The page, .html [default: RUN/report.html].")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on stdout; no page is written.")
 def command(
     run: Path, file: Path | None, targets: list[str], out: Path | None, as_json: bool, **typed: Any

@@ -121,7 +121,9 @@ class Estimating(BaseEstimator):
             said = "" if found.prediction is None else found.prediction.message
             sentences += [said] if said not in ("", found.message) else []
         self.notes_ = tuple(sentences)
-        if trouble or not (found.converged or no_finding(found)):
+        # That the rows leave a linear function open is an answer; a kink with hardly a row beyond it is none.
+        linear = all(one.cause in (Cause.SPARE, Cause.KINK) for one in found.units)
+        if trouble or not (found.converged or (linear and found.status is Status.NOT_IDENTIFIABLE)):
             announce("; ".join(sentences))
 
     def _read(self, X: Any, y: Any = None, **how: Any) -> Any:
@@ -131,14 +133,17 @@ class Estimating(BaseEstimator):
                 f"y must hold a value for each row, got the text {y!r}: give frame[{y!r}], or call "
                 f"oh.recover(frame, {y!r})"
             )
+        numeric = how.get("y_numeric", False)
+        if numeric and is_text(y):
+            raise ValueError(
+                f"y must hold numbers, got text (for example {np.ravel(np.asarray(y))[0]!r}): labels are for "
+                "OneHiddenClassifier"
+            )
         try:
-            found = validated(self, X, **how) if y is None else validated(self, X, y, **how)
+            return validated(self, X, **how) if y is None else validated(self, X, y, **how)
         except ValueError:
-            must_be_readable(X, y, how.get("y_numeric", False))
+            must_be_readable(X, y, numeric)
             raise
-        if how.get("y_numeric"):
-            must_be_numbers(y)
-        return found
 
     def _take(self, given: dict[str, Any]) -> None:
         """Keep the arguments of ``__init__`` as they are."""
@@ -165,27 +170,9 @@ def must_be_readable(X: Any, y: Any, y_numeric: bool) -> None:
     n, *tail = np.shape(X)
     if n < 2 or 0 in tail or np.iscomplexobj(X) or (y is None and not tail):
         return
-    if y_numeric:
-        must_be_numbers(y)
-    elif y is not None:
+    if not y_numeric and y is not None:
         y = np.arange(len(np.asarray(y, dtype=object)))
     check_arrays(X, y, names, constant=True)
-
-
-def must_be_numbers(y: Any) -> None:
-    """Refuse labels for a regression."""
-    if is_text(y):
-        raise ValueError(
-            f"y must hold numbers, got text (for example {np.ravel(np.asarray(y))[0]!r}): labels are for "
-            "OneHiddenClassifier"
-        )
-
-
-def no_finding(found: Recovery) -> bool:
-    """Whether the rows leave a linear function open: that is an answer, no failure of the search."""
-    as_linear = (Cause.SPARE, Cause.KINK)  # a kink with hardly a row beyond it is none
-    causes = [one.cause for one in found.units]
-    return found.status is Status.NOT_IDENTIFIABLE and all(cause in as_linear for cause in causes)
 
 
 def counted_rows(
@@ -215,6 +202,7 @@ def best_of(target: Target, options: Options) -> tuple[Recovery, list[str]]:
     Units that the rows cannot pay for are left out; below one unit a penalised linear model stands in.
     """
     samples, hidden, trouble = target.samples, options.hidden, list[str]()
+    run = Run(options.seed, options.max_seconds, options.progress)
     (n, d), several = samples.X.shape, samples.y.ndim == 2
     flat, still = flat_columns(samples.X), flat_columns(samples.y.reshape(n, -1))
     if len(flat) == d:
@@ -222,7 +210,7 @@ def best_of(target: Target, options: Options) -> tuple[Recovery, list[str]]:
     if several and len(still):
         return plain_fit(target, options, f"output {still[0]} of y is constant"), trouble
     if options.structure is not None:  # it fixes what a unit costs: too few rows are refused
-        return recovered(target, options, Run(options.seed, options.max_seconds, options.progress)), trouble
+        return recovered(target, options, run), trouble
     rank = samples.coordinates(options.bias).rank
     unit = replace(options, hidden=1).form(rank, samples.y.shape[1] if several else None)
     numbers = n * unit.q
@@ -246,7 +234,6 @@ def best_of(target: Target, options: Options) -> tuple[Recovery, list[str]]:
         options = replace(options, score="gaussian")  # few rows estimate no other input model
     options = replace(options, hidden=hidden)
     try:
-        run = Run(options.seed, options.max_seconds, options.progress)
         return recovered(target, options, run), trouble
     except Refused as reason:
         return plain_fit(target, options, str(reason)), trouble

@@ -52,9 +52,10 @@ def guarded(
     if rows.constant or problem.activation.polynomial:
         return Prediction(1.0, rows.line)
 
+    of_line = rows.explained(rows.line_outside)
+
     def of_network(r_squared: float) -> Prediction:
-        of_line_alone = rows.explained(rows.line_outside)
-        return Prediction(1.0, rows.line, r_squared=r_squared, linear_r_squared=of_line_alone)
+        return Prediction(1.0, rows.line, r_squared=r_squared, linear_r_squared=of_line)
 
     if certificate.exact:
         # Rows left out of a fit to rounding are reproduced as well, if the parameters are determined at all.
@@ -62,7 +63,7 @@ def guarded(
     own = problem.with_width(network.n_hidden).with_activation(network.activation)
     if certificate.status.certified:
         outside = without_each_row(network, own, run)
-        if rows.explained(outside) >= rows.explained(rows.line_outside):
+        if rows.explained(outside) >= of_line:
             return of_network(rows.explained(outside))
     fitted = network.predict(problem.samples.X)
     # With 50 rows per parameter the search has fitted no noise, and leverages tell as much as a new search.
@@ -83,8 +84,7 @@ def guarded(
     if share < 0.995:
         line, used = rows.name.replace(" regression", ""), f"{share:.2f}"
         message = f"predictions = {line} + {used} × (network − {line}); {used} was chosen on rows left out"
-    explained = rows.explained(mixed), rows.explained(rows.line_outside)
-    return Prediction(share, rows.line, low, high, *explained, message)
+    return Prediction(share, rows.line, low, high, rows.explained(mixed), of_line, message)
 
 
 @dataclass

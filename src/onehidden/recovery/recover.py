@@ -151,8 +151,13 @@ def recovered(target: Target, options: Options, run: Run, checkpoint: object = N
     problem = problem_of(samples, options, target.family, target.offset, target.trials)
     if problem.whitening.constant:
         return constant_fit(target, options)
-    if options.hidden is not None:
-        _enough_samples(problem.form, problem.n_values)
+    form, n = problem.form, problem.n_values
+    if options.hidden is not None and n <= form.freedom:
+        most = max(most_units(form, n), 1)
+        raise ValueError(
+            f"{form.k} units of {form.d} inputs have {form.freedom} free parameters, but there are only {n} "
+            f"samples: ask for at most {most} unit{'s' * (most > 1)} or bring more samples"
+        )
     run = replace(
         run, journal=open_journal(checkpoint, target.fingerprint, options.checkpoint_key(d), __version__)
     )
@@ -170,12 +175,3 @@ def most_units(form: Parametrisation, n: int) -> int:
     """Units whose parameters are fewer than the samples."""
     shared = replace(form, k=0).freedom
     return max(0, (n - 1 - shared) // (replace(form, k=1).freedom - shared))
-
-
-def _enough_samples(form: Parametrisation, n: int) -> None:
-    if n <= form.freedom:
-        most = max(most_units(form, n), 1)
-        raise ValueError(
-            f"{form.k} units of {form.d} inputs have {form.freedom} free parameters, but there are only {n} "
-            f"samples: ask for at most {most} unit{'s' * (most > 1)} or bring more samples"
-        )

@@ -173,8 +173,9 @@ def choose_width(
         if certificate.exact or certificate.undetermined:
             k = max(1, k - 1)
         elif certificate.failed(About.FIT, About.SEARCH):
-            if len(fits) > 2 and _worsening(fits, problem):
-                break
+            last = [_criterion(fits[k], problem) for k in sorted(fits)[-3:]]
+            if len(fits) > 2 and all(b > a for a, b in pairwise(last)):
+                break  # two widths in a row made it worse: the model is wrong
             k = min(most, k + 1)
     # One that stands, else the least criterion.
     ranked = sorted(fits, key=lambda k: _criterion(fits[k], problem))
@@ -198,12 +199,6 @@ def _at_width(k: int, problem: Problem, options: Options, run: Run, tries: int, 
     if found.certificate.status_if_comparisons_pass is Status.CONSISTENT:
         found = compared(found, own, options, run)
     return found
-
-
-def _worsening(fits: dict[int, Found], problem: Problem) -> bool:
-    """Whether the last two widths on the way up each made the criterion worse: the model is wrong."""
-    last = [_criterion(fits[k], problem) for k in sorted(fits)[-3:]]
-    return all(b > a for a, b in pairwise(last))
 
 
 def guess_width(problem: Problem, run: Run, most: int) -> int:

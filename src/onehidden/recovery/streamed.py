@@ -44,14 +44,18 @@ def recover_source(
 ) -> Recovery:
     """Recover a network from all rows of a source.
 
-    ``sample`` is the number of rows to search in, by default ``sample_size``.
+    ``sample`` is the number of rows to search in.
     """
     plain, key = options.to_dict(), options.checkpoint_key(source.n_inputs)
     run = replace(run, journal=open_journal(checkpoint, source.fingerprint, key, __version__))
     with connected(client, source) as cluster:
         outputs = source.n_outputs
-        wanted = sample or sample_size(options.form(source.n_inputs, outputs), source.n_rows)
-        summary = survey(source, wanted, cluster, run, outputs)
+        # 32 rows per parameter, at least 20 000 and at most 200 000.
+        wanted = min(max(20_000, 32 * options.form(source.n_inputs, outputs).freedom), 200_000)
+        wanted, seed = min(source.n_rows, sample or wanted), run.seed_of("rows of the sample")
+        make = partial(Survey, source.n_inputs, wanted, source.n_rows, seed, outputs)
+        summary = reduce(source, make, client=cluster, progress=_twentieths(run, "first pass")).result()
+        must_be_varied(summary, source.feature_names)
         samples = checked_samples(summary.X, summary.y, summary.w, source.feature_names)
         if len(summary.keys):
             must_be_compared(len(summary.keys), summary.n)
@@ -78,19 +82,6 @@ def recover_source(
     run.report(f"certified {certificate.status}", 0, certificate.mean_square)
     more = held_against_ridge(certificate, sampled, options, run)
     return record(certificate, first.origin, rows, sampled.input_model, plain, run, **more)
-
-
-def sample_size(form: Parametrisation, rows: int) -> int:
-    """Rows to search in: 32 per parameter, at least 20 000 and at most 200 000."""
-    return min(rows, max(20_000, 32 * form.freedom), 200_000)
-
-
-def survey(source: Source, sample: int, client: object, run: Run, outputs: int | None = None) -> Summary:
-    """The first pass."""
-    make = partial(Survey, source.n_inputs, sample, source.n_rows, run.seed_of("rows of the sample"), outputs)
-    summary = reduce(source, make, client=client, progress=_twentieths(run, "first pass")).result()
-    must_be_varied(summary, source.feature_names)
-    return summary
 
 
 def _twentieths(run: Run, stage: str) -> Callable[[int, int], None]:
@@ -121,12 +112,6 @@ def coordinates_of(summary: Summary, bias: bool) -> Coordinates:
     return found[1] if found[1].rank > found[0].rank else found[0]
 
 
-def place_among(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """The place of each wanted key."""
-    order = np.argsort(keys)
-    return order[np.searchsorted(keys, wanted, sorter=order)]
-
-
 class InCoordinates(Generic[A]):
     """An accumulator of batches that hands their rows in given coordinates to another one.
 
@@ -144,7 +129,8 @@ class InCoordinates(Generic[A]):
         Z, y = self._coordinates.inputs(batch.X), self._coordinates.target(batch.y)
         number = batch.row
         if self._keys is not None and batch.groups is not None:
-            number = place_among(self._keys, group_keys(batch.groups))
+            order = np.argsort(self._keys)
+            number = order[np.searchsorted(self._keys, group_keys(batch.groups), sorter=order)]
         self.inner.update(Z, y, weight, number)
         return self
 

@@ -35,9 +35,10 @@ UNKNOWN = "?"  # stands for an undetermined number where words would crowd the l
 
 def screen(subject: Subject, few: int = 6, many: int = 12) -> tuple[Block, ...]:
     """The first screen of a recovery; of more than ``many`` units the strongest ``few``."""
-    k = subject.net.n_hidden
-    most_inputs = 6 if k <= few else 3
-    chosen = _by_share(subject)[: k if k <= many else few]
+    k, shares = subject.net.n_hidden, np.zeros(subject.net.n_hidden)
+    for unit in subject.recovery.units:
+        shares[unit.index] = np.nan_to_num(unit.share, posinf=0.0, neginf=0.0)
+    most_inputs, chosen = 6 if k <= few else 3, strongest(shares, k if k <= many else few)
     guard, checks = subject.recovery.prediction, subject.recovery.checks
     named = {one: [check.name for check in checks if mark(check) is one] for one in Mark}
     noted, passed = len(named[Mark.NOTED]), len(named[Mark.PASSED])
@@ -82,7 +83,8 @@ def title(subject: Subject) -> str:
     what += f" of {subject.n_outputs} outputs" if subject.n_outputs > 1 else ""
     source, target = options.get("source"), options.get("target")
     if target:
-        what += f" behind {target if subject.recovery.classes else subject.target}"
+        named = " and ".join(filter(None, (", ".join(subject.outputs[:-1]), subject.outputs[-1])))
+        what += f" behind {target if subject.recovery.classes else named}"
     return what + (f" in {str(source).rstrip('/').rpartition('/')[2]}" if source else "")
 
 
@@ -115,13 +117,6 @@ def _share(subject: Subject, unit: UnitVerdict) -> float:
     if subject.recovery.family is None:
         return unit.share
     return unit.share / (sum(one.share for one in subject.recovery.units) or 1.0)
-
-
-def _by_share(subject: Subject) -> list[int]:
-    """The units, those with the largest share first."""
-    units = [subject.unit(i) for i in range(subject.net.n_hidden)]
-    share = [0.0 if unit is None or not np.isfinite(unit.share) else unit.share for unit in units]
-    return strongest(np.array(share), len(share))
 
 
 def _units(subject: Subject, chosen: list[int], most: int) -> Grid:
@@ -206,6 +201,9 @@ def next_step(subject: Subject, checks: list[Check]) -> str:
         if options.get("activation") != "auto"
         else "use the predictions for what they are, or look for an input that is missing"
     )
+    # The rows do not show that a unit is needed beside a linear function.
+    k, causes = subject.net.n_hidden, [unit.cause for unit in subject.recovery.units]
+    spare = k == 1 and causes == [Cause.SPARE]
     units = f"{_ROWS}, or other columns: these do not explain y"
     units = units if guard is not None and guard.r_squared <= 0 else _ROWS
     return {
@@ -215,7 +213,7 @@ def next_step(subject: Subject, checks: list[Check]) -> str:
         About.MEAN: "give y on the scale, or with the link, that the status below names",
         About.FIT: _CHOOSE if choose else fit,
         About.UNITS: f"use a linear model, or {_ROWS}"
-        if _linear_serves(subject)
+        if spare or len(straight(subject)) == k
         else (_CHOOSE if several else units),
         About.ERRORS: errors,
     }[min(kinds, key=ORDER.index)]
@@ -226,10 +224,3 @@ def _concern(check: Check, short_of_time: bool) -> About:
     if check.evaluated or check.about not in (About.FIT, About.UNITS):
         return check.about
     return About.SEARCH if short_of_time else About.DATA
-
-
-def _linear_serves(subject: Subject) -> bool:
-    """Whether the rows do not show that any unit is needed beside a linear function."""
-    units, k = subject.recovery.units, subject.net.n_hidden
-    spare = k == 1 and bool(units) and all(unit.cause is Cause.SPARE for unit in units)
-    return spare or len(straight(subject)) == k

@@ -81,11 +81,6 @@ class Subject:
         return len(self.outputs)
 
     @property
-    def target(self) -> str:
-        """The names of the target columns in words."""
-        return " and ".join(filter(None, (", ".join(self.outputs[:-1]), self.outputs[-1])))
-
-    @property
     def spread(self) -> np.ndarray:
         """(d,) standard deviations of the inputs on the rows fitted; ones where they were not kept."""
         kept = self.recovery.input_spread

@@ -20,7 +20,7 @@ from onehidden.cli import examples, options
         "onehidden score data.csv --drop y --order 3 --estimator mixture --out scores.csv",
     ),
 )
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=options.PATH)
 @click.option(
     "--order", default=2, show_default=True, type=click.IntRange(1, 4), help="Highest order written."
 )
