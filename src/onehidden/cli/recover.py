@@ -69,22 +69,16 @@ def command(
     # Workers read parts: with a scheduler even a small file is opened as a stream of them.
     table = data.open(file, target=target, **how, constant="drop", stream=True if scheduler else None)
     options.say_notes(table)
-    held = table if isinstance(table, data.Table) else None
-    # Of a stream the names of the columns, which ``recover`` refuses.
-    extras = {
-        name: typed[name] if held is None else getattr(held, name) for name in ("offset", "trials", "groups")
-    }
     what = f"{table.n_rows} rows, {table.n_inputs} features, {targets_in_words(table.target_names)}"
     hint = "Ctrl-C: the best so far"
     with progress.live(asked.max_seconds, what, hint) as listener, progress.interruptible() as stopped:
         wanted = {**asked.arguments(), "progress": listener}
-        recovery = recover(table, **wanted, **extras, checkpoint=checkpoint, client=scheduler)
-    levels = {"one_hot": {name: list(found) for name, found in table.levels.items()}} if table.levels else {}
+        recovery = recover(table, **wanted, checkpoint=checkpoint, client=scheduler)
     typed_in = shlex.join(["onehidden", *sys.argv[1:]])
-    source = {"source": str(file), "target": target, "constant": "drop", "command": typed_in, **how, **levels}
-    recovery = replace(recovery, options={**recovery.options, **source})
+    source = {"source": str(file), "target": target, "constant": "drop", "command": typed_in, **how}
+    recovery = replace(recovery, options=source | recovery.options)
     recovery = runs.marked(recovery, stopped)
-    runs.write(recovery, folder, held)
+    runs.write(recovery, folder, table if isinstance(table, data.Table) else None)
     code = runs.shown(recovery, stopped, as_json)
     click.echo(f"{what}; run written to {folder}", err=True)
     return code

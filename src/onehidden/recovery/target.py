@@ -51,15 +51,14 @@ def given(X: Any, y: Any, target: Any, of_rows: dict[str, Any], reading: Mapping
     if isinstance(X, data.Source):
         if asked:
             raise ValueError(f"a source is open already: give {', '.join(asked)} to data.open")
-        return X, y, of_rows, {} if y is not None else _target_name(X.target_names)
+        return X, y, of_rows, {} if y is not None else names_of(X, y)
     if not (named or columns or asked):
         return X, y, of_rows, names_of(X, y)
     for role, values in of_rows.items():
         must_be_aligned(X, values, role)
     source = X if named or y is None else (X, y)
     table = data.open(source, target=y if named else None, **columns, **asked)
-    names = (_target_name(table.target_names) if named else names_of(X, y)) | columns | asked
-    names |= {"one_hot": {name: list(found) for name, found in table.levels.items()}} if table.levels else {}
+    names = columns | asked | names_of(table, None if named else y)
     apart = {role: None if isinstance(one, str) else one for role, one in of_rows.items()}
     if isinstance(table, data.Source):
         return table, None, apart, names
@@ -115,12 +114,15 @@ def _target_name(names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def names_of(X: Any, y: Any) -> dict[str, Any]:
-    """The name of a Series, of the columns of a frame, or of the target of a table."""
+    """Names of a Series, of the columns of a frame, or of the targets of a table, and the levels of its columns."""
+    opened = X if isinstance(X, data.Table | data.Source) else None
+    levels = {} if opened is None else {name: list(found) for name, found in opened.levels.items()}
+    known = {"one_hot": levels} if levels else {}
     if y is None:
-        return _target_name(X.target_names) if isinstance(X, data.Table) else {}
+        return known | _target_name(() if opened is None else opened.target_names)
     names = _column_names(y) if is_frame(y) else [getattr(y, "name", None)]
     named = tuple(one for one in names if isinstance(one, str) and one)
-    return _target_name(named) if len(named) == len(names) else {}
+    return known | (_target_name(named) if len(named) == len(names) else {})
 
 
 @dataclass(frozen=True)
