@@ -228,9 +228,7 @@ def band(name: str, seed: int) -> dict[str, Any]:
         y = y + X @ net.linear
     known, certificate = answered(posed(family, X, y, k, name == "linear"), near(net, seed))
     options = Options(hidden=k, linear=name == "linear", family=family).to_dict()
-    r = record(
-        certificate, "near the truth", known.rows, None, options, Run(0), **measured_on(known, certificate)
-    )
+    r = record(certificate, "near the truth", known.rows, options, Run(0), **measured_on(known, certificate))
     fresh = drawn(family, 1, d, k, 200, seed + 1_000_000, idle=True)
     X, y = fresh[0], fresh[1] + (fresh[0] @ net.linear if name == "linear" else 0.0)
     mean = law.mean(net.predict(X))

@@ -73,7 +73,7 @@ def _measured(samples: Samples, seed: int) -> dict[str, float]:
         problem = problem_of(samples, options)
         certificate = certify(optimise(TRUTH, problem, run).network, problem, run)
         certificate = compare_larger(certificate, problem, run)
-        r = record(certificate, "truth", samples, None, options.to_dict(), run)
+        r = record(certificate, "truth", samples, options.to_dict(), run)
     at = stream(0, "rows of the benchmark of groups").standard_normal((50, 3))
     lower, upper = r.predict_interval(at)
     mean = TRUTH.predict(at)

@@ -23,7 +23,7 @@ def bare(found: OneHiddenNet, names: tuple[str, ...] | None = None, **known: Any
     names = names or tuple(f"x{j}" for j in range(d))
     fields: dict[str, Any] = dict(
         status=Status.DOUBTFUL, message="", loss=0.0101, noise_variance=0.0102, seconds=3.21, checks=[],
-        standard_errors=errors, trace=[], signal={}, origin="test", n_samples=3000, feature_names=names,
+        standard_errors=errors, trace=[], origin="test", n_samples=3000, feature_names=names,
         options={}, versions={},
     )  # fmt: skip
     return Recovery(found, **(fields | known))
@@ -82,7 +82,7 @@ def saved_run(folder, network: OneHiddenNet, names, options: dict[str, Any] | No
     errors = ParameterRecord(np.ones((k, d)), np.ones(k), np.ones(k), 1.0)
     recovery = Recovery(
         network, Status.CONSISTENT, "fits", 0.1, 0.1, 1.0, [at_most("fit", 0.0, 1.0, "fine")], errors, [],
-        {}, "test", n, tuple(names), options or {}, {},
+        "test", n, tuple(names), options or {}, {},
     )  # fmt: skip
     recovery.save(folder)
     return recovery

@@ -134,9 +134,7 @@ def recover_oracle(
         raise
     if rows is None:  # no samples exist here; placeholder rows carry the count
         rows = Samples(np.zeros((certificate.n, 1)), np.zeros(certificate.n))
-    return record(
-        certificate, origin, replace(rows, names=names), None, choices, run, queries=box.caller.queries
-    )
+    return record(certificate, origin, replace(rows, names=names), choices, run, queries=box.caller.queries)
 
 
 def _from_values(box: BlackBox, options: Options) -> tuple[Certificate, str, Samples | None]:

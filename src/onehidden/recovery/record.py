@@ -59,18 +59,12 @@ class Recovery:
         Of every parameter, in canonical form; infinite where the data leave it open.
     trace : list of TraceRecord
         Stage, step, loss relative to var(y) and seconds of the run.
-    signal : dict of int to float
-        z-value of each score moment that was measured, by order; of several components the largest.
     origin : str
         The start that led here.
     n_samples : int
         Rows that were fitted.
     feature_names, options, versions : tuple, dict, dict
         What is needed to read and repeat the result.
-    input_model : str
-        The distribution of the inputs that was assumed, and why; "not needed" where no start used one.
-    score_checks : list of Check
-        Stein's identity for that input model, where it was estimated.
     queries : int
         Rows queried from a black box (``recover_oracle``); 0 when samples were given.
     units : tuple of UnitVerdict
@@ -121,14 +115,11 @@ class Recovery:
     checks: list[Check]
     standard_errors: ParameterRecord
     trace: list[TraceRecord] = field(repr=False)
-    signal: dict[int, float]
     origin: str
     n_samples: int
     feature_names: tuple[str, ...] = field(repr=False)
     options: dict[str, Any] = field(repr=False)
     versions: dict[str, str] = field(repr=False)
-    input_model: str = "not needed"
-    score_checks: list[Check] = field(repr=False, default_factory=list)
     queries: int = 0
     units: tuple[UnitVerdict, ...] = field(repr=False, default=())
     alternatives: tuple[Alternative, ...] = field(repr=False, default=())

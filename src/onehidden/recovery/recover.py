@@ -166,9 +166,7 @@ def recovered(target: Target, options: Options, run: Run, checkpoint: object = N
         found = solve(problem, options, run.within(_OWN))
         problem, certificate = found.noise_known or problem, found.certificate
         more = held_against_ridge(certificate, problem, options, run) | {"classes": target.classes}
-        return record(
-            certificate, found.origin, problem.rows, problem.input_model, options.to_dict(), run, **more
-        )
+        return record(certificate, found.origin, problem.rows, options.to_dict(), run, **more)
 
 
 def most_units(form: Parametrisation, n: int) -> int:

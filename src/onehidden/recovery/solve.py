@@ -249,7 +249,7 @@ def plain_fit(target: Target, options: Options, reason: str) -> Recovery:
         undetermined={0: (Cause.NOTHING, reason)},
     )
     found["r_squared"] = float("nan") if rows.constant else rows.explained(rows.line(samples.X))
-    return record(certificate, "plain fit", samples, None, options.to_dict(), Run(), **found)
+    return record(certificate, "plain fit", samples, options.to_dict(), Run(), **found)
 
 
 def constant_fit(target: Target, options: Options) -> Recovery:
@@ -291,15 +291,11 @@ def record(
     certificate: Certificate,
     origin: str,
     rows: Rows,
-    inputs: InputModel | None,
     options: dict[str, object],
     run: Run,
     **more: Any,
 ) -> Recovery:
-    """Return the record of a certificate; ``inputs`` is the input model, where one was asked for.
-
-    ``more`` are fields that it has from elsewhere, as those of ``held_against_ridge``.
-    """
+    """Return the record of a certificate; ``more`` are fields from elsewhere (``held_against_ridge``)."""
     import jax
 
     versions = {"onehidden": __version__, "jax": jax.__version__, "numpy": np.__version__}
@@ -307,9 +303,6 @@ def record(
     found |= {
         "seconds": run.seconds(),
         "trace": run.trace,
-        "signal": {} if inputs is None else dict(sorted(inputs.signal.items())),
-        "input_model": "not needed" if inputs is None else inputs.name,
-        "score_checks": [] if inputs is None else inputs.checks,
         "origin": origin,
         "n_samples": rows.n,
         "feature_names": rows.names,

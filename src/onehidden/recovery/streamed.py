@@ -81,7 +81,7 @@ def recover_source(
     certificate = with_comparisons_on_a_sample(own, first.certificate, samples.n)
     run.report(f"certified {certificate.status}", 0, certificate.mean_square)
     more = held_against_ridge(certificate, sampled, options, run)
-    return record(certificate, first.origin, rows, sampled.input_model, plain, run, **more)
+    return record(certificate, first.origin, rows, plain, run, **more)
 
 
 def _twentieths(run: Run, stage: str) -> Callable[[int, int], None]:
