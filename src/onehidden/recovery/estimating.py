@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, Self
 
 import numpy as np
 from jaxtyping import Float, Int
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from onehidden.certify.certificate import Status
@@ -72,35 +73,22 @@ class Estimating(BaseEstimator):
     recovery_: Recovery
     notes_: tuple[str, ...]
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: object,
-        of_rows: Mapping[str, object],
-        checked: Callable[[np.ndarray], object] | None = None,
-        family: str | None = None,
-        **how: Any,
-    ) -> Self:
-        """Read the rows and keep the best that they allow; ``checked`` refuses a target that was read.
-
-        ``family`` stands in for the option of that name, ``of_rows`` has groups and offset if any.
-        """
-        options = self._options()
+    def _fit(self, X: Any, y: Any, sample_weight: object, **of_rows: object) -> Self:
+        """Read the rows and keep the best that they allow; ``of_rows`` has groups and offset if any."""
+        options, labelled = self._options(), is_classifier(self)
+        how = {} if labelled else {"y_numeric": True, "multi_output": True}
         must_be_aligned(X, y)
         if y is None:
             validated(self, X, y, dtype=np.float64)  # which refuses it
         matrix, target = self._read(X, y, dtype=np.float64, ensure_min_samples=2, **how)
-        if checked is not None:
-            checked(target)
+        if labelled:
+            check_classification_targets(target)
+            options = replace(options, family="softmax")
         kept, weight = counted_rows(sample_weight, matrix)
         own = {name: per_row(name, values, len(matrix), kept) for name, values in of_rows.items()}
-        options = options if family is None else replace(options, family=family)
         known = {"sample_weight": weight, "family": options.family, "link": options.link} | own
         read = read_target(matrix[kept], target[kept], **known, constant=True)
-        if sample_weight is not None:
-            read = replace(read, samples=replace(read.samples, place=kept))
-        found, trouble = best_of(read, options)
+        found, trouble = best_of(replace(read, samples=replace(read.samples, place=kept)), options)
         names = getattr(self, "feature_names_in_", found.feature_names)
         named = {**found.options, **names_of(X, y)}
         self.recovery_ = replace(found, feature_names=tuple(map(str, names)), options=named)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets
 
 from onehidden.options import documented, hinting
 from onehidden.recovery.estimating import Estimating
@@ -130,8 +129,7 @@ class OneHiddenRegressor(MultiOutputMixin, RegressorMixin, Estimating):
         OneHiddenRegressor
             The estimator itself.
         """
-        of_rows = {"groups": groups, "offset": offset}
-        return self._fit(X, y, sample_weight, of_rows, y_numeric=True, multi_output=True)
+        return self._fit(X, y, sample_weight, groups=groups, offset=offset)
 
     def predict(self, X: npt.ArrayLike, offset: npt.ArrayLike | None = None) -> np.ndarray:
         matrix = self._inputs(X)
@@ -230,7 +228,7 @@ class OneHiddenClassifier(ClassifierMixin, Estimating):
         OneHiddenClassifier
             The estimator itself.
         """
-        self._fit(X, y, sample_weight, {"groups": groups}, check_classification_targets, "softmax")
+        self._fit(X, y, sample_weight, groups=groups)
         self.classes_ = np.array(self.recovery_.classes)
         return self
 

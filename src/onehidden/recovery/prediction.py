@@ -285,8 +285,7 @@ def predict_interval(
         if of == "observation":
             several = record.noise_covariance
             error = np.sqrt(error**2 + (record.noise_variance if several is None else np.diag(several)))
-        middle = record.predict(X, offset)  # which rows left out may have moved from the network
-        return middle - reach * error, middle + reach * error
+        return eta - reach * error, eta + reach * error
     if family.coupled:
         raise ValueError("of labels there are probabilities, but no band for each: see predict")
     if family.counted and of == "observation":

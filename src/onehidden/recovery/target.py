@@ -114,7 +114,7 @@ def _target_name(names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def names_of(X: Any, y: Any) -> dict[str, Any]:
-    """Names of a Series, of a frame's columns, or of a table's targets, and the levels of a table's columns."""
+    """Names of a Series, of a frame's columns, or of a table's targets, and the levels of its columns."""
     opened = X if isinstance(X, data.Table | data.Source) else None
     levels = {} if opened is None else {name: list(found) for name, found in opened.levels.items()}
     known = {"one_hot": levels} if levels else {}
