@@ -118,7 +118,7 @@ def predictions(
     names = [f"{name}{end}" for name in outputs for end in ends]
     if len(outputs) == 1:
         names = ["prediction", "lower", "upper"][: len(ends)]
-    blocks, known, found = [np.zeros((0, len(names)))], [], []
+    blocks, known = [np.zeros((0, len(names)))], [np.zeros((2, 0, len(outputs)))]
     for batch in table.batches():
         blocks.append(np.full((batch.read, len(names)), np.nan))
         if not len(batch):
@@ -131,17 +131,16 @@ def predictions(
         y = as_indicators(batch.y, getattr(net, "classes", ()))
         if y is not None and y.size == values.size:
             y = y if batch.trials is None else (y.T / batch.trials).T
-            known.append(y.reshape(len(batch), -1))
-            found.append(parts[0])
-    return dict(zip(names, np.concatenate(blocks).T, strict=True)), _compared(outputs, known, found)
+            known.append(np.stack([y.reshape(len(batch), -1), parts[0]]))
+    columns = dict(zip(names, np.concatenate(blocks).T, strict=True))
+    return columns, _compared(outputs, *np.concatenate(known, axis=1))
 
 
-def _compared(names: Sequence[str], known: list[np.ndarray], found: list[np.ndarray]) -> str:
-    """How far predictions are from known outcomes, each a list of blocks with a column an output."""
-    if not sum(map(len, known)):
+def _compared(names: Sequence[str], y: np.ndarray, found: np.ndarray) -> str:
+    """How far predictions are from known outcomes, each with a column an output."""
+    if not len(y):
         return "no row with a known outcome and no gaps"
-    y, parts = np.concatenate(known), []
-    missed, spread = np.mean((y - np.concatenate(found)) ** 2, axis=0), np.var(y, axis=0)
+    missed, spread, parts = np.mean((y - found) ** 2, axis=0), np.var(y, axis=0), []
     for name, error, variance in zip(names, missed, spread, strict=True):
         share = f", R² {1 - error / variance:.4f}" if variance > 0 else ""
         parts.append(f"{f'{name}: ' * (len(names) > 1)}mean squared error {error:.4g}{share}")

@@ -65,7 +65,7 @@ def formula(subject: Subject, units: Sequence[int], most_inputs: int) -> tuple[s
     outputs each has a line in terms of the units h, and then come the units. Units that are linear functions
     of the rows are part of the linear part.
     """
-    several, net, within = subject.n_outputs > 1, subject.net, straight(subject)
+    several, net, within = len(subject.outputs) > 1, subject.net, straight(subject)
     units = [i for i in units if i not in within]
     lines = _of_outputs(subject, units, most_inputs) if several else _of_one(subject, most_inputs)
     inside = net.activation.homogeneity == 1 and not several
@@ -125,7 +125,7 @@ def _of_one(subject: Subject, most_inputs: int) -> list[str]:
 def _of_outputs(subject: Subject, units: Sequence[int], most_inputs: int, most_outputs: int = 6) -> list[str]:
     """Each output as a sum of the units h."""
     lines, whole, within = [], subject.recovery.network, straight(subject)
-    for which in range(min(subject.n_outputs, most_outputs)):
+    for which in range(min(len(subject.outputs), most_outputs)):
         net = whole.one_output(which)
         terms = [(float(net.output[i]), f"h{i + 1}") for i in units]
         level, slopes = with_straight_units(net, subject)
@@ -135,7 +135,7 @@ def _of_outputs(subject: Subject, units: Sequence[int], most_inputs: int, most_o
         tiny = 1e-12 * max([abs(level), *(abs(value) for value, _ in terms)])
         cut = len(units) + len(within) < net.n_hidden or (has_linear and most_inputs < net.n_inputs)
         lines.append(f"{left_hand(subject, which)} ≈ {_sum(terms, level, cut, tiny)}{_offset(subject)}")
-    left = subject.n_outputs - most_outputs
+    left = len(subject.outputs) - most_outputs
     return [*lines, f"… ({more(left, 'output')})"] if left > 0 else lines
 
 

@@ -138,7 +138,7 @@ def of_fit(subject: Subject, panels: int = 6) -> Section | None:
         Figure(f"observed-{j + 1}", name, fit_of(subject, j, predicted))
         for j, name in enumerate(subject.outputs[:panels])
     )
-    few = f", the first {panels} of {subject.n_outputs} outputs" if subject.n_outputs > panels else ""
+    few = f", the first {panels} of {len(subject.outputs)} outputs" if len(subject.outputs) > panels else ""
     text = f"Observed against predicted{few}; the line is equality."
     keep = len(thin(len(subject.X)))
     text += f" {keep} rows of {subject.n_rows}." if keep < (subject.n_rows or 0) else ""

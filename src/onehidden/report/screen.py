@@ -78,9 +78,9 @@ def unmet(subject: Subject) -> list[Check]:
 
 def title(subject: Subject) -> str:
     """The units found, the target and the file."""
-    net, options = subject.net, subject.recovery.options
+    net, options, q = subject.net, subject.recovery.options, subject.recovery.network.n_outputs
     what = f"{net.n_hidden} {net.activation.name} {plural(net.n_hidden, 'unit')}"
-    what += f" of {subject.n_outputs} outputs" if subject.n_outputs > 1 else ""
+    what += f" of {q} outputs" if q > 1 else ""
     source, target = options.get("source"), options.get("target")
     if target:
         named = " and ".join(filter(None, (", ".join(subject.outputs[:-1]), subject.outputs[-1])))

@@ -77,10 +77,6 @@ class Subject:
         return self.Y[:, 0] - mean.reshape(len(self.X), -1)[:, 0]
 
     @property
-    def n_outputs(self) -> int:
-        return len(self.outputs)
-
-    @property
     def spread(self) -> np.ndarray:
         """(d,) standard deviations of the inputs on the rows fitted; ones where they were not kept."""
         kept = self.recovery.input_spread

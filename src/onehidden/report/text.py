@@ -62,9 +62,8 @@ def summary(recovery: Recovery, width: int = 100) -> str:
 def screen_lines(recovery: Recovery, width: int = 100) -> Lines:
     """The first screen, line by line, each no longer than ``width``."""
     subject = gather(recovery)
-    return [
-        *((TITLE, line) for line in _wrapped(title(subject), width)), *lines(screen(subject), width)
-    ]  # fmt: skip
+    head = [(TITLE, line) for line in _wrapped(title(subject), width)]
+    return head + lines(screen(subject), width)
 
 
 def check_lines(recovery: Recovery, width: int = 100) -> Lines:
@@ -192,10 +191,9 @@ def numbers(subject: Subject) -> list[Row]:
             verdict="" if verdict is None else str(verdict.status),
         ))  # fmt: skip
 
-    one = [((), "")]
-    each = (
-        one if subject.n_outputs == 1 else [((j,), f" of {name}") for j, name in enumerate(subject.outputs)]
-    )
+    each: list[tuple[tuple[int, ...], str]] = [((), "")]
+    if len(subject.outputs) > 1:
+        each = [((j,), f" of {name}") for j, name in enumerate(subject.outputs)]
     for index, of in each:
         add("intercept", f"intercept{of}", index)
     if net.has_linear:
