@@ -130,7 +130,7 @@ def fitted_parameters(
 
 
 def derive(
-    record: Recovery,
+    self: Recovery,
     quantity: Callable[[OneHiddenNet], npt.ArrayLike],
     level: float = 0.95,
     X: npt.ArrayLike | None = None,
@@ -173,11 +173,11 @@ def derive(
     True
     """
     quantile_of(level, 1.0)  # refuses a level before the quantity is computed
-    form, theta, factor = fitted_parameters(record)
+    form, theta, factor = fitted_parameters(self)
 
     def at(theta: Float[np.ndarray, " p"]) -> Float[np.ndarray, " m"]:
         weights, output, bias, linear, intercept = form.unpack(theta)
-        net = OneHiddenNet(weights, output, bias, intercept, record.network.activation, linear)
+        net = OneHiddenNet(weights, output, bias, intercept, self.network.activation, linear)
         found = np.asarray(quantity(net))
         if found.dtype.kind not in "biuf":
             raise ValueError(f"the quantity must be a number or an array of them, got {found.dtype} values")
@@ -194,14 +194,14 @@ def derive(
         slopes.append(both / (2 * step.sum()) if step.any() else np.zeros_like(both))
     each = np.array(slopes)
     error = np.linalg.norm(np.tensordot(factor, each, axes=(0, 0)), axis=0)
-    freedom = record.mean_freedom(each.reshape(len(theta), -1).T).reshape(error.shape)
+    freedom = self.mean_freedom(each.reshape(len(theta), -1).T).reshape(error.shape)
     reach = quantile_of(level, freedom) * error
     wald = Derived(estimate, error, estimate - reach, estimate + reach, level)
     if X is None and y is None:
         return wald
     from onehidden.recovery.profile import profiled
 
-    return profiled(record, quantity, wald, X, y, of_rows)
+    return profiled(self, quantity, wald, X, y, of_rows)
 
 
 def quantile_of(level: float, freedom: Any) -> Any:
@@ -244,7 +244,7 @@ def output_errors(record: Recovery, X: Float[np.ndarray, "m d"], batch: int = 20
 
 
 def predict_interval(
-    record: Recovery,
+    self: Recovery,
     X: npt.ArrayLike,
     level: float = 0.95,
     of: str = "mean",
@@ -274,17 +274,17 @@ def predict_interval(
     quantile_of(level, 1.0)
     if of not in ("mean", "observation"):
         raise ValueError(f'of must be "mean" or "observation", got {of!r}')
-    X, family = inputs_of(record, X), record.family
-    eta = linear_predictor(record, X, offset)
-    error, freedom = output_errors(record, X)
+    X, family = inputs_of(self, X), self.family
+    eta = linear_predictor(self, X, offset)
+    error, freedom = output_errors(self, X)
     reach = quantile_of(level, freedom)
-    if record.options.get("hidden") is None:
+    if self.options.get("hidden") is None:
         # What a missed unit adds differs from row to row, as another error of its standard deviation would.
-        error = np.hypot(error, np.nan_to_num(record.undetected))
+        error = np.hypot(error, np.nan_to_num(self.undetected))
     if family is None:
         if of == "observation":
-            several = record.noise_covariance
-            error = np.sqrt(error**2 + (record.noise_variance if several is None else np.diag(several)))
+            several = self.noise_covariance
+            error = np.sqrt(error**2 + (self.noise_variance if several is None else np.diag(several)))
         return eta - reach * error, eta + reach * error
     if family.coupled:
         raise ValueError("of labels there are probabilities, but no band for each: see predict")
@@ -293,7 +293,7 @@ def predict_interval(
     if of == "mean":
         ends = [family.mean(eta + sign * reach * error) for sign in (-1, 1)]
         return np.minimum(*ends), np.maximum(*ends)
-    return _observation_interval(record, eta, error, level)
+    return _observation_interval(self, eta, error, level)
 
 
 def _observation_interval(record: Recovery, eta: np.ndarray, error: np.ndarray, level: float) -> Ends:
@@ -319,7 +319,7 @@ def _observation_interval(record: Recovery, eta: np.ndarray, error: np.ndarray, 
     return ends[0], ends[1]
 
 
-def input_test(record: Recovery) -> InputTest:
+def input_test(self: Recovery) -> InputTest:
     """Wald tests, one per input, that no unit and no linear part uses it.
 
     Returns
@@ -329,7 +329,7 @@ def input_test(record: Recovery) -> InputTest:
     """
     from scipy.special import fdtrc
 
-    form, theta, factor = fitted_parameters(record)
+    form, theta, factor = fitted_parameters(self)
     linear = form.places()[3]
     found = []
     for j in range(form.d):
@@ -340,18 +340,18 @@ def input_test(record: Recovery) -> InputTest:
         known = value > 1e-12 * max(float(value[-1]), np.finfo(float).tiny)
         along = vector[:, known].T @ theta[own]
         statistic, freedom = float(np.sum(along**2 / value[known])), float(np.sum(known))
-        below = float(np.min(record.mean_freedom(np.eye(len(theta))[own])))
+        below = float(np.min(self.mean_freedom(np.eye(len(theta))[own])))
         p_value = float(fdtrc(freedom, below, statistic / max(freedom, 1)))
         found.append((statistic, freedom, p_value))
     return InputTest(*(np.array(column) for column in zip(*found, strict=True)))
 
 
-def mean_slopes(record: Recovery) -> Derived | None:
+def mean_slopes(self: Recovery) -> Derived | None:
     """Slopes v + ½ Σ w_i a_i with standard errors, which no choice of orientations of the units changes.
 
     None without a free linear part and a covariance, or where the orientation of units is no convention.
     """
-    part = record.network.activation.orientation_part
-    if record.standard_errors.linear is None or record.covariance is None or len(part) != 2:
+    part = self.network.activation.orientation_part
+    if self.standard_errors.linear is None or self.covariance is None or len(part) != 2:
         return None
-    return derive(record, lambda net: net.linear + part[1] * net.weights.T @ net.output)
+    return derive(self, lambda net: net.linear + part[1] * net.weights.T @ net.output)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 4  # since 3 the record has a digest, since 4 checks are evaluated, not asked
 
 
-def save_recovery(record: Recovery, directory: str | Path) -> None:
+def save_recovery(self: Recovery, directory: str | Path) -> None:
     """Write ``model.safetensors``, ``recovery.json`` and what bands are made from into a folder.
 
     Parameters
@@ -39,16 +39,16 @@ def save_recovery(record: Recovery, directory: str | Path) -> None:
 
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    record.network.save(folder / "model.safetensors")
-    if record.covariance is not None:
-        values = {"covariance": np.ascontiguousarray(record.covariance)}
+    self.network.save(folder / "model.safetensors")
+    if self.covariance is not None:
+        values = {"covariance": np.ascontiguousarray(self.covariance)}
         save_file(values, str(folder / "covariance.safetensors"))
-    kept = to_dict(record)
+    kept = to_dict(self)
     text = json.dumps({**kept, "digest": _digest(kept)}, indent=1, allow_nan=False)
     (folder / "recovery.json").write_text(text)
 
 
-def to_dict(record: Recovery) -> dict[str, Any]:
+def to_dict(self: Recovery) -> dict[str, Any]:
     """Write everything but the model as plain JSON values; numbers that are not finite become text.
 
     Returns
@@ -56,22 +56,22 @@ def to_dict(record: Recovery) -> dict[str, Any]:
     dict
         The values by name.
     """
-    kept = plain({f.name: getattr(record, f.name) for f in fields(record) if f.name != "covariance"})
+    kept = plain({f.name: getattr(self, f.name) for f in fields(self) if f.name != "covariance"})
     assert isinstance(kept, dict)
-    for unit, own in zip(kept["units"], record.units, strict=True):
+    for unit, own in zip(kept["units"], self.units, strict=True):
         for name in ("weights", "bias", "output", "errors"):  # those of the network
             unit.pop(name, None)
         unit["cause"] = None if own.cause is None else own.cause.name
-    first = {name: getattr(record, name) for name in ("predictions_in_words", "units_in_words")}
+    first = {name: getattr(self, name) for name in ("predictions_in_words", "units_in_words")}
     return (
         first
         | kept
         | {
             "format_version": FORMAT_VERSION,
-            "converged": record.converged,
-            "assumptions": list(record.assumptions),
-            "mean_slopes": plain(record.mean_slopes),
-            "covariance": None if record.covariance is None else fingerprint(record.covariance),
+            "converged": self.converged,
+            "assumptions": list(self.assumptions),
+            "mean_slopes": plain(self.mean_slopes),
+            "covariance": None if self.covariance is None else fingerprint(self.covariance),
         }
     )
 
