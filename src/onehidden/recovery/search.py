@@ -200,8 +200,9 @@ def _search_done(attempts: Sequence[Attempt], problem: Problem) -> bool:
     lowest = _lowest(attempts, problem)
     certified = [(one, one.certificate) for one in lowest if one.certificate is not None]
     clear = [one for one, certificate in certified if certificate.search_done_and_determined]
-    # Where the fit misses nothing, undetermined units depend on the samples.
-    fitting = [one for one, certificate in certified if not certificate.failed(About.FIT)]
+    # Where the fit misses nothing, undetermined units depend on the samples; none of equal answers may fail.
+    fitting = [] if any(found.failed(About.FIT) for _, found in certified) else [one for one, _ in certified]
+    clear = clear if fitting else []
     if independent(attempts) >= cheap_descents(problem) and (
         independent(clear) > 1 or independent(fitting) > 2
     ):

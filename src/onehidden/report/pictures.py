@@ -66,7 +66,7 @@ def over_input(subject: Subject, which: int = 0, points: int = 240) -> Curve:
 
 
 def effect_of(subject: Subject, j: int, rows: int = 400, points: int = 40) -> Curve:
-    """The mean of the network over rows while input j runs through its middle 96 %.
+    """The mean of y that the network gives over rows while input j runs through its middle 96 %.
 
     The dots are the curve plus the residuals of the rows.
     """
@@ -76,10 +76,10 @@ def effect_of(subject: Subject, j: int, rows: int = 400, points: int = 40) -> Cu
     grid = np.linspace(low, high, points)
     moved = np.repeat(X[None], points, axis=0)
     moved[:, :, j] = grid[:, None]
-    mean = subject.net.predict(moved.reshape(-1, X.shape[1])).reshape(points, len(X)).mean(axis=1)
+    mean = subject.mean(moved.reshape(-1, X.shape[1])).reshape(points, len(X)).mean(axis=1)
     within = (place >= grid[0]) & (place <= grid[-1])
     y = None
-    if subject.Y is not None and subject.recovery.family is None:
+    if subject.Y is not None:
         y = (np.interp(place, grid, mean) + subject.residuals())[within]
     return Curve(subject.names[j], grid, mean, None, place[within], y)
 
