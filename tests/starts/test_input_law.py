@@ -51,5 +51,4 @@ def test_the_input_model_follows_the_sample(law, kind):
     assert model.name.startswith(kind)
     assert isinstance(score, oh.laws.Gaussian) == (kind == "Gaussian")
     assert looks_gaussian(problem.Z, 0) == (kind == "Gaussian")
-    assert bool(model.checks) == (kind != "Gaussian")
     assert score_of(problem) is score  # of all searches of a run

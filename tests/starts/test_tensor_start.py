@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers import problem_of
@@ -10,6 +12,7 @@ from plain_scores import GaussianMixture, LogisticProduct
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
+from onehidden.starts.candidate import InputModel
 from onehidden_papers.problems.problem import conditioned_teacher
 from onehidden_papers.starts.magnitudes import fit_units, refined_copies
 from onehidden_papers.starts.tensor import tensor_start
@@ -54,6 +57,7 @@ def test_same_seed_same_start_and_copies_differ():
     assert tensor_start(X, y, 2, seed=3) == tensor_start(X, y, 2, seed=3)
     # Noise alone: descents from different copies end in different networks.
     problem = problem_of(X[:60], random.standard_normal(60), teacher.activation, 2, True)
+    problem = replace(problem, input_model=InputModel("gaussian", 0))
     found = refined_copies(problem, teacher.weights, np.zeros(2), 2, Run(0), "tensor")
     first, second, third = (one.network for one in found)
     for one, other in ((first, second), (second, third)):

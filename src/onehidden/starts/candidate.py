@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from onehidden.checks import Check
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.fit.problem import Problem, descend
@@ -84,10 +83,6 @@ class InputModel:
         Of whatever is drawn to estimate it.
     name : str
         What the law was taken for, with the reason; "not needed" until a start asks.
-    checks : list of Check
-        Stein's identity on rows that did not fit an estimated score.
-    signal : dict of int to float
-        The z-value of each score moment that was measured, by order; the largest of several.
     known : dict
         What such a start computed once for all searches of a run.
     """
@@ -95,13 +90,7 @@ class InputModel:
     given: str | Score
     seed: int
     name: str = "not needed"
-    checks: list[Check] = field(default_factory=list)
-    signal: dict[int, float] = field(default_factory=dict)
     known: dict[str, Any] = field(default_factory=dict)
-
-    def record_signal(self, order: int, z: float) -> None:
-        """Record the z-value of a moment; the largest of an order is kept."""
-        self.signal[order] = max(z, self.signal.get(order, z))
 
 
 def descent_work(problem: Problem, steps: int = 60) -> float:

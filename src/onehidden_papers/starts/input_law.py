@@ -57,13 +57,6 @@ def input_model(problem: Problem) -> InputModel:
     return problem.input_model
 
 
-def recorded(problem: Problem, moments: ScoreMoments) -> ScoreMoments:
-    """Return the same moments, their signal recorded."""
-    for order in moments.orders:
-        input_model(problem).record_signal(order, moments.signal(order))
-    return moments
-
-
 def score_of(problem: Problem) -> Score:
     """Return the score of z that moments are taken with, N(0, I) for whitened Gaussian inputs."""
     inputs = input_model(problem)
@@ -84,7 +77,7 @@ def _chosen_score(problem: Problem, inputs: InputModel) -> Score | None:
         inputs.name = "Gaussian: no departure seen in third and fourth moments"
         return None
     order = stream(seed, "rows of the input model").permutation(len(Z))
-    fitted, fresh = Z[order[:_ROWS]], Z[order[_ROWS : 2 * _ROWS]]
+    fitted = Z[order[:_ROWS]]
     names = ["gaussian", "mixture", "independent"]
     if Z.shape[1] <= 3:  # local likelihood is not worth its time in more inputs
         names.append("local likelihood")
@@ -95,7 +88,6 @@ def _chosen_score(problem: Problem, inputs: InputModel) -> Score | None:
         return None
     kind = type(chosen).__name__
     inputs.name = f"{kind}: {getattr(chosen, 'reason', '')}"
-    inputs.checks = scores.validity(chosen, fresh if len(fresh) > 20 * Z.shape[1] else fitted)
     return None if kind == "GaussianScore" else chosen
 
 

@@ -21,7 +21,7 @@ from onehidden.run import Run, stream
 from onehidden.starts.candidate import Candidate, descent_work, refine
 from onehidden_papers.moments import ScoreMoments, score_moments
 from onehidden_papers.objectives import ScoreDesigned
-from onehidden_papers.starts.input_law import moment_work, one_output, recorded, score_of, span_of_units
+from onehidden_papers.starts.input_law import moment_work, one_output, score_of, span_of_units
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,13 @@ class Landscape:
         one_output(problem, self.name)
         law, rows = score_of(problem), (problem.Z, problem.y)
         low = score_moments(*rows, law, orders=(1, 2), weight=problem.weight)
-        basis = span_of_units(recorded(problem, low), problem.k)
+        basis = span_of_units(low, problem.k)
         if basis is None and problem.d > self.largest:
             raise Refused(
                 f"the landscape start forms T_4 in at most {self.largest} coordinates, got {problem.d} "
                 "and no clear span of the units: use start='tensor' or start='wide'"
             )
-        inside = score_moments(*rows, law, orders=(2, 4), subspace=basis, weight=problem.weight)
-        moments = recorded(problem, inside)
+        moments = score_moments(*rows, law, orders=(2, 4), subspace=basis, weight=problem.weight)
         for attempt in range(self.attempts):
             if attempt and run.expired():
                 return

@@ -35,7 +35,7 @@ from onehidden_papers.starts.components import (
     moments_in_reach,
     variance_of,
 )
-from onehidden_papers.starts.input_law import clusters_of, input_model, moment_work, one_output
+from onehidden_papers.starts.input_law import clusters_of, moment_work, one_output
 from onehidden_papers.starts.joint_diagonalisation import joint_decompose
 from onehidden_papers.starts.magnitudes import fit_units, refined_copies
 
@@ -69,8 +69,6 @@ class Localised:
             )
         Z, y, weight = problem.Z, problem.y, problem.weight
         found = localised_start(Z, y, problem.k, law=law, weight=weight, seed=run.seed)
-        for (_, m), z in found.signals.items():
-            input_model(problem).record_signal(m, z)
         net = fit_units(Z, y, found.directions, problem.activation, bias=problem.bias, weight=weight)
         yield from refined_copies(problem, net.weights, net.bias, self.copies, run, self.name)
 

@@ -17,6 +17,7 @@ from onehidden.fit.problem import Problem
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, refine
+from onehidden_papers.starts.input_law import input_model
 
 
 def fit_units(
@@ -109,9 +110,10 @@ def refined_copies(
     k = 5, d = 20, 2 samples an unknown: 22 % against 6 % a descent).
     """
     rng, length = run.rng(f"copies of the {name} start"), np.linalg.norm(weights, axis=1, keepdims=True)
-    yield refine(problem, weights, bias, run.at(0), name)
+    origin = f"{name}; inputs: {input_model(problem).name}"
+    yield refine(problem, weights, bias, run.at(0), origin)
     for i in range(1, 1 + copies):
         if run.expired():
             return
         move = spread * length * rng.standard_normal(weights.shape) / np.sqrt(weights.shape[1])
-        yield refine(problem, weights + move, bias, run.at(i), name)
+        yield refine(problem, weights + move, bias, run.at(i), origin)
