@@ -24,7 +24,7 @@ from onehidden.starts.repair import repaired
 from onehidden.starts.schedule import Choice, proposals
 
 SAME_LOSS = 0.5  # n log(loss) within which two answers share the lowest loss
-MANY = 29  # .9^29 = .05
+STARTS_FOR_RARE_MINIMUM = 29  # .9^29 = .05: so many meet a minimum that one in ten leads to
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def finish(candidate: Candidate, search_problem: Problem, problem: Problem, run:
     if other is network or run.expired():
         return answer
     second = optimise(other, problem, run.at("best outputs"))
-    return second if not answer.mean_square <= second.mean_square else answer
+    return answer if answer.mean_square <= second.mean_square else second  # the second of two without a loss
 
 
 def search(
@@ -72,7 +72,7 @@ def search(
     finish: Callable[[Candidate, Problem, Problem, Run], Optimum] = finish,
     certify: Callable[[OneHiddenNet, Problem, Run, str], Certificate] = certify,
 ) -> Found:
-    """Try starts until one answer is certain or none are left; ``compared`` compares it with alternatives.
+    """Try starts until one answer is certain or none are left.
 
     ``tries`` bounds the candidates; tests replace the other parts. The rows of a family are searched as a
     least-squares problem of Fisher scoring (``searched``); every final optimisation is in its likelihood.
@@ -91,8 +91,8 @@ def search(
         known = (one.certificate for one, gap in zip(attempts, lost, strict=True) if abs(gap) <= 1e-3)
         certificate = next(filter(None, known), None)
         # Without time for it, the answer that is returned is examined, once, at the end.
-        examined = certificate is None and run.within_budget(certificate_work(problem))
-        if examined and not problem.excess_deviance(lowest, answer.mean_square) > SAME_LOSS:
+        lowest_yet = not problem.excess_deviance(lowest, answer.mean_square) > SAME_LOSS
+        if certificate is None and lowest_yet and run.within_budget(certificate_work(problem)):
             certificate = certify(answer.network, problem, run, options.errors)
             run.report(f"certified {certificate.status}", 0, answer.mean_square)
         return Attempt(answer, candidate, certificate)
@@ -190,7 +190,7 @@ def _search_done(attempts: Sequence[Attempt], problem: Problem) -> bool:
     A fit to rounding cannot be bettered. With noise, two starts that come to the same clear answer settle the
     search, or many that come to one lowest loss: three with an overparameterised network among them, or nine
     after such a network did worse. Where that answer misses structure of the rows, the model is wrong or the
-    search is: where they cost little, ``MANY`` starts meet a minimum that one in ten leads to.
+    search is: where they cost little, ``STARTS_FOR_RARE_MINIMUM`` are made.
     """
     last = attempts[-1]
     if problem.rows.rounding.reproduces(last.answer.mean_square):
@@ -209,7 +209,7 @@ def _search_done(attempts: Sequence[Attempt], problem: Problem) -> bool:
         return True
     if not any(one.candidate.overparameterised for one in attempts):
         return False
-    if not fitting and independent(attempts) < min(MANY, further_restarts(problem)):
+    if not fitting and independent(attempts) < min(STARTS_FOR_RARE_MINIMUM, further_restarts(problem)):
         return False
     return independent(lowest) > (2 if any(one.candidate.overparameterised for one in lowest) else 8)
 

@@ -88,7 +88,10 @@ def choose_activation(
     exact answer ends the choice at once.
     """
     tried: dict[str, Found] = {}
-    rival = {name: problem.with_activation(activations.get(name)) for name in rivals(problem.form.intercept)}
+    rival = {
+        name: problem.with_activation(activations.get(name))
+        for name in tried_activations(problem.form.intercept)
+    }
     for name in rival:
         tried[name] = _searched(rival[name], options, run.at("activation", name, "short"), candidates)
         run.report(f"activation {name}", 0, tried[name].certificate.mean_square)
@@ -111,10 +114,14 @@ def choose_activation(
     return _with_rivals(chosen, found, outside, problem)
 
 
-def rivals(intercept: bool) -> list[str]:
+def tried_activations(intercept: bool) -> list[str]:
     """Names to try: polynomials hide their units, and with an intercept sigmoid is tanh in other words."""
-    named = [name for name in activations.names(compared=True) if not activations.get(name).polynomial]
-    return [name for name in named if not (intercept and name == "sigmoid")]
+    found: list[str] = []
+    for name in reversed(activations.names(compared=True)):
+        g = activations.get(name)
+        if not (g.polynomial or (intercept and g.equivalent in found)):
+            found.append(name)
+    return found[::-1]
 
 
 def _held_out(problem: Problem, found: Found, run: Run) -> float:
@@ -132,17 +139,17 @@ def _with_rivals(chosen: str, found: Found, outside: dict[str, float], problem: 
         return found
     behind = {name: problem.excess_deviance(outside[chosen], loss) for name, loss in outside.items()}
     kind = AlternativeKind.SELECTED_ACTIVATION
-    rivals_ = [Alternative(kind, name, gap) for name, gap in behind.items() if name != chosen]
-    if not rivals_:
+    others = [Alternative(kind, name, gap) for name, gap in behind.items() if name != chosen]
+    if not others:
         why = f"could not be evaluated: only {chosen} was tried: allow more time"
         check = not_evaluated(kind.value, float("nan"), why, About.FIT)
         return replace(found, certificate=certificate.with_comparisons([check]))
-    ties = [one.label for one in rivals_ if one.close]
+    ties = [one.label for one in others if one.close]
     if ties:
         certificate = certificate.with_remark(f"held-out rows do not tell {chosen} from {' or '.join(ties)}")
     if chosen == "tanh":
         certificate = certificate.with_remark("sigmoid is the same: g(t) = (1 + tanh(t/2))/2")
-    certificate = certificate.with_comparisons([all_worse(rivals_, kind)], rivals_)
+    certificate = certificate.with_comparisons([all_worse(others, kind)], others)
     return replace(found, certificate=certificate)
 
 

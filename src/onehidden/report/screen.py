@@ -177,18 +177,18 @@ def next_step(subject: Subject, checks: list[Check]) -> str:
     Every step leaves a choice to the data or asks for something that only a person can bring, so that
     following the steps comes to an end. More time is asked for only where the time was used up.
     """
-    status, options, unmet = subject.recovery.status, subject.recovery.options, decisive_first(checks)
-    if status in (Status.EXACT, Status.CONSISTENT):
+    status, options, failed = subject.recovery.status, subject.recovery.options, decisive_first(checks)
+    if status.certified:
         return ""
     limit, guard = options.get("max_seconds"), subject.recovery.prediction
     short_of_time = limit is not None and 2 * subject.recovery.seconds > float(limit)
     automatic, choose = options.get("start", "auto") == "auto", options.get("hidden") is not None
-    kinds = [_concern(check, short_of_time) for check in unmet]
+    kinds = [_concern(check, short_of_time) for check in failed]
     if automatic and options.get("seed", 0) != 0 and not short_of_time:
         kinds = [one for one in kinds if one is not About.SEARCH]  # another seed was tried
     if not kinds:  # the verdict says it: something is missed, was not compared, or is undetermined
         about = {Status.APPROXIMATE: About.FIT, Status.DOUBTFUL: About.SEARCH}
-        kinds = [About.UNITS if unmet else about.get(status, About.UNITS)]
+        kinds = [About.UNITS if failed else about.get(status, About.UNITS)]
     several = choose and subject.net.n_hidden > 1
     search = "give another seed" if automatic else "race all starts with start='auto' (--start auto)"
     errors = (

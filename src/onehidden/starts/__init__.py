@@ -7,12 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from onehidden.refused import Refused
     from onehidden.starts.candidate import Start
     from onehidden.starts.difference_map import DifferenceMap
-    from onehidden.starts.restarts import Population, Random
-    from onehidden.starts.wide import Thinned, Wide
-    from onehidden_papers.starts import Landscape, Localised, LocalisedStart, Tensor, localised_start
 
 # The class behind each name of ``start=``, and the module that has it. A new start is one line.
 REGISTRY = {
@@ -33,10 +29,7 @@ _HOME = dict(REGISTRY.values()) | {
     "localised_start": "onehidden_papers.starts",
 }
 
-__all__ = [
-    "DifferenceMap", "Landscape", "Localised", "LocalisedStart", "Population", "Random", "Refused", "Start",
-    "Tensor", "Thinned", "Wide", "localised_start",
-]  # fmt: skip
+__all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def named(name: str) -> Start:

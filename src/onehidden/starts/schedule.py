@@ -24,6 +24,7 @@ from onehidden.starts.restarts import Random
 from onehidden.starts.wide import Wide
 
 Choice = str | Start | Sequence["str | Start"]
+Plan = list[tuple[int, Start, float]]  # number, start, the largest loss at which it is tried
 
 
 @dataclass(frozen=True)
@@ -147,9 +148,6 @@ def proposals(
             run.report(f"{one.name} start refused", 0, float("nan"))
     if not count and refusal is not None:
         raise refusal
-
-
-Plan = list[tuple[int, Start, float]]
 
 
 def _fitting_first(plan: Plan, problem: Problem, run: Run) -> Plan:
