@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Callable[..., Any])
 SCORES = ("auto", "gaussian")
-STRUCTURES = ("nonnegative",)  # the names of ``structure.NAMES``, likewise
+STRUCTURES = ("nonnegative", "sparse")  # the names of ``structure.NAMES``, likewise
 
 
 def _activations() -> tuple[str, ...]:
@@ -205,7 +205,8 @@ class Options:
     )
     structure: str | Structure | Sequence[str | Structure] | None = option(
         None,
-        "What is known of the units: nonnegative for weights of at least zero.",
+        "What is known of the units: nonnegative for weights of at least zero, sparse for few inputs each, "
+        "which half of the rows choose.",
         python="Or one of ``oh.structure``, or a list: zeros, a basis, a filter at many places, bounds.",
         names=lambda: tuple(STRUCTURES),
     )

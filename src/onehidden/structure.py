@@ -21,8 +21,8 @@ from scipy.sparse.linalg import splu
 
 from onehidden.run import fingerprint
 
-__all__ = ["Basis", "NonNegative", "Shifts", "Zeros"]
-Sparse = Any  # a sparse array, of which SciPy's annotations know neither the format nor the shape
+__all__ = ["Basis", "NonNegative", "Shifts", "Sparse", "Zeros"]
+SparseArray = Any  # a sparse array, of which SciPy's annotations know neither the format nor the shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +33,9 @@ class FreeParameters:
     """
 
     shape: tuple[int, int, int]  # k, d, outputs
-    weights: Sparse  # (k d, a)
-    output: Sparse  # (k q, b)
-    bias: Sparse  # (k, c)
+    weights: SparseArray  # (k d, a)
+    output: SparseArray  # (k q, b)
+    bias: SparseArray  # (k, c)
     rest: int = 0  # length of linear part and intercept
     bounded: Bool[np.ndarray, " p"] | None = None  # which phi are at least 0
     scales: int = 0  # how many scales can be traded between weights and outputs, where g is homogeneous
@@ -51,7 +51,7 @@ class FreeParameters:
         return sum(self.sizes)
 
     @cached_property
-    def matrix(self) -> Sparse:
+    def matrix(self) -> SparseArray:
         """(P, p) M itself."""
         return sparse.block_diag([self.weights, self.output, self.bias, sparse.eye_array(self.rest)], "csr")
 
@@ -96,13 +96,13 @@ class FreeParameters:
             self, weights=self.weights[:, a], output=self.output[:, b], bias=self.bias[:, c], bounded=bounded
         )
 
-    def shared(self, weights: Sparse) -> FreeParameters:
+    def shared(self, weights: SparseArray) -> FreeParameters:
         """The map where all units have these weights' parameters and one bias in common."""
         bias = sparse.csc_array(np.ones((self.shape[0], int(self.bias.shape[1] > 0))))
         return replace(self, weights=weights, bias=bias, scales=1)
 
     @cached_property
-    def _pairs(self) -> tuple[Sparse, Int[np.ndarray, " m"], Int[np.ndarray, " m"]]:
+    def _pairs(self) -> tuple[SparseArray, Int[np.ndarray, " m"], Int[np.ndarray, " m"]]:
         """Pairs of a free parameter and a unit that has it: the direction (d, m), the unit, the parameter."""
         entry, (k, d, _) = self.weights.tocoo(), self.shape
         pairs, place = np.unique(entry.col.astype(int) * k + entry.row // d, return_inverse=True)
@@ -300,6 +300,54 @@ class Zeros(Structure):
 
 
 @dataclass(frozen=True, eq=False)
+class Sparse(Structure):
+    """Units of few inputs each; which ones is chosen by ``recover``, on half of the rows.
+
+    The other rows are fitted: checks, errors and intervals are theirs, as if the inputs had been known.
+
+    Parameters
+    ----------
+    groups : array_like of shape (d,), optional
+        Labels of the inputs: those of one label, as the columns of one category, come and go together.
+    chosen : ndarray of bool, shape (k, d), optional
+        The inputs of each unit, where they are known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import onehidden as oh
+    >>> X = np.random.default_rng(0).normal(size=(400, 20))
+    >>> y = np.tanh(X[:, 3] - 2 * X[:, 7]) + 0.1 * np.random.default_rng(1).normal(size=400)
+    >>> found = oh.recover(X, y, hidden=1, activation="tanh", structure="sparse")
+    >>> print(np.flatnonzero(found.network.weights[0]), found.n_samples)
+    [3 7] 200
+    """
+
+    groups: npt.ArrayLike | None = field(default=None, repr=False)
+    chosen: Bool[np.ndarray, "k d"] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.groups is not None and np.ndim(self.groups) != 1:
+            raise ValueError(f"groups are one label an input, got shape {np.shape(self.groups)}")
+
+    @property
+    def units(self) -> int | None:
+        return None if self.chosen is None else len(self.chosen)
+
+    def numbers(self, d: int) -> Int[np.ndarray, " d"]:
+        """The number of the group of each of d inputs."""
+        if self.groups is None:
+            return np.arange(d)
+        if np.size(self.groups) != d:
+            raise ValueError(f"groups are of {np.size(self.groups)} inputs, but X has {d} columns")
+        return np.unique(np.asarray(self.groups), return_inverse=True)[1]
+
+    def restrict(self, free: FreeParameters) -> FreeParameters:
+        self.numbers(free.shape[1])
+        return free if self.chosen is None else Zeros(~np.asarray(self.chosen)).restrict(free)
+
+
+@dataclass(frozen=True, eq=False)
 class Shifts(Structure):
     """One filter at every place of a line or a picture, as in a convolutional layer; one unit a place.
 
@@ -401,6 +449,11 @@ class Structures:
     given: FreeParameters | None = None
 
     @property
+    def to_choose(self) -> Sparse | None:
+        """What says that the inputs of units are to be chosen."""
+        return next((part for part in self.parts if isinstance(part, Sparse) and part.chosen is None), None)
+
+    @property
     def by_column(self) -> bool:
         """Whether all parts are."""
         return all(part.by_column for part in self.parts)
@@ -431,14 +484,14 @@ class Structures:
             return self.given
         if self.units not in (None, k):
             raise ValueError(f"the structure has {self.units} units, but hidden={k} were asked for")
-        eye: list[Sparse] = [sparse.eye_array(size, format="csc") for size in (k * d, k * q, k)]
+        eye: list[SparseArray] = [sparse.eye_array(size, format="csc") for size in (k * d, k * q, k)]
         free = FreeParameters((k, d, q), eye[0], eye[1], eye[2][:, : k * bias], rest, scales=k)
         for part in self.parts:
             free = part.restrict(free)
         return free
 
 
-NAMES = {"nonnegative": NonNegative}
+NAMES = {"nonnegative": NonNegative, "sparse": Sparse}
 
 
 def read(structure: Any) -> Structures | None:

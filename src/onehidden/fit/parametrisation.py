@@ -56,8 +56,16 @@ class Parametrisation:
         return self.structure is not None and self.structure.units is not None
 
     def moves(self, weights: Float[np.ndarray, "k d"]) -> list[np.ndarray]:
-        """Weights from which a descent may leave a minimum, see ``Structure.moves``."""
-        return [] if self.structure is None else self.structure.moves(weights)
+        """Weights from which a descent may leave a minimum, see ``Structure.moves``.
+
+        Units with inputs of their own are reversed one by one: no other unit makes up for a wrong side.
+        """
+        if self.structure is None:
+            return []
+        own = self.free is not None and self.labelled and self.free.scales == self.k
+        each = range(self.k) if own and not self.activation.sign_free else ()
+        reversed_units = [np.where(np.arange(self.k)[:, None] == i, -weights, weights) for i in each]
+        return [*self.structure.moves(weights), *reversed_units]
 
     @property
     def plain(self) -> Parametrisation:

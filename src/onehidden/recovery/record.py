@@ -63,6 +63,8 @@ class Recovery:
         The start that led here.
     n_samples : int
         Rows that were fitted.
+    n_choosing : int
+        Other rows, which chose the inputs of sparse units; 0 where none were chosen.
     feature_names, options, versions : tuple, dict, dict
         What is needed to read and repeat the result.
     queries : int
@@ -121,6 +123,7 @@ class Recovery:
     options: dict[str, Any] = field(repr=False)
     versions: dict[str, str] = field(repr=False)
     queries: int = 0
+    n_choosing: int = 0
     units: tuple[UnitVerdict, ...] = field(repr=False, default=())
     alternatives: tuple[Alternative, ...] = field(repr=False, default=())
     freedom: int = 0
@@ -159,9 +162,11 @@ class Recovery:
                 "No other column, and no other row, has a part in y.",
                 "No unit acts only where there is no row.",
             )
+        chosen = f"Each unit has no inputs but those that {self.n_choosing} other rows chose."
         weak = float(np.max(self.undetected))
         unseen = f"No unit is missing that would change the fit by less than {weak:.2g} (standard deviation)."
         return (
+            *([chosen] if self.n_choosing else []),
             *([unseen] if np.isfinite(weak) else []),
             "The inputs are measured without error.",
             "No column that matters is missing.",

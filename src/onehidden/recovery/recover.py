@@ -18,6 +18,7 @@ from onehidden.machine import in_double
 from onehidden.options import Options, documented, hinting
 from onehidden.recovery.record import Recovery
 from onehidden.recovery.solve import constant_fit, held_against_ridge, problem_of, record, solve
+from onehidden.recovery.sparse import with_chosen_inputs
 from onehidden.recovery.streamed import recover_source
 from onehidden.recovery.target import Given, Target, given, read_target
 from onehidden.run import Progress, Run, open_journal
@@ -146,6 +147,9 @@ def _of_call(call: Given, options: Options, client: object, checkpoint: object) 
 def recovered(target: Target, options: Options, run: Run, checkpoint: object = None) -> Recovery:
     """The recovery of a target that was read."""
     target = (target.with_random_intercepts() if options.random_intercept else target).in_own_order()
+    asked, n_all = options, target.samples.n
+    if options.known is not None and options.known.to_choose is not None:
+        target, options = with_chosen_inputs(target, options, run.within(_OWN / 2).at("inputs"))
     samples, d = target.samples, target.samples.X.shape[1]
     options.check_inputs(d)
     problem = problem_of(samples, options, target.family, target.offset, target.trials)
@@ -166,7 +170,8 @@ def recovered(target: Target, options: Options, run: Run, checkpoint: object = N
         found = solve(problem, options, run.within(_OWN))
         problem, certificate = found.noise_known or problem, found.certificate
         more = held_against_ridge(certificate, problem, options, run) | {"classes": target.classes}
-        return record(certificate, found.origin, problem.rows, options.to_dict(), run, **more)
+        more["n_choosing"] = n_all - target.samples.n
+        return record(certificate, found.origin, problem.rows, asked.to_dict(), run, **more)
 
 
 def most_units(form: Parametrisation, n: int) -> int:

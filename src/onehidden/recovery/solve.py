@@ -68,10 +68,15 @@ def problem_of(
 
 def solve(problem: Problem, options: Options, run: Run) -> Found:
     """Return the answer to a problem whose rows are in memory."""
+    found = search_units(problem, options, run)
     if options.activation == "auto":
-        return choose_activation(problem, options, run)
-    found = _searched(problem, options, run)
+        return found
     return found if options.hidden is None else compared(found, problem, options, run)
+
+
+def search_units(problem: Problem, options: Options, run: Run) -> Found:
+    """The answer of a search, under an activation that is given or chosen."""
+    return (choose_activation if options.activation == "auto" else _searched)(problem, options, run)
 
 
 def _searched(problem: Problem, options: Options, run: Run, tries: int | None = None) -> Found:

@@ -147,8 +147,13 @@ class Target:
             return self
         order = samples.in_canonical_order(samples.coordinates(True))
         place = order if samples.place is None else samples.place[order]
-        offset, trials = (None if one is None else one[order] for one in (self.offset, self.trials))
-        return replace(self, samples=replace(samples.take(order), place=place), offset=offset, trials=trials)
+        found = self.take(order)
+        return replace(found, samples=replace(found.samples, place=place))
+
+    def take(self, index: Int[np.ndarray, " m"]) -> Target:
+        """These rows."""
+        offset, trials = (None if one is None else one[index] for one in (self.offset, self.trials))
+        return replace(self, samples=self.samples.take(index), offset=offset, trials=trials)
 
     def with_random_intercepts(self) -> Target:
         """The target with an intercept for each group, whose variance is to be estimated."""

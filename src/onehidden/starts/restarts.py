@@ -10,12 +10,13 @@ some steps; the best networks of different losses are the next parents.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
 from onehidden.fit.problem import Problem
+from onehidden.network import OneHiddenNet
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, descent_work, refine
 from onehidden.starts.repair import best_units
@@ -70,6 +71,29 @@ class Random:
             if problem.form.free is not None:
                 weights, bias = problem.form.free.drawn(rng)
             yield refine(problem, weights, bias, run.at(number), "random restart", max_steps=self.steps)
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """A descent from a network that other rows gave.
+
+    Parameters
+    ----------
+    network : OneHiddenNet
+        The network, in x.
+    """
+
+    name: ClassVar[str] = "near"
+    network: OneHiddenNet = field(repr=False)
+
+    def work(self, problem: Problem) -> float:
+        """Operations of the descent."""
+        return descent_work(problem)
+
+    def propose(self, problem: Problem, run: Run) -> Iterator[Candidate]:
+        """One candidate."""
+        inner = problem.search_coordinates.inward(self.network)
+        yield refine(problem, inner.weights, inner.bias, run, "the rows that chose inputs")
 
 
 @dataclass(frozen=True)
