@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from onehidden.activations import OPERATORS
 from onehidden.atomic import write_atomically
 
 if TYPE_CHECKING:
@@ -212,12 +213,9 @@ def to_torch(net: OneHiddenNet) -> Any:
         The same function, (n, d) -> (n,) or (n, q).
     """
     torch = _package("torch", "to_torch", "torch")
-    named = "relu abs sign exp expm1 log sqrt tanh sigmoid erf sin atan maximum".split()
-    operators = SimpleNamespace(
-        softplus=lambda z: torch.logaddexp(z, torch.zeros_like(z)),
-        ndtr=torch.special.ndtr,
-        **{name: getattr(torch, name) for name in named},
-    )
+    own = {"softplus": lambda z: torch.logaddexp(z, torch.zeros_like(z)), "ndtr": torch.special.ndtr}
+    rest = {name: getattr(torch, name) for name in OPERATORS if name not in own}
+    operators = SimpleNamespace(**own, **rest)
 
     class OneHiddenModule(torch.nn.Module):
         """y = c + <v, x> + sum_i w_i g(<a_i, x> + b_i)."""

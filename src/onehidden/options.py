@@ -151,7 +151,7 @@ class Options:
     )
     start: str | Start | Sequence[str | Start] = option(
         "auto",
-        f"Where the search begins: auto (all in turn), {', '.join([*REGISTRY][:-1])} or {[*REGISTRY][-1]}.",
+        f"Where the search begins: auto (a schedule), {', '.join([*REGISTRY][:-1])} or {[*REGISTRY][-1]}.",
         must=(lambda: f"one of {', '.join(_starts())}, or an object such as oh.starts.Random()", _is_start),
         python="Or one of ``oh.starts``, such as ``Random(restarts=50)``, or a list of them.",
         names=_starts,

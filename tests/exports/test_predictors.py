@@ -1,7 +1,7 @@
 """What ``predict`` computes, exported: the same to 1e-10 as ONNX, as Python source and as an estimator."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -93,3 +93,13 @@ def test_the_mean_of_classes_is_exported(classes):
     family = Softmax("softmax", classes)
     eta = stream(3, "softmax").standard_normal((50, classes - 1))
     np.testing.assert_allclose(family.export(np, eta), family.mean(eta), rtol=1e-12)
+
+
+def test_a_family_without_an_export_is_one_sentence():
+    @dataclass(frozen=True)
+    class Unwritten(oh.families.Gamma):
+        name = "unwritten"
+        export = oh.families.Family.export
+
+    with pytest.raises(ValueError, match="the unwritten family cannot be exported: define its method"):
+        Unwritten().export(None, 0.0)

@@ -112,7 +112,7 @@ def test_wrong_families_are_told_and_the_right_one_is_named():
     ]
     for family, y, at, better, side in cases:
         assert side * dispersion_test(family, y, at, n - 3).statistic > 3
-        check, suggested = dispersion_check(family, y, at, n - 3)
+        check, suggested = dispersion_check(family, y, at, n - 3, None, 0.01)
         assert suggested == better, family.name
         assert check.evaluated
         assert not check.passed
@@ -125,7 +125,7 @@ def test_wrong_families_are_told_and_the_right_one_is_named():
 def test_the_right_family_passes_and_says_so():
     rng = stream(3, "right")
     eta = 0.5 * rng.standard_normal(2000)
-    check, better = dispersion_check(Poisson(), simulated(Poisson(), eta, rng), eta, 2000.0)
+    check, better = dispersion_check(Poisson(), simulated(Poisson(), eta, rng), eta, 2000.0, None, 0.01)
     assert not better
     assert check.passed
     assert "poisson" in check.advice
@@ -173,7 +173,7 @@ def test_what_cannot_be_evaluated_is_not_asked():
         (Gaussian(), eta, np.zeros(n), n),
     ]
     for family, y, at, freedom in cases:
-        check, better = dispersion_check(family, y, at, float(freedom))
+        check, better = dispersion_check(family, y, at, float(freedom), None, 0.01)
         assert not better
         assert not check.evaluated
         assert not check.passed

@@ -212,9 +212,10 @@ def _with_least_left(problem: Problem, network: OneHiddenNet, most: int) -> list
     """Those whose reversals leave the smallest polynomials over whitened inputs."""
     around = problem.search_coordinates
     columns = reversal_columns(around.inward(network), 1 if problem.form.skip else 0)
-    left = np.linalg.norm(columns @ (_patterns(problem.k) < 0).T, axis=0)
-    chosen = [np.flatnonzero(_patterns(problem.k)[i] < 0).tolist() for i in np.argsort(left)[:most]]
-    return [reversed_units(network, units, around.shift) for units in chosen]
+    reverses = _patterns(problem.k) < 0
+    left = np.linalg.norm(columns @ reverses.T, axis=0)
+    chosen = [reverses[i] for i in np.argsort(left)[:most]]
+    return [reversed_units(network, np.flatnonzero(units).tolist(), around.shift) for units in chosen]
 
 
 def _patterns(k: int, all_up_to: int = 10, triples_up_to: int = 24) -> Float[np.ndarray, "m k"]:

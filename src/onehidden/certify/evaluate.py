@@ -27,6 +27,7 @@ from onehidden.certify.units import (
 )
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
 from onehidden.fit.problem import Problem
+from onehidden.fit.rounding import DEPENDENT
 from onehidden.fit.samples import Samples
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
@@ -140,7 +141,6 @@ def _fit_checks(local: LocalFit, missed: Adequacy | None, normal: bool) -> list[
 
     Few rows leave no room for further functions; where some repeat, these answer the question.
     """
-    level = levels.RESIDUALS.value
     if missed is None:
         bound, rms = local.problem.rows.rounding.exact, float(np.sqrt(local.mean_square))
         return [at_most("fit", rms, bound, "the network reproduces y to rounding", About.FIT)]
@@ -151,7 +151,8 @@ def _fit_checks(local: LocalFit, missed: Adequacy | None, normal: bool) -> list[
     )
     by_rows = []
     if of_replicates is not None:
-        by_rows = [at_least("lack of fit", of_replicates, level, of_rows, About.FIT)]
+        by_rows = [at_least("lack of fit", of_replicates, levels.LACK_OF_FIT.value, of_rows, About.FIT)]
+    level = levels.FIT.value
     if not missed.evaluated:
         reason = f"whether something is missed could not be evaluated: {missed.reason}"
         return by_rows or [not_evaluated("fit", level, reason, About.FIT)]
@@ -177,8 +178,8 @@ def _local_checks(local: LocalFit) -> list[Check]:
         f"{levels.GRADIENT.value:g} of a standard error; if above, the descent has not ended"
     )
     of_curvature = (
-        "directions in which the loss is curved, 1e-10 of the steepest or more, against the number of free "
-        "parameters; a gap means that different networks fit these rows equally well"
+        f"directions in which the loss is curved, {DEPENDENT:g} of the steepest or more, against the number "
+        "of free parameters; a gap means that different networks fit these rows equally well"
     )
     of_numbers = (
         "no more samples than parameters cannot tell networks apart, and copies of a row are one; with "
@@ -188,7 +189,7 @@ def _local_checks(local: LocalFit) -> list[Check]:
         numbers, least, clause = count_distinct(local.problem) * form.q, 1.0 + 1 / bend.freedom, ""
     else:
         numbers, least, clause = local.effective_numbers, levels.SAMPLES.value, _power_in_words(local)
-    curved = float(np.sum(bend.values > 1e-10 * bend.values[-1]))
+    curved = float(np.sum(bend.values > DEPENDENT * bend.values[-1]))
     enough = at_least("samples per parameter", numbers / bend.freedom, least, of_numbers, About.DATA)
     return [
         at_most("gradient", local.cosine, gradient, of_gradient, About.SEARCH),

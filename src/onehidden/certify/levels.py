@@ -1,8 +1,8 @@
 """The statistical levels of all checks, in one table: value, check, and what was measured of each.
 
 To change how strict a check is, change its row. Size is the share of right answers that a check refuses,
-power the share of wrong ones. The benchmarks ``adequacy`` and ``verdict`` measure both: run them after
-a change, and write what they find into the row.
+power the share of wrong ones. The benchmarks ``sizes`` and ``verdict`` measure both: run them after a
+change, and write what they find into the row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Level:
     value : float
         The bound.
     check : str
-        Name of the check that it decides, as in reports; in brackets what it decides where that is no check.
+        The checks that it decides, as named in reports; in brackets what it decides that is no check.
     measure : str
         What is compared with it: a p-value, standard errors, n log(loss), a share.
     guards : str
@@ -36,9 +36,12 @@ class Level:
 
 
 # fmt: off
-RESIDUALS = Level(0.01, "fit", "p-value",
+FIT = Level(0.01, "fit", "p-value",
     "a network that misses nothing is refused by the check 'fit'",
     "true size .76 to 1.1 of the nominal one for equal, unequal and t3 noise, n = 60 to 1000")
+LACK_OF_FIT = Level(0.01, "lack of fit", "p-value",
+    "a network that goes through the means of repeated rows is refused",
+    "exact for normal noise; the size for other noise is in ``benchmarks/results/sizes.md``")
 LEFT_OVER = Level(0.05, "(share of var(y) left over)", "p-value",
     "a share of var(y) is reported as missed though nothing is missed")
 DEPENDENCE = Level(0.01, "independent rows", "p-value",
@@ -61,7 +64,7 @@ LINK = Level(4.2, "link", "deviance over dispersion",
     "the right link is called wrong for one with as many parameters",
     "right links of 0/1 labels fail it in .02 to .03, others in 0 to .01; gamma of identity mean as log in "
     ".62")
-OTHER_LAW = Level(7.3, "link", "deviance over dispersion",
+OTHER_LAW = Level(7.3, "link, scale of y, rival activation", "deviance over dispersion",
     "labels are said to flip that do not, y to follow another scale, or units another activation",
     "the .01 of the law of a deviance with two more rates, each at its bound; right links fail it in .01 "
     "to .07, labels of which 7 % flip in .40; right activations in 1 of 139")
@@ -79,7 +82,7 @@ LARGER_MODEL_POWER = Level(0.9, "(detectable share of one unit more)", "power",
     "a unit of the reported detectable share is overlooked")
 SMALLER_MODEL = Level(0.01, "a smaller model", "p-value",
     "a unit that is not there is taken for one that is",
-    "that of 'fit'; of 60 right models with three kinds of noise the likelihood left 1 to it")
+    "of 60 right models with three kinds of noise the likelihood left 1 to it")
 NO_UNIT = Level(0.05, "(end of the search for one unit)", "p-value",
     "the search for one unit is cut short though there is a unit beyond a linear function")
 LINEAR = Level(0.001, "linear function", "p-value",

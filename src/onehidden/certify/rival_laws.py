@@ -52,7 +52,8 @@ def compare_activations(certificate: Certificate, problem: Problem, run: Run) ->
         return certificate
     g, kind = problem.activation, AlternativeKind.SIMILAR_ACTIVATION.value
     every = [name for name in activations.names(compared=True) if not activations.get(name).polynomial]
-    names = every if len(every) * descent_work(problem) <= WORTH_ITS_TIME else g.relatives
+    cheap = len(every) * descent_work(problem) <= WORTH_ITS_TIME
+    names = list(dict.fromkeys((*g.relatives, *every) if cheap else g.relatives))
     names = [name for name in names if name not in (g.name, g.equivalent)]
     if "tanh" in names and "sigmoid" in names:
         names.remove("sigmoid")
@@ -99,7 +100,8 @@ def _held_against(
     """The certificate with the check of other laws; those that the rows do not tell apart are reported."""
     if descent_work(problem) > WORTH_ITS_TIME:
         reason = "other laws were not fitted: each would take as long as the answer itself"
-        return certificate.with_comparisons([not_evaluated(name, 0.0, reason)])
+        remark = f"the check {name!r} was not evaluated, as it would take as long as the answer"
+        return certificate.with_comparisons([not_evaluated(name, 0.0, reason)]).with_remark(remark)
     found, ahead, close = list[Law](), list[str](), list[Alternative]()
     for law in laws:
         if run.expired():

@@ -1,4 +1,4 @@
-"""onehidden check RUN: the certificate of a finished run."""
+"""onehidden check RUN: the checks of a finished run."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ def command(run: Path, as_json: bool) -> int:
     recovery = load_recovery(run)
     if as_json:
         record = recovery.to_dict()
-        names = {"predictions_in_words": "predictions", "units_in_words": "units"}
-        kept = (*names, "status", "message", "checks", "noise_variance")
-        click.echo(json.dumps({names.get(key, key): record[key] for key in kept}))
+        kept = ("predictions_in_words", "units_in_words", "status", "message", "checks", "noise_variance")
+        click.echo(json.dumps({name: record[name] for name in kept}))
     else:
         show(recovery, checks=True)
     return 0 if recovery.converged else 1

@@ -93,9 +93,20 @@ def open(
         raise ValueError(f"stream must be True, False or None, got {stream!r}")
     targets = named_targets(target)
     request = Request(
-        tuple(map(str, targets)), columns, weight, offset, trials, groups, nulls, drop, one_hot, constant,
-        encoding, decimal, na,
-    )  # fmt: skip
+        targets=tuple(map(str, targets)),
+        columns=columns,
+        weight=weight,
+        offset=offset,
+        trials=trials,
+        groups=groups,
+        nulls=nulls,
+        drop=drop,
+        one_hot=one_hot,
+        constant=constant,
+        encoding=encoding,
+        decimal=decimal,
+        na=na,
+    )
     if isinstance(source, Table | Source):
         if request == Request() and not (stream and isinstance(source, Table)):
             return source

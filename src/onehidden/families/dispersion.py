@@ -63,7 +63,7 @@ def dispersion_test(
 
 
 def dispersion_check(
-    family: Family, y: Values, eta: Values, freedom: float, trials: PerRow = None, level: float = 0.01
+    family: Family, y: Values, eta: Values, freedom: float, trials: PerRow, level: float
 ) -> tuple[Check, str]:
     """The test as a check, and the family to try where y spreads more than below level.
 

@@ -63,8 +63,8 @@ class Family(ABC):
         """Return mu at eta."""
 
     def export(self, o: Any, eta: Any) -> Any:
-        """Return mu at eta by the ``exports.Operators`` of an export; eta itself here."""
-        return eta
+        """Return mu at eta by the ``exports.Operators`` of an export."""
+        raise ValueError(f"the {self.name} family cannot be exported: define its method export(o, eta)")
 
     @abstractmethod
     def unlink(self, mu: Values) -> Values:
@@ -171,6 +171,9 @@ class Gaussian(Family):
 
     def unlink(self, mu: Values) -> Values:
         return mu
+
+    def export(self, o: Any, eta: Any) -> Any:
+        return eta
 
     def deviance(self, y: Values, eta: Values) -> Values:
         return (y - eta) ** 2

@@ -58,9 +58,12 @@ class Start(Protocol):
     ----------
     name : str
         Name in options, progress and records.
+    takes_structure : bool, optional
+        Whether its candidates obey what is known of the units (``problem.form.structure``); taken as False
+        where it is not defined.
     """
 
-    name: ClassVar[str]  # in options, progress and records
+    name: ClassVar[str]
 
     def work(self, problem: Problem) -> float:
         """Floating-point operations of all its candidates, roughly."""

@@ -49,6 +49,7 @@ class Random:
     """
 
     name: ClassVar[str] = "random"
+    takes_structure: ClassVar[bool] = True
     restarts: int = 4
     first: int = 0
     steps: int = 100
@@ -84,6 +85,7 @@ class Near:
     """
 
     name: ClassVar[str] = "near"
+    takes_structure: ClassVar[bool] = True
     network: OneHiddenNet = field(repr=False)
 
     def work(self, problem: Problem) -> float:

@@ -20,7 +20,7 @@ from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, Start, cheap_descents, further_restarts, search_form
 from onehidden.starts.difference_map import DifferenceMap, kinked
-from onehidden.starts.restarts import Near, Random
+from onehidden.starts.restarts import Random
 from onehidden.starts.wide import Wide
 
 Choice = str | Start | Sequence["str | Start"]
@@ -136,7 +136,7 @@ def proposals(
         if lowest > max_loss:
             continue
         try:
-            if problem.form.structure is not None and not isinstance(one, Random | Near):
+            if problem.form.structure is not None and not getattr(one, "takes_structure", False):
                 raise Refused(
                     f"the start {one.name!r} knows no structure: use start='auto' or oh.starts.Random"
                 )
