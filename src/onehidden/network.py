@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -244,13 +245,17 @@ class OneHiddenNet:
         save_file(tensors, str(path), metadata={_MARK: json.dumps(header)})
 
     @classmethod
-    def load(cls, path: str | Path) -> OneHiddenNet:
+    def load(
+        cls, path: str | Path, activation: Activation | Callable[[Any], Any] | None = None
+    ) -> OneHiddenNet:
         """Read a file that ``save`` wrote, in this or an earlier version.
 
         Parameters
         ----------
         path : str or Path
             The file.
+        activation : Activation or callable, optional
+            The activation, of the name that was saved, where it is not one of the library.
 
         Returns
         -------
@@ -269,17 +274,25 @@ class OneHiddenNet:
             raise ValueError(f"{path} is not a onehidden model file: {error}") from None
         if not isinstance(header, dict) or not {"weights", "bias", "output", "intercept"} <= tensors.keys():
             raise ValueError(f"{path} is a safetensors file, but not of a onehidden model")
-        version, activation = header.get("format_version"), str(header.get("activation"))
-        if type(version) is not int or version > FORMAT_VERSION or activation not in activations.names():
+        version, name = header.get("format_version"), str(header.get("activation"))
+        if type(version) is not int or version > FORMAT_VERSION:
             raise ValueError(
-                f"{path} has model format {version} and the activation {activation!r}, which is not part of "
-                "this library: upgrade onehidden, or add the activation to it"
+                f"{path} has model format {version}, this version reads up to {FORMAT_VERSION}: "
+                "upgrade onehidden"
             )
-        digest = _digest(activation, tensors)
+        own = None if activation is None else activations.get(activation)
+        if own is None and name not in activations.names():
+            raise ValueError(
+                f"{path} has the activation {name!r}, which is not part of this library: give it as "
+                "activation="
+            )
+        if own is not None and own.name != name:
+            raise ValueError(f"{path} has the activation {name!r}, not {own.name!r}")
+        digest = _digest(name, tensors)
         try:
             if header.get("digest", digest if version < 2 else None) != digest:
                 raise ValueError("its numbers are not those that were saved")
-            return cls(**tensors, activation=activation)
+            return cls(**tensors, activation=own or name)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged: {error}") from None
 

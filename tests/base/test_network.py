@@ -90,7 +90,7 @@ def test_foreign_and_newer_files_are_refused_with_a_sentence(tmp_path):
 def test_an_unknown_activation_is_named(tmp_path):
     own = replace(activations.get("relu"), name="swish")
     OneHiddenNet([[1.0]], [1.0], activation=own).save(tmp_path / "net.safetensors")
-    with pytest.raises(ValueError, match="'swish', which is not part of this library: upgrade") as error:
+    with pytest.raises(ValueError, match="'swish', which is not part of this library: give it") as error:
         OneHiddenNet.load(tmp_path / "net.safetensors")
     assert "damaged" not in str(error.value)
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers import EXACT, check_named
@@ -290,3 +291,23 @@ def test_the_order_of_the_rows_decides_nothing_but_the_check_of_their_order(kind
     assert np.allclose(one.network.weights, other.network.weights, rtol=1e-9)
     np.testing.assert_equal([name for name, _ in checks], [name for name, _ in same])
     np.testing.assert_allclose([v for _, v in checks], [v for _, v in same], rtol=1e-5, atol=1e-8)
+
+
+def test_a_recovery_with_an_activation_of_ones_own_loads_with_it(tmp_path):
+    def bent(t):
+        return jnp.where(t > 0, t, 0.2 * t)
+
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((80, 2))
+    y = np.maximum(X[:, 0], 0) + 0.3 * rng.standard_normal(80)
+    r = oh.recover(X, y, hidden=1, activation=bent, start="random", max_seconds=5)
+    r.save(tmp_path / "run")
+    again = oh.load_recovery(tmp_path / "run", activation=bent)
+    np.testing.assert_array_equal(again.network.predict(X), r.network.predict(X))
+    assert [one.label for one in again.alternatives] == [one.label for one in r.alternatives]
+    with pytest.raises(
+        ValueError, match=r"'bent', which is not part of this library: give it"
+    ):
+        oh.load_recovery(tmp_path / "run")
+    with pytest.raises(ValueError, match=r"the activation 'bent', not 'relu'"):
+        oh.load_recovery(tmp_path / "run", activation="relu")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import UnionType
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 import numpy as np
 
 from onehidden import families
+from onehidden.activations import Activation
 from onehidden.certify.certificate import Alternative, AlternativeKind
 from onehidden.certify.errors import ParameterRecord
 from onehidden.certify.units import Cause, UnitStatus, UnitVerdict
@@ -96,13 +97,17 @@ def plain(value: object) -> object:
     return value
 
 
-def load_recovery(directory: str | Path) -> Recovery:
+def load_recovery(
+    directory: str | Path, activation: Activation | Callable[[Any], Any] | None = None
+) -> Recovery:
     """Read a recovery from a folder.
 
     Parameters
     ----------
     directory : str or Path
         The folder that ``Recovery.save`` or the command ``recover`` wrote, in this or an earlier version.
+    activation : Activation or callable, optional
+        The activation, of the name that was saved, where it is not one of the library.
 
     Returns
     -------
@@ -141,8 +146,11 @@ def load_recovery(directory: str | Path) -> Recovery:
     family = (data.get("family") or {}).get("name")
     if family not in (None, *families.names()):
         raise ValueError(f"{path}: the family {family!r} is not part of this library: upgrade onehidden")
-    network = OneHiddenNet.load(folder / "model.safetensors")
+    network = OneHiddenNet.load(folder / "model.safetensors", activation)
     try:
+        for other in filter(None, (one["network"] for one in data.get("alternatives", []))):
+            if other["activation"] == network.activation.name:
+                other["activation"] = network.activation
         _must_be_sound(data, network)
         covariance = _covariance(folder / "covariance.safetensors", data.pop("covariance", None))
         units = data.pop("units", [])
