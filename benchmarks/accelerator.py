@@ -25,7 +25,7 @@ from onehidden.machine import double
 from onehidden.run import derived_seed, stream
 from onehidden_papers.moments import score_moments
 from onehidden_papers.moments.passes import hermite_scores
-from onehidden_papers.moments.products import ProductSums, unpack
+from onehidden_papers.moments.products import product_sums, unpack
 from onehidden_papers.scores.local_gaussian import local_moments, prepare
 
 
@@ -73,17 +73,14 @@ def _moments(table: Table, n: int, d: int, peak: float) -> None:
     weight = jnp.asarray(y)
 
     def sums(rows: int) -> np.ndarray:
-        totals = [ProductSums(d, m) for m in (2, 4)]
+        totals = {m: 0.0 for m in (2, 4)}
         for at in range(0, n, rows):
             part = tuple(s[:, at : at + rows] for s in scores)
-            for total in totals:
-                total.update(weight[at : at + rows], part)
-        return np.asarray(totals[1].result())
+            for m in totals:
+                totals[m] = totals[m] + product_sums(m, weight[at : at + rows], part)
+        return np.asarray(totals[4])
 
-    reference = ProductSums(d, 4)
-    on_host = tuple(np.asarray(s) for s in scores)
-    reference.update(y, on_host)
-    wanted = reference.result()
+    wanted = product_sums(4, y, tuple(np.asarray(s) for s in scores))
     for rows in sorted({min(rows, n) for rows in (8192, 65_536, 262_144)}):
         error = float(np.linalg.norm(sums(rows) - wanted) / np.linalg.norm(wanted))
         what = f"T_2 and T_4, d = {d}, n = {n}, scores on the device, {rows} rows at a time"

@@ -29,7 +29,7 @@ from onehidden.run import stream
 from onehidden.solvers import LevenbergMarquardt
 from onehidden_papers.moments import score_moments
 from onehidden_papers.moments.passes import hermite_scores
-from onehidden_papers.moments.products import ProductSums
+from onehidden_papers.moments.products import product_sums
 
 
 def main(quick: bool) -> list[str]:
@@ -98,11 +98,11 @@ def moment_rates(n: int, d: int = 50) -> list[str]:
             total = total + (pairs * y[at : at + 4096, None]).T @ pairs
 
     def sums() -> None:
-        totals = [ProductSums(d, m) for m in (2, 4)]
+        totals = {m: 0.0 for m in (2, 4)}
         for at in range(0, n, 4096):
-            scores = [np.ascontiguousarray(s.T) for s in hermite_scores(X[at : at + 4096])]
-            for total in totals:
-                total.update(y[at : at + 4096], tuple(scores))
+            scores = tuple(np.ascontiguousarray(s.T) for s in hermite_scores(X[at : at + 4096]))
+            for m in totals:
+                totals[m] = totals[m] + product_sums(m, y[at : at + 4096], scores)
 
     table = Table(f"T_2 and T_4, d = {d}, n = {n}", "rate / matrix product", "seconds", "MiB above the data")
     for title, work in (

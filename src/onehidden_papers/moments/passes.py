@@ -6,7 +6,7 @@ moment keeps its expectation and loses most of its variance. The first pass fits
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from onehidden.data.source import BATCH_ROWS, Batch, Source
 from onehidden.machine import accelerator_memory, in_double, sent
 from onehidden_papers.laws import Gaussian
 from onehidden_papers.laws.base import Score, require_valid_orders
-from onehidden_papers.moments.products import Array, ProductSums, multiplicities, pack, places, unpack
+from onehidden_papers.moments.products import Array, multiplicities, pack, places, product_sums, unpack
 from onehidden_papers.moments.weights import Weight, checked_samples, effective_rows
 
 _Arrays = tuple[Array, np.ndarray, Weight]
@@ -145,12 +145,10 @@ P = TypeVar("P", bound="_Pass")
 class _Pass:
     """A sum over raw batches: ``update(batch)``, ``merge(other)``, ``result()``."""
 
-    def __init__(
-        self, score: Score, subspace: npt.ArrayLike | None, accelerator: int | None, highest: int
-    ) -> None:
-        self._frame = frame_of(score, subspace, accelerator, highest)
+    def __init__(self, frame: _GaussianFrame | _ScoreFrame, orders: tuple[int, ...]) -> None:
+        self._frame, self._orders = frame, orders
         self._counts = np.zeros(3)  # rows, sum v and sum v² of their weights v
-        self._sums: list[ProductSums] = []
+        self._sums: list[Any] = []
 
     @in_double
     def update(self: P, batch: Rows) -> P:
@@ -166,8 +164,7 @@ class _Pass:
         same class
             The pass itself.
         """
-        X, y = (batch.X, batch.y) if isinstance(batch, Batch) else batch[:2]
-        weight = batch.weight if isinstance(batch, Batch) else batch[2] if len(batch) == 3 else None
+        X, y, weight = (batch.X, batch.y, batch.weight) if isinstance(batch, Batch) else (*batch, None)[:3]
         if y is None:
             raise ValueError("moments need the target: open the source with target=NAME, or give (X, y)")
         v = np.ones(len(y)) if weight is None else weight
@@ -176,7 +173,7 @@ class _Pass:
             rows = slice(at, at + self._frame.step)
             u = self._frame.coordinates(X[rows])
             place = xp(u)  # on the device, if the coordinates are there
-            self._add(X[rows], u, place.asarray(y[rows]), place.asarray(v[rows]))
+            self._add(self._terms(X[rows], u, place.asarray(y[rows]), place.asarray(v[rows])))
         return self
 
     def merge(self: P, other: P) -> P:
@@ -192,15 +189,25 @@ class _Pass:
         same class
             The pass itself.
         """
-        if [(one.r, one.order) for one in self._sums] != [(one.r, one.order) for one in other._sums]:
+        if (self._frame.r, self._orders) != (other._frame.r, other._orders):
             raise ValueError("only passes of the same coordinates and orders merge")
         self._counts += other._counts
-        for mine, theirs in zip(self._sums, other._sums, strict=True):
-            mine.merge(theirs)
+        self._add(other._sums)
         return self
 
-    def _add(self, X: Array, u: Array, y: Array, v: Array) -> None:
+    def __getstate__(self) -> dict[str, object]:
+        """On the way to another process as NumPy: a JAX array would arrive in single precision there."""
+        return {**vars(self), "_sums": [np.asarray(one) for one in self._sums]}
+
+    def _terms(self, X: Array, u: Array, y: Array, v: Array) -> list[Any]:
+        """Return what some rows add to the sums."""
         raise NotImplementedError
+
+    def _add(self, terms: list[Any]) -> None:
+        if not self._sums:  # a part without rows has none
+            self._sums = terms
+        elif terms:
+            self._sums = [mine + new for mine, new in zip(self._sums, terms, strict=True)]
 
 
 class ControlPass(_Pass):
@@ -219,25 +226,21 @@ class ControlPass(_Pass):
     ) -> None:
         if degree not in (0, 1, 2):
             raise ValueError(f"control_degree must be 0, 1 or 2, got {degree}")
-        super().__init__(score, subspace, accelerator, 2)
+        orders = *range(2 * degree + 1), *range(degree + 1)  # of the Gram matrix, then of those with y
+        super().__init__(frame_of(score, subspace, accelerator, 2), orders)
         self.degree = degree
-        self._gram = [ProductSums(self._frame.r, m) for m in range(2 * degree + 1)]
-        self._cross = [ProductSums(self._frame.r, m) for m in range(degree + 1)]
-        self._sums = [*self._gram, *self._cross]
 
-    def _add(self, X: Array, u: Array, y: Array, v: Array) -> None:
+    def _terms(self, X: Array, u: Array, y: Array, v: Array) -> list[Any]:
         first = by_coordinate(u)
         second = first * first
         powers = first, second, first * second, second * second
-        for sums, factor in ((self._gram, v), (self._cross, v * y)):
-            for one in sums:
-                one.update(factor, powers)
+        factors = [v] * (2 * self.degree + 1) + [v * y] * (self.degree + 1)
+        return [product_sums(m, one, powers) for m, one in zip(self._orders, factors, strict=True)]
 
     @in_double
     def result(self) -> Control:
-        r, degrees = self._frame.r, range(self.degree + 1)
-        moments = [one.result() for one in self._gram]
-        cross = np.concatenate([np.asarray(one.result()) for one in self._cross])
+        r, degrees, moments = self._frame.r, range(self.degree + 1), self._sums
+        cross = np.concatenate([np.asarray(one) for one in moments[2 * self.degree + 1 :]])
         gram = xp(moments[0]).block([[moments[i + j][places(r, i, j)] for j in degrees] for i in degrees])
         sizes = (1, 1 + r, len(cross))[: self.degree + 1]
         return Control(_solved(gram, cross, sizes))
@@ -273,26 +276,15 @@ class MomentPass(_Pass):
     ) -> None:
         orders = checked_orders(orders)
         require_valid_orders(score, orders)
-        super().__init__(score, subspace, accelerator, max(orders))
+        super().__init__(frame_of(score, subspace, accelerator, max(orders)), orders)
         self._control = control
-        self._mean = {m: ProductSums(self._frame.r, m) for m in orders}
-        self._square = {m: ProductSums(self._frame.r, m) for m in orders}
-        self._sums = [*self._mean.values(), *self._square.values()]
 
-    def _add(self, X: Array, u: Array, y: Array, v: Array) -> None:
-        scores = self._frame.scores(X, u, tuple(self._mean))
-        dense = isinstance(scores, dict)
-        squared = () if dense else tuple(s * s for s in scores)
-        for m, total in self._mean.items():
-            residual = v * (y if self._control is None else self._control.residual(u, y, m))
-            if dense:
-                entries = pack(scores[m])
-                total.add(residual @ entries)
-                self._square[m].add(residual**2 @ entries**2)
-            else:
-                total.update(residual, scores)
-                self._square[m].update(residual**2, squared)
+    def _terms(self, X: Array, u: Array, y: Array, v: Array) -> list[Any]:
+        control = self._control
+        left = {m: v * (y if control is None else control.residual(u, y, m)) for m in self._orders}
+        return list(self._frame.sums(X, u, left))
 
+    @in_double
     def result(self) -> ScoreMoments:
         """Compute the moments of all rows added so far.
 
@@ -306,11 +298,12 @@ class MomentPass(_Pass):
             raise ValueError("no samples were accumulated")
         if not weight > 0:
             raise ValueError("the weights of the samples add up to zero: give some of them weight")
-        mean = {m: np.asarray(total.result()) / weight for m, total in self._mean.items()}
-        square = {m: np.asarray(total.result()) / squared_weight for m, total in self._square.items()}
-        variance = {m: np.maximum(square[m] - mean[m] ** 2, 0.0) for m in mean}
+        mean, variance = {}, {}
+        for m, total, square in zip(self._orders, self._sums[::2], self._sums[1::2], strict=True):
+            mean[m] = np.asarray(total) / weight
+            variance[m] = np.maximum(np.asarray(square) / squared_weight - mean[m] ** 2, 0.0)
         n = weight**2 / squared_weight
-        return ScoreMoments(n, tuple(mean), mean, variance, self._frame.r, self._frame.transform)
+        return ScoreMoments(n, self._orders, mean, variance, self._frame.r, self._frame.transform)
 
 
 def checked_orders(orders: Iterable[int]) -> tuple[int, ...]:
@@ -352,40 +345,41 @@ class _GaussianFrame:
         Q, R = (eye, whiten) if basis is None else np.linalg.qr(whiten @ basis)
         self._mean, self._to_u = law.mean, whiten.T @ Q
         self.transform = None if basis is None and np.array_equal(whiten, eye) else R.T
-        self.r, self._accelerator = self._to_u.shape[1], accelerator
+        self.r, self.accelerator = self._to_u.shape[1], accelerator
         self.step = rows_at_a_time(self.r, accelerator)
 
     def coordinates(self, X: Array) -> Array:
         """On an accelerator, where there is one: all that follows is products of these."""
-        place = jnp if self._accelerator else np
+        place = jnp if self.accelerator else np
         return (place.asarray(X) - self._mean) @ self._to_u
 
-    def at_hand(self, X: Array) -> Array:
-        """Return the inputs on the device that forms the sums, sent once if they fit."""
-        return sent(np.asarray(X)) if self._accelerator and X.nbytes <= 1 << 30 else X
-
-    def scores(self, X: Array, u: Array, orders: tuple[int, ...]) -> Any:
-        """s_1 … s_4 of the coordinates u, one row a coordinate."""
-        return hermite_scores(by_coordinate(u))
+    def sums(self, X: Array, u: Array, factors: dict[int, Array]) -> Iterator[Array]:
+        """Yield the sum over rows of each order's factor times S_m, then that of their squares."""
+        scores = hermite_scores(by_coordinate(u))
+        squared = tuple(s * s for s in scores)
+        for m, factor in factors.items():
+            yield product_sums(m, factor, scores)
+            yield product_sums(m, factor**2, squared)
 
 
 class _ScoreFrame:
-    """Any score, evaluated densely in the subspace."""
+    """Any score, evaluated densely in the subspace, on the host."""
+
+    accelerator = 0
 
     def __init__(self, score: Score, basis: np.ndarray | None, highest: int) -> None:
         self.score, self.basis, self.transform = score, basis, None
         self.r = score.n_inputs if basis is None else basis.shape[1]
         self.step = min(4096, max(1, (64 << 20) // (8 * self.r**highest)))
 
-    def at_hand(self, X: Array) -> Array:
-        return X
-
     def coordinates(self, X: Array) -> Array:
         return X if self.basis is None else X @ self.basis
 
-    def scores(self, X: Array, u: Array, orders: tuple[int, ...]) -> Any:
-        """Score tensors by order."""
-        return {m: self.score.score(np.asarray(X), m, subspace=self.basis) for m in orders}
+    def sums(self, X: Array, u: Array, factors: dict[int, Array]) -> Iterator[Array]:
+        for m, factor in factors.items():
+            entries = pack(self.score.score(np.asarray(X), m, subspace=self.basis))
+            yield factor @ entries
+            yield factor**2 @ entries**2
 
 
 def by_coordinate(values: Array) -> Array:
@@ -458,7 +452,9 @@ def score_moments(
             raise ValueError("a source holds its target and weights: open it with target=NAME, weight=NAME")
         data, (n, d) = X, (X.n_rows, X.n_inputs)
     else:
-        data = checked_samples(frame.at_hand(np.asarray(X, float)), y, weight)
+        X = np.asarray(X, float)
+        # Inputs that fit are sent once to the device that forms the sums.
+        data = checked_samples(sent(X) if frame.accelerator and X.nbytes <= 1 << 30 else X, y, weight)
         if len(data[1]) < 2:
             raise ValueError(f"moments need at least 2 samples, got {len(data[1])}")
         n, d = effective_rows(data[2]), data[0].shape[1]

@@ -19,7 +19,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from onehidden.activations import xp
-from onehidden.machine import in_double
 
 Array = np.ndarray | jax.Array
 Scores = tuple[Array, ...]
@@ -97,7 +96,7 @@ def _factors(r: int, order: int, block: int = 8) -> Iterator[tuple[int, np.ndarr
 
 @lru_cache(maxsize=32)
 def _pick(r: int, order: int) -> np.ndarray:
-    """Which place of the flat store of ``_summed`` each distinct entry is read from."""
+    """Which place of the flat sums of ``_summed`` each distinct entry is read from."""
     if order < 2:
         return np.arange(r if order else 1)
     found, size = [], 0
@@ -117,7 +116,7 @@ def _pick(r: int, order: int) -> np.ndarray:
 
 
 def _summed(order: int, weight: Array, scores: Scores) -> Any:
-    """Return the flat store of all products of ``_factors``, and of the diagonal, for one batch."""
+    """Return the sums of all products of ``_factors``, and of the diagonal, one after another."""
     if order == 0:
         return xp(weight).sum(weight)[None]
     s1, last = scores[0], scores[order - 1] @ weight
@@ -149,50 +148,21 @@ def _rows(indices: np.ndarray, first: Array, square: Array, second: Array) -> Ar
 
 
 _summed_there = jax.jit(_summed, static_argnums=0)
+_pick_there = lru_cache(maxsize=8)(lambda r, order: jnp.asarray(_pick(r, order)))
 
 
-class ProductSums:
-    """Sum over samples of weight times each entry of S_m.
+def product_sums(order: int, weight: Array, scores: Scores) -> Array:
+    """Sum over samples of weight times each distinct entry of S_m, on the device of the scores.
 
-    ``update(weight, scores)`` takes scores s_1 … s_4 with one row a coordinate, (r, n); ``result()`` is the
-    vector of distinct entries. Raw moments are the case s_m = u^m. JAX arrays are summed where they are.
+    ``scores`` are s_1 … s_4 with one row a coordinate, (r, n). Raw moments are the case s_m = u^m.
     """
-
-    def __init__(self, r: int, order: int) -> None:
-        self.r, self.order = r, order
-        self._store: Any = 0.0
-        self._packed: Any = 0.0
-
-    def update(self, weight: Array, scores: Scores) -> ProductSums:
-        n = scores[0].shape[1]
-        if isinstance(scores[0], jax.Array):
-            more = (1 << (n - 1).bit_length()) - n  # rows of weight zero: few lengths, few compilations
-            weight = jnp.pad(jnp.asarray(weight), (0, more))
-            scores = tuple(jnp.pad(s, ((0, 0), (0, more))) for s in scores)
-            self._store = self._store + _summed_there(self.order, weight, scores)
-            return self
-        self._store = np.asarray(self._store)
-        # Tables of pairs that stay in the cache: 1 MiB.
-        columns = n if self.order < 3 else max((1 << 18) // (self.r * (self.r + 1)), 256)
-        for at in range(0, n, columns):
-            part = slice(at, at + columns)
-            self._store = self._store + _summed(self.order, weight[part], tuple(s[:, part] for s in scores))
-        return self
-
-    def __getstate__(self) -> dict[str, object]:
-        """On the way to another process as NumPy: a JAX array would arrive in single precision there."""
-        return {**vars(self), "_store": np.asarray(self._store)}
-
-    def add(self, packed: Array) -> ProductSums:
-        """Add sums formed elsewhere, one for each distinct entry."""
-        self._packed = self._packed + packed
-        return self
-
-    def merge(self, other: ProductSums) -> ProductSums:
-        self._store, self._packed = self._store + other._store, self._packed + other._packed
-        return self
-
-    @in_double
-    def result(self) -> Any:
-        """Return the sums, on the device where they were formed."""
-        return (self._store[_pick(self.r, self.order)] if np.ndim(self._store) else 0.0) + self._packed
+    r, n = scores[0].shape
+    if isinstance(scores[0], jax.Array):
+        more = (1 << (n - 1).bit_length()) - n  # rows of weight zero: few lengths, few compilations
+        padded = tuple(jnp.pad(s, ((0, 0), (0, more))) for s in scores)
+        return _summed_there(order, jnp.pad(jnp.asarray(weight), (0, more)), padded)[_pick_there(r, order)]
+    # Tables of pairs that stay in the cache: 1 MiB.
+    columns = n if order < 3 else max((1 << 18) // (r * (r + 1)), 256)
+    parts = (slice(at, at + columns) for at in range(0, n, columns))
+    sums = sum(_summed(order, weight[part], tuple(s[:, part] for s in scores)) for part in parts)
+    return np.asarray(sums)[_pick(r, order)]
