@@ -9,7 +9,7 @@ from helpers import problem_of
 import onehidden as oh
 from onehidden.starts.candidate import InputModel
 from onehidden_papers.laws import GaussianMixture, standard_normal
-from onehidden_papers.starts.input_law import clusters_of, looks_gaussian, score_of
+from onehidden_papers.starts.input_law import NORMAL, clusters_of, departure, looks_gaussian, score_of
 
 
 def _problem(X, score="auto"):
@@ -50,5 +50,17 @@ def test_the_input_model_follows_the_sample(law, kind):
     score = score_of(problem)
     assert model.name.startswith(kind)
     assert isinstance(score, oh.laws.Gaussian) == (kind == "Gaussian")
-    assert looks_gaussian(problem.Z, 0) == (kind == "Gaussian")
+    assert looks_gaussian(problem, 0) == (kind == "Gaussian")
     assert score_of(problem) is score  # of all searches of a run
+
+
+def test_few_gaussian_rows_look_gaussian_though_their_axes_are_chosen_with_y():
+    """The axes of z are eigenvectors of E[(t + t²) z z'], along which the rows of large t² stand out."""
+    X = standard_normal(50).sample(1000, 0)
+    problem = replace(_problem(X), rows=replace(_problem(X).samples, y=np.maximum(X[:, :5], 0).sum(axis=1)))
+    turned = replace(problem, whitening=problem.whitening.turned(problem.samples.axes(problem.whitening)))
+    assert departure(turned.Z) > NORMAL  # what would be seen along them
+    assert looks_gaussian(turned, 0)
+    assert isinstance(score_of(turned), oh.laws.Gaussian)
+    heavy = oh.laws.StudentT(50, 5.0).sample(1000, 0)
+    assert not looks_gaussian(_problem(heavy), 0)

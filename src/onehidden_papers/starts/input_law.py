@@ -66,20 +66,20 @@ def score_of(problem: Problem) -> Score:
 
 
 def _chosen_score(problem: Problem, inputs: InputModel) -> Score | None:
-    given, Z, seed = inputs.given, problem.Z, inputs.seed
+    given, seed = inputs.given, inputs.seed
     if not isinstance(given, str):
         inputs.name = f"given: {getattr(given, 'label', type(given).__name__)}"
         return WhitenedScore(given, problem.search_coordinates)
     if given == "gaussian":
         inputs.name = "Gaussian: asked for"
         return None
-    if looks_gaussian(Z, seed):
+    if looks_gaussian(problem, seed):
         inputs.name = "Gaussian: no departure seen in third and fourth moments"
         return None
-    order = stream(seed, "rows of the input model").permutation(len(Z))
-    fitted = Z[order[:_ROWS]]
+    order = stream(seed, "rows of the input model").permutation(problem.n)
+    fitted = problem.Z[order[:_ROWS]]
     names = ["gaussian", "mixture", "independent"]
-    if Z.shape[1] <= 3:  # local likelihood is not worth its time in more inputs
+    if problem.d <= 3:  # local likelihood is not worth its time in more inputs
         names.append("local likelihood")
     try:
         chosen = scores.select(fitted, candidates=names, seed=seed)
@@ -116,8 +116,7 @@ def _mixture(problem: Problem, inputs: InputModel) -> GaussianMixture | None:
     columns = Z @ around.unwhiten
     spread = np.std(columns, axis=0)
     axes = np.linalg.svd(around.unwhiten / spread, full_matrices=False)[0]
-    single = looks_gaussian(Z, inputs.seed) and departure(Z @ axes) < NORMAL
-    if given == "gaussian" or single:
+    if given == "gaussian" or (looks_gaussian(problem, inputs.seed) and departure(Z @ axes) < NORMAL):
         return None
     seed = derived_seed(inputs.seed, "mixture of the inputs")
     if len(around.shift) != around.rank:
@@ -125,18 +124,20 @@ def _mixture(problem: Problem, inputs: InputModel) -> GaussianMixture | None:
     return mapped(fit_mixture(columns / spread, seed), spread[:, None] * around.whiten)
 
 
-def looks_gaussian(Z: Float[np.ndarray, "n d"], seed: int, most: int = 50_000) -> bool:
-    """Whether no third or fourth moment of whitened inputs, along axes or random lines, betrays another law.
+def looks_gaussian(problem: Problem, seed: int, most: int = 50_000) -> bool:
+    """Whether no third or fourth moment of the inputs, of columns or along random lines, betrays another law.
 
+    The columns are those of x: the axes of z are chosen with y so that some rows stand out along them.
     Mardia's mean |z|^4 has the variance 8 d (d + 2)/n around d (d + 2).
     """
-    Z = Z[:: max(1, len(Z) // most)]  # a fourth moment is then known to .02 of the Gaussian one
+    Z = problem.Z[:: max(1, problem.n // most)]  # a fourth moment is then known to .02 of the Gaussian one
     n, d = Z.shape
+    columns = Z @ problem.search_coordinates.unwhiten
+    columns = columns[:, np.ptp(columns, axis=0) > 0]
     lines = stream(seed, "lines through the inputs").standard_normal((d, 64))
-    lines /= np.linalg.norm(lines, axis=0)
     radius = float(np.mean(np.sum(Z**2, axis=1) ** 2))
     mardia = abs(radius - d * (d + 2)) / np.sqrt(8 * d * (d + 2) / n)
-    return max(departure(np.column_stack([Z, Z @ lines])), mardia) < NORMAL
+    return max(departure(np.column_stack([columns, Z @ lines])), mardia) < NORMAL
 
 
 def departure(projections: Float[np.ndarray, "n m"]) -> float:
