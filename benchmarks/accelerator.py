@@ -24,8 +24,8 @@ from onehidden.fit.parametrisation import Parametrisation
 from onehidden.machine import double
 from onehidden.run import derived_seed, stream
 from onehidden_papers.moments import score_moments
-from onehidden_papers.moments.passes import hermite_scores
 from onehidden_papers.moments.products import product_sums, unpack
+from onehidden_papers.moments.rows import hermite_scores
 from onehidden_papers.scores.local_gaussian import local_moments, prepare
 
 

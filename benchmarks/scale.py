@@ -28,8 +28,8 @@ from onehidden.fit.parametrisation import Parametrisation
 from onehidden.run import stream
 from onehidden.solvers import LevenbergMarquardt
 from onehidden_papers.moments import score_moments
-from onehidden_papers.moments.passes import hermite_scores
 from onehidden_papers.moments.products import product_sums
+from onehidden_papers.moments.rows import hermite_scores
 
 
 def main(quick: bool) -> list[str]:

@@ -11,7 +11,7 @@ from onehidden.machine import double
 from onehidden.network import OneHiddenNet
 from onehidden_papers.lab import empirical_hessian
 from onehidden_papers.problems.problem import conditioned_teacher
-from onehidden_papers.reproductions.zsjbd_slides import hessian_at_unit_rows
+from onehidden_papers.reproductions.zsjbd import hessian_at_unit_rows
 
 
 @pytest.mark.parametrize("name", ["relu", "tanh", "squared_relu"])

@@ -12,8 +12,9 @@ from plain_scores import from_derivatives
 from onehidden import activations, laws
 from onehidden.machine import double, sent
 from onehidden_papers.moments import score_moments
-from onehidden_papers.moments.passes import ControlPass, MomentPass, frame_of, rows_at_a_time
+from onehidden_papers.moments.passes import ControlPass, MomentPass
 from onehidden_papers.moments.products import multiplicities, places, product_sums, sorted_indices, unpack
+from onehidden_papers.moments.rows import frame_of, rows_at_a_time
 
 
 def hermite_tensor(x, order):

@@ -10,7 +10,7 @@ from onehidden import laws
 from onehidden.data import open as open_data
 from onehidden_papers.moments import MomentPass, score_moments
 from onehidden_papers.moments.passes import ControlPass
-from onehidden_papers.starts.components import component_moments
+from onehidden_papers.starts.localised import component_moments
 
 D, K, N = 5, 3, 600
 LAWS = [laws.standard_normal(D), LogisticProduct(D)]

@@ -242,14 +242,6 @@ def test_product_law_form_matches_the_density_tensor():
     assert abs(L.value(B, (X, y)) - GaussianDesigned(0.7, 2.0).value(B, (X, y))) > 1e-3
 
 
-def test_gradient_in_blocks_of_rows_is_that_of_the_rows_at_once():
-    X, B = np.random.default_rng(1).standard_normal((5000, 4)), parameters()
-    y, G = skew_teacher().predict(X), GaussianDesigned(0.7, 2.0)
-    parts = [G.gradient(B, (X[rows], y[rows])) for rows in (slice(0, 1000), slice(1000, None))]
-    np.testing.assert_allclose(G.gradient(B, (X, y)), 0.2 * parts[0] + 0.8 * parts[1], atol=1e-11)
-    assert not np.allclose(G.gradient(B, (X, y)), parts[0], atol=1e-3)
-
-
 def test_mixture_form_matches_the_density_tensor():
     law = GaussianMixture(
         [0.3, 0.7], [[1.0, 1.0, 0.0], [-1.0, 0.0, 0.5]], [np.eye(3), np.diag([1.0, 2.0, 0.5]) + 0.2]

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from onehidden import activations
 from onehidden_papers.activation_properties import rho_terms, slope_properties
 from onehidden_papers.reproductions.record import printed
-from onehidden_papers.reproductions.zsjbd_slides import COLUMNS
+from onehidden_papers.reproductions.zsjbd import COLUMNS
 
 
 @pytest.mark.parametrize("name", list(printed("zsjbd-properties")))

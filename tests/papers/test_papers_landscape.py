@@ -10,15 +10,6 @@ from onehidden.machine import double
 from onehidden_papers import reproductions as papers
 from onehidden_papers.reproductions.experiment import fresh_sampler, rotation, without_degree_two
 
-NAMES = ["glm-fig1", "glm-fig2", "glm-fig3", "glm-fig4", "glm-theorem-2.1", "glm-theorem-2.2"]
-NAMES += ["glm-theorem-2.3", "glm-theorem-2.6", "glm-appendix-f", "gmov-fig3", "gmov-fig4"]
-
-
-def test_every_reproduction_can_be_found():
-    assert set(NAMES) <= set(papers.names())
-    for name in NAMES:
-        assert callable(papers.get(name))
-
 
 @pytest.mark.parametrize(
     ("name", "verdict"),

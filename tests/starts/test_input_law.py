@@ -44,7 +44,7 @@ def test_clusters_are_seen_where_whitening_hides_them():
     ],
 )
 def test_the_input_model_follows_the_sample(law, kind):
-    problem = _problem(law.sample(6000, 1))
+    problem = _problem(law.sample(2000, 1))
     model = problem.input_model
     assert model.name == "not needed"
     score = score_of(problem)

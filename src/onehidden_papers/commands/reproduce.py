@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -44,16 +44,7 @@ def _names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> l
     help="Folder to keep rows, verdicts, date and machine in, one file a NAME, as each one ends.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Rows as JSON on stdout.")
-def command(
-    name: str | None,
-    listed: bool,
-    full: bool,
-    jobs: int,
-    seed: int,
-    out: Path | None,
-    store: Path | None,
-    as_json: bool,
-) -> int:
+def command(name: str | None, listed: bool, as_json: bool, **options: Any) -> int:
     """Rerun a figure or table of the papers: reported, ours, controls, verdict.
 
     NAME is one of the list, or all. Exits with 0 when every verdict equals the stored one: a claim that does
@@ -66,7 +57,7 @@ def command(
         return 0
     # An unknown name is reported before any work is done.
     items = [papers.get(one) for one in (papers.names() if name == "all" else [name])]
-    return reproduce(items, full, jobs, seed, out, store, as_json=as_json)
+    return reproduce(items, **options, as_json=as_json)
 
 
 def reproduce(
@@ -138,8 +129,8 @@ def _list(as_json: bool) -> None:
             verdicts = {
                 s: run.verdicts.get(claim.name, "not run") if run else "not run" for s, run in runs.items()
             }
-            about = {"claim": claim.name, "where": claim.where, "says": claim.says, "rule": claim.rule}
-            lines.append({"name": name, **about, **verdicts, "made": made})
+            about = {key: getattr(claim, key) for key in ("where", "says", "rule")}
+            lines.append({"name": name, "claim": claim.name, **about, **verdicts, "made": made})
     if as_json:
         click.echo(json.dumps(lines, indent=2, ensure_ascii=False))
         return

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from onehidden.machine import in_double
 from onehidden_papers.lab.descents import derivatives
-from onehidden_papers.objectives.base import Objective
+from onehidden_papers.objectives.base import Objective, unit_rows
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def landscape(
 
 
 def _on_sphere(fn: Callable, x: jax.Array, source: object) -> jax.Array:
-    return fn(x / jnp.linalg.norm(x, axis=1, keepdims=True), source)
+    return fn(unit_rows(x), source)
 
 
 @in_double

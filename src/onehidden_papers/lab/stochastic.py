@@ -56,15 +56,9 @@ def descend(
     points = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, float)), starts)
     count = jax.tree.leaves(points)[0].shape[0]
     keys = jax.random.split(jax.random.key(seed), count)
-    params, values, path = _run(
-        value_and_grad, optimiser, sampler, project, every, rounds, points, keys, data
-    )
-    return Descent(
-        jax.tree.map(np.asarray, params),
-        every * np.arange(1, rounds + 1),
-        np.asarray(values),
-        jax.tree.map(np.asarray, path),
-    )
+    found = _run(value_and_grad, optimiser, sampler, project, every, rounds, points, keys, data)
+    params, values, path = jax.tree.map(np.asarray, found)
+    return Descent(params, every * np.arange(1, rounds + 1), values, path)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3, 4, 5))

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float
 
+from onehidden.data.arrays import as_real
 from onehidden.refused import Refused
 
 Points = Float[np.ndarray, "n d"]
@@ -224,10 +225,7 @@ class Law(ScoreFunction):
 
 def as_points(X: npt.ArrayLike, d: int | None = None) -> Points:
     """X as a finite float64 (n, d) matrix, or one sentence on what is wrong with it."""
-    try:
-        X = np.ascontiguousarray(np.asarray(X, dtype=float))
-    except (TypeError, ValueError):
-        raise ValueError("X must hold numbers only: encode or drop the other columns") from None
+    X = np.ascontiguousarray(as_real(X, "X"), dtype=float)
     if X.ndim != 2:
         raise ValueError(f"X must be an (n, d) matrix, got shape {X.shape}")
     if d is not None and X.shape[1] != d:

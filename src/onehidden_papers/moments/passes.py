@@ -6,24 +6,37 @@ moment keeps its expectation and loses most of its variance. The first pass fits
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
 from onehidden.activations import xp
 from onehidden.data.reduction import connected, reduce
 from onehidden.data.source import BATCH_ROWS, Batch, Source
-from onehidden.machine import accelerator_memory, in_double, sent
-from onehidden_papers.laws import Gaussian
+from onehidden.machine import in_double, sent
 from onehidden_papers.laws.base import Score, require_valid_orders
-from onehidden_papers.moments.products import Array, multiplicities, pack, places, product_sums, unpack
-from onehidden_papers.moments.weights import Weight, checked_samples, effective_rows
+from onehidden_papers.moments.products import (
+    Array,
+    contracted,
+    multiplicities,
+    places,
+    product_sums,
+    unpack,
+)
+from onehidden_papers.moments.rows import (
+    GaussianFrame,
+    ScoreFrame,
+    Weight,
+    by_coordinate,
+    checked_samples,
+    effective_rows,
+    frame_of,
+)
 
 _Arrays = tuple[Array, np.ndarray, Weight]
 Rows = Batch | tuple[Array, np.ndarray] | _Arrays
@@ -133,10 +146,7 @@ class ScoreMoments:
         if order not in packed:
             raise ValueError(f"order {order} was not accumulated: the orders are {self.orders}")
         full = unpack(packed[order], self._r, order)
-        if transform is not None:
-            for _ in range(order):  # each contraction moves its axis to the end
-                full = np.tensordot(full, transform, axes=(0, 1))
-        return full
+        return full if transform is None else contracted(full, transform.T)
 
 
 P = TypeVar("P", bound="_Pass")
@@ -145,7 +155,7 @@ P = TypeVar("P", bound="_Pass")
 class _Pass:
     """A sum over raw batches: ``update(batch)``, ``merge(other)``, ``result()``."""
 
-    def __init__(self, frame: _GaussianFrame | _ScoreFrame, orders: tuple[int, ...]) -> None:
+    def __init__(self, frame: GaussianFrame | ScoreFrame, orders: tuple[int, ...]) -> None:
         self._frame, self._orders = frame, orders
         self._counts = np.zeros(3)  # rows, sum v and sum v² of their weights v
         self._sums: list[Any] = []
@@ -312,85 +322,6 @@ def checked_orders(orders: Iterable[int]) -> tuple[int, ...]:
     if not orders or any(m not in (1, 2, 3, 4) for m in orders):
         raise ValueError(f"orders must be among 1, 2, 3, 4, got {orders}")
     return orders
-
-
-def rows_at_a_time(r: int, accelerator: int) -> int:
-    """Rows whose tables of pairs fit the cache of a CPU, or a tenth of the memory of an accelerator."""
-    if not accelerator:
-        return 4096
-    return max(256, min(262_144, int(0.1 * accelerator) // (3 * 8 * (r * (r + 1) // 2))))
-
-
-def frame_of(
-    score: Score, subspace: npt.ArrayLike | None, accelerator: int | None = None, highest: int = 1
-) -> _GaussianFrame | _ScoreFrame:
-    """How scores are evaluated: in closed form for a Gaussian law, else by asking the score."""
-    accelerator = accelerator_memory() if accelerator is None else accelerator
-    if not callable(getattr(score, "score", None)):
-        raise ValueError(f"score must be a law or a fitted score, got {type(score).__name__}")
-    basis = None if subspace is None else np.asarray(subspace, float)
-    if basis is not None and (basis.ndim != 2 or len(basis) != score.n_inputs):
-        raise ValueError(f"subspace must be ({score.n_inputs}, r), got shape {basis.shape}")
-    if isinstance(score, Gaussian):
-        return _GaussianFrame(score, basis, accelerator)
-    return _ScoreFrame(score, basis, highest)
-
-
-class _GaussianFrame:
-    """Whitened coordinates of a Gaussian law: independent, with Hermite polynomials as 1-D scores."""
-
-    def __init__(self, law: Gaussian, basis: np.ndarray | None, accelerator: int) -> None:
-        whiten, eye = np.linalg.inv(np.linalg.cholesky(law.cov)), np.eye(law.n_inputs)
-        # S_m(x) contracted with B is the standard S_m contracted with W B = Q R.
-        Q, R = (eye, whiten) if basis is None else np.linalg.qr(whiten @ basis)
-        self._mean, self._to_u = law.mean, whiten.T @ Q
-        self.transform = None if basis is None and np.array_equal(whiten, eye) else R.T
-        self.r, self.accelerator = self._to_u.shape[1], accelerator
-        self.step = rows_at_a_time(self.r, accelerator)
-
-    def coordinates(self, X: Array) -> Array:
-        """On an accelerator, where there is one: all that follows is products of these."""
-        place = jnp if self.accelerator else np
-        return (place.asarray(X) - self._mean) @ self._to_u
-
-    def sums(self, X: Array, u: Array, factors: dict[int, Array]) -> Iterator[Array]:
-        """Yield the sum over rows of each order's factor times S_m, then that of their squares."""
-        scores = hermite_scores(by_coordinate(u))
-        squared = tuple(s * s for s in scores)
-        for m, factor in factors.items():
-            yield product_sums(m, factor, scores)
-            yield product_sums(m, factor**2, squared)
-
-
-class _ScoreFrame:
-    """Any score, evaluated densely in the subspace, on the host."""
-
-    accelerator = 0
-
-    def __init__(self, score: Score, basis: np.ndarray | None, highest: int) -> None:
-        self.score, self.basis, self.transform = score, basis, None
-        self.r = score.n_inputs if basis is None else basis.shape[1]
-        self.step = min(4096, max(1, (64 << 20) // (8 * self.r**highest)))
-
-    def coordinates(self, X: Array) -> Array:
-        return X if self.basis is None else X @ self.basis
-
-    def sums(self, X: Array, u: Array, factors: dict[int, Array]) -> Iterator[Array]:
-        for m, factor in factors.items():
-            entries = pack(self.score.score(np.asarray(X), m, subspace=self.basis))
-            yield factor @ entries
-            yield factor**2 @ entries**2
-
-
-def by_coordinate(values: Array) -> Array:
-    """(n, r) as (r, n), one run of memory a coordinate."""
-    return values.T if isinstance(values, jax.Array) else np.ascontiguousarray(np.asarray(values).T)
-
-
-def hermite_scores(u: Array) -> tuple[Array, ...]:
-    """s_1..s_4 of the standard normal: the probabilists' Hermite polynomials, not normalised."""
-    squared = u * u
-    return u, squared - 1, u * (squared - 3), squared * (squared - 6) + 3
 
 
 Kind = TypeVar("Kind", ControlPass, MomentPass)

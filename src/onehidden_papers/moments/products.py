@@ -69,6 +69,13 @@ def unpack(values: np.ndarray, r: int, order: int) -> np.ndarray:
     return full
 
 
+def contracted(full: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """Return the tensor (r, …, r) contracted with the columns of a basis (r, k) along every axis."""
+    for _ in range(full.ndim):  # contracting the first axis puts the new one last: after m turns all are done
+        full = np.tensordot(full, basis, axes=(0, 0))
+    return full
+
+
 def pack(full: np.ndarray) -> np.ndarray:
     """Distinct entries of symmetric tensors stacked along axis 0: (n, r, …, r) -> (n, N)."""
     return full[(slice(None), *sorted_indices(full.shape[1], full.ndim - 1).T)]

@@ -1,6 +1,6 @@
 """f, f', G, F, F_δ, L, P': pure functions of (parameters, moments or batch) whose minima are the truth."""
 
-from onehidden_papers.objectives.base import Objective, unit_rows
+from onehidden_papers.objectives.base import Objective, kappa, unit_rows
 from onehidden_papers.objectives.designed import (
     GaussianDesigned,
     NonOrthogonal,
@@ -8,7 +8,6 @@ from onehidden_papers.objectives.designed import (
     ScoreDesigned,
 )
 from onehidden_papers.objectives.losses import HermiteLoss, SquaredLoss
-from onehidden_papers.objectives.signal import kappa
 
 __all__ = [
     "GaussianDesigned",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
+from math import factorial
 from typing import Any, ClassVar
 
 import jax
@@ -11,10 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
+from onehidden import activations
+from onehidden.activations import Activation
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
 from onehidden_papers.moments import score_moments
-from onehidden_papers.moments.weights import checked_samples
+from onehidden_papers.moments.rows import checked_samples
 from onehidden_papers.objectives.sources import SOURCES, GaussianBatch, RankOne, Tensors
 
 
@@ -89,7 +92,7 @@ class Objective:
         float
             The value.
         """
-        return float(_value(self, _as_double(params), self.prepare(data)))
+        return float(_value(self, as_double(params), self.prepare(data)))
 
     def gradient(self, params: Any, data: object) -> Any:
         """Compute the gradient on a batch or on moments.
@@ -111,7 +114,7 @@ class Objective:
     @in_double
     def value_and_gradient(self, params: Any, data: object) -> tuple[float, Any]:
         """Return both, as NumPy's numbers."""
-        value, gradient = _value_and_grad(self, _as_double(params), self.prepare(data))
+        value, gradient = _value_and_grad(self, as_double(params), self.prepare(data))
         return float(value), jax.tree.map(np.asarray, gradient)
 
     @in_double
@@ -143,7 +146,8 @@ def _value_and_grad(objective: Objective, params: Any, source: Any) -> tuple[jax
     return objective.value_and_grad(params, source)
 
 
-def _as_double(params: Any) -> Any:
+def as_double(params: Any) -> Any:
+    """Return rows B, or a pair (a, B), as JAX arrays; refuse other shapes."""
     pair = isinstance(params, tuple | list)
     if pair and len(params) != 2:
         raise ValueError(f"parameters must be rows B or a pair (a, B), got {len(params)} things")
@@ -177,3 +181,56 @@ def unit_rows(B: jax.Array) -> jax.Array:
         The rows divided by their norms.
     """
     return B / jnp.linalg.norm(B, axis=1, keepdims=True)
+
+
+# Which orders of the score moments carry signal, with which sign: the refusal of blind objectives
+
+# Quadrature returns an exact zero as rounding of terms up to the size of h_m: far below any true coefficient.
+_BLIND = 1e-9
+
+
+@cache
+def sigma(activation: Activation, order: int) -> float:
+    """σ_m = E[g(z) h_m(z)], kept, and computed at once even while an objective is being traced."""
+    with jax.ensure_compile_time_eval():
+        return activation.hermite(order)
+
+
+def kappa(activation: Activation, order: int) -> float:
+    """Expected derivative κ_m = E[g^{(m)}(z)] = √(m!) σ_m, z ~ N(0, 1).
+
+    Parameters
+    ----------
+    activation : Activation
+        The activation g.
+    order : int
+        The order m.
+
+    Returns
+    -------
+    float
+        κ_m.
+    """
+    return float(np.sqrt(factorial(order)) * sigma(activation, order))
+
+
+def seeing_orders(activation: Activation) -> list[int]:
+    """Return the orders 1 … 6 whose moment E[y S_m] does not vanish under N(0, I) with b = 0."""
+    return [m for m in range(1, 7) if abs(sigma(activation, m)) > _BLIND]
+
+
+def require_signal(activation: str | Activation, order: int, who: str) -> None:
+    """Refuse an order without signal, and name those that have it."""
+    g = activations.get(activation)
+    if abs(sigma(g, order)) > _BLIND:
+        return
+    working = [m for m in seeing_orders(g) if m >= 3]
+    advice = (
+        f"order {working[0]} carries signal: use a start built on the moment of order {working[0]}"
+        if working
+        else "no order from 3 to 6 does: only the span of the rows can be found from moments"
+    )
+    raise ValueError(
+        f"{who} reads order {order}, but E[g^({order})] = 0 for {g.name} under N(0, 1): "
+        f"it would follow noise alone; {advice}"
+    )

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onehidden import activations
-from onehidden_papers.objectives.base import Objective, unit_rows
-from onehidden_papers.objectives.signal import kappa, require_signal
+from onehidden_papers.objectives.base import Objective, kappa, require_signal, unit_rows
 from onehidden_papers.objectives.sources import GaussianBatch, RankOne, Tensors
 
 Quartics = GaussianBatch | Tensors | RankOne  # what knows score moments

@@ -14,8 +14,7 @@ from onehidden import activations
 from onehidden.activations import Activation
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
-from onehidden_papers.objectives.base import Objective, unit_rows
-from onehidden_papers.objectives.signal import seeing_orders, sigma
+from onehidden_papers.objectives.base import Objective, as_double, seeing_orders, sigma, unit_rows
 from onehidden_papers.objectives.sources import GaussianBatch, RankOne, Tensors
 
 
@@ -81,9 +80,10 @@ class SquaredLoss(Objective):
             )
         return source
 
+    @in_double
     def population(self, params: Any, teacher: OneHiddenNet) -> float:
         """E|y − ŷ|² for x ~ N(0, I), exact by pair kernels; biases and intercept must be zero."""
-        a, B = (np.asarray(part, float) for part in _split(_plain(params)))
+        a, B = (np.asarray(part) for part in _split(as_double(params)))
         _require_centred(teacher)
         g, t = activations.get(self.activation), teacher.activation
         w, A = teacher.output, teacher.weights
@@ -155,7 +155,7 @@ class HermiteLoss(Objective):
     @in_double
     def population(self, params: Any, teacher: OneHiddenNet) -> float:
         """E|y − ŷ|² for x ~ N(0, I) and unit rows (project first), constant included."""
-        source, B = self.prepare(teacher), np.asarray(_split(_plain(params))[1], float)
+        source, B = self.prepare(teacher), np.asarray(_split(as_double(params))[1])
         if np.max(np.abs(np.linalg.norm(B, axis=1) - 1)) > 1e-8:
             raise ValueError("the closed form of f' holds for rows of unit norm: project them first")
         _require_centred(teacher)
@@ -166,10 +166,6 @@ class HermiteLoss(Objective):
 
     def project(self, params: Any) -> Any:
         return (params[0], unit_rows(params[1])) if isinstance(params, tuple) else unit_rows(params)
-
-
-def _plain(params: Any) -> Any:
-    return tuple(params) if isinstance(params, tuple | list) else np.asarray(params, float)
 
 
 def _require_centred(teacher: OneHiddenNet) -> None:

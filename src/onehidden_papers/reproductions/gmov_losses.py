@@ -15,7 +15,7 @@ from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.run import derived_seed, stream
 from onehidden_papers.lab.stochastic import adam, cosine_decay, descend
-from onehidden_papers.laws import GaussianMixture, Logistic
+from onehidden_papers.laws import Logistic
 from onehidden_papers.objectives import Objective, ScoreDesigned, SquaredLoss, unit_rows
 from onehidden_papers.objectives.sources import GaussianBatch
 from onehidden_papers.reproductions import experiment
@@ -189,8 +189,7 @@ def _inputs(law: str, n: int, seed: int, trial: int) -> tuple[np.ndarray, Source
     """Return the inputs and the sources of each objective; scores are estimated once a trial."""
     from onehidden_papers.scores import LocalLikelihood
 
-    shift = {NORMAL: 0.0, MIXTURE: 1.0, FAIR: 0.5}[law] * np.ones(2)
-    mixture = GaussianMixture([0.5, 0.5], [shift, -shift], np.eye(2))
+    mixture = experiment.mixture(2, {NORMAL: 0.0, MIXTURE: 1.0, FAIR: 0.5}[law])
     X = mixture.sample(n, derived_seed(seed, "paper", "gmov-fig4", "inputs", law, trial))
     true, estimate = mixture.score(X, 4), LocalLikelihood(degree=2).fit(X)
     with warnings.catch_warnings():  # the bias of degree 2 is what the figure is about

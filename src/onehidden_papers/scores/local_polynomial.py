@@ -87,9 +87,6 @@ def _newton(b: jax.Array, Phi: jax.Array, weight: jax.Array) -> tuple[jax.Array,
         value = jnp.sum(b * c, axis=1) - density(c).sum(axis=1)
         return jnp.where(jnp.isfinite(value), value, -jnp.inf)
 
-    def gradient(c: jax.Array) -> jax.Array:
-        return b - density(c) @ Phi
-
     def unfinished(state: _State) -> jax.Array:
         i, c, worst = state
         return (i < 30) & jnp.any(worst > 1e-13) & jnp.any(jnp.isfinite(c))
@@ -114,7 +111,7 @@ def _newton(b: jax.Array, Phi: jax.Array, weight: jax.Array) -> tuple[jax.Array,
         return i + 1, c, jnp.where(step > 0, jnp.abs(g).max(axis=1) / mass, 0.0)
 
     c = jax.lax.while_loop(unfinished, body, (0, start, jnp.ones_like(mass)))[1]
-    return c, jnp.abs(gradient(c)).max(axis=1) / mass
+    return c, jnp.abs(b - density(c) @ Phi).max(axis=1) / mass
 
 
 @in_double

@@ -257,9 +257,7 @@ class IndependentScore(ScoreFunction):
         return (U @ Vt).T
 
     def _log_derivatives(self, X: Points, order: int, V: Directions) -> Derivatives:
-        S, U = self._components.points(X), self._components.directions(V)
-        G: Derivatives = []
-        for j in range(1, order + 1):
-            L = np.stack([line.derivative(s, j) for line, s in zip(self._lines, S.T, strict=True)], axis=1)
-            G.append(power_sum(L, U, j))
-        return G
+        U = self._components.directions(V)
+        lines = list(zip(self._lines, self._components.points(X).T, strict=True))
+        along = ([line.derivative(s, j) for line, s in lines] for j in range(1, order + 1))
+        return [power_sum(np.stack(L, axis=1), U, j) for j, L in enumerate(along, start=1)]

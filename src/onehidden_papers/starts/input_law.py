@@ -1,4 +1,4 @@
-"""The input law behind the score moments, and the span of the units in them.
+"""What starts from score moments share: the law of the inputs, checked rows, the span of the units.
 
 The law is given, Gaussian, or chosen from the sample when a start first asks for it. ``InputModel`` keeps it
 for the other searches of the same run.
@@ -7,6 +7,7 @@ for the other searches of the same run.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +19,13 @@ from onehidden.refused import Refused
 from onehidden.run import derived_seed, stream
 from onehidden.starts.candidate import InputModel
 from onehidden_papers import scores
-from onehidden_papers.laws import GaussianMixture, standard_normal
+from onehidden_papers.laws import Gaussian, GaussianMixture, standard_normal
 from onehidden_papers.laws.base import Score
 from onehidden_papers.moments import ScoreMoments
-from onehidden_papers.starts.components import as_mixture, fit_mixture, mapped
+from onehidden_papers.moments.rows import Weight, checked_samples
 
+SIGNAL = 3.0  # z-value at which a tensor counts as seen
+LARGEST_SIDE = 64  # coordinates up to which orders 3 and 4 are formed
 NORMAL = 5.0  # z-value of third and fourth moments up to which a sample may be Gaussian
 _ROWS = 4000  # rows that choose and fit an input model: a start needs no more
 
@@ -124,6 +127,32 @@ def _mixture(problem: Problem, inputs: InputModel) -> GaussianMixture | None:
     return mapped(fit_mixture(columns / spread, seed), spread[:, None] * around.whiten)
 
 
+def fit_mixture(
+    X: Float[np.ndarray, "n d"], seed: int, chosen_on: int = 4000, fitted_to: int = 20_000
+) -> GaussianMixture:
+    """Fit a Gaussian mixture to X: components and shape by BIC on some rows, then more of them."""
+    rows = stream(seed, "rows of a mixture").permutation(len(X))[:fitted_to]
+    first = scores.MixtureScore(seed=seed).fit(X[rows[:chosen_on]])
+    if first.components_ == 1 or len(rows) <= chosen_on:
+        return first.law_
+    return scores.MixtureScore(first.components_, first.covariance_, seed=seed).fit(X[rows]).law_
+
+
+def as_mixture(law: object) -> GaussianMixture | None:
+    """Return the Gaussian mixture that a law is or an estimated score fitted; None of another law."""
+    law = getattr(law, "law_", law)
+    if isinstance(law, Gaussian):
+        return GaussianMixture([1.0], law.mean[None], law.cov)
+    return law if isinstance(law, GaussianMixture) else None
+
+
+def mapped(
+    law: GaussianMixture, matrix: Float[np.ndarray, "d r"], shift: float | Float[np.ndarray, " d"] = 0.0
+) -> GaussianMixture:
+    """Return the law of z = (x - shift) matrix."""
+    return GaussianMixture(law.weights, (law.means - shift) @ matrix, matrix.T @ law.covs @ matrix)
+
+
 def looks_gaussian(problem: Problem, seed: int, most: int = 50_000) -> bool:
     """Whether no third or fourth moment of the inputs, of columns or along random lines, betrays another law.
 
@@ -159,6 +188,34 @@ def one_output(problem: Problem, name: str) -> None:
 def moment_work(problem: Problem) -> float:
     """Operations of T_4 in the span of the units."""
     return 2.0 * problem.n * min(problem.k, problem.d) ** 4
+
+
+def checked_units(
+    X: npt.ArrayLike, y: npt.ArrayLike, hidden: int, weight: npt.ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray, Weight]:
+    """Return the rows that count; refuse more units than moments of so many inputs show."""
+    samples: np.ndarray
+    samples, target, counts = checked_samples(X, y, weight)
+    kept = counts > 0
+    samples, target, counts = samples[kept], target[kept], counts[kept] / np.mean(counts[kept])
+    most = min(samples.shape[1], LARGEST_SIDE)
+    if not 1 <= hidden <= most:
+        raise Refused(
+            f"hidden = {hidden} is outside 1 … {most}: the rank of T_2, which bounds what can be seen, is at "
+            f"most d = {samples.shape[1]}, and none beyond {LARGEST_SIDE} are decomposed: use start='wide'"
+        )
+    return samples, target, counts
+
+
+def variance_of(moments: ScoreMoments, order: int) -> float:
+    """Of T_m(u, …, u) at a unit vector u: Σ se² over all entries, over the number of distinct ones.
+
+    An entry with index multiplicities q has variance σ² Π q!, and fills m! / Π q! places: over its places
+    the sum is m! σ², the variance of S_m(u, …, u) times that of y.
+    """
+    squared = moments.standard_error(order) ** 2
+    distinct = comb(len(squared) + order - 1, order)
+    return max(float(np.sum(squared)) / distinct, np.finfo(float).tiny)
 
 
 def span_of_units(

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from onehidden.fit.rounding import EPS
 from onehidden.refused import Refused
 from onehidden.run import stream
+from onehidden_papers.moments.products import contracted
 
 
 def joint_decompose(
@@ -36,7 +37,7 @@ def joint_decompose(
         raise Refused("a tensor is zero: it has no components to find")
     omega = np.asarray(precisions) / np.sum(precisions * norms**2)
     basis = common_basis(tensors, omega, rank)
-    core = [_projected(a, basis) for a in tensors]
+    core = [contracted(a, basis) for a in tensors]
     random = stream(seed, "joint decomposition")
     best, U = np.inf, np.eye(rank)
     for _ in range(restarts):
@@ -55,13 +56,6 @@ def common_basis(
     """Orthonormal basis of the leading left singular vectors of all unfoldings together."""
     flat = [np.sqrt(weight) * a.reshape(len(a), -1) for a, weight in zip(arrays, omega, strict=True)]
     return np.linalg.eigh(sum(one @ one.T for one in flat))[1][:, : -rank - 1 : -1]
-
-
-def _projected(a: np.ndarray, basis: Float[np.ndarray, "r k"]) -> np.ndarray:
-    """Return the tensor contracted with the basis along every axis."""
-    for _ in range(a.ndim):  # contracting the first axis puts the new one last: after m turns all are done
-        a = np.tensordot(a, basis, axes=(0, 0))
-    return a
 
 
 def _diagonalise(

@@ -20,6 +20,7 @@ from onehidden.refused import Refused
 from onehidden.run import Run, stream
 from onehidden.starts.candidate import Candidate, descent_work, refine
 from onehidden_papers.moments import ScoreMoments, score_moments
+from onehidden_papers.moments.products import contracted
 from onehidden_papers.objectives import ScoreDesigned
 from onehidden_papers.starts.input_law import moment_work, one_output, score_of, span_of_units
 
@@ -102,7 +103,7 @@ def landscape_start(
     if not 1 <= k <= r:
         raise Refused(f"k must lie between 1 and {r}, the dimension of the moments, got {k}")
     W, V = _whitening(np.asarray(moments[2], float), k)
-    T = np.einsum("abcd,ai,bj,ck,dl->ijkl", T4, W, W, W, W, optimize=True)
+    T = contracted(T4, W)
     sign = 1.0 if np.einsum("iijj->", T) >= 0 else -1.0  # of Σ w κ_4 |u|⁴, one for all units
     rng = stream(seed, "landscape start")
     # Random orthogonal starts: rows of unit norm that already differ from each other.

@@ -14,29 +14,35 @@ A = I those of order 3 cancel and those of order 4 are zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from jaxtyping import Float
 
 from onehidden.fit.problem import Problem
 from onehidden.machine import in_double
 from onehidden.refused import Refused
 from onehidden.run import Run
 from onehidden.starts.candidate import Candidate, descent_work
-from onehidden_papers.starts.components import (
+from onehidden_papers.laws import GaussianMixture
+from onehidden_papers.moments import ScoreMoments, score_moments
+from onehidden_papers.moments.rows import Weight, effective_rows
+from onehidden_papers.starts.input_law import (
+    LARGEST_SIDE,
     SIGNAL,
     as_mixture,
     checked_units,
+    clusters_of,
     fit_mixture,
     mapped,
-    moments_in_reach,
+    moment_work,
+    one_output,
     variance_of,
 )
-from onehidden_papers.starts.input_law import clusters_of, moment_work, one_output
-from onehidden_papers.starts.joint_diagonalisation import joint_decompose
+from onehidden_papers.starts.joint_diagonalisation import common_basis, joint_decompose
 from onehidden_papers.starts.magnitudes import fit_units, refined_copies
 
 
@@ -157,3 +163,58 @@ def localised_start(
     found = joint_decompose(tensors, precisions, hidden, seed, restarts=restarts)
     out = found @ (inverse if basis is None else basis.T @ inverse)
     return LocalisedStart(out / np.linalg.norm(out, axis=1, keepdims=True), signals)
+
+
+def component_moments(
+    X: Float[np.ndarray, "n d"],
+    y: Float[np.ndarray, " n"],
+    law: GaussianMixture,
+    orders: Sequence[int],
+    *,
+    weight: Weight | float = 1.0,
+    subspace: Float[np.ndarray, "d r"] | None = None,
+) -> dict[int, ScoreMoments]:
+    """T_m^(c) by component c: the responsibilities are the weights of the samples.
+
+    Components with fewer than four rows for each coefficient of a linear fit are left out.
+    """
+    share, out = law.posterior(X) * np.reshape(weight, (-1, 1)), {}
+    for c, (component, rho) in enumerate(zip(law.components, share.T, strict=True)):
+        near = rho > 1e-12 * rho.max()  # rows that belong elsewhere add nothing but time
+        rows = effective_rows(rho) if near.any() else 0.0
+        side = law.n_inputs if subspace is None else subspace.shape[1]
+        if rows >= 4 * (1 + side):
+            inside = X[near], y[near], component, tuple(orders)
+            out[c] = score_moments(*inside, subspace=subspace, weight=rho[near])
+    return out
+
+
+def moments_in_reach(
+    U: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"], weight: Weight, law: GaussianMixture, k: int
+) -> tuple[Float[np.ndarray, "d r"] | None, dict[int, ScoreMoments]]:
+    """Return the basis in which the tensors are formed, None for the whole space, and the tensors.
+
+    More than 20 inputs are reduced to the span of the units and four directions more, since the best fit may
+    lean out of the span. Where no low order shows the span, its insignificant moments are returned.
+    """
+    d, orders = U.shape[1], (2, 3, 4)
+    if d <= max(20, min(k + 4, LARGEST_SIDE)):
+        return None, component_moments(U, y, law, orders, weight=weight)
+    seen = component_moments(U, y, law, (2, 3) if d <= LARGEST_SIDE else (2,), weight=weight)
+    basis = _leading(seen, min(k + 4, LARGEST_SIDE))
+    if basis is None:
+        return None, seen
+    return basis, component_moments(U, y, law, orders, weight=weight, subspace=basis)
+
+
+def _leading(moments: dict[int, ScoreMoments], size: int) -> Float[np.ndarray, "d r"] | None:
+    """(d, size) the directions in which the tensors are largest together, each in units of its noise.
+
+    T_(m) T_(m)' of an unfolding (d, d^(m-1)) of noise σ fluctuates by σ² d^((m-1)/2) around a multiple of I.
+    """
+    seen = [(one, m) for one in moments.values() for m in one.orders if one.signal(m) >= SIGNAL]
+    if not seen:
+        return None
+    tensors = [one[m] for one, m in seen]
+    noise = [variance_of(one, m) * len(one[m]) ** ((m - 1) / 2) for one, m in seen]
+    return common_basis(tensors, 1 / np.array(noise), size)

@@ -30,8 +30,14 @@ from onehidden.starts.candidate import Candidate, descent_work
 from onehidden_papers.laws import Gaussian, standard_normal
 from onehidden_papers.laws.base import Score
 from onehidden_papers.moments import ScoreMoments, score_moments
-from onehidden_papers.starts.components import SIGNAL, checked_units, variance_of
-from onehidden_papers.starts.input_law import moment_work, one_output, score_of
+from onehidden_papers.starts.input_law import (
+    SIGNAL,
+    checked_units,
+    moment_work,
+    one_output,
+    score_of,
+    variance_of,
+)
 from onehidden_papers.starts.joint_diagonalisation import common_basis, joint_decompose
 from onehidden_papers.starts.magnitudes import fit_units, refined_copies
 
