@@ -191,9 +191,8 @@ _BLIND = 1e-9
 
 @cache
 def sigma(activation: Activation, order: int) -> float:
-    """σ_m = E[g(z) h_m(z)], kept, and computed at once even while an objective is being traced."""
-    with jax.ensure_compile_time_eval():
-        return activation.hermite(order)
+    """σ_m = E[g(z) h_m(z)], kept."""
+    return activation.hermite(order)
 
 
 def kappa(activation: Activation, order: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
@@ -21,7 +21,6 @@ def scattered(rng: np.random.Generator, weights: np.ndarray) -> np.ndarray:
     return 0.5 * rng.standard_normal(len(weights))
 
 
-@runtime_checkable
 class Inputs(Protocol):
     """Where inputs come from: a law or a real table."""
 
