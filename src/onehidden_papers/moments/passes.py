@@ -174,7 +174,8 @@ class _Pass:
         same class
             The pass itself.
         """
-        X, y, weight = (batch.X, batch.y, batch.weight) if isinstance(batch, Batch) else (*batch, None)[:3]
+        X, y = (batch.X, batch.y) if isinstance(batch, Batch) else batch[:2]
+        weight = batch.weight if isinstance(batch, Batch) else batch[2] if len(batch) == 3 else None
         if y is None:
             raise ValueError("moments need the target: open the source with target=NAME, or give (X, y)")
         v = np.ones(len(y)) if weight is None else weight
