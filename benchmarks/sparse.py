@@ -31,8 +31,7 @@ def main(quick: bool) -> list[str]:
         "coverage",
         "CPU s",
         "error",
-        "MLP 5",
-        "MLP 100",
+        "MLP",
     )
     for activation in ("relu", "tanh"):
         cells = [(activation, seed) for seed in range(2 if quick else 10)]

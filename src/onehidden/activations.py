@@ -424,17 +424,24 @@ def of_function(function: Callable[[Any], Any]) -> Activation:
     (1, None, False)
     """
     name = getattr(function, "__name__", "g")
-    name = "g" if name == "<lambda>" else name
+    return _checked(Activation("g" if name == "<lambda>" else name, function))
+
+
+@lru_cache(maxsize=64)
+@in_double
+def _checked(found: Activation) -> Activation:
+    """An activation of a user, or a sentence where it is none."""
+    name = found.name
     try:
-        values = np.asarray(jax.jit(function)(jnp.asarray(_GRID)), float)
+        values = np.asarray(jax.jit(found.fn)(jnp.asarray(_GRID)), float)
     except Exception as error:
         reason = str(error).splitlines()[0][:120]
         raise ValueError(f"the activation {name} cannot be traced by JAX: {reason}") from None
     if values.shape != _GRID.shape or not np.all(np.isfinite(values)):
         raise ValueError(f"the activation {name} must map an array of any numbers to as many finite ones")
-    found = Activation(name, function)
     if found._is_polynomial(1):
-        raise ValueError(f"the activation {name} is linear: its units cannot be told from a linear function")
+        what = "constant" if np.ptp(values) <= 1e-12 * np.max(np.abs(values)) else "linear"
+        raise ValueError(f"the activation {name} is {what}: its units cannot be told from a linear function")
     return found
 
 
@@ -464,7 +471,7 @@ def get(activation: str | Activation | Callable[[Any], Any]) -> Activation:
     [0.0, 2.0]
     """
     if isinstance(activation, Activation):
-        return activation
+        return activation if activation.either_kind else _checked(activation)
     if callable(activation):
         return of_function(activation)
     if not isinstance(activation, str) or activation not in _BY_NAME:

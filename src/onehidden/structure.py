@@ -53,7 +53,8 @@ class FreeParameters:
     @cached_property
     def matrix(self) -> SparseArray:
         """(P, p) M itself."""
-        return sparse.block_diag([self.weights, self.output, self.bias, sparse.eye_array(self.rest)], "csr")
+        bias = [self.bias] if self.bias.shape[1] else []
+        return sparse.block_diag([self.weights, self.output, *bias, sparse.eye_array(self.rest)], "csr")
 
     @property
     def lower(self) -> Float[np.ndarray, " p"] | None:
@@ -218,7 +219,7 @@ class Basis(Structure):
     >>> y = np.abs(X @ [1.0, 1.0, 2.0, 2.0])
     >>> pairs = np.repeat(np.eye(2), 2, axis=0)  # two inputs each have one weight
     >>> found = oh.recover(X, y, hidden=1, activation="abs", bias=False, structure=oh.structure.Basis(pairs))
-    >>> print(found.n_parameters)
+    >>> print(found.freedom)
     3
     """
 
@@ -309,8 +310,6 @@ class Sparse(Structure):
     ----------
     groups : array_like of shape (d,), optional
         Labels of the inputs: those of one label, as the columns of one category, come and go together.
-    chosen : ndarray of bool, shape (k, d), optional
-        The inputs of each unit, where they are known.
 
     Examples
     --------
@@ -324,15 +323,10 @@ class Sparse(Structure):
     """
 
     groups: npt.ArrayLike | None = field(default=None, repr=False)
-    chosen: Bool[np.ndarray, "k d"] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.groups is not None and np.ndim(self.groups) != 1:
             raise ValueError(f"groups are one label an input, got shape {np.shape(self.groups)}")
-
-    @property
-    def units(self) -> int | None:
-        return None if self.chosen is None else len(self.chosen)
 
     def numbers(self, d: int) -> Int[np.ndarray, " d"]:
         """The number of the group of each of d inputs."""
@@ -344,7 +338,7 @@ class Sparse(Structure):
 
     def restrict(self, free: FreeParameters) -> FreeParameters:
         self.numbers(free.shape[1])
-        return free if self.chosen is None else Zeros(~np.asarray(self.chosen)).restrict(free)
+        return free
 
 
 @dataclass(frozen=True, eq=False)
@@ -451,7 +445,7 @@ class Structures:
     @property
     def to_choose(self) -> Sparse | None:
         """What says that the inputs of units are to be chosen."""
-        return next((part for part in self.parts if isinstance(part, Sparse) and part.chosen is None), None)
+        return next((part for part in self.parts if isinstance(part, Sparse)), None)
 
     @property
     def by_column(self) -> bool:

@@ -32,9 +32,9 @@ CASES: list[tuple[Any, int, int]] = [  # a structure, units, free parameters of 
 ]
 
 
-def form_of(known, k, outputs=None, **more):
+def form_of(known, k, outputs=None, bias=True, **more):
     return Parametrisation(
-        activations.get("tanh"), 4, k, True, outputs=outputs, structure=structure.read(known), **more
+        activations.get("tanh"), 4, k, bias, outputs=outputs, structure=structure.read(known), **more
     )
 
 
@@ -84,9 +84,10 @@ def test_shifts_are_a_correlation_of_the_picture_with_the_filter():
     assert not known.filter_of(down)[1].any()
 
 
+@pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(("known", "k", "free"), CASES)
-def test_parameters_are_those_of_the_nearest_network_of_the_structure(known, k, free):
-    form = form_of(known, k)
+def test_parameters_are_those_of_the_nearest_network_of_the_structure(known, k, free, bias):
+    form = form_of(known, k, bias=bias)
     assert form.free is not None
     phi = np.abs(RNG.standard_normal(form.size))
     np.testing.assert_allclose(form.pack(*parts(form, phi)), phi, rtol=1e-10, atol=1e-12)

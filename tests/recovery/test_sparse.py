@@ -7,7 +7,7 @@ import pytest
 
 import onehidden as oh
 from onehidden.recovery.sparse import Linearised
-from onehidden.structure import NonNegative, Sparse
+from onehidden.structure import NonNegative, Sparse, Zeros
 
 
 def linear_problem(charge, seed=0):
@@ -70,7 +70,7 @@ def test_half_of_the_rows_choose_inputs_and_the_others_are_fitted(tmp_path):
     assert "250 other rows chose" in found.assumptions[0]
     assert found.options["structure"] == "sparse"
     assert found.freedom == 3 + 2 + 2 + 1
-    chosen = Sparse(chosen=found.network.weights != 0)
+    chosen = Zeros(found.network.weights == 0)
     whole = oh.recover(X, y, activation="tanh", structure=chosen, errors="classical")
     assert whole.n_choosing == 0
     assert len(whole.assumptions) == len(found.assumptions) - 1
@@ -96,7 +96,6 @@ def test_inputs_of_a_category_come_together_and_weights_are_at_least_zero():
     [
         (Sparse(), 9, "half of the rows"),
         (Sparse(np.zeros(3)), 100, "X has 24 columns"),
-        (Sparse(chosen=np.zeros((2, 24), bool)), 100, "no unit"),
     ],
 )
 def test_what_cannot_be_chosen_is_refused(known, rows, words):

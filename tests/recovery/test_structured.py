@@ -130,3 +130,12 @@ def test_what_does_not_go_with_a_structure_is_refused(more, error, words):
     X = rows(60, 4)
     with pytest.raises(error, match=words):
         oh.recover(X, X[:, 0], **({"hidden": 2, "structure": "nonnegative"} | more))
+
+
+def test_bounds_that_exclude_all_units_are_said_in_one_sentence():
+    X = rows(60, 1)
+    asked: Any = {"hidden": 1, "activation": "exp", "structure": structure.NonNegative(outputs=True)}
+    assert oh.recover(X, np.exp(X[:, 0]), **asked).status == "exact"
+    with pytest.raises(oh.starts.Refused, match="exclude all units") as refusal:
+        oh.recover(X, -np.exp(X[:, 0]), **asked)
+    assert "\n" not in str(refusal.value)

@@ -53,9 +53,6 @@ class InMemoryLeastSquares:
             count = -(-self.n // max(256, batch // (8 * form.width * form.q)))
             more, given = -self.n % count, (X, y, roots(weight, self.n))
             filled = (np.pad(v, ((0, more),) + ((0, 0),) * (v.ndim - 1)) for v in given)
-            filled = (
-                np.pad(v, ((0, more),) + ((0, 0),) * (v.ndim - 1)) for v in (X, y, roots(weight, self.n))
-            )
             self._held = tuple(jnp.asarray(v.reshape(count, -1, *v.shape[1:])) for v in filled)
 
     @property

@@ -92,6 +92,7 @@ def search(
         certificate = next(filter(None, known), None)
         # Without time for it, the answer that is returned is examined, once, at the end.
         lowest_yet = not problem.excess_deviance(lowest, answer.mean_square) > SAME_LOSS
+        lowest_yet = lowest_yet and not _at_bounds(answer.network)
         if certificate is None and lowest_yet and run.within_budget(certificate_work(problem)):
             certificate = certify(answer.network, problem, run, options.errors)
             run.report(f"certified {certificate.status}", 0, answer.mean_square)
@@ -119,6 +120,11 @@ def search(
         )
     best = min(attempts, key=lambda one: (not np.isfinite(one.answer.mean_square), one.answer.mean_square))
     answer, origin, certificate = best.answer, best.candidate.origin, best.certificate
+    if _at_bounds(answer.network):
+        raise Refused(
+            "the bounds of the structure exclude all units: with weights or outputs of at least zero no unit "
+            "lowers the loss; change the sign of y or of inputs, or leave the bounds out"
+        )
     refined = _to_more_digits(answer, problem, run)
     if refined is not answer:
         answer, certificate = refined, None
@@ -131,6 +137,12 @@ def search(
     # With noise, an answer must have been found more than once.
     held = certificate.with_comparisons([agreement(agreeing)])
     return Found(held, origin, others, unconfirmed=bounded and agreeing == 1)
+
+
+def _at_bounds(network: OneHiddenNet) -> bool:
+    """Whether every unit has weights or outputs of zero."""
+    outputs = network.output.reshape(network.n_hidden, -1)
+    return not np.any(network.weights.any(axis=1) & outputs.any(axis=1))
 
 
 def _to_more_digits(answer: Optimum, problem: Problem, run: Run, most_work: float = 1e8) -> Optimum:

@@ -28,7 +28,7 @@ from onehidden.recovery.target import Target
 from onehidden.run import Run
 from onehidden.starts.candidate import Start, rows_to_choose
 from onehidden.starts.restarts import Near
-from onehidden.structure import Sparse, Structure
+from onehidden.structure import Sparse, Structure, Zeros
 
 Inputs = Bool[np.ndarray, "k d"]  # of each unit
 Columns = Int[np.ndarray, " m"]  # numbers of inputs
@@ -91,7 +91,7 @@ class InputChoice:
 
     def with_inputs(self, network: OneHiddenNet, inputs: Inputs) -> Options:
         """The options with these inputs of each unit."""
-        structure = [replace(self.sparse, chosen=inputs), *self.others]
+        structure = [Zeros(~inputs), *self.others]
         return replace(
             self.options, structure=structure, hidden=network.n_hidden, activation=network.activation
         )
