@@ -104,7 +104,7 @@ def test_separable_classes_keep_finite_odds_and_predict_no_worse_than_a_penalise
     y = (X @ [2.0, -1.0, 0.5, 0.0] + 0.3 * rng.standard_normal(240) > 0) * 1.0
     r = oh.recover(X[:120], y[:120], 2, family="bernoulli", max_seconds=20)
     family = families.get("bernoulli")
-    held = family.deviance(y[120:], family.unlink(np.clip(r.predict(X[120:]), 1e-12, 1 - 1e-12))).mean()
+    held = family.deviance(y[120:], family.eta_of(np.clip(r.predict(X[120:]), 1e-12, 1 - 1e-12))).mean()
     line = family.deviance(y[120:], r.prediction.line(X[120:])).mean()
     raw = family.deviance(y[120:], r.network.predict(X[120:])).mean()
     assert held < line + 0.05

@@ -305,9 +305,7 @@ def test_a_recovery_with_an_activation_of_ones_own_loads_with_it(tmp_path):
     again = oh.load_recovery(tmp_path / "run", activation=bent)
     np.testing.assert_array_equal(again.network.predict(X), r.network.predict(X))
     assert [one.label for one in again.alternatives] == [one.label for one in r.alternatives]
-    with pytest.raises(
-        ValueError, match=r"'bent', which is not part of this library: give it"
-    ):
+    with pytest.raises(ValueError, match=r"'bent', which is not part of this library: give it"):
         oh.load_recovery(tmp_path / "run")
     with pytest.raises(ValueError, match=r"the activation 'bent', not 'relu'"):
         oh.load_recovery(tmp_path / "run", activation="relu")

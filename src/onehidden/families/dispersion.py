@@ -75,7 +75,7 @@ def dispersion_check(
         statistic, p_value = dispersion_test(family, y, eta, freedom, trials)
     except Refused as reason:
         return not_evaluated(name, level, f"cannot be evaluated: {reason}", About.ERRORS), ""
-    better = family.wider(y) if p_value < level and statistic > 0 else ""
+    better = family.overdispersed_family(y) if p_value < level and statistic > 0 else ""
     how = "more" if statistic > 0 else "less"
     how = f"{how} for larger means" if family.scaled else how
     advice = f"y spreads {how} than the {family.name} family says: "
@@ -97,13 +97,13 @@ def _spread(family: WholeNumbers, y: Values, mu: Values, trials: Values, h: Valu
     """The sum of P over rows whose variance the family fixes."""
     from scipy.stats import pearson3
 
-    count, bend = trials * mu, family.bend / trials
+    count, bend = trials * mu, family.overdispersion / trials
     variance, slope = count * (1 + bend * count), 1 + 2 * bend * count
     u = trials * y - count
     second = 2 * variance**2 * (1 + bend) * (1 - h)  # a residual has 1 - h degrees of freedom
     third = 2 * second * (slope**2 + 2 * (1 + 2 * bend) * variance)
     own = u**2 - slope * u - variance + h * variance * (1 + bend)
-    weight, skew, k2 = 1 / (1 + max(family.bend, 0.0) * count) ** 2, np.inf, 0.0
+    weight, skew, k2 = 1 / (1 + max(family.overdispersion, 0.0) * count) ** 2, np.inf, 0.0
     for fewer in (1.0, 1 / (1 + count)):
         weight = weight * fewer
         k2, k3 = float(np.sum(weight**2 * second)), float(np.sum(weight**3 * third))
@@ -122,7 +122,7 @@ def _spread(family: WholeNumbers, y: Values, mu: Values, trials: Values, h: Valu
 
 def _drift(family: Family, y: Values, eta: Values, h: Values) -> Dispersion:
     """Whether squared Pearson residuals grow or fall with the mean."""
-    mu, pearson = family.mean(eta), -family.score(y, eta) / np.sqrt(family.information(eta))
+    mu, pearson = family.mean(eta), -family.gradient(y, eta) / np.sqrt(family.information(eta))
     e = (pearson / np.sqrt(1 - h)).reshape(len(y), -1)
     phi = np.mean(e**2, axis=0)
     if not np.all(phi > 0):

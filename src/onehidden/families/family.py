@@ -1,7 +1,7 @@
 """A family: what y is, given the network's output eta; and the normal one, as the shortest example.
 
 The unit deviance d(y, eta) >= 0 stands where the squared residual stands for normal noise. Every family gives
-two derivatives of d/2: its score u and the expected second one, the information omega. A step of Fisher
+two derivatives of d/2: its gradient u and the expected second one, the information omega. A step of Fisher
 scoring is then a step of least squares with weights
 
     sum omega r J,  sum omega J J',  r = u / omega.
@@ -67,7 +67,7 @@ class Family(ABC):
         raise ValueError(f"the {self.name} family cannot be exported: define its method export(o, eta)")
 
     @abstractmethod
-    def unlink(self, mu: Values) -> Values:
+    def eta_of(self, mu: Values) -> Values:
         """Return eta of a mean inside the range of the family."""
 
     @abstractmethod
@@ -75,14 +75,14 @@ class Family(ABC):
         """Return d = 2 phi (log-likelihood at mu = y less that at eta); infinite where eta has none."""
 
     @abstractmethod
-    def score(self, y: Values, eta: Values) -> Values:
+    def gradient(self, y: Values, eta: Values) -> Values:
         """Return u, the derivative of d/2 in eta: -(y - mu) mu' / V, with V the variance of y over phi."""
 
     @abstractmethod
     def information(self, eta: Values) -> Blocks:
         """Return omega, the expected second derivative of d/2: mu'^2 / V."""
 
-    def inside(self, level: Level, n: float) -> Level:
+    def inside_range(self, level: Level, n: float) -> Level:
         """Return the mean of n rows, moved off the boundary of its range by half a row."""
         return level
 
@@ -96,19 +96,19 @@ class Family(ABC):
         Of a binomial y is the share of successes.
         """
 
-    def wider(self, y: Values) -> str:
+    def overdispersed_family(self, y: Values) -> str:
         """Return the name of the family to try where y spreads more; empty where there is none."""
         return ""
 
     def working(self, y: Values, eta: Values) -> tuple[Values, Blocks]:
         """Return r and omega of a step of Fisher scoring, as residual and weight of least squares."""
         weight = np.maximum(self.information(eta), FLOOR)
-        return self.score(y, eta) / weight, weight
+        return self.gradient(y, eta) / weight, weight
 
     def start(self, y: Values, weight: PerRow = None) -> Level:
         """Return eta of the model without inputs, finite for every target."""
-        level = self.inside(np.average(y, axis=0, weights=weight), len(y))
-        return self.unlink(np.asarray(level, float)[None])[0]
+        level = self.inside_range(np.average(y, axis=0, weights=weight), len(y))
+        return self.eta_of(np.asarray(level, float)[None])[0]
 
     def estimated(self, y: Values, eta: Values, weight: PerRow = None) -> Family:
         """Return the family with its free parameters, if it has any, at their most likely values."""
@@ -131,8 +131,8 @@ class Linked(Family):
     def mean(self, eta: Values) -> Values:
         return self._link.mean(eta)
 
-    def unlink(self, mu: Values) -> Values:
-        return self._link.unlink(mu)
+    def eta_of(self, mu: Values) -> Values:
+        return self._link.eta_of(mu)
 
     def export(self, o: Any, eta: Any) -> Any:
         return self._link.graph(o, eta)
@@ -142,10 +142,10 @@ class Linked(Family):
 
 
 class WholeNumbers(Linked):
-    """A family on the whole numbers, or shares of them: its variance is mu (1 + bend mu)."""
+    """A family on the whole numbers, or shares of them: its variance is mu (1 + b mu)."""
 
     @property
-    def bend(self) -> float:
+    def overdispersion(self) -> float:
         """The b of the variance mu (1 + b mu)."""
         return 0.0
 
@@ -169,7 +169,7 @@ class Gaussian(Family):
     def mean(self, eta: Values) -> Values:
         return eta
 
-    def unlink(self, mu: Values) -> Values:
+    def eta_of(self, mu: Values) -> Values:
         return mu
 
     def export(self, o: Any, eta: Any) -> Any:
@@ -178,7 +178,7 @@ class Gaussian(Family):
     def deviance(self, y: Values, eta: Values) -> Values:
         return (y - eta) ** 2
 
-    def score(self, y: Values, eta: Values) -> Values:
+    def gradient(self, y: Values, eta: Values) -> Values:
         return eta - y
 
     def information(self, eta: Values) -> Values:
@@ -189,7 +189,7 @@ class Gaussian(Family):
 
         return stats.norm(eta, np.sqrt(phi))
 
-    def wider(self, y: Values) -> str:
+    def overdispersed_family(self, y: Values) -> str:
         if np.all((y == 0) | (y == 1)):
             return "bernoulli"
         if np.all(y >= 0) and np.all(y == np.rint(y)):

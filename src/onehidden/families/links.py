@@ -30,7 +30,7 @@ class Link:
 
     log_mean: Curve
     growth: Curve
-    unlink: Curve
+    eta_of: Curve
     graph: Export
     half_line: bool = field(default=False, kw_only=True)
 

@@ -27,7 +27,7 @@ class Poisson(WholeNumbers):
     name: ClassVar[str] = "poisson"
     links: ClassVar[tuple[str, ...]] = ("log", "softplus", "identity", "sqrt")
 
-    def inside(self, level: Level, n: float) -> Level:
+    def inside_range(self, level: Level, n: float) -> Level:
         return np.maximum(level, 0.5 / n)
 
     def deviance(self, y: Values, eta: Values) -> Values:
@@ -39,21 +39,21 @@ class Poisson(WholeNumbers):
         """y log(y/mu) less half the deviance."""
         return y - mu
 
-    def score(self, y: Values, eta: Values) -> Values:
+    def gradient(self, y: Values, eta: Values) -> Values:
         mu = self.mean(eta)
         # Divided first: the product of a count and its growth is finite where (mu - y) growth overflows.
-        return (mu - y) / (1 + self.bend * mu) * self._link.growth(eta)
+        return (mu - y) / (1 + self.overdispersion * mu) * self._link.growth(eta)
 
     def information(self, eta: Values) -> Values:
         mu = self.mean(eta)
-        return mu / (1 + self.bend * mu) * self._link.growth(eta) ** 2
+        return mu / (1 + self.overdispersion * mu) * self._link.growth(eta) ** 2
 
     def distribution(self, eta: Values, phi: Level = 1.0) -> Any:
         from scipy import stats
 
-        if self.bend == 0:
+        if self.overdispersion == 0:
             return stats.poisson(self.mean(eta))
-        shape = 1 / self.bend
+        shape = 1 / self.overdispersion
         return stats.nbinom(shape, shape / (shape + self.mean(eta)))
 
     def check_values(self, y: Values, trials: PerRow = None) -> None:
@@ -63,8 +63,8 @@ class Poisson(WholeNumbers):
         if np.any(np.all(y == 0, axis=0)):
             raise ValueError("every count is zero: nothing can be learned about their rate")
 
-    def wider(self, y: Values) -> str:
-        return "negative_binomial" if self.bend == 0 else ""
+    def overdispersed_family(self, y: Values) -> str:
+        return "negative_binomial" if self.overdispersion == 0 else ""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class NegativeBinomial(Poisson):
             raise ValueError(f"alpha of the negative binomial family must be at least 0, not {self.alpha}")
 
     @property
-    def bend(self) -> float:
+    def overdispersion(self) -> float:
         return self.alpha
 
     def _other_part(self, y: Values, mu: Values) -> Values:
@@ -172,7 +172,7 @@ class Gamma(Linked):
         ratio = self._log_ratio(y, eta)
         return self._where_defined(np.maximum(2 * (np.expm1(ratio) - ratio), 0.0), eta)
 
-    def score(self, y: Values, eta: Values) -> Values:
+    def gradient(self, y: Values, eta: Values) -> Values:
         return -np.expm1(self._log_ratio(y, eta)) * self._link.growth(eta)
 
     def information(self, eta: Values) -> Values:

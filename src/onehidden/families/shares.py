@@ -31,17 +31,17 @@ class Bernoulli(WholeNumbers):
     links: ClassVar[tuple[str, ...]] = ("logit", "probit", "cloglog")
 
     @property
-    def bend(self) -> float:
+    def overdispersion(self) -> float:
         return -1.0
 
-    def inside(self, level: Level, n: float) -> Level:
+    def inside_range(self, level: Level, n: float) -> Level:
         return (level * n + 0.5) / (n + 1)
 
     def deviance(self, y: Values, eta: Values) -> Values:
         cost = y * self._link.log_mean(eta) + (1 - y) * self._link.log_rest(eta)
         return 2 * np.maximum(-cost - entr(y) - entr(1 - y), 0.0)
 
-    def score(self, y: Values, eta: Values) -> Values:
+    def gradient(self, y: Values, eta: Values) -> Values:
         return (1 - y) * self._link.fall(eta) - y * self._link.growth(eta)
 
     def information(self, eta: Values) -> Values:
@@ -91,7 +91,7 @@ class FlippedLabels(Bernoulli):
         return ShareLink(
             lambda eta: np.log(mean(eta)),
             lambda eta: width * plain.slope(eta) / mean(eta),
-            lambda mu: plain.unlink(np.clip((mu - self.low) / width, 1e-6, 1 - 1e-6)),
+            lambda mu: plain.eta_of(np.clip((mu - self.low) / width, 1e-6, 1 - 1e-6)),
             lambda o, t: self.low + width * plain.graph(o, t),
             lambda eta: np.log1p(-mean(eta)),
             lambda eta: width * plain.slope(eta) / (1 - mean(eta)),
@@ -116,7 +116,7 @@ class FlippedLabels(Bernoulli):
 
 @dataclass(frozen=True)
 class Binomial(Bernoulli):
-    """The share y of successes among ``trials``: score, information and deviance are those of one trial.
+    """The share y of successes among ``trials``: gradient, information and deviance are those of one trial.
 
     Rows enter sums with their trials as prior weight; that makes them whole.
 
@@ -182,10 +182,10 @@ class Softmax(Family):
         odds = o.exp(eta)
         return odds / (1.0 + odds @ np.ones((self.outputs, self.outputs)))
 
-    def unlink(self, mu: Float[np.ndarray, "*rows m"]) -> Float[np.ndarray, "*rows m"]:
+    def eta_of(self, mu: Float[np.ndarray, "*rows m"]) -> Float[np.ndarray, "*rows m"]:
         return np.log(mu) - np.log1p(-np.sum(mu, axis=-1, keepdims=True))
 
-    def inside(self, level: Level, n: float) -> Level:
+    def inside_range(self, level: Level, n: float) -> Level:
         return (np.asarray(level) * n + 0.5) / (n + 0.5 * self.classes)
 
     def deviance(self, y: Scores, eta: Scores) -> Float[np.ndarray, " n"]:
@@ -193,7 +193,7 @@ class Softmax(Family):
         full = _full(y)
         return 2 * np.maximum(np.sum(-full * log_p - entr(full), axis=1), 0.0)
 
-    def score(self, y: Scores, eta: Scores) -> Scores:
+    def gradient(self, y: Scores, eta: Scores) -> Scores:
         return self.mean(eta) - y
 
     def information(self, eta: Scores) -> Float[np.ndarray, "n m m"]:

@@ -398,7 +398,7 @@ def searched(problem: Problem) -> Problem:
     if problem.family is None:
         return problem
     family = problem.family
-    near = family.unlink(np.asarray(family.inside(problem.samples.y, 1)))
+    near = family.eta_of(np.asarray(family.inside_range(problem.samples.y, 1)))
     return problem.at_outputs(near - problem.offsets)
 
 

@@ -137,7 +137,7 @@ def _scored(
         eta = Z @ flat.reshape(shape) + offset
         with np.errstate(over="ignore", invalid="ignore"):
             each = family.deviance(y, eta).reshape(len(y), -1).sum(axis=1)
-            score = weight[:, None] * family.score(y, eta).reshape(len(y), -1)
+            score = weight[:, None] * family.gradient(y, eta).reshape(len(y), -1)
         at = flat.reshape(len(penalty), -1)
         slope, pull = Z.T @ score, penalty * (at @ metric)
         return 0.5 * float(weight @ each) + 0.5 * float(np.sum(at * pull)), (slope + pull).ravel()
