@@ -270,8 +270,8 @@ def test_a_binomial_row_is_its_trials():
     for i in range(3):
         single = np.repeat([1.0, 0.0], [int(won[i]), int(m[i] - won[i])])
         flat = np.full(len(single), eta[i])
-        total = m[i] * one.score(won / m, eta)[i]
-        assert total == pytest.approx(Bernoulli().score(single, flat).sum(), rel=1e-12)
+        total = m[i] * one.gradient(won / m, eta)[i]
+        assert total == pytest.approx(Bernoulli().gradient(single, flat).sum(), rel=1e-12)
         assert m[i] * one.information(eta)[i] == pytest.approx(Bernoulli().information(flat).sum())
 
 

@@ -36,7 +36,7 @@ def test_score_and_information_are_the_derivatives():
             jax.vmap(lambda e, t: (cost(e, t), jax.grad(cost)(e, t), jax.hessian(cost)(e, t)))
         )
         value, gradient, hessian = map(np.asarray, all_three(jnp.asarray(eta), jnp.asarray(y)))
-    np.testing.assert_allclose(FIVE.score(y, eta), gradient, atol=20 * EPS)
+    np.testing.assert_allclose(FIVE.gradient(y, eta), gradient, atol=20 * EPS)
     np.testing.assert_allclose(FIVE.information(eta), hessian, atol=20 * EPS)
     np.testing.assert_allclose(FIVE.deviance(y, eta), 2 * value, rtol=1e-12, atol=1e-14)
     assert np.min(np.linalg.eigvalsh(hessian)) < 1e-3 < np.max(hessian)  # rows from sure to open
@@ -46,14 +46,14 @@ def test_residual_and_weight_make_plain_least_squares():
     y, eta = rows()
     residual, weight = FIVE.working(y, eta)
     np.testing.assert_allclose(weight, FIVE.information(eta), atol=20 * EPS)
-    np.testing.assert_allclose(np.einsum("nij,nj->ni", weight, residual), FIVE.score(y, eta), atol=1e-11)
+    np.testing.assert_allclose(np.einsum("nij,nj->ni", weight, residual), FIVE.gradient(y, eta), atol=1e-11)
 
 
 def test_expected_score_is_zero_and_its_covariance_the_information():
     eta = rows(8)[1]
     p = FIVE.probabilities(eta)
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=10 * EPS)
-    score = np.stack([FIVE.score(FIVE.target(np.full(8, c)), eta) for c in range(5)])
+    score = np.stack([FIVE.gradient(FIVE.target(np.full(8, c)), eta) for c in range(5)])
     np.testing.assert_allclose(np.einsum("nc,cni->ni", p, score), 0, atol=10 * EPS)
     spread = np.einsum("nc,cni,cnj->nij", p, score, score)
     np.testing.assert_allclose(spread, FIVE.information(eta), atol=10 * EPS)
