@@ -17,7 +17,7 @@ from onehidden import laws, recover
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.run import derived_seed
-from onehidden_papers.lab.stochastic import adam, descend
+from onehidden_papers.lab.descents import adam, first_order_descent
 from onehidden_papers.objectives import ScoreDesigned, unit_rows
 from onehidden_papers.reproductions.experiment import random_rows, rotation, without_degree_two
 from onehidden_papers.scores import LocalLikelihood
@@ -82,7 +82,7 @@ def score_moment(
 
 def _descended(moment: np.ndarray, truth: np.ndarray, seed: int) -> float:
     d = len(truth)
-    run = descend(
+    run = first_order_descent(
         _L.value_and_grad, random_rows(STARTS, d, d, seed), optimiser=adam(0.02), steps=800,
         data=_L.prepare({4: moment}), project=unit_rows,
     )  # fmt: skip

@@ -27,7 +27,7 @@ from onehidden.matching import match
 from onehidden.network import OneHiddenNet
 from onehidden.refused import Refused
 from onehidden.run import derived_seed
-from onehidden_papers.lab.stochastic import adam, cosine_decay, descend
+from onehidden_papers.lab.descents import adam, cosine_decay, first_order_descent
 from onehidden_papers.objectives import HermiteLoss, ScoreDesigned, SquaredLoss, unit_rows
 from onehidden_papers.reproductions.experiment import random_rows, rotation
 from onehidden_papers.scores import LocalLikelihood
@@ -132,7 +132,7 @@ def _pair(
 ) -> Rows:
     start = np.ones((STARTS, k)), random_rows(STARTS, k, X.shape[1], seed)
     steps = 2 * STEPS
-    run = descend(
+    run = first_order_descent(
         loss.value_and_grad, start, optimiser=adam(cosine_decay(0.02, steps)), steps=steps,
         data=loss.prepare((X, y)), project=project,
     )  # fmt: skip
@@ -164,7 +164,7 @@ def _in_span(score: laws.ScoreFunction, X: Rows, y: Rows, k: int, seed: int) -> 
     # Seen in V, a standard normal law is one again: its moments need no dense scores.
     normal = isinstance(score, laws.Gaussian)
     data = (Z, lean) if normal else {4: score_moment(score, X, lean, 4, V)}
-    run = descend(
+    run = first_order_descent(
         _L.value_and_grad, random_rows(STARTS, k, k, seed), optimiser=adam(0.02), steps=STEPS,
         data=_L.prepare(data), project=unit_rows,
     )  # fmt: skip

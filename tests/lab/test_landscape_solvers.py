@@ -9,8 +9,7 @@ import pytest
 
 from onehidden.matching import match
 from onehidden.network import OneHiddenNet
-from onehidden_papers.lab.descents import newton_descent
-from onehidden_papers.lab.stochastic import adam, descend, sgd
+from onehidden_papers.lab.descents import adam, first_order_descent, newton_descent, sgd
 from onehidden_papers.objectives import GaussianDesigned, HermiteLoss, NonOrthogonal
 
 
@@ -50,7 +49,9 @@ def saddle(x, data):
 def test_newton_descent_leaves_an_exact_saddle():
     out = newton_descent(saddle, np.zeros((1, 2)), np.float64(0.5))
     np.testing.assert_allclose(np.abs(out), [[1.0, 0.0]], atol=1e-9)
-    plain = descend(jax.value_and_grad(saddle), np.zeros((1, 2)), optimiser=sgd(0.1), steps=200, data=0.5)
+    plain = first_order_descent(
+        jax.value_and_grad(saddle), np.zeros((1, 2)), optimiser=sgd(0.1), steps=200, data=0.5
+    )
     assert abs(plain.params[0, 0]) < 1e-12  # gradients alone stay
 
 
@@ -66,21 +67,21 @@ def test_descent_on_fresh_samples_is_seeded_and_runs_all_seeds():
     vg = jax.value_and_grad(quadratic)
     starts = np.zeros((4, 3))
     kwargs = {"optimiser": adam(0.05), "steps": 500, "sampler": fresh_point, "record_every": 50}
-    a, b = (descend(vg, starts, seed=1, **kwargs) for _ in range(2))
+    a, b = (first_order_descent(vg, starts, seed=1, **kwargs) for _ in range(2))
     np.testing.assert_array_equal(a.params, b.params)
     assert a.values.shape == (4, 10)
     assert np.abs(a.params - 1).max() < 0.2
     assert not np.array_equal(a.params[0], a.params[1])
-    assert not np.array_equal(a.params, descend(vg, starts, seed=2, **kwargs).params)
+    assert not np.array_equal(a.params, first_order_descent(vg, starts, seed=2, **kwargs).params)
     with pytest.raises(ValueError, match="either data"):
-        descend(vg, starts, optimiser=adam(0.05), steps=5)
+        first_order_descent(vg, starts, optimiser=adam(0.05), steps=5)
 
 
 def test_hermite_loss_with_projection_finds_the_rows():
     teacher = OneHiddenNet(np.linalg.qr(np.random.default_rng(1).standard_normal((5, 5)))[0], np.ones(5))
     loss = HermiteLoss((2, 4))
     starts = np.stack([skew(5, 5, seed) for seed in range(4)])
-    run = descend(
+    run = first_order_descent(
         loss.value_and_grad, starts, optimiser=adam(0.02), steps=3000, data=loss.prepare(teacher),
         project=loss.project,
     )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Full-batch descents: gradient steps 1/M_0 with their linear rate, and trust-region Newton steps.
+"""Descents: first-order ones as one compiled loop, the steps 1/M_0 of [ZSJBD], and trust-region Newton steps.
 
-f(W) = 1/(2n) Σ (Σ_i v_i g(<w_i, x> + b_i) + c - y)², over W alone: v, b, c are held, as in the corollary
-|W⁺ - W*|² <= (1 - m_0/M_0) |W - W*|² of [ZSJBD].
+Steps 1/M_0 are taken on f(W) = 1/(2n) Σ (Σ_i v_i g(<w_i, x> + b_i) + c - y)², over W alone: v, b, c are held,
+as in the corollary |W⁺ - W*|² <= (1 - m_0/M_0) |W - W*|² of [ZSJBD].
 
 Designed objectives at the weights of their theorems have curvatures 10⁸ apart, the saddles' being the small
 ones: first-order methods see a plateau where the Hessian, inside a trust region, shows the way out.
@@ -10,6 +10,7 @@ ones: first-order methods see a plateau where the Hessian, inside a trust region
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -17,15 +18,91 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
+import optax
 from jaxtyping import Float
 from scipy.optimize import minimize
 
 from onehidden.activations import Activation
 from onehidden.machine import in_double
 from onehidden.network import OneHiddenNet
-from onehidden_papers.lab import stochastic
-from onehidden_papers.lab.stochastic import sgd
 from onehidden_papers.objectives.base import checked_batch
+
+Params = optax.Params  # arrays, or a tree of them
+Carry = tuple[Params, optax.OptState, jax.Array]  # parameters, state of the optimiser, key
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Where a descent went."""
+
+    params: Any  # final parameters, with a leading axis of seeds
+    steps: np.ndarray  # (r,) at which was recorded
+    values: np.ndarray  # (seeds, r) objective on the batch of that step
+    path: Any  # parameters at those steps, leading axes (seeds, r)
+
+
+# One object a setting, so that compilations are shared.
+sgd, adam, cosine_decay = cache(optax.sgd), cache(optax.adam), cache(optax.cosine_decay_schedule)
+
+
+@in_double
+def first_order_descent(
+    value_and_grad: Callable[[Any, Any], tuple[jax.Array, Any]],  # of params and data, traceable
+    starts: npt.ArrayLike | tuple[npt.ArrayLike, ...],
+    *,
+    optimiser: optax.GradientTransformation,
+    steps: int,
+    data: object = None,  # the full batch or moments; or else:
+    sampler: Callable[[jax.Array], object] | None = None,  # key -> fresh data for one step, traceable
+    project: Callable[[Any], Any] | None = None,  # applied after each step, e.g. rows back to unit norm
+    seed: int = 0,
+    record_every: int | None = None,  # steps between records; None: about 100 records
+) -> Descent:
+    """Descend from every start (leading axis) in one jitted loop; kept functions share compilations."""
+    if (data is None) == (sampler is None):
+        raise ValueError("give either data (full batch) or sampler (fresh samples), not both or neither")
+    if steps < 1:
+        raise ValueError(f"steps must be at least 1, got {steps}")
+    every = max(1, steps // 100) if record_every is None else int(record_every)
+    rounds = -(-steps // every)
+    points = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, float)), starts)
+    count = jax.tree.leaves(points)[0].shape[0]
+    keys = jax.random.split(jax.random.key(seed), count)
+    found = _run(value_and_grad, optimiser, sampler, project, every, rounds, points, keys, data)
+    params, values, path = jax.tree.map(np.asarray, found)
+    return Descent(params, every * np.arange(1, rounds + 1), values, path)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2, 3, 4, 5))
+def _run(
+    value_and_grad: Callable[[Any, Any], tuple[jax.Array, Any]],
+    optimiser: optax.GradientTransformation,
+    sampler: Callable[[jax.Array], object] | None,
+    project: Callable[[Any], Any] | None,
+    every: int,
+    rounds: int,
+    starts: Params,
+    keys: jax.Array,
+    data: object,
+) -> tuple[Params, jax.Array, Params]:
+    def step(carry: Carry, _: None) -> tuple[Carry, jax.Array]:
+        params, state, key = carry
+        key, now = jax.random.split(key)
+        value, gradient = value_and_grad(params, data if sampler is None else sampler(now))
+        updates, state = optimiser.update(gradient, state, params)
+        params = optax.apply_updates(params, updates)
+        return (params if project is None else project(params), state, key), value
+
+    def block(carry: Carry, _: None) -> tuple[Carry, tuple[jax.Array, Params]]:
+        carry, values = jax.lax.scan(step, carry, None, length=every)
+        return carry, (values[-1], carry[0])
+
+    def one(params: Params, key: jax.Array) -> tuple[Params, jax.Array, Params]:
+        carry = (params, optimiser.init(params), key)
+        (params, _, _), (values, path) = jax.lax.scan(block, carry, None, length=rounds)
+        return params, values, path
+
+    return jax.vmap(one)(starts, keys)
 
 
 @in_double
@@ -54,7 +131,7 @@ def descend(
     """
     if not (np.isfinite(smoothness) and smoothness > 0):
         raise ValueError(f"smoothness M_0 must be positive and finite, got {smoothness}")
-    run = stochastic.descend(
+    run = first_order_descent(
         _value_and_grad(squared_loss(network.activation)), network.weights[None],
         optimiser=sgd(1.0 / smoothness), steps=steps, record_every=1, data=_held(network, X, y),
     )  # fmt: skip

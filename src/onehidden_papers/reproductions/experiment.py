@@ -46,7 +46,7 @@ def rotation(d: int, seed: int, *use: str | int) -> np.ndarray:
 def fresh_sampler(
     objective: Objective, teacher: OneHiddenNet, n: int, control: int | None = None
 ) -> Callable[[jax.Array], Any]:
-    """Return a function of a key: the source of n fresh samples, for ``lab.stochastic.descend``.
+    """Return a function of a key: the source of n fresh samples, for ``lab.descents.first_order_descent``.
 
     With ``control`` a fixed polynomial of that degree (at most 2), fitted on a pilot batch of n samples, is
     subtracted from y. E[q(x) S_m] = 0 for q of degree < m, so the mean of a designed objective does not move
