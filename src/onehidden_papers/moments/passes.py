@@ -38,8 +38,7 @@ from onehidden_papers.moments.rows import (
     frame_of,
 )
 
-_Arrays = tuple[Array, np.ndarray, Weight]
-Rows = Batch | tuple[Array, np.ndarray] | _Arrays
+Rows = Batch | tuple[Array, np.ndarray] | tuple[Array, np.ndarray, Weight]
 
 
 @dataclass(frozen=True)
