@@ -79,6 +79,18 @@ def test_one_filter_at_every_place_takes_rows_for_its_own_parameters_only():
     assert found.freedom == 3 + 10 + 1 + 1 - 1
 
 
+def test_a_place_whose_output_is_zero_is_determined_by_the_others():
+    known = structure.Shifts(8, 3)
+    weights = np.zeros((6, 8))
+    np.put_along_axis(weights, known.pixels, np.array([[1.0, -2.0, 0.5]]), axis=1)
+    truth = oh.OneHiddenNet(weights, [1.0, -1.0, 0.0, 2.0, 1.5, -1.0], np.full(6, 0.4), 1.0)
+    X = rows(300, 8)
+    y = truth.predict(X) + 0.1 * np.random.default_rng(1).standard_normal(300)
+    found = oh.recover(X, y, structure=known)
+    assert abs(found.network.output[2]) < 4 * found.standard_errors.output[2]
+    assert found.status == "consistent"
+
+
 def test_a_basis_serves_several_outputs():
     matrix = np.repeat(np.eye(3), 2, axis=0)
     weights = np.array([[1.0, -1.0, 0.5], [0.3, 0.8, 0.0]]) @ matrix.T

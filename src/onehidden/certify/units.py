@@ -159,7 +159,8 @@ def undetermined_units(
     """
     network, parallel = local.network, _same_units(local.inner)
     kinked, d = network.activation.homogeneity is not None, local.inner.n_inputs
-    needed, open_parameters = rows_needed(local.problem.form.inputs), local.open_parameters
+    own = local.problem.form.inputs  # weights of a unit alone
+    needed, open_parameters = rows_needed(own), local.open_parameters
     found: Undetermined = {}
     clear = in_errors(network.output, errors.output)
     for i in range(network.n_hidden):
@@ -173,8 +174,9 @@ def undetermined_units(
             found[i] = Cause.KINK, reason
         elif open_parameters[i * d : (i + 1) * d].any():
             found[i] = Cause.BLIND, f"the weights of unit {i + 1} are not determined"
-        elif not local.exact and clear[i] < levels.OUTPUT.value:
-            # Its share may be large: w is not clear of zero while all other parameters are free.
+        elif not local.exact and own and clear[i] < levels.OUTPUT.value:
+            # Its share may be large: w is not clear of zero while all other parameters are free. A filter
+            # that units share is known from the others.
             reason = f"other units can take over the part of unit {i + 1}"
             alone = f"the output of unit {i + 1} cannot be distinguished from zero"
             found[i] = Cause.NOTHING, reason if network.n_hidden > 1 else alone

@@ -24,6 +24,7 @@ REGISTRY = {
 RENAMED = {"reflections": "difference_map"}
 _HOME = dict(REGISTRY.values()) | {
     "LocalisedStart": "onehidden_papers.starts",
+    "Near": "onehidden.starts.restarts",
     "Refused": "onehidden.refused",
     "Start": "onehidden.starts.candidate",
     "localised_start": "onehidden_papers.starts",
