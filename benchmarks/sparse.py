@@ -33,7 +33,7 @@ def main(quick: bool) -> list[str]:
         "error",
         "MLP",
     )
-    for activation in ("relu", "tanh"):
+    for activation in ("relu",) if quick else ("relu", "tanh"):
         cells = [(activation, seed) for seed in range(2 if quick else 10)]
         rows = [row for _, row in _pool.run(measured, cells) if "broke" not in row]
         covered = sum(row["inside"] for row in rows) / max(sum(row["of"] for row in rows), 1)

@@ -43,6 +43,9 @@ def with_chosen_inputs(target: Target, options: Options, run: Run) -> tuple[Targ
     if whole.whitening.constant:
         return target, options
     halves = whole.halves(run.unseeded().rng("rows that choose"))
+    if target.samples.groups is None:  # by inputs alone: the order of the rows follows from y
+        order = np.argsort(np.sum(whole.Z**2, axis=1), kind="stable")
+        halves = order[halves[0]], order[halves[1]]
     choosing, estimating = (target.take(np.sort(half)) for half in halves)
     least = replace(options, structure=None).form(1).freedom
     for half in (choosing, estimating):
