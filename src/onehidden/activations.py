@@ -21,6 +21,7 @@ import numpy.typing as npt
 import scipy.special
 
 from onehidden.machine import in_double
+from onehidden.refused import meant
 
 _GRID = np.linspace(-6.0, 6.0, 97)  # where laws of an activation are looked for
 quietly = np.errstate(all="ignore")  # a diverging step gives no warning on the host either
@@ -436,7 +437,9 @@ def _checked(found: Activation) -> Activation:
         values = np.asarray(jax.jit(found.fn)(jnp.asarray(_GRID)), float)
     except Exception as error:
         reason = str(error).splitlines()[0][:120]
-        raise ValueError(f"the activation {name} cannot be traced by JAX: {reason}") from None
+        raise ValueError(
+            f"the activation {name} cannot be traced by JAX, write it with jax.numpy: {reason}"
+        ) from None
     if values.shape != _GRID.shape or not np.all(np.isfinite(values)):
         raise ValueError(f"the activation {name} must map an array of any numbers to as many finite ones")
     if found._is_polynomial(1):
@@ -472,8 +475,11 @@ def get(activation: str | Activation | Callable[[Any], Any]) -> Activation:
     """
     if isinstance(activation, Activation):
         return activation if activation.either_kind else _checked(activation)
+    if isinstance(activation, np.ufunc):
+        activation = activation.__name__  # one that JAX cannot trace, and that may have a name here
     if callable(activation):
         return of_function(activation)
     if not isinstance(activation, str) or activation not in _BY_NAME:
-        raise ValueError(f"unknown activation {activation!r}: choose one of {', '.join(_BY_NAME)}")
+        logistic = {"logistic": "sigmoid", "expit": "sigmoid", "swish": "silu"}
+        raise ValueError(f"unknown activation {activation!r}: {meant(activation, names(), '', logistic)}")
     return _BY_NAME[activation]

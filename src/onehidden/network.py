@@ -161,7 +161,7 @@ class OneHiddenNet:
         """
         X = np.asarray(X, dtype=float)
         if X.ndim != 2 or X.shape[1] != self.n_inputs:
-            raise ValueError(f"X must be (n, {self.n_inputs}), got shape {X.shape}")
+            raise ValueError(f"X must be (n, {self.n_inputs}), one row as [x], got shape {X.shape}")
         found = self.activation(X @ self.weights.T + self.bias) @ self.output + self.intercept
         return found + X @ self.linear if self.has_linear else found
 

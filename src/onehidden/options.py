@@ -12,10 +12,10 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
-from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from onehidden.refused import meant
 from onehidden.starts import REGISTRY, RENAMED
 
 if TYPE_CHECKING:
@@ -357,9 +357,12 @@ documented(Options)
 
 # What other libraries call arguments of ours; what an option is called elsewhere here is added.
 _ELSEWHERE = {
-    "n_units": "hidden", "units": "hidden", "hidden_layer_sizes": "hidden", "timeout": "max_seconds",
-    "time_limit": "max_seconds", "weight": "sample_weight", "weights": "sample_weight", "cluster": "groups",
-    "clusters": "groups", "exposure": "offset", "fit_intercept": "intercept", "quiet": "progress",
+    "n_units": "hidden", "units": "hidden", "hidden_layer_sizes": "hidden", "k": "hidden", "width": "hidden",
+    "timeout": "max_seconds", "time_limit": "max_seconds", "max_time": "max_seconds", "epochs": "max_seconds",
+    "max_iter": "max_seconds", "weight": "sample_weight", "weights": "sample_weight",
+    "cluster": "groups", "clusters": "groups", "exposure": "offset", "fit_intercept": "intercept",
+    "quiet": "progress", "data": "X", "df": "X", "frame": "X", "exog": "X", "endog": "y", "formula": "target",
+    "label": "target",
 }  # fmt: skip
 
 
@@ -378,11 +381,10 @@ def hinting(function: T) -> T:
 
 def _unknown(function: str, name: str, known: Sequence[str]) -> str:
     """The sentence about an argument that there is not."""
-    alike = [{one.name, estimator_name(one)} for one in fields(Options)]
-    wanted = {name, _ELSEWHERE.get(name, name)}
-    same = [other for pair in alike if pair & wanted for other in pair]
-    near = [other for other in (*same, *wanted) if other in known] or get_close_matches(name, known, 1, 0.6)
-    hint = (
-        f"did you mean {near[0]}?" if near else f"it takes {', '.join(one for one in known if one != 'self')}"
-    )
+    habits = {one.name: estimator_name(one) for one in fields(Options)}
+    habits |= {theirs: ours for ours, theirs in habits.items()}
+    wanted = _ELSEWHERE.get(name, name)
+    same = next((other for other in (wanted, habits.get(wanted)) if other in known), None)
+    takes = f"it takes {', '.join(one for one in known if one != 'self')}"
+    hint = meant(name, known, takes) if same is None else f"did you mean {same!r}?"
     return f"{function}() has no argument {name!r}: {hint}"

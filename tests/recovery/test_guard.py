@@ -87,6 +87,24 @@ def test_leaving_a_row_out_is_foreseen_for_families(name):
     assert 0.5 < np.linalg.norm(told[chosen]) / np.linalg.norm(changes) < 2
 
 
+@pytest.mark.parametrize("name", ["gaussian", "poisson", "gamma", "bernoulli", "softmax"])
+def test_a_row_more_whose_y_says_nothing_costs_what_all_pairs_of_x_and_y_do(name):
+    """Up to a number that does not depend on the predictions."""
+    rng = stream(8, "guard")
+    X, eta = rng.standard_normal((40, 2)), rng.standard_normal((2, 40, 2))
+    y = {"poisson": rng.poisson(3.0, 40), "gamma": rng.gamma(2.0, 1.0, 40)}.get(name, rng.standard_normal(40))
+    if name in ("bernoulli", "softmax"):
+        y = rng.integers(0, 2 + (name == "softmax"), 40).astype(float)
+    eta = eta if name == "softmax" else eta[..., 0]
+    target = read_target(X, y, None, None if name == "gaussian" else name)
+    rows = LeftOut(problem_of(target.samples, Options(hidden=1, family=name), target.family), Run())
+    own = rows.problem.samples.y
+    more = [np.sum(rows.expected_losses(one) - rows.losses(one)) for one in eta]
+    each = [np.mean([np.sum(rows.losses(one, np.roll(own, by, axis=0))) for by in range(40)]) for one in eta]
+    assert (more[1] - more[0]) * 40 == pytest.approx(each[1] - each[0], rel=1e-9)
+    assert np.ptp(each) > 1e-3
+
+
 def test_rows_of_a_group_are_left_out_together():
     rng = stream(4, "guard")
     X, groups = rng.standard_normal((60, 2)), np.repeat(np.arange(12), 5)

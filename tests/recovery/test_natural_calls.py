@@ -1,6 +1,13 @@
-"""Sixty calls as people write them: each works, or answers in one sentence with what to write instead."""
+"""Eighty-five calls as people write them: each works, or a sentence says what to write instead."""
 
+import pickle
+import tempfile
 import warnings
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
 
 import numpy as np
 import pandas as pd
@@ -8,11 +15,16 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from helpers import command, sketched
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import onehidden as oh
 from onehidden.run import stream
 
 N = 80
+PAGE = Path(tempfile.mkdtemp()) / "page.html"
 DRAW = stream(5, "test", "natural calls")
 FRAME = pd.DataFrame(DRAW.normal(size=(N, 2)), columns=["age", "dose"])
 FRAME["y"] = np.abs(FRAME.age - FRAME.dose) + 0.1 * DRAW.normal(size=N)
@@ -26,6 +38,7 @@ FULL = FRAME.assign(
 )  # fmt: skip
 HOLES = FRAME.mask((FRAME.index == 4).repeat(3).reshape(N, 3))
 X, Y = FRAME[["age", "dose"]], FRAME.y
+GAP = FULL.label.where(FULL.age < 2)
 QUICK = {"hidden": 1, "activation": "abs", "bias": False, "start": "random", "max_seconds": 1.0}
 MODEL = {"n_hidden": 1, "activation": "abs", "bias": False, "start": "random", "max_seconds": 1.0}
 
@@ -80,6 +93,19 @@ WORK = {
     "regressor with offset": lambda: fitted().fit(X, Y, offset=FULL.log_time),
     "interval of a regressor": lambda: fitted().fit(X, Y).predict_interval(X),
     "classifier of text": lambda: labelled().fit(X, FULL.label).predict(X),
+    "predict from a dict": lambda: recover(X, Y).predict({"dose": [1.0], "age": [2.0]}),
+    "predict from polars": lambda: recover(X, Y).predict(pl.from_pandas(FULL[["dose", "age"]])),
+    "a curve of the whole frame": lambda: recover(FRAME, "y").plot(FULL),
+    "a report of the inputs and y": lambda: recover(FRAME, "y").report(PAGE, FULL, FULL.y) or PAGE.stat(),
+    "an activation of NumPy": lambda: recover(X, Y, activation=np.tanh),
+    "a search with GridSearchCV": lambda: GridSearchCV(fitted(), {"n_hidden": [1]}, cv=2).fit(X, Y),
+    "scores by group": lambda: cross_val_score(fitted(), X, Y, cv=GroupKFold(2), groups=FULL.site),
+    "a pipeline with names": lambda: (
+        make_pipeline(StandardScaler().set_output(transform="pandas"), fitted())
+        .fit(X, Y, onehiddenregressor__groups=FULL.site)
+        .predict(X)
+    ),
+    "a clone of a pickle": lambda: clone(pickle.loads(pickle.dumps(fitted().fit(X, Y)))).fit(X, Y),
 }
 REFUSED = {
     "no target": (lambda: recover(FRAME), "recover(frame, 'column')"),
@@ -95,16 +121,40 @@ REFUSED = {
     "nulls misspelt": (lambda: recover(HOLES, "y", nulls="omit"), "'refuse' or 'drop'"),
     "file without a target": (lambda: recover("table.csv"), "recover('table.csv', 'y')"),
     "file that is not there": (lambda: recover("nowhere/table.csv", "y"), "no file at"),
-    "n_hidden of recover": (lambda: oh.recover(X, Y, n_hidden=1), "did you mean hidden?"),
-    "random_state of recover": (lambda: recover(X, Y, random_state=1), "did you mean seed?"),
-    "verbose of recover": (lambda: recover(X, Y, verbose=True), "did you mean progress?"),
-    "hidden of an estimator": (lambda: oh.OneHiddenRegressor(hidden=1), "did you mean n_hidden?"),
-    "seed of an estimator": (lambda: oh.OneHiddenClassifier(seed=1), "did you mean random_state?"),
-    "weights of recover": (lambda: recover(X, Y, weights=FULL.w), "did you mean sample_weight?"),
+    "n_hidden of recover": (lambda: oh.recover(X, Y, n_hidden=1), "did you mean 'hidden'?"),
+    "random_state of recover": (lambda: recover(X, Y, random_state=1), "did you mean 'seed'?"),
+    "verbose of recover": (lambda: recover(X, Y, verbose=True), "did you mean 'progress'?"),
+    "hidden of an estimator": (lambda: oh.OneHiddenRegressor(hidden=1), "did you mean 'n_hidden'?"),
+    "seed of an estimator": (lambda: oh.OneHiddenClassifier(seed=1), "did you mean 'random_state'?"),
+    "weights of recover": (lambda: recover(X, Y, weights=FULL.w), "did you mean 'sample_weight'?"),
     "groups of a few rows": (lambda: recover(X, Y, groups=[1, 2]), "one entry for each of the 80 rows"),
     "text target for a regressor": (lambda: fitted().fit(X, FULL.label), "OneHiddenClassifier"),
     "gaps for a regressor": (lambda: fitted().fit(HOLES[["age", "dose"]], Y), "column"),
     "text for a regressor": (lambda: fitted().fit(only("kind"), Y), "OneHotEncoder"),
+    "a formula first": (lambda: recover("y ~ age", FRAME), "the table comes first"),
+    "a formula by keyword": (lambda: recover(FRAME, formula="y ~ age"), "did you mean 'target'?"),
+    "data of recover": (lambda: recover(data=FRAME, target="y"), "did you mean 'X'?"),
+    "x of recover": (lambda: recover(x=X, y=Y), "did you mean 'X'?"),
+    "epochs of recover": (lambda: recover(X, Y, epochs=5), "did you mean 'max_seconds'?"),
+    "family of another library": (
+        lambda: recover(X, Y, family="normal"),
+        "did you mean 'gaussian'?",
+    ),
+    "family in capitals": (lambda: recover(X, Y, family="Poisson"), "did you mean 'poisson'?"),
+    "activation in capitals": (lambda: recover(X, Y, activation="ReLU"), "did you mean 'relu'?"),
+    "activation of another library": (lambda: recover(X, Y, activation="logistic"), "'sigmoid'"),
+    "a Series for X": (lambda: recover(FRAME.age, Y), "frame[['column']]"),
+    "labels with a gap": (lambda: recover(X, GAP), "y has gaps ("),
+    "labels with a gap to fit": (
+        lambda: labelled().fit(X, GAP),
+        "y has gaps (",
+    ),
+    "labels as counts": (lambda: recover(X, FULL.label, family="poisson"), "labels need no family"),
+    "predict without a column": (
+        lambda: recover(X, Y).predict(FRAME[["age"]]),
+        "it has 'age'",
+    ),
+    "predict one row": (lambda: recover(X, Y).predict([1.0, 2.0]), "one row as [x]"),
     "unlike lengths": (lambda: fitted().fit(X, Y[:9]), "X has 80 rows but y has 9 values"),
 }
 TYPED = {
@@ -113,6 +163,7 @@ TYPED = {
     "misspelt target": (("--target", "yy"), "no target column 'yy'"),
     "misspelt groups": (("--target", "y", "--groups", "sites"), "did you mean 'site'"),
     "text feature": (("--target", "y"), "--one-hot"),
+    "labels as counts": (("--target", "label", "--family", "poisson", "--drop", "site"), "need no family"),
 }
 
 
@@ -123,8 +174,8 @@ def only_known(call):
         return call()
 
 
-def test_there_are_sixty():
-    assert len(WORK) + len(REFUSED) + len(TYPED) == 60
+def test_there_are_eighty_five():
+    assert len(WORK) + len(REFUSED) + len(TYPED) == 85
 
 
 @pytest.mark.parametrize("name", WORK)

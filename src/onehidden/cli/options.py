@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,7 +14,6 @@ from onehidden.options import Options
 
 if TYPE_CHECKING:
     from onehidden.data import Source, Table
-    from onehidden.recovery import Recovery
 
 F = TypeVar("F", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
@@ -94,22 +93,6 @@ def given(**values: Any) -> dict[str, Any]:
     """What was typed, as keywords of ``data.open``."""
     held = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
     return {name: value for name, value in held.items() if value}
-
-
-def as_recovered(
-    recovery: Recovery, typed: Mapping[str, Any], outcomes: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """How a table is read for a run: its features by name, treated as in the run, unless typed otherwise.
-
-    ``outcomes`` are its target columns, the run's where empty; None where they are not needed.
-    """
-    saved = ["one_hot", "nulls", "encoding", "decimal", "na", "offset"]
-    saved += [] if outcomes is None else ["trials"]  # trials count outcomes
-    found = {name: recovery.options[name] for name in saved if recovery.options.get(name)}
-    found["columns"] = list(recovery.feature_names)
-    if outcomes is not None:
-        found["target"] = list(outcomes) or recovery.options.get("target", "y")
-    return {**found, **typed}
 
 
 def say_notes(table: Table | Source) -> None:

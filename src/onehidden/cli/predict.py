@@ -92,6 +92,7 @@ def _opened(model: Path, targets: list[str]) -> tuple[OneHiddenNet | Recovery, i
     """What predicts, from how many inputs, and how a run folder says that a table is to be read for it."""
     from onehidden.network import OneHiddenNet
     from onehidden.recovery import load_recovery
+    from onehidden.recovery.target import reading_of
 
     weights = model / "model.safetensors" if model.is_dir() else model
     if model.is_dir() and not weights.is_file():
@@ -100,7 +101,7 @@ def _opened(model: Path, targets: list[str]) -> tuple[OneHiddenNet | Recovery, i
         net = OneHiddenNet.load(weights)
         return net, net.n_inputs, {}
     recovery = load_recovery(model)
-    return recovery, recovery.network.n_inputs, options.as_recovered(recovery, {}, targets or None)
+    return recovery, recovery.network.n_inputs, reading_of(recovery, targets or None)
 
 
 def predictions(

@@ -37,6 +37,7 @@ def command(
     from onehidden import data
     from onehidden.cli import runs
     from onehidden.recovery import load_recovery
+    from onehidden.recovery.target import reading_of
     from onehidden.report import render_html
 
     recovery = load_recovery(run)
@@ -50,7 +51,7 @@ def command(
     X = y = None
     if file is not None:
         runs.must_differ(path, file)
-        table = data.open(file, **options.as_recovered(recovery, options.given(**typed), targets))
+        table = data.open(file, **{**reading_of(recovery, targets), **options.given(**typed)})
         if isinstance(table, data.Table):
             X = table
         else:

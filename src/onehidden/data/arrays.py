@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from jaxtyping import Bool, Float
 
 from onehidden.data.table import Targets
@@ -40,6 +41,15 @@ def is_pandas(values: object) -> bool:
     return type(values).__module__.split(".")[0] == "pandas"
 
 
+def refuse_gaps(labels: npt.ArrayLike, who: str) -> None:
+    """Refuse None, NaN and NA among labels."""
+    values = np.asarray(labels)
+    gap = np.array([one is None or (one == one) is not True for one in values.ravel().tolist()], bool)
+    if gap.any():
+        row = int(np.argmax(gap)) // max(values[:1].size, 1)
+        raise ValueError(f"{who} has gaps ({int(gap.sum())}, the first at row {row}): fill or drop them")
+
+
 def as_real(values: object, who: str) -> np.ndarray:
     """The values as a real numeric array of any shape."""
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
@@ -52,6 +62,8 @@ def as_real(values: object, who: str) -> np.ndarray:
         raise ValueError(
             f"{who} must be an array of numbers, got rows of unequal length: pad or cut them"
         ) from None
+    if array.dtype.kind == "O":
+        refuse_gaps(array, who)
     if array.dtype.kind not in "biuf":
         raise ValueError(
             f"{who} must be an array of real numbers, got values of type {array.dtype.name}: convert it "
@@ -110,7 +122,8 @@ def check_arrays(
         X, feature_names = table.X, feature_names or table.feature_names
     matrix = as_real(X, "X")
     if matrix.ndim != 2:
-        cure = "use X.reshape(-1, 1) for a single feature" if matrix.ndim == 1 else "flatten it"
+        single = "use X.reshape(-1, 1), or of a frame frame[['column']], for a single feature"
+        cure = single if matrix.ndim == 1 else "flatten it"
         raise ValueError(f"X must be a matrix of n rows and d columns, got shape {matrix.shape}: {cure}")
     n, d = matrix.shape
     if n < 2 or d == 0:

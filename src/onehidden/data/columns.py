@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import enum
 import re
 from collections import Counter
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onehidden.data.table import Request, left_out, must_be_few, shorten
+from onehidden.refused import meant
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,7 +105,8 @@ def must_be_choosable(names: Sequence[str], request: Request, where: str) -> Non
     asked += [(name, "column to leave out called") for name in request.drop]
     for name, what in [*asked, *((name, "column") for name in request.columns or ())]:
         if name not in (known if what == "column" else names):
-            raise ValueError(f"{where} has no {what} {name!r}: {_meant(name, names)}")
+            all_of_them = f"{'it has' if what == 'column' else 'choose one of'} {shorten(names, 8)}"
+            raise ValueError(f"{where} has no {what} {name!r}: {meant(name, names, all_of_them)}")
     wanted = wanted_columns(names, request)
     if not wanted:
         raise ValueError(
@@ -117,13 +118,6 @@ def must_be_choosable(names: Sequence[str], request: Request, where: str) -> Non
             f"{where} has no name for column {nameless[0] + 1}, which is how a saved row index looks: "
             "name it, save without the index, or list the feature columns to use"
         )
-
-
-def _meant(name: str, names: Sequence[str]) -> str:
-    """The columns that a missing one may have meant."""
-    folded = {other.strip().casefold(): other for other in reversed(names[:2000])}  # 10 µs a comparison
-    near = [folded[k] for k in difflib.get_close_matches(name.strip().casefold(), folded, 3, 0.6)]
-    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose one of {shorten(names, 8)}"
 
 
 def must_be_plain(names: Sequence[str], where: str, what: str = "a column name") -> None:

@@ -178,7 +178,8 @@ def dialect_of(path: Path, request: Request) -> tuple[dict[str, Any], tuple[str,
     line = re.sub(r'"[^"]*"', "", line)  # a mark inside a quoted name separates nothing
     marks = ";\t|," if request.decimal == "," else ",;\t|"
     delimiter = max(marks, key=lambda mark: (line.count(mark), mark == marks[0])) if line else ","
-    delimiter = delimiter if delimiter in line else ","
+    if delimiter not in line:
+        delimiter = " " if " " in line.strip() else ","
     must_be_few(line.count(delimiter) + 1, str(path))
     how = _csv_options(encoding, delimiter, request.decimal, request.na)
     return how, (guess,) * (encoding == "cp1252" and request.encoding is None)

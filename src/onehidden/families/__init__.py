@@ -9,6 +9,7 @@ from typing import Any
 from onehidden.families.family import Family, Gaussian
 from onehidden.families.positive import Gamma, NegativeBinomial, Poisson
 from onehidden.families.shares import Bernoulli, Binomial, Softmax
+from onehidden.refused import meant
 
 __all__ = [
     "Bernoulli",
@@ -25,6 +26,11 @@ __all__ = [
 
 _ALL: tuple[type[Family], ...] = (Gaussian, Poisson, Bernoulli, Binomial, NegativeBinomial, Gamma, Softmax)
 _BY_NAME = {family.name: family for family in _ALL}
+# What other libraries call them.
+_ELSEWHERE = {
+    "normal": "gaussian", "logistic": "bernoulli", "binary": "bernoulli", "multinomial": "softmax",
+    "categorical": "softmax", "nb": "negative_binomial", "count": "poisson", "quasipoisson": "poisson",
+}  # fmt: skip
 
 
 def names() -> list[str]:
@@ -75,7 +81,7 @@ def get(family: str | Family, link: str | None = None, **parameters: Any) -> Fam
             raise ValueError(f"the family given has the link {family.link}, and link={link!r} was asked for")
         return family
     if not isinstance(family, str) or family not in _BY_NAME:
-        raise ValueError(f"unknown family {family!r}: choose one of {', '.join(_BY_NAME)}")
+        raise ValueError(f"unknown family {family!r}: {meant(family, names(), elsewhere=_ELSEWHERE)}")
     kind = _BY_NAME[family]
     return kind(kind.links[0] if link is None else link, **parameters)
 

@@ -18,7 +18,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from onehidden.certify.certificate import Status
 from onehidden.certify.units import Cause
-from onehidden.data.arrays import check_arrays, flat_columns, is_frame, is_text, must_be_aligned
+from onehidden.data.arrays import (
+    check_arrays,
+    flat_columns,
+    is_frame,
+    is_text,
+    must_be_aligned,
+    refuse_gaps,
+)
 from onehidden.data.opening import inputs_by_name
 from onehidden.machine import in_double
 from onehidden.options import STRUCTURES, Options, estimator_name
@@ -159,6 +166,7 @@ def must_be_readable(X: Any, y: Any, y_numeric: bool) -> None:
     if n < 2 or 0 in tail or np.iscomplexobj(X) or (y is None and not tail):
         return
     if not y_numeric and y is not None:
+        refuse_gaps(y, "y")
         y = np.arange(len(np.asarray(y, dtype=object)))
     check_arrays(X, y, names, constant=True)
 

@@ -24,7 +24,7 @@ from jaxtyping import Float, Int
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.evaluate import certificate_work
 from onehidden.certify.local_fit import root_of_inverse
-from onehidden.families import Family, Gaussian
+from onehidden.families import Bernoulli, Family, Gaussian, Softmax
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.parametrisation import roots
 from onehidden.fit.problem import Problem
@@ -67,10 +67,11 @@ def guarded(
             return of_network(rows.explained(outside))
     fitted = network.predict(problem.samples.X)
     # With 50 rows per parameter the search has fitted no noise, and leverages tell as much as a new search.
-    again = certificate.n_parameters * 50 > problem.n and descent_work(own) <= most_work and not run.expired()
+    few = certificate.n_parameters * 50 > problem.n
+    again = few and descent_work(own) <= most_work and not run.expired()
     outside = refitted_without_each_fold(own, refit, rows, run) if again else None
-    if outside is None and problem.family is not None and rows.explained(fitted) > 0.99:
-        # Of classes that a network separates leverages tell nothing.
+    if outside is None and few and isinstance(problem.family, Bernoulli | Softmax):
+        # Of classes that a network may separate leverages tell nothing.
         return rows.of_line("there was no time to compare the network on rows left out of the fit")
     if outside is None:
         outside = without_each_row(network, own, run)
@@ -132,15 +133,26 @@ class LeftOut:
         """Whether there is nothing to explain."""
         return not float(np.sum(self._of_mean)) > 0
 
-    def losses(self, eta: Values) -> Float[np.ndarray, " n"]:
-        """Each row's deviance at a linear predictor, times the share of the row."""
+    def losses(self, eta: Values, y: Values | None = None) -> Float[np.ndarray, " n"]:
+        """Each row's deviance at a linear predictor, times the share of the row; its own y by default."""
         samples, problem = self.problem.samples, self.problem
+        y = samples.y if y is None else y
         if problem.family is None:
             spread = 1.0 if problem.form.outputs is None else np.std(samples.y, axis=0)
-            each = ((samples.y - eta) / np.where(spread > 0, spread, 1.0)) ** 2
+            each = ((y - eta) / np.where(spread > 0, spread, 1.0)) ** 2
         else:
-            each = self.family.deviance(samples.y, eta + problem.offsets)
+            each = self.family.deviance(y, eta + problem.offsets)
         return samples.share * each.reshape(problem.n, -1).sum(axis=1)
+
+    def expected_losses(self, eta: Values) -> Float[np.ndarray, " n"]:
+        """Losses where one row, or group, more would have a y that has nothing to do with its inputs.
+
+        Rows left out show no error that one in as many makes, and where odds are large one costs most. The
+        deviance is linear in y but for a constant, so that the mean of y stands for all of them.
+        """
+        samples = self.problem.samples
+        mean = np.broadcast_to(samples.share @ samples.y, samples.y.shape)
+        return self.losses(eta) + self.losses(eta, mean) / len(self.by_group(samples.share))
 
     def of_line(self, reason: str) -> Prediction:
         """The penalised linear model alone predicts."""
@@ -185,12 +197,12 @@ def _chosen(
     regression; at 1, on 38 of them, .024. From ``clear`` squared errors on the network predicts alone,
     without bounds.
     """
-    line, base = rows.line_outside, rows.losses(rows.line_outside)
+    line, base = rows.line_outside, rows.expected_losses(rows.line_outside)
     lowest, highest = added.min(axis=0), added.max(axis=0)
     best, found = np.inf, (0.0, 1.0)
 
     def losses(share: float, bound: float) -> Float[np.ndarray, " n"]:
-        return rows.losses(line + share * np.clip(outside - line, bound * lowest, bound * highest))
+        return rows.expected_losses(line + share * np.clip(outside - line, bound * lowest, bound * highest))
 
     # Of separable classes the network's odds have no bound but what rows left out allow.
     for bound in [1.0] if rows.problem.family is None else [1.0, 0.5, 0.25, 0.125, 0.0625]:
@@ -201,7 +213,7 @@ def _chosen(
     share, bound = found
     own = losses(share, bound)
     ratio = _squared_errors(rows.by_group(base - own))
-    if ratio >= clear and _squared_errors(rows.by_group(rows.losses(outside) - own)) <= 1:
+    if ratio >= clear and _squared_errors(rows.by_group(rows.expected_losses(outside) - own)) <= 1:
         return 1.0, -np.inf, np.inf  # nothing speaks against the network alone
     return share * (1 - chance / max(ratio, chance)), bound * lowest, bound * highest
 

@@ -6,7 +6,7 @@ A target is read once, with its family, offset, trials and labels.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from onehidden import data
-from onehidden.data.arrays import as_real, is_frame, is_text, must_be_aligned
+from onehidden.data.arrays import as_arrow, as_real, is_frame, is_text, must_be_aligned, refuse_gaps
 from onehidden.data.opening import inputs_by_name
 from onehidden.families import Bernoulli, Family, Gaussian, Softmax
 from onehidden.families import get as get_family
@@ -40,6 +40,10 @@ def given(X: Any, y: Any, target: Any, of_rows: dict[str, Any], reading: Mapping
     if target is not None and y is not None:
         raise ValueError("the target is given twice, as y and as target=: leave one of them out")
     y = target if y is None else y
+    if isinstance(X, str) and is_frame(y):
+        raise ValueError(
+            f"the table comes first, then the name of its target, as recover(frame, 'y'), got {X!r}"
+        )
     if isinstance(y, str) and "~" in y:
         raise ValueError(f"formulas are not read, got {y!r}: name the target, as recover(frame, 'y')")
     named = _is_names(y, X)
@@ -71,13 +75,43 @@ def inputs_of(record: Recovery, X: Any) -> np.ndarray:
     """The inputs of a recovery as numbers: those of a frame by name, where it has these names."""
     if isinstance(X, data.Table):
         return X.X
-    if not is_frame(X):
+    X = as_arrow(X, ())[0] if isinstance(X, Mapping) else X
+    if not _by_name(record, X):
         return np.asarray(X, dtype=float)
-    names, levels = record.feature_names, record.options.get("one_hot") or {}
+    levels = record.options.get("one_hot") or {}
+    return inputs_by_name(X, record.feature_names, levels if isinstance(levels, Mapping) else {})[1]
+
+
+def _by_name(record: Recovery, X: Any) -> bool:
+    """Whether inputs are found by name: not in a frame that has as many under other names."""
     columns = _column_names(X)
-    if len(columns) == len(names) and not set(names) & set(columns):
-        return np.asarray(X, dtype=float)  # the same inputs under other names
-    return inputs_by_name(X, names, levels if isinstance(levels, Mapping) else {})[1]
+    same = len(columns) == len(record.feature_names) and not set(record.feature_names) & set(columns)
+    return is_frame(X) and not same
+
+
+def reading_of(record: Recovery, outcomes: Sequence[str] | None = None) -> dict[str, Any]:
+    """How a table is read for a recovery: its features by name, treated as then; keywords of ``data.open``.
+
+    ``outcomes`` are its target columns, those of the recovery where empty; None where they are not needed.
+    """
+    saved = ["one_hot", "nulls", "encoding", "decimal", "na", "offset"]
+    saved += [] if outcomes is None else ["trials"]  # trials count outcomes
+    found = {name: record.options[name] for name in saved if record.options.get(name)}
+    found["columns"] = list(record.feature_names)
+    if outcomes is not None:
+        found["target"] = list(outcomes) or record.options.get("target", "y")
+    return found
+
+
+def table_of(record: Recovery, X: Any, outcomes: bool) -> Any:
+    """A frame that has the columns of a recovery, read as then, with ``outcomes`` its targets; else X."""
+    X = as_arrow(X, ())[0] if isinstance(X, Mapping) else X
+    if not _by_name(record, X):
+        return X
+    named = record.options.get("target", "y")
+    held = {named} if isinstance(named, str) else set(named)
+    outcomes &= held <= set(_column_names(X))
+    return data.open(X, **reading_of(record, () if outcomes else None))
 
 
 def _is_names(y: Any, X: Any) -> bool:
@@ -202,6 +236,8 @@ def read_target(
     labelled = family == Softmax.name or isinstance(family, Softmax)
     labelled |= (family is None or family == Bernoulli.name) and is_text(y)
     chosen = Softmax() if labelled else get_family("gaussian" if family is None else family, link)
+    if is_text(y) and not labelled:
+        raise ValueError(f"the {chosen.name} family is for numbers, but y holds text: labels need no family")
     if trials is not None and not chosen.counted:
         raise ValueError(f"trials are for the binomial family, not for {chosen.name}")
     classes: tuple[object, ...] = ()
@@ -244,12 +280,7 @@ def _numbers(name: str, values: object) -> Float[np.ndarray, " n"] | None:
 
 def _codes(labels: np.ndarray) -> Int[np.ndarray, " n"]:
     """The groups of the rows, numbered from 0 on."""
-    gap = np.array([one is None or one != one for one in labels.tolist()], bool)
-    if gap.any():
-        raise ValueError(
-            f"groups has {int(gap.sum())} gaps (first at row {int(np.argmax(gap))}): give every row a group, "
-            "one of its own where it belongs to none"
-        )
+    refuse_gaps(labels, "groups")
     codes = np.unique(labels.astype(str) if labels.dtype.kind == "O" else labels, return_inverse=True)[1]
     must_be_compared(int(codes.max()) + 1, len(codes))
     return codes
