@@ -21,6 +21,7 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "onehidden"
 html_copy_source = False
+html_show_copyright = False
 myst_enable_extensions = ["deflist", "dollarmath"]
 # Mathematics is set by the browser itself: no script, nothing fetched.
 html_math_renderer = "mathml"

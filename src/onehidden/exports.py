@@ -23,24 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["to_onnx", "to_python", "to_sklearn", "to_torch"]
 
 
-@dataclass(frozen=True)
-class Predictor:
-    """What a recovery predicts: mean(l + share * clip(N - l, low, high)), N the network."""
-
-    slope: npt.ArrayLike = 0.0  # of the linear model l = <slope, x> + level
-    level: npt.ArrayLike = 0.0
-    share: float = 1.0
-    low: npt.ArrayLike = -np.inf
-    high: npt.ArrayLike = np.inf
-    mean: Callable[[Any, Any], Any] | None = None  # of operators and a linear predictor
-    coupled: bool = False  # whether the mean is that of classes
-
-    @property
-    def alone(self) -> bool:
-        """Whether the linear predictor is the network."""
-        return self.share == 1 and not np.any(np.isfinite(self.low) | np.isfinite(self.high))
-
-
 class Operators:
     """Operators of formulas by name, such as ``relu``, ``exp`` and ``maximum``, each a node of an export.
 
@@ -77,8 +59,9 @@ class Value:
 def to_onnx(
     net: OneHiddenNet,
     path: str | Path,
-    predictor: Predictor | None = None,
     feature_names: Sequence[str] | None = None,
+    prediction: Any = None,
+    family: Any = None,
 ) -> None:
     """Write the network as an ONNX graph in float64, with input ``X`` (n, d) and output ``y``.
 
@@ -88,10 +71,10 @@ def to_onnx(
         The network.
     path : str or Path
         The file to write. The package ``onnx`` is needed (``pip install 'onehidden[onnx]'``).
-    predictor : Predictor, optional
-        What a recovery makes of the network; ``Recovery.to_onnx`` gives it.
     feature_names : sequence of str, optional
         Names of the inputs, kept as the property ``feature_names`` of the model, a JSON list.
+    prediction, family : Prediction and Family, optional
+        What a recovery makes of the network; ``Recovery.to_onnx`` gives them.
     """
     onnx = _package("onnx", "writing ONNX", "'onehidden[onnx]'")
     helper, double = onnx.helper, onnx.TensorProto.DOUBLE
@@ -101,12 +84,11 @@ def to_onnx(
     if net.has_linear:
         out = out + X @ net.linear
     out = out + net.intercept
-    predictor = predictor or Predictor()
-    if not predictor.alone:
-        line = X @ predictor.slope + predictor.level
-        out = line + predictor.share * o.minimum(o.maximum(out - line, predictor.low), predictor.high)
-    if predictor.mean is not None:
-        out = predictor.mean(o, out)
+    if not (prediction is None or prediction.alone):
+        line = X @ prediction.line.slope + prediction.line.level
+        out = line + prediction.share * o.minimum(o.maximum(out - line, prediction.low), prediction.high)
+    if family is not None:
+        out = family.export(o, out)
     o.add("identity", out, name="y")
     model = helper.make_model(
         helper.make_graph(
@@ -291,20 +273,20 @@ class PythonSource(Operators):
 
 
 def to_python(
-    net: OneHiddenNet, feature_names: Sequence[str] | None = None, predictor: Predictor | None = None
+    net: OneHiddenNet, feature_names: Sequence[str] | None = None, prediction: Any = None, family: Any = None
 ) -> str:
     """Python source of a function ``predict(x)`` that needs only the standard library.
 
-    Numbers are written so that they read back to the same float64. ``predictor`` is what a recovery makes of
-    the network; ``Recovery.to_python`` gives it.
+    Numbers are written so that they read back to the same float64. ``prediction`` and ``family`` are what a
+    recovery makes of the network; ``Recovery.to_python`` gives them.
     """
     o, single = PythonSource(), net.output.ndim == 1
     size = f"{net.n_hidden} units of {net.n_inputs} inputs"
     size += "" if single else f", {net.n_outputs} outputs"
-    predictor = predictor or Predictor()
-    mean = Value(o, "t") if predictor.mean is None or predictor.coupled else predictor.mean(o, Value(o, "t"))
+    coupled = family is not None and family.coupled
+    mean = Value(o, "t") if family is None or coupled else family.export(o, Value(o, "t"))
     last = f"[{mean.name} for t in y]"
-    if predictor.coupled:
+    if coupled:
         last = "[exp(t) / (1.0 + sum(exp(u) for u in y)) for t in y]"
     rows = "\n".join(f"    {row!r}," for row in net.weights.tolist())
     return f'''"""y = c + <v, x> + sum_i w_i g(<a_i, x> + b_i): {size}."""
@@ -362,19 +344,19 @@ def predict(x):
     """The prediction at one row x, numbers in the order of FEATURES."""
     units = [g(dot(a, x) + b) for a, b in zip(A, B)]
     y = [c + dot(v, x) + dot(w, units) for c, v, w in zip(C, V, W)]
-{_mixture_in_python(predictor, net.n_outputs)}    mean = {last}
+{_mixture_in_python(prediction, net.n_outputs)}    mean = {last}
     return {"mean[0]" if single else "mean"}
 '''
 
 
-def _mixture_in_python(predictor: Predictor, outputs: int) -> str:
+def _mixture_in_python(prediction: Any, outputs: int) -> str:
     """Source of the linear predictor from the network's output y and a penalised linear model."""
-    if predictor.alone:
+    if prediction is None or prediction.alone:
         return ""
-    slope = np.asarray(predictor.slope, float).reshape(-1, outputs).T.tolist()
-    each = (predictor.level, predictor.low, predictor.high)
+    slope = np.asarray(prediction.line.slope, float).reshape(-1, outputs).T.tolist()
+    each = (prediction.line.level, prediction.low, prediction.high)
     level, low, high = (np.broadcast_to(one, outputs).astype(float).tolist() for one in each)
-    share = float(predictor.share)
+    share = float(prediction.share)
     return f"""    line = [c + dot(v, x) for c, v in zip({level!r}, {slope!r})]
     y = [l + {share!r} * min(max(o - l, a), b) for o, l, a, b in zip(y, line, {low!r}, {high!r})]
 """

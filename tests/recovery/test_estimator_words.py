@@ -100,7 +100,7 @@ def test_rows_that_only_leave_a_linear_function_open_are_no_reason_to_warn():
     ],
 )  # fmt: skip
 def test_an_argument_by_another_name_is_answered_with_the_one_meant(function, name, meant):
-    with pytest.raises(TypeError, match=f"has no argument '{name}': did you mean {meant}\\?"):
+    with pytest.raises(TypeError, match=f"has no argument '{name}': did you mean '{meant}'\\?"):
         function(**{name: 1})
 
 

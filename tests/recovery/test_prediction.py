@@ -48,6 +48,19 @@ def test_residuals_of_rows_left_out_are_those_of_ridge_fitted_without_them(weigh
     np.testing.assert_allclose(line(X), D @ without(best), rtol=1e-10)
 
 
+def test_intervals_that_rounding_of_the_covariance_hides_are_infinite():
+    X, rng = _rows(120, 1)
+    counts = rng.poisson(np.exp(1 + np.tanh(X[:, 0])))
+    r = oh.recover(X, counts, 1, activation="tanh", family="poisson", start="random")
+    assert np.all(np.isfinite(r.predict_interval(X)))
+    value, vector = np.linalg.eigh(r.covariance)
+    lost = replace(r, covariance=(vector * np.where(value == value[0], -value[-1], value)) @ vector.T)
+    for of in ("mean", "observation"):
+        lower, upper = lost.predict_interval(X, of=of)
+        assert np.all(lower < 1e-300)
+        assert np.all(upper > 1e300)
+
+
 def test_a_column_that_does_not_vary_has_no_slope():
     X, rng = _rows(30)
     line, _ = ridge_line(np.column_stack([X, np.full(30, 1e6)]), X[:, 0] + 0.1 * rng.standard_normal(30))

@@ -163,7 +163,7 @@ def test_rows_that_explain_nothing_ask_for_other_columns():
 
 def test_a_weak_unit_is_named_and_the_others_may_be_interpreted():
     answer = of_units(gather(made("not identifiable", units=verdicts(None, Cause.NOTHING))))
-    said = "Unit 1 may be interpreted, unit 2 may not: it cannot be told from having no effect."
+    said = "Unit 1 may be interpreted, unit 2 may not: the rows do not show that it has an effect."
     assert (answer.sentence, answer.mood) == (said, Mood.CARE)
 
 

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 from helpers import sketched
 
 import onehidden as oh
-from onehidden.report.pictures import over_input
+from onehidden.report.pictures import effect_of, over_input
 from onehidden.report.subject import gather
 
 RNG = np.random.default_rng(0)
@@ -74,6 +74,23 @@ def test_several_inputs_have_a_curve_each():
         r.plot()
     with pytest.raises(ValueError, match="axes are taken for one input"):
         r.plot(many, y, axes=drawn[0])
+
+
+def test_a_frame_is_drawn_by_the_names_of_its_columns_and_as_it_is_predicted():
+    import pandas as pd
+
+    frame = pd.DataFrame(RNG.standard_normal((60, 2)), columns=["a", "b"])
+    frame["y"] = 3 * frame.a + RNG.standard_normal(60)
+    r = oh.recover(frame, "y", 1)
+    turned = gather(r, frame[["y", "b", "a"]].assign(c="text"))
+    np.testing.assert_array_equal(turned.X, frame[["a", "b"]])
+    np.testing.assert_array_equal(turned.Y[:, 0], frame.y)
+    assert r.prediction.share < 1
+    moved = np.tile(turned.X, (40, 1))
+    found = effect_of(turned, 0)
+    moved[:, 0] = np.repeat(found.x, 60)
+    np.testing.assert_allclose(found.mean, r.predict(moved).reshape(40, 60).mean(axis=1))
+    assert not np.allclose(found.mean, r.network.predict(moved).reshape(40, 60).mean(axis=1))
 
 
 def test_a_page_of_one_input_has_its_curve(answer, tmp_path):

@@ -27,7 +27,8 @@ class UnitStatus(enum.StrEnum):
 class Cause(enum.Enum):
     """Why a unit is undetermined: in words for a person, of one unit and of several."""
 
-    NOTHING = "it cannot be told from having no effect", "they cannot be told from having no effect"
+    NOTHING = "the rows do not show that it has an effect", "the rows do not show that they have an effect"
+    SIZE = "the rows leave open how large its effect is", "the rows leave open how large their effects are"
     PARALLEL = "it does the same as another", "they do the same as others"
     KINK = "too few rows lie beyond its bend", "too few rows lie beyond their bends"
     BLIND = ("some weights change nothing in these rows",) * 2
@@ -179,7 +180,7 @@ def undetermined_units(
             # that units share is known from the others.
             reason = f"other units can take over the part of unit {i + 1}"
             alone = f"the output of unit {i + 1} cannot be distinguished from zero"
-            found[i] = Cause.NOTHING, reason if network.n_hidden > 1 else alone
+            found[i] = Cause.SIZE, reason if network.n_hidden > 1 else alone
     fewest, pair = patterns.closest() if kinked else (needed, None)
     if fewest < needed and pair is not None and not parallel[pair]:
         reason = f"rows that tell units {pair[0] + 1} and {pair[1] + 1} apart: {fewest} of {needed} needed"

@@ -231,14 +231,19 @@ def linear_predictor(
 
 @in_double
 def output_errors(record: Recovery, X: Float[np.ndarray, "m d"], batch: int = 2048) -> Ends:
-    """Standard errors of the network's output at rows and their freedom, by batches of the Jacobian."""
+    """Standard errors of the network's output at rows and their freedom, by batches of the Jacobian.
+
+    They are infinite where rounding of the covariance, whose eigenvalues may be negative, hides them.
+    """
     form, theta, factor = fitted_parameters(record)
-    found = []
+    lost, found = max(-float(np.linalg.eigvalsh(record.covariance)[0]), 0.0), []
     for at in range(0, len(X), batch):
         part = X[at : at + batch]
         target, root = np.zeros((len(part), *form.tail)), np.ones(len(part))
         J = written_out(form, theta, part, target, root)[1]
-        found.append((np.sqrt(np.sum((J @ factor) ** 2, axis=1)), record.mean_freedom(J)))
+        variance = np.sum((J @ factor) ** 2, axis=1)
+        known = variance >= 100 * lost * np.sum(J**2, axis=1)
+        found.append((np.sqrt(np.where(known, variance, np.inf)), record.mean_freedom(J)))
     error, freedom = (np.concatenate(one).reshape(len(X), *form.tail) for one in zip(*found, strict=True))
     return error, freedom
 
@@ -293,7 +298,9 @@ def predict_interval(
     if of == "mean":
         ends = [family.mean(eta + sign * reach * error) for sign in (-1, 1)]
         return np.minimum(*ends), np.maximum(*ends)
-    return _observation_interval(self, eta, error, level)
+    known = np.isfinite(error)
+    lower, upper = _observation_interval(self, eta, np.where(known, error, 0.0), level)
+    return np.where(known, lower, 0.0), np.where(known, upper, np.inf)
 
 
 def _observation_interval(record: Recovery, eta: np.ndarray, error: np.ndarray, level: float) -> Ends:

@@ -15,7 +15,7 @@ from onehidden.certify.groups import GroupedFreedom
 from onehidden.certify.units import UnitVerdict
 from onehidden.checks import Check
 from onehidden.data.table import Table
-from onehidden.exports import Predictor, to_onnx, to_python
+from onehidden.exports import to_onnx, to_python
 from onehidden.families import Family
 from onehidden.network import OneHiddenNet
 from onehidden.recovery.prediction import (
@@ -250,7 +250,7 @@ class Recovery:
         path : str or Path
             The file to write. The package ``onnx`` is needed (``pip install 'onehidden[onnx]'``).
         """
-        to_onnx(self.network, path, self._predictor(), self.feature_names)
+        to_onnx(self.network, path, self.feature_names, self.prediction, self.family)
 
     def to_python(self) -> str:
         """Write what ``predict`` computes as Python source that needs only the standard library.
@@ -260,7 +260,7 @@ class Recovery:
         str
             The source of a module with a function ``predict(x)`` of one row.
         """
-        return to_python(self.network, self.feature_names, self._predictor())
+        return to_python(self.network, self.feature_names, self.prediction, self.family)
 
     def to_sklearn(self) -> Any:
         """Make a fitted scikit-learn estimator that predicts as ``predict`` does.
@@ -273,14 +273,6 @@ class Recovery:
         from onehidden.recovery.estimating import fitted_estimator
 
         return fitted_estimator(self)
-
-    def _predictor(self) -> Predictor:
-        """What predictions make of the network."""
-        guard, family = self.prediction, self.family
-        mean: dict[str, Any] = {} if family is None else {"mean": family.export, "coupled": family.coupled}
-        if guard is None:
-            return Predictor(**mean)
-        return Predictor(**vars(guard.line), share=guard.share, low=guard.low, high=guard.high, **mean)
 
     def summary(self) -> str:
         """Write the answer as a table: the verdict, the formula, the fit, and every unit with its errors.
@@ -347,14 +339,14 @@ class Recovery:
     ) -> Any:
         """Draw the predictions on Matplotlib axes: y against one input, or a curve for each of several.
 
-        Of one input the band is the 95 % interval of the mean. Of several inputs each curve is the network's
-        mean over the rows as one input moves through its middle 96 %, and points are the curve plus the
-        residuals.
+        Of one input the band is the 95 % interval of the mean. Of several inputs each curve is the mean of
+        the predictions over the rows as one input moves through its middle 96 %, and points are the curve
+        plus the residuals.
 
         Parameters
         ----------
-        X : array_like of shape (m, d) or Table, optional
-            Rows; a table may hold the target.
+        X : array_like of shape (m, d), data frame or Table, optional
+            Rows; a frame, whose inputs are found by name, or a table may hold the target.
         y : array_like of shape (m,) or (m, q), optional
             Target at these rows.
         axes : matplotlib.axes.Axes, optional
@@ -381,8 +373,9 @@ class Recovery:
         ----------
         path_html : str or Path
             The file to write; a missing folder is made.
-        X : array_like of shape (m, d) or Table, optional
-            Samples that are drawn, of many a subsample; a table may hold the target, offset and trials.
+        X : array_like of shape (m, d), data frame or Table, optional
+            Samples that are drawn, of many a subsample; a frame or table may hold the target, offset and
+            trials.
         y : array_like of shape (m,) or (m, q), optional
             Target at these samples.
         """

@@ -54,10 +54,9 @@ def over_input(subject: Subject, which: int = 0, points: int = 240) -> Curve:
     assert subject.X is not None
     rows, y = subject.X[:, 0], None if subject.Y is None else subject.Y[:, which]
     x = np.linspace(rows.min(), rows.max(), points)
-    # Exposures differ from row to row: the curve is that of the mean one.
     offset = None if subject.offset is None else np.full(points, subject.offset.mean())
     found, band = subject.recovery, None
-    mean = found.predict(x[:, None], offset).reshape(points, -1)[:, which]
+    mean = subject.mean(x[:, None])[:, which]
     if found.covariance is not None and not found.classes:
         ends = found.predict_interval(x[:, None], offset=offset)
         lower, upper = (end.reshape(points, -1)[:, which] for end in ends)
@@ -66,7 +65,7 @@ def over_input(subject: Subject, which: int = 0, points: int = 240) -> Curve:
 
 
 def effect_of(subject: Subject, j: int, rows: int = 400, points: int = 40) -> Curve:
-    """The mean of y that the network gives over rows while input j runs through its middle 96 %.
+    """The mean of the predictions over rows, of the first output, while input j runs through its middle 96 %.
 
     The dots are the curve plus the residuals of the rows.
     """
@@ -76,11 +75,12 @@ def effect_of(subject: Subject, j: int, rows: int = 400, points: int = 40) -> Cu
     grid = np.linspace(low, high, points)
     moved = np.repeat(X[None], points, axis=0)
     moved[:, :, j] = grid[:, None]
-    mean = subject.mean(moved.reshape(-1, X.shape[1])).reshape(points, len(X)).mean(axis=1)
+    mean = subject.mean(moved.reshape(-1, X.shape[1]))[:, 0].reshape(points, len(X)).mean(axis=1)
     within = (place >= grid[0]) & (place <= grid[-1])
     y = None
     if subject.Y is not None:
-        y = (np.interp(place, grid, mean) + subject.residuals())[within]
+        residuals = subject.Y[:, 0] - subject.predictions()[:, 0]
+        y = (np.interp(place, grid, mean) + residuals)[within]
     return Curve(subject.names[j], grid, mean, None, place[within], y)
 
 
@@ -120,9 +120,9 @@ def of_inputs(subject: Subject, most: int = 8) -> Section | None:
     few = len(made) < subject.net.n_inputs
     which = f"the {len(made)} strongest inputs of {subject.net.n_inputs}" if few else "each input"
     text = (
-        f"The network's mean over the rows as {which} runs through its middle 96 %, all else as it is in the "
-        "rows; points are the curve plus the residuals of the rows. Where inputs go together, such rows may "
-        "not exist."
+        f"The mean over the rows of what is predicted of {subject.outputs[0]}, as {which} runs through its "
+        "middle 96 %, all else as it is in the rows; points are the curve plus the residuals of the rows. "
+        "Where inputs go together, such rows may not exist."
     )
     return Section("effects", "Effects of the inputs", (text, Gallery(tuple(made))))
 

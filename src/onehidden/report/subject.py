@@ -67,19 +67,10 @@ class Subject:
         assert self.X is not None
         return self.recovery.predict(self.X, self.offset).reshape(len(self.X), -1)
 
-    def mean(self, X: np.ndarray, offset: np.ndarray | float | None = None) -> np.ndarray:
-        """(m,) the mean that the network gives the first output, by default at the mean offset."""
-        if offset is None and self.offset is not None:
-            offset = float(np.mean(self.offset))
-        eta, family = self.recovery.network.predict(X), self.recovery.family
-        eta = eta if offset is None else (eta.T + offset).T
-        return (eta if family is None else family.mean(eta)).reshape(len(X), -1)[:, 0]
-
-    def residuals(self) -> np.ndarray:
-        """(n,) y less the mean that the network gives it, for the first output."""
-        assert self.X is not None
-        assert self.Y is not None
-        return self.Y[:, 0] - self.mean(self.X, self.offset)
+    def mean(self, X: np.ndarray) -> np.ndarray:
+        """(m, q) predictions at other rows; exposures differ from row to row: those of the mean one."""
+        offset = None if self.offset is None else np.full(len(X), self.offset.mean())
+        return self.recovery.predict(X, offset).reshape(len(X), -1)
 
     @property
     def spread(self) -> np.ndarray:
