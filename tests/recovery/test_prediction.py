@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 
 import onehidden as oh
@@ -255,3 +256,37 @@ def test_a_derived_quantity_has_the_error_of_the_delta_method():
     several = r.derive(lambda one: one.predict([[0.0], [1.0]]))
     lower, upper = r.predict_interval([[0.0], [1.0]])
     assert np.allclose([several.lower, several.upper], [lower, upper], rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "weights", "poisson", "gamma", "bernoulli", "softmax"])
+def test_the_log_likelihood_is_that_of_the_density(name):
+    X, rng = _rows(90)
+    mean = np.exp(np.tanh(X[:, 0]))
+    weight = rng.integers(1, 4, 90) * 1.0
+    y = {
+        "poisson": rng.poisson(mean),
+        "gamma": rng.gamma(4, mean / 4),
+        "bernoulli": (mean > rng.gamma(1, 1, 90)) * 1,
+    }
+    y["softmax"] = np.where(rng.random(90) < 0.3, "c", np.where(y["bernoulli"] == 1, "b", "a"))
+    y = y.get(name, mean + rng.standard_normal(90) / np.sqrt(weight if name == "weights" else 1))
+    options = {} if name in ("gaussian", "weights") else {"family": name}
+    options |= {"sample_weight": weight} if name == "weights" else {}
+    r = oh.recover(X, y, 1, activation="tanh", start="random", max_seconds=5, **options)
+    mu = r.network.predict(X) if r.family is None else r.family.mean(r.network.predict(X))
+    v = weight / weight.mean() if name == "weights" else np.ones(90)
+    if name in ("gaussian", "weights"):
+        variance = np.mean(v * (y - mu) ** 2)
+        expected = -45 * (np.log(2 * np.pi * variance) + 1) + 0.5 * np.sum(np.log(v))
+    elif name == "poisson":
+        expected = np.sum(y * np.log(mu) - mu - gammaln(y + 1))
+    elif name == "gamma":
+        a = 1 / r.noise_variance
+        expected = np.sum(a * np.log(a * y / mu) - a * y / mu - np.log(y) - gammaln(a))
+    else:
+        every = np.column_stack([1 - mu.reshape(90, -1).sum(axis=1), mu])
+        expected = np.sum(np.log(every[np.arange(90), np.unique(y, return_inverse=True)[1]]))
+    assert r.log_likelihood == pytest.approx(expected, rel=1e-9)
+    assert r.covariance_type in ("robust (HC3)", "classical")
+    criterion = 2 * (r.freedom - expected)
+    assert f"AIC {criterion:.6g}".replace("-", "−") in r.summary()

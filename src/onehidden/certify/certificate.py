@@ -126,6 +126,7 @@ class Certificate:
     covariance: Float[np.ndarray, "p p"] | None = field(default=None, repr=False)  # in x; None if too large
     freedom: ParameterRecord | None = field(default=None, repr=False)  # of errors by group
     by_group: GroupedFreedom | None = field(repr=False, default=None)  # that of the mean, likewise
+    covariance_type: str = ""
 
     @property
     def checks(self) -> list[Check]:

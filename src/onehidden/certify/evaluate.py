@@ -93,6 +93,7 @@ def certify(network: OneHiddenNet, problem: Problem, run: Run, errors: str = "au
         covariance=known.bands,
         freedom=known.freedom,
         by_group=known.by_group,
+        covariance_type=known.kind,
         remarks=() if normal else tuple(one.advice for one in off[:1]),
     )
     if not exact:

@@ -30,6 +30,7 @@ class Uncertainty(NamedTuple):
     checks: list[Check]  # whether they hold; none where the fit is exact
     freedom: ParameterRecord | None = None  # degrees of freedom of errors by group
     by_group: GroupedFreedom | None = None  # that of the mean, likewise
+    kind: str = ""  # of the covariance
 
 
 def uncertainty(
@@ -71,10 +72,10 @@ def uncertainty(
         found, of_side = _with_orientations(local, bands, found)
         checks += of_side
     if grouped is None:
-        return Uncertainty(found, bands, checks)
+        return Uncertainty(found, bands, checks, kind="robust (HC3)" if robust else "classical")
     outward, there = outward_map(form, coordinates), replace(form.plain, d=len(coordinates.shift))
     own = ParameterRecord.in_x(there, grouped.freedom.of(outward.toarray()))
-    return Uncertainty(found, bands, checks, own, grouped.freedom.moved(outward))
+    return Uncertainty(found, bands, checks, own, grouped.freedom.moved(outward), "by group (CR2)")
 
 
 def _group_checks(local: LocalFit) -> list[Check]:

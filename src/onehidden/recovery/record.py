@@ -106,6 +106,10 @@ class Recovery:
     group_variance : float
         The part of ``noise_variance`` that rows of a group share, by restricted likelihood; NaN without
         random intercepts.
+    covariance_type : str
+        What the standard errors rest on: classical, robust (HC3) or by group (CR2).
+    log_likelihood : float
+        At the estimates; NaN where it is not known.
     """
 
     network: OneHiddenNet
@@ -141,6 +145,8 @@ class Recovery:
     error_freedom: ParameterRecord | None = field(repr=False, default=None)
     by_group: GroupedFreedom | None = field(repr=False, default=None)
     group_variance: float = float("nan")
+    covariance_type: str = ""
+    log_likelihood: float = float("nan")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "status", Status(self.status))

@@ -19,7 +19,7 @@ from onehidden.certify.alternatives import all_worse, held_out_by_halves
 from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, Status, certificate_of
 from onehidden.certify.units import Cause
 from onehidden.checks import About, not_evaluated
-from onehidden.families import Family, NegativeBinomial
+from onehidden.families import Family, Gaussian, NegativeBinomial
 from onehidden.fit.coordinates import Coordinates, scaled
 from onehidden.fit.parametrisation import roots, weighed
 from onehidden.fit.problem import TO_COMPARE, Problem, linear_network, optimise, searched
@@ -334,14 +334,31 @@ def record(
 # What a record has from the certificate under the same name.
 _SHARED = (
     "network", "status", "message", "checks", "standard_errors", "units", "covariance", "undetected",
-    "by_group", "loss", "noise_variance",
+    "by_group", "loss", "noise_variance", "covariance_type",
 )  # fmt: skip
+
+
+def log_likelihood(problem: Problem, certificate: Certificate) -> float:
+    """The log-likelihood at the estimates; NaN of exact fits, of a binomial and of noise with covariances."""
+    samples, family = problem.samples, problem.family or Gaussian("identity")
+    eta = certificate.network.predict(samples.X)
+    if family.coupled:  # of labels the deviance is all there is
+        return -0.5 * float(np.sum(problem.row_losses(certificate.network)))
+    if certificate.exact or family.counted or samples.ratio is not None or samples.y.ndim > 1:
+        return float("nan")
+    weight = np.ones(samples.n) if samples.row_weight is None else samples.row_weight
+    if problem.family is None:
+        law, weight = family.distribution(eta, certificate.loss / weight), np.ones(samples.n)
+    else:
+        law = family.distribution(eta + problem.offsets, certificate.noise_variance if family.scaled else 1.0)
+    return float(weight @ (law.logpmf if family.discrete else law.logpdf)(samples.y))
 
 
 def measured_on(problem: Problem, certificate: Certificate) -> dict[str, Any]:
     """Means and spreads of the rows, and the share of the variance, or of the deviance, that is explained."""
     samples = problem.samples
     found = measures(samples.X, samples.y, samples.row_weight)
+    found["log_likelihood"] = log_likelihood(problem, certificate)
     if problem.family is not None:
         family, line = problem.family, linear_network(problem)
         total = float(np.sum(problem.row_losses(linear_network(problem, inputs=False))))

@@ -15,7 +15,7 @@ from onehidden.report import pictures
 from onehidden.report.blocks import Block, Checks, Code, Grid, Section, to_html
 from onehidden.report.screen import screen, title
 from onehidden.report.subject import Subject, gather
-from onehidden.report.text import numbers
+from onehidden.report.text import inference, numbers
 from onehidden.report.wording import by_urgency, more, short
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def parameters(subject: Subject, most_rows: int = 400) -> Section:
     )
     left = f"{more(len(found) - len(rows), 'number')} in units.csv of the run and in Recovery.to_frame()."
     grid = Grid(("parameter", "estimate ± standard error"), rows, left if len(found) > len(rows) else "")
-    return Section("parameters", "Parameters", (grid,), detail=True)
+    return Section("parameters", "Parameters", (inference(subject), grid), detail=True)
 
 
 def reproduce(subject: Subject) -> Section:

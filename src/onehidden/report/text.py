@@ -44,7 +44,7 @@ def summary(recovery: Recovery, width: int = 100) -> str:
     found = numbers(subject)
     column = max(len(one_line(row.parameter)) for row in found)
     wide = max(len(row.shown) for row in found)
-    made = [first_screen(recovery), ""]
+    made = [first_screen(recovery), "", *_wrapped(inference(subject), width), ""]
     made.append(f"{'unit':<5} {'parameter':<{column}}  {'estimate ± standard error':<{wide}}  95 % interval")
     for row in found:
         ends = f"{short(row.lower)} to {short(row.upper)}" if math.isfinite(row.upper - row.lower) else ""
@@ -57,6 +57,17 @@ def summary(recovery: Recovery, width: int = 100) -> str:
     for other in subject.recovery.alternatives:
         made += ["", f"not ruled out: {other.label} ({other.distance})"]
     return "\n".join(made)
+
+
+def inference(subject: Subject) -> str:
+    """What intervals rest on: the kind of the standard errors, degrees of freedom, likelihood and AIC."""
+    recovery = subject.recovery
+    found = [f"standard errors {recovery.covariance_type}"] if recovery.covariance_type else []
+    found.append(f"residual degrees of freedom {recovery.residual_freedom}")
+    if math.isfinite(recovery.log_likelihood):
+        criterion = 2 * recovery.freedom - 2 * recovery.log_likelihood
+        found += [f"log-likelihood {short(recovery.log_likelihood, 6)}", f"AIC {short(criterion, 6)}"]
+    return "; ".join(found)
 
 
 def screen_lines(recovery: Recovery, width: int = 100) -> Lines:
