@@ -144,6 +144,12 @@ def test_predictions_are_compared_and_coloured_by_themselves(share, own, mood, s
     assert plain(answer.sentence)
 
 
+@pytest.mark.parametrize(("target", "said"), [("fee", "fee"), ("fee in $", "y"), (-1, "y"), (None, "y")])
+def test_the_target_is_named_where_its_name_is_a_word(target, said):
+    answer = of_predictions(gather(made("doubtful", guard=guard(1.0, 0.7), target=target)))
+    assert f"of the variation of {said}," in answer.sentence
+
+
 def test_two_shares_are_told_apart_and_a_black_box_has_no_rows_left_out():
     near = of_predictions(gather(made("consistent", guard=guard(1.0, 0.4912, 0.4873))))
     assert "they explain 49.1 % of the variation of y, a linear model 48.7 %" in near.sentence

@@ -45,23 +45,30 @@ def of_predictions(subject: Subject, weak: float = 0.1) -> Answer:
 
     They are called weak where they explain less than ``weak`` of the variation of y.
     """
-    guard = subject.recovery.prediction
+    guard, y = subject.recovery.prediction, _target(subject)
     if guard is None or not math.isfinite(guard.r_squared):
         return _without_rows_left_out(subject)
     if guard.alone and subject.recovery.n_samples <= subject.recovery.freedom:
         text = "Nothing is known about predictions: as many parameters as rows reproduce any rows."
         return Answer(text, Mood.DOUBT)
     if guard.r_squared <= 0:
-        text = "Do not rely on predictions: neither network nor linear model explains y on unseen rows."
+        text = f"Do not rely on predictions: neither network nor linear model explains {y} on unseen rows."
         return Answer(text, Mood.DOUBT)
     own, line = _shares(guard.r_squared, guard.linear_r_squared)
     sound = guard.r_squared >= weak
     use = "Predictions may be used" if sound else "Predictions are weak"
     if guard.share == 0:
-        text = f"a linear model makes them and explains {own} of the variation of y on unseen rows; "
+        text = f"a linear model makes them and explains {own} of the variation of {y} on unseen rows; "
         return Answer(f"{use}: {text}the network adds nothing.", Mood.CARE)
-    text = f"on unseen rows they explain {own} of the variation of y, a linear model {line}"
+    text = f"on unseen rows they explain {own} of the variation of {y}, a linear model {line}"
     return Answer(f"{use}: {text}.", Mood.GOOD if sound else Mood.CARE)
+
+
+def _target(subject: Subject) -> str:
+    """The name of the target where it is one short word, else y."""
+    name = subject.recovery.options.get("target")
+    plain = isinstance(name, str) and len(name) <= 20 and name.isprintable() and " " not in name
+    return str(name) if plain else "y"
 
 
 def _without_rows_left_out(subject: Subject) -> Answer:
@@ -74,8 +81,8 @@ def _without_rows_left_out(subject: Subject) -> Answer:
         return Answer("The network is not known to give the answers of the black box everywhere.", Mood.CARE)
     if not math.isfinite(fitted):
         return Answer("How well the network predicts other rows was not measured.", Mood.CARE)
-    text = f"The network explains {_share(fitted)} of the variation of y on the rows fitted; "
-    return Answer(text + "other rows were not tried.", Mood.CARE)
+    text = f"The network explains {_share(fitted)} of the variation of {_target(subject)} on the rows fitted"
+    return Answer(text + "; other rows were not tried.", Mood.CARE)
 
 
 def of_units(subject: Subject) -> Answer:

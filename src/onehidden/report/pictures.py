@@ -85,10 +85,13 @@ def effect_of(subject: Subject, j: int, rows: int = 400, points: int = 40) -> Cu
 
 
 def strongest_inputs(subject: Subject, most: int) -> list[int]:
-    """The inputs that move the network most, those without an effect left out."""
-    strength = np.abs(subject.effects).sum(axis=0)
-    if subject.net.has_linear:
-        strength = strength + np.abs(subject.net.linear) * subject.spread
+    """The inputs that move the predictions most, those without an effect left out."""
+    net, guard = subject.net, subject.recovery.prediction
+    slopes = np.abs(net.output) @ np.abs(net.weights) + np.abs(net.linear)
+    if guard is not None:
+        line = np.abs(guard.line.slope).reshape(net.n_inputs, -1)[:, 0]
+        slopes = guard.share * slopes + (1 - guard.share) * line
+    strength = slopes * subject.spread
     return [j for j in strongest(strength, most) if strength[j] > 0]
 
 
