@@ -437,9 +437,7 @@ def _checked(found: Activation) -> Activation:
         values = np.asarray(jax.jit(found.fn)(jnp.asarray(_GRID)), float)
     except Exception as error:
         reason = str(error).splitlines()[0][:120]
-        raise ValueError(
-            f"the activation {name} cannot be traced by JAX, write it with jax.numpy: {reason}"
-        ) from None
+        raise ValueError(f"the activation {name} must be written with jax.numpy: {reason}") from None
     if values.shape != _GRID.shape or not np.all(np.isfinite(values)):
         raise ValueError(f"the activation {name} must map an array of any numbers to as many finite ones")
     if found._is_polynomial(1):

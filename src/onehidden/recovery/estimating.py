@@ -18,14 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from onehidden.certify.certificate import Status
 from onehidden.certify.units import Cause
-from onehidden.data.arrays import (
-    check_arrays,
-    flat_columns,
-    is_frame,
-    is_text,
-    must_be_aligned,
-    refuse_gaps,
-)
+from onehidden.data import arrays
 from onehidden.data.opening import inputs_by_name
 from onehidden.machine import in_double
 from onehidden.options import STRUCTURES, Options, estimator_name
@@ -84,7 +77,7 @@ class Estimating(BaseEstimator):
         """Read the rows and keep the best that they allow; ``of_rows`` has groups and offset if any."""
         options, labelled = self._options(), is_classifier(self)
         how = {} if labelled else {"y_numeric": True, "multi_output": True}
-        must_be_aligned(X, y)
+        arrays.must_be_aligned(X, y)
         if y is None:
             validated(self, X, y, dtype=np.float64)  # which refuses it
         matrix, target = self._read(X, y, dtype=np.float64, ensure_min_samples=2, **how)
@@ -129,7 +122,7 @@ class Estimating(BaseEstimator):
                 f"oh.recover(frame, {y!r})"
             )
         numeric = how.get("y_numeric", False)
-        if numeric and is_text(y):
+        if numeric and arrays.is_text(y):
             raise ValueError(
                 f"y must hold numbers, got text (for example {np.ravel(np.asarray(y))[0]!r}): labels are for "
                 "OneHiddenClassifier"
@@ -160,15 +153,15 @@ def must_be_readable(X: Any, y: Any, y_numeric: bool) -> None:
     What scikit-learn's sentence tells as well stays its own: a row for a column, few rows, complex numbers.
     """
     names = None
-    if is_frame(X):
+    if arrays.is_frame(X):
         names, X = inputs_by_name(X)
     n, *tail = np.shape(X)
     if n < 2 or 0 in tail or np.iscomplexobj(X) or (y is None and not tail):
         return
     if not y_numeric and y is not None:
-        refuse_gaps(y, "y")
+        arrays.refuse_gaps(y, "y")
         y = np.arange(len(np.asarray(y, dtype=object)))
-    check_arrays(X, y, names, constant=True)
+    arrays.check_arrays(X, y, names, constant=True)
 
 
 def counted_rows(
@@ -200,7 +193,7 @@ def best_of(target: Target, options: Options) -> tuple[Recovery, list[str]]:
     samples, hidden, trouble = target.samples, options.hidden, list[str]()
     run = Run(options.seed, options.max_seconds, options.progress)
     (n, d), several = samples.X.shape, samples.y.ndim == 2
-    flat, still = flat_columns(samples.X), flat_columns(samples.y.reshape(n, -1))
+    flat, still = arrays.flat_columns(samples.X), arrays.flat_columns(samples.y.reshape(n, -1))
     if len(flat) == d:
         return plain_fit(target, options, "no column of X varies"), trouble
     if several and len(still):

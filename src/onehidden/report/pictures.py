@@ -43,10 +43,15 @@ def plot(
             grid = np.array([axes])
         for place, curve in zip(grid, drawn, strict=False):
             curve.draw(place)
-            place.set_ylabel(figures.plain(subject.outputs[0], 60))
+            place.set_ylabel(figures.plain(_predicted(subject), 60))
         for place in grid[len(drawn) :]:
             place.set_axis_off()
     return grid[0] if one else grid[: len(drawn)]
+
+
+def _predicted(subject: Subject) -> str:
+    """What predictions are of the first output: its mean, or a probability."""
+    return f"P[{subject.outputs[0]}]" if subject.recovery.classes else subject.outputs[0]
 
 
 def over_input(subject: Subject, which: int = 0, points: int = 240) -> Curve:
@@ -123,7 +128,7 @@ def of_inputs(subject: Subject, most: int = 8) -> Section | None:
     few = len(made) < subject.net.n_inputs
     which = f"the {len(made)} strongest inputs of {subject.net.n_inputs}" if few else "each input"
     text = (
-        f"The mean over the rows of what is predicted of {subject.outputs[0]}, as {which} runs through its "
+        f"The mean over the rows of what is predicted of {_predicted(subject)}, as {which} runs through its "
         "middle 96 %, all else as it is in the rows; points are the curve plus the residuals of the rows. "
         "Where inputs go together, such rows may not exist."
     )
