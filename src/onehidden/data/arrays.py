@@ -62,7 +62,7 @@ def as_real(values: object, who: str) -> np.ndarray:
         raise ValueError(
             f"{who} must be an array of numbers, got rows of unequal length: pad or cut them"
         ) from None
-    if array.dtype.kind == "O":
+    if array.dtype.kind == "O" and array.ndim:
         refuse_gaps(array, who)
     if array.dtype.kind not in "biuf":
         raise ValueError(
