@@ -176,8 +176,8 @@ def _no_errors(box: Any, layer: Any, *rest: Any) -> certificate.Errors:
     return certificate.Errors(zero, zero, zero, np.zeros(layer.output.shape[1]))
 
 
-def _coarse_pieces(box: Any, line: Any, cells: int, zooms: int, *rest: Any) -> pieces.Pieces | None:
-    return pieces.straight_pieces(box, line, cells, 0, *rest)
+def _coarse_pieces(box: Any, line: Any, cells: int = 1024, zooms: int = 0, *rest: Any, **more: Any) -> Any:
+    return pieces.straight_pieces(box, line, cells, 0, *rest, **more)
 
 
 _ZONES, _RADII = pieces._kinked_zones, search._radii

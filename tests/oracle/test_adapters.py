@@ -151,7 +151,7 @@ def test_a_book_belongs_to_one_endpoint(server, tmp_path):
 def test_the_command_keeps_a_run_that_is_there_and_what_ctrl_c_interrupts(server, tmp_path):
     out = tmp_path / "run"
     line = ["oracle", "--url", server.url, "--inputs", "5", "--out", str(out), "--batch", "512"]
-    server.hear = lambda posts: os.kill(os.getpid(), signal.SIGINT) if posts == 45 else None
+    server.hear = lambda posts: os.kill(os.getpid(), signal.SIGINT) if posts == 25 else None
     stopped = CliRunner().invoke(cli, line, standalone_mode=False)
     assert stopped.return_value == 130, stopped.output
     assert "stopped by hand" in oh.load_recovery(out).message

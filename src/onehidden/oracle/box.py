@@ -143,6 +143,7 @@ class BlackBox:
         self.first: tuple[Points, Outputs] | None = None  # some first queries, asked again later
         # Subtracted from every answer, (n, d) -> (n, q), so that the remainder is searched alone.
         self.known: Callable[[np.ndarray], np.ndarray] | None = None
+        self.known_error = 0.0  # of its mixture, for each scale of distance
 
     @property
     def reach(self) -> float:

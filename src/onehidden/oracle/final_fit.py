@@ -43,7 +43,8 @@ def kink_queries(box: BlackBox, layer: Layer, near: float = 0.5) -> Queries:
     queries LSMR gains a factor of 0.58 a product, with twice 0.71. Low precision is averaged by a fourth.
     """
     k, d = layer.weights.shape
-    n = int(max(400, (4.0 if box.low_precision else 3.0) * (k * (d + 1) + d + 1) + 200))
+    free = (k * (d + 1) + box.q * (k + d + 1)) / box.q  # parameters for each number of an answer
+    n = int(max(400, (4.0 if box.low_precision else 3.0) * free + 200))
     n = int(min(min(n, most_queries(layer)) / box.share, 0.8 * box.caller.left))  # some are not answered
     U = np.empty((n, d), np.float32)
     for begin in range(0, n, 8192):
@@ -76,11 +77,12 @@ def _across(box: BlackBox, layer: Layer, U: Points) -> Points:
 def transition_queries(box: BlackBox, layer: Layer, degree: int, each: int = 2) -> Queries:
     """Queries for smooth units, ``each`` times as many as parameters near the hyperplanes, near and far."""
     k, d = layer.weights.shape
-    each = each if 1.5 * each * k * (d + 2) <= most_queries(layer) else 1
-    around = box.rng.standard_normal((max(1000, each * k * (d + 2) // 2), d)).astype(np.float32)
+    free = (k * (d + 1) + box.q * (k + d + 1)) / box.q  # parameters for each number of an answer
+    each = each if 1.5 * each * free <= most_queries(layer) else 1
+    around = box.rng.standard_normal((max(1000, int(each * free / 2)), d)).astype(np.float32)
     around[: len(around) // 3] *= 2.0
     rows = [around[np.max(np.abs(around), axis=1) <= box.reach]]
-    count = each * (d + 2)
+    count = int(each * free / k) + 6
     farthest = 1e3 if degree else 1e4  # 1/|a|
     if box.low_precision:  # distance costs digits that are not there
         farthest = min(farthest, 30.0)

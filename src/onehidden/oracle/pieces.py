@@ -67,51 +67,70 @@ class Pieces:
 def straight_pieces(
     box: BlackBox,
     line: Line,
-    cells: int = 4096,
+    cells: int = 1024,
     zooms: int = 4,
     most: int = 4096,
     degree: int | None = None,
+    core: float = 0.0,
+    known: Kinks | None = None,
+    reach: float = 0.0,
 ) -> Pieces | None:
     """The pieces of the mixture along a line; None where it is curved everywhere.
 
-    The first grid has ``cells`` cells; zones of more than one kink are refined ``zooms`` times. A function of
-    more than ``most`` kinks is curved, or random. Transitions of smooth units are kinks of some width:
-    every zone is refined down to it. They are kinks of ``degree`` 1, or steps of degree 0.
+    The ``cells`` of the first grid are halved until kinks have room, and zones of more than one kink refined
+    ``zooms`` times. A function of more than ``most`` kinks is curved, or random. From far away the transition
+    of a smooth unit is a kink, of which answers within ``core`` of its zone say nothing. From nearby it has a
+    width, ``degree`` 1 for kinks and 0 for steps: every zone is refined down to it. Of a box of which a part
+    is subtracted the zones are searched alone; the pieces are those of the whole, cut at the kinks ``known``,
+    whose arguments go to ``reach`` on both sides.
     """
+    sharp, grows = degree is None, 1 if degree is None else degree
     t = line.grid(cells)
     y = box.mixture(line.at(t))
-    answered = np.flatnonzero(np.isfinite(y))
-    if len(answered) < 12:
-        none, nothing = np.zeros(0), np.full(1, np.nan)
-        return Pieces(line, nothing, nothing, nothing, nothing, nothing, none, none > 0, none > 0)
-    sharp, grows = degree is None, 1 if degree is None else degree
-    level = float(np.nanmax(np.abs(y) / line.growth(t, grows)))
-    own = box.level / np.sqrt(box.d)  # of the whole answer, where a known part of it was subtracted
+    while True:
+        answered = np.flatnonzero(np.isfinite(y))
+        if len(answered) < 12:
+            none, nothing = np.zeros(0), np.full(1, np.nan)
+            return Pieces(line, nothing, nothing, nothing, nothing, nothing, none, none > 0, none > 0)
+        level = float(np.nanmax(np.abs(y) / line.growth(t, grows)))
+        own = box.level / np.sqrt(box.d)  # of the whole answer, where a known part of it was subtracted
 
-    def error(where: np.ndarray) -> np.ndarray:
-        far = np.hypot(np.linalg.norm(line.start), where)
-        # The rounding of smooth units differs from piece to piece.
-        return (1 if sharp else 4) * box.precision.at(
-            np.maximum(level * line.growth(where, grows), own * far**grows)
-        )
+        def error(where: np.ndarray, level: float = level, own: float = own) -> np.ndarray:
+            far = np.hypot(np.linalg.norm(line.start), where)
+            # The rounding of smooth units differs from piece to piece.
+            size = np.maximum(level * line.growth(where, grows), own * far**grows)
+            return np.hypot((1 if sharp else 4) * box.precision.at(size), box.known_error * far)
 
-    ends = float(t[answered[0]]), float(t[answered[-1]])
-    before = np.flatnonzero(np.diff(answered) > 1)
-    gaps = t[answered[before]], t[answered[before + 1]]
-    # Over longer arms the tails of a smooth transition would be kinks of their own.
-    arms = (1, 4, 16, 64) if sharp else (1,)
-    low, high = _kinked_zones(t, y, error(t), gaps, arms)
-    nothing = np.zeros(0)
+        ends = float(t[answered[0]]), float(t[answered[-1]])
+        before = np.flatnonzero(np.diff(answered) > 1)
+        gaps = t[answered[before]], t[answered[before + 1]]
+        # Over longer arms the tails of a smooth transition would be kinks of their own.
+        arms = (1, 4, 16, 64) if sharp else (1,)
+        low, high = _kinked_zones(t, y, error(t), gaps, arms)
+        crowded = np.sum(np.searchsorted(t, high) - np.searchsorted(t, low)) > 0.2 * len(t)
+        if not (sharp and crowded and len(t) <= most):
+            break
+        finer = line.grid(2 * (len(t) - 1))
+        finer[::2], seen = t, np.repeat(y, 2)[:-1]
+        seen[1::2] = box.mixture(line.at(finer[1::2]))
+        t, y = finer, seen
+    nothing, fits = np.zeros(0), {}
     refined = np.isin(low, gaps[0])  # gaps, and zones that are filled by what they hold
     for zoom in range(zooms + 1):
         if len(low) > most:
             return None
         again = ~refined & (1.04 / 48 * (high - low) > 1e-14 * np.maximum(np.abs(low), np.abs(high)))
         if sharp or zoom == zooms or not again.any():
-            pieces = _fitted_pieces(box, line, ends, low, high, np.isin(low, gaps[0]), error, sharp)
+            unanswered = np.isin(low, gaps[0])
+            checked = np.full(len(low), sharp) if core == 0 else ~refined
+            pieces = _fitted_pieces(box, line, ends, low, high, unanswered, error, checked, core, fits)
             again &= ~pieces.single
             if not sharp or zoom == zooms or not again.any():
-                return pieces
+                if known is None or box.known is None or box.low_precision:
+                    return pieces
+                box.known, box.known_error = None, 0.0
+                low, high, new = _cut(line, ends, low, high, known, reach)
+                return _fitted_pieces(box, line, ends, low, high, new & False, error, new, core, {})
         parts, done = [(low[[i]], high[[i]]) for i in range(len(low))], [[one] for one in refined]
         rows = np.flatnonzero(again)
         width = high[rows] - low[rows]
@@ -124,6 +143,24 @@ def straight_pieces(
         low, high = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
         refined = np.concatenate(done)
     return None
+
+
+def _cut(
+    line: Line, ends: tuple[float, float], low: PerPoint, high: PerPoint, known: Kinks, reach: float
+) -> tuple[PerPoint, PerPoint, Bool[np.ndarray, " b"]]:
+    """Ends of these zones and of those of known kinks, overlaps as one zone, and which have no known kink."""
+    along, size = known.weights @ line.direction, np.linalg.norm(known.weights, axis=1)
+    place = -(known.weights @ line.start + known.bias) / along
+    doubt = known.bias_error + known.error * np.hypot(line.radius, place)
+    half = (reach + SIGNIFICANT * size * doubt) / np.abs(along)
+    there = (place - half > ends[0]) & (place + half < ends[1])
+    begin, end = np.append(low, (place - half)[there]), np.append(high, (place + half)[there])
+    new, order = np.arange(len(begin)) < len(low), np.argsort(begin)
+    begin, end, new = begin[order], end[order], new[order]
+    first = np.flatnonzero(np.append(True, begin[1:] > np.maximum.accumulate(end)[:-1])[: len(begin)])
+    if len(first) == 0:
+        return begin, end, new
+    return begin[first], np.maximum.reduceat(end, first), np.logical_and.reduceat(new, first)
 
 
 def _kinked_zones(
@@ -157,16 +194,20 @@ def _fitted_pieces(
     high: Float[np.ndarray, " b"],
     unanswered: Bool[np.ndarray, " b"],
     error_at: Callable[[np.ndarray], np.ndarray],
-    sharp: bool,
+    checked: Bool[np.ndarray, " b"],
+    core: float,
+    known: dict[tuple[float, ...], np.ndarray],
 ) -> Pieces:
     """Straight lines through fresh answers between the zones, and whether each zone is a single kink.
 
-    What is no ``sharp`` kink is taken for one if the lines beside it meet within its zone.
+    Answers in ``checked`` zones, beyond ``core`` of them, must lie on the lines beside. In others lines which
+    meet within the zone are enough. ``known`` keeps what was seen between the same ends before.
     """
     begin, end = np.append(ends[0], high), np.append(low, ends[1])
     width, middle = end - begin, 0.5 * (begin + end)
     half, node = 0.45 * width, np.cos(np.pi * (np.arange(6) + 0.5) / 6)
-    y = box.mixture(line.at(middle[:, None] + half[:, None] * node))
+    place = middle[:, None] + half[:, None] * node
+    y = _remembered(known, np.stack([begin, end], axis=1), lambda new: box.mixture(line.at(place[new])))
     value = y.mean(axis=1)
     slope = (y @ node) / np.sum(node**2) / np.where(half > 0, half, 1.0)
     misfit = np.max(np.abs(y - value[:, None] - slope[:, None] * half[:, None] * node), axis=1)
@@ -183,18 +224,33 @@ def _fitted_pieces(
     within = (place > low - 0.02 * (high - low)) & (place < high + 0.02 * (high - low))
     single = straight[:-1] & straight[1:] & within & np.isfinite(place) & ~unanswered
     safe = np.where(single, place, 0.5 * (low + high))
-    if len(low) and sharp:
-        share = np.array([0.2, 0.6, 0.85])
+    if checked.any():
+        share = np.array([core, 0.2, 0.6, 0.85])
         before, behind = share * (safe - low)[:, None], share * (high - safe)[:, None]
-        t = np.concatenate([safe[:, None], safe[:, None] - before, safe[:, None] + behind], axis=1)
+        t = np.concatenate([safe[:, None] - before, safe[:, None] + behind], axis=1)
         left = value[:-1, None] + slope[:-1, None] * (t - middle[:-1, None])
         right = value[1:, None] + slope[1:, None] * (t - middle[1:, None])
-        off = box.mixture(line.at(t)) - np.where(t <= safe[:, None], left, right)
+        zones = np.stack([begin[:-1], low, high, end[1:]], axis=1)
+        y = _remembered(known, zones, lambda new: box.mixture(line.at(t[new])))
+        off = y - np.where(t <= safe[:, None], left, right)
         with np.errstate(invalid="ignore"):
             worst = np.max(np.abs(off), axis=1) / SIGNIFICANT
-            single &= worst <= doubt + error_at(np.abs(t).max(axis=1))
+            single &= ~checked | (worst <= doubt + error_at(np.abs(t).max(axis=1)))
     place = np.where(np.isfinite(place), place, safe)
     return Pieces(line, begin, end, value, slope, error, place, single, unanswered)
+
+
+def _remembered(
+    known: dict[tuple[float, ...], np.ndarray],
+    keys: Float[np.ndarray, "m e"],
+    asked: Callable[[np.ndarray], np.ndarray],
+) -> Float[np.ndarray, "m p"]:
+    """Answers of each row of keys, those ``asked`` before by the same numbers as they are known."""
+    rows = [tuple(key) for key in keys.tolist()]
+    new = np.array([i for i, row in enumerate(rows) if row not in known], int)
+    if len(new):
+        known.update(zip((rows[i] for i in new), asked(new), strict=True))
+    return np.array([known[row] for row in rows])
 
 
 def kinks_of(
@@ -211,14 +267,16 @@ def kinks_of(
     good = found[before] & found[after]
     at, before, after = at[good], before[good], after[good]
     change = slope[after] - slope[before]  # (r, d, q) in the basis
-    mixed = change @ box.mix
-    size = np.linalg.norm(mixed, axis=1)
-    size = np.where(size > 0, size, 1.0)
-    normal = mixed / size[:, None]
+    normal = change @ box.mix
+    if box.q > 1:  # of rank one: all outputs show the row
+        normal = np.einsum("rdq,rq->rd", change, np.einsum("rdq,rd->rq", change, normal))
+    size = np.linalg.norm(normal, axis=1, keepdims=True)
+    normal /= np.where(size > 0, size, 1.0)
     # Rows point along the line: the strength of the mixture has the sign of the change of slope.
     normal *= np.where((normal @ (basis @ pieces.line.direction)) < 0, -1.0, 1.0)[:, None]
     output = np.einsum("rdq,rd->rq", change, normal)
-    doubt = np.sqrt(np.sum(error[before] ** 2 + error[after] ** 2, axis=1)) / size
+    size = np.linalg.norm(output, axis=1) * np.linalg.norm(box.mix)
+    doubt = np.sqrt(np.sum(error[before] ** 2 + error[after] ** 2, axis=1)) / np.where(size > 0, size, 1.0)
     rows = normal @ basis
     point = pieces.line.at(pieces.place[at])
     along = np.abs(pieces.change[at])
@@ -243,7 +301,9 @@ def _gradients(
     base = line.at(0.5 * (low + high))
     center, error = box.outputs(base), pieces.error[which]
     room = np.minimum(high - low, 2 * line.radius + np.abs(low + high))
-    arm = np.minimum(0.3 * room, box.margin(base) / np.max(np.abs(basis)))
+    # Short arms seldom reach another kink; long ones average errors.
+    arm = (0.3 if box.low_precision else 0.1) * room
+    arm = np.minimum(arm, box.margin(base) / np.max(np.abs(basis)))
     step = np.repeat(arm[:, None], d, axis=1)
     slope, unknown = np.zeros((m, d, box.q)), np.ones((m, d), bool)
     for _ in range(9):

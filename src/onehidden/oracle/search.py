@@ -23,7 +23,7 @@ from onehidden.oracle.layer import Layer, Queries
 from onehidden.oracle.lines import Kinks, Line, distant_line, random_line
 from onehidden.oracle.pieces import continued, kinks_of, straight_pieces
 from onehidden.oracle.signs import solve_signs
-from onehidden.oracle.transitions import Tail, units_along
+from onehidden.oracle.transitions import NEARBY, Tail, units_along
 from onehidden.refused import Refused
 
 _LINEAR = 1e-3  # share by which the linear part of the box may differ from that of its oriented units
@@ -46,12 +46,12 @@ class FoundLayer:
 
 
 def expected_queries(n_inputs: int, hidden: int, activation: str = "relu") -> int:
-    """About how many queries a box takes, as measured on random ReLU networks; smooth units take more.
+    """About how many queries a box of one output takes, as measured on random networks; steps take more.
 
-    Two lines of 9000 with their checks, 6000 before and after them, and some per parameter.
+    Two lines of 1000 and more, 6000 before and after them, some per unit and per parameter.
     """
-    each = 5 if activation in ("relu", "leaky_relu", "abs") else 12
-    return 6000 + 2 * 9000 + 30 * hidden + n_inputs + each * hidden * (n_inputs + 2)
+    each = 12 if activation in ("tanh", "sigmoid", "erf") else 6
+    return 8000 + 60 * hidden + n_inputs + each * hidden * (n_inputs + 2)
 
 
 def line_answer(box: BlackBox, tail: Tail, options: Options) -> Certificate | list[Check]:
@@ -150,7 +150,7 @@ class Search:
                 raise
             self.found = replace(self.found, cut_short=str(ended))
         finally:
-            self.box.known = None
+            self.box.known, self.box.known_error = None, 0.0
         assert self.found is not None
         return self.found
 
@@ -160,7 +160,8 @@ class Search:
         base, kinks = None, Kinks.none(box.d, box.q)
         for radius in _radii(self.tail, box):
             found = self._survey(radius, base, kinks)
-            if found.layer.k == 0 or found.left > 0.3:
+            # Units that are missing spoil a fit, and with it the precision with which lines show the others.
+            if found.layer.k == 0 or found.left > (1e-2 if not sharp and radius > NEARBY else 0.3):
                 if sharp:
                     return
                 kinks = found.kinks  # from another distance more are seen
@@ -182,26 +183,39 @@ class Search:
         """
         box, sharp, low = self.box, self.tail.sharp, self.box.low_precision
         chords = box.domain.bounded and sharp
+        points = not low and (sharp or radius > NEARBY)  # outputs as lines show them are exact
         queries = None if self.found is None else self.found.queries
         curved = broken = crowded = quiet = idle = 0
-        left, missed = np.inf, None
+        left, missed, layer, unproven = np.inf, None, base, Kinks.none(box.d, box.q)
+        every = kinks if base is None else _kinks_of(base, self.tail).merged(kinks)
+        if points and len(kinks):
+            every, layer = self._settled(base, kinks, points)[:2]
         for number in range(1, 33 if chords else 17):
             if number > 1 and low:
                 box.mix_anew()  # a unit that this mixture hides shows in another
-            box.known = None if base is None else base.predict
-            before = len(kinks)
+            if points and layer is not None:  # what is missing stands above the errors of the rest
+                box.known, box.known_error = layer.predict, _error_far_away(every, box.mix, radius)
+            elif base is not None:
+                box.known = base.predict
             if sharp:
                 line = random_line(box, radius, through=missed)
-                new, ended, crowded, bent = _kinks_along(box, line, kinks)
-                kinks, curved, broken = kinks.merged(new), curved + bent, broken + ended
+                new, crowded, bent = _kinks_along(box, line, every if points else kinks.merged(unproven))
+                curved += bent
             else:
-                new, ended, bent = units_along(box, distant_line(box, radius, 20.0), self.tail, kinks), 0, 0
-                kinks = kinks.merged(new, 1e-6, 100.0)
-            quiet = 0 if len(kinks) > before or ended or crowded or bent else quiet + 1
-            box.known = None
+                line = distant_line(box, radius, 1e3 if radius > NEARBY else 20.0)
+                new, bent = units_along(box, line, self.tail, every if points else kinks), 0
+            box.known, box.known_error, before = None, 0.0, broken
             box.must_not_change()
-            every = kinks if base is None else _kinks_of(base, self.tail).merged(kinks)
-            layer, now, missed = self._settled(every)
+            unproven = unproven.merged(new) if sharp else unproven.merged(new, 1e-6, 100.0)
+            every, layer, now, missed = self._settled(base, kinks.merged(unproven), points)
+            if number > 1 or now < 1e-6 or not sharp:
+                if sharp and now > 1e-6:  # something is missing, or what was found is no unit
+                    real = ~(continued(box, unproven, float(np.linalg.norm(line.start))) < 0.5)
+                    broken, unproven = broken + int(np.sum(~real)), unproven.at(np.flatnonzero(real))
+                kinks, unproven = kinks.merged(unproven), Kinks.none(box.d, box.q)
+                if broken > before:
+                    every, layer, now, missed = self._settled(base, kinks, points)
+            quiet = 0 if len(new) or broken > before or crowded or bent else quiet + 1
             box.run.report(f"line {number}, {layer.k} units", box.caller.queries, now**2)
             idle = 0 if now < 0.8 * left else idle + 1
             if idle == 0 or (sharp and not low):
@@ -210,32 +224,35 @@ class Search:
                 self.found = found
             # Least squares leads from a rough start of all units to the precision of the answers.
             rough = low and ((left < 0.05 and idle > 1) or (left < 0.3 and idle > 3))
-            if rough or (left < 1e-6 and chords and quiet if sharp else left < 1e-2):
+            if rough or (left < 1e-6 and (quiet or not chords) if sharp else left < 1e-2):
                 break
             enough = self.hidden is None or len(every) >= self.hidden
             if quiet >= (10 if chords else 1 if enough and sharp else 6 if low else 2):
                 break
         return found
 
-    def _settled(self, kinks: Kinks) -> tuple[Layer, float, Points]:
-        """The layer of these units with its affine part; the share it leaves, and where it leaves most."""
+    def _settled(self, base: Layer | None, kinks: Kinks, exact: bool) -> tuple[Kinks, Layer, float, Points]:
+        """These units and those of ``base``; their layer, the share that it leaves, and where it leaves most.
+
+        Outputs that are ``exact`` stand, others are confirmed by typical answers.
+        """
         box, tail, (U, Y) = self.box, self.tail, self.typical
+        kinks = kinks if base is None else _kinks_of(base, tail).merged(kinks)
         form = Parametrisation(tail.activation, box.d, len(kinks), True, True, tail.degree > 0, True, box.q)
-        nothing = np.zeros((box.d, box.q))
-        layer = Layer(form, kinks.weights, kinks.output / tail.jump, kinks.bias, nothing, nothing[0])
-        exact = tail.sharp and not box.low_precision
+        nothing, bias = np.zeros((box.d, box.q)), kinks.bias + tail.crossing
+        layer = Layer(form, kinks.weights, kinks.output / tail.jump, bias, nothing, nothing[0])
         layer = confirmed(layer, *self.around, np.inf if exact or self.far > 1 else 0.5)
         if self.far > 1:
             layer = placed(layer, kinks.bias_error, U, Y)
         rest = np.abs(layer.predict(U) - Y).max(axis=1)
-        return layer, left_over(layer, U, Y, box.rounding)[0], U[rest > 0.5 * rest.max()]
+        return kinks, layer, left_over(layer, U, Y, box.rounding)[0], U[rest > 0.5 * rest.max()]
 
 
 def _kinks_of(layer: Layer, tail: Tail) -> Kinks:
     """The units of a fitted layer, without errors."""
     zero = np.zeros(layer.k)
     output, point = layer.output * tail.jump, np.zeros(layer.weights.shape)
-    return Kinks(layer.weights, layer.bias, output, zero, zero, point)
+    return Kinks(layer.weights, layer.bias - tail.crossing, output, zero, zero, point)
 
 
 def _radii(tail: Tail, box: BlackBox) -> list[float]:
@@ -246,20 +263,25 @@ def _radii(tail: Tail, box: BlackBox) -> list[float]:
         first = 1e5 * min(1.0, (1e3 * EPS / box.rounding) ** 0.5)
         wanted = [first, 2 * first, 4 * first]
     else:
-        wanted = [1e5, 1e3, 1e7]
-    return list(dict.fromkeys(min(radius, box.reach / 3) for radius in wanted))
+        wanted = [1e7, 1e7, 1e5, 1e3] if tail.degree else [1e5, 1e3, 1e7]
+    return [min(radius, box.reach / 3) for radius in wanted]
 
 
-def _kinks_along(box: BlackBox, line: Line, known: Kinks) -> tuple[Kinks, int, int, bool]:
-    """New kinks of a line, how many others end, or are no single kinks, and whether it is curved."""
-    pieces = straight_pieces(box, line)
+def _kinks_along(box: BlackBox, line: Line, known: Kinks) -> tuple[Kinks, int, bool]:
+    """New kinks of a line, how many others are no single kinks, and whether it is curved."""
+    pieces = straight_pieces(box, line, 4096 if box.low_precision else 1024, known=known)
     if pieces is None:
-        return Kinks.none(box.d, box.q), 0, 0, True
+        return Kinks.none(box.d, box.q), 0, True
     explained = pieces.explained(known, box.mix)
     crowded = int(np.sum(~pieces.single & ~explained & ~pieces.unanswered))
-    new = kinks_of(box, pieces, ~explained)[0]
-    real = ~(continued(box, new, float(np.linalg.norm(line.start))) < 0.5)
-    return new.at(np.flatnonzero(real)), int(np.sum(~real)), crowded, False
+    return kinks_of(box, pieces, ~explained)[0], crowded, False
+
+
+def _error_far_away(kinks: Kinks, mix: np.ndarray, radius: float) -> float:
+    """Standard error of a mixture of the units, for each scale of distance from there on."""
+    strength = np.linalg.norm(kinks.weights, axis=1) * np.abs(kinks.output @ mix)
+    error = kinks.error / np.sqrt(kinks.weights.shape[1]) + kinks.bias_error / radius
+    return float(np.linalg.norm(strength * error))
 
 
 def confirmed(layer: Layer, U: Points, Y: Outputs, off: float = 0.5) -> Layer:

@@ -1,10 +1,10 @@
 """Smooth units along a line far away: their transitions are kinks or steps, each alone in its zone.
 
 From a distance R the transition of a unit, of width about 1/|a|, is a point on a line, and those of k units
-lie about R/k apart: every unit is seen alone. One of GELU or softplus is a kink: the gradients on both sides
-give its row up to a factor, and the shape of the transition across the hyperplane gives the factor. A step
-(tanh) is inverted: inside it the argument of g is linear in x. ``Tail`` says what a unit looks like from far
-away, where an activation is linear or constant.
+lie about R/k apart: every unit is seen alone. One of GELU, softplus or ELU is a kink, and found as those of
+ReLU are: the gradients on both sides give its row up to a factor, and the shape of the transition across the
+hyperplane gives the factor. A step (tanh) is inverted: inside it the argument of g is linear in x. ``Tail``
+says what a unit looks like from far away, where an activation is linear or constant.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from onehidden.oracle.domain import EPS, PerUnit
 from onehidden.oracle.lines import Kinks, Line
 from onehidden.oracle.pieces import Pieces, kinks_of, straight_pieces
 
+# Distances, in scales: up to this one transitions have a width; and how far across one it is looked at.
+NEARBY, _FARTHEST = 1e6, 1e3
+
 
 @dataclass(frozen=True)
 class Tail:
@@ -31,6 +34,7 @@ class Tail:
     degree: int  # 0 for a step (tanh), 1 for a kink (ReLU, softplus)
     jump: float
     sharp: bool  # whether the tails reach up to zero itself
+    crossing: float = 0.0  # where the tails of a kink meet
 
     def unoriented(self, z: np.ndarray) -> np.ndarray:
         """(g - h) / jump, what a unit of strength one adds in either orientation: |z| / 2 for ReLU."""
@@ -63,17 +67,24 @@ def bisected(
 def tail_of(g: Activation) -> Tail | None:
     """The tail of g by its values far out; None where lines do not show its units, or not their sides.
 
-    A smooth unit must add the same whichever way it is oriented, but for a linear part.
+    A smooth unit must add the same whichever way it is oriented, but for a linear part; or be a kink whose
+    shape shows its side.
     """
-    if g.reversal is None or g.reversal.degree > 1:
+    if g.reversal is not None and g.reversal.degree > 1:
         return None
-    degree, far = int(g.reversal.parity > 0), np.geomspace(60, 3000, 40)
-    level = g.on_host(g.symmetrised, far)
-    size = float((level[-1] - level[0]) / (far[-1] - far[0]) if degree else level[-1])
-    off = level - level[-1] - degree * size * (far - far[-1])
+    far = np.geomspace(60, 3000, 40)
+    degree = int(g.reversal is None or g.reversal.parity > 0)
+    sides = np.array([g.on_host(g.symmetrised, side * far) for side in (1.0, -1.0)])
+    if not np.all(np.isfinite(sides)):
+        return None
+    slope = [float((y[-1] - y[0]) / (far[-1] - far[0])) if degree else 0.0 for y in sides]
+    off = [y - y[-1] - one * (far - far[-1]) for y, one in zip(sides, slope, strict=True)]
+    size = slope[0] + slope[1] if degree else float(sides[0][-1] - sides[1][-1])
     if not np.max(np.abs(off) / far**degree) <= 1e-11 or abs(size) < 1e-6:
         return None
-    return Tail(g, degree, 2 * size, degree == 1 and g.homogeneity == 1)
+    right, left = (y[-1] - one * far[-1] for y, one in zip(sides, slope, strict=True))
+    crossing = 0.0 if g.reversal is not None else float(left - right) / size
+    return Tail(g, degree, size, degree == 1 and g.homogeneity == 1, crossing)
 
 
 def units_along(box: BlackBox, line: Line, tail: Tail, known: Kinks, most: int = 512) -> Kinks:
@@ -81,7 +92,10 @@ def units_along(box: BlackBox, line: Line, tail: Tail, known: Kinks, most: int =
 
     More zones than ``most`` mean another activation, or units that are no points from this distance.
     """
-    pieces = straight_pieces(box, line, 2048, 2 if tail.degree else 12, most, tail.degree)
+    if tail.degree and line.radius > NEARBY:
+        pieces = straight_pieces(box, line, core=0.02, known=known, reach=40.0)
+    else:
+        pieces = straight_pieces(box, line, 2048, 2 if tail.degree else 12, most, tail.degree)
     if pieces is None or len(pieces.place) == 0:
         return Kinks.none(box.d, box.q)
     found = _kinks(box, pieces, tail, known) if tail.degree else _steps(box, pieces, tail)
@@ -102,46 +116,60 @@ def _kinks(box: BlackBox, pieces: Pieces, tail: Tail, known: Kinks) -> Kinks:
         return kinks
     along = np.abs(kinks.weights @ pieces.line.direction)
     width = 0.5 * (pieces.low[at + 1] - pieces.high[at]) * along
-    slope, fits = _slopes(box, kinks, width, tail, np.maximum(pieces.error[at], pieces.error[at + 1]))
-    kinks, slope = kinks.at(fits), slope[fits][:, None]
-    weights, output = slope * kinks.weights, kinks.output / slope
-    return replace(kinks, weights=weights, bias=slope[:, 0] * kinks.bias, output=output)
+    slope, fits = _slopes(box, kinks, width, tail)
+    kinks, slope = kinks.at(fits), slope[fits]
+    weights, output = slope[:, None] * kinks.weights, kinks.output / np.abs(slope)[:, None]
+    return replace(kinks, weights=weights, bias=slope * kinks.bias, output=output)
 
 
 def _slopes(
-    box: BlackBox, kinks: Kinks, width: PerUnit, tail: Tail, rounding: PerUnit, each: int = 24
+    box: BlackBox, kinks: Kinks, width: PerUnit, tail: Tail
 ) -> tuple[PerUnit, Bool[np.ndarray, " k"]]:
     """The length of each row, from the answers across its hyperplane, and whether g fits them.
 
-    Beside a linear function the answer at distance tau is (strength / alpha) g(alpha tau): one unknown.
+    Beside a linear function the answer at distance tau is (strength / alpha) g(alpha tau): the strength is
+    known to some digits, alpha is not. It is negative where g is turned around, if g shows that.
     """
     from scipy.optimize import minimize_scalar
 
-    step, strength = np.geomspace(1e-4, 1, each), kinks.output @ box.mix
-    tau = np.concatenate([-step[::-1], [0.0], step]) * width[:, None]
-    y = box.mixture(kinks.point[:, None] + tau[:, :, None] * kinks.weights[:, None])
-    slope, fits = np.ones(len(kinks)), np.zeros(len(kinks), bool)
+    step = np.geomspace(1e-4, 1, 24) if box.low_precision else np.geomspace(1e-6, 1, 12)
+    step = np.concatenate([-step[::-1], [0.0], step])
+    tau = step * np.minimum(width, _FARTHEST)[:, None]
+    strength = np.linalg.norm(kinks.output, axis=1)
+    rounding = 100 * box.error_at(kinks.point) / np.linalg.norm(box.mix)
+    y = box.outputs(kinks.point[:, None] + tau[:, :, None] * kinks.weights[:, None])
+    y = np.einsum("knq,kq->kn", y, kinks.output / strength[:, None])
+    lines = np.linalg.qr(np.column_stack([np.ones(len(step)), step]))[0]
+
+    def curved(values: Float[np.ndarray, "... n"]) -> Float[np.ndarray, "... n"]:
+        return values - (values @ lines) @ lines.T
+
+    # The minimum of the sum of squares lies in a valley of the logarithm that a grid finds.
+    grid = np.geomspace(0.1, 1e6, 140)
+    grid = grid if tail.activation.reversal else np.concatenate([grid, -grid])
+    slope, fits, bend = np.ones(len(kinks)), np.zeros(len(kinks), bool), curved(y)
     for i in range(len(kinks)):
-        lines = np.linalg.qr(np.column_stack([np.ones(len(step) * 2 + 1), tau[i]]))[0]
 
-        def curved(values: Float[np.ndarray, " n"], lines: np.ndarray = lines) -> np.ndarray:
-            return values - lines @ (lines.T @ values)
+        def fitted(alpha: np.ndarray, i: int = i) -> tuple[np.ndarray, np.ndarray]:
+            """Strengths by least squares, and what each leaves."""
+            own = curved(tail.unoriented(alpha * tau[i] + tail.crossing) / np.abs(alpha))
+            found = np.sum(own * bend[i], axis=-1, keepdims=True) / np.sum(own**2, axis=-1, keepdims=True)
+            return found, found * own - bend[i]
 
-        bend = curved(y[i])
-
-        def off(alpha: float, i: int = i, bend: np.ndarray = bend) -> np.ndarray:
-            return curved(strength[i] / alpha * tail.unoriented(alpha * tau[i])) - bend
-
-        # The minimum of the sum of squares lies in a valley of the logarithm that a grid finds.
-        grid = np.geomspace(0.1, 1e5, 180) / width[i]
-        best = int(np.argmin([np.sum(off(alpha) ** 2) for alpha in grid]))
-        near = np.log(grid[[max(best - 2, 0), min(best + 2, len(grid) - 1)]])
+        tried = grid / tau[i, -1]
+        best = tried[int(np.argmin(np.sum(fitted(tried[:, None])[1] ** 2, axis=1)))]
         found: Any = minimize_scalar(
-            lambda a, off=off: np.sum(off(np.exp(a)) ** 2), bounds=near, options={"xatol": 1e-12}
+            lambda log, best=best, fitted=fitted: np.sum(fitted(np.array(best * np.exp(log)))[1] ** 2),
+            bounds=(-0.25, 0.25),
+            options={"xatol": 1e-12},
         )
-        slope[i] = np.exp(found.x)
-        worst, largest = np.max(np.abs(off(slope[i]))), np.max(np.abs(bend))
-        fits[i] = largest > 25 * rounding[i] and worst <= 1e-3 * largest + 25 * rounding[i]
+        slope[i] = best * np.exp(found.x)
+        own, off = fitted(np.array(slope[i]))
+        largest = np.max(
+            np.abs(bend[i] - curved(0.5 * own * np.abs(tau[i])))
+        )  # beside a kink of this strength
+        fits[i] = largest > rounding[i] and np.max(np.abs(off)) <= 1e-3 * largest + rounding[i]
+        fits[i] &= abs(float(own[0]) - strength[i]) < 0.01 * strength[i]
     return slope, fits
 
 
@@ -170,6 +198,8 @@ def _steps(box: BlackBox, pieces: Pieces, tail: Tail) -> Kinks:
     # Far away the argument itself is rounded, and nearer the tails of others add to it.
     good &= np.max(np.abs(off), axis=0) <= _row_error(box) * np.abs(height) + 2.5 * rounding
     rows = np.flatnonzero(good)
+    if len(rows) == 0:
+        return Kinks.none(d, box.q)
     middle, arm = line.at(center[rows]), 0.3 / slope[rows]
     axes, i, j = np.eye(d), *np.divmod(np.arange(len(rows) * d), d)
 
