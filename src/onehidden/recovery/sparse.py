@@ -56,10 +56,9 @@ def with_chosen_inputs(target: Target, options: Options, run: Run) -> tuple[Targ
                 "others: bring enough rows, groups and values of y for either half, or leave it out"
             )
     parts = () if options.known is None else options.known.parts
-    sparse, others = (
-        tuple(one for one in parts if isinstance(one, Sparse) is kind) for kind in (True, False)
-    )
-    choice = InputChoice(choosing, options, run, *sparse, others)
+    sparse = next(one for one in parts if isinstance(one, Sparse))
+    others = tuple(one for one in parts if one is not sparse)
+    choice = InputChoice(choosing, options, run, sparse, others)
     found = choice.chosen()
     start = [options.start] if isinstance(options.start, str | Start) else options.start
     return estimating, replace(
@@ -147,7 +146,13 @@ class InputChoice:
         """The fit of units of these inputs, from a network."""
         problem = self.problem(self.with_inputs(network, inputs))
         network = replace(network, weights=np.where(inputs, network.weights, 0.0))
-        answer = optimise(network, problem, run.at("fit"), warm=True)
+        # Units that were steep with more inputs need not be so with fewer.
+        argument = np.std(self.target.samples.X @ network.weights.T + network.bias, axis=0)
+        flat = 1 / np.where(argument > 0, argument, 1.0)
+        flatter = replace(network, weights=network.weights * flat[:, None], bias=network.bias * flat)
+        begun = [network] if network.activation.homogeneity is not None else [network, flatter]
+        answers = [optimise(one, problem, run.at("fit", i), warm=i == 0) for i, one in enumerate(begun)]
+        answer = min(answers, key=lambda one: one.mean_square)
         square = max(answer.mean_square, problem.rows.rounding.exact**2)  # digits beyond are no evidence
         labels, charges = self.charges(inputs)
         charged = float(np.sum(charges[np.unique(labels[inputs.ravel()])]))
@@ -171,9 +176,15 @@ class InputChoice:
         while True:
             number, here = number + 1, run.at("choice", number)
             local = self.linearised(found.network, found.inputs)
-            gone = local.leaving().reshape(found.inputs.shape)
-            if np.any(gone):
-                found = self.fitted(found.network, found.inputs & ~gone, here)
+            out = local.leaving()
+            while out:  # as many as lower the criterion
+                gone = np.isin(local.labels, out).reshape(found.inputs.shape)
+                fewer = self.fitted(found.network, found.inputs & ~gone, here.at("without", len(out)))
+                if fewer.criterion < found.criterion:
+                    break
+                out = out[: len(out) // 2]
+            if out:
+                found = fewer
                 continue
             if best is not None and not found.criterion < best.criterion:
                 return best
@@ -245,9 +256,10 @@ class Linearised:
         gain[: len(found)] = found
         return new & (gain / self.noise > self.charges)[self.labels]
 
-    def leaving(self) -> Bool[np.ndarray, " m"]:
-        """Weights whose groups cost more than they lower the deviance, by Wald statistics, one at a time.
+    def leaving(self) -> list[int]:
+        """Groups that cost more than they lower the deviance, by Wald statistics, one after another.
 
+        At most half of the groups leave before the next fit: the quadratic model of saturated units is poor.
         The last group of a unit stays.
         """
         design = np.hstack([self.columns[:, self.inside], self.rest])
@@ -255,21 +267,22 @@ class Linearised:
         # A trace of ridge: of dependent columns one leaves at no cost.
         gram[np.diag_indices_from(gram)] += 1e-10 * np.max(np.diag(gram))
         covariance, weights = np.linalg.inv(gram), self.weights[self.inside]
-        labels, out = self.labels[self.inside], np.zeros(len(self.charges), bool)
+        labels, out = self.labels[self.inside], list[int]()
         units = np.arange(len(self.charges)) // (len(self.charges) // self.units)
+        every = np.unique(labels)
         while True:
-            left = np.flatnonzero((np.bincount(labels, minlength=len(out)) > 0) & ~out)
+            left = np.setdiff1d(every, out)
             left = left[np.bincount(units[left])[units[left]] > 1]
             costs = np.array([self._cost(covariance, weights, labels == one) for one in left])
             surplus = costs / self.noise - self.charges[left]
-            if not np.any(surplus < 0):
-                return self.inside & out[self.labels]
-            first = left[np.argmin(surplus)]
+            if not np.any(surplus < 0) or len(out) == max(1, len(every) // 2):
+                return out
+            first = int(left[np.argmin(surplus)])
             at = np.flatnonzero(labels == first)
             moved = np.linalg.solve(covariance[np.ix_(at, at)], covariance[at])
             weights = weights - moved[:, : len(weights)].T @ weights[at]
             covariance = covariance - covariance[:, at] @ moved
-            out[first] = True
+            out.append(first)
 
     @staticmethod
     def _cost(covariance: np.ndarray, weights: np.ndarray, group: np.ndarray) -> float:
