@@ -17,7 +17,7 @@ from onehidden.certify.random_features import (
     random_features,
     sign_moments,
 )
-from onehidden.certify.residuals import adequacy, sign_cumulants, tail
+from onehidden.certify.residuals import adequacy, by_signs, sign_cumulants, tail
 from onehidden.fit.parametrisation import Parametrisation, residuals_and_jacobian
 from onehidden.fit.problem import Problem
 from onehidden.fit.samples import RowSum, Samples
@@ -81,6 +81,24 @@ def test_cumulants_are_those_of_random_signs():
     np.testing.assert_allclose(sign_cumulants(*sums), exact, rtol=rounding)
     gaussian = 2 * np.trace(sums[0] @ sums[0])  # what normal draws in place of signs would have as variance
     assert abs(gaussian / exact[1] - 1) > 0.01
+
+
+def test_few_signs_are_all_taken_and_more_are_drawn():
+    """Under the law itself p-values of the smallest are uniform; independent p-values would be cautious."""
+    rng = stream(1, "signs")
+    rows = rng.standard_normal((8, 3))
+    alike = [rows, rows + 0.1 * rng.standard_normal((8, 3))]
+    signs = 1.0 - 2 * ((np.arange(128)[:, None] >> np.arange(8)) & 1)
+    values = np.array([np.sum((signs @ one) ** 2, axis=1) for one in alike])
+    found = np.array([by_signs(list(zip(t, alike, strict=True)), 1e-9) for t in values.T])
+    for level in (0.1, 0.25, 0.5):
+        assert level - 0.05 < np.mean(found <= level) <= level + 1e-9
+    assert found.min() == 1 / 128  # not the tail beyond: 8 signs cannot show it
+    many = rng.standard_normal((40, 3))
+    t = np.quantile(np.sum((rng.choice([-1.0, 1.0], (4000, 40)) @ many) ** 2, axis=1), 0.9)
+    assert by_signs([(float(t), many)], 1e-9) == pytest.approx(0.1, abs=0.02)
+    assert by_signs([(float(t), many[::-1])], 1e-9) == by_signs([(float(t), many)], 1e-9)
+    assert by_signs([(100 * float(t), many)], 1e-9) == 1e-9
 
 
 def test_second_pass_matches_dense_projections():

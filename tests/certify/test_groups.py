@@ -13,7 +13,7 @@ from onehidden.certify.groups import (
     residual_correlation,
 )
 from onehidden.certify.local_fit import local_fit
-from onehidden.certify.random_features import FitAndFeatures, Projected, group_sums, random_features
+from onehidden.certify.random_features import FitAndFeatures, Projected, random_features, sums_by_sign
 from onehidden.fit.parametrisation import Parametrisation, written_out
 from onehidden.fit.problem import Problem, optimise
 from onehidden.fit.samples import Samples
@@ -134,8 +134,25 @@ def test_signs_by_group_are_those_of_whole_matrices():
         H = J[at] @ C @ J[at].T
         rows[g] = V[at].T @ np.linalg.inv(sqrtm(np.eye(at.sum()) - H).real) @ r[at]
     shifts = grouped(J, r, groups).shifts
-    assert group_sums(fit, projected, shifts, Z, y, None, groups)[0] == pytest.approx(rows, rel=1e-6)
-    assert group_sums(fit, projected, 0 * shifts, Z, y, None, groups)[0] != pytest.approx(rows, rel=1e-2)
+    known = fit, root, projected, 5
+    assert sums_by_sign(*known, shifts, Z, y, None, groups)[0] == pytest.approx(rows, rel=1e-6)
+    assert sums_by_sign(*known, 0 * shifts, Z, y, None, groups)[0] != pytest.approx(rows, rel=1e-2)
+    # A group of one row is a row by itself.
+    every, alone = np.arange(40), grouped(J, r, np.arange(40)).shifts
+    one = sums_by_sign(fit, root, projected, 40, alone, Z, y, None, every)[0]
+    assert one == pytest.approx(sums_by_sign(fit, root, projected, 40, None, Z, y, None, every)[0], rel=1e-6)
+
+
+def test_what_a_dead_unit_leaves_does_not_move_the_errors_of_the_others():
+    """A column of 1e-60 makes an entry of 1e120 in the inverse."""
+    rng = stream(11, "groups")
+    groups, J = linear_case(rng, [3, 9, 5, 7, 12, 4])
+    r = rng.standard_normal(len(J))
+    whole, size = grouped(J, r, groups), np.array([1.0, 1.0, 1.0, 1e-60])
+    dead = grouped(J * size, r, groups)
+    scaled = GroupedCovariance(dead.squares, dead.scores, whole.inverse / size / size[:, None])
+    assert np.diag(scaled.covariance)[:3] == pytest.approx(np.diag(whole.covariance)[:3], rel=1e-8)
+    assert scaled.shifts * size == pytest.approx(whole.shifts, rel=1e-8)
 
 
 def test_independent_noise_is_seldom_said_to_be_shared():

@@ -36,7 +36,7 @@ def test_of_equal_numbers_and_variances_it_is_close_to_the_classical_test():
     mean = np.bincount(level, residual) / 3
     within = np.sum((residual - mean[level]) ** 2) / 16
     classical = f_law.sf(3 * np.sum(mean**2) / 4 / within, 4, 16)
-    assert lack_of_fit(local) == pytest.approx(classical, rel=0.5, abs=0.05)
+    assert lack_of_fit(local) == pytest.approx(classical, rel=0.2, abs=0.02)
 
 
 @pytest.mark.parametrize("unequal", [False, True])
@@ -44,7 +44,7 @@ def test_its_size_holds_for_equal_and_unequal_noise(unequal):
     rng, runs = stream(2, "replicates", unequal), 300
     spread = 0.3 * (np.exp(0.6 * X[:, 0]) if unequal else 1.0)
     found = [p_value(CURVE.predict(X) + spread * rng.standard_normal(24)) for _ in range(runs)]
-    assert 0.02 <= np.mean(np.array(found) < 0.05) <= 0.085
+    assert 0.03 <= np.mean(np.array(found) < 0.05) <= 0.085
 
 
 def test_a_curve_of_another_shape_is_noticed():

@@ -265,11 +265,27 @@ def test_bad_groups_are_refused_in_a_sentence():
         (groups[:-1], "one entry for each of the 360 rows"),
         (np.zeros(360), "one group only"),
         (np.arange(360), "a group of its own"),
-        (np.where(groups == 3, np.nan, groups), "12 gaps"),
+        (np.where(groups == 3, np.nan, groups), "12 of 360 rows have none"),
         (groups.reshape(-1, 2), "one entry for each of the"),
     ):
         with pytest.raises(ValueError, match=words):
             oh.recover(X, y, 2, groups=bad)
+        with pytest.raises(ValueError, match=words):
+            oh.OneHiddenRegressor(2).fit(X, y, groups=bad)
+
+
+def test_a_weight_is_so_many_rows_of_one_group_and_few_groups_are_said_first():
+    X, y, groups = grouped_data(12, 6)
+    weight = 1 + np.arange(72) % 3
+    at = np.repeat(np.arange(72), weight)
+    known = {"activation": "tanh", "max_seconds": 5}
+    weighted = oh.recover(X, y, 1, groups=groups, sample_weight=weight, **known)
+    repeated = oh.recover(X[at], y[at], 1, groups=groups[at], **known)
+    assert np.allclose(weighted.standard_errors.weights, repeated.standard_errors.weights, rtol=1e-4)
+    assert np.allclose(weighted.error_freedom.weights, repeated.error_freedom.weights, rtol=1e-4)
+    few = oh.recover(X, y, 3, groups=groups % 4, **known)
+    assert few.status == "doubtful"
+    assert "4 groups give no standard errors of 3 units: 5 are needed" in few.message
 
 
 @pytest.mark.parametrize("kind", ["numbers", "weights", "counts"])

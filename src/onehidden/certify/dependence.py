@@ -27,19 +27,21 @@ from onehidden.network import OneHiddenNet
 from onehidden.run import stream
 
 
-def order_checks(local: LocalFit, given: Problem, fewest: int = 10, most_rows: int = 20_000) -> list[Check]:
+def order_checks(
+    local: LocalFit, given: Problem, by_group: bool, fewest: int = 10, most_rows: int = 20_000
+) -> list[Check]:
     """Whether residuals depend on those of the rows before, in the order in which the caller gave the rows.
 
     ``given`` has the target as it was given, ``local`` the weighted residuals; the order of fewer than
     ``fewest`` rows says nothing. Rows of a group may be alike: there groups are compared with those before,
-    unless what they share was taken out.
+    unless what they share was taken out and the errors are not ``by_group``.
     """
     name, level = "independent rows", levels.DEPENDENCE.value
     if isinstance(given.rows, Samples):
         rows = given.rows
         order = np.arange(rows.n) if rows.place is None else np.argsort(rows.place, kind="stable")
         residuals, y = local.residuals[order], rows.y.reshape(rows.n, -1)[order]
-        if rows.groups is not None and rows.shared is None:
+        if rows.groups is not None and (by_group or rows.shared is None):
             residuals, y = (_by_group(one, rows.groups[order]) for one in (residuals, y))
     elif given.rows.n_groups:
         known = _values_of_groups, local.inner, given.rows.n_groups
@@ -58,7 +60,7 @@ def order_checks(local: LocalFit, given: Problem, fewest: int = 10, most_rows: i
     advice = (
         "p-value, by permutation, of residuals that are no more like those of the rows before than in a "
         "random order; below the bound neighbouring rows are not independent evidence and the standard "
-        "errors are too small: add the column that orders or groups the rows, or keep one row of each group"
+        "errors are too small: name what the rows share (groups), or add the column that orders them"
     )
     return [at_least(name, p_value, level, advice, About.ERRORS)]
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from onehidden.certify import levels
 from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, certificate_of
@@ -65,11 +66,14 @@ def certify(network: OneHiddenNet, problem: Problem, run: Run, errors: str = "au
     off = [one for one in of_family if one.evaluated and not one.passed]
     known = uncertainty(local, errors, equal_spread(*sums[4:]) if normal else None, bool(off))
     missed = None if exact else adequacy(problem, local.theta, run, local.hessian)
-    checks = [*_fit_checks(local, missed, normal), *_local_checks(local), *_column_checks(problem)]
+    repeat = lack_of_fit(local) if normal and not exact else None
+    known_noise = repeat is not None or _shows_another(local, patterns.spread**2)
+    checks = [*_fit_checks(local, missed, repeat), *_local_checks(local, known_noise)]
+    checks += _column_checks(problem)
     checks += _bound_checks(local, given)
     if not exact:
         checks += [*repeated_rows(local, given), *known.checks, *of_family]
-        checks += [*order_checks(local, given), *mean_law_checks(local, given)]
+        checks += [*order_checks(local, given, known.by_group is not None), *mean_law_checks(local, given)]
     rows, rounding = problem.rows, problem.rows.rounding
     unit = rows.unit if isinstance(rows, Samples) else 1.0
     mean_square = local.mean_square
@@ -137,7 +141,7 @@ def _row_sums(inner: OneHiddenNet, *rows: Any) -> list[np.ndarray]:
     return [*pattern_sums(inner, *rows), *spread_sums(inner, *rows)]
 
 
-def _fit_checks(local: LocalFit, missed: Adequacy | None, normal: bool) -> list[Check]:
+def _fit_checks(local: LocalFit, missed: Adequacy | None, of_replicates: float | None) -> list[Check]:
     """Whether something is missed: by further functions of the inputs, and by rows with equal inputs.
 
     Few rows leave no room for further functions; where some repeat, these answer the question.
@@ -145,7 +149,6 @@ def _fit_checks(local: LocalFit, missed: Adequacy | None, normal: bool) -> list[
     if missed is None:
         bound, rms = local.problem.rows.rounding.exact, float(np.sqrt(local.mean_square))
         return [at_most("fit", rms, bound, "the network reproduces y to rounding", About.FIT)]
-    of_replicates = lack_of_fit(local) if normal else None
     of_rows = (
         "p-value of a network that goes through the means of rows with equal inputs, whose spread is pure "
         "error; below the bound it misses something: more units, another activation, or another start"
@@ -164,8 +167,17 @@ def _fit_checks(local: LocalFit, missed: Adequacy | None, normal: bool) -> list[
     return [at_least("fit", missed.p_value, level, advice, About.FIT), *by_rows]
 
 
-def _local_checks(local: LocalFit) -> list[Check]:
-    """Checks of the optimum, its curvature and the number of samples."""
+def _shows_another(local: LocalFit, shares: Float[np.ndarray, " k"]) -> bool:
+    """Whether these rows would show one more unit as strong as the weakest of those found."""
+    share = detectable_share(local)
+    return share is not None and len(shares) > 0 and share <= float(np.min(shares))
+
+
+def _local_checks(local: LocalFit, known_noise: bool) -> list[Check]:
+    """Checks of the optimum, its curvature and the number of samples.
+
+    ``known_noise`` says that few rows tell noise from a wrong network all the same.
+    """
     bend, form = local.bend, local.problem.form
     # A share of a standard error; at a kink the gradient jumps by whole rows, about 1/n each, and those of
     # heavy tails count for more: of over-dispersed counts 7 % of the right answers had larger gradients.
@@ -184,12 +196,14 @@ def _local_checks(local: LocalFit) -> list[Check]:
     )
     of_numbers = (
         "no more samples than parameters cannot tell networks apart, and copies of a row are one; with "
-        f"noise, fewer than {levels.SAMPLES.value:g} each cannot tell noise from a wrong network"
+        f"noise, fewer than {levels.SAMPLES.value:g} each do only if rows repeat or would show one more unit "
+        "as strong as the weakest found"
     )
     if local.exact:  # as many as parameters fit noise to rounding
         numbers, least, clause = count_distinct(local.problem) * form.q, 1.0 + 1 / bend.freedom, ""
     else:
-        numbers, least, clause = local.effective_numbers, levels.SAMPLES.value, _power_in_words(local)
+        numbers, clause = local.effective_numbers, _power_in_words(local)
+        least = 1.0 + 1 / bend.freedom if known_noise else levels.SAMPLES.value
     curved = float(np.sum(bend.values > DEPENDENT * bend.values[-1]))
     enough = at_least("samples per parameter", numbers / bend.freedom, least, of_numbers, About.DATA)
     return [

@@ -101,9 +101,11 @@ class GroupedCovariance:
     @cached_property
     def freedom(self) -> GroupedFreedom:
         """What gives degrees of freedom."""
-        value, vector = np.linalg.eigh(self.inverse)
+        size = np.sqrt(np.diag(self.inverse))  # of a unit that hardly acts it exceeds the others by far
+        size = np.where(size > 0, size, 1.0)
+        value, vector = np.linalg.eigh(self.inverse / size / size[:, None])
         kept = value > 1e-14 * value[-1]
-        root = vector[:, kept] * np.sqrt(value[kept])
+        root = size[:, None] * vector[:, kept] * np.sqrt(value[kept])
         return GroupedFreedom(root, root.T @ self.squares @ root, len(self.scores) - 1.0)
 
     @cached_property

@@ -108,9 +108,10 @@ GRADIENT = Level(0.05, "gradient", "standard errors",
     "a finished descent is called unfinished",
     "at a kink the gradient jumps by whole rows: there the bound is 20 rows of n, if that is more")
 SAMPLES = Level(4.0, "samples per parameter", "numbers per parameter, with noise",
-    "a sample that can carry an answer is refused")
+    "a sample that can carry an answer is refused; fewer do where rows repeat or would show another unit")
 REPEATED_ROWS = Level(0.02, "repeated rows", "share of rows",
-    "rows that agree by chance, in few digits, are called copies")
+    "rows that agree by chance, in few digits, are called copies",
+    "of few rows 1 / sqrt(2 (n - p)) where that is more: errors are known no better")
 FRESH_QUERIES = Level(1e-8, "fresh queries", "share of std(y), of a black box",
     "the right network is refused because its answers are rounded")
 # fmt: on

@@ -223,8 +223,8 @@ def sign_moments(
     """
     total: list[Any] = [0.0] * 3 * len(projected)
     for _, r, J, F in fit.blocks(Z, y, weight):
-        u = r / np.sqrt(np.maximum(1 - np.sum((J @ C) ** 2, axis=1), 1e-3))
         each = [one.columns(f, J) for f, one in zip(F, projected, strict=True)]
+        u = _own_noise(r, J, C)
         terms = [term for V in each for term in moments_of(V * u[:, None])]
         total = [a + b for a, b in zip(total, terms, strict=True)]
     return total
@@ -237,23 +237,33 @@ def moments_of(rows: Float[np.ndarray, "N M"]) -> list[np.ndarray]:
     return [rows.T @ rows, weighted.T @ weighted, np.array([own.sum(), own @ own, own @ own**2])]
 
 
-def group_sums(
+def _own_noise(
+    r: Float[np.ndarray, " N"], J: Float[np.ndarray, "N p"], C: Float[np.ndarray, "p p"]
+) -> Float[np.ndarray, " N"]:
+    """u of rows by themselves."""
+    return r / np.sqrt(np.maximum(1 - np.sum((J @ C) ** 2, axis=1), 1e-3))
+
+
+def sums_by_sign(
     fit: FitAndFeatures,
+    C: Float[np.ndarray, "p p"],
     projected: Sequence[Projected],
-    shifts: Float[np.ndarray, "G p"],
+    count: int,
+    shifts: Float[np.ndarray, "G p"] | None,
     Z: Inputs,
     y: Target,
     weight: Weight,
-    group: Groups,
+    number: Numbers,
 ) -> list[np.ndarray]:
-    """V_g' (I - H_g)^(-1/2) r_g of every family: the place of a row's u V where a group has one sign.
+    """V'u of every family, summed over the rows that share each of ``count`` signs.
 
-    H_g is the block of the projection on J, ``shifts`` are those of ``GroupedCovariance``.
+    Of a group u = (I - H_g)^(-1/2) r_g, H_g its block of the projection on J; ``shifts`` are those of
+    ``GroupedCovariance``, None where each row has a sign of its own.
     """
     total: list[Any] = [0.0] * len(projected)
     for rows, r, J, F in fit.blocks(Z, y, weight):
-        own = np.repeat(group[rows], fit.form.q)
-        u = (r + np.sum(J * shifts[own], axis=1))[:, None]
-        each = [one.columns(f, J) for f, one in zip(F, projected, strict=True)]
-        total = [a + sums_by_group(len(shifts), u * V, own)[1] for a, V in zip(total, each, strict=True)]
+        own = np.repeat(number[rows], fit.form.q)
+        u = _own_noise(r, J, C) if shifts is None else r + np.sum(J * shifts[own], axis=1)
+        each = [u[:, None] * one.columns(f, J) for f, one in zip(F, projected, strict=True)]
+        total = [a + sums_by_group(count, values, own)[1] for a, values in zip(total, each, strict=True)]
     return total

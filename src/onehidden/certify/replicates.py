@@ -57,14 +57,15 @@ def lack_of_fit(local: LocalFit, fewest: int = 4) -> float | None:
     assert isinstance(fit, InMemoryLeastSquares)
     J = fit.jacobian(local.theta, np.unique(level, return_index=True)[1])
     left = 1 - np.minimum(count * np.einsum("jp,pq,jq->j", J, local.bend.covariance, J), 1.0)
-    expected = left * variance
-    own = expected[several] ** 2 / (count[several] - 1)
-    single = float(expected[~several].sum()) ** 2 / (local.n - len(count))
-    freedom = float(expected.sum()) ** 2 / (float(own.sum()) + single)
-    ratio = float(count @ mean**2) / float(expected.sum())
-    # The degrees of freedom of the numerator, by its variance for normal noise.
-    above = float(expected.sum()) ** 2 / max(float(expected @ expected), np.finfo(float).tiny)
-    return float(fdtrc(min(above, spare), freedom, ratio))
+    expected, pure = left * variance, local.n - len(count)
+    total = float(expected.sum())
+    # Of a variance with m degrees of freedom the square has the mean (1 + 2 / m) sigma^4: Welch (1947) for
+    # the denominator, and likewise the numerator, by its variance for normal noise.
+    own = np.where(several, count + 1, pure + 2)
+    single = float(expected[~several].sum()) ** 2 / (pure + 2)
+    below = total**2 / (float(np.sum(expected[several] ** 2 / own[several])) + single) - 2
+    above = total**2 / max(float(np.sum(expected**2 * (own - 2) / own)), np.finfo(float).tiny)
+    return float(fdtrc(min(above, spare), min(max(below, 1.0), pure), float(count @ mean**2) / total))
 
 
 def repeated_rows(local: LocalFit, given: Problem) -> list[Check]:
@@ -80,11 +81,15 @@ def repeated_rows(local: LocalFit, given: Problem) -> list[Check]:
         eta = local.network.predict(rows.X) + given.offsets
         mean = eta if given.family is None else given.family.mean(eta)
         copies = max(0, copies - _by_chance(rows, np.sqrt(np.mean((rows.y - mean) ** 2, axis=0))))
+    # A share of copies makes the errors too small by half of it; few rows do not know them so well.
+    unknown = float(1 / np.sqrt(2 * max(local.n_values - local.freedom, 1)))
     advice = (
         "share of rows that are copies of another, noise and all, beyond what replicates in few digits "
         "explain; copies are no evidence: if rows were measured once and written down twice, drop the copies"
     )
-    return [at_most("repeated rows", copies / len(rows), levels.REPEATED_ROWS.value, advice, About.DATA)]
+    bound = max(levels.REPEATED_ROWS.value, unknown)
+    check = at_most("repeated rows", copies / len(rows), bound, advice, About.DATA)
+    return [replace(check, clause=f"{copies} of {len(rows)} rows are copies of another, noise and all")]
 
 
 def _by_chance(rows: Samples, noise: Float[np.ndarray, " q"], rare: float = 1e-3) -> int:

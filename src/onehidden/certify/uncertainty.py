@@ -91,7 +91,7 @@ def _group_checks(local: LocalFit) -> list[Check]:
         f"{independent_rows(local.n, correlation, size):.0f} independent ones"
     )
     advice = "groups beyond one for each unit; with fewer the errors by group are not known"
-    enough = at_least("number of groups", float(count), k + 2.0, advice, About.ERRORS)
+    enough = at_least("number of groups", float(count), k + 2.0, advice, About.DATA)
     few = f"{count} groups give no standard errors of {k} units: {k + 2} are needed"
     return [at_most("groups", correlation, by_chance, shared), replace(enough, clause=few)]
 

@@ -157,10 +157,11 @@ def recovered(target: Target, options: Options, run: Run, checkpoint: object = N
         return constant_fit(target, options)
     form, n = problem.form, problem.n_values
     if options.hidden is not None and n <= form.freedom:
-        most = max(most_units(form, n), 1)
+        most, s = most_units(form, n), "s" * (form.k > 1)
+        fewer = f"ask for at most {most} unit{'s' * (most > 1)} or " if most else ""
         raise ValueError(
-            f"{form.k} units of {form.d} inputs have {form.freedom} free parameters, but there are only {n} "
-            f"samples: ask for at most {most} unit{'s' * (most > 1)} or bring more samples"
+            f"{form.k} unit{s} of {form.d} input{'s' * (form.d > 1)} need more samples than their "
+            f"{form.freedom} free parameters, but there are only {n}: {fewer}bring more samples"
         )
     run = replace(
         run, journal=open_journal(checkpoint, target.fingerprint, options.checkpoint_key(d), __version__)
