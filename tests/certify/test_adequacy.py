@@ -115,7 +115,7 @@ def test_second_pass_matches_dense_projections():
         ridge = left @ np.linalg.inv(left.T @ left + family.kind.ridge * np.eye(6)) @ left.T
         u = r / np.sqrt(1 - np.diag(P))
         alone = FitAndFeatures(form, theta, (family,))
-        second, _, powers = sign_moments(alone, C, [one], X, y, None, None)
+        second, _, powers = sign_moments(alone, C, [one], 0, None, X, y, None, np.arange(len(y)))
         A = ridge * u * u[:, None]
         # The ridge on J'J leaves 1e-10 of each projection; P itself would be off by order one.
         np.testing.assert_allclose(np.trace(second @ second), np.trace(A @ A), rtol=1e-6)

@@ -13,7 +13,7 @@ from onehidden.certify.groups import (
     residual_correlation,
 )
 from onehidden.certify.local_fit import local_fit
-from onehidden.certify.random_features import FitAndFeatures, Projected, random_features, sums_by_sign
+from onehidden.certify.random_features import FitAndFeatures, Projected, random_features, sign_moments
 from onehidden.fit.parametrisation import Parametrisation, written_out
 from onehidden.fit.problem import Problem, optimise
 from onehidden.fit.samples import Samples
@@ -135,12 +135,12 @@ def test_signs_by_group_are_those_of_whole_matrices():
         rows[g] = V[at].T @ np.linalg.inv(sqrtm(np.eye(at.sum()) - H).real) @ r[at]
     shifts = grouped(J, r, groups).shifts
     known = fit, root, projected, 5
-    assert sums_by_sign(*known, shifts, Z, y, None, groups)[0] == pytest.approx(rows, rel=1e-6)
-    assert sums_by_sign(*known, 0 * shifts, Z, y, None, groups)[0] != pytest.approx(rows, rel=1e-2)
+    assert sign_moments(*known, shifts, Z, y, None, groups)[0] == pytest.approx(rows, rel=1e-6)
+    assert sign_moments(*known, 0 * shifts, Z, y, None, groups)[0] != pytest.approx(rows, rel=1e-2)
     # A group of one row is a row by itself.
     every, alone = np.arange(40), grouped(J, r, np.arange(40)).shifts
-    one = sums_by_sign(fit, root, projected, 40, alone, Z, y, None, every)[0]
-    assert one == pytest.approx(sums_by_sign(fit, root, projected, 40, None, Z, y, None, every)[0], rel=1e-6)
+    one = sign_moments(fit, root, projected, 40, alone, Z, y, None, every)[0]
+    assert one == pytest.approx(sign_moments(fit, root, projected, 40, None, Z, y, None, every)[0], rel=1e-6)
 
 
 def test_what_a_dead_unit_leaves_does_not_move_the_errors_of_the_others():

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from onehidden.certify import levels
 from onehidden.certify.certificate import Alternative, AlternativeKind, Certificate, certificate_of
@@ -67,8 +66,10 @@ def certify(network: OneHiddenNet, problem: Problem, run: Run, errors: str = "au
     known = uncertainty(local, errors, equal_spread(*sums[4:]) if normal else None, bool(off))
     missed = None if exact else adequacy(problem, local.theta, run, local.hessian)
     repeat = lack_of_fit(local) if normal and not exact else None
-    known_noise = repeat is not None or _shows_another(local, patterns.spread**2)
-    checks = [*_fit_checks(local, missed, repeat), *_local_checks(local, known_noise)]
+    share = None if exact else detectable_share(local)
+    # Few rows tell noise from a wrong network if they repeat, or would show a unit like the weakest found.
+    enough = repeat is not None or (share is not None and share <= np.min(patterns.spread**2, initial=1.0))
+    checks = [*_fit_checks(local, missed, repeat), *_local_checks(local, share, enough)]
     checks += _column_checks(problem)
     checks += _bound_checks(local, given)
     if not exact:
@@ -167,17 +168,8 @@ def _fit_checks(local: LocalFit, missed: Adequacy | None, of_replicates: float |
     return [at_least("fit", missed.p_value, level, advice, About.FIT), *by_rows]
 
 
-def _shows_another(local: LocalFit, shares: Float[np.ndarray, " k"]) -> bool:
-    """Whether these rows would show one more unit as strong as the weakest of those found."""
-    share = detectable_share(local)
-    return share is not None and len(shares) > 0 and share <= float(np.min(shares))
-
-
-def _local_checks(local: LocalFit, known_noise: bool) -> list[Check]:
-    """Checks of the optimum, its curvature and the number of samples.
-
-    ``known_noise`` says that few rows tell noise from a wrong network all the same.
-    """
+def _local_checks(local: LocalFit, share: float | None, enough: bool) -> list[Check]:
+    """Checks of the optimum, its curvature and the number of samples, which may be ``enough`` if few."""
     bend, form = local.bend, local.problem.form
     # A share of a standard error; at a kink the gradient jumps by whole rows, about 1/n each, and those of
     # heavy tails count for more: of over-dispersed counts 7 % of the right answers had larger gradients.
@@ -202,20 +194,20 @@ def _local_checks(local: LocalFit, known_noise: bool) -> list[Check]:
     if local.exact:  # as many as parameters fit noise to rounding
         numbers, least, clause = count_distinct(local.problem) * form.q, 1.0 + 1 / bend.freedom, ""
     else:
-        numbers, clause = local.effective_numbers, _power_in_words(local)
-        least = 1.0 + 1 / bend.freedom if known_noise else levels.SAMPLES.value
+        numbers, clause = local.effective_numbers, _power_in_words(local, share)
+        least = 1.0 + 1 / bend.freedom if enough else levels.SAMPLES.value
     curved = float(np.sum(bend.values > DEPENDENT * bend.values[-1]))
-    enough = at_least("samples per parameter", numbers / bend.freedom, least, of_numbers, About.DATA)
+    of_data = at_least("samples per parameter", numbers / bend.freedom, least, of_numbers, About.DATA)
     return [
         at_most("gradient", local.cosine, gradient, of_gradient, About.SEARCH),
         at_least("identifiability", curved, float(bend.freedom), of_curvature, About.UNITS),
-        replace(enough, clause=clause),
+        replace(of_data, clause=clause),
     ]
 
 
-def _power_in_words(local: LocalFit) -> str:
+def _power_in_words(local: LocalFit, share: float | None) -> str:
     """What so many rows can show, by the power of the F test of one more unit."""
-    what, share = f"{local.n} rows for {local.freedom} parameters", detectable_share(local)
+    what = f"{local.n} rows for {local.freedom} parameters"
     if share is None:
         return f"{what} cannot show one more unit, however strong"
     moved = float(np.sqrt(share * local.problem.fit_coordinates.variance))

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from onehidden.activations import Activation
-from onehidden.certify.groups import Groups, sums_by_group
+from onehidden.certify.groups import sums_by_group
 from onehidden.fit.parametrisation import Parametrisation, roots, weighed, written_out
 from onehidden.fit.samples import Inputs, Numbers, Target, Weight
 from onehidden.run import stream
@@ -211,43 +211,6 @@ def sign_moments(
     fit: FitAndFeatures,
     C: Float[np.ndarray, "p p"],
     projected: Sequence[Projected],
-    Z: Inputs,
-    y: Target,
-    weight: Weight,
-    row: Numbers,
-) -> list[np.ndarray]:
-    """Second pass: V'U^2 V, V'U^2 D V and the sums of D, D^2, D^3 for every family.
-
-    U = diag(u), u_i = r_i / sqrt(1 - h_i), h_i = |J_i C|^2 and D_i = u_i^2 |V_i|^2. A row that the fit passes
-    through says nothing about its noise: 1 - h is at least 1e-3.
-    """
-    total: list[Any] = [0.0] * 3 * len(projected)
-    for _, r, J, F in fit.blocks(Z, y, weight):
-        each = [one.columns(f, J) for f, one in zip(F, projected, strict=True)]
-        u = _own_noise(r, J, C)
-        terms = [term for V in each for term in moments_of(V * u[:, None])]
-        total = [a + b for a, b in zip(total, terms, strict=True)]
-    return total
-
-
-def moments_of(rows: Float[np.ndarray, "N M"]) -> list[np.ndarray]:
-    """V'U^2 V, V'U^2 D V and the sums of D, D^2, D^3 of the rows of U V."""
-    own = np.sum(rows**2, axis=1)
-    weighted = rows * np.sqrt(own)[:, None]
-    return [rows.T @ rows, weighted.T @ weighted, np.array([own.sum(), own @ own, own @ own**2])]
-
-
-def _own_noise(
-    r: Float[np.ndarray, " N"], J: Float[np.ndarray, "N p"], C: Float[np.ndarray, "p p"]
-) -> Float[np.ndarray, " N"]:
-    """u of rows by themselves."""
-    return r / np.sqrt(np.maximum(1 - np.sum((J @ C) ** 2, axis=1), 1e-3))
-
-
-def sums_by_sign(
-    fit: FitAndFeatures,
-    C: Float[np.ndarray, "p p"],
-    projected: Sequence[Projected],
     count: int,
     shifts: Float[np.ndarray, "G p"] | None,
     Z: Inputs,
@@ -255,15 +218,31 @@ def sums_by_sign(
     weight: Weight,
     number: Numbers,
 ) -> list[np.ndarray]:
-    """V'u of every family, summed over the rows that share each of ``count`` signs.
+    """Second pass: of every family the moments of U V, or where few signs are told apart its sums by sign.
 
-    Of a group u = (I - H_g)^(-1/2) r_g, H_g its block of the projection on J; ``shifts`` are those of
-    ``GroupedCovariance``, None where each row has a sign of its own.
+    U = diag(u), u_i = r_i / sqrt(1 - h_i), h_i = |J_i C|^2. A row that the fit passes through says nothing
+    about its noise: 1 - h is at least 1e-3. Of rows with ``count`` signs the sums are V_g'u_g. Rows of a
+    group have one: u_g = (I - H_g)^(-1/2) r_g, H_g their block of the projection on J, and ``shifts`` are
+    those of ``GroupedCovariance``.
     """
-    total: list[Any] = [0.0] * len(projected)
+    total: list[Any] = []
     for rows, r, J, F in fit.blocks(Z, y, weight):
-        own = np.repeat(number[rows], fit.form.q)
-        u = _own_noise(r, J, C) if shifts is None else r + np.sum(J * shifts[own], axis=1)
+        own = np.repeat(number[rows], fit.form.q) if count else np.zeros(0, int)
+        if shifts is None:
+            u = r / np.sqrt(np.maximum(1 - np.sum((J @ C) ** 2, axis=1), 1e-3))
+        else:
+            u = r + np.sum(J * shifts[own], axis=1)
         each = [u[:, None] * one.columns(f, J) for f, one in zip(F, projected, strict=True)]
-        total = [a + sums_by_group(count, values, own)[1] for a, values in zip(total, each, strict=True)]
+        terms = [sums_by_group(count, values, own)[1] for values in each] if count else moments_of(*each)
+        total = [a + b for a, b in zip(total or [0.0] * len(terms), terms, strict=True)]
     return total
+
+
+def moments_of(*families: Float[np.ndarray, "N M"]) -> list[np.ndarray]:
+    """V'U^2 V, V'U^2 D V and the sums of D, D^2, D^3 of the rows of each U V, D their squared lengths."""
+    found = list[np.ndarray]()
+    for rows in families:
+        own = np.sum(rows**2, axis=1)
+        weighted = rows * np.sqrt(own)[:, None]
+        found += [rows.T @ rows, weighted.T @ weighted, np.array([own.sum(), own @ own, own @ own**2])]
+    return found

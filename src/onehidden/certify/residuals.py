@@ -45,7 +45,6 @@ from onehidden.certify.random_features import (
     moments_of,
     random_features,
     sign_moments,
-    sums_by_sign,
 )
 from onehidden.checks import About, Check, at_least
 from onehidden.families import Gaussian
@@ -124,28 +123,24 @@ def adequacy(
         for i, family in enumerate(fit.families)
     ]
     groups, alone = problem.rows.n_groups, isinstance(problem.rows, Samples) and problem.n <= most_signs
-    by_sign = list[np.ndarray]()
-    if groups or alone:  # all rows of a group have one sign
-        shifts = GroupedCovariance.of(each, theta, C @ C.T).shifts if groups else None
-        known = sums_by_sign, fit, C, projected, groups or problem.n, shifts
-        by_sign = problem.sums(*known, by_group=groups > 0)
-        second = [term for sums in by_sign for term in moments_of(sums)]
-    else:
-        second = problem.sums(sign_moments, fit, C, projected)
-    found, drawn = dict[FeatureKind, tuple[float, float]](), list[tuple[float, np.ndarray]]()
+    count = groups or (problem.n if alone else 0)  # of signs: all rows of a group have one
+    shifts = GroupedCovariance.of(each, theta, C @ C.T).shifts if groups else None
+    by_sign = problem.sums(sign_moments, fit, C, projected, count, shifts, by_group=groups > 0)
+    second = moments_of(*by_sign) if count else by_sign
+    found, few = dict[FeatureKind, tuple[float, float]](), list[tuple[float, np.ndarray]]()
     for i, one in enumerate(projected):
         shown = _shown(one, second[3 * i : 3 * i + 3], float(loss), variation)
         if shown is not None:
             found[one.kind] = shown
-            drawn += [(one.statistic, rows) for rows in by_sign[i : i + 1]]
+            few.append((one.statistic, by_sign[i]))
     if not found:
         reason = "the fit leaves no residuals, or no further function differs from it"
         return Adequacy(False, reason=reason)
     least_p, share = min(found.values(), key=lambda result: (result[0], -result[1]))
     # The smallest of nearly independent p-values; exact for independent ones, cautious for dependent ones.
     p_value = float(-np.expm1(len(found) * np.log1p(-min(least_p, 1 - np.finfo(float).epsneg))))
-    if drawn and len(by_sign[0]) <= most_signs:
-        p_value = by_signs(drawn, p_value)
+    if 0 < count <= most_signs:
+        p_value = by_signs(few, p_value)
     missed_share = share if p_value < levels.LEFT_OVER.value else 0.0
     return Adequacy(True, p_value, missed_share, {kind: result[0] for kind, result in found.items()})
 
