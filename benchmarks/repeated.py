@@ -4,7 +4,8 @@
 standard errors are held against those that statsmodels gives for the model linearised at the same estimate:
 a GEE with independent rows, robust (CR0) and bias-reduced (Mancl and DeRouen); CR2 lies between the two. With
 ``random_intercept=True`` the variance of the intercepts and the classical errors are held against ``MixedLM``
-of the linearised model, where that converges. Then whole groups are left out, as in ``tables``.
+of the linearised model (by Powell's method; its default ends elsewhere for Theoph). Both get an orthonormal
+basis of the linearised columns. Then whole groups are left out, as in ``tables``.
 """
 
 from __future__ import annotations
@@ -71,17 +72,31 @@ def stacked(net: Any) -> np.ndarray:
     return np.concatenate([np.ravel(net.weights), net.bias, net.output, [net.intercept]])
 
 
+def orthonormal(J: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A basis of the columns of J, and B with J B that basis: statsmodels takes no dependent columns."""
+    size = np.linalg.norm(J, axis=0)
+    left, value, right = np.linalg.svd(J / size, full_matrices=False)
+    kept = value > 1e-10 * value[0]
+    return left[:, kept], (right[kept].T / value[kept]) / size[:, None]
+
+
+def over(r: oh.Recovery, back: np.ndarray, covariance: np.ndarray) -> float:
+    """Median of our standard errors over those of parameters B g, g of this covariance."""
+    theirs = np.sqrt(np.diag(back @ covariance @ back.T))
+    return float(np.nanmedian(stacked(r.standard_errors) / theirs))
+
+
 def ratio(r: oh.Recovery, one: Any, kind: str) -> float:
     """Median of our standard errors over those of a GEE of the linearised model."""
     import statsmodels.api as sm
 
     J = linearised(r.network, one.X)
     y = one.y - r.network.predict(one.X) + J @ stacked(r.network)
-    size = np.linalg.norm(J, axis=0)
+    Q, back = orthonormal(J)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit = sm.GEE(y, J / size, groups=one.groups).fit(cov_type=kind)
-    return float(np.nanmedian(stacked(r.standard_errors) / (fit.bse / size)))
+        fit = sm.GEE(y, Q, groups=one.groups).fit(cov_type=kind)
+    return over(r, back, fit.cov_params())
 
 
 def by_mixed_model(r: oh.Recovery, one: Any) -> tuple[float, float, float]:
@@ -90,16 +105,12 @@ def by_mixed_model(r: oh.Recovery, one: Any) -> tuple[float, float, float]:
 
     J = linearised(r.network, one.X)
     y = one.y - r.network.predict(one.X) + J @ stacked(r.network)
-    size = np.linalg.norm(J, axis=0)
+    Q, back = orthonormal(J)
     own = float(np.squeeze(r.group_variance)) if r.group_variance is not None else float("nan")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            fit = sm.MixedLM(y, J / size, groups=one.groups).fit(reml=True)
-        except np.linalg.LinAlgError:  # statsmodels takes no columns that are nearly dependent
-            return own, float("nan"), float("nan")
+        fit = sm.MixedLM(y, Q, groups=one.groups).fit(reml=True, method="powell")
     if not fit.converged:
         return own, float("nan"), float("nan")
-    k = J.shape[1]
-    errors = np.nanmedian(stacked(r.standard_errors) / (np.asarray(fit.bse)[:k] / size))
-    return own, float(np.squeeze(fit.cov_re)), float(errors)
+    k = Q.shape[1]
+    return own, float(np.squeeze(fit.cov_re)), over(r, back, np.asarray(fit.cov_params())[:k, :k])
