@@ -10,7 +10,6 @@ from onehidden.certify import levels
 from onehidden.certify.certificate import AlternativeKind, Certificate, Status
 from onehidden.certify.local_fit import detectable_share, linear_problem, local_fit
 from onehidden.certify.noise_model import OwnLikelihood
-from onehidden.certify.replicates import lack_of_fit
 from onehidden.certify.residuals import Adequacy, adequacy
 from onehidden.certify.units import Cause, Undetermined, plural
 from onehidden.checks import About, Check, at_least, at_most, not_evaluated
@@ -60,11 +59,9 @@ def compare_larger(certificate: Certificate, problem: Problem, run: Run) -> Cert
     local, name = local_fit(certificate.network, problem.at(certificate.network)), AlternativeKind.MORE.value
     share = detectable_share(local)
     if share is None:
-        # Rows that repeat have answered by their spread whether something is missed.
-        answered = problem.family is None and lack_of_fit(local) is not None
+        # So few rows come here only if they repeat: their spread has answered whether something is missed.
         reason = "could not be evaluated: the rows leave too few numbers beyond the parameters"
-        about = About.NOTE if answered else About.FIT
-        return certificate.with_comparisons([not_evaluated(name, np.nan, reason, about)])
+        return certificate.with_comparisons([not_evaluated(name, np.nan, reason)])
     seen = problem.at(certificate.network)
     start = seen.search_coordinates.inward(certificate.network)
     wider = problem.with_width(problem.k + 1)

@@ -79,8 +79,8 @@ def search(
     """
     attempts: list[Attempt] = []
     if problem.k == 1:  # where nothing shows more than a linear function, starts find no more either
-        test = beyond_linear(problem, run)
-        tries = min(tries or 2, 2) if test.evaluated and test.p_value > levels.NO_UNIT.value else tries
+        test, few = beyond_linear(problem, run), cheap_descents(problem)
+        tries = min(tries or few, few) if test.evaluated and test.p_value > levels.NO_UNIT.value else tries
     search_problem = searched(problem)
 
     def attempt(candidate: Candidate, run: Run) -> Attempt:
