@@ -20,7 +20,7 @@ from onehidden.recovery.record import Recovery
 from onehidden.recovery.solve import constant_fit, held_against_ridge, problem_of, record, solve
 from onehidden.recovery.sparse import with_chosen_inputs
 from onehidden.recovery.streamed import recover_source
-from onehidden.recovery.target import Given, Target, given, read_target
+from onehidden.recovery.target import Given, Target, given, must_be_compared, read_target
 from onehidden.run import Progress, Run, open_journal
 from onehidden.starts.candidate import Start
 from onehidden.structure import Structure
@@ -152,6 +152,8 @@ def recovered(target: Target, options: Options, run: Run, checkpoint: object = N
         target, options = with_chosen_inputs(target, options, run.within(_OWN / 2).at("inputs"))
     samples, d = target.samples, target.samples.X.shape[1]
     options.check_inputs(d)
+    if samples.n_groups:
+        must_be_compared(samples.n_groups, len(samples), options.hidden)
     problem = problem_of(samples, options, target.family, target.offset, target.trials)
     if problem.whitening.constant:
         return constant_fit(target, options)

@@ -58,7 +58,7 @@ def recover_source(
         must_be_varied(summary, source.feature_names)
         samples = checked_samples(summary.X, summary.y, summary.w, source.feature_names)
         if len(summary.keys):
-            must_be_compared(len(summary.keys), summary.n)
+            must_be_compared(len(summary.keys), summary.n, options.hidden)
             samples = replace(samples, groups=np.unique(summary.groups, return_inverse=True)[1])
         sampled = problem_of(samples, options)
         if sampled.whitening.constant:
