@@ -265,7 +265,7 @@ def test_bad_groups_are_refused_in_a_sentence():
         (groups[:-1], "one entry for each of the 360 rows"),
         (np.zeros(360), "one group only"),
         (np.arange(360), "a group of its own"),
-        (np.where(groups == 3, np.nan, groups), "12 of 360 rows have none"),
+        (np.where(groups == 3, np.nan, groups), "groups has gaps .12, the first at row"),
         (groups.reshape(-1, 2), "one entry for each of the"),
     ):
         with pytest.raises(ValueError, match=words):
