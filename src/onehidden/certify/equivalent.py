@@ -187,7 +187,7 @@ def other_orientations(problem: Problem, network: OneHiddenNet, most: int, run: 
     form = search_form(problem)
     fit, net = search_fit(problem, form), problem.search_coordinates.inward(network)
     start = complete(problem, net.weights, net.bias)
-    solver = LevenbergMarquardt(max_steps=60, patience=6)
+    solver = LevenbergMarquardt(10, damping=1e-6, patience=3)
     theta, _ = descend(solver, fit, start, run.at("free form"), "orientations", problem.n_values)
     hessian, _, loss = fit.normal_equations(theta)
     root = root_of_inverse(hessian) * np.sqrt(loss / max(problem.n_values - form.freedom, 1))
