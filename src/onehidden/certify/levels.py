@@ -60,18 +60,12 @@ DISPERSION = Level(0.01, "spread of y", "p-value",
 PILES = Level(0.001, "ends of y", "p-value",
     "a value that digits explain is called a floor, a ceiling or a filled gap",
     "twice as many rows as beside it are allowed: from 22 rows on where no other value repeats")
-LINK = Level(4.2, "link", "deviance over dispersion",
-    "the right link is called wrong for one with as many parameters",
-    "right links of 0/1 labels fail it in .02 to .03, others in 0 to .01; gamma of identity mean as log in "
-    ".62")
 OTHER_LAW = Level(7.3, "link, scale of y, rival activation", "deviance over dispersion",
     "labels are said to flip that do not, y to follow another scale, or units another activation",
-    "the .01 of the law of a deviance with two more rates, each at its bound; right links fail it in .01 "
-    "to .07, labels of which 7 % flip in .40; right activations in 1 of 139")
-OTHER_MEAN = Level(0.1, "link", "share of the rows",
+    "the .01 of the law of a deviance with two more rates, each at its bound; right activations in 1 of 139")
+OTHER_MEAN = Level(0.2, "link", "share of the rows",
     "the bands of an answer hold only by the link that was assumed",
-    "rows outside a 95 % band come together: .05 refused .12 of right links of 0/1 labels, .1 with what is "
-    "more likely .06 (rare events .03), cloglog as logit in .62, floors of probability six errors off in .46")
+    "with ``LIKELIHOOD`` for a link as such, right links of 0/1 labels fail in 3 of 35 (a share of .1: 5)")
 SKEWNESS = Level(0.01, "skewness", "p-value",
     "the mean is called wrong though only the noise is skewed",
     "size 0 to .013 for equal, unequal, t3 and skewed noise, n = 80 to 2000; power at n = 400: a floor "
@@ -92,7 +86,7 @@ LINEAR = Level(0.001, "linear function", "p-value",
 RIVAL = Level(0.01, "other minimum", "p-value of twice a difference of log likelihoods",
     "the true network is ruled out as a rival of a wrong one; decides orientations and activations, too",
     "ruled out: 2 of 63 true minima where a wrong one was lower (Vuong's test: 9), .37 of wrong ones (.31)")
-LIKELIHOOD = Level(6.0, "activation", "n log(loss)",
+LIKELIHOOD = Level(6.0, "activation, link", "n log(loss)",
     "two answers of the same size are distinguished by chance",
     "a likelihood ratio of e^3; two standard deviations of the difference between two good minima")
 ORIENTATION_SEARCH = Level(30.0, "orientation", "chi-square above the best",

@@ -38,7 +38,6 @@ class Law(NamedTuple):
     name: str
     gain: float  # twice the log likelihood, or the deviance, by which it is better than the answer
     needed: float  # gain from which it is the better law
-    tie: bool  # whether the rows do not tell it from the assumed one
     mean: Float[np.ndarray, "n ..."] | None = None  # of y at the rows, where the answer's bands must hold it
     network: OneHiddenNet | None = None  # with other units than the answer's, where it is an alternative
 
@@ -67,8 +66,7 @@ def compare_activations(certificate: Certificate, problem: Problem, run: Run) ->
             rival = problem.with_activation(activations.get(name))
             network = fitted_from(certificate.network, rival, run.at(name)).network
             its = OwnLikelihood.of(rival, network, run.at(name))
-            gain, needed = its.ahead(own), levels.OTHER_LAW.value
-            yield Law(name, gain, needed, abs(gain) < needed, network=network)
+            yield Law(name, its.ahead(own), levels.OTHER_LAW.value, network=network)
 
     return _held_against(certificate, problem, laws(), kind, g.name, About.FIT, run)
 
@@ -109,22 +107,22 @@ def _held_against(
         found.append(law)
         outside = 0.0 if law.mean is None else _outside_bands(certificate, problem, law.mean)
         if law.gain >= law.needed:
-            ahead.append(f"{law.name} by {law.gain:.3g}")
+            ahead.append(f"with {law.name} they are clearly more likely")
         elif law.gain >= 0 and outside > levels.OTHER_MEAN.value:
             share = f"{100 * outside:.2g} % of the rows"
-            ahead.append(f"{law.name} by {law.gain:.2g}, with a mean outside the 95 % band at {share}")
-        if law.network is not None and (law.tie or law.gain >= law.needed):
+            ahead.append(f"with {law.name} no less likely, and the mean outside its 95 % band at {share}")
+        if law.network is not None and law.gain > -law.needed:
             kind, units = AlternativeKind.SIMILAR_ACTIVATION, tuple(range(problem.k))
             close.append(Alternative(kind, law.name, -law.gain, law.network, units, law.needed))
     if not found:
         return certificate
     advice = f"twice the log likelihood by which another law than {assumed} explains these rows better"
     if ahead:
-        advice = f"another law than {assumed} explains these rows better: {', '.join(ahead)}"
+        advice = f"these rows speak against {assumed}: {', '.join(ahead)}"
     best = max(found, key=lambda law: law.gain - law.needed)
     check = Check(name, best.gain, best.needed, not ahead, advice, about)
     certificate = certificate.with_comparisons([check], close)
-    ties = [law.name for law in found if law.tie and law.gain < law.needed]
+    ties = [law.name for law in found if abs(law.gain) < law.needed]
     remark = f"they do not tell {assumed} from {' or '.join(ties)}, under which the parameters are others"
     return certificate.with_remark(remark) if ties and not ahead else certificate
 
@@ -159,7 +157,7 @@ def _links(certificate: Certificate, problem: Problem, run: Run) -> Iterator[Law
     def compared(label: str, law: Family, fitted: Optimum) -> Law:
         gain = problem.excess_deviance(fitted.mean_square, certificate.mean_square) / phi
         mean = law.mean(fitted.network.predict(problem.samples.X) + problem.offsets)
-        return Law(label, gain, levels.LINK.value, abs(gain) < levels.LINK.value, mean)
+        return Law(label, gain, levels.LIKELIHOOD.value, mean)
 
     for link in family.links:
         if link != family.link:
@@ -169,13 +167,16 @@ def _links(certificate: Certificate, problem: Problem, run: Run) -> Iterator[Law
         return
     law, fitted = FlippedLabels(family.link), Optimum(network, certificate.mean_square)
     for number in range(3):
-        eta = fitted.network.predict(problem.samples.X) + problem.offsets
-        law, _ = law.with_rates(y, eta, problem.samples.weight)
+        if number > 0:
+            eta = fitted.network.predict(problem.samples.X) + problem.offsets
+            law, _ = law.with_rates(y, eta, problem.samples.weight)
         here = run.at("labels that flip", number)
         fitted = fitted_from(fitted.network, replace(problem, family=law), here)
+        if number == 0:  # few flips cost little likelihood and make the outputs much larger
+            yield compared(f"{law.name} ({100 * law.low:.2g} % either way)", law, fitted)
     flipped = compared(f"{law.name} (probabilities from {law.low:.2g} to {law.high:.2g})", law, fitted)
-    # It holds the assumed law as a case, and so is never worse: it is reported from the .05 of its law on.
-    yield flipped._replace(needed=levels.OTHER_LAW.value, tie=flipped.gain >= levels.LINK.value)
+    if flipped.gain >= levels.OTHER_LAW.value:  # it holds the assumed law as a case, and is never worse
+        yield flipped
 
 
 # Scales on which an amount may follow a network: y there, log of the slope, the mean of y of fit and noise.
@@ -210,8 +211,7 @@ def _scales_of_y(certificate: Certificate, problem: Problem, run: Run) -> Iterat
         middle = mean(f, there.y - f)
         by_mean = len(y) * np.log(loss / (own.weight @ (root * (y - middle)) ** 2))
         by_likelihood = 2 * (likelihood + float(np.sum(log_slope(y))) - own.value)
-        gain, needed = float(min(by_likelihood, by_mean)), levels.OTHER_LAW.value
-        yield Law(label, gain, needed, abs(gain) < needed, middle)
+        yield Law(label, float(min(by_likelihood, by_mean)), levels.OTHER_LAW.value, middle)
 
 
 def fitted_from(network: OneHiddenNet, rival: Problem, run: Run, restarts: int = 3) -> Optimum:

@@ -77,8 +77,8 @@ class FlippedLabels(Bernoulli):
         The least and the greatest probability of a 1.
     """
 
-    low: float = 0.02
-    high: float = 0.98
+    low: float = 0.05
+    high: float = 0.95
     name: ClassVar[str] = "labels that flip"
 
     @property
