@@ -43,7 +43,10 @@ def compare_with_alternatives(
         minima, compare_smaller, compare_larger, compare_activations, compare_mean_laws,
     )  # fmt: skip
     for number, stage in enumerate(stages):
-        if not _worth_comparing(certificate) or not run.within_budget(certificate_work(problem)):
+        # The first one may find that moves of its units come back to an answer that one start alone came to.
+        alone = number == 0 and certificate.failed(About.SEARCH)
+        settled = replace(certificate, comparisons=()) if alone else certificate
+        if not _worth_comparing(settled, alone) or not run.within_budget(certificate_work(problem)):
             return certificate
         compared = stage(certificate, problem, run.unseeded().at("comparison", number))
         if run.expired():  # a comparison that is cut short says nothing
@@ -52,11 +55,14 @@ def compare_with_alternatives(
     return replace(certificate, compared=True)
 
 
-def _worth_comparing(certificate: Certificate) -> bool:
-    """Whether an answer may stand, or some of its units may while others are undetermined."""
+def _worth_comparing(certificate: Certificate, alone: bool) -> bool:
+    """Whether an answer may stand, or some of its units may while others are undetermined.
+
+    One that a start ``alone`` came to is worth it whatever its units.
+    """
     prospective = certificate.status_if_comparisons_pass
     if prospective is Status.NOT_IDENTIFIABLE and not certificate.failed(About.COLUMNS):
-        return any(unit.cause is None for unit in certificate.unit_verdicts)
+        return alone or any(unit.cause is None for unit in certificate.unit_verdicts)
     return prospective in (Status.CONSISTENT, Status.APPROXIMATE)
 
 
