@@ -167,7 +167,7 @@ def compare_minima(
     reversal = problem.activation.reversal
     if reversal is not None and reversal.degree > 0:
         checks.append(all_worse(found, AlternativeKind.ORIENTATION))
-    why = "the data do not rule out another network with {} ({})"
+    why = "the data do not rule out another network, with {} ({})"
     close = [(i, why.format(one.label, one.distance)) for one in found if one.close for i in one.units]
     reasons = {i: (Cause.RIVAL, reason) for i, reason in close}
     return certificate.with_comparisons(checks, found).with_undetermined(reasons)

@@ -94,9 +94,10 @@ class Alternative:
 
     @property
     def distance(self) -> str:
-        """How far it is behind, and what would rule it out, in words."""
-        where = f"behind by {self.behind:.3g}" if self.behind >= 0 else f"ahead by {-self.behind:.3g}"
-        return f"2 log likelihood {where}; {self.needed:.3g} would rule it out"
+        """How likely it makes these rows beside the answer, and what would rule it out, in words."""
+        side = "less" if self.behind >= 0 else "more"
+        less, needed = (f"{np.exp(min(abs(gap), 1000) / 2):.2g}" for gap in (self.behind, self.needed))
+        return f"these rows are {side} likely under it by a factor of {less}; {needed} less would rule it out"
 
 
 @dataclass(frozen=True)

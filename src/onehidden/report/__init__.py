@@ -16,7 +16,7 @@ from onehidden.report.blocks import Block, Checks, Code, Grid, Section, to_html
 from onehidden.report.screen import screen, title
 from onehidden.report.subject import Subject, gather
 from onehidden.report.text import inference, numbers
-from onehidden.report.wording import by_urgency, more, short
+from onehidden.report.wording import by_urgency, more
 
 if TYPE_CHECKING:
     from onehidden.recovery import Recovery
@@ -55,11 +55,10 @@ def alternatives(subject: Subject) -> Section | None:
         return None
     text = (
         "The data do not rule these out: a statement about a unit is safe only where they agree. Each has "
-        f"the likelihood of a noise model of its own; {short(found[0].needed, 3)} behind would rule it out. "
-        "Their networks are in Recovery.alternatives."
+        "the likelihood of a noise model of its own. Their networks are in Recovery.alternatives."
     )
-    rows = tuple((one.label, short(one.behind, 2)) for one in found)
-    grid = Grid(("answer", "2 log likelihood behind"), rows)
+    rows = tuple((one.label, one.distance) for one in found)
+    grid = Grid(("answer", "how likely"), rows, wordy=frozenset({1}))
     return Section("alternatives", "Answers that are not ruled out", (text, grid), detail=True)
 
 
