@@ -12,12 +12,14 @@ The rule was set before any run was looked at:
   more than 1 % of rows.
 - Kinds under "what no sample shows" are counted apart: the certificate names them as assumptions.
 
+"Refused by" counts the checks that decide something, and units that are undetermined without one.
 Shares are followed by their 95 % interval (Clopper and Pearson), coverage by that of runs drawn again.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,7 @@ from benchmarks._table import Table, interval, share_of
 from benchmarks._verdict_adversary import ADVERSARY
 from benchmarks._verdict_kinds import KINDS, NONE, RIGHT, UNSEEN, WRONG, Data
 from benchmarks._verdict_score import gaps, read
+from onehidden.checks import About
 from onehidden.run import derived_seed, stream
 
 SECONDS = 20.0
@@ -76,7 +79,10 @@ def run(name: str, seed: int) -> dict[str, Any]:
             worst = np.max(np.abs(held.gap) / np.maximum(held.reach, 1e-9))
             row["false"] = f"{worst:.1f} errors off: {said}"
         row["other law"] = told and bool(far)
-    failed = [check.name for check in r.checks if not check.passed]
+    decisive = (check for check in r.checks if not check.passed and check.about is not About.NOTE)
+    failed = [check.name for check in decisive] or [
+        f"{unit} units" for unit in sorted({*answer.units} - {"determined"})
+    ]
     return row | {"certified": answer.certified, "status": answer.status, "failed": failed}
 
 
@@ -90,7 +96,7 @@ def report(measured: list[tuple[tuple[str, int], dict[str, Any]]]) -> list[str]:
     """One row a kind, then the totals."""
     table = Table(
         "kind", "group", "certified", "false", "told of another law", "right", "right, certified", "coverage",
-        "bands", "refused by",
+        "bands", "refused by", "right ones refused by",
     )  # fmt: skip
     rows = [(name, EVERY[name].group, row) for (name, _), row in measured if "broke" not in row]
     for kind in EVERY:
@@ -113,8 +119,6 @@ def _cells(rows: list[dict[str, Any]]) -> list[str]:
     right = [row for row in rows if row["right"]]
     held = [row for row in rows if row["certified"] and "intervals" in row and not row.get("other law")]
     bands = [row for row in rows if row["certified"] and "rows" in row]
-    failed = [name for row in rows if not row["certified"] for name in row.get("failed", [])]
-    most = sorted(set(failed), key=failed.count, reverse=True)[:3]
     return [
         f"{sum(row['certified'] for row in rows)}/{len(rows)}",
         str(sum(bool(row["false"]) for row in rows)),
@@ -123,5 +127,12 @@ def _cells(rows: list[dict[str, Any]]) -> list[str]:
         interval(sum(row["certified"] for row in right), len(right)),
         share_of([row["covered"] for row in held], [row["intervals"] for row in held])[1],
         share_of([row["rows_held"] / row["rows"] for row in bands], [1.0] * len(bands))[1],
-        ", ".join(f"{name} {failed.count(name)}" for name in most),
+        _reasons(rows),
+        _reasons(right),
     ]
+
+
+def _reasons(rows: list[dict[str, Any]], most: int = 4) -> str:
+    """What refused these runs, and in how many."""
+    failed = Counter(name for row in rows if not row["certified"] for name in row.get("failed", []))
+    return ", ".join(f"{name} {count}" for name, count in failed.most_common(most))
