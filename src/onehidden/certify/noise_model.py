@@ -26,7 +26,7 @@ from onehidden.certify import levels
 from onehidden.certify.certificate import Certificate
 from onehidden.certify.groups import independent_rows, residual_correlation
 from onehidden.certify.local_fit import leverages, linear_problem
-from onehidden.families import Bernoulli, NegativeBinomial, Poisson
+from onehidden.families import NegativeBinomial, Poisson
 from onehidden.fit.least_squares import InMemoryLeastSquares
 from onehidden.fit.problem import TO_COMPARE, Problem, linear_network, optimise
 from onehidden.network import OneHiddenNet
@@ -37,7 +37,7 @@ from onehidden.run import Run
 class OwnLikelihood:
     """Twice the log likelihood of a fit, and what a difference of two must exceed."""
 
-    twice: float  # the log likelihood under the fit's own noise model; of a family the negative deviance
+    twice: float  # the log likelihood under the fit's own noise model; but for counts a family's -deviance
     parameters: int  # rank of the Jacobian
     dispersion: float = 1.0  # what the deviance of a family is divided by, 1 for normal noise
     share: float = 1.0  # independent rows among the rows; less than 1 where rows of a group share noise
@@ -62,49 +62,28 @@ class OwnLikelihood:
         rank, share = int(np.rint(leverage.sum())), 1.0
         if groups is not None:
             share = independent_rows(problem.n, *residual_correlation(residual, groups)) / problem.n
-        if isinstance(problem.family, Poisson):
-            return cls._of_counts(problem, network, run, rank, share)
-        if problem.family is not None:
+        if isinstance(family := problem.family, Poisson):
+            # Counts that spread more than Poisson's do so where they are many: a wrong fit would gain there.
+            law = family if isinstance(family, NegativeBinomial) else NegativeBinomial("log")
+            eta = law.unlink(family.mean(network.predict(problem.samples.X) + problem.offsets))
+            return cls(-law.misfit(problem.samples.y, eta, problem.samples.weight), rank, share=share)
+        if family is not None:
             unit = seen.fit_coordinates.variance / seen.samples.unit
-            phi = float(np.sum(residual**2)) * unit / max(problem.n_values - rank, 1)
-            if not problem.family.scaled:  # shares may spread more than their family says, 0/1 cannot
-                binary = problem.family.coupled or isinstance(problem.family, Bernoulli)
-                phi = 1.0 if binary else max(phi, 1.0)
+            phi = (
+                float(np.sum(residual**2)) * unit / max(problem.n_values - rank, 1) if family.scaled else 1.0
+            )
             return cls(-float(np.sum(problem.row_losses(network))), rank, phi, share)
         noise, likely = _noise(problem, network, residual, leverage), None
         if noise.uneven and residual.shape[1] == 1:
             own = noise.weight if problem.samples.weight is None else noise.weight * problem.samples.weight
             there = replace(problem, rows=replace(problem.samples, weight=own / own.mean()))
-            moved = _fitted_again(network, there, run)
+            moved = linear_network(there)
+            if problem.k:
+                moved = optimise(network, there, run.at("own noise"), tolerance=TO_COMPARE).network
             own = _noise(problem, moved, _fit_of(problem, moved)[0], _fit_of(there, moved)[1])
             if own.value > noise.value:
                 noise, likely = own, moved
         return cls(2 * noise.value, rank, share=share, network=likely)
-
-    @classmethod
-    def _of_counts(
-        cls, problem: Problem, network: OneHiddenNet, run: Run, rank: int, share: float
-    ) -> OwnLikelihood:
-        """That of counts: the negative binomial law with the alpha that is most likely for this fit alone.
-
-        Counts that spread more than Poisson's do so where they are many: a wrong fit gains there.
-        """
-        samples, family = problem.samples, problem.family
-        assert isinstance(family, Poisson)
-        law = family if isinstance(family, NegativeBinomial) else NegativeBinomial("log")
-
-        def twice(law: NegativeBinomial, network: OneHiddenNet) -> tuple[NegativeBinomial, float]:
-            eta = law.unlink(family.mean(network.predict(samples.X) + problem.offsets))
-            own = law.estimated(samples.y, eta, samples.weight)
-            return own, -own.misfit(samples.y, eta, samples.weight)
-
-        own, value = twice(law, network)
-        if own == law or family.link not in own.links:
-            return cls(value, rank, share=share)
-        there = replace(problem, family=replace(own, link=family.link, given=True))
-        moved = _fitted_again(network, there, run)
-        again = twice(law, moved)[1]
-        return cls(max(value, again), rank, share=share, network=moved if again > value else None)
 
     def ahead(self, other: OwnLikelihood) -> float:
         """Twice the log likelihood by which this fit is better, the deviance over the dispersion here."""
@@ -120,13 +99,6 @@ class OwnLikelihood:
     def ruled_out_at(self, level: float, shared: int = 0) -> float:
         """The same at a level: the quantile of the chi-square law of all parameters but those ``shared``."""
         return float(chi2.isf(level, max(self.parameters - shared, 1)))
-
-
-def _fitted_again(network: OneHiddenNet, problem: Problem, run: Run) -> OneHiddenNet:
-    """The minimum that a network, or a linear function, leads to under the noise of this problem."""
-    if not problem.k:
-        return linear_network(problem)
-    return optimise(network, problem, run.at("own noise"), tolerance=TO_COMPARE).network
 
 
 def _fit_of(

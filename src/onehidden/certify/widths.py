@@ -17,7 +17,8 @@ from onehidden.families import Bernoulli
 from onehidden.fit.problem import TO_COMPARE, Problem, linear_network, optimise
 from onehidden.network import OneHiddenNet
 from onehidden.run import Run
-from onehidden.starts.repair import units_by_cost, with_one_fewer, with_one_more
+from onehidden.starts.candidate import completed_loss, refine
+from onehidden.starts.repair import units_by_cost, with_best_addition, with_one_fewer
 
 
 def compare_smaller(certificate: Certificate, problem: Problem, run: Run) -> Certificate:
@@ -65,19 +66,20 @@ def compare_larger(certificate: Certificate, problem: Problem, run: Run) -> Cert
     seen = problem.at(certificate.network)
     start = seen.search_coordinates.inward(certificate.network)
     wider = problem.with_width(problem.k + 1)
-    gain, needed, normal = 0.0, 1.5 * _charge(problem, 1), problem.family is None
-    # Among eight leading and 250 random directions one explains an eighth of what the best would.
-    worth = certificate.mean_square * np.exp(-needed / 8 / problem.n_values) if normal else np.inf
-    grown = with_one_more(seen, start, run.at("more"), worth)
-    # The search form is the richer one: what gains too little there does so after the final optimisation.
-    if grown is not None:
+    needed, here = 1.5 * _charge(problem, 1), run.at("more")
+    planes = with_best_addition(seen, start.weights, start.bias, here.rng("one unit more", problem.k))
+    # The search form is the richer one: what gains too little there does so after the final optimisation. Of
+    # the directions proposed one gains an eighth, as it is, of what the best would.
+    gain = problem.excess_deviance(completed_loss(seen, *planes), certificate.mean_square)
+    if problem.family is not None or gain > needed / 8:
+        grown = refine(seen, *planes, here, "one unit more")
         gain = problem.excess_deviance(grown.loss, certificate.mean_square)
-    if grown is not None and (gain > needed or not normal):
-        begin = seen.search_coordinates.outward(grown.network)
-        more = optimise(begin, wider, run.at("more", "finish"), tolerance=TO_COMPARE).network
-        larger = OwnLikelihood.of(wider, more, run)
-        here = OwnLikelihood.of_answer(certificate, problem, run)
-        gain, needed = larger.ahead(here), max(needed, larger.needed)
+        if problem.family is not None or gain > needed:
+            begin = seen.search_coordinates.outward(grown.network)
+            more = optimise(begin, wider, run.at("more", "finish"), tolerance=TO_COMPARE).network
+            larger = OwnLikelihood.of(wider, more, run)
+            own = OwnLikelihood.of_answer(certificate, problem, run)
+            gain, needed = larger.ahead(own), max(needed, larger.needed)
     advice = (
         "twice the log likelihood by which a network with one unit more is ahead, against what rules this "
         f"one out: above, ask for more units (one weaker than {share:.2g} of the variance of y may have been "

@@ -86,9 +86,10 @@ def search(
     def attempt(candidate: Candidate, run: Run) -> Attempt:
         answer = finish(candidate, search_problem, problem, run)
         lowest = min((one.answer.mean_square for one in attempts), default=float("inf"))
-        # Another start may have found it, too: then both share a certificate.
-        shared = (one.certificate for one in attempts if _found_again(one.answer, answer, problem))
-        certificate = next(filter(None, shared), None)
+        # Another start may have found it, too: losses that agree to a thousandth share a certificate.
+        lost = [problem.excess_deviance(one.answer.mean_square, answer.mean_square) for one in attempts]
+        known = (one.certificate for one, gap in zip(attempts, lost, strict=True) if abs(gap) <= 1e-3)
+        certificate = next(filter(None, known), None)
         # Without time for it, the answer that is returned is examined, once, at the end.
         lowest_yet = not problem.excess_deviance(lowest, answer.mean_square) > SAME_LOSS
         lowest_yet = lowest_yet and not _at_bounds(answer.network)
@@ -228,14 +229,6 @@ def _search_done(attempts: Sequence[Attempt], problem: Problem) -> bool:
 def independent(attempts: Iterable[Attempt]) -> int:
     """How many candidates of the starts came to these answers: one and its repaired form count once."""
     return len({one.candidate.number for one in attempts})
-
-
-def _found_again(known: Optimum, answer: Optimum, problem: Problem) -> bool:
-    """Whether an answer is a known one to a thousandth of n log(loss), or above it with the same units."""
-    gap = problem.excess_deviance(known.mean_square, answer.mean_square)
-    if not 1e-3 < gap <= SAME_LOSS:
-        return abs(gap) <= 1e-3
-    return not differing_units(known.network, answer.network, problem, known.mean_square)
 
 
 def _lowest(attempts: Sequence[Attempt], problem: Problem) -> list[Attempt]:

@@ -15,7 +15,6 @@ from onehidden.starts.candidate import (
     Candidate,
     Vector,
     Weights,
-    completed_loss,
     descent_work,
     least_squares_columns,
     refine,
@@ -65,18 +64,6 @@ def moved(problem: Problem, candidate: Candidate, run: Run) -> Candidate:
             break
         best, number = lowest, number + 1
     return replace(best, number=candidate.number)
-
-
-def with_one_more(problem: Problem, net: OneHiddenNet, run: Run, worth: float = np.inf) -> Candidate | None:
-    """Return a network with the unit added that explains most of its residual, refined: k + 1 units.
-
-    None where the unit as it is added leaves a loss above ``worth``.
-    """
-    rng = run.rng("one unit more", problem.k)
-    planes = with_best_addition(problem, net.weights, net.bias, rng)
-    if worth < np.inf and completed_loss(problem, *planes) > worth:
-        return None
-    return refine(problem, *planes, run, "one unit more")
 
 
 def with_one_fewer(problem: Problem, net: OneHiddenNet, run: Run) -> Candidate:
