@@ -6,7 +6,10 @@ from helpers import problem_of as planted_problem
 from helpers import teacher
 
 import onehidden as oh
+from onehidden.certify.alternatives import agreement, compare_with_alternatives
+from onehidden.certify.evaluate import certify
 from onehidden.certify.moves import Moves
+from onehidden.checks import About
 from onehidden.fit.problem import optimise
 from onehidden.fit.samples import Samples
 from onehidden.machine import double
@@ -65,6 +68,19 @@ def test_moves_stay_within_their_work():
     with double():
         start = optimise(net, problem, Run())
         assert len(Moves(work=0.0).minima(start.network, problem, Run())) == 0
+
+
+def test_moves_that_come_back_join_a_start_that_was_alone(monkeypatch):
+    """What counts is whether systematic moves lead back, not how many random starts happened to."""
+    net, X, y = data(n=400, noise=0.2)
+    problem = planted_problem(X, y, net.activation, 3, True)
+    with double():
+        own = optimise(net, problem, Run())
+        alone = certify(own.network, problem, Run()).with_comparisons([agreement(1)])
+        assert alone.failed(About.SEARCH)
+        assert compare_with_alternatives(alone, problem, Run(), [], "auto").status == "consistent"
+        monkeypatch.setattr(Moves, "minima", lambda *given: [])
+        assert compare_with_alternatives(alone, problem, Run(), [], "auto").status == "doubtful"
 
 
 def test_recovery_does_not_hang_on_the_order_scale_or_rotation_of_the_data():
