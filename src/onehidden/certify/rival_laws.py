@@ -165,18 +165,19 @@ def _links(certificate: Certificate, problem: Problem, run: Run) -> Iterator[Law
             yield compared(link, law, fitted_from(network, replace(problem, family=law), run.at(link)))
     if type(family) is not Bernoulli:
         return
-    law, fitted = FlippedLabels(family.link), Optimum(network, certificate.mean_square)
-    for number in range(3):
-        if number > 0:
-            eta = fitted.network.predict(problem.samples.X) + problem.offsets
-            law, _ = law.with_rates(y, eta, problem.samples.weight)
-        here = run.at("labels that flip", number)
-        fitted = fitted_from(fitted.network, replace(problem, family=law), here)
-        if number == 0:  # few flips cost little likelihood and make the outputs much larger
-            yield compared(f"{law.name} ({100 * law.low:.2g} % either way)", law, fitted)
+    law = FlippedLabels(family.link)
+    # Few flips cost little likelihood and make the outputs much larger.
+    for label, one in (("zeros", replace(law, high=1 - 1e-4)), ("ones", replace(law, low=1e-4))):
+        fitted = fitted_from(network, replace(problem, family=one), run.at("labels that flip", label))
+        yield compared(f"{law.name} ({100 * law.low:.2g} % of the {label})", one, fitted)
+    fitted = Optimum(network, certificate.mean_square)
+    for number in range(2):
+        eta = fitted.network.predict(problem.samples.X) + problem.offsets
+        law, _ = law.with_rates(y, eta, problem.samples.weight)
+        fitted = fitted_from(fitted.network, replace(problem, family=law), run.at("labels that flip", number))
     flipped = compared(f"{law.name} (probabilities from {law.low:.2g} to {law.high:.2g})", law, fitted)
     if flipped.gain >= levels.OTHER_LAW.value:  # it holds the assumed law as a case, and is never worse
-        yield flipped
+        yield flipped._replace(needed=levels.OTHER_LAW.value)
 
 
 # Scales on which an amount may follow a network: y there, log of the slope, the mean of y of fit and noise.
