@@ -65,7 +65,7 @@ class OwnLikelihood:
         if isinstance(family := problem.family, Poisson):
             # Counts that spread more than Poisson's do so where they are many: a wrong fit would gain there.
             law = family if isinstance(family, NegativeBinomial) else NegativeBinomial("log")
-            eta = law.unlink(family.mean(network.predict(problem.samples.X) + problem.offsets))
+            eta = law.eta_of(family.mean(network.predict(problem.samples.X) + problem.offsets))
             return cls(-law.misfit(problem.samples.y, eta, problem.samples.weight), rank, share=share)
         if family is not None:
             unit = seen.fit_coordinates.variance / seen.samples.unit
