@@ -148,16 +148,12 @@ def _links(certificate: Certificate, problem: Problem, run: Run) -> Iterator[Law
     """How much better the other links of the family are, and where y is 0/1 labels that flip."""
     family, y, network = problem.family, problem.samples.y, certificate.network
     assert family is not None
-    seen = problem.at(network)
-    # Counts may spread more than their family says; 0/1 cannot, and a free phi is in the deviance.
-    square = seen.least_squares.loss(seen.theta(network)) * seen.fit_coordinates.variance / seen.samples.unit
-    phi = max(square / max(problem.n_values - problem.form.freedom, 1), 1.0)
-    phi = 1.0 if family.scaled or type(family) is Bernoulli else phi
+    own = OwnLikelihood.of_answer(certificate, problem, run)
 
     def compared(label: str, law: Family, fitted: Optimum) -> Law:
-        gain = problem.excess_deviance(fitted.mean_square, certificate.mean_square) / phi
+        its = OwnLikelihood.of(replace(problem, family=law), fitted.network, run)
         mean = law.mean(fitted.network.predict(problem.samples.X) + problem.offsets)
-        return Law(label, gain, levels.LIKELIHOOD.value, mean)
+        return Law(label, its.ahead(own), levels.LIKELIHOOD.value, mean)
 
     for link in family.links:
         if link != family.link:
