@@ -258,12 +258,12 @@ def root_of_inverse(hessian: Float[np.ndarray, "p p"]) -> Float[np.ndarray, "p p
 def leverages(fit: InMemoryLeastSquares, theta: Float[np.ndarray, " p"]) -> Float[np.ndarray, " N"]:
     """The diagonal of the projection on the columns of J, in blocks of a million numbers.
 
-    Its sum is the rank of J. Three digits are enough: the projection is made in single precision.
+    Its sum is the rank of J.
     """
-    C = root_of_inverse(fit.normal_equations(theta)[0].astype(float)).astype(np.float32)
+    C = root_of_inverse(fit.normal_equations(theta)[0].astype(float))
     step = max(256, (1 << 20) // max(len(C), 1))
-    parts = (fit.jacobian(theta, slice(at, min(at + step, fit.n))) for at in range(0, fit.n, step))
-    return np.concatenate([np.sum((J.astype(np.float32) @ C) ** 2, axis=1, dtype=float) for J in parts])
+    blocks = (fit.jacobian(theta, slice(at, min(at + step, fit.n))) @ C for at in range(0, fit.n, step))
+    return np.concatenate([np.sum(Q**2, axis=1) for Q in blocks])
 
 
 def linear_problem(problem: Problem) -> Problem:
