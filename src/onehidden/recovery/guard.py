@@ -195,7 +195,8 @@ def _chosen(
     The share is less by the part that ``chance`` squared standard errors are of it: below them it counts as
     chance. Beside noise the gain of the best share has half the standard errors of the share, so that these
     are two of the gain; what the line misses, without noise, adds nothing to them. From ``clear`` squared
-    errors on the network predicts alone, without bounds, unless rows left out speak against the whole of it.
+    errors on the network predicts alone, unless rows left out speak against the whole of it: without bounds,
+    but for a family, whose link makes a large step of a small one beyond the rows.
     """
     line, step = rows.line_outside, 1 / 40
     lowest, highest = added.min(axis=0), added.max(axis=0)
@@ -219,7 +220,9 @@ def _chosen(
     ratio = (share / max(float(error), np.finfo(float).eps)) ** 2
     worse = rows.by_group(rows.expected_losses(outside)) - own
     if ratio >= clear and np.sum(worse) <= 2 * np.sqrt(np.sum((worse - worse.mean()) ** 2)):
-        return 1.0, -np.inf, np.inf
+        if rows.problem.family is None:
+            return 1.0, -np.inf, np.inf
+        return 1.0, bound * lowest, bound * highest
     return share * (1 - chance / max(ratio, chance)), bound * lowest, bound * highest
 
 
