@@ -65,23 +65,26 @@ def test_the_penalised_model_of_classes_does_not_hang_on_their_order():
     np.testing.assert_allclose(found[0], found[1], atol=2e-3)
 
 
+@pytest.mark.parametrize("size", [1, 5])  # rows of a group, which are left out together
 @pytest.mark.parametrize("name", ["bernoulli", "poisson", "gaussian"])
 @in_double
-def test_leaving_a_row_out_is_foreseen_for_families(name):
+def test_leaving_a_row_out_is_foreseen_for_families(name, size):
     rng = stream(3, "guard")
     net = oh.OneHiddenNet([[1.0, 0.5]], [1.5], [0.3], 0.2, "tanh")
     X = rng.standard_normal((90, 2))
     family = families.get(name)
     y = simulated(family, net.predict(X), rng, 0.05 if name == "gaussian" else 1.0)
     options = Options(hidden=1, activation="tanh", family=name)
-    target = read_target(X, y, None, name, None, None, None)
+    groups = None if size == 1 else np.arange(90) // size
+    target = read_target(X, y, None, name, None, None, None, groups)
     problem = problem_of(target.samples, options, target.family)
     fitted = optimise(net, problem, Run()).network
     foreseen = without_each_row(fitted, problem, Run())
     told, changes = foreseen - fitted.predict(X), []
     chosen = np.argsort(-np.abs(told))[3:14]
     for i in chosen:
-        again = optimise(fitted, problem.take(np.delete(np.arange(90), i)), Run()).network
+        kept = np.flatnonzero(np.arange(90) // size != i // size)
+        again = optimise(fitted, problem.take(kept), Run()).network
         changes.append(again.predict(X[i : i + 1])[0] - fitted.predict(X[i : i + 1])[0])
     assert np.corrcoef(told[chosen], changes)[0, 1] > 0.9
     assert 0.5 < np.linalg.norm(told[chosen]) / np.linalg.norm(changes) < 2

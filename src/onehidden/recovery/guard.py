@@ -67,7 +67,7 @@ def guarded(
             return of_network(rows.explained(outside))
     fitted = network.predict(problem.samples.X)
     # With 50 rows per parameter the search has fitted no noise, and leverages tell as much as a new search.
-    few = certificate.n_parameters * 50 > problem.n
+    few = certificate.n_parameters * 50 > len(rows.by_group(problem.samples.share))
     again = few and descent_work(own) <= most_work and not run.expired()
     outside = refitted_without_each_fold(own, refit, rows, run) if again else None
     if outside is None and few and isinstance(problem.family, Bernoulli | Softmax):
@@ -193,8 +193,9 @@ def _chosen(
     """The share and bounds of what the network adds to the line that are best on rows left out.
 
     The share is less by the part that ``chance`` squared standard errors are of it: below them it counts as
-    chance. Beside noise the gain of the best share has half the standard errors of the share, so that these
-    are two of the gain; what the line misses, without noise, adds nothing to them. From ``clear`` squared
+    chance. The gain of a share s is s² / 2 times the curvature of the loss, so that twice the gain over s
+    times the error of the slope is s over its error; what the line misses is no part of that error, as it
+    would be of the gain's. From ``clear`` squared
     errors on the network predicts alone, unless rows left out speak against the whole of it: without bounds,
     but for a family, whose link makes a large step of a small one beyond the rows.
     """
@@ -213,11 +214,10 @@ def _chosen(
             if loss < best * (1 - 1e-9):
                 best, found = loss, (float(share), bound)
     share, bound = found
-    below, own, above = (losses(share + move, bound) for move in (-step, 0.0, step))
-    curvature = float(np.sum(above - 2 * own + below)) / step**2
+    base, below, own, above = (losses(at, bound) for at in (0.0, share - step, share, share + step))
     score = (above - below) / (2 * step)
-    error = np.sqrt(np.sum((score - score.mean()) ** 2)) / max(curvature, np.finfo(float).tiny)
-    ratio = (share / max(float(error), np.finfo(float).eps)) ** 2
+    error = share * float(np.sqrt(np.sum((score - score.mean()) ** 2)))
+    ratio = (2 * float(np.sum(base - own)) / max(error, np.finfo(float).tiny)) ** 2
     worse = rows.by_group(rows.expected_losses(outside)) - own
     if ratio >= clear and np.sum(worse) <= 2 * np.sqrt(np.sum((worse - worse.mean()) ** 2)):
         if rows.problem.family is None:
@@ -229,9 +229,9 @@ def _chosen(
 def without_each_row(network: OneHiddenNet, problem: Problem, run: Run) -> Values:
     """The network's linear predictor at each row, re-fitted nearby without that row, to first order.
 
-    With r the weighted residuals of a row and H = J_i (J'J)⁺ J_i' its block of the leverages, leaving it out
-    changes them to (I - H)^-1 r. Where that is not within the budget, H is its mean p / n (generalised
-    cross-validation, Craven and Wahba 1979).
+    With r the weighted residuals of a row, or of the rows of its group, and H = J_i (J'J)⁺ J_i' their
+    block of the leverages, leaving them out changes r to (I - H)^-1 r. Where that is not within the
+    budget, H is its mean p / n (generalised cross-validation, Craven and Wahba 1979).
     """
     eta, seen = network.predict(problem.samples.X), problem.at(network)
     fit, theta, q = seen.least_squares, seen.theta(network), problem.form.q
@@ -240,10 +240,13 @@ def without_each_row(network: OneHiddenNet, problem: Problem, run: Run) -> Value
     if run.last().within_budget(certificate_work(problem)):
         inverse = root_of_inverse(fit.normal_equations(theta)[0].astype(float))
         basis = (fit.jacobian(theta, slice(0, fit.n)) @ inverse).reshape(problem.n, q, -1)
-        left = np.eye(q) - np.einsum("nar,nbr->nab", basis, basis)
-        value, vector = np.linalg.eigh(left)
-        inverse = vector / np.maximum(value, 1e-3)[:, None, :] @ vector.mT
-        change = np.einsum("nab,nb->na", inverse, residual) - residual
+        if (groups := problem.samples.groups) is None:
+            change = _left_out(basis, residual)
+        else:
+            change = np.zeros(residual.shape)
+            for own in np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1]):
+                block = basis[own].reshape(1, len(own) * q, -1), residual[own].reshape(1, -1)
+                change[own] = _left_out(*block).reshape(-1, q)
     else:
         change = residual * (1 / max(1 - problem.form.freedom / fit.n, 0.01) - 1)
     root = roots(seen.samples.weight, problem.n)
@@ -252,6 +255,16 @@ def without_each_row(network: OneHiddenNet, problem: Problem, run: Run) -> Value
     else:
         change = change / np.maximum(root.reshape(problem.n, -1), np.finfo(float).tiny)
     return eta + seen.fit_coordinates.multiplied(change.reshape(eta.shape))
+
+
+def _left_out(
+    basis: Float[np.ndarray, "b m p"], residual: Float[np.ndarray, "b m"]
+) -> Float[np.ndarray, "b m"]:
+    """How the residuals of each block change where it is left out; ``basis`` is J_i (J'J)^(-1/2)."""
+    left = np.eye(residual.shape[1]) - np.einsum("nar,nbr->nab", basis, basis)
+    value, vector = np.linalg.eigh(left)
+    inverse = vector / np.maximum(value, 1e-3)[:, None, :] @ vector.mT
+    return np.einsum("nab,nb->na", inverse, residual) - residual
 
 
 def refitted_without_each_fold(problem: Problem, refit: Refit, rows: LeftOut, run: Run) -> Values | None:
