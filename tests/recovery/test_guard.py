@@ -102,7 +102,7 @@ def test_a_row_more_whose_y_says_nothing_costs_what_all_pairs_of_x_and_y_do(name
     target = read_target(X, y, None, None if name == "gaussian" else name)
     rows = LeftOut(problem_of(target.samples, Options(hidden=1, family=name), target.family), Run())
     own = rows.problem.samples.y
-    more = [np.sum(rows.expected_losses(one) - rows.losses(one)) for one in eta]
+    more = [rows.expected_loss(one) - np.sum(rows.losses(one)) for one in eta]
     each = [np.mean([np.sum(rows.losses(one, np.roll(own, by, axis=0))) for by in range(40)]) for one in eta]
     assert (more[1] - more[0]) * 40 == pytest.approx(each[1] - each[0], rel=1e-9)
     assert np.ptp(each) > 1e-3

@@ -144,15 +144,16 @@ class LeftOut:
             each = self.family.deviance(y, eta + problem.offsets)
         return samples.share * each.reshape(problem.n, -1).sum(axis=1)
 
-    def expected_losses(self, eta: Values) -> Float[np.ndarray, " n"]:
-        """Losses where one row, or group, more would have a y that has nothing to do with its inputs.
+    def expected_loss(self, eta: Values) -> float:
+        """The sum of the losses and that of a row, or group, more whose y has nothing to do with its inputs.
 
         Rows left out show no error that one in as many makes, and where odds are large one costs most. The
         deviance is linear in y but for a constant, so that the mean of y stands for all of them.
         """
         samples = self.problem.samples
         mean = np.broadcast_to(samples.share @ samples.y, samples.y.shape)
-        return self.losses(eta) + self.losses(eta, mean) / len(self.by_group(samples.share))
+        more = float(np.sum(self.losses(eta, mean))) / len(self.by_group(samples.share))
+        return float(np.sum(self.losses(eta))) + more
 
     def of_line(self, reason: str) -> Prediction:
         """The penalised linear model alone predicts."""
@@ -192,34 +193,35 @@ def _chosen(
 ) -> tuple[float, Any, Any]:
     """The share and bounds of what the network adds to the line that are best on rows left out.
 
-    The share is less by the part that ``chance`` squared standard errors are of it: below them it counts as
-    chance. The gain of a share s is s² / 2 times the curvature of the loss, so that twice the gain over s
-    times the error of the slope is s over its error; what the line misses is no part of that error, as it
-    would be of the gain's. From ``clear`` squared
-    errors on the network predicts alone, unless rows left out speak against the whole of it: without bounds,
-    but for a family, whose link makes a large step of a small one beyond the rows.
+    The share is less by the part that ``chance`` squared standard errors are of it: below them it counts
+    as chance. The gain of a share s is s² / 2 times the curvature of the loss, so that twice the gain
+    over s times the error of the slope is s over its error; what the line misses is no part of that
+    error, as it would be of the gain's. From ``clear`` squared errors on the network predicts alone,
+    unless rows left out speak against the whole of it: without bounds, but for a family, whose link makes
+    a large step of a small one beyond the rows.
     """
     line, step = rows.line_outside, 1 / 40
     lowest, highest = added.min(axis=0), added.max(axis=0)
     best, found = np.inf, (0.0, 1.0)
 
-    def losses(share: float, bound: float) -> Float[np.ndarray, " m"]:
-        eta = line + share * np.clip(outside - line, bound * lowest, bound * highest)
-        return rows.by_group(rows.expected_losses(eta))
+    def mixed(share: float, bound: float) -> Values:
+        return line + share * np.clip(outside - line, bound * lowest, bound * highest)
+
+    def error(difference: Float[np.ndarray, " n"]) -> float:
+        each = rows.by_group(difference)
+        return float(np.sqrt(np.sum((each - each.mean()) ** 2)))
 
     # Of separable classes the network's odds have no bound but what rows left out allow.
     for bound in [1.0] if rows.problem.family is None else [1.0, 0.5, 0.25, 0.125, 0.0625]:
         for share in step * np.arange(41):
-            loss = float(np.sum(losses(share, bound)))
+            loss = rows.expected_loss(mixed(share, bound))
             if loss < best * (1 - 1e-9):
                 best, found = loss, (float(share), bound)
     share, bound = found
-    base, below, own, above = (losses(at, bound) for at in (0.0, share - step, share, share + step))
-    score = (above - below) / (2 * step)
-    error = share * float(np.sqrt(np.sum((score - score.mean()) ** 2)))
-    ratio = (2 * float(np.sum(base - own)) / max(error, np.finfo(float).tiny)) ** 2
-    worse = rows.by_group(rows.expected_losses(outside)) - own
-    if ratio >= clear and np.sum(worse) <= 2 * np.sqrt(np.sum((worse - worse.mean()) ** 2)):
+    below, own, above = (rows.losses(mixed(at, bound)) for at in (share - step, share, share + step))
+    slope = share * error(above - below) / (2 * step)
+    ratio = (2 * (rows.expected_loss(line) - best) / max(slope, np.finfo(float).tiny)) ** 2
+    if ratio >= clear and rows.expected_loss(outside) - best <= 2 * error(rows.losses(outside) - own):
         if rows.problem.family is None:
             return 1.0, -np.inf, np.inf
         return 1.0, bound * lowest, bound * highest

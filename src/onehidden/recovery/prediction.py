@@ -236,7 +236,7 @@ def output_errors(record: Recovery, X: Float[np.ndarray, "m d"], batch: int = 20
     They are infinite where rounding of the covariance, whose eigenvalues may be negative, hides them.
     """
     form, theta, factor = fitted_parameters(record)
-    lost, found = max(-float(np.linalg.eigvalsh(record.covariance)[0]), 0.0), []
+    lost, found = max(-float(np.linalg.eigvalsh(np.asarray(record.covariance))[0]), 0.0), []
     for at in range(0, len(X), batch):
         part = X[at : at + batch]
         target, root = np.zeros((len(part), *form.tail)), np.ones(len(part))
