@@ -5,9 +5,11 @@ compares with the weights inside. Function error: largest on 10 000 fresh points
 deviation. Parameter error: the worst of rows, outputs, biases and intercept after matching, relative, over
 the units that contribute more than 1e-11 of std(y); the others must be named dead. Before them, boxes of the
 size of the literature, random ReLU networks of N(0, 1)/sqrt(k) weights and small biases; boxes of labels; and
-a hundred trained networks of many shapes (--only picks some: "784-32 single", labels, "trained 1*"), of an
-endless series: BENCH_FIRST=100 asks those from number 100 on in place of the first. Where PyTorch is there,
-twenty networks trained by it follow, each in double and in single precision ("torch *").
+blocks of the shape of a transformer's feed-forward part; units that act in a corner of a bounded domain;
+boxes that change; a hundred trained networks of many shapes (--only picks some: "block gelu 64-256-64",
+corners, "784-32 single", labels, "trained 1*"), of an endless series: BENCH_FIRST=100 asks those from number
+100 on in place of the first. Where PyTorch is there, twenty networks trained by it follow, each in double and
+in single precision ("torch *").
 """
 
 from __future__ import annotations
@@ -34,6 +36,14 @@ TARGET = 1e-7
 LARGE = (
     (784, 32, "double"), (784, 128, "double"), (3072, 2, "double"), (2048, 4, "double"),
     (784, 32, "single"), (784, 32, "6 decimals"), (784, 32, "3 decimals"), (784, 32, "noise 1e-6"),
+)  # fmt: skip
+# activation, inputs, units, outputs, seeds
+BLOCKS = (
+    *((g, 16, 64, 16, 10) for g in ("relu", "gelu", "silu", "softplus", "elu", "tanh", "sigmoid")),
+    *((g, 32, 128, 32, 1) for g in ("relu", "gelu", "silu", "tanh")),
+    *((g, 64, 256, 64, 1) for g in ("relu", "gelu", "silu", "softplus", "elu", "tanh", "sigmoid")),
+    *((g, 64, 256, 1, 1) for g in ("relu", "gelu")),
+    *((g, 128, 512, 128, 1) for g in ("relu", "gelu")),
 )  # fmt: skip
 LONGEST = 1200.0  # seconds for one of the hundred; beside other work they are long
 # Seeds of networks of two units: the first ten as they come, then those up to 50 whose labels tell all rows.
@@ -105,8 +115,111 @@ def largest_difference(found: oh.OneHiddenNet, truth: oh.OneHiddenNet) -> float:
     return float(max(np.max(np.abs(np.asarray(one) - np.asarray(two))) for one, two in parts))
 
 
+def blocks(quick: bool) -> list[str]:
+    """Random blocks w g(a x + b) + c with rows of length about 1; the worst of the seeds."""
+    table = Table(
+        "block", "seeds", "exact", "worst error", "queries", "queries a parameter", "CPU seconds", "peak GiB"
+    )
+    for name, d, k, q, seeds in BLOCKS[:3] if quick else BLOCKS:
+        if not fnmatch(f"block {name} {d}-{k}-{q}", os.environ.get("BENCH_ONLY", "*")):
+            continue
+        found = [block(name, d, k, q, seed) for seed in range(1 if quick else seeds)]
+        exact, worst, queries, spent = (np.array(part) for part in zip(*found, strict=True))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        table.row(
+            f"{name} {d}-{k}-{q}", len(found), int(exact.sum()), f"{worst.max():.1e}", int(queries.max()),
+            f"{queries.max() / (k * (d + 1 + q) + q):.1f}", f"{spent.max():.1f}", f"{peak:.2f}",
+        )  # fmt: skip
+    return table.lines
+
+
+def block(name: str, d: int, k: int, q: int, seed: int) -> tuple[bool, float, int, float]:
+    """Whether it is exact; the worst relative error of rows, outputs, biases; queries; CPU seconds."""
+    rng = stream(seed, "benchmark", "oracle", "block", d, k, q)
+    rows, output = rng.standard_normal((k, d)) / np.sqrt(d), rng.standard_normal((k, q)) / np.sqrt(k)
+    bias, level = 0.3 * rng.standard_normal(k), 0.3 * rng.standard_normal(q)
+    w, c = (output[:, 0], float(level[0])) if q == 1 else (output, level)
+    net = oh.OneHiddenNet(rows, w, bias, c, name)
+    began = time.process_time()
+    r = oh.recover_oracle(lambda X: net.activation(X @ rows.T + bias) @ w + c, d, activation=name)
+    spent = time.process_time() - began
+    m = oh.match(r.network, net)
+    worst = max(m.max_error, m.output_error, m.bias_error, m.intercept_error)
+    return r.status == "exact", worst, r.queries, spent
+
+
+def corners(quick: bool) -> list[str]:
+    """Boxes on [-1, 1]^d with a unit that acts on .05 to 5 % of it: how many are found, or falsely exact."""
+    if not fnmatch("corners", os.environ.get("BENCH_ONLY", "*")):
+        return []
+    found, wrong, boxes = 0, 0, 5 if quick else 50
+    for seed in range(boxes):
+        rng = stream(seed, "benchmark", "oracle", "corner unit")
+        d, k = int(rng.choice([2, 3, 4, 5, 6, 8, 10, 12, 16, 20])), int(rng.integers(2, 6))
+        rows, share = rng.standard_normal((k + 1, d)), np.exp(rng.uniform(np.log(5e-4), np.log(0.05)))
+        bias, output = 0.3 * rng.standard_normal(k + 1), rng.standard_normal(k + 1)
+        bias[-1], output[-1] = -np.quantile(rng.uniform(-1, 1, (400_000, d)) @ rows[-1], 1 - share), 1.0
+        net = oh.OneHiddenNet(rows, output, bias, 0.3)
+        r = oh.recover_oracle(net.predict, d, domain=(-1, 1), seed=seed)
+        X = np.concatenate([rng.choice([-1.0, 1.0], (20_000, d)), rng.uniform(-1, 1, (20_000, d))])
+        right = r.network.n_hidden == k + 1 and np.max(np.abs(r.predict(X) - net.predict(X))) < 1e-8
+        found, wrong = found + right, wrong + (r.status == "exact" and not right)
+    return [f"{boxes} boxes with a unit in a corner: {found} right, {wrong} falsely called exact."]
+
+
+def changes(quick: bool) -> list[str]:
+    """Boxes that drift by so much a query, or are another function after so many: how many are noticed."""
+    if not fnmatch("changes", os.environ.get("BENCH_ONLY", "*")):
+        return []
+    noticed: dict[str, list[bool]] = {}
+    for seed in range(3 if quick else 20):
+        rng = stream(seed, "benchmark", "oracle", "changes")
+        d, k, name = (
+            int(rng.integers(6, 40)),
+            int(rng.integers(8, 40)),
+            str(rng.choice(["relu", "gelu", "tanh"])),
+        )
+        one, two = (
+            oh.OneHiddenNet(
+                rng.standard_normal((k, d)) / np.sqrt(d), rng.standard_normal(k),
+                0.3 * rng.standard_normal(k), 0.3, name,
+            )
+            for _ in range(2)
+        )  # fmt: skip
+        for drift, after in ((1e-7, np.inf), (3e-9, np.inf), (0.0, 1500), (0.0, 15_000)):
+            seen = [0]
+
+            def fn(X, one=one, two=two, drift=drift, after=after, seen=seen):
+                at = seen[0] + np.arange(len(X))
+                seen[0] += len(X)
+                return np.where(at < after, one.predict(X), two.predict(X)) + drift * at
+
+            try:
+                oh.recover_oracle(fn, d, activation=name, seed=seed)
+                told = False
+            except ValueError as refused:
+                told = "the same function from the first query" in str(refused)
+            if seen[0] > 1.1 * after or after == np.inf:
+                what = f"a drift of {drift:g}" if drift else f"a change after {after}"
+                noticed.setdefault(what, []).append(told)
+    return [f"{what}: noticed in {sum(told)} of {len(told)} boxes." for what, told in noticed.items()]
+
+
 def main(quick: bool) -> list[str]:
-    lines = [*large(quick), "", *labels(quick), "", *hundred(quick), "", *_torch_boxes.table(quick)]
+    lines = [
+        *large(quick),
+        "",
+        *blocks(quick),
+        "",
+        *corners(quick),
+        *changes(quick),
+        "",
+        *labels(quick),
+        "",
+        *hundred(quick),
+        "",
+        *_torch_boxes.table(quick),
+    ]
     if os.environ.get("BENCH_ONLY"):
         return lines
     return [*lines, "", *trained_networks(quick)]

@@ -1,12 +1,18 @@
 """Bounds are kept and cost few queries."""
 
+from itertools import count
+
 import numpy as np
 import pytest
 from helpers import check_named, worst_error
 
 import onehidden as oh
+from onehidden import activations
+from onehidden.fit.parametrisation import Parametrisation
 from onehidden.oracle.box import BlackBox, BudgetExceeded
 from onehidden.oracle.domain import checked_domain
+from onehidden.oracle.final_fit import DENSE, fitted
+from onehidden.oracle.layer import Layer, Queries
 from onehidden.run import Run, stoppable
 
 D, K = 30, 5
@@ -83,3 +89,26 @@ def test_a_box_that_is_stopped_says_so_with_and_without_a_budget():
     box = BlackBox(lambda X: X[:, 0], np.zeros(1), np.ones(1), run=Run(max_seconds=1e-9))
     with pytest.raises(BudgetExceeded, match="1e-09 seconds"):
         box.mixture(np.zeros((1, 1)))
+
+
+def test_a_step_of_the_final_optimisation_ends_with_the_time():
+    """A clock that ticks when it is read lets the first step begin, and ends it after some products."""
+    rng, ticks = np.random.default_rng(0), count()
+    k, d, q = 40, 30, 3
+    form = Parametrisation(activations.get("gelu"), d, k, True, True, True, True, q)
+    parts = [rng.standard_normal(shape) for shape in ((k, d), (k, q), k, (d, q), q)]
+    layer, U = Layer(form, *parts), rng.standard_normal((2000, d)).astype(np.float32)
+    assert form.size > DENSE
+    Y = layer.moved(layer.pack() + 1e-3 * rng.standard_normal(form.size)).predict(U)
+    run = Run(max_seconds=6.0, clock=lambda: float(next(ticks)), began=0.0)
+    box = BlackBox(lambda X: X, np.zeros(d), np.ones(d), run=run)
+    queries = Queries(U, Y, np.full(len(U), 1e-16))
+    found = fitted(box, layer, queries)
+    assert np.array_equal(found.pack(), layer.pack())
+    assert next(ticks) < 12
+    assert np.mean((fitted(replaced_run(box), layer, queries).predict(U) - Y) ** 2) < 1e-20
+
+
+def replaced_run(box):
+    box.run = Run()
+    return box

@@ -58,7 +58,7 @@ def parameter_errors(box: BlackBox, layer: Layer, queries: Queries) -> Errors:
     size = np.linalg.norm(rows, axis=1)
     reach = np.maximum(size, np.abs(bias))
     squares, constant = np.zeros((3, layer.k)), np.zeros(layer.output.shape[1])
-    for move in simulated_errors(layer, queries, draws, box.rng):
+    for move in simulated_errors(box, layer, queries, draws):
         tilted, shifted = in_x(move)
         along = np.sum(tilted * rows, axis=1) / size**2 * homogeneous
         squares[0] += np.sum((tilted - along[:, None] * rows) ** 2, axis=1) / size**2
@@ -183,7 +183,6 @@ def finished(
 def fresh_check(network: OneHiddenNet, box: BlackBox) -> tuple[Check, str]:
     """Whether queries that were not used to fit are answered alike; and where they lie, in words."""
     found, where, count = [], "no fresh query was answered", 0
-    box.must_not_change()
     everywhere = ((2, 2000),) if box.enclosed else ()
     for distance, most in ((1, 2000), *everywhere, (10, 500), (100, 500)):
         most = int(min(most, 0.5 * box.caller.left))
@@ -208,6 +207,7 @@ def fresh_check(network: OneHiddenNet, box: BlackBox) -> tuple[Check, str]:
             where = f"fresh queries lie within {distance:g} scales of the centre"
         elif distance == 2:
             where = _corners_in_words(len(box.domain.sides), len(X) // 2)
+    box.must_not_change()
     if not found:
         advice = "no query that was not used to fit was answered"
         return not_evaluated("fresh queries", levels.FRESH_QUERIES.value, advice, About.FIT), where
@@ -255,6 +255,8 @@ def _orientation(network: OneHiddenNet, box: BlackBox, layer: Layer, errors: Err
     A change of the linear part is seen from 100 times its error, as a share of the strongest unit.
     """
     tolerance, k, reversal = EXACT, network.n_hidden, network.activation.reversal
+    if box.run.expired():
+        return not_evaluated(AlternativeKind.ORIENTATION.value, 0.0, "no time was left", About.UNITS)
     if errors is not None:
         strength = np.linalg.norm(layer.weights, axis=1) * np.linalg.norm(layer.output, axis=1)
         largest = float(np.max(np.maximum(errors.row, errors.output) * strength) / np.max(strength))
@@ -265,7 +267,8 @@ def _orientation(network: OneHiddenNet, box: BlackBox, layer: Layer, errors: Err
         output = network.output.reshape(k, -1)
         columns = np.einsum("kq,kd->qdk", output, network.weights * box.scale).reshape(-1, k)
         size = float(np.max(np.linalg.norm(columns, axis=0)))
-        lattice = relations(column_space(columns).T @ columns / size, tolerance * np.sqrt(k))
+        swaps = int(min(4e5, 1e4 * box.run.left()))
+        lattice = relations(column_space(columns).T @ columns / size, tolerance * np.sqrt(k), swaps=swaps)
         if lattice is not None and lattice.proven:
             reason = "the shortest relation of a reduced basis is longer than any set"
             found = found._replace(complete=True, reason=reason)

@@ -18,9 +18,10 @@ from jaxtyping import Float
 from onehidden.certify.local_fit import root_of_inverse
 from onehidden.fit.parametrisation import residuals_and_jacobian
 from onehidden.fit.problem import descend
-from onehidden.oracle.box import BlackBox
+from onehidden.oracle.box import BlackBox, BudgetExceeded
 from onehidden.oracle.domain import Outputs, Points
 from onehidden.oracle.layer import ROWS, Layer, Queries
+from onehidden.run import Run
 from onehidden.solvers import LevenbergMarquardt, damped_least_squares
 
 
@@ -132,16 +133,22 @@ class LayerLeastSquares:
 
 
 class MatrixFreeLayer(LayerLeastSquares):
-    """The same with its Jacobian as a linear operator."""
+    """The same with its Jacobian as a linear operator; a step in progress ends with the time of the run."""
+
+    def __init__(self, layer: Layer, queries: Queries, run: Run) -> None:
+        super().__init__(layer, queries)
+        self.run, self.latest = run, layer.pack()
 
     def linearise(self, theta: Float[np.ndarray, " p"]) -> LinearisedLayer:
+        self.latest = theta
         return LinearisedLayer(self, theta)
 
 
 class LinearisedLayer:
     """Residuals of a layer in double precision, and products with its Jacobian in single precision."""
 
-    def __init__(self, problem: LayerLeastSquares, theta: Float[np.ndarray, " p"]) -> None:
+    def __init__(self, problem: MatrixFreeLayer, theta: Float[np.ndarray, " p"]) -> None:
+        self.run = problem.run
         self.layer, self.U = problem.layer.moved(theta), problem.queries.U
         self.residual = problem.residual(theta).ravel()
         self.weight = problem.queries.weight[:, None].astype(np.float32)
@@ -157,6 +164,8 @@ class LinearisedLayer:
         self.lengths = np.sqrt(np.where(squares > 1e-12 * squares.max(), squares, 0.0))
 
     def jvp(self, step: Float[np.ndarray, " p"], /) -> Float[np.ndarray, " m"]:
+        if self.run.expired():
+            raise BudgetExceeded("the time is up")
         move = self.layer.moved(step.astype(np.float32))
         z = self.U @ move.weights.T
         z += move.bias
@@ -196,9 +205,11 @@ def fitted(box: BlackBox, layer: Layer, queries: Queries, short: float = 3.0) ->
     )
     solve_densely = len(theta) <= DENSE
     if not solve_densely:
-        theta, loss = descend(
-            solver, MatrixFreeLayer(layer, queries), theta, box.run, "final optimisation", n
-        )
+        problem = MatrixFreeLayer(layer, queries, box.run)
+        try:
+            theta, loss = descend(solver, problem, theta, box.run, "final optimisation", n)
+        except BudgetExceeded:
+            theta, loss = problem.latest, 0.0
         # LSMR stops short where J is ill-conditioned; J'J of 1e12 operations takes about 30 s.
         solve_densely = loss > floor and n * float(len(theta)) ** 2 <= 1e12
     if solve_densely:
@@ -209,13 +220,13 @@ def fitted(box: BlackBox, layer: Layer, queries: Queries, short: float = 3.0) ->
     return layer if layer.form.activation.homogeneity is None else layer.unit_rows()
 
 
-def simulated_errors(layer: Layer, queries: Queries, draws: int, rng: np.random.Generator) -> list[Layer]:
+def simulated_errors(box: BlackBox, layer: Layer, queries: Queries, draws: int) -> list[Layer]:
     """Errors of the parameters for as many draws of the errors of the answers."""
     theta = layer.pack()
     if len(theta) > DENSE:
-        at = LinearisedLayer(MatrixFreeLayer(layer, queries), theta)
-        noise = (queries.least * rng.standard_normal(queries.Y.size) for _ in range(draws))
+        at = LinearisedLayer(MatrixFreeLayer(layer, queries, box.run), theta)
+        noise = (queries.least * box.rng.standard_normal(queries.Y.size) for _ in range(draws))
         return [layer.moved(damped_least_squares(at, one, forcing=0.03)) for one in noise]
     root = root_of_inverse(LayerLeastSquares(layer, queries).normal_equations(theta)[0])
-    z = queries.least * rng.standard_normal((len(theta), draws))
+    z = queries.least * box.rng.standard_normal((len(theta), draws))
     return [layer.moved(step) for step in (root @ z).T]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onehidden.certify.certificate import Certificate
-from onehidden.checks import About, Check, at_most
+from onehidden.checks import About, Check, at_most, not_evaluated
 from onehidden.fit.parametrisation import Parametrisation
 from onehidden.options import Options
 from onehidden.oracle.box import BlackBox, BudgetExceeded
@@ -25,6 +25,7 @@ from onehidden.oracle.pieces import continued, kinks_of, straight_pieces
 from onehidden.oracle.signs import solve_signs
 from onehidden.oracle.transitions import NEARBY, Tail, units_along
 from onehidden.refused import Refused
+from onehidden.run import Run
 
 _LINEAR = 1e-3  # share by which the linear part of the box may differ from that of its oriented units
 
@@ -67,8 +68,10 @@ def line_answer(box: BlackBox, tail: Tail, options: Options) -> Certificate | li
             raise Refused(f"no {options.g.name} unit was found: {check.advice}")
         return [check]
     checks = [_one_layer_check(found, options.g.name)] if tail.sharp else []
-    layer, off = oriented(found.layer, tail)
-    if tail.degree:
+    layer, off = oriented(found.layer, tail, box.run)
+    if tail.degree and found.cut_short and not np.isfinite(off):
+        checks.append(not_evaluated("linear part", _LINEAR, "units were not oriented", About.FIT))
+    elif tail.degree:
         advice = (
             "the linear part of the box against that of its units, oriented as fits best; above the bound "
             "there is a linear part beside the units, or units are missing"
@@ -77,12 +80,15 @@ def line_answer(box: BlackBox, tail: Tail, options: Options) -> Certificate | li
     if found.cut_short:
         checks.append(cut_short_check(found.cut_short))
     queries = None if box.run.expired() else found.queries
-    errors = None if queries is None else parameter_errors(box, layer, queries)
+    try:
+        errors = None if queries is None else parameter_errors(box, layer, queries)
+    except BudgetExceeded:
+        errors = None
     layer = layer.restricted(box, options.bias, options.intercept)
     return layer_certificate(layer, queries, errors, box, options.hidden, checks)
 
 
-def oriented(layer: Layer, tail: Tail) -> tuple[Layer, float]:
+def oriented(layer: Layer, tail: Tail, run: Run) -> tuple[Layer, float]:
     """The layer as one of g alone, with its units oriented; and how far its linear part is from the box's.
 
     g = e + h, h(z) = level + slope z: the linear part, slope sum_i s_i w_i n_i over all outputs, gives the
@@ -91,7 +97,10 @@ def oriented(layer: Layer, tail: Tail) -> tuple[Layer, float]:
     level, slope = (*tail.activation.orientation_part, 0.0, 0.0)[:2]  # of a step only the first is there
     rows = np.einsum("kq,kd->qdk", layer.output, layer.weights).reshape(-1, layer.k)
     target, signs = layer.linear.T.reshape(-1), np.ones(layer.k)
-    found = solve_signs(slope * rows, target, 1e-12, 1e-9, 1e-6, 1e-3, 0.3) if slope else signs
+    found = signs
+    if slope:  # 400 000 swaps of a lattice take about 20 s
+        swaps = int(min(4e5, 1e4 * run.left()))
+        found = solve_signs(slope * rows, target, 1e-12, 1e-9, 1e-6, 1e-3, 0.3, swaps=swaps)
     off = np.inf
     if found is not None:
         signs, off = found, np.linalg.norm(slope * rows @ found - target) / np.linalg.norm(rows)
@@ -224,7 +233,9 @@ class Search:
                 self.found = found
             # Least squares leads from a rough start of all units to the precision of the answers.
             rough = low and ((left < 0.05 and idle > 1) or (left < 0.3 and idle > 3))
-            if rough or (left < 1e-6 and (quiet or not chords) if sharp else left < 1e-2):
+            if rough or (
+                left < 1e-6 and (quiet or not chords) if sharp else left < (1e-3 if points else 1e-2)
+            ):
                 break
             enough = self.hidden is None or len(every) >= self.hidden
             if quiet >= (10 if chords else 1 if enough and sharp else 6 if low else 2):

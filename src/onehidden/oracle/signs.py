@@ -20,11 +20,13 @@ from jaxtyping import Float
 from onehidden.oracle.domain import PerUnit
 
 
-def solve_signs(vectors: np.ndarray, target: np.ndarray, *tolerances: float) -> np.ndarray | None:
+def solve_signs(
+    vectors: np.ndarray, target: np.ndarray, *tolerances: float, swaps: int = 400_000
+) -> np.ndarray | None:
     """Find (k,) signs with vectors @ s = target, one column per unit, or None.
 
     By the errors of the vectors a solved sign may be off +-1 by a tolerance, of which the first that leads to
-    signs counts.
+    signs counts. ``swaps`` bounds the work of each tolerance, see ``relations``.
     """
     from scipy.linalg import qr
 
@@ -43,7 +45,7 @@ def solve_signs(vectors: np.ndarray, target: np.ndarray, *tolerances: float) -> 
             tried = 1.0 - 2.0 * ((np.arange(2 ** len(free))[:, None] >> np.arange(len(free))) & 1)
         else:
             # s = 1 - 2 b: the point of the lattice of b nearest to one half everywhere.
-            lattice = relations(equations / norm.max(), tolerance * np.sqrt(len(norm)))
+            lattice = relations(equations / norm.max(), tolerance * np.sqrt(len(norm)), swaps=swaps)
             if lattice is None:
                 return None
             half = 0.5 * (equations.sum(axis=1) - right) / norm.max()
