@@ -37,14 +37,14 @@ def main(quick: bool) -> list[str]:
         exact.row(n, n / 126, len(rows), len(sizes), max(sizes, default=float("nan")))
     covered = Table("rows", "noise", "runs", "coverage of filter and bias", "of outputs", "error over bound")
     for n, noise in ((252, 0.05), (504, 0.1)):
-        rows = [row for _, row in _pool.run(noisy, [(n, noise, seed) for seed in range(4 if quick else 12)])]
+        rows = [row for _, row in _pool.run(noisy, [(n, noise, seed) for seed in range(4 if quick else 10)])]
         means = (float(np.mean([row[key] for row in rows])) for key in ("filter", "output", "ratio"))
         covered.row(n, noise, len(rows), *means)
     bounded = Table(
         "rows", "runs", "consistent", "coverage", "of positive weights", "of zero weights", "zeros at bound"
     )
     for n in (400, 1600):
-        rows = [row for _, row in _pool.run(positive, [(n, seed) for seed in range(4 if quick else 16)])]
+        rows = [row for _, row in _pool.run(positive, [(n, seed) for seed in range(4 if quick else 10)])]
         rows = [row for row in rows if row["consistent"]] or rows
         counts = {key: sum(row[key] for row in rows) for key in rows[0]}
         above, zero = counts["above_inside"] / counts["above"], counts["zero_inside"] / counts["zero"]
@@ -69,7 +69,7 @@ def layer(seed: int) -> oh.OneHiddenNet:
 def recovered(n: int, seed: int) -> dict[str, Any]:
     """One recovery without noise."""
     truth, X = layer(seed), stream(seed, "rows", n).standard_normal((n, 196))
-    found = oh.recover(X, truth.predict(X), structure=PICTURE, max_seconds=_pool.seconds(300.0))
+    found = oh.recover(X, truth.predict(X), structure=PICTURE, max_seconds=_pool.seconds(1200.0))
     error = float(np.max(np.abs(found.network.weights - truth.weights)))
     return {"status": str(found.status), "error": error}
 
