@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from onehidden.activations import Activation
-from onehidden.certify.groups import sums_by_group
+from onehidden.certify.groups import Groups, sums_by_group
 from onehidden.fit.parametrisation import Parametrisation, roots, weighed, written_out
 from onehidden.fit.samples import Inputs, Numbers, Target, Weight
 from onehidden.run import stream
@@ -216,7 +216,7 @@ def sign_moments(
     Z: Inputs,
     y: Target,
     weight: Weight,
-    number: Numbers,
+    number: Groups,
 ) -> list[np.ndarray]:
     """Second pass: of every family the moments of U V, or where few signs are told apart its sums by sign.
 
