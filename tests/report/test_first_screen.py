@@ -128,7 +128,7 @@ def test_a_unit_left_open_is_marked_and_has_no_error():
 
 
 @pytest.mark.parametrize(
-    ("errors", "step"), [("classical", "errors='robust'"), ("auto", "groups the rows"), ("robust", "groups")]
+    ("errors", "step"), [("classical", "errors='robust'"), ("auto", "groups="), ("robust", "groups=")]
 )
 def test_errors_that_hold_for_unequal_noise_fail_by_dependence_alone(errors, step):
     made = _recovery()

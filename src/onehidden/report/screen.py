@@ -194,7 +194,7 @@ def next_step(subject: Subject, checks: list[Check]) -> str:
     errors = (
         "ask for errors='robust' (--errors robust)"
         if options.get("errors") == "classical"  # which unequal noise alone makes wrong
-        else "add the column that orders or groups the rows (a date as a number), or keep one of each group"
+        else "name what rows share (groups=, --groups COLUMN), or add the column that orders them"
     )
     fit = (
         "let the activation be chosen: activation='auto' (--activation auto)"
