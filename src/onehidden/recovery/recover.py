@@ -162,8 +162,8 @@ def recovered(target: Target, options: Options, run: Run, checkpoint: object = N
         most, s = most_units(form, n), "s" * (form.k > 1)
         fewer = f"ask for at most {most} unit{'s' * (most > 1)} or " if most else ""
         raise ValueError(
-            f"the {form.freedom} free parameters of {form.k} unit{s} of {form.d} input{'s' * (form.d > 1)} need more "
-            f"than {n} samples: {fewer}bring more samples"
+            f"the {form.freedom} free parameters of {form.k} unit{s} of {form.d} input{'s' * (form.d > 1)} "
+            f"need more than {n} samples: {fewer}bring more samples"
         )
     run = replace(
         run, journal=open_journal(checkpoint, target.fingerprint, options.checkpoint_key(d), __version__)
