@@ -78,7 +78,7 @@ ORDER = (About.COLUMNS, About.DATA, About.SEARCH, About.MEAN, About.FIT, About.U
 _FAILED = {
     About.COLUMNS: "some columns can be computed from others",
     About.DATA: "there are too few different rows for so many parameters",
-    About.SEARCH: "the search has not settled on one answer",
+    About.SEARCH: "repeated searches have not agreed on one network",
     About.MEAN: "y seems to follow another scale, link or limit than assumed",
     About.FIT: "the rows show something that the network misses",
     About.UNITS: "the rows do not determine the units",

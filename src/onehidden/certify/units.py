@@ -30,11 +30,11 @@ class Cause(enum.Enum):
     NOTHING = "the rows do not show that it has an effect", "the rows do not show that they have an effect"
     SIZE = "the rows leave open how large its effect is", "the rows leave open how large their effects are"
     PARALLEL = "it does the same as another", "they do the same as others"
-    KINK = "too few rows lie beyond its bend", "too few rows lie beyond their bends"
+    KINK = "too few rows lie past its kink", "too few rows lie past their kinks"
     BLIND = ("some weights change nothing in these rows",) * 2
     APART = "too few rows tell it from another", "too few rows tell them from each other"
     EQUIVALENT = "reversed, it gives the same function", "reversed, they give the same function"
-    RIVAL = ("other networks explain the rows as well",) * 2
+    RIVAL = ("other networks explain the rows equally well",) * 2
     SPARE = "the rows do not show that it is needed", "the rows do not show that they are needed"
 
 
@@ -221,4 +221,4 @@ def named(units: tuple[int, ...]) -> str:
 
 def why_undetermined(cause: Cause | None, several: bool) -> str:
     """A clause for a person: why a unit, or several, may not be interpreted."""
-    return "several networks fit these rows as well" if cause is None else cause.value[several]
+    return "several networks fit these rows equally well" if cause is None else cause.value[several]

@@ -43,7 +43,7 @@ class Answer:
 def of_predictions(subject: Subject, weak: float = 0.1) -> Answer:
     """Whether predictions may be used, and how good they are on rows left out, beside a linear model.
 
-    They are called weak where they explain less than ``weak`` of the variation of y.
+    They are hardly better than the mean where they explain less than ``weak`` of the variation of y.
     """
     guard, y = subject.recovery.prediction, _target(subject)
     if guard is None or not math.isfinite(guard.r_squared):
@@ -56,11 +56,13 @@ def of_predictions(subject: Subject, weak: float = 0.1) -> Answer:
         return Answer(text, Mood.DOUBT)
     own, line = _shares(guard.r_squared, guard.linear_r_squared)
     sound = guard.r_squared >= weak
-    use = "Predictions may be used" if sound else "Predictions are weak"
+    use = "Predictions may be used" if sound else f"Predictions are hardly better than the mean of {y}"
+    of_rows = f"{own} of {f'the variation of {y}' if sound else 'its variation'} on unseen rows"
     if guard.share == 0:
-        text = f"a linear model makes them and explains {own} of the variation of {y} on unseen rows; "
-        return Answer(f"{use}: {text}the network adds nothing.", Mood.CARE)
-    text = f"on unseen rows they explain {own} of the variation of {y}, a linear model {line}"
+        text = f"a linear model explains {of_rows}; the network adds nothing"
+        return Answer(f"{use}: {text}.", Mood.CARE)
+    who = "the network explains" if guard.alone else "network and linear model explain"
+    text = f"{who} {of_rows}, a linear model {line}"
     return Answer(f"{use}: {text}.", Mood.GOOD if sound else Mood.CARE)
 
 
@@ -89,8 +91,8 @@ def of_units(subject: Subject) -> Answer:
     """Which units may be interpreted, and in a clause why not the others."""
     status, k = subject.recovery.status, subject.net.n_hidden
     if len(straight(subject)) == k:
-        where = "Except on a few rows" if few_bend(subject) else "On these rows"
-        text = f"{where} the answer is a linear function: there are no units to interpret."
+        where = "On all but a few rows" if few_bend(subject) else "On these rows"
+        text = f"{where} the network is a linear function: it has no units to interpret."
         return Answer(text, Mood.CARE)
     if status in (Status.EXACT, Status.CONSISTENT):
         return Answer(_sound(subject, status), Mood.GOOD)
@@ -109,14 +111,14 @@ def of_units(subject: Subject) -> Answer:
 def _sound(subject: Subject, status: str) -> str:
     """All units may be interpreted, and why."""
     k = subject.net.n_hidden
-    who = "The unit" if k == 1 else "Both units" if k == 2 else f"All {k} units"
+    who = f"{'The unit' if k == 1 else 'Both units' if k == 2 else f'All {k} units'} of the network"
     it = "it reproduces" if k == 1 else "they reproduce"
     if subject.recovery.queries:
         why = f"{it} the answers of the black box"
     elif status == Status.EXACT:
         why = f"{it} every row"
     else:
-        why = "no other network of this kind fits as well, and the rest of y looks like noise"
+        why = "no other network of this kind fits equally well, and the rest of y looks like noise"
     return f"{who} may be interpreted: {why}."
 
 
@@ -137,7 +139,7 @@ def _not_identifiable(subject: Subject) -> Answer:
     if not (sound and open_):
         if k == 1 and why is Cause.SPARE:
             return Answer(
-                "Do not interpret the unit: a linear function explains the rows as well.", Mood.DOUBT
+                f"Do not interpret {_all(k)}: a linear function explains the rows equally well.", Mood.DOUBT
             )
         return Answer(f"Do not interpret {_all(k)}: {why_undetermined(why, k > 1)}.", Mood.DOUBT)
     can, cannot = _named(sound, k), _named(open_, k)
@@ -156,7 +158,7 @@ def _named(units: Sequence[UnitVerdict], k: int, most: int = 3) -> str:
 
 
 def _all(k: int) -> str:
-    return "the unit" if k == 1 else f"the {k} units"
+    return "the network's unit" if k == 1 else f"the network's {k} units"
 
 
 def _shares(own: float, line: float) -> tuple[str, str]:
