@@ -31,7 +31,7 @@ def test_names_are_those_of_the_contract_and_links_the_usual_ones():
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda: get("poison"), ["poison", "poisson", "gamma"]),
+        (lambda: get("poison"), ["poison", "poisson"]),
         (lambda: get(3), ["unknown family 3"]),
         (lambda: get("poisson", "logit"), ["poisson", "log or softplus or identity", "logit"]),
         (lambda: get("gaussian", "log"), ["identity"]),

@@ -189,7 +189,7 @@ def test_the_linear_function_of_a_family_has_no_score_left(name):
     y = simulated(family, eta, rng, 0.3 if name == "gamma" else 1.0)
     problem = posed(network(q), X, y, family)
     line = linear_network(problem)
-    score = family.score(y, line.predict(X)).reshape(400, -1)
+    score = family.gradient(y, line.predict(X)).reshape(400, -1)
     design = np.column_stack([np.ones(400), X])
     assert np.max(np.abs(design.T @ score)) < 0.2  # of about 20 at the constant: a hundredth of an error
     assert np.sum(problem.row_losses(line)) < np.sum(

@@ -35,7 +35,7 @@ print(r.network.weights.tobytes().hex(), r.network.output.tobytes().hex(), r.sta
 """
 
 
-def problem(n=1500):
+def problem(n=500):
     X = normal(n, 4, seed=5)
     return X, teacher(d=4, k=2).predict(X) + 0.1 * np.random.default_rng(6).standard_normal(n)
 

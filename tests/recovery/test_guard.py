@@ -139,7 +139,7 @@ def test_a_network_that_is_far_better_predicts_alone_though_rows_are_few():
     x = np.sort(rng.uniform(-3, 3, 37))[:, None]
     y = 1000 * np.tanh(1.5 * x[:, 0]) - 400 * np.tanh(x[:, 0] - 1) + 5 * rng.standard_normal(37)
     held = np.arange(37) % 5 == 1
-    r = oh.recover(x[~held], y[~held], 2, activation="tanh", max_seconds=20)
+    r = oh.recover(x[~held], y[~held], 2, activation="tanh", start="random", max_seconds=20)
     assert r.prediction.alone
     own, network = (
         np.sqrt(np.mean((y[held] - p) ** 2)) for p in (r.predict(x[held]), r.network.predict(x[held]))
@@ -153,7 +153,7 @@ def test_errors_of_the_line_that_differ_from_row_to_row_do_not_hide_that_the_net
     x = np.linspace(0, 1.15, 24)[:, None]
     y = 0.0951 * np.exp(-x[:, 0]) + 0.8607 * np.exp(-3 * x[:, 0]) + 1.5576 * np.exp(-5 * x[:, 0])
     held = np.arange(24) % 5 == 1
-    r = oh.recover(x[~held], y[~held], 2, activation="tanh", max_seconds=20)
+    r = oh.recover(x[~held], y[~held], 2, activation="tanh", start="random", max_seconds=20)
     assert r.prediction.alone
     assert np.max(np.abs(r.predict(x[held]) - y[held])) < 0.01 * np.std(y)
 

@@ -244,7 +244,7 @@ GOOD = np.random.default_rng(13).standard_normal((50, 3))
         (GOOD[:, 0], GOOD[:, 0], {}, "matrix"),
         (GOOD.astype(str), GOOD[:, 0], {}, "numbers"),
         (GOOD, None, {}, "target"),
-        (GOOD, GOOD[:, 0], {"hidden": 40}, "only 50 samples"),
+        (GOOD, GOOD[:, 0], {"hidden": 40}, "more than 50 samples"),
         (GOOD, GOOD[:, 0], {"hidden": 0}, "at least 1"),
         (GOOD, GOOD[:, 0], {"hidden": 2.5}, "whole number"),
         (np.column_stack([GOOD, np.ones(50)]), GOOD[:, 0], {}, "constant"),

@@ -41,7 +41,7 @@ class Watched:
 @pytest.mark.parametrize(
     ("samples", "options", "shares"),
     [
-        (problem(), {"hidden": K}, (0.0, 0.3, 0.6, 0.8, 0.97, 1.0)),
+        (problem(), {"hidden": K}, (0.0, 0.3, 0.8, 0.97, 1.0)),
         pytest.param(problem(), {}, (0.0, 0.3, 0.8, 1.0), marks=pytest.mark.slow),
         pytest.param(
             problem("tanh", 0.1), {"hidden": K, "activation": "auto"}, (0.9, 1.0), marks=pytest.mark.slow

@@ -288,14 +288,14 @@ def _codes(labels: np.ndarray) -> Int[np.ndarray, " n"]:
 
 def must_be_compared(count: int, rows: int, units: int | None = None) -> None:
     """Refuse one group, groups of one row each, and fewer groups than units."""
+    if count in (1, rows):
+        what = "names one group only" if count == 1 else "gives every row a group of its own"
+        raise ValueError(f"groups {what}, which leaves nothing to compare: leave it out")
     if units is not None and count < units:
         raise ValueError(
             f"{count} groups give no standard errors of {units} units: ask for fewer, bring more groups, or "
             "leave groups out"
         )
-    if count in (1, rows):
-        what = "names one group only" if count == 1 else "gives every row a group of its own"
-        raise ValueError(f"groups {what}, which leaves nothing to compare: leave it out")
 
 
 def _shares(y: object, counts: object) -> Float[np.ndarray, " n"]:
