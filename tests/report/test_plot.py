@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 from helpers import sketched
 
 import onehidden as oh
+from onehidden.recovery.target import table_of
 from onehidden.report.pictures import effect_of, over_input
 from onehidden.report.subject import gather
 
@@ -82,7 +83,7 @@ def test_a_frame_is_drawn_by_the_names_of_its_columns_and_as_it_is_predicted():
     frame = pd.DataFrame(RNG.standard_normal((60, 2)), columns=["a", "b"])
     frame["y"] = 3 * frame.a + RNG.standard_normal(60)
     r = oh.recover(frame, "y", 1)
-    turned = gather(r, frame[["y", "b", "a"]].assign(c="text"))
+    turned = gather(r, table_of(r, frame[["y", "b", "a"]].assign(c="text"), outcomes=True))
     np.testing.assert_array_equal(turned.X, frame[["a", "b"]])
     np.testing.assert_array_equal(turned.Y[:, 0], frame.y)
     assert r.prediction.share < 1

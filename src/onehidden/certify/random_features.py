@@ -218,7 +218,7 @@ def sign_moments(
     weight: Weight,
     number: Groups,
 ) -> list[np.ndarray]:
-    """Second pass: of every family the moments of U V, or where few signs are told apart its sums by sign.
+    """Second pass: of every family the moments of U V, or where there are few signs its sums by sign.
 
     U = diag(u), u_i = r_i / sqrt(1 - h_i), h_i = |J_i C|^2. A row that the fit passes through says nothing
     about its noise: 1 - h is at least 1e-3. Of rows with ``count`` signs the sums are V_g'u_g. Rows of a

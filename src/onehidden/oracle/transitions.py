@@ -128,7 +128,7 @@ def _slopes(
     """The length of each row, from the answers across its hyperplane, and whether g fits them.
 
     Beside a linear function the answer at distance tau is (strength / alpha) g(alpha tau): the strength is
-    known to some digits, alpha is not. It is negative where g is turned around, if g shows that.
+    known to some digits, alpha is not. It is negative where g is reversed, if g shows that.
     """
     from scipy.optimize import minimize_scalar
 

@@ -28,7 +28,7 @@ from onehidden.recovery.prediction import (
     quantile_of,
 )
 from onehidden.recovery.stored import save_recovery, to_dict
-from onehidden.recovery.target import inputs_of
+from onehidden.recovery.target import inputs_of, table_of
 from onehidden.run import TraceRecord
 
 
@@ -365,7 +365,7 @@ class Recovery:
         """
         from onehidden.report.pictures import plot
 
-        return plot(self, X, y, axes)
+        return plot(self, table_of(self, X, outcomes=y is None), y, axes)
 
     def report(
         self,
@@ -389,4 +389,4 @@ class Recovery:
 
         if Path(path_html).suffix.lower() not in (".html", ".htm"):
             raise ValueError(f"the report is an HTML page: name a .html file, got {path_html}")
-        render_html(self, path_html, X=X, y=y)
+        render_html(self, path_html, X=table_of(self, X, outcomes=y is None), y=y)

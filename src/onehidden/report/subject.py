@@ -12,7 +12,6 @@ from jaxtyping import Float
 from onehidden.certify.units import UnitVerdict
 from onehidden.data import Table, check_arrays
 from onehidden.network import OneHiddenNet
-from onehidden.recovery.target import table_of
 
 if TYPE_CHECKING:
     from onehidden.recovery import Recovery
@@ -82,7 +81,6 @@ class Subject:
 def gather(recovery: Recovery, X: object = None, y: object = None, most_rows: int = 200_000) -> Subject:
     """Validate the pieces and take a fixed, evenly spaced subsample of the rows."""
     found, offset = Subject(recovery, recovery.network.one_output(), output_names(recovery)), None
-    X = table_of(recovery, X, outcomes=y is None)
     if isinstance(X, Table):
         own = X.y if X.y is None or X.trials is None else (X.y.T / X.trials).T
         X, y, offset = X.X, own if y is None else y, X.offset
