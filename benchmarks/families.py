@@ -177,7 +177,7 @@ def answered(problem: Problem, start: oh.OneHiddenNet, kind: str = "auto") -> tu
 def errors_at(local: LocalFit, covariance: np.ndarray) -> ParameterRecord:
     """Standard errors in x of parameters with this covariance in z."""
     form, coordinates = local.problem.form, local.problem.fit_coordinates
-    return standard_errors(covariance, local.bend.undetermined, form, coordinates)
+    return standard_errors(covariance, local.curvature.undetermined, form, coordinates)
 
 
 @in_double

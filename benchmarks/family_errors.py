@@ -120,7 +120,7 @@ def trial(name: str, rows: int, seed: int) -> dict[str, Any]:
     turned = np.concatenate([np.repeat(sign, 3), sign, sign, [1.0]])  # of tanh: (a, b, w) to -(a, b, w)
     gap = np.abs(turned * _flat(local.network, pair) - _flat(truth, np.arange(2)))
     reach = float(stdtrit(local.n_values - local.freedom, 0.975))
-    smooth = _flat(errors_at(local, local.bend.covariance * local.variance), pair)
+    smooth = _flat(errors_at(local, local.curvature.covariance * local.variance), pair)
     r = record(certificate, "near", known.rows, options.to_dict(), Run(0), **measured_on(known, certificate))
     fresh = stream(seed, "benchmark", "family errors", "new rows").standard_normal((200, 3))
     low, high = r.predict_interval(fresh, of="mean")

@@ -36,13 +36,13 @@ def test_curvature_is_that_of_the_matrix_written_out(missing):
     if missing:  # the last outputs are seen by no sample
         J[:, 3 * 4 : 3 * 4 + missing] = 0
     hessian = J.T @ J
-    bend = curvature(hessian, free)
+    found = curvature(hessian, free)
     reduced = D.T @ hessian @ D
-    assert bend.freedom - bend.rank == missing
-    assert np.array_equal(np.flatnonzero(bend.undetermined), np.arange(12, 12 + missing))
+    assert found.freedom - found.rank == missing
+    assert np.array_equal(np.flatnonzero(found.undetermined), np.arange(12, 12 + missing))
     expected = D @ np.linalg.pinv(reduced, hermitian=True, rcond=1e-12) @ D.T
-    assert np.allclose(bend.covariance, expected, atol=1e-12 * np.abs(expected).max())
-    assert np.abs(bend.covariance - np.linalg.pinv(hessian)).max() > 1e-3 * np.abs(expected).max()
+    assert np.allclose(found.covariance, expected, atol=1e-12 * np.abs(expected).max())
+    assert np.abs(found.covariance - np.linalg.pinv(hessian)).max() > 1e-3 * np.abs(expected).max()
 
 
 def test_many_eigenvalues_are_told_in_single_precision_where_that_is_enough():

@@ -170,7 +170,7 @@ def _fit_checks(local: LocalFit, missed: Adequacy | None, of_replicates: float |
 
 def _local_checks(local: LocalFit, share: float | None, enough: bool) -> list[Check]:
     """Checks of the optimum, its curvature and the number of samples, which may be ``enough`` if few."""
-    bend, form = local.bend, local.problem.form
+    curvature, form = local.curvature, local.problem.form
     # A share of a standard error; at a kink the gradient jumps by whole rows, about 1/n each, and those of
     # heavy tails count for more: of over-dispersed counts 7 % of the right answers had larger gradients.
     gradient = levels.GRADIENT.value / np.sqrt(local.n)
@@ -192,15 +192,15 @@ def _local_checks(local: LocalFit, share: float | None, enough: bool) -> list[Ch
         "as strong as the weakest found"
     )
     if local.exact:  # as many as parameters fit noise to rounding
-        numbers, least, clause = count_distinct(local.problem) * form.q, 1.0 + 1 / bend.freedom, ""
+        numbers, least, clause = count_distinct(local.problem) * form.q, 1.0 + 1 / curvature.freedom, ""
     else:
         numbers, clause = local.effective_numbers, _power_in_words(local, share)
-        least = 1.0 + 1 / bend.freedom if enough else levels.SAMPLES.value
-    curved = float(np.sum(bend.values > DEPENDENT * bend.values[-1]))
-    of_data = at_least("samples per parameter", numbers / bend.freedom, least, of_numbers, About.DATA)
+        least = 1.0 + 1 / curvature.freedom if enough else levels.SAMPLES.value
+    curved = float(np.sum(curvature.values > DEPENDENT * curvature.values[-1]))
+    of_data = at_least("samples per parameter", numbers / curvature.freedom, least, of_numbers, About.DATA)
     return [
         at_most("gradient", local.cosine, gradient, of_gradient, About.SEARCH),
-        at_least("identifiability", curved, float(bend.freedom), of_curvature, About.UNITS),
+        at_least("identifiability", curved, float(curvature.freedom), of_curvature, About.UNITS),
         replace(of_data, clause=clause),
     ]
 

@@ -130,7 +130,7 @@ class LocalFit:
     theta: Float[np.ndarray, " p"] = field(repr=False)  # its parameters there
     hessian: Float[np.ndarray, "p p"] = field(repr=False)  # J'J over all rows
     loss: float  # r'r
-    bend: Curvature = field(repr=False)
+    curvature: Curvature = field(repr=False)
     cosine: float  # the largest between the residuals and a column of J along the free directions; 0 if exact
 
     @property
@@ -154,7 +154,7 @@ class LocalFit:
     @property
     def freedom(self) -> int:
         """Free parameters, the scale of homogeneous units not counted."""
-        return self.bend.freedom
+        return self.curvature.freedom
 
     @property
     def variance(self) -> float:
@@ -181,7 +181,7 @@ class LocalFit:
 
         What kinks add is taken to first order: at the covariance without it, for rows by themselves.
         """
-        inverse, form, variance = self.bend.covariance, self.problem.form, self.variance
+        inverse, form, variance = self.curvature.covariance, self.problem.form, self.variance
         smooth = inverse * variance
         if by_group and self.grouped is not None:
             smooth = self.grouped.covariance
@@ -197,12 +197,12 @@ class LocalFit:
         """The covariance by groups; None where rows have none."""
         if not self.problem.rows.n_groups:
             return None
-        return GroupedCovariance.of(self.problem, self.theta, self.bend.covariance)
+        return GroupedCovariance.of(self.problem, self.theta, self.curvature.covariance)
 
     @property
     def open_parameters(self) -> Bool[np.ndarray, " P"]:
         """Whether the data leave a parameter of the network, in z, undetermined."""
-        free, found = self.problem.form.free, self.bend.undetermined
+        free, found = self.problem.form.free, self.curvature.undetermined
         return found if free is None else abs(free.matrix) @ found.astype(float) > 0
 
     @cached_property
@@ -232,15 +232,15 @@ def local_fit(network: OneHiddenNet, problem: Problem) -> LocalFit:
     rough = not problem.rows.streamed and reproduces(problem.least_squares.loss(theta) / problem.n_values)
     hessian, gradient, loss = problem.least_squares.normal_equations(theta, rough)
     hessian = hessian.astype(float, copy=False)
-    bend = curvature(hessian, free)
-    if rough and not known_in_single_precision(bend.values):
+    found = curvature(hessian, free)
+    if rough and not known_in_single_precision(found.values):
         hessian, gradient, loss = problem.least_squares.normal_equations(theta)
-        bend = curvature(hessian, free)
+        found = curvature(hessian, free)
     cosine = 0.0
     if not reproduces(loss / problem.n_values):
-        length = bend.lengths * np.sqrt(max(loss, np.finfo(float).tiny))
+        length = found.lengths * np.sqrt(max(loss, np.finfo(float).tiny))
         cosine = float(np.max(np.abs(free.inward(gradient)) / length))
-    return LocalFit(problem, network, coordinates.inward(network), theta, hessian, loss, bend, cosine)
+    return LocalFit(problem, network, coordinates.inward(network), theta, hessian, loss, found, cosine)
 
 
 def root_of_inverse(hessian: Float[np.ndarray, "p p"]) -> Float[np.ndarray, "p p"]:

@@ -56,7 +56,7 @@ def lack_of_fit(local: LocalFit, fewest: int = 4) -> float | None:
     fit = problem.least_squares
     assert isinstance(fit, InMemoryLeastSquares)
     J = fit.jacobian(local.theta, np.unique(level, return_index=True)[1])
-    left = 1 - np.minimum(count * np.einsum("jp,pq,jq->j", J, local.bend.covariance, J), 1.0)
+    left = 1 - np.minimum(count * np.einsum("jp,pq,jq->j", J, local.curvature.covariance, J), 1.0)
     expected, pure = left * variance, local.n - len(count)
     total = float(expected.sum())
     # Of a variance with m degrees of freedom the square has the mean (1 + 2 / m) sigma^4: Welch (1947) for
@@ -144,10 +144,10 @@ def lattice_checks(local: LocalFit, most_parameters: int = 1000) -> list[Check]:
     first = np.unique(rows.X, axis=0, return_index=True)[1]
     some, value = problem.take(first[clear[first]]), 0
     if some.n:
-        bend = local_fit(network, replace(some, form=replace(problem.form, skip=True))).bend
+        found = local_fit(network, replace(some, form=replace(problem.form, skip=True))).curvature
         inner = some.fit_coordinates.inward(network)
         closest = ActivePatterns.of(inner, *some.sums(pattern_sums, inner)).closest()[0]
-        value = bend.rank - bend.freedom or closest
+        value = found.rank - found.freedom or closest
     advice = (
         "fewest distinct rows that tell two units apart, or less the directions in which units imitate a "
         "linear function; below the bound kinks can lie elsewhere in the gaps of a lattice"

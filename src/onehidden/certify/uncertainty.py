@@ -60,7 +60,7 @@ def uncertainty(
     grouped = None if exact or errors == "classical" else local.grouped
     covariance = local.covariance(robust, grouped is not None)
     form, coordinates = local.problem.form, local.problem.fit_coordinates
-    found = standard_errors(covariance, local.bend.undetermined, form, coordinates)
+    found = standard_errors(covariance, local.curvature.undetermined, form, coordinates)
     kept = local.problem.form.plain.size <= most_parameters
     bands = covariance_in_x(covariance, form, coordinates) if kept else None
     if exact:

@@ -159,7 +159,7 @@ def undetermined_units(
     ``least`` is the share of std(y) below which a unit of an exact fit adds nothing.
     """
     network, parallel = local.network, _same_units(local.inner)
-    kinked, d = network.activation.homogeneity is not None, local.inner.n_inputs
+    homogeneous, d = network.activation.homogeneity is not None, local.inner.n_inputs
     own = local.problem.form.inputs  # weights of a unit alone
     needed, open_parameters = rows_needed(own), local.open_parameters
     found: Undetermined = {}
@@ -170,7 +170,7 @@ def undetermined_units(
             found[i] = Cause.NOTHING, f"unit {i + 1} adds nothing to y"
         elif len(twins):
             found[i] = Cause.PARALLEL, f"units {twins[0] + 1} and {i + 1} are parallel"
-        elif kinked and patterns.beyond[i] < needed:
+        elif homogeneous and patterns.beyond[i] < needed:
             reason = f"rows beyond the kink of unit {i + 1}: {patterns.beyond[i]} of {needed} needed"
             found[i] = Cause.KINK, reason
         elif open_parameters[i * d : (i + 1) * d].any():
@@ -181,7 +181,7 @@ def undetermined_units(
             reason = f"other units can take over the part of unit {i + 1}"
             alone = f"the output of unit {i + 1} cannot be distinguished from zero"
             found[i] = Cause.SIZE, reason if network.n_hidden > 1 else alone
-    fewest, pair = patterns.closest() if kinked else (needed, None)
+    fewest, pair = patterns.closest() if homogeneous else (needed, None)
     if fewest < needed and pair is not None and not parallel[pair]:
         reason = f"rows that tell units {pair[0] + 1} and {pair[1] + 1} apart: {fewest} of {needed} needed"
         found = {i: (Cause.APART, reason) for i in pair} | found
