@@ -30,7 +30,7 @@ class Cause(enum.Enum):
     NOTHING = "the rows do not show that it has an effect", "the rows do not show that they have an effect"
     SIZE = "the rows leave open how large its effect is", "the rows leave open how large their effects are"
     PARALLEL = "it does the same as another", "they do the same as others"
-    KINK = "too few rows lie past its kink", "too few rows lie past their kinks"
+    KINK = "too few rows lie on one side of its bend", "too few rows lie on one side of their bends"
     BLIND = ("some weights change nothing in these rows",) * 2
     APART = "too few rows tell it from another", "too few rows tell them from each other"
     EQUIVALENT = "reversed, it gives the same function", "reversed, they give the same function"

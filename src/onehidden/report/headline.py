@@ -43,7 +43,7 @@ class Answer:
 def of_predictions(subject: Subject, weak: float = 0.1) -> Answer:
     """Whether predictions may be used, and how good they are on rows left out, beside a linear model.
 
-    They are hardly better than the mean where they explain less than ``weak`` of the variation of y.
+    They hardly beat the mean where they explain less than ``weak`` of the variation of y.
     """
     guard, y = subject.recovery.prediction, _target(subject)
     if guard is None or not math.isfinite(guard.r_squared):
@@ -56,13 +56,14 @@ def of_predictions(subject: Subject, weak: float = 0.1) -> Answer:
         return Answer(text, Mood.DOUBT)
     own, line = _shares(guard.r_squared, guard.linear_r_squared)
     sound = guard.r_squared >= weak
-    use = "Predictions may be used" if sound else f"Predictions are hardly better than the mean of {y}"
+    use = "Predictions may be used" if sound else f"Predictions hardly beat the mean of {y}"
     of_rows = f"{own} of {f'the variation of {y}' if sound else 'its variation'} on unseen rows"
     if guard.share == 0:
         text = f"a linear model explains {of_rows}; the network adds nothing"
         return Answer(f"{use}: {text}.", Mood.CARE)
-    who = "the network explains" if guard.alone else "network and linear model explain"
-    text = f"{who} {of_rows}, a linear model {line}"
+    text = f"the network explains {of_rows}, a linear model {line}"
+    if not guard.alone:
+        text = f"network and linear model together explain {of_rows}, the linear model alone {line}"
     return Answer(f"{use}: {text}.", Mood.GOOD if sound else Mood.CARE)
 
 
@@ -91,8 +92,9 @@ def of_units(subject: Subject) -> Answer:
     """Which units may be interpreted, and in a clause why not the others."""
     status, k = subject.recovery.status, subject.net.n_hidden
     if len(straight(subject)) == k:
-        where = "On all but a few rows" if few_bend(subject) else "On these rows"
-        text = f"{where} the network is a linear function: it has no units to interpret."
+        text = "On these rows the network is a linear function: there is no unit to interpret."
+        if few_bend(subject):
+            text = "The network is a linear function but for a few rows, too few to interpret a unit."
         return Answer(text, Mood.CARE)
     if status in (Status.EXACT, Status.CONSISTENT):
         return Answer(_sound(subject, status), Mood.GOOD)
